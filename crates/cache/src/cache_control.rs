@@ -1,12 +1,13 @@
-//! `Cache-Control` of answers and of requests (RFC 9111 §5.2), and what RFC 5861 adds.
+//! `Cache-Control` of answers and of requests (RFC 9111 §5.2), with the directives of RFC 5861.
 //!
-//! A list of directives with quoted strings, over any number of lines; names in any case. Of two equal directives the
-//! first counts (§4.2.1). A lifetime that is no number makes the answer stale, as the same section advises.
+//! The field is a list of directives with quoted strings, over any number of lines; names may have any case. If a
+//! directive occurs twice, the first one counts (§4.2.1). An invalid lifetime makes the answer stale, as the same
+//! section advises.
 
-/// The most a lifetime can be: what does not fit is this much (RFC 9111 §1.2.2).
+/// The longest lifetime in seconds: a larger value counts as this one (RFC 9111 §1.2.2).
 pub const SECONDS_MAX: u32 = 1 << 31;
 
-/// What an answer says about being cached.
+/// The directives of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Control {
     /// `no-store`.
@@ -15,25 +16,25 @@ pub struct Control {
     pub no_cache: bool,
     /// `private` for the whole answer.
     pub private: bool,
-    /// `no-cache="…"` or `private="…"`: some fields are not to be stored.
+    /// `no-cache="…"` or `private="…"`: some fields must not be stored.
     pub withholds_fields: bool,
     /// `public`.
     pub public: bool,
     /// `must-revalidate` or `proxy-revalidate`, which mean the same to a shared cache.
     pub must_revalidate: bool,
-    /// `must-revalidate` itself: this one also opens an answer to an authorized request (§3.5).
+    /// `must-revalidate` itself: it also allows storing an answer to an authorized request (§3.5).
     pub opens_authorized: bool,
     /// `must-understand`.
     pub must_understand: bool,
-    /// `max-age`, in seconds; 0 when it cannot be read.
+    /// `max-age`, in seconds; 0 if it is invalid.
     pub max_age: Option<u32>,
-    /// `s-maxage`, in seconds; 0 when it cannot be read.
+    /// `s-maxage`, in seconds; 0 if it is invalid.
     pub shared_max_age: Option<u32>,
     /// `stale-while-revalidate`, in seconds.
     pub while_revalidate: Option<u32>,
     /// `stale-if-error`, in seconds.
     pub if_error: Option<u32>,
-    /// A lifetime could not be read.
+    /// A lifetime is invalid.
     pub is_invalid: bool,
 }
 
@@ -54,12 +55,12 @@ impl Control {
         }
     }
 
-    /// Whether it lets an answer to an authorized request be shared (RFC 9111 §3.5).
+    /// Whether an answer to an authorized request may be shared (RFC 9111 §3.5).
     pub fn is_for_authorized(&self) -> bool {
         self.public || self.opens_authorized || self.shared_max_age.is_some()
     }
 
-    /// Whether it says that a shared cache may give the answer to anybody.
+    /// Whether a shared cache may give the answer to anybody.
     pub fn is_for_everybody(&self) -> bool {
         self.public || self.shared_max_age.is_some()
     }
@@ -91,7 +92,7 @@ impl Control {
         }
     }
 
-    /// With names it is about these fields only, without it is about all of the answer.
+    /// With names, the directive applies to these fields only; without, to the whole answer.
     fn whole_or_fields(&mut self, argument: Option<&[u8]>, whole: fn(&mut Control) -> &mut bool) {
         match argument {
             Some(names) if members(names).next().is_some() => self.withholds_fields = true,
@@ -109,7 +110,7 @@ impl Control {
     }
 }
 
-/// Whether a `Cache-Control` line says `no-cache="…"` or `private="…"` of this field (RFC 9111 §5.2.2.4, §5.2.2.7).
+/// Whether `no-cache="…"` or `private="…"` in a `Cache-Control` line names this field (RFC 9111 §5.2.2.4, §5.2.2.7).
 pub fn withholds(line: &[u8], field: &[u8]) -> bool {
     directives(line).any(|(name, argument)| {
         (name.eq_ignore_ascii_case(b"no-cache") || name.eq_ignore_ascii_case(b"private"))
@@ -117,7 +118,7 @@ pub fn withholds(line: &[u8], field: &[u8]) -> bool {
     })
 }
 
-/// What a request says about being answered from a cache (RFC 9111 §5.2.1).
+/// The directives of a request (RFC 9111 §5.2.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestControl {
     /// `no-cache`, or `Pragma: no-cache` without any `Cache-Control` (§5.4).
@@ -126,7 +127,7 @@ pub struct RequestControl {
     pub no_store: bool,
     /// `only-if-cached`.
     pub only_if_cached: bool,
-    /// `max-age`, in seconds; 0 when it cannot be read.
+    /// `max-age`, in seconds; 0 if it is invalid.
     pub max_age: Option<u32>,
     /// `min-fresh`, in seconds.
     pub min_fresh: Option<u32>,
@@ -158,7 +159,7 @@ impl RequestControl {
     }
 }
 
-/// Digits and nothing else, at most [`SECONDS_MAX`] (RFC 9111 §1.2.2).
+/// Reads digits only; at most [`SECONDS_MAX`] (RFC 9111 §1.2.2).
 pub fn seconds(text: &[u8]) -> Option<u32> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
         return None;
@@ -167,7 +168,7 @@ pub fn seconds(text: &[u8]) -> Option<u32> {
     u32::try_from(sum).ok()
 }
 
-/// The members of a comma-separated list (RFC 9110 §5.6.1) without those that are empty; quoted commas do not part.
+/// The members of a comma-separated list (RFC 9110 §5.6.1) without empty ones; a comma in quotes does not separate.
 pub fn members(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     Members { rest: Some(list) }.filter(|member| !member.is_empty())
 }
@@ -188,7 +189,7 @@ impl<'a> Iterator for Members<'a> {
     }
 }
 
-/// Where the first comma outside quotes is, or the end.
+/// The position of the first comma outside quotes, or the end.
 fn member_end(list: &[u8]) -> usize {
     let (mut is_quoted, mut is_escaped) = (false, false);
     for (at, byte) in list.iter().enumerate() {
@@ -203,7 +204,7 @@ fn member_end(list: &[u8]) -> usize {
     list.len()
 }
 
-/// Directives of one line with their arguments, out of their quotes.
+/// The directives of one line with their arguments, without quotes.
 fn directives(line: &[u8]) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
     members(line).map(|member| {
         let Some((name, argument)) = memchr::memchr(b'=', member).and_then(|equals| member.split_at_checked(equals))

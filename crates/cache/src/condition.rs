@@ -1,14 +1,14 @@
-//! Conditions of a request, judged by what is stored (RFC 9110 §13.2.2, RFC 9111 §4.3.2).
+//! Checks the conditions of a request against the stored answer (RFC 9110 §13.2.2, RFC 9111 §4.3.2).
 //!
-//! Answers of an origin pass `family/not_modified` untouched and files go by nginx's order there; what is served from the
-//! cache goes by the RFC's: `If-None-Match` outranks `If-Modified-Since`.
+//! `family/not_modified` passes answers of an origin unchanged, and uses nginx's order for files. Cached answers
+//! follow the RFC's order: `If-None-Match` outranks `If-Modified-Since`.
 
 use weir_wire::fields::FieldRef;
 use weir_wire::{Known, date};
 
 use crate::dates;
 
-/// What of a stored answer conditions are about.
+/// The validators of a stored answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Validators<'a> {
     /// `ETag`.
@@ -17,7 +17,7 @@ pub struct Validators<'a> {
     pub last_modified: Option<i64>,
 }
 
-/// What the conditions come to.
+/// The result of the conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Send it.
@@ -28,7 +28,8 @@ pub enum Verdict {
     Failed,
 }
 
-/// Judges the conditions of a GET or HEAD; `since` is `if_modified_since`, [`Since::Before`] where the file has none.
+/// Checks the conditions of a GET or HEAD; `since` is `if_modified_since`, or [`Since::Before`] if the file does not
+/// set it.
 pub fn judge<'a>(fields: impl Iterator<Item = FieldRef<'a>>, stored: Validators<'_>, since: Since) -> Verdict {
     let (mut match_, mut none_match, mut modified, mut unmodified) = (None, None, None, None);
     for field in fields {
@@ -57,7 +58,7 @@ pub fn judge<'a>(fields: impl Iterator<Item = FieldRef<'a>>, stored: Validators<
     if not_modified { Verdict::NotModified } else { Verdict::Send }
 }
 
-/// Whether `If-Range` lets parts be sent: the same strong tag, or the very date (RFC 9110 §13.1.5).
+/// Whether `If-Range` allows sending ranges: the same strong tag, or exactly the same date (RFC 9110 §13.1.5).
 pub fn allows_range(if_range: &[u8], stored: Validators<'_>) -> bool {
     if if_range.starts_with(b"\"") {
         return stored.etag == Some(if_range);
@@ -65,18 +66,18 @@ pub fn allows_range(if_range: &[u8], stored: Validators<'_>) -> bool {
     stored.last_modified.is_some() && dates::read(if_range) == stored.last_modified
 }
 
-/// How `If-Modified-Since` is compared.
+/// The comparison of `If-Modified-Since`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Since {
-    /// Not at all: always modified.
+    /// None: the answer always counts as modified.
     Off,
-    /// The same time, nothing else.
+    /// Not modified only if the times are equal.
     Exact,
-    /// Not later than the time given.
+    /// Not modified if it is not later than the client's time.
     Before,
 }
 
-/// Whether it was modified since the time that a client tells; a text that is no date says nothing.
+/// Whether it was modified since the client's time; an invalid date counts as modified.
 pub fn is_modified(how: Since, text: &[u8], modified: Option<i64>) -> bool {
     let (Some(modified), Some(since)) = (modified, date::parse_http_date(text)) else { return true };
     match how {
@@ -86,7 +87,7 @@ pub fn is_modified(how: Since, text: &[u8], modified: Option<i64>) -> bool {
     }
 }
 
-/// Whether a list of entity tags names `etag`; weakly, `W/` counts for nothing on either side.
+/// Whether a list of entity tags contains `etag`; with `weakly`, `W/` is ignored on both sides.
 pub fn matches(list: &[u8], etag: Option<&[u8]>, weakly: bool) -> bool {
     if list == b"*" {
         return true;

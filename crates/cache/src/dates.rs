@@ -1,14 +1,14 @@
-//! Dates in fields that decide about lifetimes: only the three forms of RFC 9110 §5.6.7.
+//! Dates in fields that determine lifetimes: only the three forms of RFC 9110 §5.6.7.
 //!
-//! nginx's reading (`weir_wire::date`) forgives what a client writes; here a date that is not one must not make an
-//! answer fresh until 2050. Case is forgiven, as senders that get it wrong mean the right thing.
+//! nginx's parser (`weir_wire::date`) accepts imprecise dates of clients; here an invalid date must not make an answer
+//! fresh until 2050. Any case is accepted, because the date is still clear.
 
 use weir_wire::date;
 
-/// `Sunday` and `Wednesday` are not equally long: the longest date there is.
+/// The longest date: names of days such as `Sunday` and `Wednesday` differ in length.
 const DATE_BYTES_MAX: usize = 33;
 
-/// Seconds since 1970 of a date in one of the three forms, `None` for anything else.
+/// Reads a date in one of the three forms as seconds since 1970; `None` for any other text.
 pub fn read(text: &[u8]) -> Option<i64> {
     let mut space = [0; DATE_BYTES_MAX];
     let usual = space.get_mut(..text.len())?;
@@ -22,7 +22,7 @@ pub fn read(text: &[u8]) -> Option<i64> {
     date::parse_http_date(usual)
 }
 
-/// Where the month's name begins: after `, dd` and one byte.
+/// The position of the month's name: after `, dd` and one byte.
 fn month_after_day(text: &[u8]) -> Option<usize> {
     Some(memchr::memchr(b',', text)? + 5)
 }
@@ -30,7 +30,7 @@ fn month_after_day(text: &[u8]) -> Option<usize> {
 const DAYS: [&[u8]; 7] = [b"sun", b"mon", b"tue", b"wed", b"thu", b"fri", b"sat"];
 const LONG_DAYS: [&[u8]; 7] = [b"sunday", b"monday", b"tuesday", b"wednesday", b"thursday", b"friday", b"saturday"];
 
-/// `0` stands for a digit, `s` for a digit or a space, `a` for a letter, all else for itself.
+/// `0` stands for a digit, `s` for a digit or a space, `a` for a letter; other characters stand for themselves.
 fn is_well_formed(text: &[u8]) -> bool {
     let forms: [(&[&[u8]], &[u8]); 3] = [
         (&DAYS, b", 00 aaa 0000 00:00:00 gmt"),

@@ -1,28 +1,28 @@
-//! Notices that answers under one key differ by who asks (`reference/lab.md` B32).
+//! Notices that answers under one key differ by client (`reference/lab.md` B32).
 //!
-//! Of each fill it is told the key, who asked ([`identity`](crate::personal::identity)) and a hash of the body. A
-//! page that changes with time differs for everybody; a page that is somebody's comes back the same to the same person
-//! and differently to another. So two persons must have had different bodies, and one of them the same body again after
-//! the other's.
+//! For each fill it gets the key, the client ([`identity`](crate::personal::identity)) and a hash of the body. A page
+//! that changes with time differs for everybody. A personal page is the same again for the same person, and different
+//! for another. So two persons must have got different bodies, and one of them must get the same body again after the
+//! other's.
 
-/// Keys that are watched; beyond them the ones not seen for longest are forgotten. About 96 bytes each.
+/// The most watched keys; beyond it the detector drops the key not seen for longest. About 96 bytes each.
 pub const KEYS_MAX: usize = 8192;
-/// Fills of one key that are remembered.
+/// The most fills remembered for one key.
 pub const FILLS_MAX: usize = 4;
-/// A key that was found to differ stays so for this long after its last fill, in milliseconds.
+/// How long a key counts as personal after its last fill, in milliseconds.
 pub const KEPT_MS: i64 = 3_600_000;
 
-/// Slots that a key may be in.
+/// Slots for a key.
 const WAYS: usize = 4;
 
-/// What was noticed by a fill.
+/// The result of noting a fill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Noticed {
-    /// Nothing that would keep the answer from being shared.
+    /// The answer may be shared.
     Nothing,
-    /// Now it is known that bodies differ by person: to be logged, and what is stored to be removed.
+    /// This fill shows that bodies differ by person: log it, and remove the stored object.
     Diverges,
-    /// It was known already: not to be stored.
+    /// This was known already: do not store the answer.
     Known,
 }
 
@@ -35,7 +35,7 @@ pub struct Detector {
 struct Slot {
     key: u64,
     seen_ms: i64,
-    /// Who asked and what came, oldest first.
+    /// The clients and the bodies they got, oldest first.
     fills: [(u64, u64); FILLS_MAX],
     count: u8,
     diverges: bool,
@@ -48,13 +48,13 @@ impl Default for Detector {
 }
 
 impl Detector {
-    /// Watches so many keys, rounded up; never more than [`KEYS_MAX`]. The memory is taken at once.
+    /// Makes a detector for this many keys, rounded up, at most [`KEYS_MAX`]. It allocates the memory at once.
     pub fn new(keys: usize) -> Detector {
         let sets = keys.clamp(1, KEYS_MAX).div_ceil(WAYS);
         Detector { sets: vec![[Slot::default(); WAYS]; sets].into_boxed_slice() }
     }
 
-    /// Notes a complete fill of a key (a hash that is spread well) at a time in milliseconds.
+    /// Notes a complete fill of a key (a well-distributed hash), at a time in milliseconds.
     pub fn note(&mut self, key: u64, person: u64, body: u64, now_ms: i64) -> Noticed {
         let Some(slot) = self.slot(key, now_ms) else { return Noticed::Nothing };
         slot.seen_ms = now_ms;
@@ -66,7 +66,7 @@ impl Detector {
         if slot.diverges { Noticed::Diverges } else { Noticed::Nothing }
     }
 
-    /// Whether a key's answers were found to differ by person, not longer than [`KEPT_MS`] ago.
+    /// Whether a key's answers were found to differ by person within the last [`KEPT_MS`].
     pub fn is_personal(&self, key: u64, now_ms: i64) -> bool {
         let found = self.set(key).and_then(|set| set.iter().find(|slot| slot.is(key)));
         found.is_some_and(|slot| slot.diverges && slot.is_kept(now_ms))
@@ -76,7 +76,7 @@ impl Detector {
         self.sets.get(key as usize % self.sets.len())
     }
 
-    /// The key's slot, or one made free for it; `None` when all hold keys that differ.
+    /// The key's slot, or one freed for it; `None` if all slots hold personal keys.
     fn slot(&mut self, key: u64, now_ms: i64) -> Option<&mut Slot> {
         let index = key as usize % self.sets.len();
         let set = self.sets.get_mut(index)?;
@@ -114,7 +114,7 @@ impl Slot {
         }
     }
 
-    /// Whether the last fill gave somebody the same body again after another person had a different one.
+    /// Whether the last fill gave a person the same body again after another person got a different one.
     fn differs_by_person(&self) -> bool {
         let fills = self.fills.get(..usize::from(self.count)).unwrap_or_default();
         let Some(((person, body), before)) = fills.split_last() else { return false };
@@ -149,11 +149,11 @@ mod tests {
             (&[(1, 10), (2, 20), (1, 10), (5, 5)], Noticed::Known),
             // The same for all.
             (&[(1, 10), (2, 10), (1, 10)], Noticed::Nothing),
-            // It changes with time, for everybody.
+            // The page changes with time, for everybody.
             (&[(1, 10), (2, 20), (1, 30), (2, 40)], Noticed::Nothing),
-            // It changed and changed back while nobody else asked.
+            // The page changed and changed back while nobody else asked.
             (&[(1, 10), (1, 20), (1, 10)], Noticed::Nothing),
-            // It changed for the same person in between, so time may be the cause.
+            // The page changed for the same person in between, so time may be the cause.
             (&[(1, 10), (2, 20), (1, 20), (1, 10)], Noticed::Nothing),
             (&[(1, 10), (2, 20)], Noticed::Nothing),
         ] {

@@ -1,5 +1,5 @@
-//! What a successful unsafe request makes untrue (RFC 9111 §4.4): its own target, and what the answer's `Location` and
-//! `Content-Location` name on the same host.
+//! The URIs that a successful unsafe request invalidates (RFC 9111 §4.4): its own target, and the URIs in the answer's
+//! `Location` and `Content-Location` on the same host.
 
 use weir_wire::Known;
 
@@ -9,7 +9,7 @@ use weir_wire::fields::FieldRef;
 /// The request's own target, `Location`, `Content-Location`.
 pub const TARGETS_MAX: usize = 3;
 
-/// Where a request went.
+/// The target of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
     /// `http` or `https`.
@@ -20,9 +20,9 @@ pub struct Target<'a> {
     pub uri: &'a [u8],
 }
 
-/// Paths with arguments whose stored answers are no longer to be used, each once, at most [`TARGETS_MAX`].
+/// The paths with arguments whose stored answers are invalid, each once, at most [`TARGETS_MAX`].
 ///
-/// Nothing after a safe method, and nothing after an error (a status outside 200 to 399).
+/// None after a safe method, and none after an error (a status outside 200 to 399).
 pub fn targets<'a>(
     method: &[u8],
     status: u16,
@@ -46,7 +46,7 @@ pub fn targets<'a>(
     found
 }
 
-/// A reference resolved against the target (RFC 3986 §5.2); `None` when it leads to another origin.
+/// Resolves a reference against the target (RFC 3986 §5.2); `None` if it leads to another origin.
 fn resolve(reference: &[u8], target: Target<'_>) -> Option<Vec<u8>> {
     let end = memchr::memchr(b'#', reference).unwrap_or(reference.len());
     let reference = reference.get(..end)?;
@@ -77,7 +77,7 @@ fn is_scheme(reference: &[u8], end: usize) -> bool {
     })
 }
 
-/// `host[:port]/path?arguments` when the host is the target's.
+/// Reads `host[:port]/path?arguments`; `None` if the host is not the target's.
 fn same_host(rest: &[u8], target: Target<'_>) -> Option<Vec<u8>> {
     let end = rest.iter().position(|b| matches!(b, b'/' | b'?')).unwrap_or(rest.len());
     let (host, uri) = rest.split_at_checked(end)?;

@@ -1,4 +1,4 @@
-//! The cache: what may be kept, for how long, and for whom; where it is kept; how it is found again.
+//! The cache: the rules for storing and serving answers, and the store that keeps and finds them.
 //!
 //! ```text
 //!  request ─► RequestFacts ─┐                        ┌─► serving: fresh, stale for now, or to the origin
@@ -6,8 +6,8 @@
 //!  answer ──► ResponseFacts ┘                        └─► storing: a Validity, or the Reason for no
 //! ```
 //!
-//! The rules are pure: they read fields that somebody holds, and the time is an argument. RFC 9111 is the law,
-//! RFC 5861 and RFC 9213 extend it; where a directive of the file says otherwise it wins, with nginx's meaning
+//! The rules are pure: they read fields that the caller holds, and the time is an argument. They follow RFC 9111 with
+//! its extensions RFC 5861 and RFC 9213. A directive of the file overrides them, with nginx's meaning
 //! (`docs/why/007-cache-meaning.md`). Times are milliseconds since 1970, lifetimes are seconds.
 #![forbid(unsafe_code)]
 

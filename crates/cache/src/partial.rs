@@ -1,4 +1,4 @@
-//! Parts of a body: what `Content-Range` says of a 206 (RFC 9110 §14.4).
+//! Ranges of a body: `Content-Range` of a 206 (RFC 9110 §14.4).
 
 /// `bytes first-last/length` of a 206.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,12 +7,12 @@ pub struct ContentRange {
     pub first: u64,
     /// Position of the last byte, not before the first.
     pub last: u64,
-    /// Length of the whole, if it is known; more than `last`.
+    /// Length of the whole body, if it is known; more than `last`.
     pub length: Option<u64>,
 }
 
 impl ContentRange {
-    /// Reads the field; `None` for other units, `bytes */n`, and what makes no sense.
+    /// Reads the field; `None` for other units, for `bytes */n`, and for invalid ranges.
     pub fn read(text: &[u8]) -> Option<ContentRange> {
         let (unit, rest) = text.split_at_checked(5)?;
         let rest = rest.strip_prefix(b" ").filter(|_| unit.eq_ignore_ascii_case(b"bytes"))?.trim_ascii_start();
@@ -24,12 +24,12 @@ impl ContentRange {
         (first <= last && length.is_none_or(|length| last < length)).then_some(ContentRange { first, last, length })
     }
 
-    /// Bytes in the part.
+    /// The number of bytes in the range.
     pub fn bytes(&self) -> u64 {
         (self.last - self.first).saturating_add(1)
     }
 
-    /// Whether it is all there is: a 206 that says so may be kept as the whole.
+    /// Whether the range is the whole body: such a 206 may be kept as the whole.
     pub fn is_whole(&self) -> bool {
         self.first == 0 && self.length.is_some_and(|length| length - 1 == self.last)
     }

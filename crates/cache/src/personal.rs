@@ -1,7 +1,7 @@
-//! Who a message belongs to: session-like cookies, and a number for "the same person".
+//! Detects personal messages: session cookies, and a number that identifies "the same person".
 //!
-//! Guides tell people to ignore `Set-Cookie` and to cache for a second; the first page of a user who is logged in is then
-//! everybody's. A cookie of one of these names says that somebody is logged in, or soon will be.
+//! Guides tell people to ignore `Set-Cookie` and to cache for a second; then everybody gets the first page of a
+//! logged-in user. A cookie with one of these names shows that somebody is logged in, or soon will be.
 
 use std::hash::{DefaultHasher, Hasher};
 
@@ -9,7 +9,7 @@ use weir_wire::Known;
 
 use weir_wire::fields::FieldRef;
 
-/// Cookies of these names mean a session: those that the frameworks set unless told otherwise.
+/// Names of session cookies: the defaults of frameworks.
 ///
 /// Compared in any case, after the prefixes `__Host-` and `__Secure-` (RFC 6265bis §4.1.3).
 const NAMES: &[&str] = &[
@@ -56,7 +56,7 @@ const NAMES: &[&str] = &[
     "mod_auth_openidc_session",
 ];
 
-/// Cookies whose names begin so mean a session.
+/// Prefixes of the names of session cookies.
 const PREFIXES: &[&str] = &[
     "wordpress_logged_in_",
     "wordpress_sec_",
@@ -79,10 +79,10 @@ const PREFIXES: &[&str] = &[
     "phpbb3_",
 ];
 
-/// Cookies whose names end so mean a session: `myapp_session`, `app.sid`.
+/// Suffixes of the names of session cookies: `myapp_session`, `app.sid`.
 const SUFFIXES: &[&str] = &["_session", "-session", ".session", ".sid", "_sid", "sessionid", "session_id", "_sess"];
 
-/// Cookies of analytics, consent and load balancers: they differ for each user and change no page.
+/// Cookies of analytics, consent and load balancers: they differ for each user but do not change a page.
 const MEANINGLESS: &[&str] = &[
     "_ga",
     "_gid",
@@ -109,17 +109,17 @@ const MEANINGLESS: &[&str] = &[
     "awselb",
 ];
 
-/// Whether a `Cookie` field has a session-like cookie.
+/// Whether a `Cookie` field has a session cookie.
 pub fn has_session(cookie: &[u8]) -> bool {
     pairs(cookie).any(|(name, value)| !value.is_empty() && is_session(name))
 }
 
-/// Whether a `Set-Cookie` field sets a session-like cookie.
+/// Whether a `Set-Cookie` field sets a session cookie.
 pub fn sets_session(set_cookie: &[u8]) -> bool {
     pairs(set_cookie).next().is_some_and(|(name, _)| is_session(name))
 }
 
-/// Whether a cookie of this name is a session-like one.
+/// Whether this is the name of a session cookie.
 pub fn is_session(name: &[u8]) -> bool {
     let name = strip_prefix(name, b"__host-").or_else(|| strip_prefix(name, b"__secure-")).unwrap_or(name);
     let is = |list: &[&str], fits: fn(&[u8], &[u8]) -> bool| list.iter().any(|item| fits(name, item.as_bytes()));
@@ -131,17 +131,17 @@ pub fn is_session(name: &[u8]) -> bool {
         })
 }
 
-/// Whom a cache key tells apart, so that they need no guard.
+/// The kinds of clients that a cache key distinguishes, so that they need no guard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ToldApart {
-    /// It has the credentials: `$http_authorization`, `$remote_user`.
+    /// The key contains the credentials: `$http_authorization`, `$remote_user`.
     pub credentials: bool,
-    /// It has the session: `$http_cookie`, or `$cookie_` and a session-like name.
+    /// The key contains the session: `$http_cookie`, or `$cookie_` and the name of a session cookie.
     pub sessions: bool,
 }
 
 impl ToldApart {
-    /// By the text of `proxy_cache_key` as it is written.
+    /// Reads the text of `proxy_cache_key` as written.
     pub fn by_key(key: &str) -> ToldApart {
         let mut told = ToldApart::default();
         for text in key.split('$').skip(1) {
@@ -156,11 +156,11 @@ impl ToldApart {
     }
 }
 
-/// A number that two requests share when their cookies and credentials are the same; 0 for a request with none.
+/// A number that two requests share if their cookies and credentials are the same; 0 for a request with none.
 ///
-/// Cookies of analytics and consent are left out, or every visitor would be somebody else.
+/// It leaves out cookies of analytics and consent; otherwise every visitor would be a different person.
 pub fn identity<'a>(fields: impl Iterator<Item = FieldRef<'a>>) -> u64 {
-    // Cookies come in any order, so what is summed up has no order.
+    // Cookies may come in any order, so the sum does not depend on the order.
     let mut sum = 0_u64;
     for field in fields {
         match field.known {
@@ -186,7 +186,7 @@ fn hash(parts: &[&[u8]]) -> u64 {
     hasher.finish()
 }
 
-/// `name=value` pairs of a `Cookie` field, or of the beginning of a `Set-Cookie`.
+/// The `name=value` pairs of a `Cookie` field, or of the beginning of a `Set-Cookie`.
 fn pairs(cookie: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     cookie.split(|b| *b == b';').filter_map(|pair| {
         let pair = pair.trim_ascii();

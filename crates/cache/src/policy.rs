@@ -1,15 +1,15 @@
-//! What the directives of a location say to the rules.
+//! The settings that a location's directives give to the rules.
 
 use crate::cache_control::Control;
 
-/// What a location's directives decide; [`Policy::default`] is a file that has none but `proxy_cache`.
+/// The settings of a location; [`Policy::default`] is a file with only `proxy_cache`.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy<'a> {
     /// `proxy_ignore_headers`.
     pub ignored: Ignored,
     /// `proxy_cache_valid`, in the order of the file.
     pub valid: &'a [Valid],
-    /// `proxy_cache_use_stale`; `None` when the file does not have it, and then RFC 9111 §4.2.4 decides.
+    /// `proxy_cache_use_stale`; `None` if the file does not set it: then RFC 9111 §4.2.4 decides.
     pub use_stale: Option<UseStale>,
     /// `proxy_cache_revalidate`.
     pub revalidates: bool,
@@ -17,15 +17,15 @@ pub struct Policy<'a> {
     pub refreshes_behind: bool,
     /// Lifetimes are guessed from `Last-Modified` (RFC 9111 §4.2.2).
     pub guesses: bool,
-    /// `Cache-Control` and `Pragma` of requests are honoured (RFC 9111 §5.2.1), which lets any client reach the origin.
+    /// `Cache-Control` and `Pragma` of requests are obeyed (RFC 9111 §5.2.1), so any client can reach the origin.
     pub obeys_requests: bool,
-    /// Answers to authorized requests are kept apart from everybody's; off where the key tells credentials apart.
+    /// Answers to authorized requests are not shared; off if the key distinguishes credentials.
     pub guards_credentials: bool,
-    /// Answers to requests with a session-like cookie are; off where the key tells sessions apart.
+    /// Answers to requests with a session cookie are not shared; off if the key distinguishes sessions.
     pub guards_sessions: bool,
-    /// `stale-if-error` is also for answers of 500, 502, 503 and 504 (RFC 5861 §4), which nginx sends on.
+    /// `stale-if-error` also applies to answers of 500, 502, 503 and 504 (RFC 5861 §4), which nginx passes on.
     pub errors_are_statuses: bool,
-    /// The key tells parts of a body from the whole (`$slice_range`, `$http_range`), so 206 may be kept.
+    /// The key distinguishes ranges from the whole (`$slice_range`, `$http_range`), so a 206 may be kept.
     pub keeps_parts: bool,
 }
 
@@ -48,9 +48,9 @@ impl Default for Policy<'_> {
 }
 
 impl Policy<'_> {
-    /// The lifetime that `proxy_cache_valid` gives answers of this status, in seconds; 0 is "not to be kept".
+    /// The lifetime from `proxy_cache_valid` for answers of this status, in seconds; 0 means "do not keep".
     ///
-    /// <https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_cache_valid>: the first row that fits.
+    /// <https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_cache_valid>: the first row that matches.
     pub fn valid_s(&self, status: u16) -> Option<u32> {
         self.valid.iter().find(|row| row.status.is_none_or(|of| of == status)).map(|row| row.seconds)
     }
@@ -65,7 +65,7 @@ impl Policy<'_> {
 pub struct Valid {
     /// `None` for `any`.
     pub status: Option<u16>,
-    /// How long, in seconds.
+    /// The lifetime, in seconds.
     pub seconds: u32,
 }
 
@@ -80,13 +80,13 @@ macro_rules! set {
             pub const NOTHING: $name = $name(0);
             $($(#[$item_doc])* pub const $item: $name = $name(1 << $bit);)+
 
-            /// Both together.
+            /// The union of both.
             #[must_use]
             pub const fn with(self, other: $name) -> $name {
                 $name(self.0 | other.0)
             }
 
-            /// Whether all of `other` is in it.
+            /// Whether it contains all of `other`.
             pub const fn contains(self, other: $name) -> bool {
                 self.0 & other.0 == other.0
             }
@@ -95,7 +95,7 @@ macro_rules! set {
 }
 
 set! {
-    /// Fields of an answer that are not looked at: `proxy_ignore_headers`, as far as it is about caching.
+    /// Ignored fields of an answer: the part of `proxy_ignore_headers` that concerns caching.
     Ignored of u8:
     /// `X-Accel-Expires`.
     ACCEL_EXPIRES = 0;
@@ -110,7 +110,7 @@ set! {
 }
 
 set! {
-    /// When a stale answer is good enough: `proxy_cache_use_stale`.
+    /// The cases in which a stale answer may be served: `proxy_cache_use_stale`.
     UseStale of u16:
     /// `error`: connecting, sending or reading failed.
     ERROR = 0;
@@ -118,7 +118,7 @@ set! {
     TIMEOUT = 1;
     /// `invalid_header`.
     INVALID_HEADER = 2;
-    /// `updating`: another request is fetching it.
+    /// `updating`: another request is fetching the answer.
     UPDATING = 3;
     /// `http_500`.
     HTTP_500 = 4;

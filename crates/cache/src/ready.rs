@@ -1,35 +1,36 @@
-//! The head of a stored answer as it goes to clients, with places for what each time is another: made once, copied after.
+//! The head of a stored answer in its final form, with gaps for the parts that differ each time: composed once, then
+//! copied.
 //!
-//! Pure: bytes in, bytes out. Which answers' heads are the same but for these places is for the exchange to know
+//! Pure: bytes in, bytes out. The exchange decides which answers have heads that differ only in the gaps
 //! (`family::cache::plain`).
 
 use weir_wire::encode;
 
-/// A head ready to be written.
+/// A head that is ready to be written.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Ready {
-    /// Configuration and location whose directives made it.
+    /// The configuration and the location whose directives made it.
     pub made_in: (u32, u32),
-    /// Clients who take gzip get another.
+    /// Clients that accept gzip get another head.
     pub is_plain_alone: bool,
-    /// Without the digits of `Age`.
+    /// The head without the digits of `Age`.
     bytes: Box<[u8]>,
-    /// Where the value of our own `Date` stands, if it is ours.
+    /// The position of the value of weir's own `Date`, if the head has one.
     date: Option<usize>,
-    /// The lines about the connection: from, to.
+    /// The range of the lines about the connection.
     connection: (usize, usize),
-    /// Where the digits of `Age` go.
+    /// The position for the digits of `Age`.
     age: usize,
 }
 
-/// A date's length (RFC 9110 §5.6.7).
+/// The length of a date (RFC 9110 §5.6.7).
 const DATE_BYTES: usize = 29;
 
 const CLOSE: &[u8] = b"Connection: close\r\n";
 
 impl Ready {
-    /// Out of a head that was composed for a client whose connection goes on. `None` when it has not the lines it
-    /// should: `Connection: keep-alive`, `Age`, and with `own_date` a `Date`.
+    /// Makes a ready head from one that was composed for a client with keep-alive. `None` if a required line is
+    /// missing: `Connection: keep-alive`, `Age`, and with `own_date` a `Date`.
     pub fn of(head: &[u8], made_in: (u32, u32), own_date: bool, is_plain_alone: bool) -> Option<Ready> {
         let date = if own_date { Some(value_of(head, b"Date: ")?) } else { None };
         if let Some((from, to)) = date
@@ -39,7 +40,7 @@ impl Ready {
         }
         let (from, to) =
             value_of(head, b"Connection: ").filter(|(from, to)| head.get(*from..*to) == Some(b"keep-alive"))?;
-        // nginx: what is told of the time follows at once.
+        // nginx: the Keep-Alive field follows at once.
         let after = head.get(to + 2..)?;
         let told = if after.starts_with(b"Keep-Alive: ") { line_len(after)? } else { 0 };
         let connection = (from - b"Connection: ".len(), to + 2 + told);
@@ -66,7 +67,7 @@ impl Ready {
         }
         encode::push_decimal(out, u64::from(age_s));
         out.extend_from_slice(after);
-        // The date stands before the connection, in the same place either way.
+        // The date comes before the connection lines, so its position is always the same.
         if let Some(place) = self.date
             && let Some(value) = out.get_mut(start + place..start + place + DATE_BYTES)
         {
@@ -74,13 +75,13 @@ impl Ready {
         }
     }
 
-    /// What it takes in memory.
+    /// Its size in memory, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         (size_of::<Ready>() + 2 * size_of::<usize>() + self.bytes.len()) as u64
     }
 }
 
-/// Where the value of the first line that begins so stands.
+/// The range of the value in the first line with this beginning.
 fn value_of(head: &[u8], beginning: &[u8]) -> Option<(usize, usize)> {
     let mut at = 0;
     loop {
@@ -93,7 +94,7 @@ fn value_of(head: &[u8], beginning: &[u8]) -> Option<(usize, usize)> {
     }
 }
 
-/// A line with its end.
+/// The length of a line with its end.
 fn line_len(text: &[u8]) -> Option<usize> {
     memchr::memmem::find(text, b"\r\n").map(|at| at + 2)
 }

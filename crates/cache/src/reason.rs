@@ -1,6 +1,6 @@
-//! Why the cache did what it did: the value of `$weir_cache_reason`, one name for every yes and every no.
+//! The reasons for the cache's decisions: the values of `$weir_cache_reason`, one name for every yes and every no.
 
-/// What a [`Reason`] is a reason for.
+/// The decision that a [`Reason`] explains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// An answer was kept.
@@ -9,9 +9,9 @@ pub enum Kind {
     NotStored,
     /// A kept answer was sent.
     Served,
-    /// A kept answer could not be sent, or there was none: the origin was asked.
+    /// A kept answer could not be sent, or there was none: weir asked the origin.
     Fetched,
-    /// The cache was left out of it.
+    /// The cache was not used.
     Bypassed,
 }
 
@@ -25,10 +25,10 @@ macro_rules! reasons {
         }
 
         impl Reason {
-            /// All of them, in the order of their numbers: the length of a table of counters.
+            /// All reasons, in the order of their numbers: the length of a table of counters.
             pub const ALL: &'static [Reason] = &[$(Reason::$variant,)+];
 
-            /// The word that logs and variables show; it does not change from version to version.
+            /// The word for logs and variables; it does not change between versions.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Reason::$variant => $name,)+ }
             }
@@ -38,7 +38,7 @@ macro_rules! reasons {
                 match self { $(Reason::$variant => $meaning,)+ }
             }
 
-            /// What it is a reason for.
+            /// The decision it explains.
             pub const fn kind(self) -> Kind {
                 match self { $(Reason::$variant => Kind::$kind,)+ }
             }

@@ -1,4 +1,4 @@
-//! What the rules want to know of a request, read from its fields once.
+//! The facts about a request that the rules need, read from its fields once.
 
 use weir_wire::Known;
 
@@ -6,23 +6,23 @@ use crate::cache_control::{RequestControl, members};
 use crate::personal;
 use weir_wire::fields::FieldRef;
 
-/// What of a request bears on caching.
+/// The facts about a request that concern caching.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestFacts {
     /// It carries credentials.
     pub is_authorized: bool,
-    /// It has a session-like cookie.
+    /// It has a session cookie.
     pub has_session: bool,
-    /// It has a condition: `If-Match` and the like.
+    /// It has a condition, such as `If-Match`.
     pub is_conditional: bool,
-    /// It asks for a part.
+    /// It asks for a range.
     pub has_range: bool,
-    /// Its `Cache-Control`, or what `Pragma` says in its place.
+    /// Its `Cache-Control`, or the meaning of `Pragma` without one.
     pub control: RequestControl,
 }
 
 impl RequestFacts {
-    /// Reads the fields; allocates nothing.
+    /// Reads the fields without allocating.
     pub fn read<'a>(fields: impl Iterator<Item = FieldRef<'a>>) -> RequestFacts {
         let mut facts = RequestFacts::default();
         let (mut has_control, mut has_pragma) = (false, false);
@@ -49,7 +49,7 @@ impl RequestFacts {
     }
 }
 
-/// Whether a method asks for nothing to be changed (RFC 9110 §9.2.1); all others invalidate what is stored.
+/// Whether a method is safe (RFC 9110 §9.2.1); all others invalidate stored answers.
 pub fn is_safe(method: &[u8]) -> bool {
     matches!(method, b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE" | b"PROPFIND" | b"REPORT" | b"SEARCH")
 }

@@ -1,4 +1,4 @@
-//! What the rules want to know of an origin's answer, read from its head once.
+//! The facts about an origin's answer that the rules need, read from its head once.
 
 use weir_wire::Known;
 
@@ -8,17 +8,17 @@ use crate::structured::{self, Item};
 use crate::{dates, personal, vary};
 use weir_wire::fields::FieldRef;
 
-/// The field that speaks to the caches of the origin's own side and to no other (RFC 9213 §3).
+/// The field that only the caches on the origin's side obey (RFC 9213 §3).
 const TARGETED: &[u8] = b"CDN-Cache-Control";
 
-/// What of an answer bears on caching.
+/// The facts about an answer that concern caching.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResponseFacts {
     /// The status.
     pub status: u16,
     /// `Cache-Control`.
     pub control: Control,
-    /// `CDN-Cache-Control`, when it is there and can be read; it then stands in place of the two others (RFC 9213 §2.2).
+    /// `CDN-Cache-Control`, if it is present and valid; it then replaces the other two (RFC 9213 §2.2).
     pub targeted: Option<Control>,
     /// `Expires`.
     pub expires: Expires,
@@ -26,7 +26,7 @@ pub struct ResponseFacts {
     pub accel: Accel,
     /// `Date`, in seconds since 1970.
     pub date: Option<i64>,
-    /// `Age`, in seconds: it comes from another cache.
+    /// `Age`, in seconds: the answer comes from another cache.
     pub age_s: Option<u32>,
     /// `Last-Modified`, in seconds since 1970.
     pub last_modified: Option<i64>,
@@ -34,44 +34,44 @@ pub struct ResponseFacts {
     pub has_etag: bool,
     /// It has a `Set-Cookie`.
     pub sets_cookie: bool,
-    /// One of them is session-like.
+    /// It sets a session cookie.
     pub sets_session: bool,
-    /// Some `Vary` names `*`.
+    /// A `Vary` field contains `*`.
     pub varies_by_all: bool,
     /// Bytes of all `Vary` fields.
     pub vary_bytes: usize,
-    /// `Content-Range`, when it makes sense.
+    /// `Content-Range`, if it is valid.
     pub part: Option<ContentRange>,
 }
 
-/// What `Expires` says.
+/// The value of `Expires`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Expires {
-    /// Nothing: it is not there.
+    /// The field is absent.
     #[default]
     Absent,
-    /// It is not a date, which means the past (RFC 9111 §5.3).
+    /// Not a valid date, which means the past (RFC 9111 §5.3).
     Invalid,
     /// Seconds since 1970.
     At(i64),
 }
 
-/// What `X-Accel-Expires` says: <https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_cache_valid>.
+/// The value of `X-Accel-Expires`: <https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_cache_valid>.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Accel {
-    /// Nothing, or nothing that can be read.
+    /// The field is absent or invalid.
     #[default]
     Absent,
-    /// `0`: not to be kept.
+    /// `0`: do not keep the answer.
     Never,
-    /// Seconds from when it came.
+    /// Seconds from its arrival.
     For(u32),
     /// `@`: seconds since 1970.
     At(i64),
 }
 
 impl ResponseFacts {
-    /// Reads the fields of a head with this status; allocates nothing.
+    /// Reads the fields of a head with this status, without allocating.
     pub fn read<'a>(status: u16, fields: impl Iterator<Item = FieldRef<'a>> + Clone) -> ResponseFacts {
         let mut facts = ResponseFacts { status, ..ResponseFacts::default() };
         let mut is_targeted = false;
@@ -87,8 +87,8 @@ impl ResponseFacts {
         facts
     }
 
-    /// Whether a conditional request can be made of it: 304 says that the answer would have been a 200, so a 404 that was
-    /// stored is asked for anew (RFC 9110 §15.4.5; nginx keeps validators of 200 and 206).
+    /// Whether it can be revalidated. A 304 means that the answer would have been a 200, so weir fetches a stored 404
+    /// anew (RFC 9110 §15.4.5; nginx keeps validators of 200 and 206).
     pub fn has_validator(&self) -> bool {
         matches!(self.status, 200 | 203 | 206) && (self.has_etag || self.last_modified.is_some())
     }
@@ -101,7 +101,7 @@ impl ResponseFacts {
             }
             Known::XAccelExpires if self.accel == Accel::Absent => self.accel = accel(value),
             Known::Date => self.date = self.date.or_else(|| dates::read(value)),
-            // RFC 9111 §5.1: of several the first; one that is no number is left out.
+            // RFC 9111 §5.1: the first of several counts; an invalid one is ignored.
             Known::Age => self.age_s = self.age_s.or_else(|| members(value).next().and_then(seconds)),
             Known::LastModified => self.last_modified = self.last_modified.or_else(|| dates::read(value)),
             Known::Etag => self.has_etag |= !value.is_empty(),
@@ -119,7 +119,8 @@ impl ResponseFacts {
     }
 }
 
-/// The field's directives by RFC 9213 §2.1; `None` when it is empty, broken, or gives a directive a value of another type.
+/// The field's directives by RFC 9213 §2.1; `None` if it is empty or invalid, or if a directive's value has the wrong
+/// type.
 fn targeted<'a>(fields: impl Iterator<Item = FieldRef<'a>>) -> Option<Control> {
     let lines = fields.filter(|field| field.name.eq_ignore_ascii_case(TARGETED)).map(|field| field.value);
     let (mut control, mut is_sound) = (Control::default(), true);
@@ -127,12 +128,12 @@ fn targeted<'a>(fields: impl Iterator<Item = FieldRef<'a>>) -> Option<Control> {
     (is_sound && count > 0).then_some(control)
 }
 
-/// Puts a member in; says whether its type is the directive's.
+/// Sets a member; returns whether its value has the directive's type.
 fn set(control: &mut Control, key: &[u8], item: Item<'_>) -> bool {
     let (number, truth) = match item {
         Item::Integer(number) => (Some(number), None),
         Item::Boolean(truth) => (None, Some(truth)),
-        // Names of fields, which only two directives have.
+        // Names of fields: only these two directives have them.
         Item::String(_) if matches!(key, b"no-cache" | b"private") => {
             control.withholds_fields = true;
             return true;
@@ -173,7 +174,7 @@ fn accel(value: &[u8]) -> Accel {
     }
 }
 
-/// Digits that fit, as nginx's `ngx_atoi`.
+/// Reads digits whose value fits, like nginx's `ngx_atoi`.
 fn seconds_long(text: &[u8]) -> Option<i64> {
     let is_number = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
     std::str::from_utf8(text).ok().filter(|_| is_number)?.parse().ok()

@@ -1,43 +1,44 @@
-//! May what is stored answer this request, now, later, or when the origin cannot (RFC 9111 §4, RFC 5861).
+//! Decides whether a stored answer may be served for a request: at once, during a refresh, or instead of an error (RFC
+//! 9111 §4, RFC 5861).
 
 use crate::policy::{Policy, UseStale};
 use crate::reason::Reason;
 use crate::request::RequestFacts;
 use crate::validity::{Marks, Validity};
 
-/// What to do with what was found.
+/// The action for a stored answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// Serve it: nginx's `HIT`.
     Serve,
-    /// Serve it stale and have it refreshed behind the client's back: `STALE`, or `UPDATING` when somebody already does.
+    /// Serve it stale and refresh it in the background: `STALE`, or `UPDATING` if a refresh is in progress.
     ServeAndRefresh,
-    /// Ask the origin, conditionally if it can be: `EXPIRED`, `REVALIDATED`.
+    /// Ask the origin, with a conditional request if possible: `EXPIRED`, `REVALIDATED`.
     Ask,
-    /// Ask the origin and keep the answer apart: `BYPASS`.
+    /// Ask the origin and do not use the cache: `BYPASS`.
     Bypass,
-    /// Answer by 504: the request wanted nothing else (RFC 9111 §5.2.1.7).
+    /// Answer 504: the request allows only a cached answer (RFC 9111 §5.2.1.7).
     Refuse,
 }
 
-/// How long an answer may be too old and still stand in for an origin that cannot be reached, where neither the file nor
-/// the answer says so: a day.
+/// How long a stale answer may replace an answer of an unreachable origin if neither the file nor the answer sets a
+/// time: a day, in seconds.
 pub const UNASKED_STALE_S_MAX: u32 = 24 * 60 * 60;
 
-/// What went wrong at the origin.
+/// The failure of the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// Connecting, sending or reading failed.
     Error,
-    /// It took too long.
+    /// The origin took too long.
     Timeout,
-    /// Its answer could not be understood.
+    /// The answer was invalid.
     InvalidHeader,
-    /// It answered by this status.
+    /// The origin answered with this status.
     Status(u16),
 }
 
-/// Decides about a stored answer that was selected for the request (key and `Vary` match).
+/// Decides about a stored answer that the request selects (key and `Vary` match).
 pub fn judge(stored: &Validity, request: &RequestFacts, policy: &Policy<'_>, now_ms: i64) -> (Use, Reason) {
     if let Err(reason) = persons(stored, request, policy) {
         return (Use::Bypass, reason);
@@ -64,15 +65,15 @@ pub fn judge(stored: &Validity, request: &RequestFacts, policy: &Policy<'_>, now
     (ask_or_refuse(request, policy), Reason::Expired)
 }
 
-/// Whether the request is somebody's, so that what others fetch is not for it unless that says so.
+/// Whether the request is personal, so that an answer fetched for others is not for it unless that answer allows it.
 ///
-/// Such a request neither waits for another's fetch nor has others wait for its own: it would hold them up for an answer
-/// that is most likely not for them. What it fetches may still be stored, if it says that it is for everybody.
+/// Such a request neither waits for another's fetch nor lets others wait for its own: they would wait for an answer
+/// that is most likely not for them. Its answer may still be stored, if the answer says that it is for everybody.
 pub fn is_guarded(request: &RequestFacts, policy: &Policy<'_>) -> bool {
     (policy.guards_credentials && request.is_authorized) || (policy.guards_sessions && request.has_session)
 }
 
-/// What to do when nothing is stored.
+/// The action if nothing is stored.
 pub fn nothing_stored(request: &RequestFacts, policy: &Policy<'_>) -> (Use, Reason) {
     match ask_or_refuse(request, policy) {
         Use::Refuse => (Use::Refuse, Reason::OnlyIfCached),
@@ -80,7 +81,7 @@ pub fn nothing_stored(request: &RequestFacts, policy: &Policy<'_>) -> (Use, Reas
     }
 }
 
-/// Whether a stale answer may be served while somebody fetches a new one (RFC 5861 §3, `proxy_cache_use_stale updating`).
+/// Whether a stale answer may be served while a new one is fetched (RFC 5861 §3, `proxy_cache_use_stale updating`).
 pub fn while_updating(stored: &Validity, policy: &Policy<'_>, now_ms: i64) -> bool {
     if stored.marks.has(Marks::ASK_ALWAYS) {
         return false;
@@ -90,12 +91,12 @@ pub fn while_updating(stored: &Validity, policy: &Policy<'_>, now_ms: i64) -> bo
     is_directed || is_granted
 }
 
-/// Whether a stale answer may stand in for an origin in trouble, and the reason to give.
+/// Whether a stale answer may be served when the origin fails, and the reason.
 ///
-/// `proxy_cache_use_stale` decides when the file has it, with nginx's meaning. `stale-if-error` grants its time
-/// besides (RFC 5861 §4). Without either, an origin that cannot be reached is stood in for, for as long as
-/// [`UNASKED_STALE_S_MAX`], unless the stored answer forbids it (RFC 9111 §4.2.4). One that is slow or answers nonsense
-/// is not: nginx's 504 and 502 tell of a fault that somebody has to see.
+/// If the file has `proxy_cache_use_stale`, it decides, with nginx's meaning. In addition, `stale-if-error` allows its
+/// time (RFC 5861 §4). Without either, a stale answer replaces the answer of an unreachable origin for up to
+/// [`UNASKED_STALE_S_MAX`], unless the stored answer forbids it (RFC 9111 §4.2.4). It does not do so for a slow origin
+/// or an invalid answer: somebody has to see nginx's 504 and 502.
 pub fn instead_of(trouble: Trouble, stored: &Validity, policy: &Policy<'_>, now_ms: i64) -> Option<Reason> {
     if stored.marks.has(Marks::ASK_ALWAYS) || stored.clock_went_back(now_ms) {
         return None;
@@ -133,7 +134,7 @@ fn persons(stored: &Validity, request: &RequestFacts, policy: &Policy<'_>) -> Re
     Ok(())
 }
 
-/// What the request's own directives come to (RFC 9111 §5.2.1).
+/// The effect of the request's own directives (RFC 9111 §5.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
     Nothing,

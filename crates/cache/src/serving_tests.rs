@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::cache_control::RequestControl;
 
-/// Fresh for ten seconds, with nothing granted beyond.
+/// Fresh for ten seconds, without any stale time.
 fn bare() -> Validity {
     Validity {
         received_ms: 100_000,
@@ -15,7 +15,7 @@ fn bare() -> Validity {
     }
 }
 
-/// Fresh for ten seconds, then five to refresh it in and twenty to stand in.
+/// Fresh for ten seconds, then five for refreshing and twenty for errors.
 fn lenient() -> Validity {
     Validity { while_revalidate_s: 5, if_error_s: 20, ..bare() }
 }
@@ -43,7 +43,7 @@ fn time_decides_for_anybody() {
         (marked(lenient(), Marks::ASK_ALWAYS), 110_000, (Use::Ask, Reason::MustAsk)),
         (marked(lenient(), Marks::ASK_WHEN_STALE), 105_000, (Use::Serve, Reason::Fresh)),
         (marked(lenient(), Marks::ASK_WHEN_STALE), 110_000, (Use::Ask, Reason::Expired)),
-        // s-maxage forbids staleness (RFC 9111 §5.2.2.10) but for what the same answer grants.
+        // s-maxage forbids stale answers (RFC 9111 §5.2.2.10), except those that the same answer allows.
         (marked(lenient(), Marks::SHARED_LIFETIME), 110_000, (Use::ServeAndRefresh, Reason::StaleRefreshing)),
     ] {
         assert_eq!(judge(&stored, &anybody(), &policy, now_ms), expected, "{stored:?} at {now_ms}");

@@ -1,7 +1,7 @@
-//! Where responses are kept: one zone per `keys_zone`, shared by all workers and kept over reloads.
+//! Stores responses: one zone per `keys_zone`, shared by all workers and kept across reloads.
 //!
-//! A hit is: hash the key, lock one shard, look up, clone an `Arc`, unlock. Neither the store nor what it returns
-//! knows what freshness is; that is the rules' and the exchange's. Time is an argument.
+//! A hit costs this: hash the key, lock one shard, look up, clone an `Arc`, unlock. The store and the objects it
+//! returns know nothing of freshness: the rules and the exchange decide that. Time is an argument.
 //!
 //! ```text
 //!   zone.key(bytes) ─► zone.find ─► Object ──► write head and chunks
@@ -10,8 +10,8 @@
 //!                                                        └► Wait(waiter) ─ wait ─► Filling(object) ─ Reader
 //! ```
 //!
-//! Invariants: a purge is in force for every worker when the call returns; an object that was fetched before a purge
-//! that names it is never found after; nothing here is locked while a file is read or written.
+//! Invariants: a purge is in force for every worker when the call returns. An object fetched before a purge that names
+//! it is never found after the purge. No lock is held while a file is read or written.
 
 mod ban;
 mod check;
@@ -68,19 +68,19 @@ use shard::{Bounds, Gone, Shard};
 pub use tally::Tally;
 use tier::Tier;
 
-/// A zone has at most this many shards.
+/// The most shards of a zone.
 const SHARDS_MAX: usize = 64;
 
-/// No shard has less memory than this: it bounds the largest object in memory, which is half of it.
+/// The least memory of a shard: the largest object in memory is half of it.
 const SHARD_MEMORY_MIN: u64 = 4 << 20;
 
-/// What of an object's share of memory is left for its head.
+/// The part of an object's share of memory that is reserved for its head.
 const HEAD_SHARE: u64 = 8 << 10;
 
-/// No shard has less room for keys than this.
+/// The least room for keys in a shard.
 const SHARD_KEYS_MIN: u64 = 256 << 10;
 
-/// What makes two zones of two configurations the same one.
+/// The identity of a zone: two configurations with equal settings share it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// `keys_zone`'s name.
@@ -89,7 +89,7 @@ pub struct Settings {
     pub keys_bytes: u64,
     /// Bytes of objects in memory.
     pub memory_bytes: u64,
-    /// Where files are; `None` for a zone in memory only.
+    /// The place of the files; `None` for a zone in memory only.
     pub directory: Option<Directory>,
 }
 
@@ -100,16 +100,16 @@ pub struct Key<'a> {
     place: Place,
 }
 
-/// A place in the index: where the object for a request is, or would be.
+/// A place in the index: the position of the object for a request, even if there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     hash: u64,
     variant: Variant,
 }
 
-/// What there is for a request.
+/// The result of a look-up.
 pub enum Found {
-    /// The object, whole; fresh or not is for the caller to say.
+    /// The whole object; the caller checks whether it is fresh.
     Object(Arc<Object>),
     /// An object that is only on disk: load it.
     Cold(Cold),
@@ -117,7 +117,7 @@ pub enum Found {
     Nothing,
 }
 
-/// An object on disk, or one that may be there while the directory has not been read.
+/// An object on disk, or one that may be there because the directory is not fully read yet.
 pub struct Cold {
     zone: Arc<Zone>,
     place: Place,
@@ -126,23 +126,23 @@ pub struct Cold {
 }
 
 impl Cold {
-    /// Has the zone's thread read it; `None` when it is not there, corrupt, or purged meanwhile. All who ask at a time
-    /// get what one read gave.
+    /// Lets the zone's thread read the object; `None` if it is missing, corrupt, or purged meanwhile. All callers at
+    /// the same time share one read.
     pub async fn load(self) -> Option<Arc<Object>> {
         let answer = self.zone.queue.load(self.place, &self.label, self.serial)?;
         std::future::poll_fn(|context| answer.poll(context)).await
     }
 }
 
-/// What to do about a response that has to be fetched.
+/// The action for a response that must be fetched.
 pub enum Joined {
-    /// Fetch it: this request leads.
+    /// This request leads: it fetches the response.
     Lead(Leader),
-    /// Another fetches it: wait, or serve what is stale.
+    /// Another request fetches it: wait, or serve a stale object.
     Wait(Waiter),
-    /// It has been stored since it was looked for.
+    /// It was stored after the look-up.
     Stored(Arc<Object>),
-    /// Too many fetches are under way: ask the origin, without the cache.
+    /// Too many fetches are in progress: ask the origin without the cache.
     Pass,
 }
 
@@ -153,14 +153,14 @@ pub struct Zone {
     shards: Box<[Mutex<Shard>]>,
     flights: Box<[Flights]>,
     flying: AtomicUsize,
-    /// Fetches that nobody waits for: a purge has to reach these, too.
+    /// Fetches without waiters: a purge must reach them too.
     beside: Mutex<Vec<Weak<Flight>>>,
     bans: Bans,
     counters: Counters,
     serial: AtomicU64,
     purged: AtomicU64,
     contended: AtomicU64,
-    /// The beginning of its time.
+    /// The start of the zone's time.
     epoch: Instant,
     object_bytes_max: u64,
     body_bytes_max: u64,
@@ -179,7 +179,7 @@ impl std::hash::Hash for Place {
 }
 
 impl Zone {
-    /// A zone of so much memory, with nothing in it. Touches no file: that is `start`'s.
+    /// Makes an empty zone with this much memory. It touches no file: `start` does.
     pub fn new(settings: Settings) -> Arc<Zone> {
         let wanted = (settings.memory_bytes / SHARD_MEMORY_MIN).max(settings.keys_bytes / SHARD_KEYS_MIN);
         let count = usize::try_from(wanted).unwrap_or(SHARDS_MAX).clamp(1, SHARDS_MAX);
@@ -209,9 +209,9 @@ impl Zone {
         })
     }
 
-    /// Starts the zone's thread as `identity`, and returns once it has opened the directory: purges on record are in force
-    /// from then on. Once; further calls do nothing. A directory that cannot be used is a line in the log, and the zone
-    /// is in memory only. Fails when the thread cannot be started.
+    /// Starts the zone's thread as `identity`, and returns once the thread has opened the directory: recorded purges
+    /// are in force from then on. Further calls do nothing. If the directory cannot be used, the zone logs a line and
+    /// keeps objects in memory only. Fails if the thread cannot be started.
     pub fn start(self: &Arc<Zone>, identity: Option<Identity>) -> io::Result<()> {
         if self.is_started.swap(true, Ordering::AcqRel) {
             return Ok(());
@@ -220,7 +220,7 @@ impl Zone {
         let name = format!("cache {}", self.settings.name);
         let (opened, is_opened) = mpsc::channel();
         weir_net::worker::block_aside(&name, move || {
-            // Should it panic, the zone goes on in memory.
+            // If the thread panics, the zone goes on in memory.
             let _closes = CloseOnDrop(&queue);
             if assume(identity.as_ref()) {
                 zone.upgrade().inspect(|zone| zone.open());
@@ -228,23 +228,23 @@ impl Zone {
                 keep(&zone, &queue);
             }
         })?;
-        // It sends nothing: it drops its end.
+        // The thread sends nothing: it drops its end.
         let _ = is_opened.recv() as Result<(), _>;
         Ok(())
     }
 
-    /// What may change with a reload.
+    /// Sets the values that may change at a reload.
     pub fn retune(&self, tuning: Tuning) {
         *self.tuning.write().unwrap_or_else(PoisonError::into_inner) = tuning;
         self.queue.wake();
     }
 
-    /// What it was made with.
+    /// The settings it was made with.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// What it counts about requests.
+    /// Its counters of requests.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -254,9 +254,8 @@ impl Zone {
         Key { bytes, place: self.place_of(bytes, Variant::NONE) }
     }
 
-    /// What is stored for a request, and the place where it is or would be. `select` makes the variant out of the
-    /// selecting fields, in the text the rules gave with the object stored last; `None` if this request cannot be served
-    /// from the cache.
+    /// The stored object for a request, and its place. `select` makes the variant from the selecting fields, in the
+    /// text that the rules gave with the object stored last; `None` if the cache cannot serve this request.
     pub fn find(
         self: &Arc<Zone>,
         key: &Key<'_>,
@@ -273,8 +272,8 @@ impl Zone {
         (place, self.found(looked, key, place, &vary))
     }
 
-    /// Begins to fetch what `find` did not find, or found stale, at a place: or learns who does. `seen` is the serial
-    /// number of the object that was found.
+    /// Begins the fetch of an object that `find` did not find or found stale, or joins the fetch in progress. `seen`
+    /// is the serial number of the object found.
     pub fn join(self: &Arc<Zone>, key: &Key<'_>, place: Place, seen: Option<u64>, now: Instant) -> Joined {
         let born = self.bans.newest();
         let mut flights = self.flights_of(place);
@@ -287,7 +286,7 @@ impl Zone {
                 None => Joined::Wait(Waiter::new(self.clone(), flight)),
             };
         }
-        // Between `find` and here another may have landed.
+        // Another request may have stored it between `find` and this call.
         if let Looked::Object(object) = self.look(place, key.bytes, now)
             && seen != Some(object.serial)
         {
@@ -302,16 +301,16 @@ impl Zone {
         Joined::Lead(Leader::new(self.clone(), flight, 1, born))
     }
 
-    /// Fetches beside whoever else does: nobody waits for it, and what it gets is stored all the same. `None` when too
-    /// many do.
+    /// Fetches in parallel to other requests: nobody waits for this fetch, and its response is stored too. `None` if
+    /// there are too many such fetches.
     pub fn lead_beside(self: &Arc<Zone>, key: &Key<'_>, place: Place, now: Instant) -> Option<Leader> {
         let born = self.bans.newest();
         let flight = Arc::new(Flight::new(key.bytes.into(), place, now, born));
         self.note_beside(&flight).then(|| Leader::new(self.clone(), flight, 1, born))
     }
 
-    /// Counts a request for a key of which nothing is stored; how many there were with this one
-    /// (nginx: `proxy_cache_min_uses`).
+    /// Counts a request for a key without a stored object; returns the number of such requests (nginx:
+    /// `proxy_cache_min_uses`).
     pub fn note_use(&self, key: &Key<'_>, place: Place, now: Instant) -> u16 {
         let label = Arc::new(Label { key: key.bytes.into(), variant: place.variant, ..Label::default() });
         let mut gone = Gone::default();
@@ -326,11 +325,11 @@ impl Zone {
         uses
     }
 
-    /// Purges, for all workers, before it returns. True for a key of which something was stored; always for what names
-    /// more than a key, and while the directory is read: that is applied to each object when it is next looked at.
+    /// Purges for all workers before it returns. For a key, true if an object was stored. Always true for a purge of
+    /// more than a key, and while the directory is being read: these apply to each object at its next look-up.
     pub fn purge(&self, purge: Purge, force: Force) -> bool {
         if let Purge::Key(key) = &purge {
-            // Asked first: a file that nobody has read yet is found by a rule alone, and may be read meanwhile.
+            // Checked first: only a rule reaches a file that is not read yet, and the file may be read meanwhile.
             let is_cold = self.is_cold();
             self.purge_flights(key);
             let was_there = self.purge_key(key, force);
@@ -346,7 +345,7 @@ impl Zone {
         true
     }
 
-    /// What the zone is now.
+    /// The zone's current figures.
     pub fn figures(&self) -> Figures {
         let mut figures = Figures {
             purged: self.purged.load(Ordering::Relaxed),
@@ -372,7 +371,7 @@ impl Zone {
         figures
     }
 
-    /// Whether a body of that length can be kept now: in memory, or on a disk that works.
+    /// Whether a body of that length can be kept at present: in memory, or on a working disk.
     pub fn takes(&self, length: u64, now: Instant) -> bool {
         self.takes_in_memory(length) || self.spools(length, now)
     }
@@ -384,7 +383,7 @@ impl Drop for Zone {
     }
 }
 
-/// The thread of a zone, as long as the zone lives.
+/// The thread of a zone; it runs as long as the zone exists.
 fn keep(zone: &Weak<Zone>, queue: &Queue) {
     let mut keeper = Keeper::default();
     loop {
@@ -405,5 +404,5 @@ impl Drop for CloseOnDrop<'_> {
     }
 }
 
-/// The thread looks around at least so often.
+/// The longest sleep of the thread.
 const SLEEP_MAX: Duration = Duration::from_secs(10);

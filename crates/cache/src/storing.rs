@@ -1,4 +1,4 @@
-//! May this answer be stored, and for how long (RFC 9111 §3, §4.2).
+//! Decides whether an answer may be stored, and for how long (RFC 9111 §3, §4.2).
 
 use crate::cache_control::Control;
 use crate::policy::{Ignored, Policy};
@@ -8,13 +8,13 @@ use crate::response::{Accel, Expires, ResponseFacts};
 use crate::validity::{Marks, Validity};
 use crate::vary;
 
-/// The longest a lifetime is guessed to be, in seconds: a day (RFC 9111 §4.2.2 asks for a warning beyond).
+/// The longest guessed lifetime, in seconds: a day (RFC 9111 §4.2.2 asks for a warning beyond).
 pub const GUESS_S_MAX: i64 = 86_400;
 
-/// Decides about an answer that came at `received_ms` (since 1970), `took_ms` after it was asked for.
+/// Decides about an answer that arrived at `received_ms` (since 1970), `took_ms` after its request.
 ///
-/// `proxy_no_cache`, `proxy_cache_methods` and `proxy_cache_min_uses` are for the caller to ask before. The Ok comes
-/// with the reason for its lifetime. What is stored is [`stored_fields`](crate::update::stored_fields) of it.
+/// The caller first checks `proxy_no_cache`, `proxy_cache_methods` and `proxy_cache_min_uses`. `Ok` has the reason for
+/// the lifetime. The stored fields are the answer's [`stored_fields`](crate::update::stored_fields).
 pub fn judge(
     request: &RequestFacts,
     response: &ResponseFacts,
@@ -43,14 +43,14 @@ pub fn judge(
         fresh_until_ms,
         age_s,
         while_revalidate_s: control.while_revalidate.unwrap_or(0),
-        // nginx: what may be served while it is refreshed may also stand in for an error.
+        // nginx: an answer that may be served during a refresh may also replace an error.
         if_error_s: control.if_error.or(control.while_revalidate).unwrap_or(0),
         marks: marks(control),
     };
     stated.use_of_stale(response, policy, validity, reason)
 }
 
-/// What the answer states, after `proxy_ignore_headers` and RFC 9213 had their say.
+/// The statements of the answer, after `proxy_ignore_headers` and RFC 9213 are applied.
 struct Stated {
     accel: Accel,
     control: Control,
@@ -65,7 +65,7 @@ impl Stated {
             accel: if policy.ignored.contains(Ignored::ACCEL_EXPIRES) { Accel::Absent } else { response.accel },
             control: targeted.unwrap_or_else(|| policy.control(response.control)),
             is_targeted: targeted.is_some(),
-            // RFC 9213 §2.2: the targeted field stands in place of Expires, too.
+            // RFC 9213 §2.2: the targeted field also replaces Expires.
             expires: match targeted {
                 None if !policy.ignored.contains(Ignored::EXPIRES) => response.expires,
                 _ => Expires::Absent,
@@ -73,7 +73,7 @@ impl Stated {
         }
     }
 
-    /// Until when it is fresh, in nginx's order of precedence, which is the RFC's with X-Accel-Expires on top and
+    /// The end of its freshness, in nginx's order of precedence: the RFC's order, with X-Accel-Expires above and
     /// `proxy_cache_valid` below.
     fn lifetime(
         &self,
@@ -112,7 +112,7 @@ impl Stated {
         Some((younger(guessed_s), Reason::Heuristic))
     }
 
-    /// An answer that is not fresh may yet be of use: to be revalidated, or served stale as it allows itself.
+    /// A stale answer may still be useful: weir may revalidate it, or serve it stale if it allows that.
     fn use_of_stale(
         &self,
         response: &ResponseFacts,
@@ -122,7 +122,7 @@ impl Stated {
     ) -> Result<(Validity, Reason), Reason> {
         let has_accel = self.accel != Accel::Absent;
         let must_ask = self.control.no_cache && !has_accel;
-        // nginx stores what X-Accel-Expires dates into the past: it is expired from the beginning.
+        // nginx stores an answer with an X-Accel-Expires in the past: it is expired from the beginning.
         if !must_ask && (validity.fresh_until_ms > validity.received_ms || has_accel) {
             return Ok((validity, reason));
         }
@@ -186,17 +186,17 @@ fn forbidden(response: &ResponseFacts, control: Control) -> Result<(), Reason> {
     if control.must_understand && !is_understood(response.status) {
         return Err(Reason::NotUnderstood);
     }
-    // RFC 9111 §5.2.2.3: who understands the status does not look at no-store.
+    // RFC 9111 §5.2.2.3: a cache that understands the status ignores no-store.
     if control.no_store && !control.must_understand {
         return Err(Reason::NoStore);
     }
     if control.private { Err(Reason::Private) } else { Ok(()) }
 }
 
-/// How old it was when it came: what `Age` says and the time it was on its way (RFC 9111 §4.2.3).
+/// The age of the answer at its arrival: `Age` plus its time in transit (RFC 9111 §4.2.3).
 ///
-/// Without `Age` it came from the origin itself, and its life begins when it comes, as with nginx: counting the time an
-/// application took to make it would leave nothing of `max-age=1`. `Date` is not asked: clocks differ.
+/// Without `Age` it came from the origin itself, and its life begins at its arrival, as in nginx. If the time that an
+/// application needs to make it counted, nothing would be left of `max-age=1`. `Date` is not used: clocks differ.
 fn age_s(response: &ResponseFacts, took_ms: i64) -> u32 {
     let on_its_way_s = u32::try_from(took_ms.max(0) / 1000).unwrap_or(u32::MAX);
     response.age_s.map_or(0, |age_s| age_s.saturating_add(on_its_way_s))
@@ -210,7 +210,7 @@ fn marks(control: Control) -> Marks {
         .with_if(Marks::FOR_EVERYBODY, control.is_for_everybody())
 }
 
-/// A tenth of the time since it was last modified, if asked to guess and the status allows it (RFC 9111 §4.2.2).
+/// A tenth of the time since the last modification, if guessing is on and the status allows it (RFC 9111 §4.2.2).
 fn guess_s(response: &ResponseFacts, policy: &Policy<'_>, control: &Control, now_s: i64) -> Option<i64> {
     let may_guess = matches!(response.status, 200 | 203 | 204 | 206 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501);
     if !policy.guesses || !(may_guess || control.public) {
@@ -220,7 +220,7 @@ fn guess_s(response: &ResponseFacts, policy: &Policy<'_>, control: &Control, now
     Some((unchanged_s / 10).clamp(0, GUESS_S_MAX))
 }
 
-/// Statuses whose caching rules are known here: those of RFC 9110 §15, RFC 6585 and RFC 7725 but parts and 304.
+/// Statuses whose caching rules weir knows: those of RFC 9110 §15, RFC 6585 and RFC 7725, except 206 and 304.
 fn is_understood(status: u16) -> bool {
     matches!(status, 200..=205 | 300..=303 | 307 | 308 | 400..=417 | 421 | 422 | 426 | 428 | 429 | 431 | 451 | 500..=505 | 511)
 }

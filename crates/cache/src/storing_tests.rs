@@ -5,7 +5,7 @@ use super::*;
 use crate::policy::Valid;
 use weir_wire::fields::FieldRef;
 
-/// When answers come, in seconds since 1970.
+/// The time when answers arrive, in seconds since 1970.
 const NOW_S: i64 = 1_800_000_000;
 const NOW_MS: i64 = NOW_S * 1000;
 
@@ -42,7 +42,7 @@ fn judged(status: u16, request: &str, response: &str, policy: &Policy<'_>) -> Re
     judge(&request, &response, policy, NOW_MS, 0)
 }
 
-/// Seconds of freshness and the reason, or the reason for no.
+/// Seconds of freshness and the reason, or the reason for not storing.
 fn lifetime(status: u16, response: &str, policy: &Policy<'_>) -> Result<(i64, Reason), Reason> {
     judged(status, "", response, policy).map(|(validity, reason)| ((validity.fresh_until_ms - NOW_MS) / 1000, reason))
 }

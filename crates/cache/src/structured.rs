@@ -1,34 +1,34 @@
-//! Structured fields: a dictionary, read strictly (RFC 9651 §4.2.2), for `CDN-Cache-Control`.
+//! Structured fields: strict parsing of a dictionary (RFC 9651 §4.2.2), for `CDN-Cache-Control`.
 //!
-//! A field that breaks the syntax anywhere is no field at all, which is what tells it from `Cache-Control`.
-//! Parameters, inner lists and every type of item are checked and passed over; nothing is copied.
+//! A syntax error anywhere makes the whole field invalid; this differs from `Cache-Control`. Parameters, inner lists
+//! and items of every type are checked and skipped; nothing is copied.
 
-/// More members than this are not read: the field counts as broken (RFC 9651 §3.2 asks for 1024 at least).
+/// The most members; a field with more counts as invalid (RFC 9651 §3.2 requires at least 1024).
 pub const MEMBERS_MAX: usize = 1024;
-/// More items or parameters than this in one member break the field, too.
+/// The most items or parameters in one member; more make the field invalid too.
 const PARTS_MAX: usize = 1024;
 
-/// The value of a member, as far as it is asked for here.
+/// The value of a member, in the types needed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item<'a> {
-    /// `?1`, `?0`, or a key alone, which is true.
+    /// `?1`, `?0`, or a key without a value, which is true.
     Boolean(bool),
     /// Up to fifteen digits.
     Integer(i64),
-    /// What is between the quotes, escapes as written.
+    /// The text between the quotes, with escapes as written.
     String(&'a [u8]),
     /// A decimal, token, date, byte sequence, display string or inner list.
     Other,
 }
 
-/// The syntax is broken: the field is to be ignored.
+/// The syntax is invalid: ignore the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken;
 
-/// Reads a dictionary from the values of all lines, giving each member to `member` in order.
+/// Reads a dictionary from the values of all lines, and passes each member to `member` in order.
 ///
-/// A key may come twice; the last one counts, which is for `member` to see to. Lines are joined by a comma, as the RFC
-/// has it, so a line may be empty only if it is the only one.
+/// A key may occur twice; the last one counts, and `member` must handle that. Lines are joined by a comma, as in the
+/// RFC, so a line may be empty only if it is the only one.
 pub fn dictionary<'a>(
     lines: impl Iterator<Item = &'a [u8]>,
     mut member: impl FnMut(&'a [u8], Item<'a>),
@@ -133,7 +133,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// At most 15 digits, or 12 and up to three after the dot (§4.2.4).
+    /// A number of at most 15 digits, or 12 digits and up to three after the dot (§4.2.4).
     fn number(&mut self) -> Result<Item<'a>, Broken> {
         let is_negative = self.accept(b'-');
         let whole = self.take_while(|b| b.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Which fields are stored with an answer, and what a 304 changes of them (RFC 9111 §3.1, §3.2).
+//! Selects the fields stored with an answer, and the fields that a 304 changes (RFC 9111 §3.1, §3.2).
 
 use weir_wire::Known;
 
@@ -8,9 +8,9 @@ use weir_wire::fields::FieldRef;
 
 /// The fields of an answer that may be stored and given to others.
 ///
-/// Left out: what belongs to the connection or is named by `Connection`, what `no-cache="…"` and `private="…"` name,
-/// `Age`, which is written anew, and `Set-Cookie`, unless `proxy_ignore_headers Set-Cookie` is written and sessions are
-/// not guarded.
+/// Left out: fields of the connection or named by `Connection`; fields named by `no-cache="…"` and `private="…"`;
+/// `Age`, which is written anew; and `Set-Cookie`, unless `proxy_ignore_headers Set-Cookie` is written and sessions
+/// are not guarded.
 pub fn stored_fields<'a, I>(fields: I, policy: &Policy<'_>) -> impl Iterator<Item = FieldRef<'a>> + Clone
 where
     I: Iterator<Item = FieldRef<'a>> + Clone,
@@ -28,11 +28,11 @@ where
     })
 }
 
-/// The head of a stored answer after a 304 for it: new fields in place of stored ones of the same name.
+/// The head of a stored answer after a 304: new fields replace stored ones of the same name.
 ///
-/// `Content-Length`, `Content-Encoding` and `Content-Range` describe the stored bytes and stay; a stored `Age` goes. Of the
-/// 304 nothing is taken that would not be stored of another answer, and no `Set-Cookie` in any case: it is meant for one
-/// client. What comes out is read and judged as if it had come so, with the status that is stored, and may be stored.
+/// `Content-Length`, `Content-Encoding` and `Content-Range` describe the stored bytes and stay; a stored `Age` is
+/// removed. Fields of the 304 that would not be stored from another answer are left out, and so is `Set-Cookie`: it is
+/// meant for one client. The result is checked like a new answer with the stored status, and may be stored.
 pub fn merged<'a, I, J>(stored: I, fresh: J) -> impl Iterator<Item = FieldRef<'a>> + Clone
 where
     I: Iterator<Item = FieldRef<'a>> + Clone,
@@ -48,9 +48,9 @@ where
     kept.chain(fresh.filter(is_taken))
 }
 
-/// Whether a 304 with this `ETag` is about the stored answer with that one (RFC 9111 §4.3.4).
+/// Whether a 304 with `ETag` `fresh` confirms the stored answer with `ETag` `stored` (RFC 9111 §4.3.4).
 ///
-/// Two strong ones must be equal; anything weaker was accepted by the origin when it said 304.
+/// Two strong tags must be equal; the origin accepted anything weaker by answering 304.
 pub fn freshens(stored: Option<&[u8]>, fresh: Option<&[u8]>) -> bool {
     let is_strong = |etag: &&[u8]| etag.starts_with(b"\"");
     match (stored.filter(is_strong), fresh.filter(is_strong)) {

@@ -1,29 +1,29 @@
-//! What is remembered of a stored answer to decide later: 32 bytes, nothing of it text.
+//! The data of a stored answer for later decisions: 32 bytes without text.
 
 /// Bytes of [`Validity::encode`].
 pub const ENCODED_BYTES: usize = 32;
 
-/// A wall clock may be this far behind the time of storing, in milliseconds, before ages are not believed.
+/// How far the clock may be behind the time of storing, in milliseconds, before ages become invalid.
 pub const CLOCK_SLACK_MS: i64 = 2000;
 
-/// How long a stored answer is good, and for whom.
+/// How long a stored answer may be used, and for which clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Validity {
-    /// When it came or was last revalidated, in milliseconds since 1970.
+    /// The time of its arrival or its last revalidation, in milliseconds since 1970.
     pub received_ms: i64,
     /// It is fresh before this, in milliseconds since 1970.
     pub fresh_until_ms: i64,
-    /// How old it was when it came, in seconds.
+    /// Its age at its arrival, in seconds.
     pub age_s: u32,
-    /// For how long after that it may be served while it is refreshed, in seconds.
+    /// How long after that it may be served during a refresh, in seconds.
     pub while_revalidate_s: u32,
-    /// For how long after that it may stand in for an error, in seconds.
+    /// How long after that it may replace an error, in seconds.
     pub if_error_s: u32,
-    /// What else it says.
+    /// Its further flags.
     pub marks: Marks,
 }
 
-/// A set of [`Validity`]'s yes-or-noes.
+/// A set of flags of a [`Validity`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks(u8);
 
@@ -32,21 +32,21 @@ impl Marks {
     pub const ASK_ALWAYS: Marks = Marks(1);
     /// Never stale without asking: `must-revalidate`, `proxy-revalidate`.
     pub const ASK_WHEN_STALE: Marks = Marks(2);
-    /// `s-maxage`, which means the same unless the answer or a directive grants more.
+    /// `s-maxage`: the same, unless the answer or a directive allows more.
     pub const SHARED_LIFETIME: Marks = Marks(4);
-    /// It says that an authorized request may share it (RFC 9111 §3.5).
+    /// An authorized request may share it (RFC 9111 §3.5).
     pub const FOR_AUTHORIZED: Marks = Marks(8);
-    /// It says that anybody may have it.
+    /// Anybody may get it.
     pub const FOR_EVERYBODY: Marks = Marks(16);
 
     const KNOWN: u8 = 31;
 
-    /// As a number that may be kept.
+    /// The set as a number for storing.
     pub const fn bits(self) -> u8 {
         self.0
     }
 
-    /// Out of such a number.
+    /// Reads such a number.
     pub const fn from_bits(bits: u8) -> Marks {
         Marks(bits & Marks::KNOWN)
     }
@@ -70,29 +70,29 @@ impl Validity {
         self.age_s.saturating_add(u32::try_from(resident_s).unwrap_or(u32::MAX))
     }
 
-    /// Whether its lifetime is not over. What must be asked for each time is never fresh.
+    /// Whether it is fresh. An answer that needs revalidation each time is never fresh.
     pub fn is_fresh(&self, now_ms: i64) -> bool {
         now_ms < self.fresh_until_ms && !self.marks.has(Marks::ASK_ALWAYS) && !self.clock_went_back(now_ms)
     }
 
-    /// Whether it was stored later than now, so that its age says nothing.
+    /// Whether it was stored later than `now_ms`, so that its age has no meaning.
     pub fn clock_went_back(&self, now_ms: i64) -> bool {
         now_ms.saturating_add(CLOCK_SLACK_MS) < self.received_ms
     }
 
-    /// Whether it has not been stale for longer than so many seconds.
+    /// Whether it has been stale for at most this many seconds.
     pub fn is_within(&self, seconds: u32, now_ms: i64) -> bool {
         seconds > 0
             && !self.clock_went_back(now_ms)
             && now_ms < self.fresh_until_ms.saturating_add(i64::from(seconds).saturating_mul(1000))
     }
 
-    /// Makes it stale at once, kept to be revalidated or to stand in: a soft purge.
+    /// Makes it stale at once, and keeps it for revalidation or errors: a soft purge.
     pub fn expire(&mut self, now_ms: i64) {
         self.fresh_until_ms = self.fresh_until_ms.min(now_ms);
     }
 
-    /// For the file: little-endian numbers in the order of the fields, then zeros.
+    /// Encodes it for the file: little-endian numbers in the order of the fields, then zeros.
     pub fn encode(&self) -> [u8; ENCODED_BYTES] {
         let mut bytes = [0; ENCODED_BYTES];
         let parts: [&[u8]; 6] = [
@@ -109,7 +109,7 @@ impl Validity {
         bytes
     }
 
-    /// Reads what [`encode`](Self::encode) wrote; `None` when it was something else.
+    /// Reads the result of [`encode`](Self::encode); `None` for other bytes.
     pub fn decode(bytes: &[u8; ENCODED_BYTES]) -> Option<Validity> {
         let (received_ms, rest) = bytes.split_first_chunk()?;
         let (fresh_until_ms, rest) = rest.split_first_chunk()?;

@@ -1,17 +1,17 @@
-//! Which stored answer a request selects (RFC 9111 §4.1): `Vary`, and the request fields it names, normalised.
+//! Selects the stored answer for a request (RFC 9111 §4.1): `Vary`, and the normalised request fields it names.
 //!
-//! Two requests select the same answer when their [`selection`]s are the same bytes. White space, empty members, lines
-//! and members differ without meaning in any list; case and order besides in the fields of content negotiation.
+//! Two requests select the same answer if their [`selection`]s have the same bytes. In any list, white space, empty
+//! members and line breaks have no meaning; in the fields of content negotiation, case and order have none either.
 
 use weir_wire::Known;
 
 use crate::cache_control::members;
 use weir_wire::fields::FieldRef;
 
-/// All `Vary` fields of an answer together may have this many bytes; answers that name more are not stored.
+/// The most bytes of all `Vary` fields of an answer together; an answer with more is not stored.
 pub const NAMES_BYTES_MAX: usize = 512;
 
-/// More members than this of one field keep their order and case, so that they may miss an answer, never get a wrong one.
+/// A field with more members keeps their order and case: it may miss a stored answer, but never gets a wrong one.
 const SORTED_MAX: usize = 32;
 
 /// Whether a `Vary` field has the member `*`.
@@ -19,9 +19,10 @@ pub fn is_all(vary: &[u8]) -> bool {
     members(vary).any(|name| name == b"*")
 }
 
-/// Writes the field names of all `Vary` lines in one form to `out`: lower case, sorted, each once, each ended by a newline.
+/// Writes the field names of all `Vary` lines to `out` in one form: lower case, sorted, each once, each ended by a
+/// newline.
 ///
-/// Empty when nothing is named. What is written goes to [`selection`].
+/// Empty if there are no names. The result goes to [`selection`].
 pub fn names<'a>(vary: impl Iterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
     let mut names: Vec<Vec<u8>> = vary.flat_map(members).map(<[u8]>::to_ascii_lowercase).collect();
     names.sort_unstable();
@@ -33,9 +34,10 @@ pub fn names<'a>(vary: impl Iterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes what the named fields of a request say, in one form, to `out`, which is cleared; it allocates only to grow it.
+/// Writes the values of the named request fields in one form to `out`, which it clears; it allocates only to grow
+/// `out`.
 ///
-/// The names are in it, so that selections of different `Vary` fields differ, too.
+/// The result contains the names, so that selections of different `Vary` fields differ too.
 pub fn selection<'a>(names: &[u8], fields: impl Iterator<Item = FieldRef<'a>> + Clone, out: &mut Vec<u8>) {
     out.clear();
     for name in names.split(|b| *b == b'\n').filter(|name| !name.is_empty()) {
@@ -50,7 +52,7 @@ pub fn selection<'a>(names: &[u8], fields: impl Iterator<Item = FieldRef<'a>> + 
     }
 }
 
-/// A field that is absent leaves nothing, one that is empty a colon.
+/// An absent field writes nothing, an empty one a colon.
 fn push_value<'a>(lines: impl Iterator<Item = &'a [u8]> + Clone, negotiates: bool, out: &mut Vec<u8>) {
     if lines.clone().next().is_none() {
         return;
@@ -66,7 +68,7 @@ fn push_value<'a>(lines: impl Iterator<Item = &'a [u8]> + Clone, negotiates: boo
     }
 }
 
-/// Members in lower case, sorted, each once, and quality 1 left out.
+/// Writes the members in lower case, sorted, each once, without quality 1.
 fn push_sorted<'a>(lines: impl Iterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
     let mut spans = [(0, 0); SORTED_MAX];
     let (start, mut count) = (out.len(), 0);
@@ -91,7 +93,7 @@ fn push_sorted<'a>(lines: impl Iterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
     out.drain(start..unsorted_end);
 }
 
-/// `Text/HTML ; Q=0.80` as `text/html;q=0.8`.
+/// Writes `Text/HTML ; Q=0.80` as `text/html;q=0.8`.
 fn push_member(member: &[u8], out: &mut Vec<u8>) {
     for (place, part) in member.split(|b| *b == b';').enumerate() {
         let part = part.trim_ascii();
@@ -111,7 +113,7 @@ fn push_member(member: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A quality without zeros at its end: `0.500` is `0.5`, `1.0` is `1`.
+/// A quality without trailing zeros: `0.500` is `0.5`, `1.0` is `1`.
 fn shortest(quality: &[u8]) -> &[u8] {
     let Some(dot) = memchr::memchr(b'.', quality) else { return quality };
     let end = quality.iter().rposition(|b| *b != b'0').unwrap_or(0);

@@ -1,10 +1,8 @@
-//! The balancing policies: each looks at one list of a group and names the
-//! peer an attempt should go to.
+//! The balancing policies: each looks at one list of a group and names the peer for an attempt.
 //!
-//! A policy never counts a connection or a failure; the group does, after the
-//! choice. Every policy but `least_conn` answers `None` when it has no opinion
-//! (no key, too few peers, too many misses), and the group then falls back to
-//! round robin, as nginx does.
+//! A policy never counts a connection or a failure: the group does, after the choice. Every policy except `least_conn`
+//! may return `None` (no key, too few peers, too many misses). The group then falls back to round robin, as nginx
+//! does.
 
 mod hash;
 mod ip_hash;
@@ -21,8 +19,8 @@ use crate::selection::{Tried, Walk};
 pub use prng::Prng;
 pub(crate) use ring::Ring;
 
-/// Misses a hashing or random policy allows an exchange before round robin
-/// takes over; nginx's figure.
+/// The misses that a hashing or random policy allows per exchange before round robin takes over; the number is
+/// nginx's.
 const MAX_MISSES: u32 = 20;
 
 /// How a group spreads exchanges over its peers.
@@ -31,34 +29,34 @@ pub enum Policy {
     /// Smooth weighted round robin, the default.
     #[default]
     RoundRobin,
-    /// `least_conn`: the fewest exchanges under way for the weight.
+    /// `least_conn`: the fewest exchanges in progress, relative to the weight.
     LeastConn,
-    /// `ip_hash`: by the client's network, three octets of IPv4 or all of IPv6.
+    /// `ip_hash`: by the client's network: three octets of IPv4, or all of IPv6.
     IpHash,
-    /// `hash key [consistent]`: by a key the configuration composes.
+    /// `hash key [consistent]`: by a key that the configuration composes.
     Hash {
-        /// On a ketama ring rather than modulo the weights.
+        /// On a ketama ring instead of modulo the weights.
         consistent: bool,
     },
     /// `random [two [least_conn]]`.
     Random {
-        /// Draw two peers and take the one with fewer exchanges under way.
+        /// Draws two peers and takes the one with fewer exchanges in progress.
         two: bool,
     },
 }
 
-/// What a policy may want to know about the exchange.
+/// The data of an exchange that a policy may use.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Affinity<'a> {
-    /// The composed key of `hash`; empty when there is none.
+    /// The composed key of `hash`; empty if there is none.
     pub key: &'a [u8],
     /// The client's address for `ip_hash`; `None` for a unix socket client.
     pub client: Option<IpAddr>,
-    /// The name of the peer it belongs to, as `sticky` knows it.
+    /// The name of the exchange's peer, from `sticky`.
     pub bound: Option<&'a [u8]>,
 }
 
-/// One list of a group as a policy sees it at one moment.
+/// One list of a group at one moment, for a policy.
 pub(crate) struct Field<'a> {
     pub slots: &'a [Slot],
     pub states: &'a mut [PeerState],
@@ -68,8 +66,8 @@ pub(crate) struct Field<'a> {
 }
 
 impl Field<'_> {
-    /// Whether the peer may be chosen: not tried by this exchange, not down,
-    /// not ejected, not full, not kept out by a health check.
+    /// Whether the peer may be chosen: this exchange has not tried it, and it is not down, ejected, full, or kept out
+    /// by a health check.
     fn usable(&self, index: usize) -> bool {
         let (Some(slot), Some(state)) = (self.slots.get(index), self.states.get(index)) else {
             return false;
@@ -77,20 +75,19 @@ impl Field<'_> {
         slot.peer.may_serve() && self.is_able(index, slot, state)
     }
 
-    /// Whether it could serve, whether or not it is to have anybody new.
+    /// Whether the peer could serve, regardless of `down` and `drain`.
     fn is_able(&self, index: usize, slot: &Slot, state: &PeerState) -> bool {
         !self.tried.contains(index) && !state.ejected(&slot.peer, self.now_s) && !slot.saturated() && slot.is_healthy()
     }
 
-    /// The peer of that name, if it may be chosen: one that drains keeps those it has.
+    /// The peer of that name, if it may be chosen: a draining peer keeps its clients.
     fn bound(&self, name: &[u8]) -> Option<usize> {
         let index = self.slots.iter().position(|slot| slot.name.as_bytes() == name)?;
         let (slot, state) = (self.slots.get(index)?, self.states.get(index)?);
         (!slot.peer.down && self.is_able(index, slot, state)).then_some(index)
     }
 
-    /// The peer that owns unit `unit` when each peer owns `weight` units in
-    /// list order.
+    /// The peer that owns unit `unit`, if each peer owns `weight` units in list order.
     fn owner_of(&self, unit: u32) -> Option<usize> {
         let mut rest = unit;
         for (index, slot) in self.slots.iter().enumerate() {
@@ -110,8 +107,8 @@ impl Field<'_> {
         self.slots.get(index).map_or(u64::MAX, |slot| u64::from(slot.conns()))
     }
 
-    /// Charges a turn of round robin to a peer that was chosen otherwise, so that the others get theirs meanwhile; one that
-    /// is in debt for a whole round already is charged no more.
+    /// Charges a turn of round robin to a peer chosen in another way, so that the others get their turns meanwhile. A
+    /// peer that already owes a whole round is not charged again.
     fn charge(&mut self, chosen: usize) {
         let round = i64::from(self.total_weight) - self.weight(chosen) as i64;
         if self.states.get(chosen).is_none_or(|state| state.current_weight <= -round) {
@@ -130,8 +127,8 @@ impl Field<'_> {
         }
     }
 
-    /// Runs one turn of smooth weighted round robin over the usable peers that
-    /// `joins` admits, `leader` (if given) winning ties, and charges the winner.
+    /// Runs one turn of smooth weighted round robin over the usable peers that `joins` allows, and charges the winner.
+    /// `leader`, if given, wins ties.
     fn rotate(&mut self, leader: Option<usize>, joins: impl Fn(&Self, usize) -> bool) -> Option<usize> {
         let mut best = leader;
         let mut turn_total = 0;
@@ -156,8 +153,7 @@ impl Field<'_> {
     }
 }
 
-/// Names the peer of `field` that `policy` wants, or `None` when nothing in
-/// the list is usable.
+/// Returns the peer of `field` that `policy` chooses, or `None` if no peer in the list is usable.
 pub(crate) fn choose(
     policy: Policy,
     ring: &Ring,
@@ -174,7 +170,7 @@ pub(crate) fn choose(
     }
     let preferred = match policy {
         Policy::RoundRobin => None,
-        // With nothing usable here round robin would find nothing either.
+        // If no peer is usable here, round robin would not find one either.
         Policy::LeastConn => return least_conn::choose(field),
         Policy::IpHash => ip_hash::choose(field, walk, affinity.client),
         Policy::Hash { consistent: false } => hash::choose(field, walk, affinity.key),
@@ -185,7 +181,7 @@ pub(crate) fn choose(
     preferred.or_else(|| round_robin::choose(field))
 }
 
-/// Counts a miss; true when the exchange has used up its allowance.
+/// Counts a miss; true if the exchange has used up its allowed misses.
 fn gives_up(walk: &mut Walk) -> bool {
     walk.misses += 1;
     walk.misses > MAX_MISSES

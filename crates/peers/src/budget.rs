@@ -1,32 +1,31 @@
-//! The retry budget of a group: retries may be a fixed share of the traffic,
-//! so that a failing group is not drowned by its own second attempts.
+//! The retry budget of a group: retries may be only a fixed share of the traffic, so that retries do not overload a
+//! failing group.
 //!
-//! Beyond nginx, which knows no such limit. Small numbers of retries always
-//! pass: a second's allowance comes first, the earned share after it.
+//! nginx has no such limit. Small numbers of retries always pass: first the allowance of each second is used, then the
+//! earned share.
 //!
 //! Invariant: earned credit stays within `0..=BURST`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Retries any second allows, whatever the traffic.
+/// Retries allowed in each second, whatever the traffic.
 pub const FREE_PER_SECOND: u64 = 10;
-/// Thousandths of a retry each first attempt earns.
+/// Thousandths of a retry that each first attempt earns.
 pub const EARNED_MILLI: u64 = 200;
-/// Earned retries a group can save up, and has at the start.
+/// The most earned retries that a group can save; it starts with this many.
 pub const BURST: u64 = 100;
 
 const COST_MILLI: u64 = 1000;
 const CAP_MILLI: u64 = BURST * COST_MILLI;
-/// Low bits of `window` that count the free retries used in its second.
+/// The low bits of `window`: they count the free retries used in its second.
 const USED_BITS: u32 = 8;
 const USED_MASK: u64 = (1 << USED_BITS) - 1;
 
-/// One group's retry budget, shared by all workers without a lock.
+/// The retry budget of one group, shared by all workers without a lock.
 #[derive(Debug)]
 pub struct Budget {
     credit_milli: AtomicU64,
-    /// The second last seen above [`USED_BITS`], the free retries used in it
-    /// below.
+    /// The last second seen, above [`USED_BITS`]; the free retries used in it, below.
     window: AtomicU64,
     refused: AtomicU64,
 }
@@ -38,15 +37,15 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Counts an exchange's first attempt in. Costs a plain load while the
-    /// savings are full, which is where a healthy group lives.
+    /// Counts the first attempt of an exchange. With full savings this costs only a plain load; a healthy group has
+    /// full savings.
     pub fn earn(&self) {
         let _ =
             update(&self.credit_milli, |credit| (credit < CAP_MILLI).then(|| (credit + EARNED_MILLI).min(CAP_MILLI)));
     }
 
-    /// Pays for one retry; false, and counted, when neither the second's
-    /// allowance nor the savings can.
+    /// Pays for one retry; returns false, and counts a refusal, if neither the second's allowance nor the savings are
+    /// enough.
     pub fn spend(&self, now_s: u64) -> bool {
         let paid = self.spend_free(now_s) || self.spend_credit();
         if !paid {
@@ -83,7 +82,7 @@ mod tests {
     use super::*;
 
     fn spend_all(budget: &Budget, now_s: u64) -> u64 {
-        // Bounded so that a budget that never refuses fails instead of hanging.
+        // Limited, so that a budget that never refuses fails the test instead of hanging it.
         (0..10_000).take_while(|_| budget.spend(now_s)).count() as u64
     }
 

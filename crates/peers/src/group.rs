@@ -1,10 +1,10 @@
-//! An upstream group: its peers, its policy, and the state all workers share.
+//! An upstream group: its peers, its policy, and the state that all workers share.
 //!
-//! Not a pool of connections and not a resolver. A group's peers never change;
-//! a new list is a new group that [`Group::adopt`]s the old one's state.
+//! It is neither a pool of connections nor a resolver. A group's peers never change; a new list is a new group that
+//! [`Group::adopt`]s the old one's state.
 //!
-//! Invariant: every `Ok` of [`Group::pick`] adds one to the peer's count of
-//! exchanges, and the [`Group::release`] that answers it takes one away.
+//! Invariant: every `Ok` of [`Group::pick`] adds one to the peer's count of exchanges, and the matching
+//! [`Group::release`] subtracts one.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -16,17 +16,15 @@ use crate::peer::{Peer, PeerState, Slot};
 use crate::selection::{Held, Selection};
 use crate::health::{Health, Rule, Shown, State};
 
-/// Most peers of one group, backups included.
+/// The most peers of one group, backups included.
 pub const MAX_PEERS: usize = 4096;
-/// Most weight one list of a group may add up to; a consistent ring of that
-/// weight takes 128 MiB.
+/// The largest total weight of one list of a group; a consistent ring of that weight takes 128 MiB.
 pub const MAX_TOTAL_WEIGHT: u32 = 100_000;
 
-/// Peers that serve under one name, and who of them serves next.
+/// Peers that serve under one name, and the choice among them.
 ///
-/// Shared by all workers. Semantics are those of nginx's upstream modules
-/// (nginx.org `ngx_http_upstream_module`), and one thing more: passive ejection
-/// never leaves a group without a peer (see [`Group::pick`]).
+/// Shared by all workers. The semantics are those of nginx's upstream modules (nginx.org `ngx_http_upstream_module`),
+/// with one addition: passive ejection never leaves a group without a peer (see [`Group::pick`]).
 #[derive(Debug)]
 pub struct Group {
     name: String,
@@ -36,28 +34,28 @@ pub struct Group {
     primary: List,
     backup: List,
     ring: Ring,
-    /// Guards picks and releases; never held across anything that waits.
+    /// Guards picks and releases; never held during a wait.
     states: Mutex<Box<[PeerState]>>,
 }
 
-/// One run of a group's slots.
+/// A contiguous part of a group's slots.
 #[derive(Clone, Copy, Debug)]
 struct List {
     start: usize,
     len: usize,
     total_weight: u32,
-    /// Peers not marked down.
+    /// The number of peers not marked down.
     tries: u32,
 }
 
-/// What one pick is given from outside.
+/// The inputs of one pick.
 struct Turn<'a> {
     affinity: &'a Affinity<'a>,
     random: &'a mut dyn FnMut(u32) -> u32,
     now_s: u64,
 }
 
-/// Why a list of peers is no group.
+/// Why a list of peers is not a valid group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GroupError {
     /// There is no primary peer.
@@ -88,12 +86,11 @@ impl std::error::Error for GroupError {}
 pub struct Picked {
     /// Index for [`Group::peer`].
     pub peer: usize,
-    /// Chosen although ejected, because ejection had left nobody.
+    /// The peer was chosen although ejected, because ejection had left no other peer.
     pub last_resort: bool,
 }
 
-/// Nobody can serve this attempt: nginx's `no live upstreams`, a 502 to the
-/// client.
+/// No peer can serve this attempt: nginx's `no live upstreams`, and a 502 to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoLivePeers;
 
@@ -105,40 +102,38 @@ impl fmt::Display for NoLivePeers {
 
 impl std::error::Error for NoLivePeers {}
 
-/// How an attempt ended, as far as the peer's health goes.
+/// The outcome of an attempt for the peer's health.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The peer answered and the answer is used.
     Ok,
-    /// The peer failed: connection, timeout, bad header, or a status that
-    /// `proxy_next_upstream` names (403 and 404 excepted).
+    /// The peer failed: connection, timeout, bad header, or a status that `proxy_next_upstream` names (except 403 and
+    /// 404).
     Failed,
-    /// The answer goes unused without blame: a 403 or 404 that
-    /// `proxy_next_upstream` names.
+    /// The answer is not used, without blame: a 403 or 404 that `proxy_next_upstream` names.
     Next,
-    /// The exchange ended before the peer had its say: the client left, or the
-    /// exchange was dropped. Neither for nor against the peer, where nginx
-    /// counts it as an answer.
+    /// The exchange ended before the peer could answer: the client left, or the exchange was dropped. This counts
+    /// neither for nor against the peer; nginx counts it as an answer.
     Abandoned,
 }
 
-/// One peer's present state, for status pages and metrics.
+/// The current state of one peer, for status pages and metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerView {
-    /// Exchanges under way.
+    /// The number of exchanges in progress.
     pub conns: u32,
-    /// Failures in the present window.
+    /// Failures in the current window.
     pub fails: u32,
-    /// Kept out by its failures at the moment asked about.
+    /// Whether failures keep it out at the given time.
     pub ejected: bool,
-    /// The weight now in force.
+    /// The effective weight.
     pub effective_weight: i64,
-    /// What its health checks say and have counted; `None` where there is no check.
+    /// The state and the counts of its health checks; `None` without a check.
     pub health: Option<Shown>,
 }
 
 impl PeerView {
-    /// Whether failures or health checks keep it out.
+    /// Whether failures or health checks keep the peer out.
     #[must_use]
     pub fn is_out(&self) -> bool {
         self.ejected || self.health.is_some_and(|health| health.state != State::Up)
@@ -146,8 +141,7 @@ impl PeerView {
 }
 
 impl Group {
-    /// Builds a group from its peers in configuration order; backups may stand
-    /// anywhere in the list.
+    /// Builds a group from its peers in configuration order; backups may be anywhere in the list.
     ///
     /// # Errors
     ///
@@ -159,7 +153,7 @@ impl Group {
         Self::of_now(name, peers, policy)
     }
 
-    /// Builds a group from whoever there is at the moment, which may be nobody.
+    /// Builds a group from the current peers, of which there may be none.
     ///
     /// # Errors
     ///
@@ -180,7 +174,7 @@ impl Group {
         Ok(Self { name: name.into(), policy, slots, primary, backup, ring, states: Mutex::new(states) })
     }
 
-    /// A group of nobody.
+    /// A group without peers.
     #[must_use]
     pub fn nobody(name: &str, policy: Policy) -> Self {
         let none = List { start: 0, len: 0, total_weight: 0, tries: 0 };
@@ -188,7 +182,7 @@ impl Group {
         Self { name: name.to_owned(), policy, slots, primary: none, backup: none, ring: Ring::default(), states }
     }
 
-    /// The name exchanges report when nobody could serve them.
+    /// The name that exchanges report if no peer could serve them.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -211,14 +205,14 @@ impl Group {
         self.slots.get(index).map(|slot| &slot.peer)
     }
 
-    /// What `sticky` calls a peer.
+    /// The peer's name for `sticky`.
     #[must_use]
     pub fn name_of(&self, index: usize) -> &str {
         self.slots.get(index).map_or("", |slot| &slot.name)
     }
 
-    /// Starts an exchange's selection; its tries are the peers not down, limited
-    /// by `proxy_next_upstream_tries` (0 is no limit).
+    /// Starts an exchange's selection. Its number of tries is the number of peers not down, limited by
+    /// `proxy_next_upstream_tries` (0 is no limit).
     #[must_use]
     pub fn begin(&self, tries_limit: u32) -> Selection {
         let widest = self.primary.len.max(self.backup.len);
@@ -227,21 +221,18 @@ impl Group {
         selection
     }
 
-    /// Chooses the peer of the exchange's next attempt and counts the attempt
-    /// in.
+    /// Chooses the peer of the exchange's next attempt and counts the attempt.
     ///
-    /// `now_s` is in seconds of one steady or wall clock; `random(n)` returns a
-    /// number below `n` and is asked by [`Policy::Random`] only. A peer still
-    /// held from an earlier pick is given back first, as abandoned.
+    /// `now_s` is in seconds of one steady or wall clock; `random(n)` returns a number below `n`, and only
+    /// [`Policy::Random`] calls it. A peer still held from an earlier pick is given back first, as abandoned.
     ///
-    /// An exchange that has tried nobody yet and finds every peer kept out by
-    /// failures alone gets the one whose failure is longest past. Peers that
-    /// are down or that a health check keeps out do not count as an alternative; a live peer at `max_conns`
-    /// does, for then it is load and not ejection that refuses.
+    /// If an exchange has tried no peer yet and only failures keep every peer out, it gets the peer whose failure is
+    /// oldest. Peers that are down or that a health check keeps out do not count as an alternative. A live peer at
+    /// `max_conns` does: then load refuses the exchange, not ejection.
     ///
     /// # Errors
     ///
-    /// [`NoLivePeers`] when every peer was tried, is down, ejected or full.
+    /// [`NoLivePeers`] if every peer was tried, is down, ejected or full.
     pub fn pick(
         &self,
         selection: &mut Selection,
@@ -264,8 +255,8 @@ impl Group {
         Ok(picked)
     }
 
-    /// Gives the held peer back and counts its attempt out; true when this very
-    /// failure ejects the peer (`upstream server temporarily disabled`).
+    /// Gives the held peer back and counts its attempt as ended; true if this failure ejects the peer (`upstream
+    /// server temporarily disabled`).
     ///
     /// Every outcome costs a try. Without a held peer nothing happens.
     pub fn release(&self, selection: &mut Selection, outcome: Outcome, now_s: u64) -> bool {
@@ -294,7 +285,7 @@ impl Group {
         false
     }
 
-    /// Tries that would be left if the attempt under way ended now.
+    /// The tries that would be left if the current attempt ended at this moment.
     #[must_use]
     pub fn tries_after(&self, selection: &Selection) -> u32 {
         match (selection.held, self.single()) {
@@ -304,13 +295,12 @@ impl Group {
         }
     }
 
-    /// Takes over what `old` knows about the peers both groups have, found by
-    /// address and, for one address listed several times, by order.
+    /// Takes over the state of `old` for the peers that both groups have. They are matched by address and, if one
+    /// address is listed several times, by order.
     ///
-    /// Failures, ejections and exchanges under way always come along; the turn
-    /// of round robin only when the lists are the same. To be called before
-    /// the group is shared; what exchanges of `old` learn afterwards stays with
-    /// `old`, but they do leave the shared count when they end.
+    /// Failures, ejections and exchanges in progress are always taken over; the turn of round robin only if the lists
+    /// are equal. Call this before the group is shared. Later results of exchanges of `old` stay with `old`, but these
+    /// exchanges still leave the shared count when they end.
     pub fn adopt(&mut self, old: &Self) {
         let same_list = self.peers().eq(old.peers());
         let old_states = old.lock();
@@ -334,20 +324,20 @@ impl Group {
         }
     }
 
-    /// Has peers checked by these rules from now on. To be called before the group is shared, and before it adopts.
+    /// Sets the rules of health checks. Call this before the group is shared, and before it adopts.
     pub fn guard(&mut self, rules: &Arc<[Rule]>) {
         for slot in &mut self.slots {
             slot.health = Some(Arc::new(Health::new(rules)));
         }
     }
 
-    /// What the health checks of a peer say, by its index.
+    /// The health of a peer, by its index.
     #[must_use]
     pub fn health(&self, index: usize) -> Option<&Arc<Health>> {
         self.slots.get(index).and_then(|slot| slot.health.as_ref())
     }
 
-    /// The present state of every peer, in the order of [`Group::peers`].
+    /// The current state of every peer, in the order of [`Group::peers`].
     #[must_use]
     pub fn view(&self, now_s: u64) -> Vec<PeerView> {
         let alone = self.single().is_some();
@@ -365,13 +355,13 @@ impl Group {
             .collect()
     }
 
-    /// Whether there is but one peer: no key and no client's address decides about it.
+    /// Whether there is only one peer: then neither a key nor the client's address matters.
     #[must_use]
     pub fn is_single(&self) -> bool {
         self.single().is_some()
     }
 
-    /// The only peer of a group of one, which failures never eject.
+    /// The only peer of a group with one; failures never eject it.
     fn single(&self) -> Option<&Slot> {
         match &*self.slots {
             [slot] => Some(slot),
@@ -420,7 +410,7 @@ impl Group {
         let states = states.get_mut(list.start..list.start + list.len)?;
         let mut field =
             Field { slots, states, tried: &selection.tried, total_weight: list.total_weight, now_s: turn.now_s };
-        // Hashing and random draws are for primaries; backups take turns.
+        // Hashing and random draws are only for primaries; backups take turns.
         let policy = match self.policy {
             Policy::LeastConn => Policy::LeastConn,
             _ if selection.on_backup => Policy::RoundRobin,
@@ -428,7 +418,7 @@ impl Group {
         };
         let index = balance::choose(policy, &self.ring, &mut field, &mut selection.walk, turn.affinity, turn.random)?;
         let slot = slots.get(index)?;
-        // A group this one adopted from may have taken the last place meanwhile.
+        // An older group that shares the count may have taken the last place meanwhile.
         if !slot.enter() {
             return None;
         }
@@ -437,8 +427,7 @@ impl Group {
         Some(Picked { peer: list.start + index, last_resort: false })
     }
 
-    /// The ejected peer whose failure is longest past, if ejection alone is
-    /// why nobody can serve.
+    /// The ejected peer whose failure is oldest, if ejection alone is the reason that no peer can serve.
     fn last_resort(&self, states: &[PeerState], now_s: u64) -> Option<usize> {
         let mut choice: Option<(u64, usize)> = None;
         for (index, (slot, state)) in self.slots.iter().zip(states).enumerate() {
@@ -446,7 +435,7 @@ impl Group {
                 continue;
             }
             if !state.ejected(&slot.peer, now_s) {
-                // Alive and yet not chosen: it is full.
+                // It is alive but was not chosen: it is full.
                 return None;
             }
             if !slot.saturated() && choice.is_none_or(|(failed, _)| state.accessed < failed) {
@@ -458,8 +447,7 @@ impl Group {
     }
 
     fn lock(&self) -> MutexGuard<'_, Box<[PeerState]>> {
-        // Each step leaves the numbers valid, so a panicked holder is no reason
-        // to stop serving.
+        // Each step leaves the numbers valid, so a panic of a lock holder is no reason to stop serving.
         self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -486,7 +474,7 @@ impl List {
     }
 }
 
-/// The places of each address in a list, in order.
+/// The positions of each address in a list, in order.
 fn by_address(slots: &[Slot]) -> HashMap<&str, VecDeque<usize>> {
     let mut places: HashMap<&str, VecDeque<usize>> = HashMap::new();
     for (index, slot) in slots.iter().enumerate() {

@@ -1,42 +1,42 @@
-//! What the health checks of one peer have found, and whether it may serve. Pure: no socket, no clock.
+//! The results of one peer's health checks, and whether it may serve. Pure: no socket, no clock.
 //!
-//! Shared by all versions of a group and all workers: one checks, the others only read whether it may serve.
-//! Invariant: what selection reads is always the worst of what the checks say.
+//! All versions of a group and all workers share it: one worker checks, the others only read whether the peer may
+//! serve. Invariant: selection always reads the worst state of all checks.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a check makes of its results.
+/// How a check turns its results into a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// What it asks: a check of the same text after a reload is the same check.
+    /// The request of the check: a check with the same text after a reload is the same check.
     pub asks: String,
     /// Failures in a row that make a peer unhealthy.
     pub fails: u32,
     /// Passes in a row that make it healthy again.
     pub passes: u32,
-    /// A peer has to pass before it may serve.
+    /// A peer must pass once before it may serve.
     pub mandatory: bool,
-    /// One that was healthy before a reload need not.
+    /// A peer that was healthy before a reload need not pass again.
     pub persistent: bool,
 }
 
-/// What one check, or all of them, say of a peer; in the order of how grave it is.
+/// The state of a peer by one check or by all; in order of severity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
     /// It may serve.
     #[default]
     Up,
-    /// A first check is yet to be made.
+    /// The first check has not been made yet.
     Checking,
     /// Checks fail.
     Unhealthy,
 }
 
-/// What is shown of a peer's checks.
+/// The values shown for a peer's checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shown {
-    /// What they say.
+    /// The state.
     pub state: State,
     /// Checks made.
     pub checks: u64,
@@ -48,27 +48,27 @@ pub struct Shown {
     pub last_passed: Option<bool>,
 }
 
-/// What the checks of one peer have found.
+/// The results of one peer's checks.
 #[derive(Debug)]
 pub struct Health {
     rules: Arc<[Rule]>,
-    /// What selection reads, without a lock.
+    /// The flag that selection reads, without a lock.
     is_up: AtomicBool,
     found: Mutex<Found>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Found {
-    /// By the number of the rule.
+    /// One per rule, by its number.
     tallies: Vec<Tally>,
     shown: Shown,
 }
 
-/// What one check has found.
+/// The results of one check.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     state: State,
-    /// Results in a row that speak against the state.
+    /// Results in a row that contradict the state.
     against: u32,
 }
 
@@ -94,7 +94,7 @@ impl Rule {
 }
 
 impl Health {
-    /// Of a peer that was never checked.
+    /// The health of a peer that was never checked.
     pub fn new(rules: &Arc<[Rule]>) -> Health {
         let tallies = rules.iter().map(Rule::first).collect();
         Health::of(rules, Found { tallies, shown: Shown::default() })
@@ -106,12 +106,12 @@ impl Health {
         Health { rules: rules.clone(), is_up, found: Mutex::new(found) }
     }
 
-    /// What takes the place of `old`: itself within one configuration. After a reload a check that was there before goes
-    /// on with a peer it found unhealthy: it is no news that the configuration was read again. One that was healthy
-    /// passes anew where a check is `mandatory`, unless that is `persistent`.
+    /// The successor of `old`; within one configuration, `old` itself. After a reload, a check that existed before
+    /// keeps a peer unhealthy that it found unhealthy: reading the configuration again changes nothing. A peer that
+    /// was healthy must pass again if a check is `mandatory`, unless the check is `persistent`.
     pub fn follow(new: &Arc<Health>, old: Option<&Arc<Health>>) -> Arc<Health> {
         let Some(old) = old else {
-            // A peer nobody checked was taken for healthy.
+            // A peer without a check counted as healthy.
             return Arc::new(Health::after(&new.rules, &[], &Found::default()));
         };
         if Arc::ptr_eq(&new.rules, &old.rules) {
@@ -134,13 +134,13 @@ impl Health {
         Health::of(rules, Found { tallies, shown: old.shown })
     }
 
-    /// Whether clients' requests may go to it.
+    /// Whether the peer may get clients' requests.
     #[inline]
     pub fn lets_serve(&self) -> bool {
         self.is_up.load(Ordering::Relaxed)
     }
 
-    /// Notes a result of the check of that number; the state it comes to, where that is another.
+    /// Records a result of the check of that number; returns the new state if it has changed.
     pub fn note(&self, number: usize, passed: bool) -> Option<State> {
         let mut found = self.lock();
         let (Some(rule), Some(tally)) = (self.rules.get(number), found.tallies.get_mut(number)) else { return None };
@@ -156,7 +156,7 @@ impl Health {
         (before != now).then_some(now)
     }
 
-    /// What is shown of it.
+    /// The values to show.
     pub fn shown(&self) -> Shown {
         self.lock().shown
     }

@@ -1,11 +1,11 @@
-//! Upstream groups: which peer an exchange is sent to, and what becomes of one that fails.
+//! Upstream groups: the choice of a peer for an exchange, and the handling of failures.
 //!
 //! ```text
 //!  Group ─ Policy (balance) ─► Picked ─► the attempt ─► Outcome ─► retry: the next peer, or the end
 //!    └ peers: weight, failures, health checks, exchanges under way      └ budget
 //! ```
 //!
-//! Invariant: pure. No socket and no clock: time is an argument, so a test or a simulation can have its own.
+//! Invariant: pure. No socket and no clock: time is an argument, so a test or a simulation can set its own.
 #![forbid(unsafe_code)]
 
 pub mod balance;

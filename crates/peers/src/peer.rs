@@ -1,8 +1,7 @@
-//! One address of an upstream group: what the configuration says about it, and
-//! the little that its failures have taught us.
+//! One address of an upstream group: its configuration, and the state from its failures.
 //!
-//! Not a connection and not a name lookup: a `server` line that resolves to
-//! three addresses is three peers with the same [`Peer::server`].
+//! It is neither a connection nor a name lookup: a `server` line that resolves to three addresses gives three peers
+//! with the same [`Peer::server`].
 //!
 //! Invariant: `effective_weight` stays within `0..=weight`.
 
@@ -13,42 +12,40 @@ use md5::{Digest, Md5};
 
 use crate::health::Health;
 
-/// `weight` of a `server` line that does not say.
+/// `weight` of a `server` line without it.
 pub const DEFAULT_WEIGHT: u32 = 1;
-/// `max_fails` of a `server` line that does not say.
+/// `max_fails` of a `server` line without it.
 pub const DEFAULT_MAX_FAILS: u32 = 1;
-/// `fail_timeout` of a `server` line that does not say, in seconds.
+/// `fail_timeout` of a `server` line without it, in seconds.
 pub const DEFAULT_FAIL_TIMEOUT_S: u64 = 10;
 
-/// What the configuration says about one address of a group; never changes
-/// after the group is built.
+/// The configuration of one address of a group; it never changes after the group is built.
 ///
-/// Parameters are those of the `server` directive, nginx.org
-/// `ngx_http_upstream_module`.
+/// The parameters are those of the `server` directive, nginx.org `ngx_http_upstream_module`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Its number in the group; the API knows it by that.
+    /// Its number in the group; the API uses it.
     pub id: u32,
     /// Where to connect: `127.0.0.1:8081`, `[::1]:80` or `unix:/path`.
     pub address: String,
-    /// The server as written in the configuration; consistent hashing places
-    /// this text on the ring, so a name keeps its place when its address moves.
+    /// The server as written in the configuration. Consistent hashing places this text on the ring, so a name keeps
+    /// its place when its address changes.
     pub server: String,
-    /// Share of the requests, at least 1.
+    /// Its share of the requests, at least 1.
     pub weight: u32,
-    /// Most exchanges at a time on this peer; 0 is unlimited.
+    /// The most exchanges at a time on this peer; 0 is unlimited.
     pub max_conns: u32,
     /// Failures within `fail_timeout_s` that eject the peer; 0 never ejects.
     pub max_fails: u32,
-    /// Seconds failures are counted over, and seconds an ejection lasts.
+    /// The seconds over which failures are counted, and the seconds that an ejection lasts.
     pub fail_timeout_s: u64,
-    /// Serves only when no primary peer can.
+    /// Serves only if no primary peer can.
     pub backup: bool,
     /// Never serves.
     pub down: bool,
-    /// Is given no more exchanges but those that are bound to it; those it has go on.
+    /// Gets only exchanges that are bound to it; its current exchanges go on.
     pub drain: bool,
-    /// What `sticky` calls it; empty where its address says.
+    /// The peer's name for `sticky`; if empty, the name comes from the address.
     pub route: String,
 }
 
@@ -72,29 +69,28 @@ impl Peer {
         }
     }
 
-    /// Whether the configuration or the API lets it have exchanges.
+    /// Whether the configuration and the API allow exchanges on it.
     #[must_use]
     pub fn may_serve(&self) -> bool {
         !self.down && !self.drain
     }
 }
 
-/// What failures and picks have left behind on one peer.
+/// The state that failures and picks have left on one peer.
 ///
-/// Guarded by the group's lock. Times are in the seconds the caller passes in;
-/// whole seconds, because nginx compares whole seconds.
+/// The group's lock guards it. Times are in the seconds that the caller passes; whole seconds, because nginx compares
+/// whole seconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PeerState {
-    /// The weight now in force: lowered by failures, regained pick by pick.
+    /// The current weight: failures lower it, and each pick raises it again.
     pub effective_weight: i64,
-    /// The running credit of smooth weighted round robin.
+    /// The current credit of smooth weighted round robin.
     pub current_weight: i64,
-    /// Failures counted in the present window.
+    /// Failures counted in the current window.
     pub fails: u32,
-    /// Second of the last failure.
+    /// The second of the last failure.
     pub accessed: u64,
-    /// Second the window was last opened: a failure, or the first pick after
-    /// `fail_timeout`.
+    /// The second when the window was last opened: by a failure, or by the first pick after `fail_timeout`.
     pub checked: u64,
 }
 
@@ -103,8 +99,7 @@ impl PeerState {
         Self { effective_weight: i64::from(peer.weight), ..Self::default() }
     }
 
-    /// Takes over what another configuration's state knew about the health of
-    /// the same address, within this peer's own weight.
+    /// Takes over the health of the same address from another configuration, limited by this peer's own weight.
     pub(crate) fn inherit_health(&mut self, old: &Self, peer: &Peer) {
         self.effective_weight = old.effective_weight.clamp(0, i64::from(peer.weight));
         self.fails = old.fails;
@@ -117,15 +112,15 @@ impl PeerState {
         peer.max_fails != 0 && self.fails >= peer.max_fails && !self.window_over(peer, now_s)
     }
 
-    /// Notes a pick: the first one after `fail_timeout` opens a new window, so
-    /// a peer let back in gets one trial at a time until it has proved itself.
+    /// Records a pick: the first one after `fail_timeout` opens a new window, so a returning peer gets one trial at a
+    /// time until a trial succeeds.
     pub(crate) fn note_pick(&mut self, peer: &Peer, now_s: u64) {
         if self.window_over(peer, now_s) {
             self.checked = now_s;
         }
     }
 
-    /// Notes a failure; true when the peer is now ejected.
+    /// Records a failure; true if the peer is ejected.
     pub(crate) fn note_failure(&mut self, peer: &Peer, now_s: u64) -> bool {
         self.fails = self.fails.saturating_add(1);
         self.accessed = now_s;
@@ -138,8 +133,7 @@ impl PeerState {
         self.fails >= peer.max_fails
     }
 
-    /// Notes a success; failures are forgiven only when the pick came after
-    /// them, which is what `accessed < checked` says.
+    /// Records a success. It forgives failures only if the pick came after them, which `accessed < checked` means.
     pub(crate) fn note_success(&mut self) {
         if self.accessed < self.checked {
             self.fails = 0;
@@ -151,8 +145,7 @@ impl PeerState {
         self.fails = 0;
     }
 
-    /// Adds this turn's credit and lets the weight recover by one; returns the
-    /// credit added.
+    /// Adds this turn's credit and lets the weight recover by one; returns the added credit.
     pub(crate) fn earn_credit(&mut self, peer: &Peer) -> i64 {
         let earned = self.effective_weight;
         self.current_weight += earned;
@@ -167,17 +160,17 @@ impl PeerState {
     }
 }
 
-/// A peer with its count of exchanges under way.
+/// A peer with its count of exchanges in progress.
 ///
-/// The count is shared with the group this one replaced, so an exchange begun
-/// before a reload still leaves when it ends.
+/// The count is shared with the group that this one replaced, so an exchange from before a reload still leaves it at
+/// its end.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub peer: Peer,
-    /// What `sticky` calls it.
+    /// The peer's name for `sticky`.
     pub name: Box<str>,
     pub conns: Arc<AtomicU32>,
-    /// What its health checks say; none where there is no check.
+    /// The results of its health checks; `None` without a check.
     pub health: Option<Arc<Health>>,
 }
 
@@ -187,7 +180,7 @@ impl Slot {
         Self { peer, name: name.into(), conns: Arc::default(), health: None }
     }
 
-    /// Whether it may have an exchange that is bound to a peer of this name, or to none.
+    /// Whether it may get an exchange that is bound to this name, or that is not bound.
     pub(crate) fn may_serve(&self, bound: Option<&[u8]>) -> bool {
         let is_allowed = self.peer.may_serve() || (!self.peer.down && bound == Some(self.name.as_bytes()));
         is_allowed && self.is_healthy()
@@ -206,7 +199,7 @@ impl Slot {
         self.peer.max_conns != 0 && self.conns() >= self.peer.max_conns
     }
 
-    /// Takes a place if `max_conns` leaves one.
+    /// Takes a place if `max_conns` allows it.
     pub(crate) fn enter(&self) -> bool {
         if self.peer.max_conns == 0 {
             self.conns.fetch_add(1, Ordering::Relaxed);
@@ -220,11 +213,11 @@ impl Slot {
     }
 
     pub(crate) fn leave(&self) {
-        // An unmatched leave would otherwise wrap and saturate the peer for good.
+        // An unmatched leave would otherwise wrap around and make the peer full forever.
         let _ = self.conns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| taken.checked_sub(1));
     }
 }
-/// The name of a peer that has no route of its own.
+/// The name of a peer without a route.
 fn name_of(address: &str) -> String {
     Md5::digest(address).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,48 +1,46 @@
-//! When an idle connection to a peer may be kept, and what its silent death
-//! means. The pool itself, with its sockets, is elsewhere.
+//! Decides whether an idle connection to a peer may be kept, and whether a broken attempt met a connection that was
+//! already closed. The pool itself, with its sockets, is elsewhere.
 
 /// `keepalive_requests`, `keepalive_time` and `keepalive_timeout` of an upstream
 /// block (nginx.org `ngx_http_upstream_keepalive_module`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolPolicy {
-    /// Idle connections one worker keeps for the group; 0 keeps none.
+    /// The most idle connections that one worker keeps for the group; 0 keeps none.
     pub max_idle: usize,
     /// Exchanges after which a connection is closed.
     pub max_requests: u64,
     /// Milliseconds after which a connection is not kept again.
     pub max_age_ms: u64,
-    /// Milliseconds a connection may lie idle.
+    /// The longest idle time of a connection, in milliseconds.
     pub idle_timeout_ms: u64,
-    /// `keepalive` says so: a peer need not show that it can be relied on.
+    /// `keepalive` is written: the peer need not show first that it is reliable.
     pub is_written: bool,
 }
 
 impl Default for PoolPolicy {
-    /// The values of an upstream block that says nothing, in nginx since 1.29.7.
+    /// The values of an upstream block without these directives, in nginx since 1.29.7.
     fn default() -> Self {
         Self { max_idle: 32, max_requests: 1000, max_age_ms: 3_600_000, idle_timeout_ms: 60_000, is_written: false }
     }
 }
 
-/// What is known of a connection when its exchange has ended.
+/// The facts about a connection at the end of its exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finished {
     /// Exchanges it has carried, this one included.
     pub requests: u64,
     /// Milliseconds since it was opened.
     pub age_ms: u64,
-    /// The peer allows another exchange: version, `Connection`, and a response
-    /// read to its end.
+    /// The peer allows another exchange: version, `Connection`, and a response that was read to its end.
     pub reusable: bool,
     /// The whole request was sent.
     pub request_complete: bool,
-    /// Nothing unasked has arrived: no byte, no end, no error.
+    /// Nothing unexpected has arrived: no byte, no end, no error.
     pub quiet: bool,
 }
 
 impl PoolPolicy {
-    /// Whether a connection goes back to the pool. A full pool is no reason
-    /// against: it drops its oldest.
+    /// Whether a connection returns to the pool. A full pool does not prevent this: it drops its oldest connection.
     #[must_use]
     pub fn may_keep(&self, finished: &Finished) -> bool {
         self.max_idle > 0
@@ -54,7 +52,7 @@ impl PoolPolicy {
     }
 }
 
-/// What is known of an attempt whose connection ended or broke.
+/// The facts about an attempt whose connection ended or broke.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BrokenAttempt {
     /// The connection came from the pool.
@@ -63,20 +61,18 @@ pub struct BrokenAttempt {
     pub response_begun: bool,
     /// Some of the request had been written.
     pub request_sent: bool,
-    /// Sending the request twice does no more than sending it once
-    /// (RFC 9110 section 9.2.2).
+    /// Sending the request twice has the same effect as sending it once (RFC 9110 section 9.2.2).
     pub idempotent: bool,
-    /// The request body is still at hand in full, or there is none.
+    /// The whole request body is still available, or there is none.
     pub body_at_hand: bool,
 }
 
 impl BrokenAttempt {
-    /// Whether the attempt met a connection the peer had already closed, and is
-    /// made again on a fresh connection to the same peer: no failure counted, no
-    /// try spent, no retry budget asked.
+    /// Whether the attempt met a connection that the peer had already closed, and is repeated on a fresh connection to
+    /// the same peer: this counts no failure and uses neither a try nor the retry budget.
     ///
-    /// RFC 9112 section 9.3.1. The second attempt is not on a reused connection,
-    /// so the rule applies at most once in a row.
+    /// RFC 9112 section 9.3.1. The second attempt is not on a reused connection, so the rule applies at most once in a
+    /// row.
     #[must_use]
     pub fn is_stale_connection(&self) -> bool {
         self.reused && !self.response_begun && self.is_replayable()

@@ -1,8 +1,8 @@
-//! Whether a failed attempt is made again on the next peer: the conditions of
-//! `proxy_next_upstream` and its limits, then the group's retry budget.
+//! Decides whether another attempt follows a failed one on the next peer: by the conditions of `proxy_next_upstream`
+//! and its limits, then by the group's retry budget.
 //!
-//! Not the choice of the next peer, and not the second life of a stale pooled
-//! connection: that attempt never counts as one (see `pool_policy`).
+//! It neither chooses the next peer nor repeats an attempt on a stale pooled connection: such an attempt never counts
+//! (see `pool_policy`).
 
 use std::ops::BitOr;
 
@@ -14,7 +14,7 @@ use crate::group::Outcome;
 pub struct Conditions(u16);
 
 impl Conditions {
-    /// No condition: what `off` leaves.
+    /// No condition: the result of `off`.
     pub const NONE: Self = Self(0);
     /// `error`: connecting, sending or reading failed.
     pub const ERROR: Self = Self(1 << 0);
@@ -36,13 +36,13 @@ impl Conditions {
     pub const HTTP_404: Self = Self(1 << 8);
     /// `http_429`.
     pub const HTTP_429: Self = Self(1 << 9);
-    /// `non_idempotent`: also when a POST, LOCK or PATCH was already sent.
+    /// `non_idempotent`: also if a POST, LOCK or PATCH was already sent.
     pub const NON_IDEMPOTENT: Self = Self(1 << 10);
-    /// `updating`: accepted by the directive, used by the cache alone.
+    /// `updating`: the directive accepts it, only the cache uses it.
     pub const UPDATING: Self = Self(1 << 11);
-    /// `denied`: the peer's address may not be connected to.
+    /// `denied`: connecting to the peer's address is not allowed.
     pub const DENIED: Self = Self(1 << 12);
-    /// `off`; with it every other word is void.
+    /// `off`; with it every other word has no effect.
     pub const OFF: Self = Self(1 << 15);
 
     const WORDS: [(&'static str, Self); 14] = [
@@ -62,7 +62,7 @@ impl Conditions {
         ("off", Self::OFF),
     ];
 
-    /// The condition one word of the directive names.
+    /// The condition of one word of the directive.
     #[must_use]
     pub fn of_word(word: &str) -> Option<Self> {
         Self::WORDS.iter().find_map(|&(name, condition)| (name == word).then_some(condition))
@@ -91,7 +91,7 @@ impl BitOr for Conditions {
     }
 }
 
-/// What went wrong with an attempt.
+/// The failure of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// Connecting, sending or reading failed.
@@ -102,11 +102,11 @@ pub enum Failure {
     Denied,
     /// The response was empty or unreadable.
     InvalidHeader,
-    /// A whole response with a status `proxy_next_upstream` can name.
+    /// A whole response with a status that `proxy_next_upstream` can name.
     Status(NextStatus),
 }
 
-/// The statuses `proxy_next_upstream` can name.
+/// The statuses that `proxy_next_upstream` can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextStatus {
     /// 403 Forbidden.
@@ -126,8 +126,7 @@ pub enum NextStatus {
 }
 
 impl Failure {
-    /// The failure a response status may be; `None` for one that is always
-    /// passed on.
+    /// The failure for a response status; `None` for a status that is always passed on.
     #[must_use]
     pub fn of_status(status: u16) -> Option<Self> {
         Some(Self::Status(match status {
@@ -142,8 +141,8 @@ impl Failure {
         }))
     }
 
-    /// The status the client gets when no attempt follows and there is no
-    /// response to pass on, and the attempt's `$upstream_status`.
+    /// The client's status if no attempt follows and there is no response to pass on; also the attempt's
+    /// `$upstream_status`.
     #[must_use]
     pub fn status(self) -> u16 {
         match self {
@@ -157,7 +156,7 @@ impl Failure {
         }
     }
 
-    /// The condition that lets this failure move on.
+    /// The condition that allows another attempt after this failure.
     #[must_use]
     pub fn condition(self) -> Conditions {
         match self {
@@ -175,11 +174,10 @@ impl Failure {
         }
     }
 
-    /// What the peer is released with after `decision`.
+    /// The outcome for the peer after `decision`.
     ///
-    /// A status is the peer's failure only when the exchange moves on because
-    /// of it, or would have but for the budget; one that is passed on is an
-    /// answer like any other. 403 and 404 are never held against a peer.
+    /// A status counts as the peer's failure only if another attempt follows because of it, or would follow if the
+    /// budget allowed it. A status that is passed on is a normal answer. 403 and 404 never count against a peer.
     #[must_use]
     pub fn outcome(self, decision: Result<(), Refusal>) -> Outcome {
         let moves_on = matches!(decision, Ok(()) | Err(Refusal::Budget));
@@ -191,16 +189,14 @@ impl Failure {
     }
 }
 
-/// Why an attempt is not followed by another.
+/// Why no other attempt follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Every peer that could serve was tried, or `proxy_next_upstream_tries`
-    /// reached.
+    /// Every peer that could serve was tried, or `proxy_next_upstream_tries` is reached.
     NoTries,
     /// `proxy_next_upstream` does not name the failure.
     NotListed,
-    /// The request was sent, is not idempotent, and `non_idempotent` is not
-    /// named.
+    /// The request was sent, is not idempotent, and `non_idempotent` is not set.
     NonIdempotent,
     /// The request was sent and its body was not kept.
     BodyGone,
@@ -210,7 +206,7 @@ pub enum Refusal {
     Budget,
 }
 
-/// The `proxy_next_upstream` family of one location.
+/// The `proxy_next_upstream` settings of one location.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RetryPolicy {
     /// `proxy_next_upstream`.
@@ -221,32 +217,29 @@ pub struct RetryPolicy {
     pub timeout_ms: u64,
 }
 
-/// What is known when an attempt has failed.
+/// The facts about a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempt {
-    /// What went wrong.
+    /// The failure.
     pub failure: Failure,
-    /// Some of the request had been written.
+    /// A part of the request had been written.
     pub request_sent: bool,
     /// See [`is_idempotent`].
     pub idempotent: bool,
-    /// The request body is still at hand in full, or there is none; false
-    /// where the body passes through unbuffered.
+    /// The whole request body is still available, or there is none; false if the body passes through unbuffered.
     pub body_at_hand: bool,
-    /// Tries left once this attempt is released: `Group::tries_after`.
+    /// The tries left after this attempt is released: `Group::tries_after`.
     pub tries_left: u32,
     /// Milliseconds since the exchange's first attempt began.
     pub elapsed_ms: u64,
 }
 
 impl RetryPolicy {
-    /// Decides whether another attempt follows; `Ok` has paid for it from
-    /// `budget`.
+    /// Decides whether another attempt follows; `Ok` has paid for it from `budget`.
     ///
     /// # Errors
     ///
-    /// The first [`Refusal`] that applies; the budget is asked last, and only
-    /// for a retry everything else allows.
+    /// The first [`Refusal`] that applies; the budget is checked last, and only if everything else allows the retry.
     pub fn decide(&self, attempt: &Attempt, budget: &Budget, now_s: u64) -> Result<(), Refusal> {
         self.allows(attempt)?;
         if budget.spend(now_s) { Ok(()) } else { Err(Refusal::Budget) }
@@ -270,8 +263,8 @@ impl RetryPolicy {
     }
 }
 
-/// Whether nginx sends a method again without being told to: all but POST,
-/// LOCK and PATCH. Methods are compared byte by byte (RFC 9110 section 9.1).
+/// Whether nginx repeats a method by default: all but POST, LOCK and PATCH. Methods are compared byte by byte (RFC
+/// 9110 section 9.1).
 #[must_use]
 pub fn is_idempotent(method: &[u8]) -> bool {
     !matches!(method, b"POST" | b"LOCK" | b"PATCH")

@@ -1,14 +1,12 @@
-//! What one exchange remembers between its attempts: who was tried, how many
-//! tries are left, and how far its hash has walked.
+//! The state of one exchange between its attempts: the peers it tried, the tries left, and the position of its hash.
 //!
-//! Invariant: at most one peer is held at a time, and a held peer is given
-//! back exactly once, through `Group::release`.
+//! Invariant: at most one peer is held at a time, and a held peer is given back exactly once, through
+//! `Group::release`.
 
-/// Bits one machine word of the tried set holds; groups up to this size need
-/// no allocation per exchange.
+/// Bits in one machine word of the tried set; groups up to this size need no allocation per exchange.
 const WORD_BITS: usize = 64;
 
-/// One exchange's memory of its attempts; made by `Group::begin`.
+/// The state of one exchange's attempts; made by `Group::begin`.
 #[derive(Debug)]
 pub struct Selection {
     pub(crate) tried: Tried,
@@ -24,7 +22,7 @@ impl Selection {
         Self { tried: Tried::new(widest_list), walk: Walk::default(), on_backup: false, held: None, picks: 0, tries }
     }
 
-    /// Tries left: the attempt under way counts until it is released as failed.
+    /// The tries left: the current attempt counts until it is released as failed.
     #[must_use]
     pub fn tries(&self) -> u32 {
         self.tries
@@ -36,13 +34,13 @@ impl Selection {
         self.held.is_some()
     }
 
-    /// The peer that is held.
+    /// The held peer.
     #[must_use]
     pub fn peer(&self) -> Option<usize> {
         self.held.map(|held| held.peer)
     }
 
-    /// Attempts made so far, the one under way included.
+    /// The attempts so far, including the current one.
     #[must_use]
     pub fn picks(&self) -> u32 {
         self.picks
@@ -68,19 +66,18 @@ pub(crate) struct Held {
     pub last_resort: bool,
 }
 
-/// How far a hashing or random policy has walked for one exchange.
+/// The position of a hashing or random policy for one exchange.
 #[derive(Debug, Default)]
 pub(crate) struct Walk {
     /// Misses so far, over all attempts of the exchange.
     pub misses: u32,
-    /// The hash reached, or the ring point reached; `None` before the first
-    /// attempt.
+    /// The current hash or ring point; `None` before the first attempt.
     pub hash: Option<u32>,
-    /// Rounds of `hash` made; from the second on, the round salts the key.
+    /// Rounds of `hash` so far; from the second one on, the round salts the key.
     pub rounds: u32,
 }
 
-/// The set of peers one exchange has tried, over one list of the group.
+/// The set of peers that one exchange has tried, in one list of the group.
 #[derive(Debug)]
 pub(crate) enum Tried {
     Small(u64),

@@ -1,8 +1,7 @@
-//! Groups run over virtual time against made-up origins: the whole of pick,
-//! release and retry together, as one exchange after another sees it.
+//! Groups in virtual time with simulated origins: pick, release and retry together, as exchanges use them one after
+//! the other.
 //!
-//! Lists of picks said to be observed are what nginx 1.22.1 answered on
-//! loopback with the same configuration and keys.
+//! Lists of picks marked as observed are nginx 1.22.1's answers on loopback with the same configuration and keys.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -17,7 +16,7 @@ use crate::group::{Group, NoLivePeers, Outcome, Picked};
 use crate::peer::Peer;
 use crate::selection::Selection;
 
-/// Any second will do as long as every window of a fresh peer is over by then.
+/// Any second will do, if every window of a fresh peer is over by then.
 const START_S: u64 = 1_000_000;
 
 /// A group, its clock and its random source.
@@ -41,8 +40,8 @@ impl World {
         self.group.release(selection, outcome, self.now_s)
     }
 
-    /// Runs one exchange until a peer answers or nobody is left to ask; the
-    /// peers asked in order, the last one having answered if `true`.
+    /// Runs one exchange until a peer answers or none is left; returns the peers asked in order, and `true` if the
+    /// last one answered.
     fn exchange(&mut self, affinity: &Affinity<'_>, mut origin: impl FnMut(usize) -> Outcome) -> (Vec<usize>, bool) {
         let mut selection = self.group.begin(0);
         let mut asked = Vec::new();
@@ -60,7 +59,7 @@ impl World {
         (asked, false)
     }
 
-    /// The peers that answer `count` exchanges where everybody is well.
+    /// The peers that answer `count` exchanges if all peers are healthy.
     fn answers(&mut self, count: usize) -> Vec<usize> {
         (0..count).map(|_| self.answer(&Affinity::default())).collect()
     }
@@ -71,7 +70,7 @@ impl World {
         asked[asked.len() - 1]
     }
 
-    /// Begins `count` exchanges that never end; who took each, if anybody.
+    /// Begins `count` exchanges that never end; returns the peer of each, if any.
     fn hold(&mut self, count: usize, affinity: &Affinity<'_>) -> Vec<Option<usize>> {
         (0..count)
             .map(|_| {
@@ -82,14 +81,14 @@ impl World {
     }
 }
 
-/// A peer of `127.0.0.1`, changed by `change`.
+/// A peer on `127.0.0.1`, changed by `change`.
 fn peer(port: u16, change: impl FnOnce(&mut Peer)) -> Peer {
     let mut peer = Peer::new(format!("127.0.0.1:{port}"));
     change(&mut peer);
     peer
 }
 
-/// Peers on ports 18081 and up with the weights given.
+/// Peers on ports from 18081 on, with these weights.
 fn weighted(weights: &[u32]) -> Vec<Peer> {
     weights.iter().zip(18081..).map(|(&weight, port)| peer(port, |p| p.weight = weight)).collect()
 }

@@ -1,7 +1,7 @@
-//! Purges that name more than one key: kept as rules with numbers, applied to an object when it is next looked at.
+//! Purges of more than one key: kept as numbered rules, and applied to an object at its next look-up.
 //!
-//! A purge is in force for every worker once its number is out; a sweep (`lurk`) applies it to what nobody asks
-//! for, and then the rule goes. Invariant: an object whose `checked` number is the newest is hit by no rule.
+//! A purge is in force for every worker once it has a number. A sweep (`lurk`) applies it to objects that nobody
+//! requests, then the rule is removed. Invariant: no rule hits an object whose `checked` number is the newest.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,16 +9,16 @@ use std::sync::{PoisonError, RwLock};
 
 use super::label::{Label, Tag};
 
-/// Purges under way, at most. One more makes all of them one purge of everything stored before: too much is purged
-/// rather than too little.
+/// The most purges in progress. One more replaces all of them by a purge of everything stored before: too much is
+/// purged rather than too little.
 pub const BANS_MAX: usize = 16_384;
 
-/// What a purge names.
+/// The objects of a purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Purge {
     /// One key with all its variants.
     Key(Box<[u8]>),
-    /// Every key that begins so (nginx: a trailing `*`).
+    /// Every key with this prefix (nginx: a trailing `*`).
     Prefix(Box<[u8]>),
     /// Every object with the tag.
     Tag(Tag),
@@ -27,7 +27,7 @@ pub enum Purge {
 }
 
 impl Purge {
-    /// As nginx reads a key given to purge: a `*` at its end names all keys that begin with what is before it.
+    /// Reads a key as nginx does for a purge: a `*` at its end means all keys with the prefix before it.
     pub fn of_key(key: &[u8]) -> Purge {
         match key.strip_suffix(b"*") {
             Some(b"") => Purge::All,
@@ -36,7 +36,7 @@ impl Purge {
         }
     }
 
-    /// Whether it names an object.
+    /// Whether the purge names an object.
     pub fn names(&self, label: &Label) -> bool {
         match self {
             Purge::Key(key) => *key == label.key,
@@ -47,12 +47,12 @@ impl Purge {
     }
 }
 
-/// What becomes of what is purged.
+/// The effect of a purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Force {
-    /// It is stale from now on: fetched again when asked for, at hand when the origin fails.
+    /// The object becomes stale: it is fetched again at the next request, and stays available if the origin fails.
     Soft,
-    /// It is gone.
+    /// The object is removed.
     Hard,
 }
 
@@ -78,11 +78,11 @@ impl Bans {
         self.newest.load(Ordering::Acquire)
     }
 
-    /// Puts a purge in force; the rule as it was numbered.
+    /// Puts a purge in force; returns the rule with its number.
     pub fn add(&self, purge: Purge, force: Force) -> Ban {
         let mut rules = self.rules.write().unwrap_or_else(PoisonError::into_inner);
         let number = self.newest().wrapping_add(1);
-        // What an earlier one named in the same words, this one names too.
+        // The new purge includes an earlier one with the same target.
         let covers = |old: &Ban| old.force <= force && (old.purge == purge || purge == Purge::All);
         if rules.back().is_some_and(covers) || purge == Purge::All {
             rules.retain(|old| !covers(old));
@@ -97,14 +97,14 @@ impl Bans {
         ban
     }
 
-    /// Takes the rules of an earlier run; `newest` is the highest number that run gave.
+    /// Takes over the rules of an earlier run; `newest` is the highest number of that run.
     pub fn restore(&self, bans: Vec<Ban>, newest: u32) {
         let mut rules = self.rules.write().unwrap_or_else(PoisonError::into_inner);
         *rules = bans.into();
         self.newest.fetch_max(newest, Ordering::AcqRel);
     }
 
-    /// What the purges after number `checked` make of an object, and the number up to which that holds.
+    /// The effect on an object of the purges after number `checked`, and the number up to which it is valid.
     pub fn judge(&self, checked: u32, label: &Label) -> (Option<Force>, u32) {
         let newest = self.newest();
         if checked == newest {
@@ -113,11 +113,11 @@ impl Bans {
         let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);
         let from = rules.partition_point(|ban| ban.number <= checked);
         let force = rules.range(from..).filter(|ban| ban.purge.names(label)).map(|ban| ban.force).max();
-        // Read under the lock that `add` writes under.
+        // Read under the lock that `add` holds for writing.
         (force, self.newest())
     }
 
-    /// Lets go of the rules up to a number: all objects have been looked at since.
+    /// Removes the rules up to a number: they have been applied to all objects.
     pub fn forget(&self, up_to: u32) -> bool {
         let mut rules = self.rules.write().unwrap_or_else(PoisonError::into_inner);
         let before = rules.len();
@@ -126,12 +126,12 @@ impl Bans {
         rules.len() != before
     }
 
-    /// The rules in force now.
+    /// The rules in force.
     pub fn all(&self) -> Vec<Ban> {
         self.rules.read().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
-    /// How many there are.
+    /// The number of rules.
     pub fn len(&self) -> usize {
         self.rules.read().unwrap_or_else(PoisonError::into_inner).len()
     }

@@ -1,5 +1,5 @@
-//! A long body read once from end to end before anybody gets it from its file: what a disk or a crash made of it is
-//! noticed. A piece at a time, so that others have their turn.
+//! Reads a long body once from end to end before any client gets it from its file, to notice damage by a disk or a
+//! crash. It reads a piece at a time, so that other work gets its turn.
 
 use std::os::unix::fs::FileExt;
 
@@ -8,13 +8,13 @@ use super::file::{Corrupt, Record};
 use super::object::FileBody;
 use super::queue::Load;
 
-/// Long bodies checked at a time in one zone; further ones count as not there.
+/// The most long bodies checked at a time in one zone; further ones count as not stored.
 pub const CHECKS_MAX: usize = 256;
 
-/// Bytes read for one body before others have their turn.
+/// Bytes to read of one body before other work gets its turn.
 const TURN_BYTES_MAX: u64 = 1 << 20;
 
-/// One body being checked, and who waits for it.
+/// One body being checked, and the read that waits for it.
 pub(super) struct Checking {
     pub load: Load,
     /// The object's number in the index.
@@ -30,7 +30,7 @@ impl Checking {
         Checking { load, serial, record, body, done: 0, sum: crc32fast::Hasher::new() }
     }
 
-    /// Reads on; true once it is whole, and what was written.
+    /// Reads on; true once the whole body is read and is correct.
     pub fn turn(&mut self) -> Result<bool, Unread> {
         let count = (self.body.len - self.done).min(TURN_BYTES_MAX);
         let mut piece = vec![0; count as usize];

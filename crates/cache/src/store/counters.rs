@@ -1,29 +1,29 @@
-//! What a zone counts, in the shape of NGINX Plus' `/http/caches`: each worker thread in cache lines of its own.
+//! The counters of a zone, in the form of NGINX Plus' `/http/caches`: each worker thread has its own cache lines.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// How a request met the cache (`$upstream_cache_status`).
+/// The use of the cache for a request (`$upstream_cache_status`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// A fresh response was served from the cache.
     Hit,
-    /// A stale one, because the origin did not answer well.
+    /// A stale response was served, because the origin failed.
     Stale,
-    /// A stale one, because another request is refreshing it.
+    /// A stale response was served, because another request is refreshing it.
     Updating,
-    /// The origin said that it is still right.
+    /// The origin confirmed the stored response.
     Revalidated,
-    /// It was not there.
+    /// No response was stored.
     Miss,
-    /// It was there, stale, and was fetched again.
+    /// A stale response was stored, and was fetched again.
     Expired,
-    /// The cache was not asked.
+    /// The cache was not used.
     Bypass,
 }
 
 impl Status {
-    /// Every one, in the order of NGINX Plus' object.
+    /// Every status, in the order of NGINX Plus' object.
     pub const ALL: [Status; 7] = [
         Status::Hit,
         Status::Stale,
@@ -34,7 +34,7 @@ impl Status {
         Status::Bypass,
     ];
 
-    /// As in `$upstream_cache_status`.
+    /// The word in `$upstream_cache_status`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Status::Hit => "HIT",
@@ -48,7 +48,7 @@ impl Status {
     }
 }
 
-/// Threads that count apart; with more, some share.
+/// Threads with separate counters; with more threads, some share.
 const LANES: usize = 16;
 
 /// Counters of one status.
@@ -64,19 +64,19 @@ pub struct Served {
     pub bytes_written: u64,
 }
 
-/// What came of a fetch behind the clients' backs.
+/// The result of a background refresh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refreshed {
-    /// Another answer was stored, with a body of so many bytes.
+    /// A new answer was stored, with a body of this many bytes.
     Stored(u64),
-    /// The origin said that the stored one is still right.
+    /// The origin confirmed the stored answer.
     Confirmed,
-    /// Neither: the origin failed, or its answer may not be stored.
+    /// The origin failed, or its answer may not be stored.
     Failed,
 }
 
 impl Refreshed {
-    /// Its name.
+    /// The name of the result.
     pub fn as_str(self) -> &'static str {
         match self {
             Refreshed::Stored(_) => "stored",
@@ -86,16 +86,16 @@ impl Refreshed {
     }
 }
 
-/// Fetches behind the clients' backs: requests to the origin that nobody's response counts.
+/// Background refreshes: requests to the origin that no client's response counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refreshes {
-    /// Those that stored another answer.
+    /// Refreshes that stored a new answer.
     pub stored: u64,
     /// Bytes that were stored.
     pub bytes: u64,
-    /// Those the origin answered by 304.
+    /// Refreshes that the origin answered with 304.
     pub confirmed: u64,
-    /// Those that came to nothing.
+    /// Refreshes that failed.
     pub failed: u64,
 }
 
@@ -107,24 +107,24 @@ struct Lane([[AtomicU64; 4]; ROWS]);
 const ROWS: usize = Status::ALL.len() + 1;
 const REFRESHES: usize = Status::ALL.len();
 
-/// What one zone counts about requests.
+/// The request counters of one zone.
 #[derive(Default)]
 pub struct Counters {
     lanes: [Lane; LANES],
 }
 
 impl Counters {
-    /// A response of so many bytes was served.
+    /// Counts a served response of this many bytes.
     pub fn served(&self, status: Status, bytes: u64) {
         self.add(status as usize, [1, bytes, 0, 0]);
     }
 
-    /// A response of so many bytes was stored.
+    /// Counts a stored response of this many bytes.
     pub fn written(&self, status: Status, bytes: u64) {
         self.add(status as usize, [0, 0, 1, bytes]);
     }
 
-    /// A refresh behind the clients' backs has ended.
+    /// Counts a background refresh.
     pub fn refreshed(&self, how: Refreshed) {
         let amounts = match how {
             Refreshed::Stored(bytes) => [1, bytes, 0, 0],
@@ -140,7 +140,7 @@ impl Counters {
         Refreshes { stored, bytes, confirmed, failed }
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub fn read(&self, status: Status) -> Served {
         let [responses, bytes, responses_written, bytes_written] = self.sums(status as usize);
         Served { responses, bytes, responses_written, bytes_written }
@@ -181,12 +181,12 @@ fn lane() -> usize {
     })
 }
 
-/// What a zone is now and has done, for the API and the logs.
+/// The state and the totals of a zone, for the API and the logs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     /// Bytes on disk, whole blocks.
     pub size: u64,
-    /// The bound on them; `None` without one.
+    /// The limit of bytes on disk; `None` without one.
     pub max_size: Option<u64>,
     /// Whether the directory is still being read.
     pub cold: bool,
@@ -196,19 +196,19 @@ pub struct Figures {
     pub memory: u64,
     /// Bytes of keys and nodes.
     pub keys: u64,
-    /// Objects that made room for others, in memory or altogether.
+    /// Objects removed to make room, from memory or completely.
     pub evictions: u64,
     /// Objects removed by a purge.
     pub purged: u64,
-    /// Purges that still apply to objects not looked at.
+    /// Purges that are not yet applied to all objects.
     pub bans: u64,
-    /// Reads and writes of files that failed, corrupt files among them.
+    /// Failed reads and writes of files, including corrupt files.
     pub disk_errors: u64,
-    /// Objects not written to disk, because too much waits or the disk is out of use.
+    /// Objects not written to disk, because the queue is full or the disk is out of use.
     pub disk_skipped: u64,
     /// Times a shard was found locked.
     pub contended: u64,
-    /// Requests that wait for another's fetch now, or fetch for others.
+    /// Fetches in progress that others can wait for.
     pub flights: u64,
 }
 

@@ -1,5 +1,5 @@
-//! The directory of a zone's files: their names, and the few things done to them. All of it blocks: the zone's own
-//! thread does it, but for a purge's unlink.
+//! The directory of a zone's files: their names, and the operations on them. All operations block: the zone's own
+//! thread runs them, except the unlink of a purge.
 
 use std::fmt::Write as _;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -13,23 +13,24 @@ use super::file::{self, Corrupt, Record};
 use super::label::Label;
 use super::object::{Body, FileBody};
 
-/// Bytes read at first: a small object comes whole.
+/// Bytes of the first read: a small object is read completely.
 const FIRST_READ_BYTES: usize = 64 << 10;
 
-/// A body in memory that is read from a file comes in pieces of this.
+/// Size of the pieces of a body that is read from a file into memory.
 const PIECE_BYTES: usize = 256 << 10;
 
 /// Digits of a file's name.
 pub(super) const NAME_DIGITS: usize = 32;
 
-/// Where a zone's files are, as `proxy_cache_path` says.
+/// The place of a zone's files, from `proxy_cache_path`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory {
     /// The path.
     pub path: PathBuf,
     /// `levels`: up to three numbers of digits, each 1 or 2.
     pub levels: Vec<u8>,
-    /// Where files are written before they are moved to their place; `None` for beside it (`use_temp_path=off`).
+    /// The directory where files are written before they are renamed; `None` for beside their final place
+    /// (`use_temp_path=off`).
     pub temp_path: Option<PathBuf>,
 }
 
@@ -52,14 +53,14 @@ impl From<Corrupt> for Unread {
     }
 }
 
-/// A file that is being written, removed when dropped before it is kept.
+/// A file that is being written; dropping it removes the file unless it was kept.
 pub(super) struct Temp {
     path: PathBuf,
     pub file: Arc<File>,
     is_kept: bool,
 }
 
-/// Marks this process's temporary files off from those a killed one left.
+/// Distinguishes this process's temporary files from files of a killed process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub process: u32,
@@ -67,7 +68,7 @@ pub(super) struct Run {
 }
 
 impl Directory {
-    /// Makes the directories there must be.
+    /// Makes the required directories.
     pub(super) fn make(&self) -> io::Result<()> {
         make_directory(&self.path)?;
         self.temp_path.as_deref().map_or(Ok(()), make_directory)
@@ -78,7 +79,7 @@ impl Directory {
         self.path_of_name(&name_of(label))
     }
 
-    /// Where a file of that name belongs: the levels are taken from its end, as in nginx.
+    /// The path of a file with that name: the levels come from the end of the name, as in nginx.
     pub(super) fn path_of_name(&self, name: &str) -> PathBuf {
         let mut path = self.path.clone();
         let mut end = name.len();
@@ -91,7 +92,7 @@ impl Directory {
         path
     }
 
-    /// A new file to write an object into.
+    /// Makes a new file for an object.
     pub(super) fn begin(&self, label: &Label, run: Run) -> io::Result<Temp> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let name = name_of(label);
@@ -106,7 +107,7 @@ impl Directory {
         Ok(Temp { path, file: Arc::new(file), is_kept: false })
     }
 
-    /// Puts a finished file in its place, where it replaces an older one at once.
+    /// Moves a finished file to its place; it replaces an older file atomically.
     pub(super) fn keep(&self, mut temp: Temp, label: &Label, run: Run) -> io::Result<()> {
         let place = self.path_of(label);
         match with_parent(&place, || std::fs::rename(&temp.path, &place)) {
@@ -123,7 +124,7 @@ impl Directory {
         }
     }
 
-    /// Removes an object's file; one that is not there is as good as removed.
+    /// Removes an object's file; a missing file is no error.
     pub(super) fn remove(&self, label: &Label) -> io::Result<()> {
         match std::fs::remove_file(self.path_of(label)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -131,7 +132,7 @@ impl Directory {
         }
     }
 
-    /// Marks an object's file as purged softly.
+    /// Marks an object's file as soft-purged.
     pub(super) fn mark_soft(&self, label: &Label) -> io::Result<()> {
         OpenOptions::new().write(true).open(self.path_of(label))?.write_all_at(&[1], file::SOFT_AT)
     }
@@ -149,7 +150,7 @@ impl Directory {
         Ok((record, body))
     }
 
-    /// Reads what a file says of itself, which the loader needs.
+    /// Reads the header of a file, for the loader.
     pub(super) fn peek(&self, path: &Path) -> Result<Record, Unread> {
         Ok(read_header(&File::open(path)?, path, 1024)?.0)
     }
@@ -163,17 +164,17 @@ pub(super) fn name_of(label: &Label) -> String {
     })
 }
 
-/// What a file found in the directory is, by its name.
+/// The kind of a file in the directory, by its name.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Named {
     Object,
-    /// Left behind by a process that ended.
+    /// A temporary file of a process that has ended.
     Abandoned,
-    /// Being written, or nothing of ours.
+    /// A file being written, or a foreign file.
     Other,
 }
 
-/// Reads a name. `is_alive` says whether a process of that number runs.
+/// Classifies a name. `is_alive` tells whether a process of that number runs.
 pub(super) fn named(name: &str, run: Run, is_alive: impl FnOnce(u32) -> bool) -> Named {
     let is_hex = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
     let (digest, rest) = name.split_once('.').map_or((name, None), |(digest, rest)| (digest, Some(rest)));
@@ -256,7 +257,7 @@ fn read_body(file: &File, record: &Record, first: &[u8]) -> Result<Body, Unread>
     Ok(body)
 }
 
-/// Does something to a path, with its directories made if they are missing.
+/// Runs an operation on a path; makes missing directories.
 fn with_parent<T>(path: &Path, work: impl Fn() -> io::Result<T>) -> io::Result<T> {
     match work() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

@@ -1,4 +1,4 @@
-//! How an object is written in a file: our own form, not nginx's. Pure: bytes in, bytes out.
+//! The file format of an object: weir's own, not nginx's. Pure: bytes in, bytes out.
 //!
 //! ```text
 //!    0  magic "weircach", version u16, soft-purged u8, 0
@@ -8,8 +8,8 @@
 //!  120  variant 16 bytes, then key, vary, tags 8 bytes each, head, zeros up to B, body
 //! ```
 //!
-//! Numbers are little-endian. The soft-purge mark is changed in place and outside the checksum. A file that does not
-//! check is dropped; no byte in it can do more.
+//! Numbers are little-endian. The soft-purge mark is changed in place and is outside the checksum. A file that fails
+//! the check is dropped; its bytes have no other effect.
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ use super::object::{Head, Times};
 
 const MAGIC: [u8; 8] = *b"weircach";
 
-/// Raised with every change to the form; other versions are dropped.
+/// Raised with every change of the format; files of other versions are dropped.
 const VERSION: u16 = 1;
 
-/// Where the soft-purge mark is.
+/// The position of the soft-purge mark.
 pub(super) const SOFT_AT: u64 = 10;
 
-/// What the header has before its texts.
+/// The length of the header before its texts.
 pub(super) const FIXED_BYTES: usize = 136;
 
 /// The longest stored head.
@@ -33,18 +33,18 @@ pub(super) const HEAD_BYTES_MAX: usize = 1 << 20;
 /// The longest header.
 const HEADER_BYTES_MAX: usize = FIXED_BYTES + KEY_BYTES_MAX + VARY_BYTES_MAX + TAGS_MAX * 8 + HEAD_BYTES_MAX + ROOM;
 
-/// A header's length is a multiple of this, so that a refreshed head mostly fits in the old one's place.
+/// The length of a header is a multiple of this, so that a refreshed head usually fits in place of the old one.
 const ROOM: usize = 256;
 
 const NO_DATE: i64 = i64::MIN;
 
-/// Everything a file says besides the body.
+/// The content of a file except the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
     pub label: Arc<Label>,
     pub head: Head,
     pub times: Times,
-    /// Purges that have been applied to it.
+    /// The number of purges that have been applied to it.
     pub purges: u32,
     pub soft_purged: bool,
     pub body_at: u64,
@@ -55,15 +55,15 @@ pub(super) struct Record {
 /// Why a file is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Corrupt {
-    /// Shorter or longer than it says.
+    /// The file is shorter or longer than its header says.
     Length,
-    /// Not a file of ours, or of another version.
+    /// Not a file of weir, or of another version.
     Form,
-    /// The checksum of the header or of the body is another.
+    /// The checksum of the header or of the body is wrong.
     Checksum,
-    /// Lengths that cannot be.
+    /// Impossible lengths.
     Bounds,
-    /// It is named by another key.
+    /// The file has the name of another key.
     Name,
 }
 
@@ -79,13 +79,13 @@ impl Corrupt {
     }
 }
 
-/// Where the body of such an object begins; room for a longer head included.
+/// The start of the body of such an object; it includes room for a longer head.
 pub(super) fn header_len(label: &Label, head: &Head) -> usize {
     let texts = label.key.len() + label.vary.len() + label.tags.len() * 8 + head.bytes.len();
     (FIXED_BYTES + texts).next_multiple_of(ROOM)
 }
 
-/// The header as bytes; `record.body_at` long. `None` when it does not fit into that, or is out of bounds.
+/// Encodes the header in `record.body_at` bytes. `None` if it does not fit, or is out of bounds.
 pub(super) fn encode(record: &Record) -> Option<Vec<u8>> {
     let (label, head, times) = (&record.label, &record.head, &record.times);
     let body_at = usize::try_from(record.body_at).ok()?;
@@ -124,7 +124,7 @@ pub(super) fn encode(record: &Record) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// How long the header is, from a file's first bytes; `FIXED_BYTES` of them are enough.
+/// The length of the header, from a file's first bytes; `FIXED_BYTES` of them are enough.
 pub(super) fn header_len_of(bytes: &[u8]) -> Result<usize, Corrupt> {
     let mut at = Cursor(bytes);
     if at.array::<8>()? != MAGIC || u16::from_le_bytes(at.array()?) != VERSION {
@@ -138,7 +138,7 @@ pub(super) fn header_len_of(bytes: &[u8]) -> Result<usize, Corrupt> {
     Ok(length)
 }
 
-/// Reads a header; `bytes` may go on with the body.
+/// Reads a header; the body may follow in `bytes`.
 pub(super) fn decode(bytes: &[u8]) -> Result<Record, Corrupt> {
     let length = header_len_of(bytes)?;
     let bytes = bytes.get(..length).ok_or(Corrupt::Length)?;
@@ -271,7 +271,7 @@ mod tests {
             bytes[16..20].copy_from_slice(&length.to_le_bytes());
             let sum = crc32fast::hash(&bytes[16..]);
             bytes[12..16].copy_from_slice(&sum.to_le_bytes());
-            // Read or refused: places in the head may lie, and then name nothing.
+            // The header is read or refused: wrong positions in the head name nothing.
             if let Ok(record) = decode(&bytes) {
                 prop_assert!(record.head.etag().len() + record.head.shown().len() <= 2 * record.head.bytes.len());
             }
@@ -282,7 +282,7 @@ mod tests {
             let mut bytes = encode(&sample()).unwrap();
             let at = at % bytes.len();
             bytes[at] ^= flip;
-            // The mark of a soft purge and the byte beside it are outside the checksum.
+            // The soft-purge mark and the next byte are outside the checksum.
             prop_assert_eq!(decode(&bytes).is_ok(), (10..12).contains(&at));
         }
     }

@@ -1,6 +1,6 @@
-//! The one who fetches: a leader says what came of it, a fill takes the body as it comes.
+//! The fetching side: a leader reports the result of the fetch, a fill takes the body while it arrives.
 //!
-//! Dropping either without a word gives up: a waiter leads then, and who read along learns that the body was cut.
+//! Dropping either of them gives up: then a waiter leads, and requests that read along see that the body was cut.
 
 use std::cell::Cell;
 use std::sync::atomic::AtomicBool;
@@ -25,22 +25,22 @@ pub struct Draft {
     pub head: Head,
     /// Its times.
     pub times: Times,
-    /// The selecting fields as normalised by the rules, and the variant this request makes of them.
+    /// The normalised names of the selecting fields, and the variant of this request.
     pub vary: Option<(Box<[u8]>, Variant)>,
     /// Its tags.
     pub tags: Vec<Tag>,
-    /// How long the body will be, if the origin said so.
+    /// The length of the body, if the origin announced it.
     pub length: Option<u64>,
 }
 
-/// Why the store does not take a response.
+/// Why the store refuses a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// Larger than the memory tier takes, and there is no disk to put it on.
+    /// Larger than the memory tier allows, and there is no disk for it.
     TooLarge,
     /// More tags than [`TAGS_MAX`], or names in `Vary` longer than [`VARY_BYTES_MAX`].
     TooManyNames,
-    /// A purge named it while it was fetched.
+    /// A purge named it during the fetch.
     Purged,
 }
 
@@ -55,12 +55,12 @@ impl Refused {
     }
 }
 
-/// The right, and the duty, to fetch for all who wait.
+/// The right and the duty to fetch for all waiters.
 pub struct Leader {
     zone: Arc<Zone>,
     flight: Arc<Flight>,
     turn: u32,
-    /// Purges made before the fetch began.
+    /// The number of purges before the fetch began.
     born: u32,
     is_done: bool,
 }
@@ -70,7 +70,8 @@ impl Leader {
         Leader { zone, flight, turn, born, is_done: false }
     }
 
-    /// The response may be stored: from now on waiters read along. When refused, waiters ask the origin themselves.
+    /// The response may be stored: from this point waiters read along. If the store refuses, waiters ask the origin
+    /// themselves.
     pub fn fill(self, draft: Draft, now: Instant) -> Result<Fill, Refused> {
         let vary_bytes = draft.vary.as_ref().map_or(0, |(names, _)| names.len());
         let refused = if draft.tags.len() > TAGS_MAX || vary_bytes > VARY_BYTES_MAX {
@@ -101,8 +102,8 @@ impl Leader {
         })
     }
 
-    /// The origin confirmed a stored object (304), or the head that is kept with it changed: it lives on with another
-    /// head and other times. `None` when a purge named it meanwhile.
+    /// The origin confirmed a stored object (304), or the head that is kept with it changed: stores it with a new head
+    /// and new times. Fails if a purge named it meanwhile.
     pub fn confirm(
         mut self,
         old: &Arc<Object>,
@@ -122,13 +123,13 @@ impl Leader {
         stored.map(|()| object)
     }
 
-    /// The response is not to be shared: waiters ask the origin themselves, all at once.
+    /// The response must not be shared: all waiters ask the origin themselves at once.
     pub fn pass(mut self) {
         self.flight.passed(self.turn);
         self.land();
     }
 
-    /// The spooled body is in its file.
+    /// Stores the object once the spooled body is in its file.
     pub(super) fn keep(mut self, growing: &Arc<Object>, body: FileBody, now: Instant) -> Result<(), Refused> {
         let mut whole = self.object(growing.label.clone(), growing.head.clone(), growing.times, Body::File(body));
         whole.is_spooled = true;
@@ -164,7 +165,7 @@ impl Leader {
         if self.flight.is_purged_for(self.turn) {
             return Err(Refused::Purged);
         }
-        // nginx: the answer that comes last is the one that is kept, also that of a leader given up as too old.
+        // nginx: the last answer is kept, even from a leader that was replaced because it took too long.
         self.zone.store(object, now)
     }
 
@@ -184,29 +185,29 @@ impl Drop for Leader {
     }
 }
 
-/// A response whose body is coming.
+/// A response whose body is arriving.
 pub struct Fill {
-    /// Until it is finished.
+    /// Present until the fill is finished.
     leader: Option<Leader>,
     object: Arc<Object>,
     growth: Arc<Growth>,
-    /// Once the body is longer than the memory tier takes.
+    /// Present once the body is longer than the memory tier allows.
     spool: Option<Arc<Spool>>,
     is_over: bool,
-    /// It will not be kept, and is for those who read along.
+    /// The body will not be kept; it only serves requests that read along.
     is_adrift: bool,
-    /// Its place among those that wait for the file.
+    /// The round in which this fill was noted as a waiter for the file.
     noted: Cell<u64>,
 }
 
 impl Fill {
-    /// The object as waiters see it: its body grows.
+    /// The object for waiters: its body grows.
     pub fn object(&self) -> &Arc<Object> {
         &self.object
     }
 
-    /// The next bytes of the body; they are copied. What neither memory nor the disk takes goes on for those who read
-    /// along; refused, and the fill over, when nobody does.
+    /// Adds the next bytes of the body; copies them. If neither memory nor the disk takes the body, it continues for
+    /// requests that read along. If there are none, this fails and the fill ends.
     pub fn push(&mut self, bytes: &[u8], now: Instant) -> Result<(), Refused> {
         let Some(leader) = self.leader.as_ref().filter(|_| !self.is_over && self.growth.is_whole().is_ok()) else {
             self.give_up();
@@ -230,23 +231,22 @@ impl Fill {
         Ok(())
     }
 
-    /// Waits while too much of a long body is ahead of its file: the origin is to be read no faster than the disk
-    /// writes.
+    /// Waits while a long body is too far ahead of its file: the origin must not be read faster than the disk writes.
     pub async fn ready(&self) {
         std::future::poll_fn(|context| self.poll_ready(context)).await;
     }
 
-    /// The same without waiting: pending while too much is ahead, and then the context's task is woken.
+    /// The same as a poll: pending while the body is too far ahead; then the context's task is woken.
     pub fn poll_ready(&self, context: &Context<'_>) -> Poll<()> {
         match self.spool {
             None if !self.is_adrift => Poll::Ready(()),
-            // Adrift it waits for the slowest of those who read along.
+            // A body that is not kept waits for the slowest reader.
             _ => self.growth.poll_below(AHEAD_BYTES_MAX, context, &self.noted),
         }
     }
 
-    /// The body is whole: it is stored, and is what requests find from now on. A long one is found once its file is
-    /// in place; until then what this returns still grows.
+    /// The body is whole: stores it, so that requests find it. A long body is found once its file is in place; until
+    /// then the returned object still grows.
     pub fn finish(mut self, now: Instant) -> Result<Arc<Object>, Refused> {
         if self.is_over || self.growth.is_whole().is_err() {
             return Err(Refused::TooLarge);
@@ -273,7 +273,7 @@ impl Fill {
         stored.map(|()| whole)
     }
 
-    /// Has the body written as it comes, once it is too long for memory.
+    /// Begins to write the body to a file once it is too long for memory.
     fn spool_on(&mut self) {
         let Some(leader) = self.leader.as_ref().filter(|_| !self.is_adrift) else { return };
         if self.spool.is_some() {

@@ -1,4 +1,4 @@
-//! One fetch per key across all workers: the first to ask leads, the others wait or read along.
+//! One fetch per key across all workers: the first request leads, the others wait or read along.
 //!
 //! ```text
 //!   Leading ─ fill ─► Filling ─ finish ─► Over
@@ -6,8 +6,8 @@
 //!     └─ one waiter takes it ┘
 //! ```
 //!
-//! Waiters are woken through their worker's mailbox; nobody polls a clock. Invariant: while a flight is vacant and
-//! has waiters, the first of them has been woken since or has yet to look.
+//! The mailbox of a waiter's worker wakes the waiter; nobody polls a clock. Invariant: if a flight is vacant and has
+//! waiters, the first waiter was woken since then or has yet to look.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -22,31 +22,31 @@ use super::label::Variant;
 use super::object::Object;
 use super::{Place, Zone};
 
-/// Requests that wait for one fetch, at most; later ones ask the origin themselves.
+/// The most requests that wait for one fetch; later ones ask the origin themselves.
 pub const WAITERS_MAX: usize = 16_384;
 
-/// Fetches under way in a zone that others can wait for, at most; further ones are made without.
+/// The most fetches in a zone that others can wait for; further requests fetch without the cache.
 pub const FLIGHTS_MAX: usize = 65_536;
 
-/// One fetch under way.
+/// One fetch in progress.
 pub struct Flight {
     pub(super) key: Arc<[u8]>,
     pub(super) place: Place,
-    /// A purge named its key when this turn led: what it and those before it fetch is not stored.
+    /// The turn in which a purge named the key: the responses of this turn and earlier ones are not stored.
     purged: AtomicU32,
     state: Mutex<State>,
 }
 
 struct State {
     phase: Phase,
-    /// Who leads: an earlier leader that was given up as too old has a lower number.
+    /// The number of the current leader: a leader that was replaced because it took too long has a lower one.
     turn: u32,
     since: Instant,
-    /// Purges made when the present leader began.
+    /// The number of purges when the current leader began.
     born: u32,
-    /// Those that wait, woken or not, and those about to.
+    /// The number of waiters: woken ones, waiting ones, and ones about to wait.
     present: usize,
-    /// The wakers of those that wait, the longest first.
+    /// The wakers of the waiters, longest waiter first.
     waiters: Vec<(u64, Waker)>,
     next: u64,
 }
@@ -60,22 +60,22 @@ enum Phase {
     Passed,
 }
 
-/// What came of waiting.
+/// The result of waiting.
 pub enum Waited {
-    /// The response is on its way and may be stored: read along, if its `label.vary` makes the same variant of this
+    /// The response is arriving and may be stored. Read along if its `label.vary` gives the same variant for this
     /// request; if not, ask again with that variant's place.
     Filling(Arc<Object>),
-    /// It was stored, or the one there was confirmed.
+    /// A new response was stored, or the old one was confirmed.
     Stored(Arc<Object>),
-    /// It is not to be shared: ask the origin, without the cache.
+    /// The response must not be shared: ask the origin without the cache.
     Pass,
-    /// `proxy_cache_lock_timeout` is over: ask the origin, without the cache.
+    /// `proxy_cache_lock_timeout` has passed: ask the origin without the cache.
     TimedOut,
-    /// Whoever fetched it gave up, or took longer than `proxy_cache_lock_age`: fetch it now.
+    /// The leader gave up, or took longer than `proxy_cache_lock_age`: fetch it.
     Lead(Leader),
 }
 
-/// A place among those that wait; given back when dropped.
+/// A place among the waiters; dropping it gives the place back.
 pub struct Waiter {
     pub(super) zone: Arc<Zone>,
     pub(super) flight: Arc<Flight>,
@@ -94,35 +94,35 @@ impl Flight {
         *self.key == *key && self.place.variant == variant
     }
 
-    /// Purges made when the present leader began.
+    /// The number of purges when the current leader began.
     pub(super) fn born(&self) -> u32 {
         self.lock().born
     }
 
-    /// The next turn, if nobody leads.
+    /// The next turn, if there is no leader.
     pub(super) fn take_if_vacant(&self, now: Instant, born: u32) -> Option<u32> {
         let mut state = self.lock();
         matches!(state.phase, Phase::Vacant).then(|| self.take(&mut state, now, born))
     }
 
-    /// Whether nobody leads and nobody waits.
+    /// Whether there is neither a leader nor a waiter.
     pub(super) fn is_deserted(&self) -> bool {
         let state = self.lock();
         matches!(state.phase, Phase::Vacant) && state.present == 0
     }
 
-    /// A purge named its key.
+    /// Notes that a purge named the key.
     pub(super) fn purge(&self) {
         let state = self.lock();
         self.purged.store(state.turn, Ordering::Release);
     }
 
-    /// Whether one did since this turn began.
+    /// Whether a purge named the key since this turn began.
     pub(super) fn is_purged_for(&self, turn: u32) -> bool {
         turn <= self.purged.load(Ordering::Acquire)
     }
 
-    /// Whether a leader is the present one.
+    /// Whether this turn is the current leader's.
     pub(super) fn is_led_by(&self, turn: u32) -> bool {
         self.lock().turn == turn
     }
@@ -132,17 +132,17 @@ impl Flight {
         self.end_with(turn, Phase::Filling(object.clone()));
     }
 
-    /// The leader stored one.
+    /// The leader stored a response.
     pub(super) fn stored(&self, turn: u32, object: &Arc<Object>) {
         self.end_with(turn, Phase::Stored(object.clone()));
     }
 
-    /// The leader has one that is not to be shared.
+    /// The leader has a response that must not be shared.
     pub(super) fn passed(&self, turn: u32) {
         self.end_with(turn, Phase::Passed);
     }
 
-    /// The leader gives up; true when nobody waits, so the flight is over.
+    /// The leader gives up; true if nobody waits, so the flight is over.
     pub(super) fn vacate(&self, turn: u32) -> bool {
         let mut state = self.lock();
         if state.turn != turn {
@@ -176,7 +176,7 @@ impl Flight {
     }
 }
 
-/// Wakes the one that waits longest; true when nobody is left to lead.
+/// Wakes the longest waiter; true if nobody is left to lead.
 fn wake_one(state: MutexGuard<'_, State>) -> bool {
     let is_deserted = state.present == 0;
     let waker = state.waiters.first().map(|(_, waker)| waker.clone());
@@ -193,7 +193,7 @@ impl Waiter {
         Waiter { zone, flight, id: None }
     }
 
-    /// What there is without waiting; `None` while there is nothing yet.
+    /// The result without waiting; `None` if there is none yet.
     pub fn now(&self) -> Option<Waited> {
         match &self.flight.lock().phase {
             Phase::Leading | Phase::Vacant => None,
@@ -203,7 +203,7 @@ impl Waiter {
         }
     }
 
-    /// Waits for the leader's response: `timeout` at most, and for one leader no longer than `age` since it began
+    /// Waits for the leader's response: at most `timeout` in total, and at most `age` from the start of one leader
     /// (nginx: `proxy_cache_lock_timeout`, `proxy_cache_lock_age`).
     pub async fn wait(mut self, timeout: Duration, age: Duration) -> Waited {
         let (end, old) = (Deadline::new(), Deadline::new());
@@ -239,7 +239,7 @@ impl Waiter {
         }
         old.set_at(since + age);
         match old.poll_expired() {
-            // Between the two looks at the clock it became too old.
+            // The leader became too old between the two readings of the clock.
             Poll::Ready(()) => {
                 context.waker().wake_by_ref();
                 Poll::Pending
@@ -248,7 +248,7 @@ impl Waiter {
         }
     }
 
-    /// False when too many wait already.
+    /// Returns false if too many wait already.
     fn enter(&mut self, state: &mut State, waker: &Waker) -> bool {
         if let Some(id) = self.id
             && let Some((_, known)) = state.waiters.iter_mut().find(|(known, _)| *known == id)
@@ -275,7 +275,7 @@ impl Waiter {
 }
 
 impl Drop for Waiter {
-    /// One that was woken to lead and went away lets the next one lead.
+    /// A waiter that was woken to lead and left lets the next one lead.
     fn drop(&mut self) {
         let flight = self.flight.clone();
         let mut state = flight.lock();

@@ -1,7 +1,7 @@
-//! What is made of a stored response for clients and kept beside it, so that it is made once.
+//! Derived forms of a stored response, kept with it so that they are made only once.
 //!
 //! Forms count in the memory tier, leave it with their object, and are never written to a file. Objects do not change:
-//! keeping a form puts a copy in the object's place that shares the body, if nobody was there first.
+//! to keep a form, the store replaces the object by a copy with the same body, unless another copy was first.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -13,35 +13,35 @@ use super::object::{Body, Chunk, Head, Object, Times};
 use super::shard::Gone;
 use crate::ready::Ready;
 
-/// A compressed body is kept in pieces of this size.
+/// Size of the pieces of a compressed body.
 const PIECE_BYTES: usize = 256 << 10;
 
 /// The forms of one object.
 #[derive(Clone, Default)]
 pub(super) struct Forms {
-    /// Its body compressed by gzip.
+    /// The body compressed by gzip.
     packed: Option<Packed>,
-    /// Its head as it goes out with the plain body.
+    /// The ready head for the plain body.
     ready: Option<Arc<Ready>>,
 }
 
 #[derive(Clone)]
 struct Packed {
     level: u32,
-    /// An object of its own that has nothing but the body.
+    /// An object of its own with only the body.
     object: Arc<Object>,
-    /// The head as it goes out with this body.
+    /// The ready head for this body.
     ready: Option<Arc<Ready>>,
 }
 
 impl Forms {
-    /// Those that follow from the body alone: they outlive a change of the head.
+    /// The forms that depend only on the body: they survive a change of the head.
     pub fn of_body(&self) -> Forms {
         let packed = self.packed.clone().map(|packed| Packed { ready: None, ..packed });
         Forms { packed, ready: None }
     }
 
-    /// What they take in memory.
+    /// Their size in memory, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         let ready = |ready: &Option<Arc<Ready>>| ready.as_ref().map_or(0, |ready| ready.memory_bytes());
         let packed = self.packed.as_ref().map_or(0, |packed| packed.object.memory_bytes() + ready(&packed.ready));
@@ -50,17 +50,17 @@ impl Forms {
 }
 
 impl Object {
-    /// Its body compressed at this level, if that is kept.
+    /// The body compressed at this level, if one is kept.
     pub fn packed(&self, level: u32) -> Option<&Arc<Object>> {
         self.forms.packed.as_ref().filter(|packed| packed.level == level).map(|packed| &packed.object)
     }
 
-    /// Its head ready to be written before the plain body.
+    /// The ready head for the plain body.
     pub fn ready(&self) -> Option<&Arc<Ready>> {
         self.forms.ready.as_ref()
     }
 
-    /// Its body compressed at this level, and the head ready to be written before it.
+    /// The body compressed at this level, and its ready head.
     pub fn ready_packed(&self, level: u32) -> Option<(&Arc<Object>, &Arc<Ready>)> {
         let packed = self.forms.packed.as_ref().filter(|packed| packed.level == level)?;
         Some((&packed.object, packed.ready.as_ref()?))
@@ -73,7 +73,7 @@ impl Object {
             head: self.head.clone(),
             times: self.times,
             body: self.body.clone(),
-            // With a ready head most hits need no other; who does looks again.
+            // With a ready head most hits need no parsed head; others parse it again.
             parsed: OnceLock::new(),
             serial: self.serial,
             born: self.born,
@@ -84,14 +84,14 @@ impl Object {
         }
     }
 
-    /// Its body in another coding: an object that only bodies are read of.
+    /// The body in another coding: an object of which only the body is read.
     fn in_coding(&self, body: Body) -> Object {
         Object { head: Head::default(), times: Times::default(), body, ..self.with_forms(Forms::default()) }
     }
 }
 
 impl Zone {
-    /// Keeps a head that was made for an object, before its plain body or before the one compressed at this level.
+    /// Keeps a head made for an object, for its plain body or for the body compressed at this level.
     pub fn keep_ready(&self, object: &Arc<Object>, level: Option<u32>, ready: Ready, now: Instant) -> bool {
         let (mut forms, ready) = (object.forms.clone(), Some(Arc::new(ready)));
         match (&mut forms.packed, level) {
@@ -102,7 +102,7 @@ impl Zone {
         self.dress(object, forms, now)
     }
 
-    /// Keeps forms with an object; false when it is not what requests find any more, or they do not fit.
+    /// Keeps forms with an object; false if the object was replaced in the index, or if the forms do not fit.
     fn dress(&self, object: &Arc<Object>, forms: Forms, now: Instant) -> bool {
         let label = &object.label;
         let place = self.place_of(&label.key, label.variant);
@@ -118,7 +118,7 @@ impl Zone {
     }
 }
 
-/// A body being compressed that will be kept. One at a time for an object; dropped, another may begin.
+/// A body being compressed, to be kept. At most one per object at a time; after a drop another may begin.
 pub struct Packing {
     zone: Arc<Zone>,
     object: Arc<Object>,
@@ -127,7 +127,7 @@ pub struct Packing {
 }
 
 impl Packing {
-    /// Begins, unless somebody does already or the body is not in memory.
+    /// Begins, unless another one is in progress or the body is not in memory.
     pub fn begin(zone: &Arc<Zone>, object: &Arc<Object>, level: u32) -> Option<Packing> {
         if !object.body.is_in_memory() || object.is_being_packed.swap(true, Ordering::AcqRel) {
             return None;
@@ -135,14 +135,14 @@ impl Packing {
         Some(Packing { zone: zone.clone(), object: object.clone(), level, bytes: Vec::new() })
     }
 
-    /// Takes compressed bytes. Of more than an object may have nothing is kept.
+    /// Takes compressed bytes. A body larger than an object may be is not kept.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.bytes.len() as u64 <= self.zone.object_bytes_max {
             self.bytes.extend_from_slice(bytes);
         }
     }
 
-    /// The last of them has come; whether they are kept.
+    /// Ends the compressed body; returns whether it is kept.
     pub fn finish(mut self, now: Instant) -> bool {
         let bytes = std::mem::take(&mut self.bytes);
         if bytes.len() as u64 > self.zone.object_bytes_max {

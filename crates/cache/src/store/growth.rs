@@ -1,10 +1,10 @@
 //! A body that grows while it is read: one fill writes, any number of readers on any worker follow.
 //!
-//! Pieces that are in a file already may leave memory, so a long body takes little of it. Invariant: what has been
-//! pushed can be read until the last reader is gone, from memory or from the file.
+//! Pieces that are in a file may leave memory, so a long body needs little of it. Invariant: pushed bytes can be read
+//! from memory or from the file until the last reader is gone.
 //!
-//! A body that neither memory nor a file takes (any more) goes adrift: it will not be kept, those who read it go on to its
-//! end, and what all of them have read leaves memory. Who comes later has to fetch it.
+//! A body that neither memory nor a file can take goes adrift: it is not kept, its readers go on to its end, and the
+//! parts that all of them have read leave memory. A later request must fetch it.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -14,19 +14,19 @@ use std::task::{Context, Poll, Waker};
 
 use super::object::{Body, Chunk, FileBody, Object};
 
-/// Pieces smaller than this are put together with the one before.
+/// Pieces smaller than this are merged with the one before.
 const MERGE_BYTES: usize = 4 << 10;
 
-/// A piece grown by putting together ends here.
+/// The largest size of a merged piece.
 const MERGED_BYTES_MAX: usize = 16 << 10;
 
-/// A whole body up to this is put into one piece: one allocation, one slice to write.
+/// A whole body of up to this size becomes one piece: one allocation, one slice to write.
 pub(super) const ONE_PIECE_BYTES_MAX: u64 = 256 << 10;
 
-/// Tasks that wait for one body's next bytes, at most; later ones are told that it was cut.
+/// The most tasks that wait for one body's next bytes; for later ones the body counts as cut.
 pub const READERS_MAX: usize = 16_384;
 
-/// The origin, or the memory for it, gave out before the body's end: what was read so far is all there is.
+/// The origin or the memory failed before the end of the body: the bytes read so far are all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut;
 
@@ -34,18 +34,18 @@ pub struct Cut;
 pub struct Growth(Mutex<Grown>);
 
 struct Grown {
-    /// Pieces in memory with their places in the body; consecutive up to `len`.
+    /// Pieces in memory with their offsets in the body; consecutive up to `len`.
     pieces: VecDeque<(u64, Chunk)>,
     len: u64,
     end: End,
-    /// Where what left memory is.
+    /// The file of the parts that left memory.
     file: Option<FileBody>,
-    /// It will not be kept: see above.
+    /// The body is not kept: see above.
     is_adrift: bool,
-    /// How far each reader is; `None` for one that has gone.
+    /// The position of each reader; `None` for a reader that has left.
     places: Vec<Option<u64>>,
     readers: Vec<Waker>,
-    /// How often the readers have been woken: a reader that is noted in this round need not be again.
+    /// How often the readers were woken: a reader noted in this round need not be noted again.
     round: u64,
 }
 
@@ -70,17 +70,17 @@ impl Growth {
         }))
     }
 
-    /// What there is of it now.
+    /// The length so far.
     pub fn len(&self) -> u64 {
         self.lock().len
     }
 
-    /// Whether there is nothing yet.
+    /// Whether it is empty so far.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Adds bytes at its end and wakes who waits for them.
+    /// Adds bytes at its end and wakes the waiting readers.
     pub(super) fn push(&self, bytes: &[u8]) {
         let mut grown = self.lock();
         if grown.end != End::Open || bytes.is_empty() {
@@ -98,7 +98,7 @@ impl Growth {
         wake(grown);
     }
 
-    /// Neither memory nor a file takes it: it goes on for those who read it, and for nobody else.
+    /// Neither memory nor a file can take it: it continues only for its readers.
     pub(super) fn go_adrift(&self) {
         let mut grown = self.lock();
         grown.is_adrift = true;
@@ -106,17 +106,17 @@ impl Growth {
         wake(grown);
     }
 
-    /// Whether it does.
+    /// Whether the body is adrift.
     pub(super) fn is_adrift(&self) -> bool {
         self.lock().is_adrift
     }
 
-    /// Whether anybody reads it.
+    /// Whether it has a reader.
     pub(super) fn is_read(&self) -> bool {
         self.lock().places.iter().any(Option::is_some)
     }
 
-    /// Notes a reader; `None` when there are too many, and then nothing waits for this one.
+    /// Notes a reader; `None` if there are too many: nothing waits for such a reader.
     fn enter(&self, at: u64) -> Option<usize> {
         let mut grown = self.lock();
         let free = grown.places.iter().position(Option::is_none);
@@ -128,7 +128,7 @@ impl Growth {
         free.or(grown.places.len().checked_sub(1))
     }
 
-    /// The reader has gone.
+    /// Removes a reader.
     fn leave(&self, number: usize) {
         let mut grown = self.lock();
         if let Some(place) = grown.places.get_mut(number) {
@@ -139,7 +139,7 @@ impl Growth {
         }
     }
 
-    /// Ends it, whole or not. Once ended it stays so.
+    /// Ends the body, whole or not. The first end stays.
     pub(super) fn end(&self, whole: bool) {
         let mut grown = self.lock();
         if grown.end == End::Open {
@@ -148,7 +148,7 @@ impl Growth {
         wake(grown);
     }
 
-    /// The whole body as it is to be kept; `None` if it was cut or has not ended, or a part of it left memory.
+    /// The whole body for storing; `None` if it was cut, has not ended, or has left memory in part.
     pub(super) fn to_body(&self) -> Option<Body> {
         let grown = self.lock();
         let starts_in_memory = grown.pieces.front().is_none_or(|(at, _)| *at == 0);
@@ -168,13 +168,13 @@ impl Growth {
         Some(Body::Many(grown.pieces.iter().map(|(_, chunk)| chunk.clone()).collect()))
     }
 
-    /// The piece that holds offset `from`, in memory, for whoever writes the file; `None` past what there is.
+    /// The piece in memory with offset `from`, for the writer of the file; `None` past the end so far.
     pub(super) fn piece_at(&self, from: u64) -> Option<(Chunk, usize)> {
         let grown = self.lock();
         grown.in_memory(from)
     }
 
-    /// Whether the last byte has been pushed; an error when it never will be.
+    /// Whether the last byte was pushed; an error if it never will be.
     pub(super) fn is_whole(&self) -> Result<bool, Cut> {
         match self.lock().end {
             End::Open => Ok(false),
@@ -183,7 +183,7 @@ impl Growth {
         }
     }
 
-    /// Lets go of memory: of this body `written` bytes are in the file now.
+    /// Frees memory: `written` bytes of the body are in the file.
     pub(super) fn spill(&self, file: &Arc<File>, offset: u64, written: u64) {
         let mut grown = self.lock();
         grown.file = Some(FileBody { file: file.clone(), offset, len: written });
@@ -193,7 +193,7 @@ impl Growth {
         wake(grown);
     }
 
-    /// Pending while more than so many bytes of it are in memory, unless it is over.
+    /// Pending while more than `bytes` of it are in memory, unless it has ended.
     pub(super) fn poll_below(&self, bytes: u64, context: &Context<'_>, noted: &Cell<u64>) -> Poll<()> {
         let mut grown = self.lock();
         let ahead = grown.pieces.front().map_or(0, |(at, _)| grown.len - at);
@@ -203,7 +203,7 @@ impl Growth {
         Poll::Pending
     }
 
-    /// The piece at `from`; pending while the origin has not sent it, and then `context`'s task is woken.
+    /// The piece at `from`; pending while the origin has not sent it: then `context`'s task is woken.
     fn poll_at(
         &self,
         from: u64,
@@ -227,7 +227,7 @@ impl Growth {
         {
             return Poll::Ready(Some(Ok(Piece::File(file.part(from, file.len - from)))));
         }
-        // What it wants has left memory, or it waits for a whole that will be kept.
+        // The wanted bytes have left memory, or the reader waits for a whole body that will not be kept.
         if from < grown.len || (grown.is_adrift && from == u64::MAX) {
             return Poll::Ready(Some(Err(Cut)));
         }
@@ -248,7 +248,7 @@ impl Growth {
 }
 
 impl Grown {
-    /// Notes who waits, once a round; false when too many do.
+    /// Notes a waiting task, once per round; false if there are too many.
     fn wait(&mut self, context: &Context<'_>, noted: &Cell<u64>) -> bool {
         if noted.replace(self.round) == self.round {
             return true;
@@ -260,7 +260,7 @@ impl Grown {
         fits
     }
 
-    /// Lets go of what nobody will read, of a body adrift; whether there was any.
+    /// Frees the pieces of an adrift body that all readers have read; returns whether there were any.
     fn let_go(&mut self) -> bool {
         if !self.is_adrift {
             return false;
@@ -281,7 +281,7 @@ impl Grown {
     }
 }
 
-/// Wakes the readers, once the lock is given back.
+/// Wakes the readers after releasing the lock.
 fn wake(mut grown: MutexGuard<'_, Grown>) {
     let readers = std::mem::take(&mut grown.readers);
     grown.round += 1;
@@ -290,7 +290,7 @@ fn wake(mut grown: MutexGuard<'_, Grown>) {
 }
 
 impl FileBody {
-    /// A part of it.
+    /// A part of the body.
     fn part(&self, from: u64, len: u64) -> FileBody {
         FileBody { file: self.file.clone(), offset: self.offset + from, len }
     }
@@ -298,14 +298,14 @@ impl FileBody {
 
 /// A piece of a body.
 pub enum Piece {
-    /// Bytes in memory: those of the chunk from this place on.
+    /// Bytes in memory: the bytes of the chunk from this position on.
     Memory(Chunk, usize),
     /// Bytes in a file.
     File(FileBody),
 }
 
 impl Piece {
-    /// How many bytes.
+    /// The number of bytes.
     pub fn len(&self) -> u64 {
         match self {
             Piece::Memory(chunk, skip) => chunk.len().saturating_sub(*skip) as u64,
@@ -318,7 +318,7 @@ impl Piece {
         self.len() == 0
     }
 
-    /// Its bytes, when in memory.
+    /// The bytes, if they are in memory.
     pub fn bytes(&self) -> Option<&[u8]> {
         match self {
             Piece::Memory(chunk, skip) => Some(chunk.get(*skip..).unwrap_or_default()),
@@ -327,12 +327,12 @@ impl Piece {
     }
 }
 
-/// Reads an object's body from any place on, whether it is whole or still grows. One task's.
+/// Reads an object's body from any offset, whether it is whole or still grows. For one task.
 pub struct Reader {
     object: Arc<Object>,
     at: u64,
     noted: Cell<u64>,
-    /// Its number among the readers of a body that grows.
+    /// Its number among the readers of a growing body.
     number: Option<usize>,
 }
 
@@ -351,19 +351,19 @@ impl Reader {
         &self.object
     }
 
-    /// Where the next piece begins.
+    /// The start of the next piece.
     pub fn offset(&self) -> u64 {
         self.at
     }
 
-    /// Moves on: `count` bytes of the piece have been written.
+    /// Moves on by `count` bytes of the piece that were written.
     pub fn advance(&mut self, count: u64) {
         self.at = self.at.saturating_add(count);
     }
 
-    /// The bytes from `offset` on, as many as are together; `None` at the end. The same again until `advance`.
+    /// The bytes from `offset` on, as many as are contiguous; `None` at the end. It returns the same until `advance`.
     ///
-    /// Pending while a growing body has no more; the context's task is woken when it has, or has ended.
+    /// Pending while a growing body has no more; the context's task is woken when it has more, or has ended.
     pub fn poll_piece(&self, context: &Context<'_>) -> Poll<Option<Result<Piece, Cut>>> {
         match &self.object.body {
             Body::Growing(growth) => growth.poll_at(self.at, self.number, context, &self.noted),
@@ -374,7 +374,7 @@ impl Reader {
         }
     }
 
-    /// As `poll_piece`, waiting.
+    /// Like `poll_piece`, but waits.
     pub async fn piece(&self) -> Option<Result<Piece, Cut>> {
         std::future::poll_fn(|context| self.poll_piece(context)).await
     }
@@ -465,7 +465,7 @@ mod tests {
         assert_eq!(growth.lock().pieces.len(), 1);
         assert_eq!(poll(&growth, 0), Poll::Ready(Some(Err(Cut))), "who comes late");
         assert_eq!(poll(&growth, u64::MAX), Poll::Ready(Some(Err(Cut))), "who waits for what is kept");
-        // A reader in the midst of a piece holds it.
+        // A reader in the middle of a piece keeps the piece.
         assert!(poll_as(slow, 10000));
         assert_eq!(growth.lock().pieces.len(), 1);
         growth.leave(slow.unwrap());

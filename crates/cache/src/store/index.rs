@@ -1,6 +1,6 @@
-//! The index of a zone from within: looking up, storing, letting go.
+//! The inner part of a zone's index: look-ups, storing, removal.
 //!
-//! Locks are taken in this order, and never two of a kind: a shard of flights, a flight, a shard of nodes, the queue.
+//! The order of locks, never two of a kind: a shard of flights, a flight, a shard of nodes, the queue.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
@@ -20,24 +20,24 @@ use super::tier::Tier;
 use super::{Cold, Found, Key, Place, Refused, Zone};
 use weir_net::log::{Level, Os};
 
-/// What one place of the index holds.
+/// The content of one place of the index.
 pub(super) enum Looked {
     Object(Arc<Object>),
     /// Only on disk, with the object's number.
     Cold(Arc<Label>, u64),
-    /// It depends on the fields named.
+    /// The key varies by these fields.
     Varies(Arc<[u8]>),
     Nothing,
 }
 
 impl Zone {
-    /// What was looked up, for the caller; an object that was stored when the key varied by other fields is none.
+    /// The result of a look-up, for the caller; an object stored when the key varied by other fields does not count.
     pub(super) fn found(self: &Arc<Zone>, looked: Looked, key: &Key<'_>, place: Place, vary: &[u8]) -> Found {
         let cold = |label: Arc<Label>, serial| Found::Cold(Cold { zone: self.clone(), place, label, serial });
         match looked {
             Looked::Object(object) if *object.label.vary == *vary => Found::Object(object),
             Looked::Cold(label, serial) if *label.vary == *vary => cold(label, serial),
-            // Its file may be there, and not have been read yet.
+            // Its file may exist and may not have been read yet.
             Looked::Nothing if self.is_cold() => {
                 let (key, vary) = (key.bytes.into(), vary.into());
                 cold(Arc::new(Label { key, variant: place.variant, vary, tags: Box::default() }), 0)
@@ -70,7 +70,7 @@ impl Zone {
         }
     }
 
-    /// Applies to a node the purges it has not seen; false when it is gone.
+    /// Applies the purges that a node has not seen; false if the node is removed.
     pub(super) fn survives(&self, shard: &mut Shard, at: u32, gone: &mut Gone) -> bool {
         let Some(node) = shard.node(at) else { return false };
         if node.checked == self.bans.newest() {
@@ -79,7 +79,7 @@ impl Zone {
         let (force, checked) = self.bans.judge(node.checked, &node.label);
         node.checked = checked;
         match force {
-            // What only points to variants is not an object: they are judged one by one.
+            // A node that only points to variants is not an object: each variant is checked by itself.
             _ if node.serial == 0 => true,
             Some(Force::Hard) => {
                 shard.remove(at, gone);
@@ -94,7 +94,7 @@ impl Zone {
         }
     }
 
-    /// Puts a whole object where requests find it.
+    /// Puts a whole object into the index.
     pub(super) fn store(&self, object: &Arc<Object>, now: Instant) -> Result<(), Refused> {
         let label = &object.label;
         let (force, checked) = self.bans.judge(object.born, label);
@@ -138,7 +138,7 @@ impl Zone {
         if is_kept { Ok(()) } else { Err(Refused::TooLarge) }
     }
 
-    /// Sees to it that an object is written; where it will be.
+    /// Lets an object be written; returns its place on disk.
     fn disk_for(&self, object: &Arc<Object>, now: Instant) -> Disk {
         let Some(tier) = &self.tier else { return Disk::None };
         if let (Body::File(body), true) = (&object.body, object.is_spooled) {
@@ -151,14 +151,14 @@ impl Zone {
         Disk::None
     }
 
-    /// Lets the key's own place lead to a variant.
+    /// Records a variant at the key's own place.
     pub(super) fn note_variant(&self, label: &Arc<Label>, now: Instant) {
         let place = self.place_of(&label.key, Variant::NONE);
         let primary = Arc::new(Label { key: label.key.clone(), ..Label::default() });
         let mut gone = Gone::default();
         let mut shard = self.shard(place);
         let at = shard.place(place.hash, &primary, self.second(now), &mut gone);
-        // A response without Vary that was there before is not what this origin answers any more.
+        // An earlier response without Vary is no longer valid for this origin.
         shard.strip(at, &mut gone);
         let checked = self.bans.newest();
         if let Some(node) = shard.node(at) {
@@ -180,7 +180,7 @@ impl Zone {
         self.finish(gone);
     }
 
-    /// Finishes, outside any lock, what a shard let go of: its files are the thread's.
+    /// Finishes, outside any lock, the removals of a shard: the thread handles the files.
     pub(super) fn finish(&self, gone: Gone) {
         if gone.is_nothing() {
             return;
@@ -207,7 +207,7 @@ impl Zone {
         }
         gone.files.into_iter().for_each(&remove);
         for label in gone.marks {
-            // Unmarked it would be fresh again after a restart.
+            // Without the mark it would be fresh again after a restart.
             if let Err(Job::Mark(label)) = self.queue.push(Job::Mark(label)) {
                 self.drop_file(&label);
             }
@@ -240,12 +240,12 @@ impl Zone {
             }
         }
         self.purged.fetch_add(gone.objects, Ordering::Relaxed);
-        // Not by the thread: killed after the answer, the process would find them again.
+        // Not by the thread: if the process is killed after the answer, it would find the files again.
         self.finish_by(gone, |label| self.drop_file(&label));
         was_there
     }
 
-    /// What is being fetched for a key now is not stored.
+    /// Prevents storing the responses of fetches in progress for a key.
     pub(super) fn purge_flights(&self, key: &[u8]) {
         let beside: Vec<Arc<Flight>> = {
             let beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
@@ -263,8 +263,7 @@ impl Zone {
         }
     }
 
-    /// Lets purges reach a fetch that no longer stands, or never stood, where others find it; `false` when there are
-    /// too many.
+    /// Lets purges reach a fetch that others cannot find in the table of flights; `false` if there are too many.
     pub(super) fn note_beside(&self, flight: &Arc<Flight>) -> bool {
         let mut beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
         if beside.len() == beside.capacity() {
@@ -277,13 +276,13 @@ impl Zone {
         has_room
     }
 
-    /// A flight is over.
+    /// Removes a flight that is over.
     pub(super) fn land(&self, flight: &Arc<Flight>) {
         let mut flights = self.flights_of(flight.place);
         self.strike(&mut flights, flight);
     }
 
-    /// A flight is over, unless somebody took it up meanwhile.
+    /// Removes a flight, unless a request took it over meanwhile.
     pub(super) fn land_if_vacant(&self, flight: &Arc<Flight>) {
         let mut flights = self.flights_of(flight.place);
         if flight.is_deserted() {
@@ -298,18 +297,18 @@ impl Zone {
         }
     }
 
-    /// Whether a body of that length can be in the memory tier.
+    /// Whether the memory tier may hold a body of that length.
     pub(super) fn takes_in_memory(&self, length: u64) -> bool {
         length <= self.body_bytes_max
     }
 
-    /// Whether a body of that length would be written to a file as it comes.
+    /// Whether a body of that length would be written to a file while it arrives.
     pub(super) fn spools(&self, length: u64, now: Instant) -> bool {
         let has_room = self.tuning().max_size.is_none_or(|most| length <= most);
         has_room && self.tier.as_ref().is_some_and(|tier| tier.writes(self.second(now)))
     }
 
-    /// Whether the directory has yet to be read.
+    /// Whether the directory is not fully read yet.
     pub(super) fn is_cold(&self) -> bool {
         self.tier.as_ref().is_some_and(|tier| tier.is_cold.load(Ordering::Acquire))
     }
@@ -318,7 +317,7 @@ impl Zone {
         self.tuning.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Opens the directory; when that fails the zone is in memory only.
+    /// Opens the directory; if that fails, the zone stays in memory only.
     pub(super) fn open(&self) {
         if let Some(tier) = &self.tier
             && let Err(error) = self.open_tier(tier)
@@ -343,7 +342,7 @@ impl Zone {
     }
 
     pub(super) fn place_of(&self, key: &[u8], variant: Variant) -> Place {
-        // Not by `Hash`, which would write the length, too: keys are compared when they are found.
+        // Not by `Hash`, which would also write the length: keys are compared after the look-up.
         let mut hasher = self.hasher.build_hasher();
         hasher.write(key);
         if variant != Variant::NONE {

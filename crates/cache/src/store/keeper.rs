@@ -1,5 +1,6 @@
-//! What a zone's thread does by itself: it reads the directory after a start, applies purges to what nobody asks for,
-//! and lets go of what is unused or too much. Each in slices, as `proxy_cache_path`'s parameters say.
+//! The duties of a zone's thread: it reads the directory after a start, applies purges to objects that nobody
+//! requests, and removes objects that are unused or too many. It works in slices, as the parameters of
+//! `proxy_cache_path` say.
 
 use std::fs::ReadDir;
 use std::path::{Path, PathBuf};
@@ -17,26 +18,26 @@ use super::shard::{BLOCK_BYTES, Disk, Gone};
 use super::tier::{Hand, Tier, blocks};
 use weir_net::log::Level;
 
-/// What may change with a reload while the zone lives on. The defaults are nginx's.
+/// The settings that may change at a reload while the zone exists. The defaults are nginx's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tuning {
-    /// What is not asked for that long goes.
+    /// An object without a request for this time is removed.
     pub inactive: Duration,
-    /// Bytes on disk, at most.
+    /// The most bytes on disk.
     pub max_size: Option<u64>,
-    /// Bytes that are to stay free on the disk.
+    /// Bytes that must stay free on the disk.
     pub min_free: Option<u64>,
-    /// Files removed in one slice, at most.
+    /// The most files removed in one slice.
     pub manager_files: u32,
-    /// Between slices.
+    /// The pause between slices.
     pub manager_sleep: Duration,
-    /// A slice takes no longer.
+    /// The longest duration of a slice.
     pub manager_threshold: Duration,
-    /// Files read in one slice, at most.
+    /// The most files read in one slice.
     pub loader_files: u32,
-    /// Between slices.
+    /// The pause between slices.
     pub loader_sleep: Duration,
-    /// A slice takes no longer.
+    /// The longest duration of a slice.
     pub loader_threshold: Duration,
 }
 
@@ -56,38 +57,38 @@ impl Default for Tuning {
     }
 }
 
-/// How often the manager looks (nginx: 10 s).
+/// The interval of the manager (nginx: 10 s).
 const MANAGE_EVERY: Duration = Duration::from_secs(10);
 
-/// Nodes that one lock of a shard is held for while purges are applied.
+/// The most nodes per lock of a shard while purges are applied.
 const LURK_NODES: u32 = 256;
 
-/// Directories within each other that the loader enters: `levels` has three at most.
+/// The deepest nesting of directories that the loader enters: `levels` has three at most.
 const DEPTH_MAX: usize = 4;
 
-/// Lines about unusable files that one start writes to the log, at most; the rest is counted.
+/// The most log lines about unusable files per start; the rest is only counted.
 const LINES_MAX: u64 = 10;
 
-/// What the thread keeps from turn to turn.
+/// The thread's state between turns.
 #[derive(Default)]
 pub(super) struct Keeper {
     pub hand: Hand,
     loader: Option<Loader>,
     manage_at: Option<Instant>,
     lurk: Option<Lurk>,
-    /// The purges up to this number have been applied to all nodes.
+    /// The purges up to this number are applied to all nodes.
     lurked: Option<u32>,
 }
 
 struct Loader {
-    /// The directories entered, the innermost last.
+    /// The directories being read, the innermost last.
     open: Vec<(PathBuf, ReadDir)>,
     next_at: Instant,
     dropped: u64,
     is_temp_done: bool,
 }
 
-/// A walk through all nodes that applies the purges up to a number.
+/// A walk through all nodes that applies purges up to a number.
 struct Lurk {
     up_to: u32,
     shard: usize,
@@ -95,7 +96,7 @@ struct Lurk {
 }
 
 impl Keeper {
-    /// One turn: waiting jobs first, then a slice of each duty; how long there is nothing to do.
+    /// One turn: waiting jobs first, then a slice of each duty; returns how long there is nothing to do.
     pub fn turn(&mut self, zone: &Zone, now: Instant) -> Duration {
         let has_more = zone.serve_queue(&mut self.hand, now);
         let lurks = self.lurk(zone);
@@ -107,7 +108,7 @@ impl Keeper {
         load_in.min(manage_in)
     }
 
-    /// Applies purges to some nodes; true when there are more.
+    /// Applies purges to some nodes; true if there are more nodes.
     fn lurk(&mut self, zone: &Zone) -> bool {
         let Some(lurk) = &mut self.lurk else {
             return self.begin_to_lurk(zone);
@@ -124,13 +125,13 @@ impl Keeper {
         true
     }
 
-    /// Begins a walk if there are purges to apply, and lets go of those that have been; true if it has begun.
+    /// Begins a walk if there are purges to apply, and removes the applied ones; true if a walk begins.
     fn begin_to_lurk(&mut self, zone: &Zone) -> bool {
         if zone.bans.len() == 0 || zone.is_cold() {
             return false;
         }
         if let Some(lurked) = self.lurked {
-            // A fetch that began before a purge has to be judged by it when it ends.
+            // A fetch that began before a purge must be checked against it at its end.
             zone.forget_purges(lurked.min(zone.oldest_fetch()));
         }
         let newest = zone.bans.newest();
@@ -140,7 +141,7 @@ impl Keeper {
         self.lurk.is_some()
     }
 
-    /// Reads some files of the directory; how long until the next slice.
+    /// Reads some files of the directory; returns the time until the next slice.
     fn load(&mut self, zone: &Zone, now: Instant) -> Duration {
         let Some((tier, _)) = zone.tier().filter(|(tier, _)| tier.is_cold.load(Ordering::Acquire)) else {
             return Duration::MAX;
@@ -173,7 +174,7 @@ impl Keeper {
         tuning.loader_sleep
     }
 
-    /// Lets go of some of what is unused or too much; how long until the next slice.
+    /// Removes some objects that are unused or too many; returns the time until the next slice.
     fn manage(&mut self, zone: &Zone, now: Instant) -> Duration {
         let due = *self.manage_at.get_or_insert(now + MANAGE_EVERY);
         if now < due {
@@ -195,7 +196,7 @@ impl Keeper {
 }
 
 impl Loader {
-    /// Looks at one entry; false when there are no more.
+    /// Handles one entry; false if there are no more.
     fn step(&mut self, zone: &Zone, tier: &Tier, now: Instant) -> bool {
         let Some((path, entries)) = self.open.last_mut() else {
             return self.enter_temp(tier);
@@ -220,7 +221,7 @@ impl Loader {
         true
     }
 
-    /// After the directory, what was abandoned in the one for temporary files.
+    /// After the directory, enters the one for temporary files to remove abandoned files.
     fn enter_temp(&mut self, tier: &Tier) -> bool {
         let Some(temp) = tier.directory.temp_path.clone().filter(|_| !self.is_temp_done) else { return false };
         self.is_temp_done = true;
@@ -241,7 +242,7 @@ impl Loader {
                     zone.drop_corrupt(tier, path, &unread, self.dropped <= LINES_MAX);
                 }
             },
-            // Of other `levels`, it would never be found.
+            // It belongs to other `levels`, so it would never be found.
             Named::Object => drop(std::fs::remove_file(path)),
             Named::Other => {}
         }
@@ -249,11 +250,11 @@ impl Loader {
 }
 
 impl Zone {
-    /// Takes a file that was found into the index; the number of its object. `None`, and the file goes, when a purge
-    /// names it or a newer object stands in its place.
+    /// Takes a file into the index; returns the number of its object. `None`, and the file is removed, if a purge
+    /// names it or a newer object has its place.
     pub(super) fn adopt(&self, record: &Record, now: Instant) -> Option<u64> {
         let label = &record.label;
-        // Numbers of a record that was lost say nothing.
+        // If the record of purges was lost, the numbers have no meaning.
         let seen = if record.purges <= self.bans.newest() { record.purges } else { 0 };
         let (force, checked) = self.bans.judge(seen, label);
         let place = self.place_of(&label.key, label.variant);
@@ -269,7 +270,7 @@ impl Zone {
             }
             drop(shard);
             self.finish(gone);
-            // One that is about to be written is newer than the file; only this thread writes.
+            // An object that is about to be written is newer than the file; only this thread writes.
             return matches!(disk, Disk::Blocks(_)).then_some(serial);
         }
         if force == Some(Force::Hard) {
@@ -297,7 +298,8 @@ impl Zone {
         Some(serial)
     }
 
-    /// Applies purges to the nodes from a place on; how many places the shard has, `None` past the last shard.
+    /// Applies purges to some nodes from a place on; returns the shard's number of places, `None` after the last
+    /// shard.
     fn lurk(&self, shard: usize, from: u32) -> Option<u32> {
         let mut gone = Gone::default();
         let mut shard = self.shards.get(shard)?.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -310,7 +312,7 @@ impl Zone {
         Some(places)
     }
 
-    /// The number of purges when the oldest fetch under way began.
+    /// The number of purges when the oldest fetch in progress began.
     fn oldest_fetch(&self) -> u32 {
         let born = |flights: &super::Flights| {
             let flights = flights.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -319,7 +321,7 @@ impl Zone {
         self.flights.iter().filter_map(born).min().unwrap_or(u32::MAX)
     }
 
-    /// Lets go of the purges that have been applied everywhere.
+    /// Removes purges that are applied everywhere.
     fn forget_purges(&self, up_to: u32) -> bool {
         let has_forgotten = self.bans.forget(up_to);
         if let Some((tier, _)) = self.tier().filter(|_| has_forgotten)
@@ -330,7 +332,7 @@ impl Zone {
         has_forgotten
     }
 
-    /// Lets go of one object that is unused or too much; false when none is.
+    /// Removes one object that is unused or exceeds a limit; false if there is none.
     fn expire_one(&self, tuning: &Tuning, now: Instant) -> bool {
         let now_s = self.second(now);
         let inactive_s = u32::try_from(tuning.inactive.as_secs()).unwrap_or(u32::MAX);

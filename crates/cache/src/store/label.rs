@@ -1,19 +1,19 @@
-//! What an object is stored as: key, variant, the fields it varies by, tags.
+//! The identity of a stored object: key, variant, the fields it varies by, tags.
 
 use md5::{Digest, Md5};
 
 /// Longest key, in bytes; a request with a longer one is not cached.
 pub const KEY_BYTES_MAX: usize = 16 << 10;
 
-/// Tags of one object, at most; those after are not seen, which a purge by them would miss, so the exchange refuses
-/// to store a response with more.
+/// The most tags of one object. A purge would miss the tags beyond, so the exchange refuses to store a response with
+/// more.
 pub const TAGS_MAX: usize = 128;
 
-/// Bytes of the field names in `Vary` that are kept, at most; a response with more is not stored.
+/// The most bytes of field names in `Vary`; a response with more is not stored.
 pub const VARY_BYTES_MAX: usize = 4 << 10;
 
-/// Which of a key's variants: a digest of the selecting fields' normalised values. [`Variant::NONE`] for a response
-/// without `Vary`.
+/// A variant of a key: a digest of the selecting fields' normalised values. [`Variant::NONE`] for a response without
+/// `Vary`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Variant(pub [u8; 16]);
 
@@ -21,19 +21,19 @@ impl Variant {
     /// A response without `Vary`.
     pub const NONE: Variant = Variant([0; 16]);
 
-    /// The variant for the values of the selecting fields, as one text that the rules made of them.
+    /// The variant for the values of the selecting fields, as one text that the rules composed.
     pub fn of(values: &[u8]) -> Variant {
         Variant(Md5::digest(values).into())
     }
 }
 
-/// A surrogate key (`Surrogate-Key`, `Cache-Tag`) as it is kept: 64 bits of its digest. Two that meet in these are
-/// purged together.
+/// A surrogate key (`Surrogate-Key`, `Cache-Tag`) in stored form: 64 bits of its digest. Two keys with the same bits
+/// are purged together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag(pub u64);
 
 impl Tag {
-    /// Of its text, case and all.
+    /// The tag of a text; case matters.
     pub fn of(text: &[u8]) -> Tag {
         let digest: [u8; 16] = Md5::digest(text).into();
         let [a, b, c, d, e, f, g, h, ..] = digest;
@@ -41,26 +41,26 @@ impl Tag {
     }
 }
 
-/// What an object is stored as; shared by everything that speaks of it.
+/// The identity of a stored object, shared by all parts of the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Label {
     /// The text of `proxy_cache_key`.
     pub key: Box<[u8]>,
-    /// Which variant.
+    /// The variant.
     pub variant: Variant,
-    /// The selecting field names as the rules normalised them; empty without `Vary`.
+    /// The normalised names of the selecting fields; empty without `Vary`.
     pub vary: Box<[u8]>,
     /// Tags.
     pub tags: Box<[Tag]>,
 }
 
 impl Label {
-    /// What it takes in memory.
+    /// Its size in memory, in bytes.
     pub fn memory_bytes(&self) -> usize {
         size_of::<Label>() + 16 + self.key.len() + self.vary.len() + self.tags.len() * size_of::<Tag>()
     }
 
-    /// The digest its file is named by: nginx's MD5 of the key; for a variant, of the key and the variant.
+    /// The digest in its file name: nginx's MD5 of the key; for a variant, of the key and the variant.
     pub fn digest(&self) -> [u8; 16] {
         let key = Md5::new().chain_update(&self.key);
         match self.variant {

@@ -1,8 +1,8 @@
-//! The nodes of a shard in a slab, and lists through them by number: a node is in two at a time.
+//! The nodes of a shard in a slab, and linked lists of them by number: a node is in two lists at a time.
 
 use super::shard::Node;
 
-/// Which of a node's two pairs of neighbours.
+/// Selects one of a node's two pairs of neighbours.
 #[derive(Clone, Copy)]
 pub(super) enum Which {
     /// By last use.
@@ -13,7 +13,7 @@ pub(super) enum Which {
 
 const NOBODY: u32 = u32::MAX;
 
-/// Nodes in one piece of memory: growing by pieces copies nothing, so no insertion stalls for the size of the slab.
+/// Nodes per allocation: growing by pieces copies nothing, so no insertion stalls because of the slab's size.
 const PIECE: usize = 1 << PIECE_BITS;
 const PIECE_BITS: u32 = 7;
 
@@ -101,7 +101,7 @@ impl List {
         (self.oldest != NOBODY).then_some(self.oldest)
     }
 
-    /// Puts a node that is not in it at its front.
+    /// Puts a node at the front; the node must not be in the list.
     pub fn push(&mut self, nodes: &mut Nodes, which: Which, at: u32) {
         let older = std::mem::replace(&mut self.newest, at);
         if let Some(links) = nodes.links(at, which) {
@@ -113,7 +113,7 @@ impl List {
         }
     }
 
-    /// Takes out a node that is in it.
+    /// Removes a node that is in the list.
     pub fn remove(&mut self, nodes: &mut Nodes, which: Which, at: u32) {
         let Some(Links { newer, older }) = nodes.links(at, which).copied() else { return };
         match nodes.links(newer, which) {
@@ -126,7 +126,7 @@ impl List {
         }
     }
 
-    /// Moves a node that is in it to its front.
+    /// Moves a node in the list to the front.
     pub fn renew(&mut self, nodes: &mut Nodes, which: Which, at: u32) {
         if self.newest != at {
             self.remove(nodes, which, at);

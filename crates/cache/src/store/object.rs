@@ -1,4 +1,4 @@
-//! A stored response: its head as bytes ready to be written, its body as shared slices, and what is known of it.
+//! A stored response: its head as bytes ready to be written, its body as shared slices, and its times.
 
 use std::fs::File;
 use std::ops::Range;
@@ -19,76 +19,76 @@ pub type Chunk = Arc<[u8]>;
 pub struct Head {
     /// The status code.
     pub status: u16,
-    /// The bytes as the exchange rendered them: a status line, field lines. The store never looks into them.
+    /// The bytes as the exchange rendered them: a status line and field lines. The store does not interpret them.
     pub bytes: Box<[u8]>,
-    /// Where the part begins that is kept for decisions and not written to clients; `bytes.len()` when there is none.
+    /// The start of the part that is kept for decisions and not sent to clients; `bytes.len()` if there is none.
     pub hidden_from: u32,
-    /// Where the value of ETag stands in `bytes`, with its quotes; an empty range when there is none.
+    /// The range of the value of ETag in `bytes`, with its quotes; empty if there is none.
     pub etag: Range<u32>,
-    /// Last-Modified in seconds since 1970; `None` without one that can be read.
+    /// Last-Modified in seconds since 1970; `None` if it is absent or invalid.
     pub last_modified: Option<i64>,
 }
 
 impl Head {
-    /// The bytes that are written to clients.
+    /// The bytes for clients.
     pub fn shown(&self) -> &[u8] {
         self.bytes.get(..self.hidden_from as usize).unwrap_or(&self.bytes)
     }
 
-    /// The bytes that are only kept.
+    /// The bytes that are not sent.
     pub fn hidden(&self) -> &[u8] {
         self.bytes.get(self.hidden_from as usize..).unwrap_or_default()
     }
 
-    /// The value of ETag; empty when there is none.
+    /// The value of ETag; empty if there is none.
     pub fn etag(&self) -> &[u8] {
         self.bytes.get(self.etag.start as usize..self.etag.end as usize).unwrap_or_default()
     }
 }
 
-/// When a response is what: milliseconds since 1970. The store keeps these for the rules and decides nothing by them.
+/// The times of a response in milliseconds since 1970. The store keeps them for the rules and does not use them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// When its head was received or last confirmed.
+    /// The time when its head was received or last confirmed.
     pub stored_ms: u64,
     /// Its age at that moment (RFC 9111 §4.2.3: corrected initial age).
     pub age_ms: u64,
     /// Fresh before this.
     pub fresh_until_ms: u64,
-    /// May be served while it is refreshed before this (RFC 5861 §3).
+    /// May be served during a refresh before this (RFC 5861 §3).
     pub updating_until_ms: u64,
-    /// May be served in place of an error before this (RFC 5861 §4).
+    /// May be served instead of an error before this (RFC 5861 §4).
     pub error_until_ms: u64,
-    /// Bits that belong to the rules (must-revalidate and the like).
+    /// Flags of the rules (such as must-revalidate).
     pub flags: u32,
 }
 
-/// A body, where it is now.
+/// A body, by its place.
 #[derive(Clone)]
 pub enum Body {
-    /// In memory, whole, in one piece: most are small.
+    /// In memory, whole, in one piece: most bodies are small.
     One(Chunk),
     /// In memory, whole.
     Many(Arc<[Chunk]>),
     /// In a file, whole, too large for the memory tier: for `try_sendfile`.
     File(FileBody),
-    /// On its way from the origin; read it with a [`super::Reader`].
+    /// Arriving from the origin; read it with a [`super::Reader`].
     Growing(Arc<Growth>),
 }
 
-/// A body within a file; the file stays readable after it was removed or replaced.
+/// A body within a file; it stays readable after the file is removed or replaced.
 #[derive(Clone)]
 pub struct FileBody {
     /// The file.
     pub file: Arc<File>,
-    /// Where the body begins.
+    /// The offset of the body.
     pub offset: u64,
     /// Its length.
     pub len: u64,
 }
 
 impl Body {
-    /// Its length; for one that grows, what there is of it now.
+    /// Its length; for a growing body, the length so far.
     pub fn len(&self) -> u64 {
         match self {
             Body::One(chunk) => chunk.len() as u64,
@@ -98,12 +98,12 @@ impl Body {
         }
     }
 
-    /// Whether there is nothing in it (now).
+    /// Whether it is empty so far.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The pieces of a whole body in memory, for one vectored write; empty for the others.
+    /// The pieces of a whole body in memory, for one vectored write; empty for other bodies.
     pub fn chunks(&self) -> &[Chunk] {
         match self {
             Body::One(chunk) => std::slice::from_ref(chunk),
@@ -112,16 +112,16 @@ impl Body {
         }
     }
 
-    /// Whether it is whole and in memory: `chunks` is all of it.
+    /// Whether it is whole and in memory: then `chunks` has all of it.
     pub fn is_in_memory(&self) -> bool {
         matches!(self, Body::One(_) | Body::Many(_))
     }
 }
 
-/// A stored response. It never changes but for the mark of a soft purge; a refresh makes another that shares the body,
-/// and so does keeping a form of it (`Zone::dress`).
+/// A stored response. It never changes except for the soft-purge mark. A refresh makes another object with the same
+/// body, and so does keeping a form of it (`Zone::dress`).
 pub struct Object {
-    /// What it is stored as: key, variant, tags.
+    /// Its identity: key, variant, tags.
     pub label: Arc<Label>,
     /// Its head.
     pub head: Head,
@@ -129,23 +129,23 @@ pub struct Object {
     pub times: Times,
     /// Its body.
     pub body: Body,
-    /// Where the parts of its head stand, once somebody looked.
+    /// The parsed head, once a request needed it.
     pub parsed: OnceLock<ResponseHead>,
-    /// Unlike that of any other object in the process.
+    /// A number that no other object in the process has.
     pub serial: u64,
-    /// How many purges had been made when its fetch began: later ones apply to it.
+    /// The number of purges when its fetch began: later ones apply to it.
     pub(super) born: u32,
     pub(super) soft_purged: AtomicBool,
-    /// Its file is in place already.
+    /// Its file is already in place.
     pub(super) is_spooled: bool,
-    /// What was made of it for clients.
+    /// Its derived forms.
     pub(super) forms: Forms,
-    /// Somebody compresses it, to keep that.
+    /// A request compresses it to keep the result.
     pub(super) is_being_packed: AtomicBool,
 }
 
 impl Object {
-    /// Whether a soft purge made it stale, whatever its times say.
+    /// Whether a soft purge made it stale, regardless of its times.
     pub fn is_soft_purged(&self) -> bool {
         self.soft_purged.load(Ordering::Acquire)
     }
@@ -155,7 +155,7 @@ impl Object {
         !matches!(self.body, Body::Growing(_))
     }
 
-    /// What it takes in the memory tier, in bytes, the store's own part with it.
+    /// Its size in the memory tier in bytes, including the store's own overhead.
     pub fn memory_bytes(&self) -> u64 {
         let body = match &self.body {
             Body::One(chunk) => chunk.len() + CHUNK_BYTES,
@@ -168,14 +168,14 @@ impl Object {
 }
 
 impl Object {
-    /// What `parsed` takes once it is made: a row a line of the head.
+    /// The size of `parsed` once it is made: one row per line of the head.
     fn parsed_bytes(&self) -> usize {
         memchr::memchr_iter(b'\n', &self.head.bytes).count() * size_of::<weir_wire::Field>()
     }
 }
 
-/// The two counts of an `Arc`.
+/// The two counters of an `Arc`.
 const COUNTS_BYTES: usize = 16;
 
-/// What a chunk takes besides its bytes: its counts, and the fat pointer to it.
+/// The size of a chunk besides its bytes: its counters, and the fat pointer to it.
 const CHUNK_BYTES: usize = 32;

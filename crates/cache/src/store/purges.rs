@@ -1,8 +1,8 @@
-//! The purges of a zone with a directory, on record: what was purged stays purged when the process is killed before
-//! the files are gone.
+//! The record of a zone's purges on disk: a purge stays in force even if the process is killed before the files are
+//! removed.
 //!
-//! One line a purge, each with its checksum, in `.weir-purges`. A torn last line is a purge that was not answered.
-//! Anything else that cannot be read is taken as a purge of everything.
+//! `.weir-purges` has one line per purge, each with a checksum. An incomplete last line is a purge that was not
+//! answered. Any other invalid line counts as a purge of everything.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -15,22 +15,22 @@ use weir_net::whole_file;
 /// The file's name in the cache directory.
 pub const PURGES_FILE: &str = ".weir-purges";
 
-/// A longer record is not read, but taken as a purge of everything.
+/// The largest record that is read; a larger one counts as a purge of everything.
 const RECORD_BYTES_MAX: u64 = 64 << 20;
 
-/// Lines after which the record is written anew.
+/// After this many lines the record is rewritten.
 const LINES_MAX: usize = 2 * BANS_MAX;
 
 const FIRST_LINE: &str = "weir-purges 1 ";
 
-/// The record, open for more.
+/// The record, open for appending.
 pub(super) struct Purges {
     path: PathBuf,
     file: File,
     lines: usize,
 }
 
-/// What an earlier run left on record.
+/// The recorded purges of an earlier run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Restored {
     pub bans: Vec<Ban>,
@@ -39,7 +39,7 @@ pub(super) struct Restored {
     pub is_lost: bool,
 }
 
-/// Reads the record in a directory; nothing when there is none.
+/// Reads the record in a directory; empty if there is none.
 pub(super) fn read(directory: &Path) -> io::Result<Restored> {
     let path = directory.join(PURGES_FILE);
     match whole_file::read(&path, RECORD_BYTES_MAX) {
@@ -50,7 +50,7 @@ pub(super) fn read(directory: &Path) -> io::Result<Restored> {
 }
 
 impl Purges {
-    /// Writes the record anew with these rules, and keeps it open.
+    /// Rewrites the record with these rules, and keeps it open.
     pub fn write(directory: &Path, bans: &[Ban], newest: u32) -> io::Result<Purges> {
         let path = directory.join(PURGES_FILE);
         let mut text = format!("{FIRST_LINE}{newest}\n");
@@ -60,7 +60,7 @@ impl Purges {
         Ok(Purges { path: directory.to_owned(), file, lines: bans.len() })
     }
 
-    /// Opens the record that is there for more. It is written anew with the next purge, if there is room.
+    /// Opens the existing record for appending. The next purge rewrites it, if there is room.
     pub fn append(directory: &Path) -> io::Result<Purges> {
         let file = OpenOptions::new().append(true).open(directory.join(PURGES_FILE))?;
         Ok(Purges { path: directory.to_owned(), file, lines: LINES_MAX })
@@ -68,7 +68,7 @@ impl Purges {
 
     /// Adds a purge in one write.
     pub fn add(&mut self, ban: &Ban, all: impl FnOnce() -> Vec<Ban>) -> io::Result<()> {
-        // Where there is no room for another record there may be some in this one.
+        // If there is no room for a new record, there may be some in this one.
         if self.lines >= LINES_MAX
             && let Ok(written) = Purges::write(&self.path, &all(), ban.number)
         {

@@ -1,4 +1,4 @@
-//! What waits for a zone's own thread: reads of cold objects first, then writes and removals in their order.
+//! The queue of a zone's own thread: reads of cold objects first, then writes and removals in order.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,37 +10,37 @@ use super::label::Label;
 use super::object::Object;
 use super::spool::Spool;
 
-/// Bytes of objects that may wait to be written; beyond, an object is kept in memory only.
+/// The most bytes of objects that wait to be written; beyond it an object is kept in memory only.
 pub const QUEUED_BYTES_MAX: u64 = 64 << 20;
 
-/// Writes, marks and removals that may wait.
+/// The most waiting writes, marks and removals.
 pub const QUEUED_JOBS_MAX: usize = 16_384;
 
-/// Reads that may wait; beyond, a cold object counts as not there.
+/// The most waiting reads; beyond it a cold object counts as not stored.
 pub const LOADS_MAX: usize = 16_384;
 
-/// Something to do to files.
+/// A job on files.
 pub(super) enum Job {
     /// Write an object whose body is whole.
     Write(Arc<Object>),
-    /// Write one whose body is coming.
+    /// Write an object whose body is arriving.
     Spool(Arc<Spool>),
-    /// Remove a file that no object has.
+    /// Remove a file that belongs to no object.
     Remove(Arc<Label>),
-    /// Mark a file as purged softly.
+    /// Mark a file as soft-purged.
     Mark(Arc<Label>),
 }
 
-/// A read asked for.
+/// A requested read.
 pub(super) struct Load {
     pub place: Place,
     pub label: Arc<Label>,
-    /// The object's number in the index; 0 where the index does not know yet.
+    /// The object's number in the index; 0 if the index does not know it yet.
     pub serial: u64,
     pub answer: Arc<Answer>,
 }
 
-/// Where the outcome of a read appears.
+/// Receives the result of a read.
 #[derive(Default)]
 pub(super) struct Answer(Mutex<Answered>);
 
@@ -80,7 +80,7 @@ struct Waiting {
     loading: HashMap<Place, Arc<Answer>>,
     jobs: VecDeque<Job>,
     bytes: u64,
-    /// Rung since the thread last slept.
+    /// Something happened since the thread last slept.
     is_rung: bool,
     is_closed: bool,
 }
@@ -93,7 +93,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Asks for an object, or joins those who did; `None` when too many ask.
+    /// Requests an object, or joins a request for it; `None` if too many wait.
     pub fn load(&self, place: Place, label: &Arc<Label>, serial: u64) -> Option<Arc<Answer>> {
         let mut waiting = self.lock();
         if let Some(answer) = waiting.loading.get(&place) {
@@ -109,7 +109,7 @@ impl Queue {
         Some(answer)
     }
 
-    /// Leaves a job; gives it back when too much waits already.
+    /// Adds a job; gives it back if too many wait already.
     pub fn push(&self, job: Job) -> Result<(), Job> {
         let mut waiting = self.lock();
         let bytes = waiting.bytes + job.bytes();
@@ -127,7 +127,7 @@ impl Queue {
         self.lock().loads.pop_front()
     }
 
-    /// A read is done: who asks from now on asks anew.
+    /// A read is done: later requests read again.
     pub fn loaded(&self, place: Place) {
         self.lock().loading.remove(&place);
     }
@@ -137,18 +137,18 @@ impl Queue {
         self.lock().jobs.pop_front()
     }
 
-    /// A job of so many bytes is done.
+    /// A job with this many bytes is done.
     pub fn done(&self, bytes: u64) {
         let mut waiting = self.lock();
         waiting.bytes = waiting.bytes.saturating_sub(bytes);
     }
 
-    /// Something changed that the thread looks at by itself.
+    /// Wakes the thread, because something changed that it checks by itself.
     pub fn wake(&self) {
         self.ring(self.lock());
     }
 
-    /// Sleeps until something is left, or for so long. False once closed.
+    /// Sleeps until there is work, or at most this long. False once closed.
     pub fn sleep(&self, at_most: Duration) -> bool {
         let waiting = self.lock();
         let asleep = |waiting: &mut Waiting| {
@@ -160,7 +160,7 @@ impl Queue {
         !waiting.is_closed
     }
 
-    /// Ends the thread; whoever waits for a read learns that there is nothing.
+    /// Ends the thread; waiting reads get no object.
     pub fn close(&self) {
         let mut waiting = self.lock();
         waiting.is_closed = true;
@@ -188,7 +188,7 @@ impl Queue {
 }
 
 impl Job {
-    /// What it holds in memory while it waits.
+    /// The bytes it holds in memory while it waits.
     pub fn bytes(&self) -> u64 {
         match self {
             Job::Write(object) => object.memory_bytes(),

@@ -1,9 +1,9 @@
-//! One shard of a zone's index: nodes by hash, in the order of use, and those in memory in the queues of S3-FIFO.
+//! One shard of a zone's index: nodes by hash and by last use, and nodes in memory in the queues of S3-FIFO.
 //!
-//! S3-FIFO (Yang et al., SOSP 2023): what is new enters a small queue; what was asked for again there, or comes back
-//! soon after it was pushed out, enters the main one; there, what was asked for gets another turn. A hit writes one
-//! number. Invariant: `memory` is the sum over the nodes in the queues, `keys` over all nodes, and neither exceeds
-//! its bound when a call returns, but for a lone node's.
+//! S3-FIFO (Yang et al., SOSP 2023): a new object enters a small queue. If it is requested again there, or comes back
+//! soon after it was removed, it enters the main queue; there, a requested object gets another turn. A hit writes one
+//! number. Invariant: `memory` is the sum over the nodes in the queues, `keys` over all nodes. Neither exceeds its
+//! limit when a call returns, except for a single node.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -15,36 +15,37 @@ use super::label::{Label, Variant};
 use super::list::{List, Nodes, Which};
 use super::object::Object;
 
-/// What a node is taken to cost besides its label: itself, its place in the table, the allocator's share.
+/// The assumed cost of a node besides its label: the node, its place in the table, the allocator's overhead.
 pub(super) const NODE_BYTES: usize = size_of::<Node>() + 40;
 
-/// Of 10 parts of the memory the small queue has one.
+/// The small queue has one part in this many of the memory.
 const SMALL_SHARE: u64 = 10;
 
-/// Uses that are remembered while in a queue.
+/// The highest count of uses in a queue.
 const USES_MAX: u8 = 3;
 
-/// Nodes looked at to free memory for one, at most; then the next goes whatever its uses: a bound on a stall.
+/// The most nodes examined to free memory for one object; then the next node is removed whatever its uses, to limit a
+/// stall.
 const EVICT_STEPS_MAX: usize = 64;
 
-/// Variants of one key, at most; the one stored first goes.
+/// The most variants of one key; the one stored first is removed.
 pub const VARIANTS_MAX: usize = 64;
 
-/// A block of a disk, in which files are counted.
+/// The size of a disk block; file sizes count in blocks.
 pub(super) const BLOCK_BYTES: u64 = 4096;
 
-/// Where an object is on disk.
+/// The place of an object on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Disk {
-    /// Not there.
+    /// Not on disk.
     None,
     /// About to be written; an older object's file may be there.
     Pending,
-    /// In its file, of so many blocks.
+    /// In its file, with this many blocks.
     Blocks(u32),
 }
 
-/// Which queue a node is in.
+/// The queue of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Queue {
     None,
@@ -52,37 +53,37 @@ pub(super) enum Queue {
     Main,
 }
 
-/// The variants of a key that varies: kept at the key's own place, where its only variant would be.
+/// The variants of a key with `Vary`: kept at the key's own place, where a response without `Vary` would be.
 pub(super) struct Variants {
     /// The selecting fields of the response stored last.
     pub vary: Arc<[u8]>,
-    /// Their variants, the oldest first.
+    /// Its variants, the oldest first.
     pub known: Vec<Variant>,
 }
 
-/// What is known of one key and variant.
+/// The entry of one key and variant.
 pub(super) struct Node {
     pub hash: u64,
     pub label: Arc<Label>,
     pub memory: Option<Arc<Object>>,
     pub variants: Option<Box<Variants>>,
-    /// The object's serial number, also when it is only on disk; 0 for a node without.
+    /// The object's serial number, even if it is only on disk; 0 for a node without an object.
     pub serial: u64,
-    /// Purges up to this one have been applied.
+    /// The purges up to this one are applied.
     pub checked: u32,
-    /// Second of the zone's time of the last use.
+    /// The second of the last use, in the zone's time.
     pub used_s: u32,
     pub disk: Disk,
     pub queue: Queue,
     pub soft_purged: bool,
-    /// How often it was asked for while in its queue.
+    /// How often it was requested in its queue.
     pub hits: u8,
-    /// How often it was asked for before it was stored (nginx: `proxy_cache_min_uses`).
+    /// How often it was requested before it was stored (nginx: `proxy_cache_min_uses`).
     pub uses: u16,
 }
 
 impl Node {
-    /// The object is stale from now on.
+    /// Makes the object stale.
     pub fn soft_purge(&mut self, gone: &mut Gone) {
         self.soft_purged = true;
         if self.disk != Disk::None {
@@ -94,16 +95,16 @@ impl Node {
     }
 }
 
-/// What left a shard and has to be finished outside its lock.
+/// Removals of a shard that must be finished outside its lock.
 #[derive(Default)]
 pub(super) struct Gone {
     /// Files to remove.
     pub files: Vec<Arc<Label>>,
-    /// Files to mark as purged softly.
+    /// Files to mark as soft-purged.
     pub marks: Vec<Arc<Label>>,
-    /// Keys whose variants have to go too.
+    /// Keys whose variants must be removed too.
     pub variants: Vec<(Arc<Label>, Vec<Variant>)>,
-    /// How many objects.
+    /// The number of objects.
     pub objects: u64,
 }
 
@@ -114,7 +115,7 @@ impl Gone {
     }
 }
 
-/// What a shard may hold.
+/// The limits of a shard.
 #[derive(Clone, Copy)]
 pub(super) struct Bounds {
     /// Bytes of objects in memory.
@@ -142,7 +143,7 @@ pub(super) struct Shard {
 
 impl Shard {
     pub fn new(bounds: Bounds) -> Shard {
-        // One remembered for every 4 KiB of memory, which is about an object's size.
+        // Remembers one removed object per 4 KiB of memory, which is about an object's size.
         let ghosts = usize::try_from(bounds.memory / 4096).unwrap_or(GHOSTS_MAX).clamp(64, GHOSTS_MAX);
         Shard {
             bounds,
@@ -172,18 +173,18 @@ impl Shard {
         self.nodes.get_mut(at)
     }
 
-    /// How many places the slab has, empty ones among them: for walks in slices.
+    /// The number of places in the slab, including empty ones: for walks in slices.
     pub fn places(&self) -> u32 {
         self.nodes.len()
     }
 
-    /// The node unused longest.
+    /// The least recently used node.
     pub fn oldest(&self) -> Option<u32> {
         self.used.oldest()
     }
 
-    /// A node was asked for. It moves to the front once a second: what more would say nobody asks, and every move
-    /// touches its neighbours' memory.
+    /// Notes a request for a node. The node moves to the front at most once a second: more precision is not needed,
+    /// and every move touches the memory of its neighbours.
     pub fn touch(&mut self, at: u32, now_s: u32) {
         let Some(node) = self.nodes.get_mut(at) else { return };
         node.hits = node.hits.saturating_add(1).min(USES_MAX);
@@ -193,7 +194,7 @@ impl Shard {
         self.used.renew(&mut self.nodes, Which::Used, at);
     }
 
-    /// The node of a label, made if there is none; another that has its hash makes room.
+    /// The node of a label; makes one if needed. A node with the same hash but another key is removed.
     pub fn place(&mut self, hash: u64, label: &Arc<Label>, now_s: u32, gone: &mut Gone) -> u32 {
         if let Some(at) = self.find(hash, &label.key, label.variant) {
             self.touch(at, now_s);
@@ -229,14 +230,14 @@ impl Shard {
         at
     }
 
-    /// Sets what a node is labelled; tags and fields may be others than those of the object before.
+    /// Sets the label of a node; tags and fields may differ from the object before.
     pub fn relabel(&mut self, at: u32, label: &Arc<Label>) {
         let Some(node) = self.nodes.get_mut(at) else { return };
         self.keys = self.keys - cost_of(&node.label) + cost_of(label);
         node.label = label.clone();
     }
 
-    /// Puts an object into the memory tier; false when it is too large for it. Others make room.
+    /// Puts an object into the memory tier and makes room for it; false if it is too large.
     pub fn admit(&mut self, at: u32, object: Arc<Object>, gone: &mut Gone) -> bool {
         self.dismiss(at);
         let bytes = object.memory_bytes();
@@ -255,8 +256,8 @@ impl Shard {
         true
     }
 
-    /// Puts another form of the very object in its place, whatever room that takes from others; false when it is not
-    /// this one's turn: the node has another by now, or the new one is too large.
+    /// Replaces an object by another form of itself, and makes room for it; false if the node has another object by
+    /// now, or if the new one is too large.
     pub fn exchange(&mut self, at: u32, old: &Arc<Object>, new: Arc<Object>, gone: &mut Gone) -> bool {
         let bytes = new.memory_bytes();
         let most = self.object_bytes_max();
@@ -276,27 +277,27 @@ impl Shard {
         true
     }
 
-    /// Lets a node whose body is in a file be found while that file's header is written: it takes no part in the
-    /// queues.
+    /// Lets requests find a node whose body is in a file while the header of that file is rewritten; the node is in no
+    /// queue.
     pub fn hold(&mut self, at: u32, object: Arc<Object>) {
         let Some(node) = self.nodes.get_mut(at) else { return };
         self.objects += u64::from(node.memory.is_none() && node.disk == Disk::None);
         node.memory = Some(object);
     }
 
-    /// Ends what `hold` began.
+    /// Ends the effect of `hold`.
     pub fn release(&mut self, at: u32) {
         if self.nodes.get(at).is_some_and(|node| node.queue == Queue::None) {
             self.dismiss(at);
         }
     }
 
-    /// The largest object the memory tier takes.
+    /// The largest object for the memory tier.
     pub fn object_bytes_max(&self) -> u64 {
         self.bounds.memory / 2
     }
 
-    /// Takes a node's object out of memory; the node stays.
+    /// Removes a node's object from memory; the node stays.
     pub fn dismiss(&mut self, at: u32) {
         let Some(node) = self.nodes.get_mut(at) else { return };
         let Some(object) = node.memory.take() else { return };
@@ -306,7 +307,7 @@ impl Shard {
         self.dequeue(at, object.memory_bytes());
     }
 
-    /// Notes that a node's object is on disk, or is no more.
+    /// Records whether a node's object is on disk.
     pub fn set_disk(&mut self, at: u32, disk: Disk) {
         let Some(node) = self.nodes.get_mut(at) else { return };
         let (old, has_memory) = (std::mem::replace(&mut node.disk, disk), node.memory.is_some());
@@ -317,7 +318,7 @@ impl Shard {
         self.blocks = self.blocks - blocks_of(old) + blocks_of(disk);
     }
 
-    /// Takes a node out.
+    /// Removes a node.
     pub fn remove(&mut self, at: u32, gone: &mut Gone) {
         self.dismiss(at);
         let Some(node) = self.nodes.get_mut(at) else { return };
@@ -335,7 +336,7 @@ impl Shard {
         gone.objects += u64::from(node.serial != 0);
     }
 
-    /// Takes a node's object away, in memory and on disk; the node stays.
+    /// Removes a node's object from memory and disk; the node stays.
     pub fn strip(&mut self, at: u32, gone: &mut Gone) {
         self.dismiss(at);
         let Some(node) = self.nodes.get_mut(at) else { return };
@@ -346,7 +347,7 @@ impl Shard {
         self.set_disk(at, Disk::None);
     }
 
-    /// Purges a node; whether there was an object.
+    /// Purges a node; returns whether there was an object.
     pub fn purge(&mut self, at: u32, force: Force, gone: &mut Gone) -> bool {
         let Some(node) = self.nodes.get_mut(at) else { return false };
         let was_there = node.serial != 0;
@@ -369,7 +370,7 @@ impl Shard {
             let Some(node) = self.nodes.get_mut(at) else { return };
             let size = node.memory.as_ref().map_or(0, |object| object.memory_bytes());
             if spare && node.hits > 0 {
-                // Asked for again: from the small queue to the main one, or one more turn there.
+                // It was requested again: it moves from the small queue to the main one, or gets one more turn there.
                 node.hits = if node.queue == Queue::Small { 0 } else { node.hits - 1 };
                 self.dequeue(at, size);
                 self.enqueue(at, Queue::Main, size);
@@ -440,10 +441,10 @@ impl Shard {
     }
 }
 
-/// Objects pushed out that a shard remembers, at most.
+/// The most removed objects that a shard remembers.
 const GHOSTS_MAX: usize = 1 << 16;
 
-/// Where a hash is remembered, and as what: a newer one in its place makes it forgotten, as a queue would in time.
+/// The slot and the mark of a remembered hash: a newer hash in the same slot replaces it, as a queue would in time.
 fn ghost(hash: u64, places: usize) -> (usize, u32) {
     (hash as usize & (places - 1), (hash >> 32) as u32 | 1)
 }
@@ -459,7 +460,7 @@ fn blocks_of(disk: Disk) -> u64 {
     }
 }
 
-/// The keys are hashes already, made with the zone's secret.
+/// The keys are already hashes, made with the zone's secret.
 #[derive(Default)]
 pub(super) struct AsIs(u64);
 

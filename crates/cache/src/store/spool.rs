@@ -1,5 +1,5 @@
-//! A body too long for the memory tier on its way to its file: written as it comes, and leaving memory as it is
-//! written. What has not been written yet is bounded by making the fill wait.
+//! Writes a body that is too long for the memory tier to its file while it arrives; written parts leave memory. The
+//! fill waits if too much is not written yet.
 
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,23 +14,23 @@ use super::flight::Flight;
 use super::growth::{Cut, Growth};
 use super::object::{Body, FileBody, Object};
 
-/// Bytes of one body that may be ahead of its file; then `Fill::ready` waits.
+/// The most bytes of one body that may be ahead of its file; beyond it `Fill::ready` waits.
 pub const AHEAD_BYTES_MAX: u64 = 4 << 20;
 
-/// Bytes written for one body before others have their turn.
+/// Bytes to write of one body before other work gets its turn.
 const TURN_BYTES_MAX: u64 = 1 << 20;
 
-/// Long bodies written at a time in one zone; further ones are not stored.
+/// The most long bodies written at a time in one zone; further ones are not stored.
 pub const SPOOLS_MAX: usize = 1024;
 
-/// What the fill and the thread share.
+/// The state that the fill and the thread share.
 pub(super) struct Spool {
-    /// The object while it grows.
+    /// The growing object.
     pub object: Arc<Object>,
     pub growth: Arc<Growth>,
-    /// Where others find who fetches it, and whose turn that is.
+    /// The flight of the fetch, and the turn of its leader.
     pub flight: (Arc<Flight>, u32),
-    /// Given by the fill with the last byte.
+    /// The fill sets it after the last byte.
     pub leader: Mutex<Option<(Leader, Instant)>>,
 }
 
@@ -43,13 +43,13 @@ pub(super) struct Writing {
     sum: crc32fast::Hasher,
 }
 
-/// How far one got in its turn.
+/// The result of a turn.
 pub(super) enum Progress {
-    /// It waits for its origin.
+    /// The origin has sent no more bytes yet.
     Waits,
     /// There is more to write at once.
     More,
-    /// It is whole, and where its body is.
+    /// The body is whole, at this place.
     Whole(FileBody),
 }
 
@@ -61,10 +61,10 @@ impl Writing {
         Ok(Writing { spool, temp, body_at, written: 0, sum: crc32fast::Hasher::new() })
     }
 
-    /// Writes what has come. An error ends it: the body was cut, or the disk fails.
+    /// Writes the available bytes. An error ends the file: the body was cut, or the disk failed.
     pub fn turn(&mut self) -> io::Result<Progress> {
         let growth = self.spool.growth.clone();
-        // Asked first: what is pushed between the two questions is seen by the next turn.
+        // Checked first: the next turn sees bytes that are pushed between the two checks.
         let is_whole = growth.is_whole().map_err(|Cut| io::Error::from(io::ErrorKind::UnexpectedEof))?;
         let mut count = 0;
         while let Some((chunk, skip)) = growth.piece_at(self.written) {
@@ -84,7 +84,7 @@ impl Writing {
         Ok(Progress::Whole(FileBody { file: self.temp.file.clone(), offset: self.body_at, len: self.written }))
     }
 
-    /// Writes the header in front of the whole body, and puts the file in its place.
+    /// Writes the header before the whole body, and moves the file to its place.
     pub fn keep(self, directory: &Directory, run: Run) -> io::Result<()> {
         let object = &self.spool.object;
         let record = record_of(object, self.body_at, self.written, self.sum.finalize());
@@ -94,7 +94,7 @@ impl Writing {
     }
 }
 
-/// Writes an object whose body is whole; the length of the file.
+/// Writes an object with a whole body; returns the length of the file.
 pub(super) fn write_whole(directory: &Directory, run: Run, object: &Object) -> io::Result<u64> {
     if let Body::File(body) = &object.body {
         return write_from_file(directory, run, object, body);
@@ -107,7 +107,7 @@ pub(super) fn write_whole(directory: &Directory, run: Run, object: &Object) -> i
     let temp = directory.begin(&object.label, run)?;
     let mut chunks = object.body.chunks();
     if let [one] = chunks {
-        // Header and body in one call.
+        // Writes header and body in one call.
         out.extend_from_slice(one);
         (at, chunks) = (out.len() as u64, &[]);
     }
@@ -120,8 +120,8 @@ pub(super) fn write_whole(directory: &Directory, run: Run, object: &Object) -> i
     Ok(at)
 }
 
-/// Another head for a body that is in a file: written in the old one's place where it fits. A crash between leaves a
-/// header whose checksum is wrong, and the file is dropped.
+/// Writes a new head for a body in a file: in place of the old head if it fits. A crash during the write leaves a
+/// header with a wrong checksum, and the file is dropped.
 fn write_from_file(directory: &Directory, run: Run, object: &Object, body: &FileBody) -> io::Result<u64> {
     let path = directory.path_of(&object.label);
     let old = directory.peek(&path).map_err(|_| io::Error::from(io::ErrorKind::NotFound))?;
@@ -153,19 +153,19 @@ fn record_of(object: &Object, body_at: u64, body_len: u64, body_crc: u32) -> Rec
 }
 
 impl Spool {
-    /// The file is not to be: the body goes on for those who read it, and who comes now fetches it.
+    /// Gives the file up: the body continues for its readers, and later requests fetch it again.
     pub fn give_up(&self) {
         let (flight, turn) = &self.flight;
         flight.passed(*turn);
         self.growth.go_adrift();
     }
 
-    /// The leader, once the fill has given its last byte.
+    /// Takes the leader, once the fill has pushed its last byte.
     pub fn take_leader(&self) -> Option<(Leader, Instant)> {
         mem::take(&mut *self.leader.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The last byte has been pushed: the thread does the rest.
+    /// The last byte was pushed: the thread finishes the file.
     pub fn give_leader(&self, leader: Leader, now: Instant) {
         *self.leader.lock().unwrap_or_else(PoisonError::into_inner) = Some((leader, now));
     }

@@ -1,4 +1,4 @@
-//! How many objects a purge names: for whoever asked for it, counted before it is in force.
+//! Counts the objects that a purge names, for the API, before the purge is in force.
 
 use std::sync::PoisonError;
 
@@ -9,30 +9,30 @@ use super::ban::{Force, Purge};
 use super::label::Variant;
 use super::shard::{Disk, Shard};
 
-/// Places of a shard looked at under one lock, before others have their turn.
+/// Places of a shard examined under one lock, before other tasks get their turn.
 const SLICE: u32 = 1024;
 
-/// What a count found.
+/// The result of a count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Objects that are named; variants of a key are objects of their own.
+    /// The number of named objects; each variant of a key is an object.
     pub named: u64,
-    /// The key of an object that is not named, as an example of how keys are written here.
+    /// The key of an object that is not named, as an example of the form of keys in this zone.
     pub other: Option<Box<[u8]>>,
     /// Whether the directory is still being read: there may be more.
     pub is_cold: bool,
 }
 
 impl Zone {
-    /// Counts the objects that any of these purges names. A key is looked up; for anything else every place of the
-    /// index is looked at, in slices between which the worker's other tasks have their turn.
+    /// Counts the objects that at least one of these purges names. A key is looked up; for other purges every place of
+    /// the index is examined, in slices, so that the worker's other tasks get their turn.
     pub async fn tally(&self, purges: &[Purge]) -> Tally {
         let mut tally = Tally { is_cold: self.is_cold(), ..Tally::default() };
         let are_keys = purges.iter().all(|purge| matches!(purge, Purge::Key(_)));
         if are_keys {
             tally.named =
                 purges.iter().map(|purge| if let Purge::Key(key) = purge { self.named_by(key) } else { 0 }).sum();
-            // Only an example is wanted, and only by those that named nothing.
+            // The rest only finds an example, which is needed if the purges name nothing.
             if tally.named > 0 {
                 return tally;
             }
@@ -85,7 +85,7 @@ impl Zone {
         own + variants.into_iter().filter_map(find).map(|(count, _)| count).sum::<u64>()
     }
 
-    /// Whether a node has an object that no earlier purge made go.
+    /// Whether a node has an object that no earlier purge has removed.
     fn has_object(&self, shard: &mut Shard, at: u32) -> bool {
         shard.node(at).is_some_and(|node| {
             (node.memory.is_some() || node.disk != Disk::None)

@@ -1,4 +1,4 @@
-//! Zones as their callers use them, over a virtual clock and directories of their own; flights on real workers.
+//! Zones from the outside, with a virtual clock and directories of their own; flights on real workers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod disk;
@@ -14,14 +14,14 @@ use std::task::{Context, Poll, Waker};
 
 use super::*;
 
-/// A zone with its thread's work done by hand.
+/// A zone whose thread the test runs by hand.
 struct Bench {
     zone: Arc<Zone>,
     keeper: Keeper,
     now: Instant,
 }
 
-/// A directory that goes with the test.
+/// A directory that is removed with the test.
 struct Room(PathBuf);
 
 impl Room {
@@ -38,7 +38,7 @@ impl Room {
         Directory { path: self.0.clone(), levels: vec![1, 2], temp_path: None }
     }
 
-    /// Every file below, but for the record of purges.
+    /// Every file below, except the record of purges.
     fn files(&self) -> Vec<PathBuf> {
         let (mut found, mut open) = (Vec::new(), vec![self.0.clone()]);
         while let Some(path) = open.pop() {
@@ -78,12 +78,12 @@ impl Bench {
         Bench::new(4 * MIB, Some(room.directory()))
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     fn pass(&mut self, seconds: u64) {
         self.now = self.now + Duration::from_secs(seconds);
     }
 
-    /// Lets the thread work until it has nothing to do at this moment, and through the loader's pauses.
+    /// Runs the thread until it has nothing to do at this time, and through the loader's pauses.
     fn work(&mut self) {
         for _ in 0..100_000 {
             let idle = self.keeper.turn(&self.zone, self.now);
@@ -128,7 +128,7 @@ impl Bench {
         self.store_draft(key, Draft { vary, ..draft() }, body).unwrap()
     }
 
-    /// What is found, read from disk if need be.
+    /// The object that is found, read from disk if needed.
     fn find_as(&mut self, key: &str, value: Option<&str>) -> Option<Arc<Object>> {
         let key = self.zone.key(key.as_bytes());
         let (_, found) = self.zone.find(&key, self.now, |_| value.map(|value| Variant::of(value.as_bytes())));

@@ -1,4 +1,4 @@
-//! The disk tier of a zone: what its thread does with what waits in the queue, and what it does when the disk fails.
+//! The disk tier of a zone: how its thread does the queued jobs, and how it handles a failing disk.
 
 use std::collections::VecDeque;
 use std::io;
@@ -22,17 +22,17 @@ use super::spool::{Progress, SPOOLS_MAX, Spool, Writing, write_whole};
 use super::{Place, Zone};
 use weir_net::log::{self, Level, Os};
 
-/// How long a disk that failed is left alone.
+/// How long a failing disk is not used.
 const REST: Duration = Duration::from_secs(10);
 
-/// A body up to this is read into memory when it is cold, also when the memory tier does not keep it.
+/// A cold body of up to this size is read into memory, even if the memory tier does not keep it.
 const READ_BYTES_MAX: u64 = 256 << 10;
 
 /// The disk tier.
 pub(super) struct Tier {
     pub directory: Directory,
     pub run: OnceLock<Run>,
-    /// Second of the zone's time until which nothing is written; 0 while the disk works.
+    /// The second until which nothing is written, in the zone's time; 0 while the disk works.
     resting_until_s: AtomicU32,
     pub errors: AtomicU64,
     pub skipped: AtomicU64,
@@ -41,17 +41,17 @@ pub(super) struct Tier {
     record: Mutex<Option<Purges>>,
 }
 
-/// What the thread keeps from turn to turn of the disk tier.
+/// The state of the disk tier between turns of the thread.
 #[derive(Default)]
 pub(super) struct Hand {
     writing: Vec<Writing>,
     checking: VecDeque<Checking>,
-    /// The log has heard that the disk fails.
+    /// The failure of the disk was logged.
     has_complained: bool,
 }
 
 impl Drop for Hand {
-    /// The thread ends before its time: nobody shall wait for it.
+    /// The thread ends early: give up its writes, so that nobody waits for it.
     fn drop(&mut self) {
         self.writing.iter().for_each(|writing| writing.spool.give_up());
     }
@@ -70,12 +70,12 @@ impl Tier {
         }
     }
 
-    /// Whether files are written now: it was started, and the disk does not rest.
+    /// Whether files are written at present: the tier was started, and the disk is not resting.
     pub fn writes(&self, second: u32) -> bool {
         self.run.get().is_some() && second >= self.resting_until_s.load(Ordering::Acquire)
     }
 
-    /// Keeps a purge on record.
+    /// Records a purge.
     pub fn note_purge(&self, ban: &Ban, all: impl FnOnce() -> Vec<Ban>) {
         let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(record) = record.as_mut()
@@ -85,7 +85,7 @@ impl Tier {
         }
     }
 
-    /// Keeps these purges on record and no others.
+    /// Rewrites the record with these purges only.
     pub fn rewrite_purges(&self, bans: impl FnOnce() -> (Vec<Ban>, u32)) -> io::Result<()> {
         let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
         let (bans, newest) = bans();
@@ -93,7 +93,7 @@ impl Tier {
         Ok(())
     }
 
-    /// Goes on with the record that is there.
+    /// Continues with the existing record.
     fn append_purges(&self) -> io::Result<()> {
         let found = Purges::append(&self.directory.path)?;
         *self.record.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
@@ -102,8 +102,8 @@ impl Tier {
 }
 
 impl Zone {
-    /// Makes the directories, reads the purges on record, and says that files may be used. An error leaves the zone
-    /// with its memory alone.
+    /// Makes the directories, reads the recorded purges, and enables the use of files. After an error the zone has
+    /// only its memory.
     pub(super) fn open_tier(&self, tier: &Tier) -> io::Result<()> {
         let run = Run { process: std::process::id(), start: clock::unix_ms() };
         tier.directory.make()?;
@@ -112,7 +112,7 @@ impl Zone {
             self.complain(Level::Error, "the record of purges cannot be read: what is on disk counts as purged", "");
         }
         self.bans.restore(restored.bans, restored.newest);
-        // On a full disk the record that is there will do, if it could be read.
+        // On a full disk the existing record is enough, if it could be read.
         if let Err(error) = tier.rewrite_purges(|| (self.bans.all(), self.bans.newest()))
             && (restored.is_lost || tier.append_purges().is_err())
         {
@@ -123,7 +123,7 @@ impl Zone {
         Ok(())
     }
 
-    /// Does what waits; true when there is more to do at once.
+    /// Does the waiting jobs; true if there is more to do at once.
     pub(super) fn serve_queue(&self, hand: &mut Hand, now: Instant) -> bool {
         self.serve_loads(hand, now);
         let checks = self.serve_check(hand, now);
@@ -159,7 +159,7 @@ impl Zone {
         load.answer.give(object);
     }
 
-    /// Gives one long body that was asked for a turn; true when there is more to do at once.
+    /// Gives the check of one long body a turn; true if there is more to do at once.
     fn serve_check(&self, hand: &mut Hand, now: Instant) -> bool {
         let Some(mut checking) = hand.checking.pop_front() else { return false };
         let Some((tier, _)) = self.tier() else { return false };
@@ -172,7 +172,7 @@ impl Zone {
             }
             Err(unread) => {
                 let (label, serial) = (checking.record.label, checking.serial);
-                // A newer one may have taken its place meanwhile.
+                // A newer object may have taken its place meanwhile.
                 if self.with_node(&label, |node| node.serial == serial) {
                     self.drop_corrupt(tier, &tier.directory.path_of(&label), &unread, true);
                     self.forget_file(&label, serial);
@@ -201,7 +201,7 @@ impl Zone {
                     self.fail(tier, hand, &error, now);
                 }
             }
-            // A file that went meanwhile needs no mark.
+            // A file that was removed meanwhile needs no mark.
             Job::Mark(label) => drop(tier.directory.mark_soft(&label)),
         }
     }
@@ -220,7 +220,7 @@ impl Zone {
         }
     }
 
-    /// Gives each long body a turn; true when there is more to do at once.
+    /// Gives each long body a turn; true if there is more to do at once.
     fn serve_writing(&self, hand: &mut Hand, now: Instant) -> bool {
         let Some((tier, run)) = self.tier() else { return false };
         let mut has_more = false;
@@ -234,15 +234,15 @@ impl Zone {
                     rest.push(writing);
                 }
                 Ok(Progress::Whole(body)) => match spool.take_leader() {
-                    // The last byte is there, the fill has not said so yet.
+                    // The last byte is written, but the fill has not handed over its leader yet.
                     None => rest.push(writing),
                     Some((leader, began)) => match writing.keep(&tier.directory, run) {
                         Ok(()) => {
-                            // A purge may refuse it: the file worked all the same.
+                            // A purge may refuse the object; the write worked all the same.
                             let _ = leader.keep(&spool.object, body, began);
                             self.note_success(tier, hand);
                         }
-                        // The leader goes, and whoever waits for it fetches.
+                        // The leader is dropped, and a waiter fetches.
                         Err(error) => self.fail(tier, hand, &error, now),
                     },
                 },
@@ -259,7 +259,7 @@ impl Zone {
         has_more
     }
 
-    /// Reads a cold object, its body too if it is short enough; with its number in the index.
+    /// Reads a cold object, with its body if it is short enough; also returns its number in the index.
     fn read_cold(&self, tier: &Tier, load: &Load, now: Instant) -> Option<(u64, Record, Body)> {
         let path = tier.directory.path_of(&load.label);
         let memory_max = self.object_bytes_max.max(READ_BYTES_MAX);
@@ -272,7 +272,7 @@ impl Zone {
                 Some((serial, record, body))
             }
             Err(Unread::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
-                // Somebody emptied the directory, as one does with caches.
+                // Somebody emptied the directory, which is common for caches.
                 self.forget_file(&load.label, load.serial);
                 None
             }
@@ -284,7 +284,7 @@ impl Zone {
         }
     }
 
-    /// Removes a file that cannot be used, with a line in the log.
+    /// Removes a file that cannot be used, and logs a line.
     pub(super) fn drop_corrupt(&self, tier: &Tier, path: &std::path::Path, unread: &Unread, is_told: bool) {
         tier.errors.fetch_add(1, Ordering::Relaxed);
         let shown = path.display();
@@ -302,7 +302,7 @@ impl Zone {
         }
     }
 
-    /// Notes in the index what became of a write.
+    /// Records the result of a write in the index.
     fn settle_write(
         &self,
         tier: &Tier,
@@ -320,14 +320,14 @@ impl Zone {
             }
             Err(error) => {
                 self.note_file(object, Disk::None);
-                // An older object's file would be found again after a restart.
+                // A restart would find the file of an older object again.
                 let _ = tier.directory.remove(&object.label);
                 self.fail(tier, hand, error, now);
             }
         }
     }
 
-    /// The disk took something: if it had failed, that is over.
+    /// A write succeeded: a failure of the disk is over.
     fn note_success(&self, tier: &Tier, hand: &mut Hand) {
         if std::mem::take(&mut hand.has_complained) {
             tier.resting_until_s.store(0, Ordering::Release);
@@ -335,7 +335,7 @@ impl Zone {
         }
     }
 
-    /// The disk does not take what it should: leave it alone for a while, and say so once.
+    /// A write failed: do not use the disk for a while, and log this once.
     fn fail(&self, tier: &Tier, hand: &mut Hand, error: &io::Error, now: Instant) {
         tier.errors.fetch_add(1, Ordering::Relaxed);
         let until = self.second(now).saturating_add(REST.as_secs() as u32);
@@ -347,7 +347,7 @@ impl Zone {
         }
     }
 
-    /// Puts what was read into the index' node, if that still stands for it.
+    /// Puts an object that was read into its node of the index, if the node still belongs to it.
     fn thaw(&self, place: Place, serial: u64, record: Record, body: Body, now: Instant) -> Option<Arc<Object>> {
         let mut gone = Gone::default();
         let mut shard = self.shard(place);
@@ -376,7 +376,7 @@ impl Zone {
         is_there.then_some(object)
     }
 
-    /// The tier and its run, once it is open.
+    /// The tier and its run, once the tier is open.
     pub(super) fn tier(&self) -> Option<(&Tier, Run)> {
         let tier = self.tier.as_ref()?;
         Some((tier, *tier.run.get()?))
@@ -397,7 +397,7 @@ impl Zone {
         shard.node(at).is_some_and(|node| ask(node))
     }
 
-    /// Notes where an object is on disk; false when the index has it no more.
+    /// Records the place of an object on disk; false if the index no longer has the object.
     fn note_file(&self, object: &Object, disk: Disk) -> bool {
         let label = &object.label;
         let place = self.place_of(&label.key, label.variant);
@@ -406,7 +406,7 @@ impl Zone {
         let Some(at) = shard.find(place.hash, &label.key, label.variant) else { return false };
         let Some(node) = shard.node(at) else { return false };
         if node.serial != object.serial {
-            // A newer one waits behind this one, and will replace the file.
+            // A newer object waits to be written and will replace the file.
             return node.disk == Disk::Pending;
         }
         shard.set_disk(at, disk);
@@ -419,7 +419,7 @@ impl Zone {
         true
     }
 
-    /// A file turned out to be unusable.
+    /// Removes an unusable file from the index.
     fn forget_file(&self, label: &Label, serial: u64) {
         let place = self.place_of(&label.key, label.variant);
         let mut gone = Gone::default();
@@ -439,19 +439,19 @@ impl Zone {
         self.finish(gone);
     }
 
-    /// A line in the error log about this zone.
+    /// Logs a line about this zone.
     pub(super) fn complain(&self, level: Level, what: impl std::fmt::Display, why: impl std::fmt::Display) {
         log::global(level, format_args!("cache \"{}\": {what}{why}", self.settings.name));
     }
 }
 
-/// Blocks that a file takes.
+/// The number of blocks of a file.
 pub(super) fn blocks(bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(BLOCK_BYTES)).unwrap_or(u32::MAX)
 }
 
 impl Tier {
-    /// Where a spooled body is, as the index counts it.
+    /// The place of a spooled body, in the form of the index.
     pub fn disk_of(body: &FileBody) -> Disk {
         Disk::Blocks(blocks(body.offset + body.len))
     }

@@ -1,4 +1,4 @@
-//! `allow` and `deny`: who may come in, by address.
+//! `allow` and `deny`: limit access by client address.
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_access_module.html>
 
@@ -13,7 +13,7 @@ use weir_net::log::Level;
 use crate::phase::{Next, Phase};
 
 crate::settings! {
-    /// The rules in order; the first that fits decides.
+    /// The rules in order; the first rule that matches decides.
     rules: std::sync::Arc<Vec<Rule>> = std::sync::Arc::default(),
 }
 
@@ -45,7 +45,7 @@ pub static FAMILY: Family = Family::new(
 /// One `allow` or `deny`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Whom it is about; `None` for all.
+    /// The addresses the rule matches; `None` for all.
     of: Option<Cidr>,
     denies: bool,
 }
@@ -83,7 +83,7 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
     }
 }
 
-/// Whether the first rule that fits denies.
+/// `Some(true)` if the first rule that matches denies; `None` if no rule matches.
 fn verdict(rules: &[Rule], peer: Peer) -> Option<bool> {
     let rule = rules.iter().find(|rule| rule.of.is_none_or(|network| network.has(peer)));
     rule.map(|rule| rule.denies)

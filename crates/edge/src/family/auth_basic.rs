@@ -1,6 +1,6 @@
 //! `auth_basic`: names and passwords from a file in htpasswd form.
 //!
-//! The file is read at each request, as in nginx, so that changes count at once.
+//! weir reads the file at each request, as nginx does, so changes apply at once.
 //! <https://nginx.org/en/docs/http/ngx_http_auth_basic_module.html>, RFC 7617.
 
 pub mod password;
@@ -56,7 +56,7 @@ pub static FAMILY: Family = Family::new(
 })])
 .phase(Phase::Access, |location| asks(&location.values.auth_basic), enter);
 
-/// Whether a name and a password are asked for.
+/// Whether the location asks for a name and a password.
 pub fn asks(settings: &Values) -> bool {
     let is_off = settings.realm.as_ref().and_then(Template::literal) == Some(b"off");
     settings.realm.is_some() && settings.user_file.is_some() && !is_off
@@ -108,14 +108,14 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
     }
 }
 
-/// Says that a name and a password are wanted.
+/// Asks the client for a name and a password (`WWW-Authenticate`).
 fn ask(exchange: &mut Exchange<'_>, realm: &[u8]) -> Next {
     let value = [b"Basic realm=\"", realm, b"\""].concat();
     exchange.response.fields.push_known(b"WWW-Authenticate", &value, Some(Known::WwwAuthenticate));
     Next::Status(401)
 }
 
-/// Name and password of `Authorization: Basic`; a name may not be empty.
+/// The name and the password of `Authorization: Basic`; the name may not be empty.
 fn credentials(exchange: &Exchange<'_>) -> Option<(Vec<u8>, Vec<u8>)> {
     decode(exchange.request.field(Known::Authorization)?)
 }
@@ -133,7 +133,7 @@ fn decode(field: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     Some((plain.get(..colon)?.to_vec(), secret.to_vec()))
 }
 
-/// What the file holds for a name: up to the next colon or the end of the line.
+/// The part of the file that belongs to a name: up to the next colon or the end of the line.
 fn stored_for<'f>(file: &'f [u8], name: &[u8]) -> Option<&'f [u8]> {
     file.split(|byte| *byte == b'\n')
         .filter(|line| !line.starts_with(b"#") && !line.starts_with(b"\r"))

@@ -1,6 +1,6 @@
 //! `autoindex`: lists a directory that has no index file, as HTML, JSON, JSONP or XML.
 //!
-//! <https://nginx.org/en/docs/http/ngx_http_autoindex_module.html>. Names that begin with a dot are left out;
+//! <https://nginx.org/en/docs/http/ngx_http_autoindex_module.html>. The list leaves out names that begin with a dot;
 //! directories come first.
 
 use std::fs::{self, Metadata};
@@ -86,14 +86,14 @@ pub static FAMILY: Family = Family::new(
 )
 .phase(Phase::Content, |location| location.values.autoindex.enabled, answer);
 
-/// No more entries than this are listed: beyond it the list is of no use to anybody and would hold the worker.
+/// The most entries in a list: a longer list is of no use and would hold the worker.
 const ENTRIES_MAX: usize = 100_000;
 
-/// Names longer than this are cut in HTML, the end shown as `..>`. Characters of names in UTF-8, bytes of others;
-/// nginx counts bytes unless `charset utf-8` stands there, and cuts through characters.
+/// HTML shows longer names cut, with `..>` at the end. weir counts characters of names in UTF-8, and bytes of other
+/// names; nginx counts bytes unless `charset utf-8` is set, and may cut in the middle of a character.
 const NAME_SHOWN: usize = 50;
 
-/// A JSONP callback's name may be this long.
+/// The longest name of a JSONP callback, in bytes.
 const CALLBACK_BYTES_MAX: usize = 128;
 
 /// One name in the directory.
@@ -176,7 +176,7 @@ fn failed(exchange: &mut Exchange<'_>, directory: &[u8], error: &io::Error) -> N
     Next::Status(status)
 }
 
-/// The value of `callback` among the arguments; empty when there is none.
+/// The value of the argument `callback`; empty if there is none.
 fn callback(args: &[u8]) -> Result<&[u8], (&'static str, &[u8])> {
     const KEY: &[u8] = b"callback=";
     let found = args.split(|b| *b == b'&').find_map(|argument| {
@@ -191,7 +191,7 @@ fn callback(args: &[u8]) -> Result<&[u8], (&'static str, &[u8])> {
     if name.iter().all(is_plain) { Ok(name) } else { Err(("invalid", name)) }
 }
 
-/// What stands in the directory, sorted.
+/// The entries of the directory, sorted.
 fn entries(exchange: &mut Exchange<'_>, directory: &[u8]) -> io::Result<Vec<Entry>> {
     let mut list = Vec::new();
     for found in fs::read_dir(as_path(directory))? {
@@ -209,7 +209,7 @@ fn entries(exchange: &mut Exchange<'_>, directory: &[u8]) -> io::Result<Vec<Entr
             break;
         }
         let file = found.path();
-        // A link that leads nowhere is listed as itself.
+        // A link without a target is listed as the link itself.
         let facts: Metadata = match fs::metadata(&file).or_else(|_| fs::symlink_metadata(&file)) {
             Ok(facts) => facts,
             Err(error) => {

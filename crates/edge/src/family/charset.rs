@@ -1,7 +1,7 @@
-//! `charset`: names the character set in `Content-Type` where the response does not.
+//! `charset`: adds the character set to `Content-Type` if the response has none.
 //!
-//! <https://nginx.org/en/docs/http/ngx_http_charset_module.html>. Not here: recoding (`charset_map`, `source_charset`).
-//! Invariant: bodies are never changed.
+//! <https://nginx.org/en/docs/http/ngx_http_charset_module.html>. weir does not recode (`charset_map`,
+//! `source_charset`). Invariant: bodies never change.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ fn types(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 }
 
 fn filter(exchange: &mut Exchange<'_>) {
-    // nginx: none on redirects, for the sake of browsers that kept it for the next page.
+    // nginx adds none to redirects: some browsers used it for the next page.
     if matches!(exchange.response.status, 301 | 302) {
         return;
     }

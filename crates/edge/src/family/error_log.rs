@@ -1,4 +1,4 @@
-//! `error_log`: where what goes wrong is written, and from which level upwards.
+//! `error_log`: the destination of error messages, and the lowest level to log.
 //!
 //! <https://nginx.org/en/docs/ngx_core_module.html#error_log>
 
@@ -24,7 +24,7 @@ crate::settings! {
 /// The files to open before the configuration is put in force.
 #[derive(Default)]
 pub struct Declared {
-    /// Each once, in the order of the file.
+    /// Each file once, in the order of the file.
     pub files: Vec<Arc<LogFile>>,
 }
 
@@ -69,14 +69,14 @@ fn target(b: &mut Build<'_>, word: &str) -> Result<Target, Refusal> {
     Ok(Target::File(file))
 }
 
-/// Notes a file that is to be opened.
+/// Adds a file to the list of files to open.
 pub(crate) fn declare(files: &mut Vec<Arc<LogFile>>, file: &Arc<LogFile>) {
     if !files.iter().any(|known| Arc::ptr_eq(known, file)) {
         files.push(file.clone());
     }
 }
 
-/// `debug_http` and the like select parts of nginx's debug log; alone they let every level through.
+/// `debug_http` and others select parts of nginx's debug log; alone they let every level through.
 const DEBUG_PARTS: [&str; 7] =
     ["debug_core", "debug_alloc", "debug_mutex", "debug_event", "debug_http", "debug_mail", "debug_stream"];
 
@@ -99,7 +99,7 @@ fn level(statement: &Statement) -> Result<Level, Refusal> {
     Ok(level.unwrap_or(if has_parts { Level::Debug } else { Level::Error }))
 }
 
-/// `http` takes the main level's logs when it has none; a main level without a file gets the default one.
+/// `http` takes the main level's logs if it has none; a main level without a file gets the default file.
 fn finish(_: &mut Build<'_>, scope: &mut Scope) {
     if scope.context != HTTP {
         return;

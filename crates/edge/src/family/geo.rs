@@ -1,7 +1,7 @@
 //! `geo`: a variable whose value depends on an IP address.
 //!
-//! Networks are looked up by the longest prefix, ranges (`ranges`) by their pieces of 65536 addresses, whose
-//! overlaps nginx settles piece by piece. <https://nginx.org/en/docs/http/ngx_http_geo_module.html>
+//! weir looks up networks by the longest prefix, and ranges (`ranges`) by their pieces of 65536 addresses. nginx
+//! resolves overlaps of ranges piece by piece. <https://nginx.org/en/docs/http/ngx_http_geo_module.html>
 
 mod ranges;
 
@@ -42,7 +42,7 @@ pub static FAMILY: Family = Family::new(
 /// One `geo` block.
 #[derive(Default)]
 pub struct Geo {
-    /// Where the address comes from; the client's own without.
+    /// The variable that holds the address; the client's own address without one.
     source: Option<VariableId>,
     table: Table,
     values: Vec<Box<[u8]>>,
@@ -62,7 +62,7 @@ impl Default for Table {
     }
 }
 
-/// Values by network, the lengths of prefixes in use longest first.
+/// Values by network; the prefix lengths in use, longest first.
 #[derive(Default)]
 struct Networks {
     values: HashMap<Cidr, u32>,
@@ -70,7 +70,7 @@ struct Networks {
     lengths6: Vec<u8>,
 }
 
-/// nginx looks up what is no IP address as this one.
+/// nginx looks up this address for a text that is no IP address.
 const NO_ADDRESS: u32 = u32::MAX;
 
 fn geo(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
@@ -269,7 +269,7 @@ fn get(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> b
     true
 }
 
-/// The address X-Forwarded-For names, if the one in hand is a trusted proxy's.
+/// The address that X-Forwarded-For names, if the known address is a trusted proxy.
 fn behind_proxies(exchange: &Exchange<'_>, geo: &Geo, peer: Peer) -> Peer {
     if geo.proxies.is_empty() {
         return peer;

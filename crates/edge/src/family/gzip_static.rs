@@ -1,7 +1,7 @@
-//! `gzip_static`: a file that lies compressed beside the one asked for is sent in its place.
+//! `gzip_static`: sends a compressed file in place of the file beside it.
 //!
-//! Whether the client takes it is `gzip`'s business (`gzip_http_version`, `gzip_proxied`, `gzip_disable`, `gzip_vary`),
-//! whether `gzip` itself is on or off. <https://nginx.org/en/docs/http/ngx_http_gzip_static_module.html>
+//! The settings of `gzip` decide whether the client accepts it (`gzip_http_version`, `gzip_proxied`, `gzip_disable`,
+//! `gzip_vary`), even if `gzip` itself is off. <https://nginx.org/en/docs/http/ngx_http_gzip_static_module.html>
 
 use std::os::unix::fs::MetadataExt;
 
@@ -26,9 +26,9 @@ crate::settings! {
 pub enum Use {
     /// Never.
     Off,
-    /// To those who take it.
+    /// To clients that accept it.
     On,
-    /// To all.
+    /// To all clients.
     Always,
 }
 
@@ -61,7 +61,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
     let values = &exchange.location.values;
     let is_always = values.gzip_static.use_of == Use::Always;
     let takes_it = is_always || gzip::client_takes_it(exchange, &values.gzip);
-    // Who does not take it is still to be told that the answer depends on it, if there is a compressed file.
+    // If there is a compressed file, a client that does not accept it still needs `Vary`: the answer depends on it.
     if !takes_it && !values.gzip.vary {
         return Next::Continue;
     }
@@ -94,7 +94,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
     Next::Respond
 }
 
-/// A file that is not there is the usual case; any other trouble is told, and the plain file sent.
+/// A missing file is the usual case; any other error is logged, and the plain file is sent.
 fn complain(exchange: &mut Exchange<'_>, path: &[u8], Failed { call, error }: &Failed) {
     let level = match error.raw_os_error() {
         Some(errno::ENOENT | errno::ENOTDIR | errno::ENAMETOOLONG) => return,

@@ -1,12 +1,13 @@
-//! `health_check` and `match`: asking each server of a group again and again whether it is well, and what counts as that.
+//! `health_check` and `match`: checks each server of a group periodically, and defines which answers pass.
 //!
 //! ```text
 //!  watch: one task a check, in one worker ─ every interval ─► ask: one exchange with one peer ─► matching: is it well?
 //!  all workers' selection ◄─ state: may it serve? ◄───────────────────────────────────────────────────┘
 //! ```
 //!
-//! A check asks as its location would: the same fields, timeouts, TLS. What is not checked pays nothing: a group without
-//! a check has no state to look at. NGINX Plus: <https://nginx.org/en/docs/http/ngx_http_upstream_hc_module.html>
+//! A check sends the request that its location would send: the same fields, timeouts, TLS. A group without a check
+//! costs nothing: it has no health state. NGINX Plus:
+//! <https://nginx.org/en/docs/http/ngx_http_upstream_hc_module.html>
 
 mod ask;
 mod grpc;
@@ -56,52 +57,52 @@ impl Declared {
 
 /// One `health_check`.
 pub struct Check {
-    /// Between the beginnings of two rounds.
+    /// The time between the starts of two rounds.
     pub interval: Duration,
-    /// Within which each check of a round is delayed at random.
+    /// The longest random delay of each check in a round.
     pub jitter: Duration,
-    /// Failures in a row that count.
+    /// Failures in a row that make a peer unhealthy.
     fails: u32,
-    /// Passes in a row that count.
+    /// Passes in a row that make a peer healthy.
     passes: u32,
-    /// What is asked for.
+    /// The URI of the check.
     pub uri: String,
-    /// Where, if not at the server's port.
+    /// The port, if not the server's port.
     pub port: Option<u16>,
-    /// `type=grpc`: a call of gRPC's health checking instead.
+    /// `type=grpc`: a call of gRPC's health checking in place of the URI.
     grpc: Option<Call>,
     /// The name of the tests.
     pub match_name: Option<String>,
     mandatory: bool,
     persistent: bool,
-    /// How long one connection is used; without it each check has its own.
+    /// How long a connection is reused; `None` opens one for each check.
     pub keepalive_time: Option<Duration>,
     at: At,
-    /// Where it belongs, once all blocks are read.
+    /// The place of the check, once all blocks are read.
     pub placed: OnceLock<Placed>,
-    /// A worker looks after it: the only one of the process.
+    /// A worker runs this check; no other worker of the process does.
     pub is_watched: AtomicBool,
 }
 
-/// Where a check belongs.
+/// The place of a check.
 pub struct Placed {
-    /// The location it stands in.
+    /// The location of the check.
     pub location: LocationId,
-    /// The server around that.
+    /// The server around the location.
     pub server: ServerId,
-    /// The number of the group that is checked.
+    /// The number of the group to check.
     pub group: usize,
     /// The group.
     pub live: Arc<Live>,
-    /// Its number among the checks of the group.
+    /// The check's number among the checks of the group.
     pub number: usize,
-    /// What an answer has to be; 2xx or 3xx without it.
+    /// The tests for an answer; without them 2xx and 3xx pass.
     pub tests: Option<Arc<Match>>,
 }
 
-/// What is asked for where `uri` does not say.
+/// The URI of a check without `uri=`.
 const URI: &str = "/";
-/// The shortest interval: a task that never sleeps would have its worker for itself.
+/// The shortest interval: a task that never sleeps would occupy its worker.
 const INTERVAL_MIN: Duration = Duration::from_millis(1);
 
 /// The family.
@@ -214,12 +215,12 @@ impl Check {
         Ok(())
     }
 
-    /// What is asked for.
+    /// The URI that the check requests.
     fn asked(&self) -> &str {
         if self.grpc.is_some() { grpc::PATH } else { &self.uri }
     }
 
-    /// What the log calls it.
+    /// The check's name in the log.
     pub fn name(&self) -> &str {
         self.match_name.as_deref().unwrap_or_default()
     }
@@ -235,12 +236,12 @@ impl Check {
     }
 }
 
-/// Once all blocks are read: each check finds its location and its group, each group its checks.
+/// Runs after all blocks are read: each check finds its location and its group, each group its checks.
 pub fn settle(b: &mut Build<'_>, servers: &[Server], locations: &[Location]) {
     let checks = b.declared.health.checks.clone();
     let mut seen = vec![false; checks.len()];
     let mut rules: BTreeMap<usize, (Arc<Live>, Vec<Rule>)> = BTreeMap::new();
-    // A location comes before those inside it, and those have inherited what is written in it.
+    // A location comes before the locations inside it, which inherit its checks.
     for location in locations {
         for number in &location.values.health.checks {
             let (Some(check), Some(is_seen)) = (checks.get(*number), seen.get_mut(*number)) else { continue };
@@ -264,7 +265,7 @@ pub fn settle(b: &mut Build<'_>, servers: &[Server], locations: &[Location]) {
     }
 }
 
-/// Where a check belongs; `None` where what is wrong was said of `proxy_pass`.
+/// The place of a check; `None` if an error of `proxy_pass` was already reported.
 fn place(b: &Build<'_>, check: &Check, location: &Location, servers: &[Server]) -> Result<Option<Placed>, Refusal> {
     let pass = location.values.proxy.pass.as_ref().filter(|_| location.handler.is_some());
     let Some(pass) = pass else {
@@ -302,7 +303,7 @@ fn place(b: &Build<'_>, check: &Check, location: &Location, servers: &[Server]) 
             }
         },
     };
-    // A server's locations have numbers from that of its own level on.
+    // The numbers of a server's locations start at the number of the server's own level.
     let around = servers.iter().filter(|server| server.root.0 <= location.id.0).max_by_key(|server| server.root.0);
     let Some(server) = around.map(|server| server.id) else { return Ok(None) };
     Ok(Some(Placed { location: location.id, server, group, live: live.clone(), number: 0, tests }))

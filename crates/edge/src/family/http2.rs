@@ -1,4 +1,4 @@
-//! `http2` and its limits: whether clients may speak HTTP/2, and what one connection may take.
+//! `http2` and its limits: whether clients may use HTTP/2, and the resources of one connection.
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_v2_module.html>. The connection itself is in `h2`.
 
@@ -16,7 +16,7 @@ crate::settings! {
     is_on: bool = false,
     /// `http2_max_concurrent_streams`.
     streams_max: u32 = 128,
-    /// `http2_body_preread_size`: what a client may send of each body before somebody reads it.
+    /// `http2_body_preread_size`: how much of each body a client may send before weir reads it.
     preread: u32 = 64 << 10,
     /// `http2_chunk_size`: bytes of a body in one frame.
     chunk: usize = 16 << 10,
@@ -27,9 +27,9 @@ pub type Declared = ();
 
 const HS: crate::directive::Contexts = HTTP.or(SERVER);
 
-/// nginx's bound on a window is the RFC's.
+/// nginx's limit of a window is the RFC's.
 const WINDOW_MAX: u64 = (1 << 31) - 1;
-/// A frame's payload cannot be larger before the client says so, and nobody's does.
+/// The largest frame payload that HTTP/2 allows.
 const CHUNK_MAX: u64 = (1 << 24) - 1;
 
 /// The family.

@@ -1,4 +1,4 @@
-//! `limit_conn`: how many requests may be in work at once for a key.
+//! `limit_conn`: how many requests of one key may be in progress at once.
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_limit_conn_module.html>
 
@@ -72,7 +72,7 @@ pub struct Limit {
     most: u32,
 }
 
-/// A place taken in a zone's count; given back when dropped.
+/// A place in a zone's count; dropping it gives the place back.
 pub struct Held {
     table: Arc<Table<u32>>,
     key: Box<[u8]>,
@@ -118,7 +118,7 @@ fn limit(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Finds the zones, which may stand after their use.
+/// Finds the zones, which may be declared after their use.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     let places: Vec<_> = scope.written.iter().filter(|(name, _)| *name == "limit_conn").map(|(_, at)| *at).collect();
     let Some(limits) = &mut scope.settings.limit_conn.limits else { return };

@@ -1,7 +1,7 @@
 //! `limit_req`: a leaky bucket for each key.
 //!
-//! Excess is counted in thousandths of a request, as in nginx. Several limits on one request: all but the
-//! last are asked first and charged once all agreed. <https://nginx.org/en/docs/http/ngx_http_limit_req_module.html>
+//! Excess is counted in thousandths of a request, as in nginx. With several limits on one request, weir first asks all
+//! but the last, and charges them once all agree. <https://nginx.org/en/docs/http/ngx_http_limit_req_module.html>
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +34,7 @@ crate::settings! {
 /// The zones.
 pub type Declared = Zones<Bucket, Rate>;
 
-/// The levels `limit_req_log_level` and `limit_conn_log_level` take.
+/// The levels of `limit_req_log_level` and `limit_conn_log_level`.
 pub(crate) const LOG_LEVELS: &[(&str, Level)] =
     &[("info", Level::Info), ("notice", Level::Notice), ("warn", Level::Warn), ("error", Level::Error)];
 
@@ -168,7 +168,7 @@ fn limit(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Finds the zones, which may stand after their use.
+/// Finds the zones, which may be declared after their use.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     let places: Vec<_> = scope.written.iter().filter(|(name, _)| *name == "limit_req").map(|(_, at)| *at).collect();
     let Some(limits) = &mut scope.settings.limit_req.limits else { return };
@@ -186,7 +186,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
 
 type Buckets = Zone<Bucket, Rate>;
 
-/// What one bucket says to one more request.
+/// A bucket's verdict on one more request.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Passes { excess: i64 },
@@ -287,7 +287,7 @@ impl Delay<'_> {
 }
 
 impl Buckets {
-    /// Asks a key's bucket about one more request, and charges it if told to.
+    /// Asks the bucket of a key about one more request, and charges it if `charges` is set.
     fn ask(&self, key: &[u8], burst: i64, charges: bool) -> Verdict {
         let now = self.table.age_ms();
         let mut shard = self.table.shard(key);

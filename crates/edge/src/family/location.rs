@@ -1,4 +1,4 @@
-//! `location`, `limit_except`, `internal`: where a URI's settings come from.
+//! `location`, `limit_except`, `internal`: the settings of a URI.
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_core_module.html#location>
 
@@ -53,14 +53,14 @@ pub static FAMILY: Family = Family::new(
     ],
 );
 
-/// How a location is matched.
+/// How a location matches.
 #[derive(Clone)]
 pub enum Pattern {
     /// `= /path`.
     Exact(String),
     /// `/path` or `^~ /path`.
     Prefix {
-        /// The beginning of the URI.
+        /// The prefix of the URI.
         path: String,
         /// `^~`: regular expressions are not tried.
         stops_regex: bool,
@@ -81,7 +81,7 @@ impl Pattern {
         }
     }
 
-    /// Whether a `proxy_pass` here may not name a URI (nginx refuses it).
+    /// Whether `proxy_pass` here must not have a URI (nginx refuses it).
     pub fn forbids_uri(&self) -> bool {
         matches!(self, Pattern::Regex(_) | Pattern::Named(_))
     }
@@ -143,7 +143,7 @@ fn location(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// nginx lets the modifier and the path stand in one word: `location =/path { }`.
+/// nginx allows the modifier and the path in one word: `location =/path { }`.
 fn split_modifier(word: &str) -> (&str, &str) {
     for modifier in ["=", "^~", "~*", "~"] {
         if let Some(rest) = word.strip_prefix(modifier) {

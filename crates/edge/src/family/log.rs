@@ -1,9 +1,9 @@
-//! `access_log`, `log_format`: one line for each request, written once it is over.
+//! `access_log`, `log_format`: one line for each request, written at its end.
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_log_module.html>
 //!
-//! Lines to a file are held back until the end of the worker's turn and leave in one write; with `buffer=`
-//! they are held back longer. A name with variables is opened when it is written to.
+//! weir holds lines to a file back until the end of the worker's turn, and writes them at once; with `buffer=` it
+//! holds them longer. A name with variables is opened for each write.
 
 pub mod buffer;
 pub mod format;
@@ -39,10 +39,10 @@ crate::settings! {
     cache: Option<CacheSize> = None,
 }
 
-/// The log formats by name, and the files to open before the configuration is put in force.
+/// The log formats by name, and the files to open before the configuration comes into force.
 #[derive(Default)]
 pub struct Declared {
-    /// Each once.
+    /// Each file once.
     pub files: Vec<Arc<LogFile>>,
     formats: Vec<(String, Arc<Format>)>,
     buffers: Vec<Arc<Buffer>>,
@@ -51,7 +51,7 @@ pub struct Declared {
 /// All `access_log`s of one place.
 #[derive(Clone, Default)]
 pub struct Logs {
-    /// `access_log off` was written; it outweighs the others.
+    /// `access_log off` was written; it overrides the others.
     off: bool,
     list: Vec<Arc<AccessLog>>,
 }
@@ -105,10 +105,10 @@ const COMBINED: &str = "$remote_addr - $remote_user [$time_local] \"$request\" $
 
 const DEFAULT_PATH: &str = "logs/access.log";
 
-/// A log with `gzip` and no `buffer=` gets this one.
+/// The buffer of a log with `gzip` and no `buffer=`.
 const GZIP_BUFFER: u64 = 64 << 10;
 
-/// More than this is refused: each worker may hold that much (nginx has no bound).
+/// The largest buffer: each worker may hold that much (nginx has no limit).
 const BUFFER_MAX: u64 = 64 << 20;
 
 fn log_format(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
@@ -164,7 +164,7 @@ fn target(b: &mut Build<'_>, word: &str) -> Result<Target, Refusal> {
     Ok(Target::File(file))
 }
 
-/// The format of that name; `combined` is compiled when it is first wanted.
+/// The format of that name; `combined` is compiled at its first use.
 fn format_of(b: &mut Build<'_>, name: &str) -> Result<Arc<Format>, Refusal> {
     if let Some((_, format)) = b.declared.log.formats.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
         return Ok(format.clone());
@@ -209,7 +209,7 @@ fn parameters(b: &mut Build<'_>, statement: &Statement) -> Result<(Buffering, Op
     Ok((asked, when))
 }
 
-/// The buffer the log gets; all logs to one file share theirs and must agree on it.
+/// The buffer of the log; all logs to one file share it and must agree on its parameters.
 fn buffer_of(b: &mut Build<'_>, name: &str, target: &Target, asked: Buffering) -> Result<Option<Arc<Buffer>>, Refusal> {
     if asked.size == 0 && asked.flush.is_some() {
         return Err(Refusal::whole(format!("no buffer is defined for access_log \"{name}\"")));
@@ -258,7 +258,7 @@ fn open_log_file_cache(b: &mut Build<'_>, statement: &Statement) -> Result<(), R
     Ok(())
 }
 
-/// A server that neither has nor inherits a log gets the default one.
+/// A server without a log of its own or an inherited one gets the default log.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     if scope.context != SERVER || scope.settings.log.logs.is_some() {
         return;
@@ -276,7 +276,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     }
 }
 
-/// Writes the request's lines.
+/// Writes the request's log lines.
 fn log(exchange: &mut Exchange<'_>) {
     let location = exchange.location;
     let logs = &location.values.log.logs;
@@ -288,7 +288,7 @@ fn log(exchange: &mut Exchange<'_>) {
             write(exchange, log);
         }
     }
-    // Who waits for the end of a connection finds its request in the log; closing costs far more than this write.
+    // A client that waits for the close finds its request in the log; closing costs far more than this write.
     if !exchange.keeps_alive {
         pending::flush();
     }
@@ -323,7 +323,7 @@ fn write(exchange: &mut Exchange<'_>, log: &AccessLog) {
     }
 }
 
-/// Writes to a file whose name holds variables.
+/// Writes to a file whose name has variables.
 fn write_named(exchange: &mut Exchange<'_>, log: &AccessLog, path: &Template) {
     if !root_exists(exchange) {
         return;
@@ -340,7 +340,7 @@ fn write_named(exchange: &mut Exchange<'_>, log: &AccessLog, path: &Template) {
     }
 }
 
-/// nginx: a client may choose part of the name, so such a log is written only where the root directory exists.
+/// nginx: a client may choose part of the name, so weir writes such a log only where the root directory exists.
 fn root_exists(exchange: &mut Exchange<'_>) -> bool {
     let Some((mut root, length)) = static_files::path(exchange) else {
         return false;

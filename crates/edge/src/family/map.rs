@@ -48,7 +48,7 @@ pub struct Map {
     default: Option<Template>,
 }
 
-/// Texts up to this length are looked up without a larger buffer.
+/// Longer texts need a larger buffer.
 const KEY_BYTES: usize = 1024;
 
 fn map(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
@@ -128,7 +128,7 @@ fn get(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> b
                 Ok(true) => return Some(value),
                 Ok(false) => {}
                 Err(failed) => {
-                    // nginx: the map has its default then.
+                    // nginx: the map then has its default value.
                     exchange.log(Level::Alert, format_args!("{failed}"));
                     return None;
                 }

@@ -1,7 +1,7 @@
-//! Conditional requests: 304 for what the client has, 412 for what it did not mean (RFC 9110 §13).
+//! Conditional requests: 304 if the client has the current version, 412 if a precondition fails (RFC 9110 §13).
 //!
-//! <https://nginx.org/en/docs/http/ngx_http_core_module.html#if_modified_since>. Answers of an upstream pass: it
-//! saw the conditions itself, unless the cache held them back to keep the whole answer.
+//! <https://nginx.org/en/docs/http/ngx_http_core_module.html#if_modified_since>. An upstream's answer passes
+//! unchanged: the upstream saw the conditions itself, unless the cache held them back to keep the whole answer.
 
 use weir_cache::condition::{self, Since, Validators, is_modified, matches};
 use weir_wire::{Known, date};
@@ -48,7 +48,7 @@ fn filter(exchange: &mut Exchange<'_>) {
     let condition = |known| {
         matches!(known, Some(Known::IfModifiedSince | Known::IfUnmodifiedSince | Known::IfMatch | Known::IfNoneMatch))
     };
-    // One pass settles the usual request, which has no condition.
+    // One pass handles the usual request, which has no condition.
     if !exchange.request.fields().iter().any(|field| condition(field.known)) {
         return;
     }
@@ -74,7 +74,7 @@ fn filter(exchange: &mut Exchange<'_>) {
     }
 }
 
-/// By RFC 9110 §13.2.2, which the cache's answers go by where the file does not say otherwise.
+/// Judges by RFC 9110 §13.2.2: cached answers follow it unless the file sets `if_modified_since`.
 fn of_cache(exchange: &Exchange<'_>, since: Option<Since>) -> Verdict {
     let response = &exchange.response;
     let stored = Validators { etag: response.fields.get(Known::Etag), last_modified: response.last_modified };
@@ -92,7 +92,7 @@ enum Verdict {
     Failed,
 }
 
-/// nginx's order of the four conditions, not quite that of RFC 9110 §13.2.2.
+/// nginx's order of the four conditions, which differs from RFC 9110 §13.2.2.
 fn judge(exchange: &Exchange<'_>) -> Verdict {
     let (request, response) = (&exchange.request, &exchange.response);
     let (modified, etag) = (response.last_modified, response.fields.get(Known::Etag));

@@ -1,9 +1,9 @@
-//! `proxy_ssl_*`: TLS towards upstreams, for `proxy_pass https://…`.
+//! `proxy_ssl_*`: TLS to upstreams, for `proxy_pass https://…`.
 //!
-//! A block that passes requests over TLS gets a [`Tls`], shared by all blocks that say the same; a [`Party`] is that
-//! and what of it differs between exchanges: the server's name, a certificate named by variables. Connections are
-//! kept, and sessions resumed, for the same party only. `handshake` is what a connection goes through; certificates
-//! and keys are read as those of servers are (`ssl`). <https://nginx.org/en/docs/http/ngx_http_proxy_module.html>
+//! A block that passes requests over TLS gets a [`Tls`]; blocks with the same settings share it. A [`Party`] adds the
+//! parts that differ between exchanges: the server's name, and a certificate named by variables. weir reuses
+//! connections and sessions only for the same party. `handshake` runs the handshake of a connection. Certificates and
+//! keys are read as for servers (`ssl`). <https://nginx.org/en/docs/http/ngx_http_proxy_module.html>
 
 pub mod command;
 pub mod handshake;
@@ -50,43 +50,43 @@ crate::settings! {
     certificate_key: Option<(Template, String)> = None,
     /// `proxy_ssl_certificate_cache`.
     certificate_cache: Option<Arc<CertificateCache>> = None,
-    /// `proxy_ssl_password_file`: what it holds.
+    /// `proxy_ssl_password_file`: its passwords.
     passwords: Arc<Vec<Vec<u8>>> = Arc::default(),
     /// `proxy_ssl_conf_command`.
     commands: Commands = Commands::default(),
     /// `proxy_ssl_key_log`.
     key_log: Option<String> = None,
-    /// What this block's connections are made with, where it passes requests over TLS.
+    /// The TLS settings of this block, if it passes requests over TLS.
     tls: Option<Arc<Tls>> = None,
-    /// That, complete, where nothing of it hangs on the exchange.
+    /// The party of this block, if it does not depend on the exchange.
     party: Option<Arc<Party>> = None,
 }
 
-/// What was compiled: blocks that say the same share it.
+/// The compiled settings: blocks with equal settings share them.
 #[derive(Default)]
 pub struct Declared {
     made: Vec<(Written, Arc<Tls>)>,
     parties: Vec<Arc<Party>>,
 }
 
-/// TLS as one or several blocks want it.
+/// The TLS settings of one or several blocks.
 pub struct Tls {
     client: Client,
-    /// The server's certificate must be for the party's name.
+    /// The server's certificate must match the party's name.
     verifies: bool,
-    /// A name is asked for: sent, checked, or both.
+    /// The party has a name: weir sends it, checks it, or both.
     is_named: bool,
-    /// Keys named by variables may be encrypted with these.
+    /// The passwords for keys that variables name.
     passwords: Arc<Vec<Vec<u8>>>,
     cache: Option<Arc<CertificateCache>>,
 }
 
-/// Whom a connection was made to be, and to whom.
+/// The identity of a connection: the settings, the server's name, and weir's own certificate.
 pub struct Party {
     tls: Arc<Tls>,
-    /// Without port and brackets; empty where none is asked for.
+    /// Without port and brackets; empty if weir neither sends nor checks it.
     name: Box<str>,
-    /// Certificate and key, where variables name them.
+    /// Certificate and key, if variables name them.
     certificate: Option<(Box<str>, Box<str>)>,
 }
 
@@ -103,18 +103,18 @@ impl PartialEq for Party {
     }
 }
 
-/// A party of the configuration's, or one of this exchange's own.
+/// The party that an exchange needs.
 pub enum Asked<'c> {
     /// Plain text.
     Nothing,
     /// The same for all exchanges of a block.
     Fixed(&'c Arc<Party>),
-    /// Made of variables.
+    /// Made from variables.
     Own(Arc<Party>),
 }
 
 impl Asked<'_> {
-    /// The party, if there is one.
+    /// The party, if the connection uses TLS.
     pub fn party(&self) -> Option<&Arc<Party>> {
         match self {
             Asked::Nothing => None,
@@ -296,7 +296,7 @@ pub(crate) use towards_origins;
 /// The family.
 pub static FAMILY: Family = Family::new("proxy_ssl", towards_origins!(proxy_ssl, "proxy_ssl")).finish(finish);
 
-/// Whose settings of a block are meant.
+/// Selects the family's settings in a block.
 pub(crate) type Of = fn(&mut crate::family::Settings) -> &mut Settings;
 
 /// `…_ssl_protocols`.
@@ -339,12 +339,12 @@ fn ciphers_of(list: &str) -> Result<Ciphers, Refusal> {
     Ok(chosen.kept)
 }
 
-/// A file's text, its name relative to the configuration's directory as in nginx.
+/// The text of a file; a relative name starts at the configuration's directory, as in nginx.
 fn read(b: &mut Build<'_>, doing: &str, name: &str) -> Result<Arc<Vec<u8>>, Refusal> {
     files::read(b, name).map_err(|(path, error)| Refusal::whole(format!("{doing} \"{path}\" failed {error}")))
 }
 
-/// What of the settings decides what a connection is made with; equal ones share their `Tls`.
+/// The settings that determine a connection; equal ones share their `Tls`.
 #[derive(PartialEq)]
 struct Written {
     session_reuse: bool,
@@ -357,7 +357,7 @@ struct Written {
     crl: String,
     certificate: String,
     certificate_key: Option<String>,
-    /// Where it is: one written twice is two.
+    /// The address of the cache: two directives make two caches.
     cache: Option<usize>,
     passwords: Arc<Vec<Vec<u8>>>,
     commands: Commands,
@@ -396,7 +396,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     scope.settings.proxy_ssl = settings;
 }
 
-/// Compiles a block that passes requests over TLS, or may.
+/// Compiles a block that passes requests over TLS, or whose target may turn out to.
 pub(crate) fn compile_block(
     b: &mut Build<'_>,
     settings: &mut Settings,
@@ -420,7 +420,7 @@ pub(crate) fn compile_block(
             }
             Err(refusal) => {
                 let (about, number) = refusal.place.unwrap_or((directive, 0));
-                // The same settings go by names of their own where the protocol is gRPC.
+                // For gRPC, the same settings have names of their own.
                 let about =
                     if directive == "grpc_pass" { about.replacen("proxy_", "grpc_", 1) } else { about.to_owned() };
                 return b.refuse_at(directive, refusal, scope.place(&about, number));
@@ -449,7 +449,7 @@ fn compile(b: &mut Build<'_>, values: &Values, is_h2: bool) -> Result<Tls, Refus
         trust,
         sends_name: values.server_name,
         resumes: values.session_reuse,
-        // nginx offers nothing for HTTP/1.1.
+        // nginx offers no ALPN for HTTP/1.1.
         alpn: if is_h2 { vec![b"h2".to_vec()] } else { Vec::new() },
         key_log: values.key_log.as_ref().map(|path| Arc::new(KeyLogFile::new(path))),
     };
@@ -524,7 +524,7 @@ fn trust(b: &mut Build<'_>, values: &Values) -> Result<Trust, Refusal> {
     Ok(trust)
 }
 
-/// The party of a block whose exchanges all have the same.
+/// The party of a block, if all its exchanges have the same party.
 fn fixed_party(values: &Values, pass: &Pass, tls: &Arc<Tls>) -> Option<Party> {
     let name = match (&values.name, tls.is_named) {
         (_, false) => "",
@@ -556,7 +556,7 @@ fn bare(name: &str) -> &str {
     }
 }
 
-/// What the exchange's connection must have been made with; `host` is what `proxy_pass` came to.
+/// The party that the exchange's connection needs; `host` is the host of `proxy_pass`.
 pub fn asked<'c>(exchange: &mut Exchange<'c>, host: &[u8]) -> Asked<'c> {
     let location = exchange.location;
     let values = &location.values.proxy_ssl;
@@ -572,7 +572,7 @@ pub fn asked<'c>(exchange: &mut Exchange<'c>, host: &[u8]) -> Asked<'c> {
     let certificate = match &values.certificate_key {
         Some((key, _)) if is_variable(values) => {
             let certificate = text(&values.certificate.0, exchange);
-            // nginx: a name that comes to nothing means no certificate.
+            // nginx: an empty name means no certificate.
             if certificate.is_empty() { None } else { Some((certificate, text(key, exchange))) }
         }
         _ => None,

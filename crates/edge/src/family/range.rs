@@ -1,7 +1,7 @@
 //! Parts of a body: `Range`, `If-Range`, `max_ranges` (RFC 9110 §14).
 //!
-//! <https://nginx.org/en/docs/http/ngx_http_core_module.html#max_ranges>. One range or several of a file or of
-//! bytes, one range of an upstream's body as it streams past.
+//! <https://nginx.org/en/docs/http/ngx_http_core_module.html#max_ranges>. A file or a body in memory may give several
+//! ranges; an upstream's streamed body gives one.
 
 use std::cell::Cell;
 use std::io::Write;
@@ -15,14 +15,14 @@ use crate::respond::{Body, BodyFilter, Part, Whole};
 use crate::value;
 
 crate::settings! {
-    /// `max_ranges`; `None` for no limit but that of sense.
+    /// `max_ranges`; `None` for no limit other than the sizes checked below.
     max: Option<u64> = None,
 }
 
 /// Nothing is declared for all of `http`.
 pub type Declared = ();
 
-/// More ranges than this are never collected: the rest of the field is not read and the whole body is sent.
+/// The most ranges in a request: beyond it weir ignores the field and sends the whole body.
 const RANGES_MAX: usize = 1024;
 
 /// The family.
@@ -43,14 +43,14 @@ struct Range {
     end: u64,
 }
 
-/// What a `Range` field asks for.
+/// The result of reading a `Range` field.
 #[derive(Debug, PartialEq, Eq)]
 enum Asked {
-    /// Nothing that is to be honoured: the whole body.
+    /// No range to honour: the whole body.
     Whole,
-    /// Nothing that exists.
+    /// No range within the body.
     Nothing,
-    /// These, at least one.
+    /// These ranges, at least one.
     Ranges(Vec<Range>),
 }
 
@@ -99,7 +99,7 @@ fn asked(exchange: &Exchange<'_>, length: u64) -> Asked {
             return Asked::Whole;
         }
     }
-    // A streamed or sliced body goes past once, so only one part of it can be cut out.
+    // A streamed or sliced body passes only once, so only one part of it can be cut out.
     let max = if matches!(response.body, Body::Origin | Body::Sliced(_)) {
         Some(1)
     } else {
@@ -108,7 +108,7 @@ fn asked(exchange: &Exchange<'_>, length: u64) -> Asked {
     parse(set, length, max)
 }
 
-/// Reads what follows `bytes=`, as lenient and as strict as nginx's `ngx_http_range_parse`.
+/// Reads the text after `bytes=`, as lenient and as strict as nginx's `ngx_http_range_parse`.
 fn parse(set: &[u8], length: u64, max: Option<u64>) -> Asked {
     let limit = max.map_or(RANGES_MAX, |max| usize::try_from(max).unwrap_or(RANGES_MAX).min(RANGES_MAX));
     let mut ranges = Vec::new();
@@ -135,7 +135,7 @@ fn parse(set: &[u8], length: u64, max: Option<u64>) -> Asked {
     match ranges.len() {
         0 => Asked::Nothing,
         1 => Asked::Ranges(ranges),
-        // Overlapping ranges that ask for more than there is are not worth a multipart body.
+        // Overlapping ranges that ask for more than the whole body are not worth a multipart body.
         _ if size > length => Asked::Whole,
         count if max.is_none() && size + count as u64 * 256 > length + 4096 => Asked::Whole,
         _ => Asked::Ranges(ranges),
@@ -150,7 +150,7 @@ fn bounds(part: &[u8]) -> Option<(Option<u64>, Option<u64>)> {
     Some((first, last))
 }
 
-/// A number between spaces, or nothing but spaces; `None` for anything else and for what does not fit a file.
+/// A number between spaces, or only spaces; `None` for any other text and for a number too large for a file.
 fn number(text: &[u8]) -> Option<Option<u64>> {
     let first = text.iter().position(|b| *b != b' ').unwrap_or(text.len());
     let text = text.get(first..)?;
@@ -191,13 +191,13 @@ fn single(exchange: &mut Exchange<'_>, range: Range, length: u64) {
             let (skip, take) = (range.start, range.end - range.start);
             response.body_filters.push(Box::new(Window { skip, take }));
         }
-        // A feed has no end to count from.
+        // A feed has no end, so a range has no meaning.
         Body::Empty | Body::Parts { .. } | Body::Feed(_) => {}
     }
 }
 
 thread_local! {
-    /// Numbers boundaries; nginx counts them too, and pads them to twenty digits.
+    /// Numbers the boundaries; nginx numbers them too, and pads them to twenty digits.
     static BOUNDARY: Cell<u64> = const { Cell::new(0) };
 }
 

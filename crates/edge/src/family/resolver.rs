@@ -1,7 +1,7 @@
-//! `resolver` and `resolver_timeout`: who is asked for names while the edge serves.
+//! `resolver` and `resolver_timeout`: the DNS servers for names at run time.
 //!
-//! The asking is in `dns`; names in `proxy_pass` come to it from `upstream::forward`, those of upstreams' servers from
-//! `upstream::live`. <https://nginx.org/en/docs/http/ngx_http_core_module.html#resolver>
+//! `dns` sends the queries; `upstream::forward` resolves names in `proxy_pass`, and `upstream::live` resolves names of
+//! upstreams' servers. <https://nginx.org/en/docs/http/ngx_http_core_module.html#resolver>
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ crate::settings! {
     timeout: Duration = TIMEOUT_DEFAULT,
 }
 
-/// `resolver_timeout` of a file that does not say.
+/// The default of `resolver_timeout`.
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
-/// Servers of one `resolver`, at most.
+/// The most servers of one `resolver`.
 const SERVERS_MAX: usize = 64;
 
 /// All resolvers of a configuration.
@@ -125,7 +125,7 @@ fn on_or_off(text: &str) -> Option<bool> {
     }
 }
 
-/// The addresses of one server; its name, if it has one, is resolved now.
+/// The addresses of one server; a name is resolved when the configuration is read.
 fn server(b: &Build<'_>, word: &str) -> Result<Vec<SocketAddr>, Refusal> {
     let addresses = upstream::resolve_in(b, word, 53, "resolver")?;
     let tcp: Vec<SocketAddr> = addresses.iter().filter_map(weir_net::Address::tcp).collect();
@@ -136,7 +136,7 @@ fn server(b: &Build<'_>, word: &str) -> Result<Vec<SocketAddr>, Refusal> {
     Ok(tcp)
 }
 
-/// Once `http` is read: groups that resolve names and name no resolver of their own ask that of `http`.
+/// Runs after `http` is read: groups that resolve names and have no resolver of their own use `http`'s.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     if scope.context == directive::HTTP {
         live::give_resolver(b, &scope.settings.resolver);

@@ -1,4 +1,4 @@
-//! `http`, `server`, `listen`, `server_name`: which addresses and names a server answers to.
+//! `http`, `server`, `listen`, `server_name`: the addresses and names of a server.
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_core_module.html#listen>
 
@@ -74,12 +74,12 @@ pub static FAMILY: Family = Family::new(
     ],
 );
 
-/// A server's addresses and names while the file is read.
+/// A server's addresses and names while weir reads the file.
 #[derive(Default)]
 pub struct Draft {
-    /// Its `listen` statements; `*:80` when it has none.
+    /// Its `listen` statements; `*:80` if there are none.
     pub listens: Vec<ListenDraft>,
-    /// Its names; one empty name when it has none.
+    /// Its names; one empty name if there are none.
     pub names: Vec<Name>,
 }
 
@@ -92,9 +92,9 @@ pub struct ListenDraft {
     pub options: ListenOptions,
     /// `default_server`.
     pub is_default: bool,
-    /// A socket of its own even behind a wildcard address.
+    /// `bind`: a socket of its own even if a wildcard address covers it.
     pub binds: bool,
-    /// Socket options were written: that may happen once an address.
+    /// Socket options are set: allowed once per address.
     pub sets_options: bool,
     /// Connections begin with a PROXY protocol header.
     pub proxy_protocol: bool,
@@ -102,7 +102,7 @@ pub struct ListenDraft {
     pub ssl: bool,
     /// `http2`.
     pub http2: bool,
-    /// Where it stands.
+    /// The place of the statement.
     pub at: At,
 }
 
@@ -121,7 +121,7 @@ impl ListenDraft {
 pub struct Name {
     /// For `$server_name`.
     pub shown: String,
-    /// What it matches; `.example.com` matches in two ways.
+    /// The patterns of the name; `.example.com` has two.
     pub kinds: Vec<NameKind>,
 }
 
@@ -149,7 +149,7 @@ fn server(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let mut scope = b.block(Scope::new(Kind::Server(Draft::default()), SERVER, at), statement)?;
     if let Kind::Server(draft) = &mut scope.kind {
         if draft.listens.is_empty() {
-            // nginx: port 80 for root, 8000 for anyone else. weir's binary says so at start instead of guessing.
+            // nginx: port 80 for root, 8000 for other users. weir takes 80 and reports it at start instead of guessing.
             draft.listens.push(plain_listen(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 80)), at));
         }
         if draft.names.is_empty() {
@@ -200,7 +200,8 @@ fn listen(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The address forms of `listen`: `IP:PORT`, `IP`, `PORT`, `*:PORT`, `[IPv6]:PORT`, `HOST:PORT`, `PORT-PORT`, `unix:PATH`.
+/// The address forms of `listen`: `IP:PORT`, `IP`, `PORT`, `*:PORT`, `[IPv6]:PORT`, `HOST:PORT`, `PORT-PORT`,
+/// `unix:PATH`.
 fn addresses(b: &Build<'_>, text: &str) -> Result<Vec<Address>, Refusal> {
     if let Some(path) = text.strip_prefix("unix:") {
         if path.is_empty() {
@@ -355,7 +356,7 @@ fn name(b: &mut Build<'_>, text: &str) -> Result<Name, Refusal> {
         if pattern.is_empty() {
             return Err(Refusal::whole(format!("empty regex in server name \"{text}\"")));
         }
-        // nginx: a server name's regex is caseless when it holds an upper-case letter, and hosts are lower case.
+        // nginx: a server name's regex is caseless if it has an upper-case letter, and hosts are lower case.
         let caseless = pattern.bytes().any(|b| b.is_ascii_uppercase());
         let regex = b.regex(pattern, caseless).map_err(Refusal::whole)?;
         return Ok(Name { shown: text.to_owned(), kinds: vec![NameKind::Regex(Arc::new(regex))] });
@@ -392,7 +393,7 @@ fn name(b: &mut Build<'_>, text: &str) -> Result<Name, Refusal> {
     Ok(Name { shown, kinds })
 }
 
-/// The text of an address as `$remote_addr` and `$server_addr` show it.
+/// Appends an address in the form of `$remote_addr` and `$server_addr`.
 pub fn address_text(address: &SocketAddress, out: &mut Vec<u8>) {
     use std::io::Write;
     let written = match address {

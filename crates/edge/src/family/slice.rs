@@ -1,9 +1,9 @@
-//! `slice`: a large answer asked for, and kept, in parts of one size.
+//! `slice`: fetches and keeps a large answer in parts of one size.
 //!
-//! <https://nginx.org/en/docs/http/ngx_http_slice_module.html>. `$slice_range` goes upstream as `Range` and into the
-//! cache's key; the client gets one answer. Each part after the first is fetched by an exchange of its own, the next
-//! once the one before was sent. Invariant: all parts are of one answer (same length, same entity tag), or the
-//! connection is cut.
+//! <https://nginx.org/en/docs/http/ngx_http_slice_module.html>. `$slice_range` becomes the upstream's `Range` and a
+//! part of the cache key; the client gets one answer. An exchange of its own fetches each part after the first, once
+//! the part before was sent. Invariant: all parts belong to one answer (same length, same entity tag), or weir cuts
+//! the connection.
 
 use std::io::Write;
 use std::os::unix::fs::FileExt;
@@ -31,14 +31,14 @@ use crate::variable::Variable;
 use crate::writing;
 
 crate::settings! {
-    /// `slice`: bytes of a part, 0 for none.
+    /// `slice`: bytes of a part, 0 for off.
     size: u64 = 0,
 }
 
 /// Nothing is declared for all of `http`.
 pub type Declared = ();
 
-/// A part is held in memory while it is sent, so it may not be larger than this.
+/// The largest part: a part stays in memory while it is sent.
 pub const SLICE_BYTES_MAX: u64 = 256 << 20;
 
 /// The family.
@@ -70,29 +70,29 @@ pub static FAMILY: Family = Family::new(
     write!(out, "bytes={start}-{}", start.saturating_add(size - 1)).is_ok()
 })]);
 
-/// A sliced answer on its way to the client.
+/// A sliced answer that is being sent to the client.
 pub struct Sliced {
     /// The part that was fetched first.
     first: Lease,
-    /// Where it begins.
+    /// The offset of the first part.
     first_start: u64,
-    /// The length of the whole.
+    /// The length of the whole answer.
     length: u64,
-    /// Its entity tag.
+    /// The entity tag of the answer.
     etag: Vec<u8>,
-    /// What of it the client gets.
+    /// The range that the client gets.
     from: u64,
     to: u64,
 }
 
 impl Sliced {
-    /// The client gets bytes `start..end` only.
+    /// Limits the answer to bytes `start..end`.
     pub fn cut(&mut self, start: u64, end: u64) {
         (self.from, self.to) = (start, end);
     }
 }
 
-/// Notes the part a request begins with, before it is asked for.
+/// Records the first part of a request before the cache or the upstream is asked.
 pub fn begin(exchange: &mut Exchange<'_>) {
     let size = exchange.location.values.slice.size;
     if size > 0 && exchange.slice_start.is_none() {
@@ -100,7 +100,7 @@ pub fn begin(exchange: &mut Exchange<'_>) {
     }
 }
 
-/// Where the part begins in which the client's range does (nginx: `ngx_http_slice_get_start`).
+/// The offset of the part with the start of the client's range (nginx: `ngx_http_slice_get_start`).
 fn first_start(exchange: &Exchange<'_>, size: u64) -> u64 {
     let request = &exchange.request;
     if request.field(Known::IfRange).is_some() {
@@ -116,7 +116,7 @@ fn first_start(exchange: &Exchange<'_>, size: u64) -> u64 {
     start / size * size
 }
 
-/// Turns the answer to the first part into the beginning of the whole; any other answer goes as it is.
+/// Turns the answer to the first part into the start of the whole answer; any other answer is returned unchanged.
 pub async fn take(exchange: &mut Exchange<'_>, conn: &mut Conn, answer: Answer) -> Answer {
     let size = exchange.location.values.slice.size;
     let stands = matches!(answer, Answer::Response(_) | Answer::Outcome(Outcome::Respond));
@@ -147,7 +147,7 @@ pub async fn take(exchange: &mut Exchange<'_>, conn: &mut Conn, answer: Answer) 
     Answer::Outcome(Outcome::Respond)
 }
 
-/// nginx closes the connection without an answer.
+/// Closes the connection without an answer, as nginx does.
 fn refused(exchange: &mut Exchange<'_>, answer: Answer) -> Answer {
     if let Answer::Response(source) = answer {
         exchange.cache.cut();
@@ -156,7 +156,7 @@ fn refused(exchange: &mut Exchange<'_>, answer: Answer) -> Answer {
     Answer::Gone(Gone::Cut)
 }
 
-/// The length of the whole, if the response is the part asked for; nginx's words where it is not.
+/// The length of the whole answer, if the response is the requested part; else an error in nginx's words.
 fn expected(exchange: &Exchange<'_>, start: u64, size: u64) -> Result<u64, String> {
     let text = exchange.response.fields.get(Known::ContentRange);
     let Some(range) = text.and_then(ContentRange::read) else {
@@ -210,7 +210,7 @@ async fn stored(exchange: &mut Exchange<'_>, conn: &Conn, kept: Kept) -> Result<
     Ok(out)
 }
 
-/// Sends head and parts.
+/// Sends the head and all parts.
 pub async fn send(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
@@ -240,7 +240,7 @@ pub async fn send(
     }
 }
 
-/// Appends bytes of the body to what goes out, filtered and framed.
+/// Appends body bytes to the output, filtered and framed.
 fn push(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>, bytes: &[u8], last: bool) {
     let changed;
     let bytes = if exchange.response.body_filters.is_empty() {
@@ -258,7 +258,7 @@ fn push(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>, bytes:
     }
 }
 
-/// Fetches a further part, through the cache if there is one.
+/// Fetches another part, through the cache if there is one.
 async fn part(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,

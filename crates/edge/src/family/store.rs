@@ -1,8 +1,8 @@
-//! `proxy_store`: copies of an upstream's answers as plain files.
+//! `proxy_store`: saves an upstream's answers as plain files.
 //!
-//! <https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_store>. Only whole answers of 200 to GET are
-//! saved: a file is written beside the temporary ones and gets its name when it is complete. Nothing is ever looked
-//! up in these files; `try_files` does that.
+//! <https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_store>. weir saves only whole answers of 200 to
+//! GET: it writes a file among the temporary ones and renames it when it is complete. weir never looks up these files
+//! itself; `try_files` does.
 
 use std::fs::{File, FileTimes, Permissions};
 use std::io::{self, Write};
@@ -31,14 +31,14 @@ crate::settings! {
 /// Nothing is declared for all of `http`.
 pub type Declared = ();
 
-/// Where answers are saved.
+/// The place where answers are saved.
 #[derive(Clone, Debug)]
 pub enum Store {
-    /// Nowhere.
+    /// Answers are not saved.
     Off,
-    /// Where `root` or `alias` would look for the file.
+    /// At the file of `root` or `alias`.
     On,
-    /// Here.
+    /// At this path.
     At(Template),
 }
 
@@ -93,7 +93,7 @@ fn access(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// An answer being saved; what was written is removed again unless `finish` was called.
+/// An answer that is being saved; dropping it removes the file unless `finish` was called.
 pub struct Saving {
     file: File,
     temporary: String,
@@ -103,7 +103,7 @@ pub struct Saving {
     is_broken: bool,
 }
 
-/// Begins to save an answer whose head is `origin`, where the location says so and the answer is of the kind.
+/// Begins to save an answer with the head `origin`, if the location and the answer allow it.
 pub fn begin(exchange: &mut Exchange<'_>, origin: &Origin) -> Option<Box<Saving>> {
     let location = exchange.location;
     let values = &location.values.store;
@@ -123,12 +123,12 @@ pub fn begin(exchange: &mut Exchange<'_>, origin: &Origin) -> Option<Box<Saving>
 }
 
 impl Saving {
-    /// Writes body bytes. A failure is told by `finish`.
+    /// Writes body bytes. `finish` reports a failure.
     pub fn write(&mut self, bytes: &[u8]) {
         self.is_broken = self.is_broken || self.file.write_all(bytes).is_err();
     }
 
-    /// The answer is complete: its file gets its name.
+    /// The answer is complete: renames its file.
     pub fn finish(mut self) {
         let result = self.name_it();
         if let Err(error) = result {
@@ -158,7 +158,7 @@ impl Saving {
         }
     }
 
-    /// To another file system, where it gets its name by a rename all the same.
+    /// Copies the file to another file system, and renames it there.
     fn copy(&self) -> io::Result<()> {
         let mut beside = self.path.clone().into_os_string();
         beside.push(".weir-temporary");
@@ -171,7 +171,7 @@ impl Saving {
 impl Drop for Saving {
     fn drop(&mut self) {
         if !self.temporary.is_empty() {
-            // Somebody else may have cleaned up.
+            // The file may be gone already.
             let _ = std::fs::remove_file(&self.temporary);
         }
     }

@@ -1,4 +1,4 @@
-//! `stub_status`: connections and requests so far, as nginx tells them.
+//! `stub_status`: connections and requests so far, in nginx's format.
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_stub_status_module.html>
 
@@ -63,7 +63,7 @@ fn writing(all: &[Counters]) -> u64 {
     counters::level(all, |counters| &counters.writing)
 }
 
-/// Connections between requests: those that neither read a head nor answer.
+/// Idle connections: they neither read a head nor send an answer.
 fn waiting(all: &[Counters]) -> u64 {
     active(all).saturating_sub(reading(all)).saturating_sub(writing(all))
 }

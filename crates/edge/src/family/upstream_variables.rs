@@ -1,8 +1,8 @@
-//! `$upstream_…`: what the attempts at upstreams came to, one value each.
+//! `$upstream_…`: the results of the tries at upstreams, one value each.
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_upstream_module.html#variables>
 //!
-//! Values of several attempts are joined by `, `, and by ` : ` where an internal redirect lay between them.
+//! Values of several tries are joined by `, `, or by ` : ` if an internal redirect happened between them.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ pub static FAMILY: Family = Family::new("upstream_variables", &[]).variables(&[
     Variable::new("upstream_trailer_", trailer),
 ]);
 
-/// Appends one value for each attempt; `-` where `value` has none. Not found when there was no attempt.
+/// Appends one value for each try; `-` where `value` has none. Not found if there was no try.
 fn list(tries: &[Try], out: &mut Vec<u8>, value: impl Fn(&Try, &mut Vec<u8>) -> bool) -> bool {
     for (index, one) in tries.iter().enumerate() {
         if index > 0 {
@@ -89,7 +89,7 @@ fn cookie(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -
         .is_some_and(|value| text(out, value))
 }
 
-/// Trailers are kept only where they are passed on (`proxy_pass_trailers`).
+/// Trailers are kept only if they are passed on (`proxy_pass_trailers`).
 fn trailer(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
     joined(exchange.response.trailers.iter().map(|field| (field.name, field.value)), &argument.name, b", ", out)
 }

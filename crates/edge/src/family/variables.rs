@@ -2,8 +2,8 @@
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_core_module.html#variables>
 //!
-//! Those that proxies read for every request (`$host`, `$remote_addr`, `$http_…`) only append to the caller's
-//! buffer. Variables of files (`$document_root`) and of upstreams stand in those families.
+//! Variables that proxies read for every request (`$host`, `$remote_addr`, `$http_…`) only append to the caller's
+//! buffer. Variables of files (`$document_root`) and of upstreams are in those families.
 
 mod connection;
 pub(crate) mod fields;
@@ -59,7 +59,7 @@ pub static FAMILY: Family = Family::new("variables", &[]).variables(&[
     Variable::changeable("limit_rate", |x, _, out| decimal(out, x.limit_rate.unwrap_or(0)), request::set_limit_rate),
     Variable::without_answer("status", status),
     Variable::without_answer("bytes_sent", |x, _, out| decimal(out, x.bytes_sent)),
-    // nginx counts the framing of chunked bodies in, so this is not `Exchange::body_bytes_sent`.
+    // nginx includes the framing of chunked bodies, so this is not `Exchange::body_bytes_sent`.
     Variable::without_answer("body_bytes_sent", |x, _, out| {
         decimal(out, x.bytes_sent.saturating_sub(x.head_bytes_sent))
     }),
@@ -105,7 +105,7 @@ pub static FAMILY: Family = Family::new("variables", &[]).variables(&[
     Variable::new("sent_trailer_", fields::sent_trailer),
 ]);
 
-/// `https` where TLS is spoken.
+/// `https` over TLS, else `http`.
 pub(crate) fn scheme(client: &crate::exchange::Client) -> &'static [u8] {
     if client.facts().is_some() { b"https" } else { b"http" }
 }
@@ -120,7 +120,7 @@ fn status(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool 
     write!(out, "{status:03}").is_ok()
 }
 
-/// Appends a text; every value that is found goes through here or `decimal`.
+/// Appends a text; every value that is found uses this function or `decimal`.
 pub(crate) fn text(out: &mut Vec<u8>, value: &[u8]) -> bool {
     out.extend_from_slice(value);
     true
@@ -157,7 +157,7 @@ pub fn push_address(address: &SocketAddress, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends an IP address; without the formatting machinery for IPv4, which proxies write for every request.
+/// Appends an IP address; IPv4 avoids the formatting code, because proxies write it for every request.
 pub(crate) fn push_ip(ip: IpAddr, out: &mut Vec<u8>) {
     match ip {
         IpAddr::V4(v4) => push_v4(v4, out),

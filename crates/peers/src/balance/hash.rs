@@ -1,12 +1,11 @@
-//! `hash key`: the CRC of the key, folded onto the weights.
+//! `hash key`: the CRC of the key, mapped to the weights.
 //!
-//! Compatible with Cache::Memcached, whose next try salts the key with the
-//! round and adds to the hash so far.
+//! Compatible with Cache::Memcached: the next try salts the key with the round and adds to the hash so far.
 
 use super::{Field, gives_up};
 use crate::selection::Walk;
 
-/// The bits of a CRC's upper half Cache::Memcached keeps.
+/// The bits that Cache::Memcached keeps of a CRC's upper half.
 const HALF_MASK: u32 = 0x7fff;
 
 pub(super) fn choose(field: &Field<'_>, walk: &mut Walk, key: &[u8]) -> Option<usize> {

@@ -1,16 +1,16 @@
-//! The client's network decides: three octets of an IPv4 address, sixteen of an
-//! IPv6 one, so that a client keeps its peer while the peer serves.
+//! The client's network selects the peer: three octets of an IPv4 address, sixteen of an IPv6 one. So a client keeps
+//! its peer while the peer serves.
 
 use std::net::IpAddr;
 
 use super::{Field, gives_up};
 use crate::selection::Walk;
 
-/// The hash before the first octet; with the two below, nginx's figures.
+/// The hash before the first octet; this number and the two below are nginx's.
 const SEED: u32 = 89;
 const FACTOR: u32 = 113;
 const MODULUS: u32 = 6271;
-/// What a client without an address (a unix socket) hashes as.
+/// The address that stands for a client without one (a unix socket).
 const NO_ADDRESS: [u8; 3] = [0; 3];
 
 pub(super) fn choose(field: &Field<'_>, walk: &mut Walk, client: Option<IpAddr>) -> Option<usize> {
@@ -22,7 +22,7 @@ pub(super) fn choose(field: &Field<'_>, walk: &mut Walk, client: Option<IpAddr>)
         hash = extend(hash, client);
         let owner = field.owner_of(hash % field.total_weight.max(1));
         if let Some(peer) = owner.filter(|&peer| field.usable(peer)) {
-            // Kept only on a hit: the next attempt walks on from here.
+            // Kept only after a hit: the next attempt continues from here.
             walk.hash = Some(hash);
             return Some(peer);
         }
@@ -51,8 +51,8 @@ fn extend_by(hash: u32, octets: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    /// Worked by hand: 89*113+127 = 10184 = 1*6271+3913, 3913*113+0 = 442169 =
-    /// 70*6271+3199, 3199*113+1 = 361488 = 57*6271+4041.
+    /// Calculated by hand: 89*113+127 = 10184 = 1*6271+3913, 3913*113+0 = 442169 = 70*6271+3199, 3199*113+1 = 361488 =
+    /// 57*6271+4041.
     #[test]
     fn one_address_by_hand() {
         assert_eq!(extend_by(SEED, &[127]), 3913);

@@ -1,5 +1,5 @@
-//! The fewest exchanges under way for the weight; several equals take turns by
-//! smooth weighted round robin among themselves.
+//! The peer with the fewest exchanges in progress, relative to its weight; equal peers take turns by smooth weighted
+//! round robin.
 
 use super::Field;
 

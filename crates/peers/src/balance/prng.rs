@@ -1,6 +1,6 @@
 //! A small seeded source of random numbers for [`super::Policy::Random`].
 //!
-//! Not for secrets: splitmix64, whose next number can be told from the last.
+//! Not for secrets: with splitmix64 the last number determines the next one.
 
 /// A source that gives the same numbers for the same seed.
 #[derive(Clone, Debug)]
@@ -22,11 +22,10 @@ impl Prng {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`, each as likely as the next but for a bias of
-    /// `bound` in 2^32; 0 when `bound` is 0.
+    /// A number below `bound`, uniform except for a bias of `bound` in 2^32; 0 if `bound` is 0.
     pub fn below(&mut self, bound: u32) -> u32 {
         let high = self.next_u64() >> 32;
-        // The product of two 32-bit numbers, so its upper half is below bound.
+        // The product of two 32-bit numbers, so its upper half is below `bound`.
         ((high * u64::from(bound)) >> 32) as u32
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn two(field: &Field<'_>, walk: &mut Walk, random: &mut dyn FnMut(u32
                 return Some(if keep_first { first } else { second });
             }
             (None, Some(_)) => first = drawn,
-            // A first draw that never meets a second is left to round robin.
+            // If no second peer is found, round robin decides.
             (_, None) if gives_up(walk) => return None,
             (_, None) => {}
         }
@@ -39,6 +39,6 @@ pub(super) fn two(field: &Field<'_>, walk: &mut Walk, random: &mut dyn FnMut(u32
 
 fn draw(field: &Field<'_>, random: &mut dyn FnMut(u32) -> u32) -> Option<usize> {
     let bound = field.total_weight.max(1);
-    // The source is the caller's; a number past its bound would own no peer.
+    // The caller provides the source; a number above the bound would belong to no peer.
     field.owner_of(random(bound) % bound)
 }

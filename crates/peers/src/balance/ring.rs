@@ -1,10 +1,9 @@
-//! `hash key consistent`: servers as points on a ring of hashes, so that a
-//! server leaving moves only its own keys.
+//! `hash key consistent`: servers as points on a ring of hashes. If a server leaves, only its own keys move.
 //!
-//! Compatible with Cache::Memcached::Fast with 160 ketama points: each point
-//! is the CRC of host, a zero byte, port and the point before it.
+//! Compatible with Cache::Memcached::Fast with 160 ketama points: each point is the CRC of host, a zero byte, port and
+//! the point before it.
 //!
-//! Invariant: points are sorted and no two have the same hash.
+//! Invariant: points are sorted, and no two have the same hash.
 
 use super::{Field, MAX_MISSES, gives_up};
 use crate::peer::Slot;
@@ -41,8 +40,8 @@ impl Ring {
         Self { points: points.into_boxed_slice(), servers: servers.into_boxed_slice() }
     }
 
-    /// Walks the ring from the key's point to the first server with a usable
-    /// peer; several peers of that server take turns.
+    /// Follows the ring from the key's point to the first server with a usable peer; several peers of that server take
+    /// turns.
     pub(super) fn choose(&self, field: &mut Field<'_>, walk: &mut Walk, key: &[u8]) -> Option<usize> {
         if walk.misses > MAX_MISSES || key.is_empty() || self.points.is_empty() {
             return None;
@@ -68,7 +67,7 @@ impl Ring {
         u32::try_from(index).unwrap_or(u32::MAX)
     }
 
-    /// The server at a point; past the last point the ring starts again.
+    /// The server at a point; after the last point the ring starts again.
     fn server_at(&self, at: u32) -> Option<u32> {
         let index = (at as usize).checked_rem(self.points.len())?;
         self.points.get(index).map(|point| point.server)
@@ -102,8 +101,7 @@ fn points_of(server: &str, weight: u32, mut each: impl FnMut(u32)) {
     }
 }
 
-/// Splits `host:port`; a unix path, or a text that does not end in `:digits`,
-/// is all host.
+/// Splits `host:port`; a unix path, or a text that does not end in `:digits`, is only a host.
 fn split_port(server: &str) -> (&[u8], &[u8]) {
     const UNIX: &[u8] = b"unix:";
     let text = server.as_bytes();

@@ -1,5 +1,5 @@
-//! Smooth weighted round robin: every usable peer earns its effective weight,
-//! the richest serves and pays what all earned together.
+//! Smooth weighted round robin: every usable peer earns its effective weight. The peer with the most credit serves and
+//! pays the sum that all have earned.
 //!
 //! Weights 5:1:1 give `a a b a c a a`, not five in a row.
 

@@ -1,4 +1,4 @@
-//! What failures, limits and reloads do to the choice.
+//! The effects of failures, limits and reloads on the choice.
 
 use super::*;
 use crate::group::{GroupError, MAX_PEERS, MAX_TOTAL_WEIGHT};
@@ -11,8 +11,7 @@ fn two_peers(change: impl Fn(&mut Peer)) -> Vec<Peer> {
     vec![peer(18081, &change), peer(18082, &change)]
 }
 
-/// One peer drops every third exchange it gets; three drops eject it after its
-/// third, having answered six.
+/// One peer drops every third exchange it gets; three drops eject it after its third drop, when it has answered six.
 #[test]
 fn every_third_failure_ends_in_6_and_24() {
     let mut world = World::new(Policy::RoundRobin, two_peers(|p| p.max_fails = 3));
@@ -30,8 +29,7 @@ fn every_third_failure_ends_in_6_and_24() {
     assert_eq!(answers, [6, 24]);
 }
 
-/// Peers asked by forty exchanges, observed: the first peer drops every second
-/// request, the second every third.
+/// The peers that forty exchanges ask, observed: the first peer drops every second request, the second every third.
 #[test]
 fn failures_observed() {
     let hash = |consistent| Policy::Hash { consistent };
@@ -86,8 +84,8 @@ fn asked_under_drops(policy: Policy, peers: Vec<Peer>) -> String {
     exchanges.join(" ")
 }
 
-/// The ejecting failure says so, once; the peer stays out for `fail_timeout`
-/// whole seconds and is back in the second after.
+/// Only the ejecting failure reports the ejection; the peer stays out for `fail_timeout` whole seconds and returns in
+/// the second after.
 #[test]
 fn ejection_lasts_fail_timeout() {
     let mut world = World::new(Policy::RoundRobin, two_peers(|p| p.max_fails = 2));
@@ -106,8 +104,8 @@ fn ejection_lasts_fail_timeout() {
     assert_eq!(world.group.view(world.now_s)[0].fails, 0);
 }
 
-/// The first exchange after `fail_timeout` is a trial: until it succeeds the
-/// peer gets no other, and if it fails the peer is out again at once.
+/// The first exchange after `fail_timeout` is a trial: until it succeeds the peer gets no other exchange. If it fails,
+/// the peer is out again at once.
 #[test]
 fn a_returning_peer_is_tried_one_exchange_at_a_time() {
     let mut world = World::new(Policy::RoundRobin, two_peers(|_| {}));
@@ -129,7 +127,7 @@ fn a_returning_peer_is_tried_one_exchange_at_a_time() {
     assert_eq!(trials, 1);
 }
 
-/// An answer to an exchange that began before the failure forgives nothing.
+/// A success of an exchange that began before the failure forgives nothing.
 #[test]
 fn an_older_success_does_not_forgive() {
     let mut world = World::new(Policy::RoundRobin, two_peers(|p| p.max_fails = 3));
@@ -173,8 +171,7 @@ fn without_max_fails_nobody_is_ejected() {
     assert_eq!(asked_first, 10);
 }
 
-/// Answers that move on without blame reach every peer once, and leave all of
-/// them in service.
+/// Answers that lead to another attempt without blame reach every peer once, and leave all of them in service.
 #[test]
 fn next_without_blame_asks_everybody_once() {
     let mut world = World::new(Policy::RoundRobin, two_peers(|_| {}));
@@ -211,7 +208,7 @@ fn tries_are_the_peers_not_down() {
     }
 }
 
-/// A peer alone is never ejected, and its exchange has no second try.
+/// A single peer is never ejected, and its exchange has no second try.
 #[test]
 fn a_single_peer_keeps_serving() {
     for policy in [
@@ -251,7 +248,7 @@ fn backups_serve_while_the_primaries_cannot() {
     assert!(world.answers(4).iter().all(|&peer| peer < 2));
 }
 
-/// Who takes exchanges that never end, by policy and `max_conns`.
+/// The peers that take exchanges that never end, by policy and `max_conns`.
 #[test]
 fn max_conns_holds_under_every_policy() {
     let limits = |limits: &[u32]| -> Vec<Peer> {
@@ -306,8 +303,8 @@ fn max_conns_of_random() {
     }
 }
 
-/// With everybody ejected a new exchange still reaches the peer whose failure
-/// is longest past, and an answer brings that peer back at once.
+/// If all peers are ejected, a new exchange still reaches the peer whose failure is oldest, and an answer brings that
+/// peer back at once.
 #[test]
 fn ejection_never_blacks_out_a_group() {
     for policy in [
@@ -344,8 +341,8 @@ fn ejection_never_blacks_out_a_group() {
     }
 }
 
-/// The last resort is for exchanges that have asked nobody; one whose peer just
-/// failed is told that nobody is left.
+/// The last resort is only for exchanges that have asked no peer; an exchange whose peer has just failed gets
+/// `NoLivePeers`.
 #[test]
 fn a_second_attempt_has_no_last_resort() {
     let mut world = World::new(Policy::RoundRobin, two_peers(|_| {}));
@@ -354,7 +351,7 @@ fn a_second_attempt_has_no_last_resort() {
     assert_eq!((asked, answered), (vec![1], false));
 }
 
-/// A live peer at its `max_conns` means load refuses, not ejection.
+/// If a live peer is at its `max_conns`, load refuses the exchange, not ejection.
 #[test]
 fn a_full_group_is_busy_not_blacked_out() {
     let mut peers = weighted(&[1, 1]);
@@ -364,8 +361,7 @@ fn a_full_group_is_busy_not_blacked_out() {
     assert_eq!(world.hold(2, &none()), [Some(1), None]);
 }
 
-/// A client that leaves says nothing about the peer: a trial stays unproven,
-/// and so does a last resort.
+/// A client that leaves says nothing about the peer: a trial remains undecided, and so does a last resort.
 #[test]
 fn an_abandoned_exchange_is_no_verdict() {
     let mut world = World::new(Policy::RoundRobin, two_peers(|_| {}));
@@ -404,8 +400,8 @@ fn picking_again_gives_the_held_peer_back() {
     assert_eq!(conns, [0, 1]);
 }
 
-/// State follows the address over a reload, to another place and weight too;
-/// exchanges begun before it still leave.
+/// After a reload the state follows the address, even at another position and with another weight; exchanges from
+/// before the reload still leave the count.
 #[test]
 fn a_new_group_adopts_the_old_ones_state() {
     let mut world = World::new(Policy::RoundRobin, weighted(&[1, 1, 1]));

@@ -1,4 +1,4 @@
-//! Who is chosen while everybody is well.
+//! The choice of peers while all of them are healthy.
 
 use super::*;
 
@@ -75,7 +75,7 @@ fn ip_hash_observed() {
     let v4 = |last: u8| IpAddr::from([127, 0, last, 2]);
     let v6 = |last: u8| IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, u16::from(last)]);
 
-    // One world per configuration: misses fall back to its round robin.
+    // One world per configuration: misses use its round robin.
     let mut world = World::new(Policy::IpHash, peers.clone());
     let picks: Vec<_> = (1..=30).map(|n| world.answer(&client(v4(n)))).collect();
     let four = [1, 1, 2, 0];
@@ -173,7 +173,7 @@ fn random_follows_the_weights() {
         let shares = counts(&world.answers(DRAWS), 3);
         for (share, weight) in shares.iter().zip(1..) {
             let fair = DRAWS * weight / 6;
-            // Five standard deviations of a fair draw stay within 280.
+            // Five standard deviations of a fair draw are within 280.
             assert!(share.abs_diff(fair) < 280, "seed {seed}: {shares:?}");
         }
     }

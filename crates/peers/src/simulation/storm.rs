@@ -1,4 +1,4 @@
-//! Random groups under random exchanges: what must hold whatever happens.
+//! Random groups with random exchanges: checks the invariants.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,7 +7,7 @@ use super::*;
 
 const SEEDS: u64 = 300;
 const STEPS: usize = 400;
-/// Exchanges a run keeps under way at a time.
+/// The number of exchanges that a run keeps in progress.
 const OPEN: usize = 12;
 
 const OUTCOMES: [Outcome; 4] = [Outcome::Ok, Outcome::Failed, Outcome::Next, Outcome::Abandoned];
@@ -60,7 +60,7 @@ fn run(seed: u64) {
     assert!(world.group.view(world.now_s).iter().all(|v| v.conns == 0));
 }
 
-/// Moves one exchange on by a pick or a release; true when it is over.
+/// Advances one exchange by a pick or a release; true if it is over.
 fn step(world: &mut World, exchange: &mut Exchange, outcome: Outcome) -> bool {
     if let Some(held) = exchange.held.take() {
         let ejects = world.release(&mut exchange.selection, outcome);
@@ -82,7 +82,7 @@ fn step(world: &mut World, exchange: &mut Exchange, outcome: Outcome) -> bool {
         Err(NoLivePeers) => {
             let idle: Vec<_> =
                 (0..before.len()).filter(|&index| usable(index) && !exchange.asked.contains(&index)).collect();
-            // An exchange gone over to the backups does not look back.
+            // An exchange that moved to the backups does not return to the primaries.
             let over = exchange.selection.on_backup && !first;
             assert!(idle.is_empty() || over, "{idle:?} could serve");
             true
@@ -119,7 +119,7 @@ fn any_policy(dice: &mut Prng) -> Policy {
 }
 
 fn any_peers(dice: &mut Prng) -> Vec<Peer> {
-    // Now and then more than one word of tried bits.
+    // Sometimes more than one word of tried bits.
     let most = if dice.below(10) == 0 { 90 } else { 6 };
     let count = 1 + dice.below(most);
     (0..count)
@@ -136,8 +136,8 @@ fn any_peers(dice: &mut Prng) -> Vec<Peer> {
         .collect()
 }
 
-/// Four threads pick and release at once; the limit holds at every moment and
-/// everybody has left at the end.
+/// Four threads pick and release at the same time; the limit holds at every moment, and every count is zero at the
+/// end.
 #[test]
 fn threads_share_one_group() {
     const LIMIT: u32 = 3;

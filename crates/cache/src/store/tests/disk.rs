@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A zone with `/a` on disk, which has ended.
+/// Leaves a directory with `/a` on disk, of a zone that has ended.
 fn left(room: &Room) {
     let mut bench = Bench::on_disk(room);
     bench.work();
@@ -21,7 +21,7 @@ fn a_restart_finds_it_again() {
     assert_eq!((figures.objects, figures.memory, figures.size, figures.cold), (1, 0, 4096, false));
     let object = bench.find("/a").unwrap();
     assert_eq!((body_of(&object), object.head.clone(), object.times), (b"body".to_vec(), draft().head, draft().times));
-    // From now on it is in memory.
+    // The object is in memory from here on.
     assert!(Arc::ptr_eq(&object, &bench.find("/a").unwrap()));
     assert!(bench.zone.figures().memory > 0);
 }
@@ -48,7 +48,7 @@ fn what_is_stored_while_an_older_file_is_read_is_newer_than_it() {
     let mut load = std::pin::pin!(cold.load());
     let mut poll = || load.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     assert!(poll().is_pending());
-    // Somebody else fetched it before the thread came to read.
+    // Another request fetched it before the thread read it.
     bench.store("/a", b"newer").unwrap();
     bench.work();
     let Poll::Ready(loaded) = poll() else { panic!("nobody answers") };
@@ -74,7 +74,7 @@ fn a_key_purged_before_its_file_was_read_is_gone() {
             let found = bench.find("/a");
             assert_eq!(found.is_none(), force == Force::Hard, "{asks_before}");
             assert!(found.is_none_or(|object| object.is_soft_purged()));
-            // And of the next start.
+            // The purge still holds after the next start.
             bench.work();
             let mut bench = Bench::on_disk(&room);
             bench.work();
@@ -188,7 +188,7 @@ fn a_disk_that_fails_leaves_memory_and_comes_back_by_itself() {
     let directory = Directory { path: room.0.join("deep"), ..room.directory() };
     let mut bench = Bench::new(4 * MIB, Some(directory.clone()));
     bench.work();
-    // A file where the directory was: nothing can be written, whoever we are.
+    // A file in place of the directory: nothing can be written, even by root.
     std::fs::remove_dir_all(&directory.path).unwrap();
     std::fs::write(&directory.path, "").unwrap();
     for number in 0..10 {
@@ -196,7 +196,7 @@ fn a_disk_that_fails_leaves_memory_and_comes_back_by_itself() {
         bench.work();
     }
     let figures = bench.zone.figures();
-    // The first was tried, the others not.
+    // Only the first write was tried.
     assert_eq!((figures.objects, figures.disk_skipped), (10, 9));
     assert_eq!(bench.body_of("/3").unwrap(), b"body");
     bench.pass(11);
@@ -327,7 +327,7 @@ fn a_thread_of_its_own_does_all_this() {
 fn a_start_without_room_for_another_record_goes_on_with_the_old_one() {
     let room = Room::new();
     left(&room);
-    // Nothing can be written under that name, whoever we are.
+    // Nothing can be written under that name, even by root.
     let blocked = room.0.join(format!("{}.new", purges::PURGES_FILE));
     std::fs::create_dir_all(&blocked).unwrap();
     let mut bench = Bench::on_disk(&room);
@@ -336,7 +336,7 @@ fn a_start_without_room_for_another_record_goes_on_with_the_old_one() {
     bench.store("/b", b"body").unwrap();
     bench.work();
     assert_eq!((room.files().len(), bench.zone.figures().disk_errors), (2, 0));
-    // Purged, and killed before the files are gone.
+    // Purge, then kill the process before the files are removed.
     bench.zone.purge(Purge::Prefix(b"/a".as_slice().into()), Force::Hard);
     drop(bench);
     let mut bench = Bench::on_disk(&room);

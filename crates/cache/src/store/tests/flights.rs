@@ -1,4 +1,4 @@
-//! One fetch for all who ask, on real worker threads.
+//! One fetch for many requests, on real worker threads.
 
 use super::*;
 use std::cell::RefCell;
@@ -14,11 +14,11 @@ struct Crew {
     workers: Vec<Remote>,
     tell: Sender<Told>,
     told: Receiver<Told>,
-    /// Outcomes that came before everybody had joined.
+    /// Outcomes from before all requests had joined.
     early: RefCell<VecDeque<Told>>,
 }
 
-/// What became of one request.
+/// The outcome of one request.
 #[derive(Debug, PartialEq, Eq)]
 enum Told {
     Joined,
@@ -37,7 +37,7 @@ impl Crew {
         Crew { zone: Zone::new(settings), workers, tell, told, early: RefCell::default() }
     }
 
-    /// So many requests wait for `key`, spread over the workers; one that comes to lead does `lead`.
+    /// Lets `count` requests wait for `key`, spread over the workers; a request that leads calls `lead`.
     fn wait(&self, count: usize, timeout: Duration, age: Duration, lead: fn(Leader) -> Told) {
         for number in 0..count {
             let (zone, tell) = (self.zone.clone(), self.tell.clone());
@@ -62,7 +62,7 @@ impl Crew {
             });
             assert!(sent);
         }
-        // The first may have an outcome before the last has joined.
+        // The first request may have an outcome before the last one has joined.
         let mut joined = 0;
         while joined < count {
             match self.told() {
@@ -95,7 +95,7 @@ impl Crew {
         }
     }
 
-    /// Everybody has been told, and nothing is left behind.
+    /// Checks that every outcome was received, and that no flight is left.
     fn end(self) {
         for worker in &self.workers {
             worker.stop();
@@ -195,7 +195,7 @@ fn a_cut_body_is_cut_for_who_reads_along_and_fetched_anew_by_the_next() {
     let mut fill = crew.leader().fill(draft(), clock::now()).unwrap();
     fill.push(b"half", clock::now()).unwrap();
     crew.wait(10, LONG, LONG, never);
-    // They have begun to read when a worker answers what was sent after them.
+    // They have begun to read once a worker answers a later message.
     let (tell, told) = channel();
     for worker in &crew.workers {
         let tell = tell.clone();
@@ -225,7 +225,7 @@ fn who_waits_too_long_goes_on_alone() {
 fn a_leader_that_takes_too_long_is_overtaken_and_what_comes_last_is_kept() {
     let crew = Crew::new();
     let mut slow = crew.leader().fill(draft(), clock::now());
-    // Only who has not answered at all is overtaken.
+    // Only a leader without a response is replaced.
     crew.wait(3, LONG, Duration::from_millis(1), fill_at_once);
     let fill = slow.as_mut().unwrap();
     fill.push(b"slow", clock::now()).unwrap();
@@ -245,7 +245,7 @@ fn a_leader_that_takes_too_long_is_overtaken_and_what_comes_last_is_kept() {
     assert!(led >= 1);
     let mut fill = slow.fill(draft(), clock::now()).unwrap();
     fill.push(b"too late", clock::now()).unwrap();
-    // nginx's suite demands it: proxy_cache_lock_age.t.
+    // nginx's test suite requires this: proxy_cache_lock_age.t.
     assert!(fill.finish(clock::now()).is_ok());
     let key = crew.zone.key(b"/a");
     let (_, Found::Object(object)) = crew.zone.find(&key, clock::now(), |_| None) else { panic!("nothing") };
@@ -260,7 +260,7 @@ fn what_landed_between_looking_and_joining_is_found() {
     let (place, _) = crew.zone.find(&key, clock::now(), |_| None);
     assert_eq!(fill_at_once(crew.leader()), Told::Led);
     let Joined::Stored(object) = crew.zone.join(&key, place, None, clock::now()) else { panic!("fetched twice") };
-    // But who has seen it and finds it stale fetches.
+    // But a request that has seen it and finds it stale fetches.
     assert!(matches!(crew.zone.join(&key, place, Some(object.serial), clock::now()), Joined::Lead(_)));
     crew.end();
 }

@@ -1,4 +1,4 @@
-//! What is made of an object and kept with it.
+//! Tests the forms that are kept with an object.
 
 use super::*;
 
@@ -20,11 +20,11 @@ fn a_compressed_body_is_found_with_its_object_and_goes_with_it() {
     assert_eq!((found.serial, body_of(&found)), (plain.serial, vec![0; 1000]));
     let packed = found.packed(3).unwrap().memory_bytes();
     assert_eq!(bench.zone.figures().memory, before + packed);
-    // Another level takes its place.
+    // A form of another level replaces it.
     assert!(pack(&bench, &found, 4, b"tiny"));
     let found = bench.find("/a").unwrap();
     assert!(found.packed(3).is_none() && found.packed(4).is_some());
-    // What is newer begins without.
+    // A newer object begins without forms.
     bench.store("/a", &[1; 1000]).unwrap();
     assert!(bench.find("/a").unwrap().packed(4).is_none());
     assert_eq!(bench.zone.figures().memory, before);
@@ -45,7 +45,7 @@ fn what_was_replaced_or_purged_meanwhile_gets_no_form() {
     bench.zone.purge(Purge::Prefix(b"/".as_slice().into()), Force::Hard);
     assert!(bench.find("/a").is_none());
     assert!(!pack(&bench, &new, 1, b"of what is gone"));
-    // A soft purge stays one.
+    // A soft-purged object stays soft-purged.
     let soft = bench.store("/b", b"body").unwrap();
     bench.zone.purge(Purge::Key(b"/b".as_slice().into()), Force::Soft);
     assert!(pack(&bench, &soft, 1, b"packed"));

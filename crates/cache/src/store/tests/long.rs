@@ -1,4 +1,4 @@
-//! Bodies longer than the memory tier takes: to their file as they come, and read along.
+//! Bodies longer than the memory tier allows: written to a file while they arrive, and read along.
 
 use super::*;
 
@@ -130,7 +130,7 @@ fn a_long_object_is_confirmed_in_place() {
     let times = Times { fresh_until_ms: 99, ..old.times };
     for head_bytes in [40, 4000] {
         let head = Head { bytes: vec![b'h'; head_bytes].into(), ..old.head.clone() };
-        // What is only on disk is seen by `join` as nothing newer.
+        // `join` does not count an object that is only on disk as newer.
         let confirmed = bench.lead("/long").confirm(&old, head.clone(), times, bench.now).unwrap();
         assert!(Arc::ptr_eq(&bench.find("/long").unwrap(), &confirmed), "found while its file is rewritten");
         bench.work();

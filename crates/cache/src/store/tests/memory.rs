@@ -32,7 +32,7 @@ fn variants_are_found_by_what_the_request_says() {
     assert_eq!(body_of(&bench.find_as("/a", Some("")).unwrap()), b"plain");
     assert!(bench.find_as("/a", Some("br")).is_none());
     assert!(bench.find_as("/a", None).is_none());
-    // An answer without Vary is for everybody, and its variants go.
+    // An answer without Vary is for everybody and removes the variants.
     bench.store("/a", b"one for all").unwrap();
     assert_eq!(bench.body_of("/a").unwrap(), b"one for all");
     assert_eq!(bench.zone.figures().objects, 1);
@@ -63,7 +63,7 @@ fn memory_is_bounded_and_what_is_asked_for_stays() {
                 bench.store(&key, &[0; 1000]).unwrap();
             }
         }
-        // A scan of what nobody asks for again, half the memory each time.
+        // A scan of objects that are requested only once, half the memory each time.
         for cold in 0..400 {
             bench.store(&format!("/cold/{round}/{cold}"), &[0; 1000]).unwrap();
             assert!(bench.zone.figures().memory <= MIB);
@@ -102,7 +102,7 @@ fn what_is_too_large_for_memory_is_refused_without_a_disk() {
     let bench = Bench::in_memory(MIB);
     let length = Some(MIB);
     assert_eq!(bench.lead("/a").fill(Draft { length, ..draft() }, bench.now).err(), Some(Refused::TooLarge));
-    // And where the length was not known before, if nobody reads along.
+    // The same if the length was unknown before and there is no reader.
     let mut fill = bench.lead("/a").fill(draft(), bench.now).unwrap();
     let mut refused = Ok(());
     for _ in 0..20 {
@@ -143,7 +143,7 @@ fn who_reads_along_what_turns_out_too_large_gets_all_of_it() {
             assert_eq!(read(&mut readers[2]), 40 * (64 << 10));
         }
     }
-    // The slowest holds up the rest.
+    // The slowest reader delays the rest.
     for number in 100..200 {
         if fill.poll_ready(&context).is_pending() {
             break;

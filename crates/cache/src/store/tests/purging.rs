@@ -97,7 +97,7 @@ fn what_is_being_fetched_when_it_is_purged_is_not_stored() {
         let mut fill = bench.lead("/a").fill(draft(), bench.now).unwrap();
         fill.push(b"body", bench.now).unwrap();
         bench.zone.purge(purge, Force::Hard);
-        // Rules that a fetch has to be judged by outlive the sweep.
+        // The sweep keeps the rules that a fetch in progress must be checked against.
         for _ in 0..1000 {
             bench.keeper.turn(&bench.zone, bench.now);
         }
@@ -146,13 +146,13 @@ fn purged_stays_purged_when_the_process_is_killed_right_after() {
         bench.store("/a", b"body").unwrap();
         bench.work();
         bench.zone.purge(purge.clone(), force);
-        // The thread has had no turn since.
+        // The thread had no turn since.
         let mut bench = Bench::on_disk(&room);
         assert_eq!(bench.find("/a").map(|object| object.is_soft_purged()), (force == Force::Soft).then_some(true));
         bench.work();
         assert_eq!(bench.find("/a").map(|object| object.is_soft_purged()), (force == Force::Soft).then_some(true));
         assert_eq!(room.files().len(), usize::from(force == Force::Soft), "{purge:?}");
-        // And the rule may go once it has been applied.
+        // The rule may be removed once it is applied.
         let mut bench = Bench::on_disk(&room);
         assert_eq!(bench.zone.figures().bans, 0);
         bench.work();

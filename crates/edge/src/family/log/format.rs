@@ -1,4 +1,4 @@
-//! A log format, compiled, and the three ways of escaping values in it.
+//! A compiled log format, and the three ways of escaping values in it.
 
 use std::io::Write;
 
@@ -6,14 +6,14 @@ use crate::directive::Refusal;
 use crate::exchange::Exchange;
 use crate::variable::{Names, VariableId};
 
-/// How values are made harmless; `escape=` of `log_format`.
+/// How values are escaped; `escape=` of `log_format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Escape {
-    /// `"`, `\` and bytes outside 32..=126 as `\xXX`; `-` for what is not found.
+    /// `"`, `\` and bytes outside 32..=126 as `\xXX`; `-` for a variable that is not found.
     Default,
     /// As in a JSON string.
     Json,
-    /// As they are.
+    /// Unchanged.
     None,
 }
 
@@ -31,7 +31,7 @@ enum Part {
 }
 
 impl Format {
-    /// Compiles the words of a `log_format`, which stand for one text.
+    /// Compiles the words of a `log_format`; together they are one text.
     pub fn compile(words: &[&str], escape: Escape, names: &mut Names) -> Result<Format, Refusal> {
         let mut parts = Vec::new();
         for word in words {
@@ -72,7 +72,7 @@ impl Format {
         }
     }
 
-    /// Escapes what a variable appended from `start` on.
+    /// Escapes the value that a variable appended from `start` on.
     fn harmless(&self, found: bool, start: usize, out: &mut Vec<u8>) {
         match self.escape {
             Escape::Default if !found => out.push(b'-'),
@@ -92,7 +92,7 @@ enum Unnamed<'t> {
     Open(&'t str),
 }
 
-/// The name after a `$`, and what follows it.
+/// The name after a `$`, and the rest of the text.
 fn name(text: &str) -> Result<(&str, &str), Unnamed<'_>> {
     let is_braced = text.starts_with('{');
     let text = text.strip_prefix('{').unwrap_or(text);
@@ -127,7 +127,7 @@ fn json(byte: u8, out: &mut Vec<u8>) {
     }
 }
 
-/// Rewrites the end of `out`, which is rarely needed: most values hold nothing to escape.
+/// Rewrites the end of `out`; rarely needed, because most values have nothing to escape.
 fn escape_from(out: &mut Vec<u8>, start: usize, needs: fn(u8) -> bool, write: impl Fn(u8, &mut Vec<u8>)) {
     let Some(clean) = out.get(start..).and_then(|value| value.iter().position(|byte| needs(*byte))) else {
         return;

@@ -1,4 +1,4 @@
-//! What `access_log`, `log_format` and `error_log` accept, refuse and inherit.
+//! Tests which `access_log`, `log_format` and `error_log` weir accepts, refuses and inherits.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use super::*;
@@ -93,7 +93,7 @@ fn error_logs_are_inherited_from_main() {
     assert_eq!(at("", "error_log a info;", ""), (errors, all));
     assert_eq!(at("error_log a info;", "error_log b; error_log stderr warn;", ""), (all, warnings));
     assert_eq!(at("error_log a info;", "error_log b;", "error_log c crit;"), (all, [false, false, false]));
-    // nginx: logs to syslog alone do not keep errors out of the default file.
+    // nginx: if all logs go to syslog, errors still go to the default file.
     assert_eq!(at("error_log syslog:server=127.0.0.1 crit;", "", "").1, errors);
 }
 

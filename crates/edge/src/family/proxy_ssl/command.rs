@@ -1,4 +1,4 @@
-//! `proxy_ssl_conf_command`: OpenSSL's settings by their names, those that mean something here.
+//! `proxy_ssl_conf_command`: OpenSSL's commands that have a meaning in weir.
 //!
 //! <https://docs.openssl.org/3.0/man3/SSL_CONF_cmd/>
 
@@ -13,7 +13,7 @@ pub struct Commands {
     list: Option<String>,
     least: Option<Version>,
     most: Option<Version>,
-    /// `Certificate` and `PrivateKey`: shown in place of what the directives name.
+    /// `Certificate` and `PrivateKey`: used in place of the files that the directives name.
     pub pair: (Option<String>, Option<String>),
 }
 
@@ -36,7 +36,7 @@ impl Version {
 }
 
 impl Commands {
-    /// Takes one; OpenSSL does not mind the case of a name.
+    /// Adds one command; as in OpenSSL, the case of its name does not matter.
     pub fn add(&mut self, name: &str, value: &str) -> Result<(), Refusal> {
         let invalid = || Refusal::whole(format!("SSL_CONF_cmd(\"{name}\", \"{value}\") failed (SSL: bad value)"));
         match name.to_ascii_lowercase().as_str() {
@@ -66,7 +66,7 @@ impl Commands {
         Ok(())
     }
 
-    /// What they make of the directives' choice.
+    /// Applies the commands to the protocols and ciphers that the directives chose.
     pub fn apply(&self, protocols: Protocols, ciphers: Ciphers) -> Result<(Protocols, Ciphers), Refusal> {
         let is_within = |version: Version| {
             self.least.is_none_or(|least| least <= version) && self.most.is_none_or(|most| version <= most)

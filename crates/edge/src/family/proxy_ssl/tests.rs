@@ -1,4 +1,4 @@
-//! What a file makes of the directives; how connections come of it is in `tests/proxy_ssl`.
+//! Tests how a configuration compiles the directives; `tests/proxy_ssl` tests the connections.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use weir_conf::{Level, MemoryFiles};
@@ -64,7 +64,7 @@ fn statements_are_refused_in_nginx_words() {
 
 #[test]
 fn plain_upstreams_need_nothing() {
-    // As in nginx, what is not used is not looked at.
+    // As in nginx, unused settings are not checked.
     let parties = parties("proxy_ssl_verify on; location /a { proxy_pass http://[::1]; } location /b { return 200; }");
     assert!(parties.iter().all(|(_, party)| party.is_none()));
 }
@@ -87,7 +87,7 @@ fn who_says_the_same_is_the_same_party() {
     let names: Vec<Option<&str>> = parties.iter().map(|(_, party)| party.as_ref().map(|party| &*party.name)).collect();
     let wanted = [Some(""), Some(""), Some("a"), Some("a"), Some("b"), Some("::1"), None, None, Some(""), None];
     assert_eq!(names, wanted);
-    // Nobody is named: whatever the name would be, connections may be shared.
+    // No name is sent or checked, so connections may be shared whatever the name.
     assert!(Arc::ptr_eq(of("/a").unwrap(), of("/b").unwrap()));
     assert!(Arc::ptr_eq(of("/c").unwrap(), of("/d").unwrap()));
     assert!(of("/c").unwrap() != of("/e").unwrap());

@@ -1,6 +1,6 @@
-//! `ssl_ocsp`: whether clients' certificates were revoked, asked of their responders once a handshake is over.
+//! `ssl_ocsp`: after a handshake, asks OCSP responders whether the client's certificates were revoked.
 //!
-//! The request waits for the answer, nothing else does. What is not known to be good is refused.
+//! Only the request waits for the answer. A certificate that is not known to be good is refused.
 //! <https://nginx.org/en/docs/http/ngx_http_ssl_module.html#ssl_ocsp>
 
 use std::collections::HashMap;
@@ -24,38 +24,38 @@ use crate::worker::Worker;
 /// `ssl_ocsp`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checked {
-    /// Nothing is asked.
+    /// No check.
     Off,
-    /// Every certificate of the chain but the authority at its end.
+    /// Every certificate of the chain except the root authority.
     Chain,
-    /// The client's own.
+    /// Only the client's own certificate.
     Leaf,
 }
 
-/// How clients' certificates are checked.
+/// The check of clients' certificates.
 pub struct Checks {
     is_leaf_only: bool,
-    /// `ssl_ocsp_responder`; otherwise certificates say where theirs is.
+    /// `ssl_ocsp_responder`; without it each certificate names its responder.
     responder: Option<Asked>,
     resolver: resolver::Settings,
     cache: Option<Arc<Cache>>,
 }
 
-/// Bytes an entry of a cache is taken to cost.
+/// The assumed cost of a cache entry, in bytes.
 const ENTRY_BYTES: u64 = 256;
 
 /// nginx refuses zones of less than eight pages.
 const CACHE_BYTES_MIN: u64 = 32 << 10;
 
-/// What responders said of certificates, shared by all workers and kept over a reload.
+/// Answers of responders, shared by all workers and kept across reloads.
 pub struct Cache {
-    /// Its name and its size in bytes: another size is another cache.
+    /// The name and the size in bytes: another size makes another cache.
     identity: (String, u64),
     entries: Mutex<HashMap<Vec<u8>, (Status, i64)>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // An entry is there or not.
+    // An entry is there completely or not at all.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -71,7 +71,7 @@ impl Cache {
             entries.retain(|_, (_, until)| now < *until);
         }
         if entries.len() >= limit {
-            // Which one is nobody's choice.
+            // Any entry.
             let some = entries.keys().next().cloned();
             some.map(|id| entries.remove(&id));
         }
@@ -112,7 +112,7 @@ pub fn cache(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What an older configuration knew goes on being known.
+/// Takes over the entries of the older configuration.
 pub fn adopt(new: &[Arc<Cache>], old: &[Arc<Cache>]) {
     for cache in new {
         if let Some(old) = old.iter().find(|old| old.identity == cache.identity) {
@@ -122,7 +122,7 @@ pub fn adopt(new: &[Arc<Cache>], old: &[Arc<Cache>]) {
     }
 }
 
-/// What a server checks; `None` for nothing.
+/// The checks of a server; `None` for none.
 pub fn checks(b: &Build<'_>, values: &Values, resolver: &resolver::Settings) -> Result<Option<Checks>, Refusal> {
     if values.checked == Checked::Off {
         return Ok(None);
@@ -144,7 +144,7 @@ pub fn checks(b: &Build<'_>, values: &Values, resolver: &resolver::Settings) -> 
 }
 
 impl Checks {
-    /// Judges a chain that is good in every other way, the client's own certificate first, the authority last.
+    /// Checks a chain that is valid otherwise; the client's own certificate comes first, the authority last.
     pub async fn judge(&self, worker: &Rc<Worker>, trust: &Trust, chain: &[Vec<u8>]) -> Result<(), Complaint> {
         let checked = if self.is_leaf_only { 1 } else { chain.len() };
         for pair in chain.windows(2).take(checked) {
@@ -178,7 +178,7 @@ impl Checks {
         worker.statuses.hear(key, || self.ask(worker, trust, certificate, &question)).await
     }
 
-    /// Asks, and keeps the answer for as long as it holds.
+    /// Asks the responder, and caches the answer while it is valid.
     async fn ask(
         &self,
         worker: &Rc<Worker>,
@@ -204,7 +204,7 @@ impl Checks {
 }
 
 impl Asked {
-    /// A responder that a client's certificate names: an address, or a name for the resolver.
+    /// The responder that a client's certificate names: an address, or a name for the resolver.
     fn later(url: Url, resolver: &resolver::Settings) -> Result<Asked, String> {
         let address: Option<Address> = crate::family::upstream::literal_address(&url.authority);
         match (address, resolver.servers.clone().flatten()) {

@@ -1,9 +1,9 @@
-//! `upstream` and its `server`s: groups of peers, how one is chosen, and the connections kept to them.
+//! `upstream` and its `server`s: groups of peers, the choice of a peer, and kept connections.
 //!
-//! The deciding part is `weir_peers`.
-//! `pool` keeps idle connections, `line` those that carry many exchanges at once, `attempt` makes one try (`sending` its
-//! request, `reading` the head of its answer), `walk` goes from try to try, `blame` says why one failed, `answered` what a
-//! head means, `source` reads the answer's body. <https://nginx.org/en/docs/http/ngx_http_upstream_module.html>
+//! `weir_peers` makes the decisions. `pool` keeps idle connections, `line` those that carry many exchanges at once.
+//! `attempt` makes one try (`sending` sends its request, `reading` reads the head of its answer), `walk` goes from try
+//! to try, `blame` says why one failed. `answered` interprets a head, `source` reads the answer's body.
+//! <https://nginx.org/en/docs/http/ngx_http_upstream_module.html>
 
 mod answered;
 pub mod attempt;
@@ -40,11 +40,11 @@ use weir_peers::peer::Peer;
 use weir_peers::pool_policy::PoolPolicy;
 
 crate::settings! {
-    /// The servers written so far in this block.
+    /// The servers of this block so far.
     servers: Vec<Peer> = Vec::new(),
-    /// Those with `resolve`.
+    /// The servers with `resolve`.
     named: Vec<Named> = Vec::new(),
-    /// The method written in this block.
+    /// The method of this block.
     policy: Policy = Policy::RoundRobin,
     /// The key of `hash`.
     hash_key: Option<Template> = None,
@@ -56,16 +56,16 @@ crate::settings! {
     keepalive_time: Duration = Duration::from_secs(3600),
     /// `keepalive_timeout`.
     keepalive_timeout: Duration = Duration::from_secs(60),
-    /// `zone`: its name. weir's groups are shared by all workers with or without it.
+    /// `zone`: its name. All workers share weir's groups with or without it.
     zone: Option<String> = None,
     /// `state`: the file.
     state: Option<String> = None,
 }
 
-/// Idle connections a worker keeps to a group that does not say `keepalive` (nginx: 32).
+/// The most idle connections that a worker keeps to a group without `keepalive` (nginx: 32).
 pub const IDLE_MAX_DEFAULT: usize = 1024;
 
-/// All groups: those of `upstream` blocks, and those that a `proxy_pass` names by address.
+/// All groups: those of `upstream` blocks, and those for addresses in a `proxy_pass`.
 #[derive(Default)]
 pub struct Declared {
     /// By number; `proxy_pass` keeps the number.
@@ -78,45 +78,45 @@ impl Declared {
         self.groups.iter().position(|upstream| !upstream.is_implicit && upstream.name.eq_ignore_ascii_case(name))
     }
 
-    /// The number of the group that stands for `host:port` written in a `proxy_pass`.
+    /// The number of the implicit group for a `host:port` in a `proxy_pass`.
     pub fn find_implicit(&self, name: &str) -> Option<usize> {
         self.groups.iter().position(|upstream| upstream.is_implicit && upstream.name == name)
     }
 }
 
-/// A group of peers with all that is needed to reach them.
+/// A group of peers with all data needed to reach them.
 pub struct Upstream {
     /// The name of the block, or `host:port`.
     pub name: String,
-    /// Who serves.
+    /// The peers.
     pub group: Group,
-    /// Where the peers are, by the group's index.
+    /// The peers' addresses, by the group's index.
     pub addresses: Vec<Address>,
-    /// What may be spent on retries.
+    /// The budget for retries.
     pub budget: Arc<Budget>,
-    /// Which connections are kept.
+    /// The limits for keeping connections.
     pub pooling: PoolPolicy,
     /// The key of `hash`.
     pub hash_key: Option<Template>,
-    /// Which exchanges belong to which peer.
+    /// `sticky` of the group.
     pub sticky: Option<Arc<Sticky>>,
     /// The name of its `zone`.
     pub zone: Option<String>,
-    /// Named by a `proxy_pass`, not by a block.
+    /// A `proxy_pass` created it, not a block.
     pub is_implicit: bool,
-    /// What peers' kept connections go by, where it is not their index.
+    /// The keys of the peers' kept connections, if they are not the peers' indexes.
     pub pool_ids: Option<Vec<usize>>,
-    /// Names are resolved while the edge serves: this is not the group but says where it is.
+    /// The group changes at run time: this entry only points to it.
     pub live: Option<Arc<Live>>,
 }
 
 impl Upstream {
-    /// What a peer's kept connections go by.
+    /// The key of a peer's kept connections.
     pub fn pool_id(&self, peer: usize) -> usize {
         self.pool_ids.as_ref().and_then(|ids| ids.get(peer)).copied().unwrap_or(peer)
     }
 
-    /// A group for addresses that no block names.
+    /// An implicit group for addresses.
     pub fn implicit(name: &str, addresses: &[Address]) -> Result<Upstream, GroupError> {
         let peers = addresses
             .iter()
@@ -128,7 +128,7 @@ impl Upstream {
         Ok(Upstream { is_implicit: true, ..Upstream::of(frame, group, addresses.to_vec()) })
     }
 
-    /// These peers in this frame.
+    /// A group of these peers in this frame.
     fn of(frame: Frame, group: Group, addresses: Vec<Address>) -> Upstream {
         let Frame { name, policy: _, pooling, hash_key, sticky, budget, zone, at: _ } = frame;
         let (is_implicit, pool_ids, live) = (false, None, None);
@@ -182,7 +182,7 @@ fn upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         && settings.named.as_ref().is_none_or(Vec::is_empty)
     {
         if b.has_lost("upstream", &name) {
-            return Ok(()); // the servers are wrong, not absent
+            return Ok(()); // the servers have errors, but they are there
         }
         return Err(Refusal::whole("no servers are inside upstream").todo("add: server ADDRESS;"));
     }
@@ -253,7 +253,7 @@ pub fn resolve(b: &Build<'_>, text: &str, default_port: u16) -> Result<Vec<Addre
     resolve_in(b, text, default_port, "upstream")
 }
 
-/// Host and port as written, checked; `directive` is where.
+/// The host and the port as written, checked; errors name `directive`.
 fn authority<'t>(text: &'t str, default_port: u16, directive: &str) -> Result<(&'t str, u16), Refusal> {
     let (host, port) = split_host_port(text);
     let port = match port {
@@ -269,7 +269,7 @@ fn authority<'t>(text: &'t str, default_port: u16, directive: &str) -> Result<(&
     Ok((host, port))
 }
 
-/// As `resolve`, of what another directive names.
+/// Like `resolve`, for another directive.
 pub fn resolve_in(b: &Build<'_>, text: &str, default_port: u16, directive: &str) -> Result<Vec<Address>, Refusal> {
     if let Some(path) = text.strip_prefix("unix:") {
         if path.is_empty() {
@@ -338,7 +338,7 @@ fn server(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A server that is a name to be resolved again and again; `None` where it is an address, or resolved once.
+/// A server with a name that is resolved repeatedly; `None` if it is an address, or is resolved once.
 fn named(written: &str, pattern: &Peer, resolves: bool, service: Option<String>) -> Result<Option<Named>, Refusal> {
     if !resolves {
         return match service {
@@ -388,7 +388,7 @@ fn server_parameter(peer: &mut Peer, word: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// `route=`: what `sticky` calls the peer.
+/// `route=`: the peer's name for `sticky`.
 fn route(text: &str) -> Result<String, Refusal> {
     match text.len() {
         0 => Err(Refusal::whole("route is empty")),
@@ -397,7 +397,7 @@ fn route(text: &str) -> Result<String, Refusal> {
     }
 }
 
-/// The servers of the file, as if they stood here (NGINX Plus).
+/// Reads the servers of the file, as if they were written here (NGINX Plus).
 fn state(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let path = b.path(statement.text(0));
     let written = &b.settings().upstream;
@@ -463,7 +463,7 @@ fn keepalive(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The address that `HOST[:PORT]` or `unix:PATH` is, if it is one and no name.
+/// The address in `HOST[:PORT]` or `unix:PATH`; `None` for a name.
 pub(crate) fn literal_address(authority: &str) -> Option<Address> {
     if let Some(path) = authority.strip_prefix("unix:") {
         return Some(Address::Unix(path.into()));

@@ -1,4 +1,4 @@
-//! Variables of the connection: its two ends, and what the kernel knows of it.
+//! Variables of the connection: its two addresses, and the kernel's data about it.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -36,7 +36,7 @@ pub fn request_cookie(exchange: &mut Exchange<'_>, argument: &Argument, out: &mu
         .is_some()
 }
 
-/// `$sent_http_NAME` of a field that stands in the list as it is sent.
+/// `$sent_http_NAME` for a field that is in the response's list.
 pub fn sent(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
     let name = argument.name.strip_prefix("sent_http_").unwrap_or(&argument.name);
     joined(exchange.response.fields.iter().map(|field| (field.name, field.value)), name, b", ", out)
@@ -102,7 +102,7 @@ fn request_fields(exchange: &Exchange<'_>, name: &str, separator: &[u8], out: &m
     joined(fields, name, separator, out)
 }
 
-/// Appends the values of all fields of a name, which is a variable's: lower case, `_` for `-`.
+/// Appends the values of all fields with a variable's name: lower case, `_` for `-`.
 pub(crate) fn joined<'f>(
     fields: impl Iterator<Item = (&'f [u8], &'f [u8])>,
     name: &str,
@@ -127,7 +127,7 @@ fn is_named(field: &[u8], name: &[u8]) -> bool {
     field.len() == name.len() && field.iter().zip(name).all(|(byte, wanted)| plain(*byte) == *wanted)
 }
 
-/// The value of a cookie in one `Cookie` field; names are compared without case, as nginx does.
+/// The value of a cookie in one `Cookie` field; names are compared without regard to case, as in nginx.
 pub(crate) fn cookie<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
     line.split(|byte| *byte == b';').find_map(|pair| value_of(pair, name))
 }
@@ -137,7 +137,7 @@ pub(crate) fn set_cookie<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
     value_of(line.split(|byte| *byte == b';').next()?, name)
 }
 
-/// The value in `NAME=VALUE`; spaces may stand before each part.
+/// The value in `NAME=VALUE`; each part may begin with spaces.
 fn value_of<'l>(pair: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
     let pair = after_spaces(pair);
     let value = after_spaces(pair.get(name.len()..)?).strip_prefix(b"=")?;

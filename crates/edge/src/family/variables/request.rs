@@ -21,7 +21,7 @@ pub fn host(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> boo
     }
 }
 
-/// `$uri` and `$document_uri`: empty, but found, where the target could not be normalised.
+/// `$uri` and `$document_uri`: empty, but found, if the target could not be normalised.
 pub fn uri(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     !exchange.request.line().is_empty() && text(out, &exchange.uri)
 }
@@ -43,7 +43,7 @@ pub fn is_args(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> 
     text(out, if exchange.args.is_empty() { b"" } else { b"?" })
 }
 
-/// `$arg_NAME`: the first such argument; names are compared without case.
+/// `$arg_NAME`: the first such argument; names are compared without regard to case.
 pub fn argument(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
     find_argument(&exchange.args, argument.name.as_bytes()).is_some_and(|value| text(out, value))
 }
@@ -64,7 +64,7 @@ pub fn request_uri(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>)
     }
 }
 
-/// `$request`: the request line; of one that could not be read, what came of it.
+/// `$request`: the request line; for an unreadable line, the part that was received.
 pub fn line(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     let request = &exchange.request;
     let line = match request.line() {
@@ -74,7 +74,7 @@ pub fn line(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> boo
     line.is_some_and(|line| text(out, line))
 }
 
-/// `$request_method`: the client's, or `GET` where `error_page` or `X-Accel-Redirect` put it in its place.
+/// `$request_method`: the client's, or the `GET` that `error_page` or `X-Accel-Redirect` put in its place.
 pub fn method(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     let method = exchange.request.method();
     !method.is_empty() && text(out, method)
@@ -101,8 +101,8 @@ pub fn is_port(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> 
 
 /// `$request_id`: 32 hexadecimal digits.
 ///
-/// A keyed hash of the request's number, so that it reads the same each time without being kept. The keys are
-/// the worker's own, drawn from the OS.
+/// A keyed hash of the request's number, so every read gives the same value without storing it. Each worker has its
+/// own keys from the OS.
 pub fn id(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     push_id(exchange, out)
 }
@@ -117,12 +117,12 @@ pub fn push_id(exchange: &Exchange<'_>, out: &mut Vec<u8>) -> bool {
     write!(out, "{high:016x}{low:016x}").is_ok()
 }
 
-/// `$request_completion`: `OK` once the response went out whole.
+/// `$request_completion`: `OK` once the whole response was sent.
 pub fn completion(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     text(out, if exchange.complete { b"OK" } else { b"" })
 }
 
-/// `$request_body`: not found unless it was read into memory.
+/// `$request_body`: not found unless weir read the body into memory.
 pub fn body(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     match &exchange.body {
         RequestBody::Memory(bytes) => !bytes.is_empty() && text(out, bytes),
@@ -138,7 +138,7 @@ pub fn body_file(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -
     }
 }
 
-/// `$content_length`: the field; of a chunked body its length once it was read.
+/// `$content_length`: the field; for a chunked body its length once it was read.
 pub fn content_length(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     if let Some(value) = exchange.request.field(Known::ContentLength) {
         return text(out, value);
@@ -148,7 +148,7 @@ pub fn content_length(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u
     is_chunked && was_read && decimal(out, exchange.body.length())
 }
 
-/// `$pipe`: `p` when the request had come with the one before.
+/// `$pipe`: `p` if the request came together with the one before.
 pub fn pipe(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     text(out, if exchange.request.pipelined { b"p" } else { b"." })
 }

@@ -1,12 +1,12 @@
-//! A Set-Cookie value in its parts, and the flags put on it and taken off it.
+//! Splits a Set-Cookie value into its parts, and adds and removes flags.
 //!
-//! Text only: which cookies are changed, and how, is the module around this one. Invariant: what is not
-//! changed is written as it came, but for the spaces around `;` and `=`. A cookie of n bytes has at most
-//! n + 1 parts, so the head's limit bounds this too.
+//! Text only: the parent module decides which cookies change, and how. Invariant: unchanged parts are written as they
+//! came, except spaces around `;` and `=`. A cookie of n bytes has at most n + 1 parts, so the head's limit bounds
+//! this too.
 
 use std::borrow::Cow;
 
-/// A set of flags to put on a cookie or to take off it.
+/// A set of flags to add to a cookie or to remove from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Flags(u8);
 
@@ -31,16 +31,16 @@ pub(super) const FLAG_WORDS: [(&str, Flags); 8] = [
     ("nosamesite", NO_SAME_SITE),
 ];
 
-/// Of several, the first is set, as in nginx.
+/// Of several, only the first is set, as in nginx.
 const SAME_SITE: [(Flags, &[u8]); 3] = [(STRICT, b"Strict"), (LAX, b"Lax"), (NONE, b"None")];
 
 impl Flags {
-    /// The flag of a word, whatever its case.
+    /// The flag for a word, in any case.
     pub(super) fn of_word(word: &[u8]) -> Option<Flags> {
         FLAG_WORDS.iter().find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(word)).map(|(_, flag)| *flag)
     }
 
-    /// Adds one.
+    /// Adds a flag.
     pub(super) fn add(&mut self, flag: Flags) {
         self.0 |= flag.0;
     }
@@ -49,7 +49,7 @@ impl Flags {
         self.0 & flag.0 != 0
     }
 
-    /// Whether the flag was there; it is not any more.
+    /// Removes the flag; true if it was there.
     fn take(&mut self, flag: Flags) -> bool {
         let had = self.has(flag);
         self.0 &= !flag.0;
@@ -61,11 +61,11 @@ impl Flags {
     }
 }
 
-/// A Set-Cookie value in its parts (RFC 6265 §4.1.1), spaces around them dropped.
+/// The parts of a Set-Cookie value (RFC 6265 §4.1.1), without spaces around them.
 pub(super) struct Cookie<'v> {
-    /// The cookie itself.
+    /// The name and value of the cookie.
     pub(super) pair: Attribute<'v>,
-    /// What is said of it, in order.
+    /// Its attributes, in order.
     pub(super) attributes: Vec<Attribute<'v>>,
 }
 
@@ -96,14 +96,14 @@ impl<'v> Attribute<'v> {
 }
 
 impl<'v> Cookie<'v> {
-    /// `None` where the cookie itself has no `=`; such a field nginx leaves alone.
+    /// `None` if the cookie itself has no `=`; nginx leaves such a field unchanged.
     pub(super) fn parse(value: &'v [u8]) -> Option<Cookie<'v>> {
         let mut parts = value.split(|byte| *byte == b';').map(Attribute::parse);
         let pair = parts.next().filter(|pair| pair.value.is_some())?;
         Some(Cookie { pair, attributes: parts.collect() })
     }
 
-    /// Puts flags on and takes others off. A flag that stands there already stays where and as it is.
+    /// Adds and removes flags. A flag that is already there stays unchanged in its place.
     pub(super) fn edit(&mut self, mut flags: Flags) {
         self.attributes.retain_mut(|attribute| {
             if attribute.name.eq_ignore_ascii_case(b"secure") {
@@ -145,7 +145,7 @@ impl<'v> Cookie<'v> {
     }
 }
 
-/// nginx drops spaces only, not tabs.
+/// nginx drops only spaces, not tabs.
 fn trim(text: &[u8]) -> &[u8] {
     let start = text.iter().position(|byte| *byte != b' ').unwrap_or(text.len());
     let end = text.iter().rposition(|byte| *byte != b' ').map_or(start, |last| last + 1);

@@ -1,4 +1,4 @@
-//! What the API reads and changes of a group's servers, in NGINX Plus' JSON
+//! The API's view and changes of a group's servers, in NGINX Plus' JSON
 //! (<https://nginx.org/en/docs/http/ngx_http_api_module.html#def_nginx_http_upstream_conf_server>).
 
 use std::fmt;
@@ -14,14 +14,14 @@ use super::{Live, assemble, lock, state};
 use crate::family::sticky::ROUTE_BYTES_MAX;
 use crate::value;
 
-/// Why a server is not read or changed: the status, NGINX Plus' code, and a sentence.
+/// Why the API refuses to read or change a server: the status, NGINX Plus' code, and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// Of the answer.
+    /// The status of the answer.
     pub status: u16,
-    /// NGINX Plus' name for it.
+    /// NGINX Plus' name of the error.
     pub code: &'static str,
-    /// What is wrong.
+    /// The error as a sentence.
     pub text: String,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for Refused {
     }
 }
 
-/// What a request says about a server; what it leaves out stays, or is the default of a new one.
+/// A request's values for a server; a missing value stays, or is the default of a new server.
 #[derive(Debug, Default)]
 struct Change {
     server: Option<String>,
@@ -90,7 +90,7 @@ impl Change {
                 "backup" => change.backup = Some(flag(name, given)?),
                 "down" => change.down = Some(flag(name, given)?),
                 "drain" => change.drain = Some(flag(name, given)?),
-                // What an answer of ours said may be sent back.
+                // A client may send back fields of an earlier answer.
                 "id" | "parent" | "host" => {}
                 _ => return Err(Refused::format(format!("unknown parameter \"{name}\""))),
             }
@@ -109,7 +109,7 @@ impl Change {
         peer.route = self.route.clone().unwrap_or_else(|| std::mem::take(&mut peer.route));
     }
 
-    /// The server as it is where it is new.
+    /// The kind of a new server.
     fn kind(&self, can_resolve: bool) -> Result<Kind, Refused> {
         let Some(written) = &self.server else { return Err(Refused::format("missing \"server\" argument")) };
         let bad = |text: String| Refused::new(400, "UpstreamBadAddress", text);
@@ -170,7 +170,7 @@ fn shown(peer: &Peer, id: u32) -> Map<String, Value> {
     fields
 }
 
-/// A server, and behind a name the peers it stands for.
+/// A server, and for a name also its current peers.
 fn entries(member: &Member) -> Vec<Value> {
     let mut own = shown(member.pattern(), member.id);
     let Kind::Named(named, _) = &member.kind else { return vec![Value::Object(own)] };
@@ -203,14 +203,14 @@ impl Live {
         lock(&self.known).members.list.iter().flat_map(entries).collect()
     }
 
-    /// One of them, as `GET …/servers/ID` shows it.
+    /// One server, as `GET …/servers/ID` shows it.
     pub fn server(&self, id: u32) -> Result<Value, Refused> {
         let known = lock(&self.known);
         let found = known.members.list.iter().flat_map(entries).find(|entry| entry["id"] == id);
         found.ok_or_else(Refused::unknown)
     }
 
-    /// `POST …/servers/`: another server, which is given back as it is now.
+    /// `POST …/servers/`: adds a server and returns it.
     pub fn add_server(&self, body: &Value) -> Result<Value, Refused> {
         let change = Change::read(body)?;
         let kind = change.kind(self.resolver.get().is_some())?;
@@ -218,7 +218,7 @@ impl Live {
         self.server(id)
     }
 
-    /// `PATCH …/servers/ID`: the same server otherwise, which is given back as it is now.
+    /// `PATCH …/servers/ID`: changes a server and returns it.
     pub fn change_server(&self, id: u32, body: &Value) -> Result<Value, Refused> {
         let change = Change::read(body)?;
         self.edit(|members| {
@@ -237,7 +237,7 @@ impl Live {
         self.server(id)
     }
 
-    /// `DELETE …/servers/ID`: those that are left are given back. Exchanges with it go on to their end.
+    /// `DELETE …/servers/ID`: returns the remaining servers. Exchanges with the removed server run to their end.
     pub fn remove_server(&self, id: u32) -> Result<Value, Refused> {
         self.edit(|members| {
             let at = position(members, id)?;
@@ -247,7 +247,7 @@ impl Live {
         Ok(Value::Array(self.servers()))
     }
 
-    /// Changes the servers, all or nothing: what cannot be a group, or cannot be kept in the `state` file, changes nothing.
+    /// Changes the servers, all or nothing: an invalid group, or a failure to write the `state` file, changes nothing.
     fn edit<T>(&self, change: impl FnOnce(&mut Members) -> Result<T, Refused>) -> Result<T, Refused> {
         let mut known = lock(&self.known);
         let mut members = known.members.clone();
