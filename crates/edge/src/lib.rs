@@ -58,6 +58,7 @@ pub mod secure;
 pub mod settings;
 mod slots;
 pub mod special;
+pub mod texts;
 pub mod trace;
 pub mod tunnel;
 pub mod value;

@@ -55,7 +55,7 @@ pub fn client_line(conf: &Conf, client: &Client, level: Level, message: fmt::Arg
     }
     log::compose(level, |line| {
         log::push(line, format_args!("*{} {message}, client: ", client.number));
-        crate::family::variables::push_address(&client.remote, line);
+        crate::texts::push_address(&client.remote, line);
         log::push(line, format_args!(", server: {}", listen.address));
         sinks.write(level, line);
     });
@@ -134,7 +134,7 @@ fn context(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
         log::push(line, format_args!(" while {}", step.doing()));
     }
     line.extend_from_slice(b", client: ");
-    crate::family::variables::push_address(exchange.remote(), line);
+    crate::texts::push_address(exchange.remote(), line);
     if matches!(exchange.step, Step::AwaitRequest | Step::Keepalive) && request.bytes.is_empty() {
         if let Some(listen) = exchange.conf.listens.get(exchange.client.listen.get()) {
             log::push(line, format_args!(", server: {}", listen.address));

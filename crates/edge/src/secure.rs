@@ -77,6 +77,11 @@ impl Client {
         }
     }
 
+    /// `https` over TLS, else `http`.
+    pub fn scheme(&self) -> &'static [u8] {
+        if self.facts().is_some() { b"https" } else { b"http" }
+    }
+
     /// Whether HTTP/2 was agreed on with the handshake.
     pub fn speaks_http2(&self) -> bool {
         self.facts().and_then(|facts| facts.agreed.get()).is_some_and(|agreed| agreed.alpn == b"h2")

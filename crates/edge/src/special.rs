@@ -154,7 +154,7 @@ pub fn absolute(exchange: &Exchange<'_>, location: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(location);
         return;
     }
-    out.extend_from_slice(crate::family::variables::scheme(exchange.client));
+    out.extend_from_slice(exchange.client.scheme());
     out.extend_from_slice(b"://");
     let local = exchange.client.local();
     if values.server.name_in_redirect {

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use weir_wire::Known;
 
 use crate::exchange::Exchange;
-use crate::family::variables::fields as request_fields;
+use crate::texts;
 use weir_net::log;
 
 /// Where a token is.
@@ -82,7 +82,7 @@ impl Token {
         }
         let request = &exchange.request;
         let lines = request.fields().iter().filter(|field| request.text(field.name).eq_ignore_ascii_case(b"cookie"));
-        let cookies = lines.filter_map(|field| request_fields::cookie(request.text(field.value), COOKIE));
+        let cookies = lines.filter_map(|field| texts::cookie(request.text(field.value), COOKIE));
         let wanted = digest(b"", self.cookie.as_bytes());
         cookies.fold(false, |is, cookie| is | same(&wanted, &digest(b"", cookie)))
     }

@@ -10,7 +10,7 @@ use weir_wire::Known;
 
 use crate::exchange::{Exchange, Try};
 use crate::family::Family;
-use crate::family::variables::{decimal, joined, seconds, set_cookie, text};
+use crate::texts::{decimal, joined, seconds, set_cookie, text};
 use crate::variable::{Argument, Variable};
 
 crate::settings! {}

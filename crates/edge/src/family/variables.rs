@@ -6,22 +6,20 @@
 //! buffer. Variables of files (`$document_root`) and of upstreams are in those families.
 
 mod connection;
-pub(crate) mod fields;
+mod fields;
 mod request;
 
 use std::io::Write;
-use std::net::{IpAddr, Ipv4Addr};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
-use weir_net::{SocketAddress, clock};
+use weir_net::clock;
 
 use crate::exchange::Exchange;
 use crate::family::Family;
 use weir_net::log::{hostname, time};
 use crate::respond::VERSION;
+use crate::texts::{decimal, seconds, text};
 use crate::variable::{Argument, Variable};
-
-pub(crate) use self::fields::{joined, set_cookie};
 
 crate::settings! {}
 
@@ -32,7 +30,7 @@ pub type Declared = ();
 pub static FAMILY: Family = Family::new("variables", &[]).variables(&[
     Variable::without_answer("host", request::host),
     Variable::without_answer("remote_addr", connection::remote_addr),
-    Variable::without_answer("scheme", |x, _, out| text(out, scheme(x.client))),
+    Variable::without_answer("scheme", |x, _, out| text(out, x.client.scheme())),
     Variable::without_answer("https", |x, _, out| text(out, if x.client.facts().is_some() { b"on" } else { b"" })),
     Variable::without_answer("uri", request::uri),
     Variable::without_answer("document_uri", request::uri),
@@ -105,11 +103,6 @@ pub static FAMILY: Family = Family::new("variables", &[]).variables(&[
     Variable::new("sent_trailer_", fields::sent_trailer),
 ]);
 
-/// `https` over TLS, else `http`.
-pub(crate) fn scheme(client: &crate::exchange::Client) -> &'static [u8] {
-    if client.facts().is_some() { b"https" } else { b"http" }
-}
-
 /// `$status`: three digits; `009` for an HTTP/0.9 request without a response, as in nginx.
 fn status(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     let is_old = exchange.request.version() == weir_wire::Version::Http09 && !exchange.request.line().is_empty();
@@ -120,109 +113,7 @@ fn status(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool 
     write!(out, "{status:03}").is_ok()
 }
 
-/// Appends a text; every value that is found uses this function or `decimal`.
-pub(crate) fn text(out: &mut Vec<u8>, value: &[u8]) -> bool {
-    out.extend_from_slice(value);
-    true
-}
-
-/// Appends a number.
-pub(crate) fn decimal(out: &mut Vec<u8>, number: u64) -> bool {
-    weir_wire::encode::push_decimal(out, number);
-    true
-}
-
-/// Appends `SECONDS.MILLISECONDS`.
-pub(crate) fn seconds(out: &mut Vec<u8>, time: Duration) -> bool {
-    decimal(out, time.as_secs());
-    out.push(b'.');
-    three_digits(out, time.subsec_millis());
-    true
-}
-
-fn three_digits(out: &mut Vec<u8>, millis: u32) {
-    let digit = |n: u32| b'0' + (n % 10) as u8;
-    out.extend_from_slice(&[digit(millis / 100), digit(millis / 10), digit(millis)]);
-}
-
-/// Appends an address without its port: `127.0.0.1`, `::1`, `unix:` and the path if there is one.
-pub fn push_address(address: &SocketAddress, out: &mut Vec<u8>) {
-    use std::os::unix::ffi::OsStrExt;
-    match address {
-        SocketAddress::Tcp(tcp) => push_ip(tcp.ip(), out),
-        SocketAddress::Unix(path) => {
-            out.extend_from_slice(b"unix:");
-            out.extend_from_slice(path.as_os_str().as_bytes());
-        }
-    }
-}
-
-/// Appends an IP address; IPv4 avoids the formatting code, because proxies write it for every request.
-pub(crate) fn push_ip(ip: IpAddr, out: &mut Vec<u8>) {
-    match ip {
-        IpAddr::V4(v4) => push_v4(v4, out),
-        // Writing to memory does not fail.
-        IpAddr::V6(v6) => drop(write!(out, "{v6}")),
-    }
-}
-
-fn push_v4(ip: Ipv4Addr, out: &mut Vec<u8>) {
-    for (index, octet) in ip.octets().into_iter().enumerate() {
-        if index > 0 {
-            out.push(b'.');
-        }
-        if octet >= 100 {
-            out.push(b'0' + octet / 100);
-        }
-        if octet >= 10 {
-            out.push(b'0' + octet / 10 % 10);
-        }
-        out.push(b'0' + octet % 10);
-    }
-}
-
 /// Appends `$request_id`.
 pub fn push_request_id(exchange: &Exchange<'_>, out: &mut Vec<u8>) {
     request::push_id(exchange, out);
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[test]
-    fn addresses_are_written_as_nginx_writes_them() {
-        for (address, shown) in [
-            (SocketAddress::Tcp("127.0.0.1:80".parse().unwrap()), "127.0.0.1"),
-            (SocketAddress::Tcp("10.200.99.100:80".parse().unwrap()), "10.200.99.100"),
-            (SocketAddress::Tcp("[::1]:80".parse().unwrap()), "::1"),
-            (SocketAddress::Tcp("[2001:db8::5]:80".parse().unwrap()), "2001:db8::5"),
-            (SocketAddress::Unix("".into()), "unix:"),
-            (SocketAddress::Unix("/run/s".into()), "unix:/run/s"),
-        ] {
-            let mut out = Vec::new();
-            push_address(&address, &mut out);
-            assert_eq!(String::from_utf8_lossy(&out), shown);
-        }
-    }
-
-    #[test]
-    fn times_have_three_decimals() {
-        for (millis, shown) in [(0, "0.000"), (7, "0.007"), (1_234, "1.234"), (60_050, "60.050")] {
-            let mut out = Vec::new();
-            seconds(&mut out, Duration::from_millis(millis));
-            assert_eq!(String::from_utf8_lossy(&out), shown);
-        }
-    }
-
-    #[test]
-    fn no_variable_is_defined_twice() {
-        let all = crate::family::FAMILIES.iter().flat_map(|family| family.variables);
-        let mut names: Vec<&str> = all.map(|variable| variable.name).collect();
-        names.sort_unstable();
-        let count = names.len();
-        names.dedup();
-        assert_eq!(names.len(), count);
-    }
 }

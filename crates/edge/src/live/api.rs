@@ -16,7 +16,8 @@ use crate::exchange::Exchange;
 use crate::family::location::Pattern;
 use crate::family::upstream::Upstream;
 use crate::family::upstream::live::edit::Refused;
-use crate::family::variables::{push_address, push_request_id};
+use crate::family::variables::push_request_id;
+use crate::texts::push_address;
 use crate::phase;
 use crate::respond::Body;
 

@@ -8,7 +8,6 @@ use weir_cache::store::{Force, Purge, Tag, Zone};
 use crate::exchange::{Exchange, Origin};
 use crate::family::cache::keep;
 use crate::family::upstream::forward::Answer;
-use crate::family::variables::scheme;
 use weir_net::log::Level;
 use crate::phase::Outcome;
 use crate::respond::Body;
@@ -56,7 +55,7 @@ pub fn after_unsafe(exchange: &mut Exchange<'_>, origin: &Origin) {
     let zone = exchange.cache.invalidates.take().and_then(|number| exchange.conf.declared.cache.zone(number));
     let Some(zone) = zone else { return };
     let own = exchange.request.target();
-    let target = Target { scheme: scheme(exchange.client), host: &exchange.request.host, uri: own };
+    let target = Target { scheme: exchange.client.scheme(), host: &exchange.request.host, uri: own };
     let fields = keep::origin_fields(origin);
     let uris = invalidation::targets(exchange.request.method(), origin.head.status, target, fields);
     let key: &[u8] = &exchange.cache.key.0;

@@ -7,7 +7,7 @@ use weir_wire::protobuf::{bytes, fixed, message, number};
 
 use weir_cache::store::Refreshed;
 use crate::exchange::{Exchange, Try};
-use crate::family::variables::{push_address, scheme};
+use crate::texts::push_address;
 use crate::trace::context::{self, STATE_BYTES_MAX, Trace};
 
 /// The longest value of an attribute in bytes; the rest is cut off.
@@ -135,7 +135,7 @@ fn attributes(exchange: &Exchange<'_>, out: &mut Vec<u8>) {
     let request = &exchange.request;
     text(ATTRIBUTES, "http.method", request.method(), out);
     text(ATTRIBUTES, "http.target", request.target(), out);
-    let scheme = scheme(exchange.client);
+    let scheme = exchange.client.scheme();
     text(ATTRIBUTES, "http.scheme", scheme, out);
     if !exchange.location.name.is_empty() {
         text(ATTRIBUTES, "http.route", exchange.location.name.as_bytes(), out);

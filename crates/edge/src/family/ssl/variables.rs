@@ -6,7 +6,7 @@ use weir_net::tls::ciphers::{group_name, is_grease, suite_name};
 use weir_net::tls::{Described, pem_of, signature_name};
 
 use crate::exchange::Exchange;
-use crate::family::variables::text;
+use crate::texts::text;
 use crate::secure::Facts;
 use crate::variable::{Argument, Get, Variable};
 

@@ -9,7 +9,7 @@ use weir_wire::proxy_protocol;
 use crate::exchange::Exchange;
 use crate::variable::Argument;
 
-use super::{decimal, push_address, push_ip};
+use crate::texts::{decimal, push_address, push_ip};
 
 /// `$remote_addr`.
 pub fn remote_addr(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {

@@ -6,7 +6,7 @@ use crate::exchange::Exchange;
 use crate::family::otel;
 use crate::variable::Argument;
 
-use super::{decimal, text};
+use crate::texts::{cookie, decimal, joined, text};
 
 /// `$http_NAME`: the values of all such fields, joined by `, `.
 pub fn http(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
@@ -100,86 +100,4 @@ fn request_fields(exchange: &Exchange<'_>, name: &str, separator: &[u8], out: &m
     let request = &exchange.request;
     let fields = request.fields().iter().map(|field| (request.text(field.name), request.text(field.value)));
     joined(fields, name, separator, out)
-}
-
-/// Appends the values of all fields with a variable's name: lower case, `_` for `-`.
-pub(crate) fn joined<'f>(
-    fields: impl Iterator<Item = (&'f [u8], &'f [u8])>,
-    name: &str,
-    separator: &[u8],
-    out: &mut Vec<u8>,
-) -> bool {
-    let mut found = false;
-    for (_, value) in fields.filter(|(field, _)| is_named(field, name.as_bytes())) {
-        if found {
-            out.extend_from_slice(separator);
-        }
-        out.extend_from_slice(value);
-        found = true;
-    }
-    found
-}
-
-fn is_named(field: &[u8], name: &[u8]) -> bool {
-    let plain = |byte: u8| {
-        if byte == b'-' { b'_' } else { byte.to_ascii_lowercase() }
-    };
-    field.len() == name.len() && field.iter().zip(name).all(|(byte, wanted)| plain(*byte) == *wanted)
-}
-
-/// The value of a cookie in one `Cookie` field; names are compared without regard to case, as in nginx.
-pub(crate) fn cookie<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
-    line.split(|byte| *byte == b';').find_map(|pair| value_of(pair, name))
-}
-
-/// The value in one `Set-Cookie` field, if it sets this cookie.
-pub(crate) fn set_cookie<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
-    value_of(line.split(|byte| *byte == b';').next()?, name)
-}
-
-/// The value in `NAME=VALUE`; each part may begin with spaces.
-fn value_of<'l>(pair: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
-    let pair = after_spaces(pair);
-    let value = after_spaces(pair.get(name.len()..)?).strip_prefix(b"=")?;
-    pair.get(..name.len())?.eq_ignore_ascii_case(name).then(|| after_spaces(value))
-}
-
-fn after_spaces(text: &[u8]) -> &[u8] {
-    let start = text.iter().position(|byte| *byte != b' ').unwrap_or(text.len());
-    text.get(start..).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fields_of_a_name_are_joined() {
-        let fields: [(&[u8], &[u8]); 4] = [(b"X-Fwd", b"a"), (b"Other", b"b"), (b"x_fwd", b"c"), (b"X-Fwd-For", b"d")];
-        let read = |name: &str| {
-            let mut out = Vec::new();
-            joined(fields.into_iter(), name, b", ", &mut out).then(|| String::from_utf8_lossy(&out).into_owned())
-        };
-        assert_eq!(read("x_fwd").as_deref(), Some("a, c"));
-        assert_eq!(read("x_fwd_for").as_deref(), Some("d"));
-        assert_eq!(read("x_fwd_"), None);
-    }
-
-    #[test]
-    fn cookies_are_found_by_name() {
-        let line = b"a=1; bc = 2, x=3;d=;e";
-        for (name, value) in [
-            ("a", Some(&b"1"[..])),
-            ("A", Some(b"1")),
-            ("bc", Some(b"2, x=3")),
-            ("b", None),
-            ("x", None),
-            ("d", Some(b"")),
-            ("e", None),
-        ] {
-            assert_eq!(cookie(line, name.as_bytes()), value, "{name}");
-        }
-        assert_eq!(set_cookie(b"sid=x; Path=/; a=1", b"sid"), Some(&b"x"[..]));
-        assert_eq!(set_cookie(b"sid=x; Path=/; a=1", b"a"), None);
-    }
 }

@@ -11,7 +11,7 @@ use weir_net::log::Level;
 use crate::value;
 use crate::variable::Argument;
 
-use super::{decimal, text};
+use crate::texts::{decimal, text};
 
 /// `$host`: from the request line, else the `Host` field, else the server's name.
 pub fn host(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
