@@ -14,12 +14,13 @@ const STRICT: &str = "WEIR_CI";
 pub fn ci(root: &Path) -> Result<(), String> {
     format::format(root, true)?;
     tidy::tidy(root)?;
+    let peers = std::thread::spawn({
+        let root = root.to_owned();
+        move || peers(&root)
+    });
     run(&mut cargo("clippy --workspace --all-targets -- -D warnings"))?;
-    run(Command::new("npm").args(["ci", "--no-audit", "--no-fund", "--prefix"]).arg(root.join("tests/apps")))?;
-    let python = root.join("target/python");
-    run(Command::new("python3").args(["-m", "venv"]).arg(&python))?;
-    run(Command::new(python.join("bin/pip")).args(["install", "-q", "-r"]).arg(root.join("tests/grpc_peers.txt")))?;
     run(&mut cargo("build --release"))?;
+    peers.join().map_err(|_| "the peers of the tests were not installed")??;
     smoke(root)?;
     fuzz()?;
     dashboard(root)?;
@@ -27,6 +28,16 @@ pub fn ci(root: &Path) -> Result<(), String> {
     labs::random_faults(root)?;
     end_to_end::oracle(&[])?;
     run_tests(cargo("test --workspace --no-fail-fast").env(STRICT, "1"))
+}
+
+/// Packages that tests talk to, from npm and PyPI. Fetching them waits for the network, and compiling for the CPUs.
+fn peers(root: &Path) -> Result<(), String> {
+    for tests in ["tests/apps", "tests/dash"] {
+        run(Command::new("npm").args(["ci", "--no-audit", "--no-fund", "--prefix"]).arg(root.join(tests)))?;
+    }
+    let python = root.join("target/python");
+    run(Command::new("python3").args(["-m", "venv"]).arg(&python))?;
+    run(Command::new(python.join("bin/pip")).args(["install", "-q", "-r"]).arg(root.join("tests/grpc_peers.txt")))
 }
 
 /// The binary as it is shipped says what it is, in nginx's way and in its own.
@@ -39,7 +50,6 @@ fn smoke(root: &Path) -> Result<(), String> {
 /// The page: what needs no browser, then Chromium on a loaded edge, a minute.
 fn dashboard(root: &Path) -> Result<(), String> {
     let tests = root.join("tests/dash");
-    run(Command::new("npm").args(["ci", "--no-audit", "--no-fund", "--prefix"]).arg(&tests))?;
     run_tests(Command::new("node").arg("--test").arg(tests.join("pure.test.mjs")))?;
     let mut node = Command::new("node");
     node.arg("--test").arg(tests.join("dashboard.test.mjs")).env("WEIR", root.join("target/release/weir"));

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 /// `cargo WORDS`, by the cargo that runs this xtask.
 pub fn cargo(words: &str) -> Command {
@@ -14,7 +15,9 @@ pub fn cargo(words: &str) -> Command {
 pub fn run(command: &mut Command) -> Result<(), String> {
     let said = spoken(command);
     println!("\n$ {said}");
+    let began = Instant::now();
     let status = command.status().map_err(|e| format!("{said}: {e}"))?;
+    took(began);
     if status.success() { Ok(()) } else { Err(format!("{said}: {status}")) }
 }
 
@@ -22,6 +25,7 @@ pub fn run(command: &mut Command) -> Result<(), String> {
 pub fn run_tests(command: &mut Command) -> Result<(), String> {
     let said = spoken(command);
     println!("\n$ {said}");
+    let began = Instant::now();
     let mut tests = command.stdout(Stdio::piped()).spawn().map_err(|e| format!("{said}: {e}"))?;
     let mut not_run = 0;
     for line in tests.stdout.take().into_iter().flat_map(|out| BufReader::new(out).split(b'\n')) {
@@ -31,11 +35,17 @@ pub fn run_tests(command: &mut Command) -> Result<(), String> {
         println!("{line}");
     }
     let status = tests.wait().map_err(|e| format!("{said}: {e}"))?;
+    took(began);
     match (status.success(), not_run) {
         (true, 0) => Ok(()),
         (true, _) => Err(format!("{said}: {not_run} tests were ignored or skipped; each must run here")),
         (false, _) => Err(format!("{said}: {status}")),
     }
+}
+
+/// Says how long a step took: the whole has a limit of 20 minutes, and a reader wants to know where they go.
+fn took(began: Instant) {
+    println!("({} s)", began.elapsed().as_secs());
 }
 
 /// Tests that a closing line of libtest, libtest-mimic or `node --test` counts as ignored, skipped or to be done.

@@ -14,7 +14,6 @@ use weir_wire::{BodyLength, ConnectionTokens, RequestHead, Version};
 use crate::body::{Reader, RequestBody};
 use crate::conf::{Location, LocationId, ServerId};
 use crate::exchange::{Client, Exchange, Origin, Parts, Request, Response, SlotStore, Try};
-use crate::family::limit_conn::Held;
 use weir_wire::fields::Fields;
 use crate::head;
 use crate::regex::Captures;
@@ -62,7 +61,7 @@ struct Rare {
     reader: Option<Reader>,
     told_address: Option<SocketAddress>,
     trace: Option<Box<Trace>>,
-    held: Vec<Held>,
+    until_end: Vec<Box<dyn std::any::Any>>,
     captures: Captures,
     sent: Body,
     filters: Vec<Box<dyn BodyFilter>>,
@@ -79,7 +78,7 @@ macro_rules! plain {
                 let Exchange {
                     conf: _, worker: _, generation: _, client: _, server: _, location: _, request: _, uri: _, args: _,
                     proxy_host: _, response: _, body: _, reader: _, slots: _, tries: _, origin: _, told_address: _,
-                    trace: _, held: _, cache: _, upload: _, is_counted: _, $($field,)*
+                    trace: _, until_end: _, cache: _, upload: _, is_counted: _, $($field,)*
                 } = exchange;
                 Plain { $($field: *$field,)* }
             }
@@ -256,7 +255,7 @@ impl Rare {
             && exchange.reader.is_none()
             && exchange.told_address.is_none()
             && exchange.trace.is_none()
-            && exchange.held.is_empty()
+            && exchange.until_end.is_empty()
             && exchange.slots.captures.is_empty()
             && matches!(exchange.response.body, Body::Empty)
             && exchange.response.body_filters.is_empty();
@@ -268,7 +267,7 @@ impl Rare {
             reader: exchange.reader.take(),
             told_address: exchange.told_address.take(),
             trace: exchange.trace.take(),
-            held: std::mem::take(&mut exchange.held),
+            until_end: std::mem::take(&mut exchange.until_end),
             captures: std::mem::take(&mut exchange.slots.captures),
             sent: std::mem::take(&mut exchange.response.body),
             filters: std::mem::take(&mut exchange.response.body_filters),
@@ -280,7 +279,7 @@ impl Rare {
         exchange.reader = self.reader;
         exchange.told_address = self.told_address;
         exchange.trace = self.trace;
-        exchange.held = self.held;
+        exchange.until_end = self.until_end;
         exchange.slots.captures = self.captures;
         exchange.response.body = self.sent;
         exchange.response.body_filters = self.filters;

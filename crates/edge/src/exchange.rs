@@ -457,8 +457,8 @@ pub struct Exchange<'c> {
     pub trace: Option<Box<Trace>>,
     /// Its beginning was counted; its end is to be.
     pub is_counted: bool,
-    /// Places taken under `limit_conn`, given back with the end of the exchange.
-    pub held: Vec<crate::family::limit_conn::Held>,
+    /// Things that last until the exchange ends, and act when they are dropped: places under `limit_conn`.
+    pub until_end: Vec<Box<dyn std::any::Any>>,
 }
 
 /// nginx allows ten internal redirects.
@@ -528,7 +528,7 @@ impl<'c> Exchange<'c> {
             upload: None,
             trace: None,
             is_counted: false,
-            held: Vec::new(),
+            until_end: Vec::new(),
         }
     }
 

@@ -3,6 +3,7 @@
 
 mod arrows;
 mod checkout;
+mod circles;
 mod code;
 mod documents;
 mod scripts;
@@ -49,6 +50,7 @@ fn remarks(checkout: &Checkout) -> Vec<Remark> {
     let rules = [
         arrows::arrows,
         arrows::printed,
+        circles::circles,
         code::unsafe_places,
         code::forbids_unsafe,
         code::lengths,

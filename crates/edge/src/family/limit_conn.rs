@@ -73,7 +73,7 @@ pub struct Limit {
 }
 
 /// A place in a zone's count; dropping it gives the place back.
-pub struct Held {
+struct Held {
     table: Arc<Table<u32>>,
     key: Box<[u8]>,
 }
@@ -146,7 +146,7 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
         match take(&zone.table, &key, limit.most) {
             Ok(held) => {
                 exchange.worker.board.limit(zone.cell).passed.one();
-                exchange.held.push(held);
+                exchange.until_end.push(Box::new(held));
             }
             Err(full) => {
                 let cell = exchange.worker.board.limit(zone.cell);
@@ -180,7 +180,7 @@ fn take(table: &Arc<Table<u32>>, key: &[u8], most: u32) -> Result<Held, Full> {
 }
 
 fn refuse(exchange: &mut Exchange<'_>, zone: Option<&Zone<u32>>) -> Next {
-    exchange.held.clear();
+    exchange.until_end.retain(|thing| !thing.is::<Held>());
     let settings = &exchange.location.values.limit_conn;
     let (level, status, dry_run) = (settings.log_level, settings.status, settings.dry_run);
     if let Some(zone) = zone {
