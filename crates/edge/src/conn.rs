@@ -26,7 +26,7 @@ use crate::family::upstream::forward;
 use crate::h2::{self, Begun};
 use crate::head::{self, Head, Refused, default_core};
 use crate::live::api;
-use crate::live::board::Leg;
+use crate::board::Leg;
 use weir_net::log::{self, Level};
 use crate::patience::{self, SendTimeout};
 use crate::phase::{self, Outcome};

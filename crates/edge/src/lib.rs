@@ -19,6 +19,7 @@ pub(crate) use nginx_version;
 
 pub mod aside;
 pub mod base64;
+pub mod board;
 pub mod body;
 pub mod build;
 pub mod cidr;

@@ -29,7 +29,7 @@ pub fn exchange_line(exchange: &Exchange<'_>, level: Level, message: fmt::Argume
         context(exchange, line);
         sinks.write(level, line);
         if level <= Level::Info {
-            crate::live::board::keep_line(exchange.client.number, line);
+            crate::board::keep_line(exchange.client.number, line);
         }
     });
 }

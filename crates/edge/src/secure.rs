@@ -19,7 +19,7 @@ use crate::conn::Conn;
 use crate::exchange::{Client, Exchange, Parts, SlotStore};
 use crate::family::ssl::Verify;
 use crate::head::default_core;
-use crate::live::board::Leg;
+use crate::board::Leg;
 use weir_net::log::{self, Level};
 use crate::variable::{Definition, Template};
 use crate::worker::{Generation, Worker};

@@ -23,7 +23,7 @@ use crate::family::log_phase;
 use weir_peers::group::Outcome;
 use crate::family::upstream::pool::Link;
 use crate::family::upstream::source::Hold;
-use crate::live::tunnels::{Closer, Sender, TunnelCell};
+use crate::board::tunnels::{Closer, Sender, TunnelCell};
 use weir_net::log::{self, Level};
 use crate::respond;
 use crate::worker::Worker;

@@ -27,7 +27,8 @@ use crate::family::upstream::line::Lines;
 use crate::family::upstream::live::{self, AllSeen};
 use crate::family::upstream::pool::{Pools, Shelf};
 use crate::family::upstream::source::GroupRef;
-use crate::live::{Board, Live};
+use crate::board::Board;
+use crate::live::Live;
 use weir_net::log::{self, Level};
 use crate::seat::Seat;
 

@@ -14,7 +14,7 @@ use crate::build::Build;
 use crate::directive::{Arity, Directive, HSL, Refusal};
 use crate::exchange::Exchange;
 use crate::family::Family;
-use crate::family::static_files::as_path;
+use weir_net::path::as_path;
 use weir_net::log::file;
 use crate::variable::Template;
 

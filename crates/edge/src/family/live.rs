@@ -22,8 +22,8 @@ use crate::family::server::ListenDraft;
 use crate::family::variables::push_request_id;
 use crate::texts::push_address;
 use crate::guard::{self, Deed};
-use crate::live::board::{self, Leg};
-use crate::live::mishap::Mishap;
+use crate::board::{self, Leg};
+use crate::board::mishap::Mishap;
 use crate::phase::Next;
 
 crate::settings! {

@@ -5,11 +5,9 @@
 //! can be stale.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 
@@ -22,6 +20,7 @@ use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::disable_symlinks::{self, Failed};
 use crate::family::location::Pattern;
+use weir_net::path::as_path;
 use weir_net::log::{Level, Os};
 use crate::phase::{Next, Phase};
 use crate::respond::Body;
@@ -205,11 +204,6 @@ pub fn path(exchange: &mut Exchange<'_>) -> Option<(Vec<u8>, usize)> {
         Alias::Whole => {}
     }
     Some((path, root))
-}
-
-/// Converts bytes to a file system path.
-pub fn as_path(bytes: &[u8]) -> &Path {
-    Path::new(OsStr::from_bytes(bytes))
 }
 
 /// Errors of `open(2)` and `stat(2)` that nginx answers in special ways.

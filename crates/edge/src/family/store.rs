@@ -115,7 +115,7 @@ pub fn begin(exchange: &mut Exchange<'_>, origin: &Origin) -> Option<Box<Saving>
         Store::On => static_files::path(exchange)?.0,
         Store::At(template) => template.text(exchange),
     };
-    let path = static_files::as_path(&path).to_path_buf();
+    let path = weir_net::path::as_path(&path).to_path_buf();
     let proxy = &location.values.proxy;
     let (file, temporary) = body::temporary(exchange, proxy.temp_path.as_deref(), relay::DIRECTORY)?;
     let modified = origin.field(weir_wire::Known::LastModified).and_then(weir_wire::date::parse_http_date);

@@ -20,7 +20,8 @@ use super::sums::{
 };
 use super::trends::Trends;
 use super::tunnels::websockets;
-use super::{Live, Scene, lock, peer_name};
+use super::{Live, Scene, peer_name};
+use crate::board::lock;
 use crate::conf::Conf;
 use crate::family::upstream::Upstream;
 
@@ -220,7 +221,7 @@ impl Gatherer {
             Reset::LimitReq(name) | Reset::LimitConn(name) => {
                 let kind = if matches!(what, Reset::LimitReq(_)) { "req" } else { "conn" };
                 let key = format!("{kind}\0{name}");
-                let cell = live.limits.find(&key).unwrap_or(super::names::OTHERS);
+                let cell = live.limits.find(&key).unwrap_or(crate::board::names::OTHERS);
                 self.limits.reset(&key, limit_sums(live, cell));
             }
             Reset::Cache(name) => {

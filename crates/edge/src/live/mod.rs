@@ -12,15 +12,12 @@
 //! request that asks it something, and then as any request waits, beside others.
 
 pub mod api;
-pub mod board;
 mod books;
 mod caches;
 mod ceilings;
 mod gather;
 mod machine;
 pub mod metrics;
-pub mod mishap;
-mod names;
 pub mod observer;
 mod peers;
 mod scene;
@@ -31,13 +28,13 @@ pub mod tunnels;
 mod writes;
 
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use weir_meter::live::Snapshot;
 
 use crate::counters::{AllCounters, SEATS_MAX};
-pub use board::Board;
-use names::Names;
+use crate::board::names::Names;
+use crate::board::{Board, lock};
 use observer::{Question, Reply};
 pub use scene::Scene;
 
@@ -95,8 +92,4 @@ impl Live {
 
 fn peer_name(group: &str, address: &str) -> String {
     format!("{group}\0{address}")
-}
-
-fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
-    what.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,7 +12,8 @@ use weir_net::{clock, worker};
 use super::api;
 use super::gather::Gatherer;
 use super::ticket;
-use super::{Live, lock};
+use super::Live;
+use crate::board::lock;
 use weir_net::identity::assume;
 
 /// Questions that wait for the observer, at most; one more is refused.

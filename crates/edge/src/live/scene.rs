@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use weir_net::{Listening, Watched};
 
-use super::names::OTHERS;
-use super::{Live, lock};
+use crate::board::names::OTHERS;
+use super::Live;
+use crate::board::lock;
 use crate::conf::Conf;
 
 /// What the observer needs to know besides counters.

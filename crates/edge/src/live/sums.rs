@@ -103,7 +103,7 @@ pub(super) fn sums(live: &Live, conf: &Conf) -> Sums {
         all: none(),
         path: vec![Tally::default(); PATH.len()],
     };
-    for (name, number) in live.zones.all().into_iter().chain([(format!("{OTHER}\0"), super::names::OTHERS)]) {
+    for (name, number) in live.zones.all().into_iter().chain([(format!("{OTHER}\0"), crate::board::names::OTHERS)]) {
         let mut cell = none();
         let known = live.taken_boards().filter_map(|(_, board)| board.known_zone(number));
         let counted = known.map(|known| cell.add(known)).count();
@@ -112,7 +112,7 @@ pub(super) fn sums(live: &Live, conf: &Conf) -> Sums {
         }
         sums.all.merge(&cell);
         let (server, location) = name.split_once('\0').unwrap_or((&name, ""));
-        if number == super::names::OTHERS {
+        if number == crate::board::names::OTHERS {
             sums.servers.entry(OTHER.to_owned()).or_default().merge(&cell);
         } else if let Some(zone) = sums.servers.get_mut(server) {
             // Those of a location that is gone still belong to their server.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use weir_net::Deadline;
 
-use super::lock;
+use crate::board::lock;
 
 /// How long a request waits for an answer: making one takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -9,7 +9,7 @@ use weir_wire::Known;
 use weir_wire::websocket::{Mark, Passing, Seen};
 
 use crate::exchange::Exchange;
-use crate::live::tunnels::{Sender, TunnelCell};
+use crate::board::tunnels::{Sender, TunnelCell};
 
 /// Both directions of a WebSocket.
 pub(super) struct Frames {

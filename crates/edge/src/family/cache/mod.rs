@@ -32,7 +32,7 @@ use crate::directive::{Arity, Directive, HSL, HTTP, ONE, Refusal};
 use crate::exchange::Exchange;
 use crate::family::upstream::forward::{self, Answer};
 use crate::family::{Family, slice};
-use crate::live::board::Leg;
+use crate::board::Leg;
 use crate::phase::Outcome;
 use crate::value;
 use crate::variable::Template;

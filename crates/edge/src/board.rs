@@ -1,5 +1,10 @@
 //! The cells of one worker. Only its thread writes them.
 
+mod lock;
+pub mod mishap;
+pub mod names;
+pub mod tunnels;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::{Mutex, OnceLock, TryLockError};
@@ -9,9 +14,11 @@ use weir_meter::live::cells::{PeerCell, ZoneCell};
 use weir_meter::live::histogram::{Count, Histogram, Spot};
 use weir_meter::live::{ErrorSample, NAMES_MAX, PATH};
 
-use super::mishap::{Mishap, MishapCells};
-use super::tunnels::TunnelCell;
 use weir_cache::reason::Reason;
+
+pub use lock::lock;
+use mishap::{Mishap, MishapCells};
+use tunnels::TunnelCell;
 
 /// The steps of a request's way, in the order of [`PATH`].
 #[derive(Clone, Copy, Debug)]
@@ -183,12 +190,12 @@ impl Board {
 
     /// The newest failure of the peer of a cell.
     pub fn last_error(&self, cell: u32) -> Option<(u64, String)> {
-        super::lock(&self.last_errors).get(&cell).cloned()
+        lock(&self.last_errors).get(&cell).cloned()
     }
 
     /// Takes the samples kept.
     pub fn take_samples(&self) -> Vec<(Mishap, ErrorSample)> {
-        std::mem::take(&mut super::lock(&self.samples))
+        std::mem::take(&mut lock(&self.samples))
     }
 }
 

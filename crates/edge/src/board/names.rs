@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_meter::live::NAMES_MAX;
 
-use super::lock;
+use super::lock::lock;
 
 /// The number of everything that found no place of its own.
 pub const OTHERS: u32 = 0;
