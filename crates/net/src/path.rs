@@ -1,13 +1,21 @@
-//! Opening a file without following links that others may have made (nginx: `disable_symlinks`).
+//! Paths out of bytes, and opening a file without following links that others may have made (nginx: `disable_symlinks`).
 //!
 //! Each component is opened from the one before it, so a link put in place meanwhile is found out too. Two calls a
 //! component, or four where owners are compared.
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Bytes as a path.
+pub fn as_path(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
+}
 
 /// Which links on the way to a file are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
