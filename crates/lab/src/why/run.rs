@@ -241,8 +241,7 @@ impl Lab<'_> {
         load: &Load,
     ) -> Result<Option<(Signals, Spec)>, Ended> {
         let now = self.it.ask.cpus.clone();
-        // An experiment sets its own CPUs. Its processes may be bound to none, so the lab does not know how they
-        // share.
+        // An experiment sets its own CPUs. Its processes may not be bound to CPUs.
         if self.it.lab.is_some() {
             return Ok(None);
         }

@@ -354,8 +354,8 @@ pub struct Host {
 pub struct Machine {
     /// CPUs that the stack may use.
     pub cpus: f64,
-    /// Shares of these CPUs: `busy` is all work, `interrupts` is interrupts, `steal` is stolen time, `foreign` is
-    /// other work.
+    /// Shares of these CPUs: `busy` is work without interrupts, `interrupts` is time in interrupts, `steal` is time
+    /// that the hypervisor took.
     pub busy: f64,
     /// See `busy`.
     pub interrupts: f64,
