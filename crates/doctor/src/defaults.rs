@@ -1,7 +1,7 @@
 //! nginx's defaults, version by version.
 //!
-//!  From the source's `ngx_conf_init_*` and `ngx_conf_merge_*` calls and CHANGES. Each change has its version. Sizes
-//!  that depend on the page size are for pages of 4 KiB.
+//! From the source's `ngx_conf_init_*` and `ngx_conf_merge_*` calls and CHANGES. Each change has its version. Sizes
+//! that depend on the page size are for pages of 4 KiB.
 
 use weir_edge::value::{size_of, time_of};
 

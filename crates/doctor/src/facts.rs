@@ -1,7 +1,7 @@
 //! Facts beside the configuration: the machine, the running processes, the load.
 //!
-//!  Every fact is optional. A rule that needs a missing fact stays silent. `weir_meter::host` reads them from a
-//!  machine, and [`Facts::of_host`] collects them.
+//! Every fact is optional. A rule that needs a missing fact stays silent. `weir_meter::host` reads them from a
+//! machine, and [`Facts::of_host`] collects them.
 
 use std::path::Path;
 

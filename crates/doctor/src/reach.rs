@@ -1,7 +1,7 @@
 //! The possible values of a variable, and whether the client or the configuration controls them.
 //!
-//!  Follows `set`, `map` and captures to nginx's own variables. An unknown variable has no possible values, so that a
-//!  rule reports only provable problems.
+//! Follows `set`, `map` and captures to nginx's own variables. An unknown variable has no possible values, so that a
+//! rule reports only provable problems.
 
 use std::cell::Cell;
 

@@ -1,7 +1,7 @@
 //! A configuration as rules see it: each statement with the block around it.
 //!
-//!  A [`Spot`] is one statement, a [`Scope`] the inside of one block. [`Scope::effective`] finds inherited values. A
-//!  file that is only a part (a `sites-enabled` file) gets the scope into which nginx would include it.
+//! A [`Spot`] is one statement, a [`Scope`] the inside of one block. [`Scope::effective`] finds inherited values. A
+//! file that is only a part (a `sites-enabled` file) gets the scope into which nginx would include it.
 
 use std::collections::HashMap;
 

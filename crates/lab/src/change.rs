@@ -1,6 +1,6 @@
 //! The differences of two configurations, and whether they are a single change.
 //!
-//!  A lab compares one factor. With two factors at once, the effect could not be assigned to either of them.
+//! A lab compares one factor. With two factors at once, the effect could not be assigned to either of them.
 
 use std::collections::BTreeMap;
 
@@ -50,8 +50,8 @@ impl Change {
 /// Says why changes can have no effect, from a doctor's knowledge of defaults and headroom. An empty list is no
 /// opinion.
 ///
-///  This is the interface of the no-op lint. It gets both trees and their differences, and names each change that
-///  does nothing.
+/// This is the interface of the no-op lint. It gets both trees and their differences, and names each change that
+/// does nothing.
 pub type NoEffect = dyn Fn(&Tree, &Tree, &[Change]) -> Vec<Said>;
 
 /// Every difference, in the order of places.

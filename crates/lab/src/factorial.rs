@@ -1,8 +1,8 @@
 //! Several changes at once, with separate effects: all combinations, blocks in rounds, main effects and interactions
 //! (2^k).
 //!
-//!  A round has each combination once, in a random order. The next round has the reverse order, so that a drift
-//!  cancels out. A contrast of a round's figures, in logarithms, is one number. Rounds then play the role of pairs.
+//! A round has each combination once, in a random order. The next round has the reverse order, so that a drift
+//! cancels out. A contrast of a round's figures, in logarithms, is one number. Rounds then play the role of pairs.
 
 mod mix;
 mod text;
@@ -243,8 +243,8 @@ fn analyse(it: &Factorial, blocks: &[(usize, Block)], gate: Option<&Said>, minut
 
 /// Estimates one contrast of a metric from the rounds. `None` if no round is complete.
 ///
-///  For one factor, it is the mean change that the factor makes, over all states of the others. For several factors,
-///  it is how much each of them alters the effects of the others.
+/// For one factor, it is the mean change that the factor makes, over all states of the others. For several factors,
+/// it is how much each of them alters the effects of the others.
 fn estimate(blocks: &[(usize, Block)], factors: usize, mask: usize, metric: &'static Metric) -> Option<Estimate> {
     let cells = 1usize << factors;
     let rounds = blocks.iter().map(|(_, block)| block.pair + 1).max()?;

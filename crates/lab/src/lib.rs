@@ -1,7 +1,7 @@
 //! Measurements: experiments, and the stacks that they run on.
 //!
-//!  The [`origin`] is a dummy application: it does what the request says, so that everything can be tried, tested and
-//!  measured without a real application. The edge is not in this crate: the lab talks to it only over sockets.
+//! The [`origin`] is a dummy application: it does what the request says, so that everything can be tried, tested and
+//! measured without a real application. The edge is not in this crate: the lab talks to it only over sockets.
 #![forbid(unsafe_code)]
 
 pub mod ab;

@@ -1,8 +1,8 @@
 //! Texts of a lab in the language of the reader. A run stores them independently of the language.
 //!
-//!  A [`Text`] is a sentence in every language, with a name in [`crate::texts`]. With the values of its holes it
-//!  becomes a [`Said`]. A run stores the name and the values; so an old run can be printed in either language. The
-//!  English text is stored beside it, for programs, and for runs that were stored before a text had its name.
+//! A [`Text`] is a sentence in every language, with a name in [`crate::texts`]. With the values of its holes it
+//! becomes a [`Said`]. A run stores the name and the values; so an old run can be printed in either language. The
+//! English text is stored beside it, for programs, and for runs that were stored before a text had its name.
 
 use std::fmt;
 use std::ops::Deref;

@@ -1,7 +1,7 @@
 //! The order of blocks: quartets ABBA or BAAB, chosen by a seed that is printed.
 //!
-//!  A quartet cancels a linear drift in time. The random choice guards against disturbances that come and go in step
-//!  with the blocks.
+//! A quartet cancels a linear drift in time. The random choice guards against disturbances that come and go in step
+//! with the blocks.
 
 /// One of the two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

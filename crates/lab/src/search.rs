@@ -1,7 +1,7 @@
 //! Chooses the next rate of a search for the largest rate that holds. Pure arithmetic.
 //!
-//!  The rate rises by half until one fails. Then the search halves the interval until its ends are 5 % apart. Then it
-//!  runs each end three times. An end is confirmed if two of three tries pass.
+//! The rate rises by half until one fails. Then the search halves the interval until its ends are 5 % apart. Then it
+//! runs each end three times. An end is confirmed if two of three tries pass.
 
 /// The factor of each step upward.
 const CLIMB: f64 = 1.5;

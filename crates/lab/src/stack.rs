@@ -75,7 +75,7 @@ fn isolated(machine: &Path) -> Command {
 
 /// Runs one block with a keeper of the program `weir`, and returns its answer.
 ///
-///  Hosts with limits get their control groups here, so that the groups are removed however the keeper ended.
+/// Hosts with limits get their control groups here, so that the groups are removed however the keeper ended.
 pub fn run(spec: &Spec, weir: &Path, stop: &AtomicBool) -> Result<Value, Failed> {
     spec.check().map_err(Failed::Broken)?;
     let groups = Groups::make(Path::new("/"), &group::lab_name(&spec.dir), &spec.hosts).map_err(Failed::Broken)?;

@@ -1,9 +1,9 @@
 //! Statistics of blocks: pure functions without a clock. Random numbers come only from a seed that the caller passes
 //! in.
 //!
-//!  The unit is the block, never the request. Requests of one run depend on each other; counting them as independent
-//!  makes noise look certain. Effects are differences of logarithms, so that "10 % more" and "10 % less" weigh the
-//!  same.
+//! The unit is the block, never the request. Requests of one run depend on each other; counting them as independent
+//! makes noise look certain. Effects are differences of logarithms, so that "10 % more" and "10 % less" weigh the
+//! same.
 
 mod fit;
 mod power;

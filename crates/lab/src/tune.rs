@@ -1,7 +1,7 @@
 //! Tries one setting after another, compares each in blocks, and keeps only those that are shown to help.
 //!
-//!  The caller passes in the two parts: a doctor that recommends knobs, and the comparison, [`crate::ab`]. A
-//!  [`Draft`] holds the changed content of files.
+//! The caller passes in the two parts: a doctor that recommends knobs, and the comparison, [`crate::ab`]. A
+//! [`Draft`] holds the changed content of files.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,8 +1,8 @@
 //! Verdicts on a change, in fixed words.
 //!
-//!  [`ROWS`] is the whole vocabulary. The first row whose condition holds gives the sentence. No other part of weir
-//!  calls a configuration faster. A sentence has its interval, its units and its number of pairs, or the reason why
-//!  it has none.
+//! [`ROWS`] is the whole vocabulary. The first row whose condition holds gives the sentence. No other part of weir
+//! calls a configuration faster. A sentence has its interval, its units and its number of pairs, or the reason why
+//! it has none.
 
 use serde_json::{Value, json};
 use weir_conf::language::Language;

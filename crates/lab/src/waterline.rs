@@ -1,6 +1,6 @@
 //! The limits of a block and their highest use: of hosts, processes, queues, ports, links.
 //!
-//!  Only facts for a reader. `why` draws the conclusions.
+//! Only facts for a reader. `why` draws the conclusions.
 
 use serde_json::{Value, json};
 

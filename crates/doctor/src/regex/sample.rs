@@ -1,6 +1,6 @@
 //! Generates texts that a pattern may match, as an attacker would write them to get past the pattern.
 //!
-//!  Not every sample matches, because anchors and look-arounds are ignored. The caller checks with PCRE2.
+//! Not every sample matches, because anchors and look-arounds are ignored. The caller checks with PCRE2.
 
 use super::Node;
 

@@ -1,7 +1,7 @@
 //! The rules, one file each: a row of the table (name, level, sentences, source), the check, a case in which it fires
 //! and one in which it is silent.
 //!
-//!  To add a rule, add a file and its name in `rules!`.
+//! To add a rule, add a file and its name in `rules!`.
 
 use crate::rule::Rule;
 

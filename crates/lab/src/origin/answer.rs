@@ -1,7 +1,7 @@
 //! Answers: a head made for the request, and a body that already exists.
 //!
-//!  Every body is a part of the same 64-byte line repeated. So byte N of a body is byte N modulo 64 of [`LINE`]. A
-//!  body of up to 1 MiB is sent with its head in one `writev`.
+//! Every body is a part of the same 64-byte line repeated. So byte N of a body is byte N modulo 64 of [`LINE`]. A
+//! body of up to 1 MiB is sent with its head in one `writev`.
 
 use std::io::{self, IoSlice};
 

@@ -1,8 +1,8 @@
 //! A request's wishes, read from its target and nothing else.
 //!
-//!  In `/64k?delay=20ms&status=503`, the last segment of the path may be a size, and the query has the rest. Other
-//!  paths and unknown keys have no effect, so that an application's own URLs work. A known key with a bad value is
-//!  refused by name.
+//! In `/64k?delay=20ms&status=503`, the last segment of the path may be a size, and the query has the rest. Other
+//! paths and unknown keys have no effect, so that an application's own URLs work. A known key with a bad value is
+//! refused by name.
 
 use std::time::Duration;
 
@@ -96,7 +96,7 @@ impl Default for Ask {
 impl Ask {
     /// Reads a target's origin form, `/path?query`.
     ///
-    ///  The error names the key and its allowed values. It is the body of a 400.
+    /// The error names the key and its allowed values. It is the body of a 400.
     pub fn of(target: &[u8]) -> Result<Ask, String> {
         let (path, query) = split_once(target, b'?').unwrap_or((target, b""));
         let mut ask = Ask::default();

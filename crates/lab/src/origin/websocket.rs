@@ -1,7 +1,7 @@
 //! The WebSocket echo (RFC 6455): every data frame comes back unchanged and unmasked.
 //!
-//!  Frames are echoed while they arrive, so their length needs no limit. Pings are answered, and a close is returned.
-//!  No extension is accepted. Text is not checked for UTF-8, because the origin does not use it.
+//! Frames are echoed while they arrive, so their length needs no limit. Pings are answered, and a close is returned.
+//! No extension is accepted. Text is not checked for UTF-8, because the origin does not use it.
 
 use std::io;
 use std::time::Duration;

@@ -1,10 +1,10 @@
 //! Files, processes and control groups that a lab leaves behind if it is killed. Their names and the notes tell the
 //! next lab which lab they belonged to.
 //!
-//!  A lab works in a directory for temporary files, and notes that directory and its processes in a notes file. The
-//!  next lab kills and removes according to these notes, possibly as root. So it trusts notes only where no other
-//!  user can write: in `/run/weir-lab` for root, else below `XDG_RUNTIME_DIR`, else in a directory of the user's own
-//!  that no other user may enter.
+//! A lab works in a directory for temporary files, and notes that directory and its processes in a notes file. The
+//! next lab kills and removes according to these notes, possibly as root. So it trusts notes only where no other
+//! user can write: in `/run/weir-lab` for root, else below `XDG_RUNTIME_DIR`, else in a directory of the user's own
+//! that no other user may enter.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};

@@ -165,8 +165,8 @@ pub(super) fn start_all(spec: &Spec, end: Instant) -> Result<Vec<Started>, Strin
 
 /// Waits until all of these are ready. Fails if one of the processes has ended.
 ///
-///  With namespaces, the keeper reads the kernel's list of listening sockets: a connection would use a port of the
-///  host, and the process would count it.
+/// With namespaces, the keeper reads the kernel's list of listening sockets: a connection would use a port of the
+/// host, and the process would count it.
 fn wait_for(
     roles: &[&Process],
     started: &mut [Started],

@@ -42,8 +42,8 @@ const ZONE_MAX: usize = 128;
 /// Counts the lines after the first `from` bytes, by kind. Lines of `limit_req` and `limit_conn` are counted by
 /// effect and zone, as `refused limit_req one`.
 ///
-///  The second value is a sentence that names the unread part of the log, if any: an unreadable log has no counts,
-///  which is not zero.
+/// The second value is a sentence that names the unread part of the log, if any: an unreadable log has no counts,
+/// which is not zero.
 pub fn count(log: &Path, from: u64) -> (BTreeMap<String, u64>, Option<String>) {
     let mut counts = BTreeMap::new();
     let unread = |error: std::io::Error| Some(format!("the log {}: {error}", log.display()));

@@ -1,7 +1,7 @@
 //! Probes the programs of a stack for figures about themselves: busy workers, full pools, waiting queries.
 //!
-//!  The user names a probe with `--probe KIND=AT`, or the lab finds it by a listening process. If a program cannot be
-//!  read, the result says why: it is never silently absent.
+//! The user names a probe with `--probe KIND=AT`, or the lab finds it by a listening process. If a program cannot be
+//! read, the result says why: it is never silently absent.
 
 mod apache;
 mod jvm;

@@ -1,7 +1,7 @@
 //! Receives nginx's private log as datagrams on a socket of the block, and sums the lines as they arrive.
 //!
-//!  If the socket's queue is full, the datagram is lost and nginx goes on. So these sums give only shares and means.
-//!  The client and `stub_status` count all requests; the difference is the number of lost lines.
+//! If the socket's queue is full, the datagram is lost and nginx goes on. So these sums give only shares and means.
+//! The client and `stub_status` count all requests; the difference is the number of lost lines.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;

@@ -1,7 +1,7 @@
 //! Adds to a configuration the means to watch it: an account on a socket of the block, and for nginx a private log.
 //!
-//!  Nothing else changes. The block mounts the copy over the file in its mount namespace, so that relative paths stay
-//!  valid.
+//! Nothing else changes. The block mounts the copy over the file in its mount namespace, so that relative paths stay
+//! valid.
 
 use std::path::{Path, PathBuf};
 

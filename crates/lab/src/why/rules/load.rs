@@ -39,8 +39,8 @@ fn omitted(s: &Signals) -> Option<Found> {
     if !s.load.is_closed || usual <= 0.0 || share < SHARE || max < 10.0 * p99.max(1.0) {
         return None;
     }
-    // At an even pace, a request that comes during the pause waits for the rest of the pause. p99 is at the share of
-    // the pause beyond a hundredth of all requests.
+    // At an even pace, a request during the pause waits for the rest of the pause. The pause holds `share` of all
+    // requests, so p99 is the wait that only a hundredth of all requests exceed.
     let length = max * (still as f64).min(1.0);
     let p99_open = (length * (1.0 - 0.01 / share)).max(p99);
     // The finding is about the measurement. It limits nothing.

@@ -485,7 +485,7 @@ mod tests {
         weir.edge.steps.remove("delay");
         weir.edge.steps.insert("queue".into(), (1800, 900_000_000));
         assert_eq!(requests(&weir).unwrap().evidence[0], found.evidence[0]);
-        // A delay of a few ms does not count.
+        // A tiny delay does not count.
         s.edge.policies.insert("limit_req".into(), Acted { refused: 0, delayed: 1800, delay_us: Some(9_000) });
         assert_eq!(requests(&s), None);
     }
