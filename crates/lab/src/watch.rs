@@ -5,7 +5,7 @@
 //!   keeper ── Watcher ──► /proc of every process and network   (meter::host)
 //!                    ├──► the edge's own account: weir's API, or stub_status and a private log   (edge, sink)
 //!                    ├──► where their threads wait, if asked: programs in the kernel, or /proc   (inside)
-//!                    ├──► programs behind it that tell something of themselves, each half second   (probe)
+//!                    ├──► programs behind the edge, probed every half second   (probe)
 //!                    └──► what the edge logged   (errors)
 //! ```
 //!

@@ -1,4 +1,4 @@
-//! `weir why` finds the resource that limits a configuration, and shows the evidence.
+//! `weir lab why` finds the resource that limits a configuration, and shows the evidence.
 //!
 //! ```text
 //!   block as asked ─► gate ─► policy? ─► half of the load ─► signals ─► rules
