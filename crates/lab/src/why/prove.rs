@@ -28,9 +28,9 @@ pub const MORE: f64 = 1.5;
 const NEIGHBOUR_LEAST: f64 = 0.05;
 /// Most resources that are squeezed: suspects first, then controls that should not matter.
 pub const ARMS_MAX: usize = 3;
-/// A resource is the bottleneck if the interval of its elasticity lies above this,
+/// The interval of the bottleneck's elasticity has to lie above this.
 pub const PROVED: f64 = 0.3;
-/// and if the interval of every other elasticity lies below this.
+/// The interval of every other elasticity has to lie below this.
 pub const OTHERS: f64 = 0.2;
 /// An interval within this distance of 0 rules a suspect out.
 pub const NOTHING: f64 = 0.1;

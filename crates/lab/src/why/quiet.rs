@@ -6,16 +6,16 @@ use crate::metric::digits;
 
 /// Least number of windows for a statement about growth.
 const WINDOWS_MIN: usize = 6;
-/// Requests in flight grow if their number rises by more than this factor beyond the growth of the rate,
+/// Requests in flight grow only if their number rises by more than this factor beyond the growth of the rate.
 const FLIGHT_GROWS: f64 = 1.5;
-/// and if the rise is at least this part of all requests of the block,
+/// Requests in flight grow only if the rise is at least this part of all requests of the block.
 const FLIGHT_PART: f64 = 0.01;
-/// and at least this many requests.
+/// Requests in flight grow only if the rise is at least this many requests.
 const FLIGHT_LEAST: f64 = 4.0;
-/// The median latency grows if it becomes more than this many times as long, and if each window at the end is longer
-/// than each window at the beginning,
+/// The median latency grows only if it becomes more than this many times as long, and if each window at the end is
+/// longer than each window at the beginning.
 const LATENCY_GROWS: f64 = 2.0;
-/// and if it grows by more than this many ms.
+/// The median latency grows only if it rises by more than this many ms.
 const LATENCY_LEAST_MS: f64 = 20.0;
 /// Least number of connections turned away by a full queue that counts: fewer may be unrelated to the load.
 const OVERFLOWS_MIN: u64 = 3;

@@ -8,15 +8,15 @@ use crate::why::signals::{Host, Process, Role, Signals};
 const TURNED_AWAY: u64 = 3;
 /// If an application uses more of its CPUs than this, it accepts late because it computes: its CPU is the cause.
 const BUSY: f64 = 0.7;
-/// Least mean number of name queries without an answer yet,
+/// Least mean number of name queries without an answer yet.
 const ASKING: f64 = 0.3;
-/// and least part of a request's time that they take.
+/// Least part of a request's time that name queries take.
 const PART: f64 = 0.2;
 /// The steps of the edge in its account.
 const HELD: [&str; 8] = ["queue", "cache", "pool", "delay", "connect", "wait", "body", "write"];
-/// Least part of a request's time that is spent in an edge that waits for a name,
+/// Least part of a request's time that is spent in an edge that waits for a name.
 const HELD_PART: f64 = 0.5;
-/// and least time, ms.
+/// Least time that a request spends in an edge that waits for a name, ms.
 const HELD_LEAST_MS: f64 = 10.0;
 
 /// The rules.

@@ -7,10 +7,10 @@ use crate::why::signals::{Process, Role, Signals};
 
 /// A thread that wants a CPU for this share of its time never rests.
 const THREAD_FULL: f64 = 0.92;
-/// It also has to have run for at least this share. Otherwise it waits for other processes, which is another rule's
-/// case.
+/// A full thread has to have run for at least this share. Otherwise it waits for other processes, which is another
+/// rule's case.
 const THREAD_RAN: f64 = 0.6;
-/// The same, if the thread waits for other work on this machine.
+/// The same share, if much other work runs on this machine.
 const THREAD_RAN_BESIDE: f64 = 0.3;
 /// CPUs with this usage are full.
 const CPUS_FULL: f64 = 0.88;
@@ -204,7 +204,7 @@ fn is_thread_full(s: &Signals, process: &Process) -> bool {
     process.wanted() >= THREAD_FULL && process.threads.first().is_some_and(|(ran, _)| *ran >= least)
 }
 
-/// Whether a quota throttles the process. Then its CPU is not what is full.
+/// Whether a quota throttles the process. Then the quota limits it, not its CPU.
 fn is_held_back(process: &Process) -> bool {
     process.throttled > THROTTLED
 }
