@@ -19,7 +19,7 @@ pub static RULE: Rule = Rule {
     }),
 };
 
-/// Below this the calls do not show.
+/// Below this rate the system calls do not matter.
 const RATE: f64 = 1000.0;
 
 fn check(case: &Case<'_>, found: &mut Found) {

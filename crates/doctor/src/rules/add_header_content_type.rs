@@ -1,4 +1,4 @@
-//! `add_header Content-Type`: a second Content-Type beside the one the answer has.
+//! `add_header Content-Type`: a second Content-Type beside the answer's own.
 
 use crate::rule::prelude::*;
 

@@ -22,7 +22,7 @@ pub static RULE: Rule = Rule {
     ),
 };
 
-/// Headers whose loss lets somebody do something, and not only display something.
+/// Headers that protect against an attack. Without the others, only the display changes.
 const MATTER: [&str; 12] = [
     "x-frame-options",
     "x-content-type-options",

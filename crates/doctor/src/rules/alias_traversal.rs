@@ -1,4 +1,4 @@
-//! `alias` under a location that does not end where the directory does.
+//! `alias` with which a client can read files outside of the directory.
 
 use crate::rule::prelude::*;
 
@@ -46,7 +46,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
     }
 }
 
-/// A capture behind the directory must not be able to climb out of it or into its neighbour.
+/// A capture after the directory must not leave the directory or reach its neighbour.
 fn captures(location: Spot<'_>, alias: Spot<'_>, found: &mut Found) {
     let Some(tree) = reach::pattern(location).and_then(|pattern| pattern.tree()) else { return };
     let mut before = String::new();
@@ -64,7 +64,7 @@ fn captures(location: Spot<'_>, alias: Spot<'_>, found: &mut Found) {
         };
         let Some((group, behind)) = group else { continue };
         let first = group.first();
-        // Only what is chosen freely can be two dots.
+        // Only a freely chosen part can be two dots.
         let dots = group.is_free() && first.has(b'.');
         let starts_segment = behind == ByteSet::one(b'/');
         let climbs = before.ends_with('/') && dots && !starts_segment;

@@ -1,4 +1,4 @@
-//! A listen queue that the kernel cuts.
+//! A listen queue that the kernel shortens.
 
 use crate::rule::prelude::*;
 
@@ -20,7 +20,7 @@ pub static RULE: Rule = Rule {
     silent: Example::with("server { listen 80 backlog=4096; }", |facts| facts.somaxconn = Some(4096)),
 };
 
-/// nginx's backlog on Linux.
+/// nginx's default backlog on Linux.
 const BACKLOG: u64 = 511;
 
 fn check(case: &Case<'_>, found: &mut Found) {

@@ -1,4 +1,4 @@
-//! Waiters of nginx's cache lock look twice a second.
+//! Requests that wait for nginx's cache lock poll it twice a second.
 
 use super::cache_stampede::caches;
 use crate::rule::prelude::*;

@@ -1,4 +1,4 @@
-//! A cache that keeps nothing, because answers are not buffered.
+//! A cache that stores nothing, because answers are not buffered.
 
 use super::cache_stampede::caches;
 use crate::rule::prelude::*;

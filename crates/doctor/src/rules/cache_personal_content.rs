@@ -1,4 +1,4 @@
-//! What is meant for one user is kept for all.
+//! Answers for one user are stored for all users.
 
 use super::cache_stampede::caches;
 use crate::rule::prelude::*;
@@ -24,7 +24,7 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case<'_>, found: &mut Found) {
-    // weir keeps personal answers apart, unless the file says otherwise.
+    // weir does not store personal answers for other users, unless the file turns that off.
     if case.is_weir() && !case.view.named("proxy_cache_guard").any(|spot| spot.arg(0) == "off") {
         return;
     }

@@ -1,4 +1,4 @@
-//! Stale answers are kept back when the origin fails.
+//! Stale answers are not used when the origin fails.
 
 use super::cache_stampede::caches;
 use crate::rule::prelude::*;

@@ -1,4 +1,4 @@
-//! Every client that waits for an expired object asks the origin.
+//! Every request for an expired object goes to the origin.
 
 use crate::rule::prelude::*;
 
@@ -23,7 +23,8 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case<'_>, found: &mut Found) {
     for spot in caches(case) {
         let scope = spot.scope();
-        // In weir the lock is on in a file that says nothing of it, and what is too old is given while one fetches.
+        // In weir the lock is on if the file does not set it. While one request fetches, the others get the stale
+        // object.
         let weirs_lock = case.is_weir() && case.view.named("proxy_cache_lock").next().is_none();
         let locks = weirs_lock || scope.effective("proxy_cache_lock").is_some_and(|spot| spot.arg(0) == "on");
         let refreshes = scope.effective("proxy_cache_background_update").is_none_or(|spot| spot.arg(0) == "on");

@@ -1,4 +1,4 @@
-//! The origin may not compress, and the edge does not.
+//! An empty Accept-Encoding keeps the origin from compressing, and the edge does not compress.
 
 use crate::rule::prelude::*;
 

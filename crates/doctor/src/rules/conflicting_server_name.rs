@@ -1,4 +1,4 @@
-//! A server that nobody reaches, because another has its name.
+//! A server that gets no requests, because another server has its name.
 
 use crate::rule::prelude::*;
 
@@ -24,7 +24,7 @@ pub static RULE: Rule = Rule {
     ),
 };
 
-/// Names and addresses that are looked at.
+/// Most names and addresses that are checked.
 const NAMES_MAX: usize = 100_000;
 
 fn check(case: &Case<'_>, found: &mut Found) {
@@ -39,7 +39,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             for address in &addresses {
                 let key = (address.clone(), name.clone());
                 match taken.get(&key) {
-                    // `_` is a name like another, which nobody asks for.
+                    // `_` is an ordinary name that no client requests.
                     Some(first) if !first.scope().is(server) && name != "_" && !name.is_empty() => {
                         let what = said!(
                             "conflicting server name \"{name}\" on {address}, ignored: line {} has it",

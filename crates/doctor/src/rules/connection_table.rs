@@ -1,4 +1,4 @@
-//! How many clients `worker_connections` is.
+//! The number of clients that `worker_connections` allows.
 
 use crate::rule::prelude::*;
 
@@ -32,7 +32,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         return;
     }
     let written = case.view.named("worker_connections").find_map(|spot| Some((spot, spot.arg(0).parse::<u64>().ok()?)));
-    // Without the line the limit on open files decides in weir, and nothing is known of it here.
+    // Without the line, weir's limit is the limit on open files, which is unknown here.
     let Some(limit) = written.map(|(_, limit)| limit).or((!case.is_weir()).then_some(512)) else { return };
     let workers = super::headroom::workers(case);
     let need = case.facts.load.clients().map(|clients| (clients * 2.0).ceil() as u64);
@@ -52,7 +52,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             found.add_as(Level::Wrong, Finding { at, ..Finding::nowhere(what) }.write(write(enough)).fix(fix));
         }
         Some(_) => {}
-        // Without a load there is nothing to compare with; small tables are worth the arithmetic.
+        // Without a load there is nothing to compare with. For small tables, the calculation is still useful.
         None if limit <= 1024 && !case.is_weir() => {
             let what = said!(
                 "{limit} a worker are {} proxied clients at once, or {} idle ones before nginx closes them",

@@ -32,14 +32,14 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let written = spot.and_then(|spot| spot.arg(0).parse::<u64>().ok());
         let what =
             said!("{dropped} of {} connections since the start", "시작 이후 연결 {}개 중 {dropped}개", live.accepts);
-        // Without the line, the limit on open files is weir's.
+        // Without the line, weir's limit is the limit on open files.
         let Some(limit) = written.or((!case.is_weir()).then_some(512)) else {
             found.add(Finding::nowhere(what));
             return;
         };
         let line = format!("worker_connections {}", limit.saturating_mul(4));
-        // The counters stay until the program is started anew and do not tell how much would be enough: the user decides,
-        // else each look would raise the limit again.
+        // The counters keep their values until the program restarts, and do not show which limit would be enough. So
+        // there is no automatic change: otherwise each check would raise the limit again.
         found.add(Finding { at: spot.map(Spot::at), ..Finding::nowhere(what) }.write(format!("{line};")));
     }
 }

@@ -1,4 +1,4 @@
-//! The control group's CPU quota has stopped the process.
+//! The control group's CPU quota has throttled the process.
 
 use crate::rule::prelude::*;
 
@@ -22,7 +22,7 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case<'_>, found: &mut Found) {
     let Some((periods, throttled)) = case.facts.throttling.filter(|(periods, _)| *periods > 0) else { return };
-    // Of few periods a share says nothing.
+    // A share of few periods is not meaningful.
     if periods >= 100 && throttled * 20 > periods {
         let percent = throttled * 100 / periods;
         found.add(Finding::nowhere(said!(

@@ -1,4 +1,4 @@
-//! Several servers on one address, none of them the default by name.
+//! Several servers on one address, none of them marked as the default.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A statement that says what is so anyway.
+//! A statement that repeats a default.
 
 use crate::defaults;
 use crate::rule::prelude::*;
@@ -21,7 +21,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("http { proxy_connect_timeout 5s; }"),
 };
 
-/// The oldest nginx that one still meets.
+/// The oldest nginx version that is still in use.
 const OLDEST: Version = Version(1, 18, 0);
 
 fn check(case: &Case<'_>, found: &mut Found) {
@@ -39,12 +39,12 @@ fn check(case: &Case<'_>, found: &mut Found) {
         }
         let Some(default) = defaults::lookup(spot.name()).filter(|default| default.is_for(spot)) else { continue };
         let Some(value) = case.target.known(spot.name(), &path).and_then(|known| known.default) else { continue };
-        // Of an unknown nginx, only what has been so for long can be said.
+        // If the nginx version is unknown, report only defaults that have been the same for a long time.
         if !case.is_weir() && case.facts.version_is_told.is_none() && default.at(OLDEST) != Some(value) {
             continue;
         }
         let same = default.is_same(&spot.text(), value);
-        // Under a block that says otherwise, the default is a change.
+        // Inside a block that sets another value, the default is a change.
         let overrides = spot.scope().outer().and_then(|outer| outer.effective(spot.name())).is_some();
         if same && !overrides {
             let fix = edit::remove(case.tree(), spot.statement());
@@ -57,7 +57,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             found.add(Finding::at(spot, what).write(format!("# {};", spot.line())).fix(fix));
         }
     }
-    // On one CPU, auto is the default's 1.
+    // On one CPU, auto equals the default 1.
     if let Some(spot) = case.view.root().get("worker_processes").filter(|spot| spot.arg(0) == "auto")
         && case.facts.cpus_present == Some(1)
         && !case.is_weir()

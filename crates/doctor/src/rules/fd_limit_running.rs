@@ -27,13 +27,13 @@ fn example(soft: u64) -> weir_meter::host::Process {
 
 fn check(case: &Case<'_>, found: &mut Found) {
     let written = case.view.named("worker_connections").find_map(|spot| spot.arg(0).parse::<u64>().ok());
-    // All workers of weir are threads of one process, and without the line its limit on files decides.
+    // weir's workers are threads of one process. Without the line, that process's limit on open files decides.
     let Some(connections) = written.or((!case.is_weir()).then_some(512)) else { return };
     let connections =
         if case.is_weir() { connections.saturating_mul(super::headroom::workers(case)) } else { connections };
     let proxies = case.view.named("proxy_pass").next().is_some();
     let need = connections.saturating_mul(if proxies { 2 } else { 1 });
-    // weir is one process; of nginx's, the master serves nobody.
+    // weir is one process. nginx's master serves no clients.
     let workers = case.facts.processes.iter().filter(|process| !process.command.contains("master process"));
     let Some((worker, limit)) =
         workers.filter_map(|worker| Some((worker, worker.files?))).min_by_key(|(_, limit)| limit.soft)

@@ -1,4 +1,4 @@
-//! The origin is not told which host and scheme the client asked.
+//! The origin does not learn the host and scheme that the client requested.
 
 use crate::rule::prelude::*;
 
@@ -32,7 +32,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let has =
             |names: &[&str]| headers.iter().any(|spot| names.iter().any(|name| spot.arg(0).eq_ignore_ascii_case(name)));
         let tls = scope.server().is_some_and(|server| server.named("listen").any(|listen| listen.says("ssl")));
-        // To a server by its own name, Host must be that name.
+        // A server that is addressed by its own name needs that name as Host.
         let is_public = pass.arg(0).starts_with("https://");
         let mut missing = Vec::new();
         if !has(&["host"]) && !is_public {
@@ -66,7 +66,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             ),
             false => said!("{} not set", "{}이(가) 설정되지 않았습니다", names.join(", ")),
         };
-        // Where only plain requests without a name matter, the lack of the addresses alone is worth a note.
+        // If only the client address is missing, a note is enough.
         let level = if missing.contains(&"proxy_set_header Host $host") || missing.len() > 1 {
             Level::Risk
         } else {

@@ -24,7 +24,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
     for spot in case.view.all().filter(|spot| spot.is_block() && matches!(spot.name(), "map" | "geo")) {
         let entries: Vec<Spot<'_>> = spot.inside().statements().collect();
         let has_default = entries.iter().any(|entry| matches!(entry.name(), "default" | "include"));
-        // A map of one entry is a switch whose other side is empty on purpose (a key for limit_req).
+        // A map with one entry is a switch. Its other value is empty on purpose (a key for limit_req).
         let is_switch = spot.name() == "map" && entries.len() <= 1;
         let covers_all = spot.name() == "geo" && entries.iter().any(|entry| entry.name() == "0.0.0.0/0");
         if !has_default && !is_switch && !covers_all {

@@ -1,4 +1,4 @@
-//! A limit far above its need: changing it changes nothing.
+//! A limit far above its need: changing it has no effect.
 
 use crate::rule::prelude::*;
 
@@ -32,11 +32,11 @@ pub static RULE: Rule = Rule {
     ),
 };
 
-/// How many workers there will be.
+/// The number of workers.
 pub fn workers(case: &Case<'_>) -> u64 {
     let default = case.default_of("worker_processes", &[]).unwrap_or("1");
     let written = case.view.root().get("worker_processes").map_or(default, |spot| spot.arg(0));
-    // weir counts the quota, nginx only the machine's CPUs.
+    // weir counts the CPUs of the quota, nginx only those of the machine.
     let cpus = if case.is_weir() {
         case.facts.cpus.or(case.facts.cpus_present)
     } else {

@@ -1,4 +1,4 @@
-//! The Host that the origin sees is what the client wrote.
+//! The origin gets the Host that the client wrote.
 
 use crate::rule::prelude::*;
 

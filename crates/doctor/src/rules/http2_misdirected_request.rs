@@ -1,4 +1,4 @@
-//! A default server that refuses handshakes, and answers connections that are reused for other names.
+//! A default server that rejects handshakes, but answers requests on connections that were opened for other names.
 
 use crate::rule::prelude::*;
 

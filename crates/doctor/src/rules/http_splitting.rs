@@ -1,4 +1,4 @@
-//! A line break that a client wrote may reach a header or a request line.
+//! A line break from a client may reach a header or a request line.
 
 use crate::rule::prelude::*;
 
@@ -22,7 +22,7 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case<'_>, found: &mut Found) {
     for spot in case.view.all() {
-        // A bare CR ends a line for some clients; towards an origin only LF is taken as proof.
+        // For some clients, a bare CR ends a line. For an origin, only LF counts as proof.
         let (text, breaks) = match spot.name() {
             "add_header" | "add_trailer" => (spot.arg(1), ByteSet::of(b"\r\n")),
             "return" if matches!(spot.arg(0), "301" | "302" | "303" | "307" | "308") => {
@@ -39,7 +39,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             _ => continue,
         };
         for name in reach::variables(text) {
-            // nginx escapes the captures of a rewrite that redirects.
+            // nginx escapes the captures of a redirecting rewrite.
             let own_capture = spot.name() == "rewrite"
                 && reach::pattern(spot).and_then(|pattern| pattern.tree()).is_some_and(|tree| {
                     name.parse().is_ok_and(|number| tree.group(number).is_some()) || tree.group_named(name).is_some()
@@ -68,7 +68,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
     }
 }
 
-/// `rewrite` that ends in a redirect, where the text becomes a Location.
+/// Whether a `rewrite` ends in a redirect, so that its text becomes a Location.
 fn is_redirect(spot: Spot<'_>) -> bool {
     let target = spot.arg(1);
     let is_url = ["http://", "https://", "$scheme"].iter().any(|start| target.starts_with(start));

@@ -1,4 +1,4 @@
-//! `if` in a location with more than `return` and `rewrite` in it.
+//! `if` in a location with directives other than `return` and `rewrite`.
 
 use crate::rule::prelude::*;
 
@@ -20,7 +20,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("location / { if ($arg_a) { return 403; } }"),
 };
 
-/// What does not go wrong in an `if`: it ends the request, or only sets something.
+/// Directives that are safe in an `if`: they end the request, or only set a value.
 const HARMLESS: [&str; 7] = ["return", "set", "break", "rewrite_log", "access_log", "limit_rate", "expires"];
 
 fn check(case: &Case<'_>, found: &mut Found) {
@@ -31,7 +31,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         for spot in block.inside().statements() {
             let harmless = match spot.name() {
                 "rewrite" => spot.arg(2) != "break",
-                // Documented for a context "if in location", and alone in it they do what they say.
+                // Their documentation allows the context "if in location". Alone in it, they work as written.
                 "proxy_pass" | "fastcgi_pass" => true,
                 name => HARMLESS.contains(&name),
             };

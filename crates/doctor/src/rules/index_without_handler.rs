@@ -1,4 +1,4 @@
-//! `index.php` where nothing runs PHP.
+//! `index.php` where no handler runs PHP.
 
 use crate::rule::prelude::*;
 

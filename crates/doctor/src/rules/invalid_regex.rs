@@ -1,4 +1,4 @@
-//! References to groups that a pattern does not have, and patterns PCRE refuses.
+//! References to groups that a pattern does not have, and patterns that PCRE rejects.
 
 use weir_edge::regex::Regex;
 use weir_edge::variable::VariableId;
@@ -35,7 +35,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         match spot.name() {
             "rewrite" => missing(spot, spot.arg(1), groups, found),
             "if" => {
-                // Up to the next pattern, which has captures of its own.
+                // Up to the next pattern, which sets captures of its own.
                 for inner in spot.inside().statements().take_while(|inner| !matches!(inner.name(), "rewrite" | "if")) {
                     for text in inner.args() {
                         missing(inner, text, groups, found);

@@ -1,4 +1,4 @@
-//! `keepalive_timeout` that is meant for WebSockets.
+//! `keepalive_timeout` that was set for WebSockets.
 
 use crate::rule::prelude::*;
 
@@ -21,7 +21,7 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case<'_>, found: &mut Found) {
     for spot in case.view.named("keepalive_timeout").filter(|spot| !spot.is_in("upstream")) {
-        // The whole of http has plain requests too; a block whose every location upgrades has none.
+        // A whole http block has plain requests too. A block in which every location upgrades has none.
         let passes: Vec<Spot<'_>> = spot.scope().all().filter(|spot| spot.name() == "proxy_pass").collect();
         let upgrades = |pass: &Spot<'_>| {
             pass.scope()

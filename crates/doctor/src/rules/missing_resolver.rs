@@ -1,4 +1,4 @@
-//! An origin by name that is looked up once, or cannot be looked up at all.
+//! An origin name that is resolved only once, or cannot be resolved at all.
 
 use std::net::IpAddr;
 
@@ -22,7 +22,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("location / { proxy_pass http://10.0.0.1:8080; }"),
 };
 
-/// Ends of names that one's own network answers for, and seldom changes.
+/// Domain suffixes of names in private networks, which seldom change.
 const OWN_NAMES: [&str; 22] = [
     "internal",
     "local",
@@ -56,7 +56,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             by_variable(case, spot, authority, found);
             continue;
         }
-        // A variable anywhere makes nginx look the name up at each request.
+        // With a variable anywhere, nginx resolves the name at each request.
         if !spot.arg(0).contains('$') && is_upstream(case, authority).is_none() && is_public(authority) {
             found.add(once(spot, authority));
         }
@@ -103,7 +103,7 @@ fn host(address: &str) -> &str {
         .map_or(address, |(host, _)| host)
 }
 
-/// A name that public DNS answers for, whose addresses may change.
+/// Whether a name is in public DNS, where its addresses may change.
 fn is_public(address: &str) -> bool {
     let name = host(address).trim_end_matches('.').to_ascii_lowercase();
     let is_address = name.parse::<IpAddr>().is_ok() || name.starts_with('[') || name.starts_with("unix");

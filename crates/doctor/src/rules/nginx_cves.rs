@@ -1,4 +1,4 @@
-//! The version has a known hole that this configuration opens.
+//! The version has a known vulnerability that this configuration exposes.
 
 use crate::rule::prelude::*;
 
@@ -22,13 +22,13 @@ pub static RULE: Rule = Rule {
     silent: Example::with("http { server { listen 80; } }", |facts| facts.version_is_told = Some(Version(1, 31, 7))),
 };
 
-/// A hole: which versions have it, and what a file must say to open it.
+/// A vulnerability: the affected versions, and the configuration that exposes it.
 struct Hole {
     id: &'static str,
     what: Words,
-    /// The first version that has it.
+    /// The first affected version.
     since: Version,
-    /// The first version of each branch that has it no more, the mainline's last.
+    /// The first fixed version of each branch, the mainline's last.
     mended: &'static [Version],
     opened_by: fn(&Case<'_>) -> bool,
 }
@@ -45,7 +45,7 @@ fn listens(case: &Case<'_>, word: &str) -> bool {
     case.view.all().any(|spot| spot.name() == "listen" && spot.says(word))
 }
 
-/// `rewrite … /x?$1` with another statement of the rewrite module behind it.
+/// `rewrite … /x?$1`, followed by another statement of the rewrite module.
 fn rewrites_arguments(case: &Case<'_>) -> bool {
     case.view.all().filter(|spot| spot.name() == "rewrite" && spot.arg(1).contains('?')).any(|spot| {
         let numbered = reach::variables(spot.arg(1)).any(|name| name.parse::<u8>().is_ok());
@@ -57,7 +57,7 @@ fn rewrites_arguments(case: &Case<'_>) -> bool {
     })
 }
 
-/// Holes since 1.17.3, from CHANGES; branches and first versions from nginx.org's list of advisories.
+/// Vulnerabilities since 1.17.3, from CHANGES. Branches and first versions are from nginx.org's list of advisories.
 static HOLES: &[Hole] = &[
     Hole {
         id: "CVE-2026-42533",

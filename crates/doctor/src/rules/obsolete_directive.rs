@@ -1,4 +1,4 @@
-//! Directives that a newer nginx ignores or refuses.
+//! Directives that a newer nginx ignores or rejects.
 
 use crate::rule::prelude::*;
 
@@ -17,7 +17,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("server { listen 443 ssl; }"),
 };
 
-/// Name, version from which on it is so, whether nginx then refuses to start, what to write.
+/// Name, first version in which it is obsolete, whether nginx then fails to start, replacement.
 const OBSOLETE: [(&str, Version, bool, &str); 10] = [
     ("ssl", Version(1, 25, 1), true, "listen 443 ssl;"),
     ("http2_push", Version(1, 25, 1), false, "add_header Link …;"),

@@ -1,4 +1,4 @@
-//! A check of Origin or Referer that others can pass.
+//! A check of Origin or Referer that other sites can pass.
 
 use weir_edge::regex::Regex;
 use weir_edge::variable::VariableId;
@@ -47,7 +47,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         };
         let Some(tree) = pattern.tree() else { continue };
         let Ok(regex) = Regex::new(pattern.text, pattern.caseless, true, |_| VariableId(0)) else { continue };
-        // Thousands of texts are tried; with such a pattern each may take a second.
+        // The rule tries thousands of texts. With such a pattern, each may take a second.
         if ambiguity::find(&tree) == Some(Ambiguity::Exponential) {
             continue;
         }
@@ -87,8 +87,8 @@ fn check(case: &Case<'_>, found: &mut Found) {
     }
 }
 
-/// The registrable part of the host of a URL, as far as one can tell without the list of public suffixes: its last two
-/// labels. `None` when it is no URL.
+/// The registrable domain of a URL's host, approximated as its last two labels, because the list of public suffixes
+/// is not used. `None` if it is not a URL.
 fn domain(url: &str) -> Option<&str> {
     let (scheme, rest) = url.split_once("://")?;
     if !matches!(scheme, "http" | "https") {

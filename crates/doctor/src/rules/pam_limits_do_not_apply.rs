@@ -1,4 +1,4 @@
-//! Lines of limits.conf that a service never sees.
+//! Lines of limits.conf that do not apply to a service.
 
 use crate::rule::prelude::*;
 

@@ -1,4 +1,4 @@
-//! One failed try takes a server out for ten seconds.
+//! A single failed try takes a server out for ten seconds.
 
 use crate::rule::prelude::*;
 

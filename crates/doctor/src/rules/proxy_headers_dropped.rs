@@ -1,4 +1,4 @@
-//! `proxy_set_header` in a block drops those of the blocks around it.
+//! `proxy_set_header` in a block drops those of the outer blocks.
 
 use crate::rule::prelude::*;
 

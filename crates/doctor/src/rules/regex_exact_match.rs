@@ -1,4 +1,4 @@
-//! A pattern that one text alone matches.
+//! A pattern that matches only one text.
 
 use crate::rule::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Patterns that take exponential time for texts made for it.
+//! Patterns that take exponential time for certain texts.
 
 use crate::regex::ambiguity::{self, Ambiguity};
 use crate::rule::prelude::*;

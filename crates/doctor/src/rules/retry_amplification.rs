@@ -1,4 +1,4 @@
-//! Failures that are multiplied by trying again.
+//! Retries that multiply failures.
 
 use crate::rule::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `return` where `allow` and `deny` are meant to protect.
+//! `return` in a block that `allow` and `deny` should protect.
 
 use crate::rule::prelude::*;
 

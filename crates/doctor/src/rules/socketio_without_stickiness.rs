@@ -46,7 +46,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             found.add_as(level, Finding::at(upstream, what).write("ip_hash;").fix(fix));
         }
     }
-    // One server for nginx may be several processes for PM2.
+    // A single server for nginx may be several processes under PM2.
     let cluster = case.facts.neighbours.iter().filter(|process| !process.command.starts_with("PM2 ")).count();
     let pm2 = case.facts.neighbours.iter().any(|process| process.command.starts_with("PM2 "));
     let upgrades = case.view.named("proxy_set_header").find(|spot| spot.arg(0).eq_ignore_ascii_case("upgrade"));

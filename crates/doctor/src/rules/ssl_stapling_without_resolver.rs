@@ -1,4 +1,4 @@
-//! Stapling that cannot ask.
+//! Stapling that cannot resolve the responder's name.
 
 use crate::rule::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `stub_status` for everybody.
+//! `stub_status` that every client can read.
 
 use crate::rule::prelude::*;
 

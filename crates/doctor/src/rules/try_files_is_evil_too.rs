@@ -25,7 +25,7 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case<'_>, found: &mut Found) {
     for spot in case.view.named("try_files") {
         let is_cached = spot.scope().effective("open_file_cache").is_some_and(|cache| cache.arg(0) != "off");
-        // The last one is not looked for.
+        // nginx does not check the last argument on the disk.
         let looks = spot.args().count().saturating_sub(1);
         if !is_cached && looks > 0 {
             let what = Said {

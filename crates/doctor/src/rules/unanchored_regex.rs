@@ -25,11 +25,11 @@ fn check(case: &Case<'_>, found: &mut Found) {
     for spot in case.view.named("location") {
         let Match::Pattern(text, caseless) = matches_by(spot) else { continue };
         let Some(Node::Seq(nodes)) = crate::regex::parse(text, caseless) else { continue };
-        // A dot and then letters alone, up to the end of the pattern.
+        // A dot, then only letters up to the end of the pattern.
         let tail: Vec<&Node> = nodes.iter().rev().take_while(|node| is_letter(node)).collect();
         let before = nodes.len().checked_sub(tail.len() + 1).and_then(|index| nodes.get(index));
         let is_dot = matches!(before, Some(Node::Set(set)) if *set == ByteSet::one(b'.'));
-        // What only refuses may well refuse more.
+        // A location that only refuses requests may refuse more of them.
         let refuses = spot
             .inside()
             .statements()

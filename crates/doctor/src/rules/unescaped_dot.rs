@@ -1,4 +1,4 @@
-//! A dot of a path that matches any byte.
+//! A dot in a path that matches any byte.
 
 use crate::regex::Node;
 use crate::rule::prelude::*;
@@ -23,7 +23,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let Match::Pattern(text, caseless) = matches_by(spot) else { continue };
         let Some(Node::Seq(nodes)) = crate::regex::parse(text, caseless) else { continue };
         let is_one = |node: Option<&Node>, wanted: fn(u8) -> bool| matches!(node, Some(Node::Set(set)) if set.len() <= 2 && set.bytes().all(wanted));
-        // A dot that takes one byte, with a letter behind it and a letter or slash before it.
+        // A dot that matches one byte, with a letter after it and a letter or slash before it.
         let bare = nodes.iter().enumerate().any(|(index, node)| {
             let any = matches!(node, Node::Set(set) if set.len() > 200);
             let before = index.checked_sub(1).and_then(|index| nodes.get(index));

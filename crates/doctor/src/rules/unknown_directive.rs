@@ -1,4 +1,4 @@
-//! Names that nginx does not know, and directives where they may not stand.
+//! Names that nginx does not know, and directives in blocks that do not allow them.
 
 use weir_edge::nginx_only::{self, Origin};
 
@@ -91,7 +91,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
     }
 }
 
-/// The block in the words of the table; `None` where names are not directives (`map`, `types`, other modules).
+/// The block, in the words of the table. `None` if names in it are not directives (`map`, `types`, other modules).
 fn context(scope: Scope<'_>) -> Option<&'static str> {
     let Some(opener) = scope.opener() else { return Some("main") };
     let outer = context(opener.scope())?;

@@ -1,4 +1,4 @@
-//! A cache or limit by the name of a zone that is not there.
+//! A cache or limit that names a missing zone.
 
 use crate::rule::prelude::*;
 
@@ -17,7 +17,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("http { proxy_cache_path /c keys_zone=one:1m; server { proxy_cache one; } }"),
 };
 
-/// Who uses a zone, and who defines it.
+/// Directives that use a zone, and the directives that define it.
 const USERS: [(&str, &str, &str); 6] = [
     ("proxy_cache", "proxy_cache_path", "keys_zone="),
     ("fastcgi_cache", "fastcgi_cache_path", "keys_zone="),

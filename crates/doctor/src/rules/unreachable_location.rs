@@ -1,4 +1,4 @@
-//! Locations of a server that answers before it looks for one.
+//! Locations of a server that answers before it searches for a location.
 
 use crate::rule::prelude::*;
 
@@ -34,7 +34,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             let line = format!("location / {{ {}; }}", answer.line());
             let mut finding = Finding::at(location, what).write(line.clone());
             if !has_root {
-                // The `;` of the statement becomes the one inside of the braces.
+                // The `;` of the statement moves inside the braces.
                 let open = edit::replace(answer.statement(), &format!("location / {{ {}", answer.line()));
                 let end = answer.statement().end.span.end;
                 let close = edit::Edit {

@@ -1,4 +1,4 @@
-//! Connections are kept longer than the origin keeps them.
+//! The edge keeps connections longer than the origin does.
 
 use crate::rule::prelude::*;
 
@@ -21,12 +21,12 @@ pub static RULE: Rule = Rule {
     }),
 };
 
-/// A process as an example has it.
+/// A Node.js process for examples.
 pub fn node() -> weir_meter::host::Process {
     weir_meter::host::Process { id: 9, command: "node app.js".to_owned(), ..Default::default() }
 }
 
-/// `server.keepAliveTimeout` of Node.js.
+/// The default of Node.js' `server.keepAliveTimeout`.
 const NODE_SECONDS: u64 = 5;
 
 fn check(case: &Case<'_>, found: &mut Found) {

@@ -92,7 +92,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             .and_then(|server| edit::insert_after(case.tree(), server.statement(), "keepalive 32"));
         found.add_as(level, Finding::at(upstream, what).write("keepalive 32;").fix(fix));
     }
-    // Addresses written into proxy_pass cannot keep anything before 1.29.7.
+    // Before 1.29.7, an address in proxy_pass cannot keep connections.
     for pass in case.view.named("proxy_pass").filter(|spot| !spot.is_in("stream")) {
         let Some((_, rest)) = pass.arg(0).split_once("://") else { continue };
         let authority = rest.split('/').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `valid_referers none` lets everybody in who leaves the header out.
+//! `valid_referers none` admits every client that omits the header.
 
 use crate::rule::prelude::*;
 

@@ -30,7 +30,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             .fix(Some(fix)),
         );
     }
-    // weir keeps its version to itself unless the file says `server_tokens on`.
+    // weir does not show its version unless the file has `server_tokens on`.
     if case.target == Target::Weir {
         return;
     }

@@ -1,4 +1,4 @@
-//! Protocols and ciphers that are broken, or an order of them that slows mobile clients.
+//! Broken protocols and ciphers, or an order of ciphers that slows mobile clients.
 
 use crate::rule::prelude::*;
 
@@ -17,7 +17,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("ssl_protocols TLSv1.2 TLSv1.3;"),
 };
 
-/// What makes a cipher of OpenSSL's names weak, and names of groups that hold such ciphers.
+/// Parts of OpenSSL's names of weak ciphers, and names of groups with such ciphers.
 const WEAK: [&str; 13] =
     ["RC4", "DES", "3DES", "MD5", "NULL", "EXP", "EXPORT", "LOW", "aNULL", "eNULL", "ADH", "AECDH", "SEED"];
 

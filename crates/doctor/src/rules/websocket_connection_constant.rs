@@ -1,4 +1,4 @@
-//! `Connection: upgrade` on requests that upgrade nothing.
+//! `Connection: upgrade` on requests that do not upgrade.
 
 use crate::rule::prelude::*;
 
@@ -24,7 +24,7 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case<'_>, found: &mut Found) {
     for spot in case.view.named("proxy_set_header") {
-        // A location for WebSockets alone has no plain requests.
+        // A location only for WebSockets has no plain requests.
         let path = spot.scope().location().map(|location| location.text()).unwrap_or_default();
         let is_own = ["socket", "/ws", "cable"].iter().any(|word| path.contains(word));
         if spot.arg(0).eq_ignore_ascii_case("connection") && spot.arg(1).eq_ignore_ascii_case("upgrade") && !is_own {

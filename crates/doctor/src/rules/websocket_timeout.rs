@@ -1,4 +1,4 @@
-//! WebSockets that are quiet for a minute are cut.
+//! WebSockets that are silent for a minute are closed.
 
 use crate::rule::prelude::*;
 

@@ -1,4 +1,4 @@
-//! WebSockets that cannot get through.
+//! WebSocket handshakes that nginx forwards as plain requests.
 
 use crate::rule::prelude::*;
 
@@ -19,7 +19,7 @@ pub static RULE: Rule = Rule {
     ),
 };
 
-/// Paths that speak WebSocket by convention.
+/// Paths that use WebSocket by convention.
 const PATHS: [&str; 7] = ["socket.io", "/ws", "websocket", "/cable", "sockjs", "/hmr", "signalr"];
 
 fn check(case: &Case<'_>, found: &mut Found) {

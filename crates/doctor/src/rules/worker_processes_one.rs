@@ -1,4 +1,4 @@
-//! One worker where there is more than one CPU.
+//! One worker on a machine with several CPUs.
 
 use crate::rule::prelude::*;
 

@@ -42,8 +42,8 @@ fn check(case: &Case<'_>, found: &mut Found) {
                 found.add(Finding::at(limit, what).write(format!("{line};")).fix(Some(fix)));
             }
         }
-        // The running worker's own limit is better knowledge, and another rule's.
-        // weir raises its soft limit to the hard one by itself.
+        // If a worker runs, its own limit is more accurate, and another rule checks it. weir raises its soft limit to
+        // the hard limit by itself.
         None if case.facts.processes.is_empty() && !case.is_weir() => {
             let root = spot.scope().opener().map_or(spot, |events| events);
             let what = said!(

@@ -1,4 +1,4 @@
-//! More workers than CPUs they may use.
+//! More workers than CPUs that they may use.
 
 use crate::rule::prelude::*;
 
@@ -20,7 +20,7 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case<'_>, found: &mut Found) {
     let (Some(cpus), Some(spot)) = (case.facts.cpus, case.view.root().get("worker_processes")) else { return };
     let auto = spot.arg(0) == "auto";
-    // weir's auto counts the quota.
+    // weir's auto counts the CPUs of the quota.
     if auto && case.is_weir() {
         return;
     }

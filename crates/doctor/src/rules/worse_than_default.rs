@@ -1,4 +1,4 @@
-//! Values that are worse than none.
+//! Values that are worse than the default.
 
 use crate::rule::prelude::*;
 
