@@ -15,8 +15,9 @@ pub mod credits;
 mod group;
 pub mod keeper;
 pub mod leftovers;
+mod name;
 mod network;
-mod spec;
+pub(crate) mod spec;
 mod started;
 mod usage;
 

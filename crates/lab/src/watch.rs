@@ -15,12 +15,12 @@
 pub mod edge;
 pub mod errors;
 pub mod inside;
+pub mod plan;
 pub mod probe;
 pub mod sink;
 pub mod tap;
 pub mod tick;
 
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,6 +34,7 @@ use weir_meter::host;
 use weir_net::{clock, worker};
 
 pub use edge::Account;
+pub use plan::{Plan, Target};
 pub use tick::{HostTick, ProcessTick, ThreadTick, Tick};
 
 /// The interval between samples.
@@ -42,41 +43,6 @@ const EVERY: Duration = Duration::from_millis(250);
 const TICKS_MAX: usize = 480;
 /// The socket tables are read every this many ticks: reading is slow with many sockets.
 const SOCKETS_EVERY: u64 = 2;
-
-/// A process to watch, with its descendants.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Target {
-    /// Its name in the stack.
-    pub name: String,
-    /// Its host.
-    pub host: String,
-    /// Its id.
-    pub pid: u32,
-    /// It is the edge.
-    pub is_edge: bool,
-    /// Its host's address, as the hub reaches it.
-    pub address: Option<IpAddr>,
-}
-
-/// How to watch a block.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Plan {
-    /// The edge is weir, not nginx.
-    pub is_weir: bool,
-    /// The socket that reports the edge's account. Empty if the configuration could not be tapped.
-    pub at: PathBuf,
-    /// A file of the block. The edge writes its log there too.
-    pub log: PathBuf,
-    /// The directory of the block.
-    pub dir: PathBuf,
-    /// Programs to probe, beside those that the lab finds itself.
-    pub probes: Vec<probe::Wanted>,
-    /// Whether and how the waits of threads are observed.
-    pub inside: inside::Way,
-    /// Report only the limits, each with its highest use.
-    pub is_summed: bool,
-}
 
 /// The observations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

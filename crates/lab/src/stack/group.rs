@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::leftovers::NAME;
+use super::name::{NAME, owner};
 use super::spec::Host;
 
 /// The period of a quota, µs.
@@ -195,7 +195,7 @@ pub(super) fn sweep(is_alive: &dyn Fn(u32) -> bool) -> Vec<String> {
     let groups = parents.into_iter().flat_map(|parent| fs::read_dir(parent).into_iter().flatten().flatten());
     let stale = groups.filter(|group| {
         let name = group.file_name().to_string_lossy().into_owned();
-        super::leftovers::owner(&name).is_some_and(|pid| !is_alive(pid))
+        owner(&name).is_some_and(|pid| !is_alive(pid))
     });
     stale.filter(|group| fs::remove_dir(group.path()).is_ok()).map(|group| group.path().display().to_string()).collect()
 }
@@ -204,7 +204,7 @@ pub(super) fn sweep(is_alive: &dyn Fn(u32) -> bool) -> Vec<String> {
 pub(super) fn lab_name(dir: &Path) -> String {
     let own = || format!("{NAME}{}", std::process::id());
     let names = dir.ancestors().filter_map(|part| part.file_name().and_then(|name| name.to_str()));
-    names.into_iter().find(|name| super::leftovers::owner(name).is_some()).map_or_else(own, str::to_owned)
+    names.into_iter().find(|name| owner(name).is_some()).map_or_else(own, str::to_owned)
 }
 
 #[cfg(test)]

@@ -14,10 +14,9 @@ use weir_meter::host;
 use weir_net::process;
 
 use super::group;
+use super::name::{NAME, owner};
 use crate::said::{Said, say};
 
-/// The beginning of the name of every directory and control group of a lab. The lab's process id follows.
-pub const NAME: &str = "weir-lab-";
 /// Most noted processes of one lab.
 const NOTED_MAX: usize = 10_000;
 /// Most bytes read of one lab's notes.
@@ -61,11 +60,6 @@ impl Drop for Place {
             let _ = fs::remove_file(notes.join(name_of(&self.0)));
         }
     }
-}
-
-/// The process id in a name with our prefix.
-pub(super) fn owner(name: &str) -> Option<u32> {
-    name.strip_prefix(NAME)?.split('-').next()?.parse().ok()
 }
 
 /// The beginning of the line that names a lab's directory in its notes.

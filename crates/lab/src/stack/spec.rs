@@ -174,7 +174,7 @@ pub struct Spec {
     /// Files that the block mounts over others: the file, and the file below it. Only with namespaces.
     pub overlays: Vec<(PathBuf, PathBuf)>,
     /// How it is watched. `None`: not at all.
-    pub watch: Option<crate::watch::Plan>,
+    pub watch: Option<crate::watch::plan::Plan>,
     /// Lines that are counted at the end.
     pub watches: Vec<Watch>,
     /// Directories that are empty in the block: caches, logs. Only with namespaces.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use weir_meter::live::Snapshot;
 
-use super::Plan;
+use super::plan::Plan;
 use super::sink::Sink;
 
 /// How long an edge may take to report its account. An edge that takes longer is busy, and the missing account shows

@@ -27,7 +27,8 @@ use account::{Exchange, Wait, sum};
 pub use account::{Kind, Lock, Peer, Waits};
 use sample::{Followed, Sampler};
 
-use super::Target;
+use super::plan::Target;
+pub use super::plan::Way;
 
 /// Interval of reads of `/proc` if the kernel accepts no program. Reading one thread costs about 20 µs.
 const EVERY: Duration = Duration::from_millis(20);
@@ -43,19 +44,6 @@ const PROGRAMS_MAX: usize = 4;
 const PROGRAM_MAX: u64 = 64 << 20;
 /// A text that every Go program contains (cmd/internal/buildid, `.go.buildinfo`).
 const GO_MARK: &[u8] = b"\xff Go buildinf:";
-
-/// How the waits of threads are observed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Way {
-    /// Not at all.
-    #[default]
-    Off,
-    /// With programs in the kernel; through `/proc` if the kernel accepts none.
-    Auto,
-    /// Through `/proc` alone.
-    Proc,
-}
 
 /// The waits of the threads of a stack.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -22,7 +22,8 @@ use serde::{Deserialize, Serialize};
 use weir_meter::host;
 use weir_net::{Instant, clock, worker};
 
-use super::Target;
+use super::plan::Target;
+pub use super::plan::Wanted;
 
 /// Interval of readings: each answer costs the program work.
 const EVERY: Duration = Duration::from_millis(500);
@@ -102,17 +103,6 @@ pub const KINDS: &[Kind] = &[
 /// The kind of this name.
 pub fn kind(name: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| kind.name == name)
-}
-
-/// A probe that the user asked for: `redis=:password@127.0.0.1:6379`,
-/// `spring=http://127.0.0.1:8081/actuator/prometheus`, `node`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Wanted {
-    /// [`Kind::name`].
-    pub kind: String,
-    /// Its address or place. Empty for `node`.
-    pub at: String,
 }
 
 impl Wanted {
@@ -212,7 +202,7 @@ fn place(kind: &str, target: &Target, listens: &std::collections::BTreeSet<Strin
     }
     let reach = |at: &String| {
         let at: SocketAddr = at.parse().ok()?;
-        let is_hub = target.host == crate::stack::HUB;
+        let is_hub = target.host == crate::stack::spec::HUB;
         match at.ip() {
             ip if ip.is_unspecified() && is_hub => Some(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), at.port())),
             ip if ip.is_unspecified() => Some(SocketAddr::new(target.address?, at.port())),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use weir_meter::host;
 
-use super::Target;
+use super::plan::Target;
 use super::edge::Account;
 
 /// Most threads of a process that are kept: the busiest.
