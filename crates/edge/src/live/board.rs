@@ -22,11 +22,11 @@ pub enum Leg {
     Tls,
     /// Held back by `limit_req`.
     Queue,
-    /// Waiting for the cache: for another's fetch, or for a disk.
+    /// Waiting for the cache: for the fetch of another request, or for a disk.
     Cache,
-    /// Taking a kept connection, waiting for one among it.
+    /// Taking a kept connection, including the wait for one.
     Pool,
-    /// Connecting to a peer, TLS with it among it.
+    /// Connecting to a peer, including TLS.
     Connect,
     /// From the connection to the peer's head.
     Wait,
@@ -52,17 +52,17 @@ pub struct LimitCell {
     pub rejected_dry_run: Count,
 }
 
-/// Counters of a cache, beside those that the cache itself keeps.
+/// Counters of a cache, in addition to the counters that the cache itself keeps.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct CacheCell {
-    /// Requests that the cache had to do with.
+    /// Requests that used the cache.
     pub requests: Count,
-    /// Of those, the ones that ended before it was known what.
+    /// Of those, the requests that ended before the cache had a result.
     pub errors: Count,
     /// By [`Reason`].
     pub reasons: [Count; Reason::ALL.len()],
-    /// Times requests waited for another's fetch.
+    /// Times that requests waited for the fetch of another request.
     pub wait: Histogram,
 }
 
@@ -73,7 +73,7 @@ impl Default for CacheCell {
     }
 }
 
-/// Samples a worker keeps until the observer takes them, at most: in a storm the others are only counted.
+/// Samples a worker keeps until the observer takes them, at most: if errors come faster, the others are only counted.
 pub const SAMPLES_WAITING_MAX: usize = 32;
 
 /// Everything one worker counts.
@@ -87,11 +87,11 @@ pub struct Board {
     pub path: [Histogram; PATH.len()],
     /// Upgraded connections.
     pub tunnels: TunnelCell,
-    /// What went wrong, by class.
+    /// Errors, by class.
     pub mishaps: MishapCells,
     /// Connections that could not be accepted: out of files, mostly.
     pub accept_failed: Count,
-    /// Connections that found no place in the worker's table: clients that were dropped, and tries at peers.
+    /// Connections that found no place in the worker's table: clients that weir dropped, and tries at peers.
     pub places_refused: Count,
     /// Places taken in the worker's connection table, as of the last second.
     pub places: Count,
@@ -154,7 +154,7 @@ impl Board {
         }
     }
 
-    /// As [`Board::took`], of a time whose bucket is known.
+    /// As [`Board::took`], for a time with a known bucket.
     #[inline]
     pub fn took_at(&self, leg: Leg, spot: Spot) {
         if let Some(histogram) = self.path.get(leg as usize) {
@@ -162,7 +162,7 @@ impl Board {
         }
     }
 
-    /// Keeps a sample of an error if there is room and nobody is reading: a worker does not wait for that.
+    /// Keeps a sample of an error if there is room and nobody is reading: a worker does not wait for the reader.
     pub fn sample(&self, make: impl FnOnce() -> (Mishap, ErrorSample)) {
         let mut samples = match self.samples.try_lock() {
             Ok(samples) => samples,
@@ -174,7 +174,7 @@ impl Board {
         }
     }
 
-    /// Keeps what the log says of a peer's newest failure, by its cell and with its time; at most one a cell.
+    /// Keeps the log line of a peer's newest failure, by its cell and with its time; at most one for each cell.
     pub fn peer_failed(&self, cell: u32, at_ms: u64, line: impl FnOnce() -> String) {
         if let Ok(mut last) = self.last_errors.try_lock() {
             last.insert(cell, (at_ms, line()));
@@ -202,7 +202,7 @@ impl<T> Default for Cells<T> {
 }
 
 impl<T: Default> Cells<T> {
-    /// Numbers come from `Names`, which gives none beyond the last; should one come, the others' cell counts it.
+    /// `Names` gives no number above the last one; should one appear, the cell of the others counts it.
     #[inline]
     fn cell(&self, number: u32) -> &T {
         let index = number as usize;
@@ -218,13 +218,13 @@ impl<T: Default> Cells<T> {
 const LINE_BYTES_MAX: usize = 2048;
 
 thread_local! {
-    /// The newest line of the error log about an exchange: number of its connection, and the line.
+    /// The newest line of the error log about an exchange: the number of the connection, and the line.
     static LINE: RefCell<(u64, Vec<u8>)> = const { RefCell::new((0, Vec::new())) };
 }
 
-/// Keeps a line of the error log, should the exchange become a sample.
+/// Keeps a line of the error log, in case the exchange becomes a sample.
 pub fn keep_line(connection: u64, line: &[u8]) {
-    // A worker that ends may still log while its thread-local things go.
+    // A worker that ends may still log while its thread-local values are destroyed.
     let _ = LINE.try_with(|kept| {
         let mut kept = kept.borrow_mut();
         kept.0 = connection;
@@ -233,7 +233,8 @@ pub fn keep_line(connection: u64, line: &[u8]) {
     });
 }
 
-/// The newest line kept for a connection, without queries: they may hold what is nobody's business. Empty when there is none.
+/// The newest line kept for a connection, without queries, because they may hold private data. Empty when there is
+/// none.
 pub fn line_of(connection: u64) -> String {
     LINE.with(|kept| {
         let kept = kept.borrow();
