@@ -1,11 +1,11 @@
-//! The error log of a process: levels, where lines go, and how a line begins and ends.
+//! The error log of a process: levels, targets, and the beginning and end of a line.
 //!
 //! ```text
 //!  2026/11/21 12:00:00 [error] PID#TID: MESSAGE
 //! ```
 //!
-//! A line is one `write(2)`. Nothing here waits: a syslog server that does not take a line loses it, and the
-//! loss is counted. The caller opens files when it puts a configuration in force.
+//! A line is one `write(2)`. Nothing here waits: a syslog server that does not accept a line loses it, and the loss
+//! is counted. The caller opens files when it puts a configuration in force.
 
 pub mod file;
 pub mod sink;
@@ -21,7 +21,7 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use crate::log::file::LogFile;
 use crate::log::sink::Sinks;
 
-/// Levels by effect, as nginx names them; a sink takes its level and all above.
+/// Levels, as nginx names them; a sink takes its level and all graver levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum Level {
@@ -40,7 +40,7 @@ impl Level {
     pub const ALL: [Level; 8] =
         [Level::Emerg, Level::Alert, Level::Crit, Level::Error, Level::Warn, Level::Notice, Level::Info, Level::Debug];
 
-    /// As in a file and in a line.
+    /// Its name, as in a file and in a line.
     pub const fn name(self) -> &'static str {
         match self {
             Level::Emerg => "emerg",
@@ -69,12 +69,12 @@ pub fn global(level: Level, message: fmt::Arguments<'_>) {
     line_about_process(level, message, true);
 }
 
-/// As `global`, for what was shown on the terminal already (problems of a configuration).
+/// As `global`, for messages that the terminal already shows (problems of a configuration).
 pub fn note(level: Level, message: fmt::Arguments<'_>) {
     line_about_process(level, message, false);
 }
 
-/// Where lines about the process go.
+/// The targets of lines about the process.
 struct Process {
     /// The sinks of the configuration in force; `None` until there is one.
     sinks: Option<Arc<Sinks>>,
@@ -87,9 +87,9 @@ struct Process {
 static PROCESS: LazyLock<RwLock<Process>> =
     LazyLock::new(|| RwLock::new(Process { sinks: None, standard: None, terminal: true }));
 
-/// Opens the log used until a configuration is in force: the file of `-e`, or stderr for `stderr` and nothing.
+/// Opens the log used until a configuration is in force: the file of `-e`, or stderr if that is `stderr` or empty.
 ///
-/// A file that cannot be opened is told on stderr, which then takes its place, as in nginx.
+/// If the file cannot be opened, weir reports this on stderr, and stderr takes its place, as in nginx.
 pub fn open_default(path: &Path) {
     let standard = match path.to_str().unwrap_or_default() {
         "" | "stderr" => None,
@@ -110,8 +110,8 @@ pub fn open_default(path: &Path) {
     PROCESS.write().unwrap_or_else(PoisonError::into_inner).standard = standard;
 }
 
-/// Puts the main level's sinks in force: `conf.main.error_log.main`. Without a file among them nginx adds its
-/// default one, and so does this.
+/// Puts the main level's sinks in force: `conf.main.error_log.main`. If no sink is a file, it adds the default file,
+/// as nginx does.
 pub fn install(mut main: Arc<Sinks>) {
     if !main.has_file() {
         Arc::make_mut(&mut main).add(Sinks::default_file());
@@ -119,18 +119,18 @@ pub fn install(mut main: Arc<Sinks>) {
     PROCESS.write().unwrap_or_else(PoisonError::into_inner).sinks = Some(main);
 }
 
-/// From now on nothing is repeated on the terminal: weir runs, or has gone into the background.
+/// Stops the copies on the terminal: weir runs, or has gone into the background.
 pub fn leave_terminal() {
     PROCESS.write().unwrap_or_else(PoisonError::into_inner).terminal = false;
 }
 
-/// Where standard error goes once nobody watches it: the file of `-e`, or nowhere.
+/// The target of standard error in the background: the file of `-e`, or nothing.
 pub fn last_words() -> Option<Arc<std::fs::File>> {
     let file = standard().and_then(|file| file.handle());
     file.or_else(|| std::fs::OpenOptions::new().write(true).open("/dev/null").ok().map(Arc::new))
 }
 
-/// The file of `-e`, if it is one.
+/// The file of `-e`, if that is a file.
 pub(crate) fn standard() -> Option<Arc<LogFile>> {
     PROCESS.read().unwrap_or_else(PoisonError::into_inner).standard.clone()
 }
@@ -153,14 +153,14 @@ impl fmt::Display for Os<'_> {
         let Some(code) = self.0.raw_os_error().or_else(|| code_of(self.0.kind())) else {
             return write!(f, "({})", self.0);
         };
-        // std has libc's text and appends " (os error N)".
+        // std takes libc's text and appends " (os error N)".
         let text = io::Error::from_raw_os_error(code).to_string();
         let text = text.rsplit_once(" (os error").map_or(text.as_str(), |(text, _)| text);
         write!(f, "({code}: {text})")
     }
 }
 
-/// Linux's number for errors that std or weir made without one.
+/// Linux's number for an error that std or weir made without a number.
 fn code_of(kind: io::ErrorKind) -> Option<i32> {
     match kind {
         io::ErrorKind::NotADirectory => Some(20),
@@ -174,13 +174,13 @@ fn code_of(kind: io::ErrorKind) -> Option<i32> {
 }
 
 thread_local! {
-    /// The memory of the line being composed, used again for the next.
+    /// The memory of the current line, reused for the next line.
     static LINE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
     static THREAD: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Composes a line: it begins with the date, the level, the process and the thread, and `write` has it from there on. The
-/// memory of the line is used again.
+/// Composes a line: it begins with the date, the level, the process and the thread, and `write` adds the rest. The
+/// memory of the line is reused.
 pub fn compose(level: Level, write: impl FnOnce(&mut Vec<u8>)) {
     with_line(|line| {
         begin(line, level);
@@ -189,7 +189,8 @@ pub fn compose(level: Level, write: impl FnOnce(&mut Vec<u8>)) {
 }
 
 fn with_line(write: impl FnOnce(&mut Vec<u8>)) {
-    // A worker that ends may still log while its thread-local things go; then the line has memory of its own.
+    // A worker that ends may still log while its thread-local values are destroyed; then the line has memory of its
+    // own.
     let mut line = LINE.try_with(Cell::take).unwrap_or_default();
     line.clear();
     write(&mut line);
@@ -245,7 +246,7 @@ pub fn push(line: &mut Vec<u8>, text: fmt::Arguments<'_>) {
     let _ = line.write_fmt(text);
 }
 
-/// Escapes the line, cuts it to size and ends it: every error line passes through here once.
+/// Escapes the line, cuts it to the maximum length and ends it: every error line passes here once.
 pub(crate) fn end(line: &mut Vec<u8>) {
     escape_controls(line);
     line.truncate(LINE_MAX - 1);
@@ -254,8 +255,8 @@ pub(crate) fn end(line: &mut Vec<u8>) {
 
 /// Writes control bytes as `\x0A`, as nginx's access log does.
 ///
-/// Clients choose part of many lines: a decoded URI, the name of a user. A newline among those bytes would begin
-/// a line that weir never wrote, and an escape byte would steer the terminal of whoever reads the log.
+/// Clients choose parts of many lines: a decoded URI, the name of a user. A newline among those bytes would begin a
+/// line that weir never wrote, and an escape byte would control the terminal of the person who reads the log.
 fn escape_controls(line: &mut Vec<u8>) {
     let Some(first) = line.iter().position(u8::is_ascii_control) else { return };
     for byte in line.split_off(first) {
@@ -270,7 +271,7 @@ fn escape_controls(line: &mut Vec<u8>) {
     }
 }
 
-/// Writes to stderr; there is nobody to tell when that fails.
+/// Writes to stderr; a failure cannot be reported anywhere.
 pub(crate) fn stderr(line: &[u8]) {
     let _ = io::stderr().write_all(line);
 }
