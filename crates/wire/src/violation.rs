@@ -1,8 +1,7 @@
-//! Every refusal by name, with the status it earns and nginx's words for it.
+//! Every refusal by name, with its status and nginx's words for it.
 //!
-//! Not an error chain: a violation is one `Copy` value; the bytes it is about
-//! are found with [`crate::Parser::fault`]. Invariant: a new reason to refuse
-//! is a new variant, never a second meaning of an old one.
+//! It is not an error chain: a violation is one `Copy` value; [`crate::Parser::fault`] finds its bytes. Invariant: a
+//! new reason to refuse is a new variant, never a second meaning of an old one.
 
 use std::fmt;
 
@@ -18,19 +17,17 @@ macro_rules! violations {
             /// Every variant, for tests and for the table in the documentation.
             pub const ALL: &'static [Violation] = &[$(Violation::$name,)+];
 
-            /// The status this earns in nginx's numbering: 494 is nginx's own
-            /// and goes out as 400; an origin's fault is 502.
+            /// Its status in nginx's numbering: 494 is nginx's own and is sent as 400; a fault of the origin is 502.
             pub fn status(self) -> u16 {
                 match self { $(Violation::$name => $status,)+ }
             }
 
-            /// nginx's words for its error log. Where nginx goes on to quote
-            /// the bytes (`: "Host: a"`), the caller does too.
+            /// nginx's words for its error log. If nginx also quotes the bytes (`: "Host: a"`), the caller does too.
             pub fn message(self) -> &'static str {
                 match self { $(Violation::$name => $message,)+ }
             }
 
-            /// What exactly is wrong, where nginx's words are vaguer than the name.
+            /// The exact error, if nginx's words are vaguer than the name.
             pub fn detail(self) -> &'static str {
                 match self { $(Violation::$name => $detail,)+ }
             }
