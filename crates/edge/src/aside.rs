@@ -41,7 +41,7 @@ struct RequestFacts {
     port: Option<u16>,
     pipelined: bool,
     method_override: Option<&'static [u8]>,
-    /// The parts of a head that came over HTTP/2: it has no text that could be parsed again.
+    /// The parts of a head that arrived over HTTP/2: it has no text that could be parsed again.
     head: Option<Box<RequestHead>>,
 }
 

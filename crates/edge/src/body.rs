@@ -24,7 +24,7 @@ use crate::patience::BodyWatch;
 /// Where the request's body is.
 #[derive(Default)]
 pub enum RequestBody {
-    /// Not read yet; some of it may stand behind the head.
+    /// Not read yet; some of it may already be behind the head.
     #[default]
     Unread,
     /// There is none, or it was read and thrown away or passed on.
@@ -77,7 +77,7 @@ enum Left {
     Nothing,
     Exact(u64),
     Chunked(Box<Decoder>),
-    /// To the end of its stream.
+    /// All bytes to the end of the stream.
     All,
 }
 

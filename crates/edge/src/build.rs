@@ -1,7 +1,7 @@
-//! The configuration while it is being read: a stack of blocks, and what the file declared so far.
+//! The configuration while it is being read: a stack of blocks, and the declarations so far.
 //!
-//! Families write into the innermost block through `Build`. Nothing here touches the OS; names are
-//! resolved by a function passed in. Every problem of the file is kept, not only the first.
+//! Families write into the innermost block through `Build`. Nothing here touches the OS; names are resolved by a
+//! function passed in. Every problem of the file is kept, not only the first.
 
 mod absent;
 mod lost;
@@ -56,7 +56,7 @@ pub enum Kind {
     Server(crate::family::server::Draft),
     /// `location { }`, how it is matched.
     Location(crate::family::location::Pattern),
-    /// `if { }`; its condition stands in the rules of the block around it.
+    /// `if { }`; its condition is in the rules of the block around it.
     If,
     /// `limit_except { }`: the methods it leaves alone.
     LimitExcept(crate::family::location::Methods),
@@ -64,7 +64,7 @@ pub enum Kind {
 
 /// One block while it is being read.
 pub struct Scope {
-    /// What kind of block.
+    /// The kind of the block.
     pub kind: Kind,
     /// The bit directives are checked against.
     pub context: Contexts,
@@ -111,7 +111,8 @@ impl Scope {
         }
     }
 
-    /// Where the statement of this directive with this number stands, from 0; the block's own place if there is none.
+    /// The place of the statement of this directive with this number, counted from 0; the block's own place if there
+    /// is none.
     pub fn place(&self, directive: &str, number: usize) -> At {
         let mut places = self.written.iter().filter(|(name, _)| *name == directive);
         places.nth(number).map_or(self.at, |(_, at)| *at)
@@ -132,7 +133,7 @@ pub struct Build<'r> {
     pub resolve: Resolve<'r>,
     scopes: Vec<Scope>,
     at: At,
-    /// The directives without effect met so far.
+    /// The directives without effect found so far.
     idle: Vec<&'static str>,
     /// The directives that weir does not have.
     absent: Absent,
@@ -174,7 +175,7 @@ impl<'r> Build<'r> {
         }
     }
 
-    /// Reads the statements of a whole file; the outermost block comes back.
+    /// Reads the statements of a whole file; returns the outermost block.
     pub fn read(mut self, statements: &[Statement]) -> (Self, Scope) {
         // nginx: `pcre_jit` holds for the whole file, wherever it stands.
         self.jit =
@@ -185,7 +186,7 @@ impl<'r> Build<'r> {
         (self, root)
     }
 
-    /// Reads a block's statements into `scope` and gives it back.
+    /// Reads a block's statements into `scope` and returns it.
     pub fn block(&mut self, scope: Scope, statement: &Statement) -> Result<Scope, Refusal> {
         if self.scopes.len() >= DEPTH_MAX {
             return Err(Refusal::whole(format!("more than {DEPTH_MAX} nested blocks")));
@@ -227,7 +228,7 @@ impl<'r> Build<'r> {
         &mut self.scope().settings
     }
 
-    /// Where the statement being read stands.
+    /// The place of the statement being read.
     pub fn at(&self) -> At {
         self.at
     }

@@ -72,7 +72,7 @@ pub struct Server {
     pub names: Vec<crate::family::server::Name>,
     /// Rewrites at server level.
     pub rules: Vec<Rule>,
-    /// The settings in force where no location matches.
+    /// The settings in force if no location matches.
     pub root: LocationId,
     /// Its locations.
     pub places: Places,
@@ -117,7 +117,7 @@ pub struct Location {
 pub struct ZoneNames {
     /// The server's zone.
     pub server: String,
-    /// The location's; `None` at server level and where `status_zone off` stands.
+    /// The location's zone; `None` at server level and with `status_zone off`.
     pub location: Option<String>,
 }
 

@@ -75,7 +75,7 @@ pub enum Gone {
 /// Before a close, the remaining bytes of the client are read in pieces of this size.
 const READ_BYTES: usize = 4 << 10;
 
-/// What becomes of a connection after a request.
+/// The next step of a connection after a request.
 pub enum After {
     /// It waits for the next one this long.
     Idle(Duration),
@@ -512,7 +512,7 @@ fn note(exchange: &mut Exchange<'_>, gone: &Gone) {
     }
 }
 
-/// What becomes of the connection after an exchange.
+/// The next step of the connection after an exchange.
 async fn finish(exchange: &mut Exchange<'_>, conn: &mut Conn, end: Result<(), Gone>) -> After {
     match end {
         Err(Gone::TimedOut) => {
@@ -536,7 +536,7 @@ async fn finish(exchange: &mut Exchange<'_>, conn: &mut Conn, end: Result<(), Go
     parting(exchange)
 }
 
-/// What becomes of a connection that serves no other request.
+/// The next step of a connection that serves no other request.
 pub fn parting(exchange: &Exchange<'_>) -> After {
     let core = &exchange.location.values.core;
     let may_still_send = !body::is_consumed(exchange) || exchange.request.used < exchange.request.bytes.len();

@@ -312,7 +312,7 @@ impl Running {
             .map_err(|error| format!("open() \"{}\" failed {}", path.display(), log::Os(&error)))
     }
 
-    /// Answers signals until told to stop.
+    /// Answers signals until one of them ends the process.
     pub fn serve(mut self, signals: process::Signals, files: &dyn Files) {
         log::leave_terminal();
         let handle = signals.handle();

@@ -1,12 +1,12 @@
-//! The dashboard as an edge serves it: a page of files, and a stream of what changes.
+//! The dashboard as an edge serves it: a page of files, and a stream of changes.
 //!
 //! ```text
 //!  observer ── a snapshot a second ──► `Hall` ── the same bytes for all ──► `answer`, one task a viewer
 //! ```
 //!
 //! A thread of its own reads the files that the dashboard shows: logs of upstreams and runs of labs (`shelf`).
-//! `weir_dash` makes the document on the observer's thread, and only while somebody watches. A viewer has no queue: a
-//! viewer that is too slow for the kept seconds gets the whole document again. `family::dashboard` has the
+//! `weir_dash` makes the document on the observer's thread, and only while there are viewers. A viewer has no queue:
+//! a viewer that is too slow for the kept seconds gets the whole document again. `family::dashboard` has the
 //! directives, `docs/guide/dashboard.md` the words for users.
 
 pub mod answer;

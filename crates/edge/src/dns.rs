@@ -122,11 +122,11 @@ impl fmt::Display for Trouble {
 pub struct Place {
     /// The address; the port is 0 unless the service names it.
     pub address: SocketAddr,
-    /// The host that offers the service; empty if no service was asked for.
+    /// The host that offers the service; empty without a service.
     pub host: String,
     /// The priority of the service; 0 is used first.
     pub priority: u16,
-    /// The weight of the service; 1 if no service was asked for.
+    /// The weight of the service; 1 without a service.
     pub weight: u16,
 }
 
@@ -155,7 +155,7 @@ impl Client {
         Rc::new(Client { servers, flights: RefCell::default(), rotation: Cell::new(0) })
     }
 
-    /// The addresses of a name, both kinds where the resolver allows both.
+    /// The addresses of a name, of both kinds if the resolver allows both.
     ///
     /// # Errors
     ///

@@ -63,7 +63,7 @@ impl Client {
     }
 }
 
-/// The request as it came in.
+/// The request as received.
 #[derive(Default)]
 pub struct Request {
     /// The bytes read so far; the head is their beginning.
@@ -72,7 +72,7 @@ pub struct Request {
     pub head: RequestHead,
     /// Reads heads, over several reads if needed.
     pub parser: Parser,
-    /// When its first byte came.
+    /// When its first byte arrived.
     pub started: Option<Instant>,
     /// The tokens of its `Connection` field.
     pub tokens: ConnectionTokens,
@@ -84,7 +84,7 @@ pub struct Request {
     pub host: Vec<u8>,
     /// The port in `Host`.
     pub port: Option<u16>,
-    /// Bytes its head took on the wire, where they are not those in `bytes` (HTTP/2); else 0.
+    /// Length of its head on the wire, if that differs from the length in `bytes` (HTTP/2); else 0.
     pub sent: usize,
     /// Its stream did not end with its head: a body of unknown length may follow.
     pub is_open_ended: bool,
@@ -311,7 +311,7 @@ impl Try {
     }
 }
 
-/// An upstream's answer: its head as it came, kept for `$upstream_http_*`.
+/// An upstream's answer: its head as received, kept for `$upstream_http_*`.
 pub struct Origin {
     /// The bytes; the head is their beginning, body bytes may follow.
     pub bytes: Lease,
@@ -360,7 +360,7 @@ pub struct Exchange<'c> {
     pub worker: &'c Rc<Worker>,
     /// The configuration with this worker's pools.
     pub generation: &'c Rc<Generation>,
-    /// The client of its connection.
+    /// The client, with the facts about its connection.
     pub client: &'c Client,
     /// The server chosen by address and host.
     pub server: &'c Server,
@@ -376,7 +376,7 @@ pub struct Exchange<'c> {
     pub target_is_valid: bool,
     /// The path had percent escapes: weir escapes it again when it goes upstream.
     pub uri_was_quoted: bool,
-    /// `$proxy_host` where `proxy_pass` has variables.
+    /// `$proxy_host`, if `proxy_pass` has variables.
     pub proxy_host: Option<Vec<u8>>,
     /// The answer.
     pub response: Box<Response>,
@@ -398,7 +398,7 @@ pub struct Exchange<'c> {
     pub origin: Option<Box<Origin>>,
     /// Its current step, for error messages and timings.
     pub step: Step,
-    /// When the first byte of the request came.
+    /// When the first byte of the request arrived.
     pub started: Instant,
     /// Unix milliseconds at the same moment.
     pub started_wall_ms: u64,
@@ -438,7 +438,7 @@ pub struct Exchange<'c> {
     pub refused_by: Option<Policy>,
     /// The client's address as a trusted proxy reported it (`set_real_ip_from`).
     pub told_address: Option<SocketAddress>,
-    /// `auth_basic` found the password right, for the location it is in.
+    /// `auth_basic` accepted the password, for the current location.
     pub knows_password: bool,
     /// `$limit_req_status`; empty until a limit was checked.
     pub limit_req_status: &'static str,
@@ -614,8 +614,8 @@ impl<'c> Exchange<'c> {
         false
     }
 
-    /// Whether weir may drop the upstream request once the client has left: nobody else waits for the answer, and
-    /// `proxy_ignore_client_abort` is off (nginx fetches an answer for the cache to its end).
+    /// Whether weir may drop the upstream request once the client has left: no other request waits for the answer,
+    /// and `proxy_ignore_client_abort` is off (nginx fetches an answer for the cache to its end).
     pub fn is_for_its_client_alone(&self) -> bool {
         !self.location.values.proxy.ignore_client_abort && !self.cache.is_for_others()
     }

@@ -23,7 +23,7 @@ use crate::family::ssl::Verify;
 pub enum Deed {
     /// See the dashboard.
     Look,
-    /// Change what runs by the API.
+    /// Change the running state through the API.
     Write,
     /// Make caches forget.
     Purge,

@@ -32,7 +32,7 @@ pub struct Kept {
 /// Pieces of a body written with one call.
 const PIECES_MAX: usize = 16;
 
-/// A part of a file is read in pieces of this size where the kernel cannot copy it.
+/// A part of a file is read in pieces of this size if the kernel cannot copy it.
 const READ_BYTES: usize = 32 << 10;
 
 impl Kept {

@@ -9,7 +9,7 @@ use crate::build::Build;
 /// The type that every list begins with.
 pub const HTML: &str = "text/html";
 
-/// Appends the types of one statement to those of earlier statements in the block; an empty list stands for all types.
+/// Appends the types of one statement to those of earlier statements in the block; an empty list means all types.
 pub fn read(b: &mut Build<'_>, statement: &Statement, earlier: Option<Arc<Vec<String>>>) -> Arc<Vec<String>> {
     let mut types = match earlier {
         Some(earlier) if earlier.is_empty() => return earlier,

@@ -1,4 +1,4 @@
-//! PCRE2, so that a pattern means what it means in nginx, and the captures of the last match.
+//! PCRE2, so that patterns have the same meaning as in nginx, and the captures of the last match.
 //!
 //! The only module that names the `pcre2` crate.
 

@@ -87,7 +87,8 @@ pub struct Part {
 /// Changes a body on its way out: gzip, ranges over a stream. Fed in order; `last` comes exactly once. A filter that
 /// changes the length removes `content_length` from the response, or sets the right one.
 pub trait BodyFilter {
-    /// Takes `input`, and appends the bytes to send to `out`. `flush` asks for everything held back.
+    /// Takes `input`, and appends the bytes to send to `out`. `flush` also appends the bytes that the filter holds
+    /// back.
     fn write(&mut self, input: &[u8], flush: bool, last: bool, out: &mut Vec<u8>);
 
     /// Bytes taken and returned so far, if the filter counts them (`$gzip_ratio`).

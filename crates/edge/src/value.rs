@@ -117,7 +117,7 @@ pub fn choice<T: Copy>(statement: &Statement, choices: &[(&str, T)]) -> Result<T
     })
 }
 
-/// The value a word stands for.
+/// The value of a word.
 pub fn choice_of<T: Copy>(word: &str, choices: &[(&str, T)]) -> Option<T> {
     choices.iter().find(|(name, _)| *name == word).map(|(_, value)| *value)
 }

@@ -33,7 +33,7 @@ pub struct Variable {
     pub name: &'static str,
     /// Reads it.
     pub get: Get,
-    /// Writes it by `set`, where nginx allows that.
+    /// Writes it with `set`, if nginx allows that.
     pub set: Option<fn(&mut Exchange<'_>, &[u8])>,
     /// True if it reads the fields of the answer. If a configuration mentions such a variable, every answer gets its
     /// own fields, and no answer reuses a head that was made for another (`family::cache::plain`).
@@ -282,7 +282,7 @@ impl Template {
         }
     }
 
-    /// The value in a buffer of its own; for places off the hot path.
+    /// The value in a buffer of its own; for code outside the hot path.
     pub fn text(&self, exchange: &mut Exchange<'_>) -> Vec<u8> {
         let mut out = Vec::new();
         self.eval(exchange, &mut out);

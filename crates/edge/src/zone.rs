@@ -82,7 +82,7 @@ pub fn refuse_undeclared(b: &mut Build<'_>, (directive, at): (&str, At), name: &
 }
 
 impl<T, P> Zones<T, P> {
-    /// Adds what `statement` declares, its first argument being the key; `place` is what `parameter` read.
+    /// Adds the zone that `statement` declares; its first argument is the key. `place` is the result of `parameter`.
     pub fn declare(
         &mut self,
         statement: &Statement,
@@ -190,7 +190,7 @@ pub struct Table<T> {
 }
 
 impl<T> Table<T> {
-    /// A table of so many bytes.
+    /// A table of this many bytes.
     pub fn new(bytes: u64) -> Table<T> {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         let count = (bytes / SHARD_BYTES_MIN).clamp(1, SHARDS_MAX);
@@ -287,7 +287,7 @@ impl<T> Shard<T> {
         self.index.len()
     }
 
-    /// Whether there is none.
+    /// Whether it has no keys.
     pub fn is_empty(&self) -> bool {
         self.index.is_empty()
     }

@@ -8,7 +8,7 @@ use std::cell::Cell;
 
 macro_rules! counts {
     ($($(#[$doc:meta])* $field:ident $kind:ident,)*) => {
-        /// What kind of call is counted.
+        /// The kind of a counted call.
         #[derive(Clone, Copy)]
         pub(crate) enum Kind { $($kind),* }
 

@@ -94,7 +94,7 @@ impl Listening {
         Ok(Listening { fd: Arc::new(fd), address })
     }
 
-    /// Its address; if port 0 was asked for, this has the real port.
+    /// Its address; if the options had port 0, this has the real port.
     pub fn local_addr(&self) -> &SocketAddress {
         &self.address
     }
@@ -286,7 +286,7 @@ const ABORTED_MAX: usize = 64;
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        // The socket may live on in other workers, so epoll must be told.
+        // The socket may live on in other workers, so it must be removed from epoll.
         core::with(|core| core.unregister(self.key, self.listening.as_fd()));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Three parts: the [`Mailbox`] itself (a locked queue and an eventfd), the [`TaskWake`] behind every cloned `Waker`,
 //! and [`LocalWake`], the waker a task is polled with. Invariant: the lock is never held while foreign code runs, and
-//! a worker takes no lock if nobody has rung the mailbox.
+//! a worker takes no lock if the mailbox was not rung.
 
 use crate::core;
 use crate::counts::{Kind, count};
@@ -82,7 +82,7 @@ impl Mailbox {
         self.stop.load(Ordering::Acquire)
     }
 
-    /// Everything sent since the last call. Unlocked if nobody rang.
+    /// Everything sent since the last call. Takes no lock if the mailbox was not rung.
     pub(crate) fn fetch(&self) -> Option<Mail> {
         if !self.rung.load(Ordering::Acquire) {
             return None;

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Which links on the way to a file are followed.
+/// The links on the way to a file that are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
     /// None.

@@ -81,7 +81,7 @@ fn certificates_are_judged_as_node_judges_them() {
     let own = |name: &str| made.read(name);
     #[rustfmt::skip]
     let cases = [
-        // certificate, those sent with it, trusted, name asked for, outcome
+        // certificate, other certificates sent with it, trusted, requested name, outcome
         ("good.pem", "", &nobody, "localhost", "UNABLE_TO_VERIFY_LEAF_SIGNATURE"),
         ("good.pem", "", &ca, "localhost", "ok"),
         ("good.pem", "", &ca, "LOCALHOST.", "ok"),

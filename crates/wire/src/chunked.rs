@@ -106,7 +106,7 @@ impl Decoder {
         self.state == State::End
     }
 
-    /// Reads on from `input[*pos]` and moves `pos` past what it consumed.
+    /// Reads on from `input[*pos]` and moves `pos` past the consumed bytes.
     ///
     /// Call it until [`ChunkEvent::NeedMore`] or [`ChunkEvent::End`]. Consumed bytes need not be kept. After a
     /// refusal or the end, `pos` does not move any more.

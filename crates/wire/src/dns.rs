@@ -33,7 +33,7 @@ const OPCODE: u16 = 0x7800;
 const TRUNCATED: u16 = 0x0200;
 const RECURSION_DESIRED: u16 = 0x0100;
 
-/// The kind of records asked for.
+/// The kind of the requested records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Its IPv4 addresses.

@@ -69,7 +69,7 @@ const fn name_classes() -> [u8; 256] {
 /// The progress in a line when the buffer ended in the middle of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Resume {
-    /// The next byte to look at.
+    /// The next byte to read.
     at: usize,
     /// The classes of the name's bytes so far.
     class: u8,

@@ -45,7 +45,7 @@ impl Fields {
         self.push_known(name, value, Known::of(name));
     }
 
-    /// Appends a field whose place among the known names the caller already has.
+    /// Appends a field; the caller passes its place among the known names.
     pub fn push_known(&mut self, name: &[u8], value: &[u8], known: Option<Known>) {
         let start = self.text.len() as u32;
         self.text.extend_from_slice(name);

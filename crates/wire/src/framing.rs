@@ -65,7 +65,7 @@ pub fn request_body(buf: &[u8], head: &RequestHead) -> Result<BodyLength, Violat
 
 /// The length of a response's body (RFC 9112 §6.3), `request_method` is the method of the request.
 ///
-/// Faulty framing fields are refused even where there is no body: the next bytes of such an origin cannot be trusted
+/// Faulty framing fields are refused even if there is no body: the next bytes of such an origin cannot be trusted
 /// either. Interim responses (1xx except 101) are not checked, because nginx does not read their fields.
 pub fn response_body(buf: &[u8], head: &ResponseHead, request_method: &[u8]) -> Result<BodyLength, Violation> {
     if head.is_interim() {

@@ -62,7 +62,7 @@ violations! {
     /// A request field line with a forbidden byte, a fold, or a space before the colon.
     InvalidField: 400, "client sent invalid header line",
         "the field line has a forbidden byte", "RFC 9112 §5";
-    /// A request over HTTP/2 whose fields do not make one.
+    /// A request over HTTP/2 whose fields do not make a valid request.
     MalformedRequest: 400, "client sent malformed request",
         "the fields do not make a request", "RFC 9113 §8.1.1";
     /// More fields than `max_headers`.
@@ -86,7 +86,7 @@ violations! {
     /// The authority in the request line is not a host.
     InvalidTargetHost: 400, "client sent invalid host in request line",
         "the target's authority is not uri-host [ \":\" port ]", "RFC 9112 §3.2.2";
-    /// A field that may come once came twice.
+    /// Two fields of a name that is allowed only once.
     DuplicateField: 400, "client sent duplicate header line",
         "a singular field came twice", "RFC 9110 §5.3";
     /// Content-Length is not digits, or above 2^63-1.
@@ -106,7 +106,7 @@ violations! {
     /// A Transfer-Encoding that is no list of codings, or `chunked` more than once.
     InvalidEncoding: 400, "client sent invalid \"Transfer-Encoding\" header",
         "Transfer-Encoding is not one chunked", "RFC 9112 §6.3";
-    /// CONNECT where it is not allowed.
+    /// CONNECT, but it is not allowed.
     ConnectMethod: 405, "client sent CONNECT method",
         "CONNECT is for forward proxies", "RFC 9110 §9.3.6";
     /// TRACE.
@@ -150,7 +150,7 @@ violations! {
     /// The response head is larger than its buffer, or has too many fields.
     UpstreamHeadTooLarge: 502, "upstream sent too big header",
         "the head does not fit its buffer", "RFC 9112 §5";
-    /// Content-Length or Transfer-Encoding came twice from the origin.
+    /// Two Content-Length or two Transfer-Encoding fields from the origin.
     UpstreamDuplicateField: 502, "upstream sent duplicate header line",
         "a framing field came twice", "RFC 9112 §6.3";
     /// The origin's Content-Length is not digits, or above 2^63-1.
@@ -166,8 +166,8 @@ violations! {
 }
 
 impl Violation {
-    /// nginx's words when the chunked body came from an origin; for the other
-    /// violations the same as [`Violation::message`].
+    /// nginx's words if the chunked body is from an origin; for the other violations the same as
+    /// [`Violation::message`].
     pub fn upstream_message(self) -> &'static str {
         if self.message() == Violation::ChunkSize.message() {
             return "upstream sent invalid chunked response";

@@ -41,7 +41,7 @@ struct Member {
     seat: usize,
 }
 
-/// How many workers a configuration asks for.
+/// How many workers a configuration needs.
 pub fn worker_count(conf: &Conf) -> usize {
     conf.main.process.workers.unwrap_or_else(weir_meter::host::effective_cpus).clamp(1, WORKERS_MAX)
 }
@@ -272,7 +272,7 @@ fn seed(index: usize) -> u64 {
         .wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// What a worker thread keeps for messages from the control thread.
+/// The state that a worker thread keeps for messages from the control thread.
 struct Here {
     worker: Rc<Worker>,
     accepting: HashMap<Address, Rc<Stop>>,
@@ -312,7 +312,7 @@ impl Here {
         }
     }
 
-    /// Stops accepting, finishes what is under way, then ends the thread.
+    /// Stops accepting, finishes the work under way, then ends the thread.
     fn finish(&mut self, own: Remote, others_accept: bool) {
         for (_, stop) in self.accepting.drain() {
             stop.set(others_accept);

@@ -12,7 +12,7 @@ const OWN_OF_WORKER: u64 = 4;
 /// kernel's queue until a descriptor is free, while a full table would refuse them.
 const PLACES_MIN: u64 = 8;
 
-/// The places in the table of one of `workers`, where a process may have `files` open and listens on `sockets`.
+/// The places in the table of one of `workers`, if the process may have `files` open and listens on `sockets`.
 pub fn places(files: u64, workers: usize, sockets: usize) -> usize {
     let (workers, sockets) = (workers.max(1) as u64, sockets as u64);
     let own = OWN + OWN_OF_WORKER * workers + sockets * (workers + 1);

@@ -288,7 +288,7 @@ pub async fn send(
     mut viewer: Box<Viewer>,
 ) -> Result<(), Gone> {
     writing::pieces(exchange, conn, &mut [IoSlice::new(head)]).await?;
-    // The stream lasts as long as somebody watches: as with a tunnel, its time is not request time.
+    // The stream lasts as long as the viewer watches: as with a tunnel, its time is not request time.
     exchange.step = weir_meter::Step::Tunnel;
     // The time after which a browser reconnects.
     event(exchange, conn, framing, head, b"retry: 1000\n\n").await?;

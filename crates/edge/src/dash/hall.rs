@@ -1,4 +1,4 @@
-//! Where viewers wait for the next second.
+//! The place where viewers wait for the next second.
 
 use std::collections::VecDeque;
 use std::fs::File;

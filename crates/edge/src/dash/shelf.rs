@@ -1,4 +1,4 @@
-//! Files that the dashboard shows parts of, read by a thread of its own: no worker waits for a disk.
+//! A thread of its own reads the files that the dashboard shows in part, so that no worker waits for a disk.
 
 mod lab;
 
@@ -142,7 +142,7 @@ fn end_of(path: &Path, most: usize) -> io::Result<Tail> {
     Ok(Tail { bytes, is_whole: from == 0, modified_ms })
 }
 
-/// Why a file could not be read, and what to do.
+/// The reason why a file could not be read, and the remedy.
 fn hindrance(error: &io::Error) -> Said {
     match error.kind() {
         ErrorKind::NotFound => Said::new(

@@ -34,7 +34,7 @@ impl Counters {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts the answer, or that none came.
+    /// Counts the answer, or that no answer arrived.
     pub fn answered(&self, outcome: Result<Code, Trouble>) {
         let counter = match outcome {
             Ok(code) | Err(Trouble::Code(code)) => match code.0 {

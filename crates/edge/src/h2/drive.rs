@@ -79,7 +79,7 @@ enum End {
     Broken(io::Error),
 }
 
-/// What the connection's deadline is for.
+/// The wait that the connection's deadline bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waits {
     /// Nothing: the streams have their own deadlines.

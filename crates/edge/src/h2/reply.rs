@@ -110,7 +110,7 @@ impl Stream {
         Poll::Pending
     }
 
-    /// Whether trailers came.
+    /// Whether trailers have arrived.
     pub fn has_trailers(&self) -> bool {
         self.replies().is_some_and(|replies| !replies.trailers.borrow().is_empty())
     }

@@ -30,7 +30,7 @@ pub struct Stream {
     is_at_fault: Cell<bool>,
     /// The body breaks them: it does not match the head.
     is_malformed: Cell<bool>,
-    /// Somebody reads the body.
+    /// A reader has started on the body.
     is_read: Cell<bool>,
     output: Cell<Output>,
     /// Bytes of a body that were sent.

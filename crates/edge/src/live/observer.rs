@@ -1,4 +1,4 @@
-//! The thread that reads what workers count: once a second, and when a request asks.
+//! The thread that reads the workers' counters: once a second, and when a request needs them.
 
 use std::io;
 use std::path::PathBuf;

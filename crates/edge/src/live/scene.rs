@@ -15,7 +15,7 @@ use crate::conf::Conf;
 pub struct Scene {
     /// The configuration in force.
     pub conf: Option<Arc<Conf>>,
-    /// When it came into force, Unix milliseconds.
+    /// When it was put in force, in Unix milliseconds.
     pub loaded_ms: u64,
     /// The sockets listened on.
     pub sockets: Vec<Watched>,

@@ -1,4 +1,4 @@
-//! What NGINX Plus' API changes: the servers of upstreams, the pairs of keyval zones. Whether the client may do this
+//! The writes of NGINX Plus' API: the servers of upstreams, the pairs of keyval zones. Whether the client may do this
 //! is decided before the question is asked.
 
 use serde_json::Value;

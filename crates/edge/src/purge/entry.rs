@@ -1,4 +1,4 @@
-//! One entry of the purge log: a purge as it stands in the stream, and the ids that order them.
+//! One entry of the purge log: a purge in the form of the stream, and the ids that order them.
 
 use std::fmt;
 

@@ -9,7 +9,7 @@ use weir_cache::store::{Force, KEY_BYTES_MAX, Purge, Tag};
 /// Names of one order, at most: keys, prefixes or tags.
 pub const NAMES_MAX: usize = 256;
 
-/// What kind of names an order has.
+/// The kind of names in an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Whole keys, the text of `proxy_cache_key`.

@@ -16,7 +16,7 @@ pub(crate) struct Registration {
     pub(super) writer: Key,
 }
 
-/// Who opened a connection.
+/// The side that opened a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     /// We did: incoming bytes are an answer.
@@ -62,7 +62,7 @@ impl Core {
         self.sockets.borrow_mut().remove(key);
     }
 
-    /// Forgets a descriptor that lives on elsewhere, so epoll must be told.
+    /// Forgets a descriptor that lives on elsewhere, so it must be removed from epoll.
     pub(crate) fn unregister(&self, key: Key, fd: BorrowedFd<'_>) {
         self.forget(key);
         if let Some(epoll) = self.epoll.borrow().as_ref() {

@@ -82,7 +82,7 @@ impl Protocols {
     }
 }
 
-/// Cipher suites, the best first: those of TLS 1.3, then those of TLS 1.2.
+/// Cipher suites, the best first: the suites of TLS 1.3, then the suites of TLS 1.2.
 #[derive(Clone, Debug)]
 pub struct Ciphers {
     pub(super) tls13: Vec<SupportedCipherSuite>,
@@ -98,7 +98,7 @@ impl Default for Ciphers {
 }
 
 impl Ciphers {
-    /// Reads OpenSSL's list of suites for TLS 1.2; those of TLS 1.3 stay, as with OpenSSL.
+    /// Reads OpenSSL's list of suites for TLS 1.2; the suites of TLS 1.3 stay, as with OpenSSL.
     pub fn of_list(text: &str) -> Result<Chosen<Ciphers>, Nothing> {
         let mut list = List::default();
         for word in text.split([':', ',', ' ', ';']).filter(|word| !word.is_empty()) {
@@ -111,7 +111,7 @@ impl Ciphers {
         Ok(Chosen { kept: Ciphers { tls12, ..Ciphers::default() }, left_out: list.left_out })
     }
 
-    /// Reads OpenSSL's list of suites for TLS 1.3 (`Ciphersuites`); those of TLS 1.2 stay.
+    /// Reads OpenSSL's list of suites for TLS 1.3 (`Ciphersuites`); the suites of TLS 1.2 stay.
     pub fn with_suites(&self, text: &str) -> Result<Ciphers, Nothing> {
         let mut tls13 = Vec::new();
         for word in text.split(':').filter(|word| !word.is_empty()) {

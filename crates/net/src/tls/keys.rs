@@ -1,8 +1,8 @@
 //! A server's certificates and keys, from PEM: keys may be encrypted.
 //!
-//! PKCS #8 with PBES2 (PBKDF2 and AES-CBC, what `openssl genpkey -aes128` and `genrsa` write) and the older kind with
-//! `DEK-Info` and AES (what `-traditional` writes). Other kinds are refused by name, with the command that makes a
-//! supported one.
+//! PKCS #8 with PBES2 (PBKDF2 and AES-CBC, the output of `openssl genpkey -aes128` and `genrsa`) and the older kind
+//! with `DEK-Info` and AES (the output of `-traditional`). Other kinds are refused by name, with the command that
+//! makes a supported one.
 
 use super::der::{INTEGER, Items, OBJECT_ID, OCTET_STRING, SEQUENCE};
 use super::pem;

@@ -12,7 +12,7 @@ use weir_dash::runs::{self, LISTED_MAX, RUN_BYTES_MAX};
 use super::Answer;
 use weir_net::log;
 
-/// Names in the folder that are looked at, at most.
+/// Names in the folder that are read, at most.
 const NAMES_MAX: usize = 100_000;
 
 /// Runs that were already read: the file of a run never changes.

@@ -33,7 +33,7 @@ impl Connection {
         self.streams.has_numbers()
     }
 
-    /// How many streams the peer allows at once; `None` until it has said so.
+    /// How many streams the peer allows at once; `None` until its SETTINGS have arrived.
     pub fn allowed(&self) -> Option<usize> {
         self.is_greeted.then_some(self.peer.streams as usize)
     }

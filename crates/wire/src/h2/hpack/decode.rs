@@ -91,7 +91,7 @@ impl Default for Decoder {
     }
 }
 
-/// What to do with a literal.
+/// Whether a literal goes into the table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Literal {
     Indexed,

@@ -148,7 +148,7 @@ fn form(known: Option<Known>, value: &[u8]) -> Form {
     }
 }
 
-/// Appends a string, in Huffman's code where that is shorter.
+/// Appends a string, in Huffman's code if that is shorter.
 fn string(text: &[u8], out: &mut Vec<u8>) {
     let coded = huffman::length(text);
     if coded < text.len() {

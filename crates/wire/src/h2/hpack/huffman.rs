@@ -38,7 +38,7 @@ struct Code {
     ordered: [u16; SYMBOLS],
     /// By length: the first code beyond those of this length, aligned to the left of 32 bits.
     end: [u64; LENGTH_MAX + 1],
-    /// By length: what to add to a right-aligned code for its place in `ordered`.
+    /// By length: the number to add to a right-aligned code to get its place in `ordered`.
     shift: [i64; LENGTH_MAX + 1],
 }
 
