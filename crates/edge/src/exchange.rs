@@ -424,7 +424,7 @@ pub struct Exchange<'c> {
     /// Head bytes sent.
     pub head_bytes_sent: u64,
     /// Body bytes sent, without framing: the number for the cache's counters and for spans. `$body_bytes_sent` is
-    /// nginx's, all that was sent but the head, so it counts the framing of chunks.
+    /// nginx's number: all sent bytes except the head, so it includes the framing of chunks.
     pub body_bytes_sent: u64,
     /// All bytes sent.
     pub bytes_sent: u64,

@@ -44,7 +44,7 @@ pub enum Refused {
     ClosedInHead,
 }
 
-/// The rules for heads under these settings: those of the default server, for the host is not known yet.
+/// The rules for heads under these settings: those of the default server, because the host is not known yet.
 pub fn policy(core: &Core) -> HeadPolicy {
     HeadPolicy {
         invalid_fields: if core.ignore_invalid_headers { InvalidFields::Drop } else { InvalidFields::Keep },

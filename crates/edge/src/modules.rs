@@ -6,7 +6,7 @@ use crate::family::FAMILIES;
 /// nginx's optional modules that weir has.
 const WITH: &[&str] = &["http_gzip_static_module", "http_ssl_module", "http_stub_status_module", "http_v2_module"];
 
-/// nginx's modules that are on by default, and the family that stands for each in weir.
+/// nginx's modules that are on by default, and the family that implements each in weir.
 const DEFAULT_MODULES: &[(&str, &str)] = &[
     ("http_access_module", "access"),
     ("http_auth_basic_module", "auth_basic"),

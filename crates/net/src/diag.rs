@@ -132,7 +132,7 @@ fn read_end(piece: &[u8]) -> Option<End> {
     (kind == SOCK_DIAG_BY_FAMILY && OPEN.contains(&state) && end.inode != 0).then_some(end)
 }
 
-/// A netlink socket on which the question was asked.
+/// A netlink socket on which the question was sent.
 fn ask(question: &[u8]) -> Option<OwnedFd> {
     let flags = SocketFlags::CLOEXEC;
     let socket = net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(netlink::SOCK_DIAG)).ok()?;
@@ -158,7 +158,7 @@ fn question(address: SocketAddr) -> Vec<u8> {
     let mut out = vec![0; HEADER_BYTES];
     out.extend([family, TCP, 0, 0]);
     out.extend(STATES.to_ne_bytes());
-    // The socket's id: not asked for by id.
+    // The socket's id: empty, because this question is not about one id.
     out.extend([0; 48]);
     out.extend(((condition_bytes + 4) as u16).to_ne_bytes());
     out.extend(REQ_BYTECODE.to_ne_bytes());

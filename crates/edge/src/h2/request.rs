@@ -54,7 +54,7 @@ pub fn read(
 }
 
 /// A WebSocket over HTTP/2 (RFC 8441) becomes the request for an upgrade that phases and origins know: GET, with the
-/// fields that HTTP/1.1 wants. The client's bytes on the stream are the WebSocket's bytes, and no body.
+/// fields that HTTP/1.1 needs. The client's bytes on the stream are the WebSocket's bytes, and no body.
 fn upgrade(request: &mut Request, protocol: Span, key: [u8; 16]) -> Option<Violation> {
     if protocol.of(&request.bytes) != b"websocket" {
         return Some(Violation::ConnectMethod);
@@ -95,7 +95,7 @@ fn judge(request: &mut Request, policy: &HeadPolicy) {
     }
 }
 
-/// nginx: letters, digits and hyphens, and underscores where they are allowed.
+/// nginx: letters, digits and hyphens, and underscores if they are allowed.
 fn is_usual(name: &[u8], underscores: bool) -> bool {
     name.iter().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-') || underscores && *byte == b'_')
 }

@@ -102,7 +102,7 @@ pub struct Board {
 }
 
 impl Board {
-    /// A zone's cell; made when first asked for.
+    /// A zone's cell; made when first used.
     #[inline]
     pub fn zone(&self, number: u32) -> &ZoneCell {
         self.zones.cell(number)
@@ -192,7 +192,7 @@ impl Board {
     }
 }
 
-/// Cells by number; each is made when first asked for.
+/// Cells by number; each is made when first used.
 struct Cells<T>(Box<[OnceLock<Box<T>>; NAMES_MAX + 1]>);
 
 impl<T> Default for Cells<T> {
