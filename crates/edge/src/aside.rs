@@ -1,8 +1,8 @@
-//! An exchange put aside while a tunnel lives: all that its log line will want, in as little memory as it takes.
+//! An exchange put aside while a tunnel lives: all that its log line needs, in as little memory as possible.
 //!
-//! A WebSocket may stand idle for days, ten thousand of them at once. Texts are packed into one piece of memory of
-//! just their size, heads are parsed again from their bytes, what most exchanges have not is boxed. Invariant: an
-//! exchange taken up again answers every variable as it would have before.
+//! A WebSocket may be idle for days, and there may be ten thousand of them. Texts are packed into one allocation of
+//! exactly their size, heads are parsed again from their bytes, and fields that most exchanges do not use are boxed.
+//! Invariant: an exchange taken up again gives every variable the same value as before.
 
 use std::rc::Rc;
 
@@ -22,7 +22,7 @@ use crate::trace::context::Trace;
 use crate::variable::VariableId;
 use crate::worker::{Generation, Worker};
 
-/// An exchange at rest.
+/// An exchange that was put aside.
 pub struct Aside {
     generation: Rc<Generation>,
     server: ServerId,
@@ -40,7 +40,7 @@ struct RequestFacts {
     port: Option<u16>,
     pipelined: bool,
     method_override: Option<&'static [u8]>,
-    /// The parts of a head that came over HTTP/2: no parser of a text finds them again.
+    /// The parts of a head that arrived over HTTP/2: it has no text that could be parsed again.
     head: Option<Box<RequestHead>>,
 }
 
@@ -55,7 +55,7 @@ struct ResponseFacts {
     header_only: bool,
 }
 
-/// What few exchanges have.
+/// The fields that few exchanges use.
 struct Rare {
     body: RequestBody,
     reader: Option<Reader>,
@@ -67,8 +67,8 @@ struct Rare {
     filters: Vec<Box<dyn BodyFilter>>,
 }
 
-/// Fields of an exchange that are kept as they are. The pattern in `of` names all others: a new field of `Exchange`
-/// does not compile until it is said here what becomes of it.
+/// Fields of an exchange that are kept unchanged. The pattern in `of` names all other fields: if `Exchange` gets a
+/// new field, this does not compile until the field is handled here.
 macro_rules! plain {
     ($($field:ident: $kind:ty,)*) => {
         struct Plain { $($field: $kind,)* }
@@ -123,8 +123,8 @@ plain! {
 }
 
 impl Aside {
-    /// Puts an exchange aside; its memory comes back. Bytes behind the request's head are forgotten: they are the
-    /// tunnel's.
+    /// Puts an exchange aside and returns its memory. Forgets bytes behind the request's head: they belong to the
+    /// tunnel.
     pub fn put(mut exchange: Exchange<'_>) -> (Aside, Parts) {
         let aside = Aside {
             generation: exchange.generation.clone(),
@@ -154,7 +154,7 @@ impl Aside {
         let (started, wall_ms) = (plain.started, plain.started_wall_ms);
         let mut exchange = Exchange::new(conf, worker, &generation, client, server, parts, started, wall_ms);
         exchange.location = conf.location(location);
-        // Only a client's exchange becomes a tunnel, and its beginning was counted.
+        // Only a client's exchange becomes a tunnel, and its start was already counted.
         exchange.is_counted = true;
         unpack(&texts, &mut exchange);
         exchange.tries.extend(tries);
@@ -173,7 +173,8 @@ impl Aside {
 
 impl RequestFacts {
     fn of(request: &Request) -> RequestFacts {
-        // The parser's memory serves refusals; a request so far along had none. When it started, the exchange knows.
+        // The parser's memory is for refusals, and a request this far was not refused. The exchange itself has the
+        // start time.
         let Request {
             bytes: _,
             head,
@@ -222,7 +223,7 @@ impl ResponseFacts {
             own_location,
             allows_ranges,
             header_only,
-            // A head that has gone out needs it no more.
+            // Not needed once the head has been sent.
             without_own: _,
         } = response;
         ResponseFacts {
@@ -286,7 +287,7 @@ impl Rare {
     }
 }
 
-/// The length that stands for "none": no text is as long.
+/// The length that stands for "none": no text is this long.
 const ABSENT: u32 = u32::MAX;
 
 /// All texts of an exchange in the order in which `unpack` reads them.
@@ -320,7 +321,7 @@ fn push(out: &mut Vec<u8>, text: Option<&[u8]>) {
     }
 }
 
-/// Name and value of each, and then none.
+/// Name and value of each field, then an end mark.
 fn push_fields(out: &mut Vec<u8>, fields: &Fields) {
     for field in fields.iter() {
         push(out, Some(field.name));
@@ -329,7 +330,7 @@ fn push_fields(out: &mut Vec<u8>, fields: &Fields) {
     push(out, None);
 }
 
-/// Reads what `pack` wrote into an exchange that has none of it.
+/// Reads the texts that `pack` wrote into an exchange that has none of them.
 fn unpack(mut texts: &[u8], exchange: &mut Exchange<'_>) {
     let from = &mut texts;
     let request = &mut exchange.request;
@@ -347,7 +348,7 @@ fn unpack(mut texts: &[u8], exchange: &mut Exchange<'_>) {
     read_head(exchange);
 }
 
-/// The next text; `None` where there was none, and at the end.
+/// The next text; `None` if the exchange did not have it, and at the end.
 fn pull<'t>(from: &mut &'t [u8]) -> Option<&'t [u8]> {
     let (length, rest) = from.split_first_chunk()?;
     let (text, rest) = match u32::from_le_bytes(*length) {
@@ -370,11 +371,12 @@ fn pull_slots(from: &mut &[u8], slots: &mut SlotStore) {
     }
 }
 
-/// Finds the parts of the request's head again, by the rules of the listen it came by.
+/// Finds the parts of the request's head again, by the rules of the listen that accepted it.
 fn read_head(exchange: &mut Exchange<'_>) {
     let policy = head::policy(head::default_core(exchange.conf, exchange.client.listen.get()));
     let request = &mut exchange.request;
-    // A head that was read once is read again; one of HTTP/2 is not, and was kept.
+    // The same parser accepted an HTTP/1 head before, so it accepts it again. An HTTP/2 head is not parsed again: it
+    // was kept.
     let _ = request.parser.request(&request.bytes, &policy, &mut request.head);
     request.tokens = ConnectionTokens::of(&request.bytes, &request.head.fields);
     request.leave_out_named();

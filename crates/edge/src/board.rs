@@ -29,11 +29,11 @@ pub enum Leg {
     Tls,
     /// Held back by `limit_req`.
     Queue,
-    /// Waiting for the cache: for another's fetch, or for a disk.
+    /// Waiting for the cache: for the fetch of another request, or for a disk.
     Cache,
-    /// Taking a kept connection, waiting for one among it.
+    /// Taking a kept connection, including the wait for one.
     Pool,
-    /// Connecting to a peer, TLS with it among it.
+    /// Connecting to a peer, including TLS.
     Connect,
     /// From the connection to the peer's head.
     Wait,
@@ -59,17 +59,17 @@ pub struct LimitCell {
     pub rejected_dry_run: Count,
 }
 
-/// Counters of a cache, beside those that the cache itself keeps.
+/// Counters of a cache, in addition to the counters that the cache itself keeps.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct CacheCell {
-    /// Requests that the cache had to do with.
+    /// Requests that used the cache.
     pub requests: Count,
-    /// Of those, the ones that ended before it was known what.
+    /// Of those, the requests that ended before the cache had a result.
     pub errors: Count,
     /// By [`Reason`].
     pub reasons: [Count; Reason::ALL.len()],
-    /// Times requests waited for another's fetch.
+    /// Times that requests waited for the fetch of another request.
     pub wait: Histogram,
 }
 
@@ -80,7 +80,7 @@ impl Default for CacheCell {
     }
 }
 
-/// Samples a worker keeps until the observer takes them, at most: in a storm the others are only counted.
+/// Samples a worker keeps until the observer takes them, at most: if errors come faster, the others are only counted.
 pub const SAMPLES_WAITING_MAX: usize = 32;
 
 /// Everything one worker counts.
@@ -94,11 +94,11 @@ pub struct Board {
     pub path: [Histogram; PATH.len()],
     /// Upgraded connections.
     pub tunnels: TunnelCell,
-    /// What went wrong, by class.
+    /// Errors, by class.
     pub mishaps: MishapCells,
     /// Connections that could not be accepted: out of files, mostly.
     pub accept_failed: Count,
-    /// Connections that found no place in the worker's table: clients that were dropped, and tries at peers.
+    /// Connections that found no place in the worker's table: clients that weir dropped, and tries at peers.
     pub places_refused: Count,
     /// Places taken in the worker's connection table, as of the last second.
     pub places: Count,
@@ -109,7 +109,7 @@ pub struct Board {
 }
 
 impl Board {
-    /// A zone's cell; made when first asked for.
+    /// A zone's cell; made when first used.
     #[inline]
     pub fn zone(&self, number: u32) -> &ZoneCell {
         self.zones.cell(number)
@@ -161,7 +161,7 @@ impl Board {
         }
     }
 
-    /// As [`Board::took`], of a time whose bucket is known.
+    /// As [`Board::took`], for a time with a known bucket.
     #[inline]
     pub fn took_at(&self, leg: Leg, spot: Spot) {
         if let Some(histogram) = self.path.get(leg as usize) {
@@ -169,7 +169,7 @@ impl Board {
         }
     }
 
-    /// Keeps a sample of an error if there is room and nobody is reading: a worker does not wait for that.
+    /// Keeps a sample of an error if there is room and nobody is reading: a worker does not wait for the reader.
     pub fn sample(&self, make: impl FnOnce() -> (Mishap, ErrorSample)) {
         let mut samples = match self.samples.try_lock() {
             Ok(samples) => samples,
@@ -181,7 +181,7 @@ impl Board {
         }
     }
 
-    /// Keeps what the log says of a peer's newest failure, by its cell and with its time; at most one a cell.
+    /// Keeps the log line of a peer's newest failure, by its cell and with its time; at most one for each cell.
     pub fn peer_failed(&self, cell: u32, at_ms: u64, line: impl FnOnce() -> String) {
         if let Ok(mut last) = self.last_errors.try_lock() {
             last.insert(cell, (at_ms, line()));
@@ -199,7 +199,7 @@ impl Board {
     }
 }
 
-/// Cells by number; each is made when first asked for.
+/// Cells by number; each is made when first used.
 struct Cells<T>(Box<[OnceLock<Box<T>>; NAMES_MAX + 1]>);
 
 impl<T> Default for Cells<T> {
@@ -209,7 +209,7 @@ impl<T> Default for Cells<T> {
 }
 
 impl<T: Default> Cells<T> {
-    /// Numbers come from `Names`, which gives none beyond the last; should one come, the others' cell counts it.
+    /// `Names` gives no number above the last one; should one appear, the cell of the others counts it.
     #[inline]
     fn cell(&self, number: u32) -> &T {
         let index = number as usize;
@@ -225,13 +225,13 @@ impl<T: Default> Cells<T> {
 const LINE_BYTES_MAX: usize = 2048;
 
 thread_local! {
-    /// The newest line of the error log about an exchange: number of its connection, and the line.
+    /// The newest line of the error log about an exchange: the number of the connection, and the line.
     static LINE: RefCell<(u64, Vec<u8>)> = const { RefCell::new((0, Vec::new())) };
 }
 
-/// Keeps a line of the error log, should the exchange become a sample.
+/// Keeps a line of the error log, in case the exchange becomes a sample.
 pub fn keep_line(connection: u64, line: &[u8]) {
-    // A worker that ends may still log while its thread-local things go.
+    // A worker that ends may still log while its thread-local values are destroyed.
     let _ = LINE.try_with(|kept| {
         let mut kept = kept.borrow_mut();
         kept.0 = connection;
@@ -240,7 +240,8 @@ pub fn keep_line(connection: u64, line: &[u8]) {
     });
 }
 
-/// The newest line kept for a connection, without queries: they may hold what is nobody's business. Empty when there is none.
+/// The newest line kept for a connection, without queries, because they may hold private data. Empty when there is
+/// none.
 pub fn line_of(connection: u64) -> String {
     LINE.with(|kept| {
         let kept = kept.borrow();

@@ -5,11 +5,11 @@
 //!                                                                      └► upstream: pick, try, relay
 //! ```
 //!
-//! Invariants: `Conf` never changes; an exchange ends with the one it began with; parsing a
-//! configuration has no side effects; no byte from outside can panic.
+//! Invariants: `Conf` never changes; an exchange ends with the one it began with; parsing a configuration has no side
+//! effects; no byte from outside can cause a panic.
 #![forbid(unsafe_code)]
 
-/// The version of nginx whose directives weir reads: said here alone, as a literal that `concat!` takes.
+/// The version of nginx whose directives weir reads: written only here, as a literal that `concat!` accepts.
 macro_rules! nginx_version {
     () => {
         "1.31.5"

@@ -18,7 +18,7 @@ use weir_wire::Known;
 use crate::conf::{Conf, Location};
 use crate::exchange::{Client, Exchange};
 
-/// A line about an exchange; costs two comparisons when no sink of its location takes the level.
+/// A line about an exchange. It costs only two comparisons if no log of its location takes the level.
 pub fn exchange_line(exchange: &Exchange<'_>, level: Level, message: fmt::Arguments<'_>) {
     if !exchange.logs(level) {
         return;
@@ -34,7 +34,7 @@ pub fn exchange_line(exchange: &Exchange<'_>, level: Level, message: fmt::Argume
     });
 }
 
-/// A line to the log of a place, about what is no client's exchange there.
+/// A line to the log of a location, about something other than a client's exchange.
 pub fn place_line(location: &Location, level: Level, message: fmt::Arguments<'_>) {
     let sinks = &location.values.error_log.sinks;
     if !sinks.takes(level) {
@@ -62,21 +62,21 @@ pub fn client_line(conf: &Conf, client: &Client, level: Level, message: fmt::Arg
 }
 
 impl Exchange<'_> {
-    /// Whether a line of this level would be written: ask before composing what is costly.
+    /// Whether a line of this level would be written: check this before composing an expensive message.
     pub fn logs(&self, level: Level) -> bool {
         self.location.values.error_log.sinks.takes(level)
     }
 }
 
-/// Opens every log file of a configuration that is not open yet; the message is nginx's.
+/// Opens every log file of a configuration that is not open yet; the error is nginx's message.
 ///
-/// Nothing is undone on failure: files opened for a configuration that is dropped close with it.
+/// A failure undoes nothing: when a configuration is dropped, the files opened for it close.
 pub fn open_all(conf: &Conf) -> Result<(), String> {
     all_files(conf).try_for_each(|(_, file)| file.open())
 }
 
-/// The first log file that cannot be opened, as a problem of the configuration: nginx's words, the line that names the
-/// file if one does, and what to do where its directory is missing.
+/// The first log file that cannot be opened, as a problem of the configuration: nginx's words, the line that names
+/// the file if there is one, and the remedy if its directory is missing.
 pub fn first_unopened(conf: &Conf, tree: &Tree) -> Option<Problem> {
     all_files(conf).find_map(|(directive, file)| {
         let what = file.open().err()?;
@@ -98,7 +98,7 @@ fn all_files(conf: &Conf) -> impl Iterator<Item = (&'static str, &Arc<LogFile>)>
     errors.chain(conf.declared.log.files.iter().map(|file| ("access_log", file)))
 }
 
-/// The first statement that is the one looked for, blocks included, which nest no deeper than the reader of files allows.
+/// The first statement that matches, also inside blocks; the reader of files limits their nesting.
 fn first<'t>(statements: &'t [Statement], is_one: &dyn Fn(&Statement) -> bool) -> Option<&'t Statement> {
     statements.iter().find_map(
         |statement| {
@@ -107,14 +107,14 @@ fn first<'t>(statements: &'t [Statement], is_one: &dyn Fn(&Statement) -> bool) -
     )
 }
 
-/// Writes what the buffers of access logs hold back: the last thing before the process ends.
+/// Writes the buffered lines of access logs: the last step before the process ends.
 pub fn flush() {
     crate::family::log::buffer::flush();
 }
 
-/// USR1: opens every log file again by its name. What cannot be opened stays as it was, and is told.
+/// USR1: opens every log file again by its name. If a file cannot be opened, weir keeps the old one and logs the error.
 ///
-/// Lines held back go to the file they were meant for.
+/// Buffered lines go to the old file.
 pub fn reopen() {
     flush();
     for what in file::reopen_all() {
@@ -122,10 +122,10 @@ pub fn reopen() {
     }
 }
 
-/// ` while STEP, client: …` and the rest of what is known of the exchange.
+/// ` while STEP, client: …` and the other facts about the exchange.
 fn context(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
     let request = &exchange.request;
-    // A line that did not parse is shown as it came (nginx: up to the line end).
+    // A request line that did not parse is shown as it arrived (nginx: up to the line end).
     let request_line = match request.line() {
         b"" => request.bytes.split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default(),
         line => line,
@@ -154,17 +154,17 @@ fn context(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
     }
 }
 
-/// nginx forgets its action when a head is complete, and has none while it walks through the phases.
+/// nginx clears its action when a head is complete, and has none while it walks through the phases.
 fn shown_step(exchange: &Exchange<'_>) -> Option<Step> {
     let request = &exchange.request;
     match exchange.step {
-        // A head was read and nothing is waited for: nginx names no step.
+        // A head was read and weir waits for nothing: nginx names no step.
         Step::AwaitRequest | Step::Keepalive if request.head.len > 0 => None,
         step => Some(step),
     }
 }
 
-/// `, upstream: "http://ADDRESS/URI"`, as far as there was an attempt in this location.
+/// `, upstream: "http://ADDRESS/URI"`, if there was an attempt in this location.
 fn upstream(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
     let Some(last) = exchange.tries.last() else {
         return;

@@ -1,4 +1,4 @@
-//! `net`: worker threads and what they hold.
+//! `net`: worker threads, and the sockets and timers they hold.
 //!
 //! ```text
 //!   control thread                    worker thread (one per CPU)
@@ -6,10 +6,9 @@
 //!                     (mailbox)       one epoll, one run queue, one clock
 //! ```
 //!
-//! Our own single-threaded async runtime (docs/why/001-runtime.md): everything
-//! above is plain `async fn`, and nothing above names a reactor. `log` is the error log of the
-//! process. Not here: HTTP, configuration. Invariants: a socket never leaves its worker; the only
-//! `unsafe`, the only clock and the only syscalls of weir are in this crate.
+//! Our own single-threaded async runtime (docs/why/001-runtime.md): everything above is plain `async fn`, and nothing
+//! above names a reactor. `log` is the error log of the process. Not here: HTTP, configuration. Invariants: a socket
+//! never leaves its worker; the only `unsafe`, the only clock and the only syscalls of weir are in this crate.
 #![deny(unsafe_code)]
 
 pub mod address;

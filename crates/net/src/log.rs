@@ -1,11 +1,11 @@
-//! The error log of a process: levels, where lines go, and how a line begins and ends.
+//! The error log of a process: levels, targets, and the beginning and end of a line.
 //!
 //! ```text
 //!  2026/11/21 12:00:00 [error] PID#TID: MESSAGE
 //! ```
 //!
-//! A line is one `write(2)`. Nothing here waits: a syslog server that does not take a line loses it, and the
-//! loss is counted. The caller opens files when it puts a configuration in force.
+//! A line is one `write(2)`. Nothing here waits: a syslog server that does not accept a line loses it, and the loss
+//! is counted. The caller opens files when it puts a configuration in force.
 
 pub mod file;
 mod level;
@@ -33,12 +33,12 @@ pub fn global(level: Level, message: fmt::Arguments<'_>) {
     line_about_process(level, message, true);
 }
 
-/// As `global`, for what was shown on the terminal already (problems of a configuration).
+/// As `global`, for messages that the terminal already shows (problems of a configuration).
 pub fn note(level: Level, message: fmt::Arguments<'_>) {
     line_about_process(level, message, false);
 }
 
-/// Where lines about the process go.
+/// The targets of lines about the process.
 struct Process {
     /// The sinks of the configuration in force; `None` until there is one.
     sinks: Option<Arc<Sinks>>,
@@ -49,9 +49,9 @@ struct Process {
 static PROCESS: LazyLock<RwLock<Process>> =
     LazyLock::new(|| RwLock::new(Process { sinks: None, terminal: true }));
 
-/// Opens the log used until a configuration is in force: the file of `-e`, or stderr for `stderr` and nothing.
+/// Opens the log used until a configuration is in force: the file of `-e`, or stderr if that is `stderr` or empty.
 ///
-/// A file that cannot be opened is told on stderr, which then takes its place, as in nginx.
+/// If the file cannot be opened, weir reports this on stderr, and stderr takes its place, as in nginx.
 pub fn open_default(path: &Path) {
     let standard = match path.to_str().unwrap_or_default() {
         "" | "stderr" => None,
@@ -72,8 +72,8 @@ pub fn open_default(path: &Path) {
     sink::set_standard(standard);
 }
 
-/// Puts the main level's sinks in force: `conf.main.error_log.main`. Without a file among them nginx adds its
-/// default one, and so does this.
+/// Puts the main level's sinks in force: `conf.main.error_log.main`. If no sink is a file, it adds the default file,
+/// as nginx does.
 pub fn install(mut main: Arc<Sinks>) {
     if !main.has_file() {
         Arc::make_mut(&mut main).add(Sinks::default_file());
@@ -81,12 +81,12 @@ pub fn install(mut main: Arc<Sinks>) {
     PROCESS.write().unwrap_or_else(PoisonError::into_inner).sinks = Some(main);
 }
 
-/// From now on nothing is repeated on the terminal: weir runs, or has gone into the background.
+/// Stops the copies on the terminal: weir runs, or has gone into the background.
 pub fn leave_terminal() {
     PROCESS.write().unwrap_or_else(PoisonError::into_inner).terminal = false;
 }
 
-/// Where standard error goes once nobody watches it: the file of `-e`, or nowhere.
+/// The target of standard error in the background: the file of `-e`, or nothing.
 pub fn last_words() -> Option<Arc<std::fs::File>> {
     let file = standard().and_then(|file| file.handle());
     file.or_else(|| std::fs::OpenOptions::new().write(true).open("/dev/null").ok().map(Arc::new))

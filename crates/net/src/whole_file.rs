@@ -1,10 +1,10 @@
-//! Small files that are read and written whole: what an edge keeps over a restart.
+//! Small files that are read and written whole: the state that an edge keeps over a restart.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-/// Reads a file of at most `max` bytes; a larger one is an error of the kind `FileTooLarge`, whatever it grew from since.
+/// Reads a file of at most `max` bytes; a larger one is an error of the kind `FileTooLarge`, also if it grew meanwhile.
 pub fn read(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -15,7 +15,7 @@ pub fn read(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes a file anew under its name, the whole of it or nothing: beside it first, then to the disk, then in its place.
+/// Replaces a file, whole or not at all: writes a new file beside it, flushes that to the disk, then renames it.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");

@@ -20,9 +20,9 @@ struct Item {
 /// A field as read back.
 #[derive(Clone, Copy)]
 pub struct FieldRef<'f> {
-    /// As it will be sent.
+    /// The name as it will be sent.
     pub name: &'f [u8],
-    /// Without surrounding white space.
+    /// The value without surrounding white space.
     pub value: &'f [u8],
     /// Its place among the names weir knows.
     pub known: Option<Known>,
@@ -35,7 +35,7 @@ impl Fields {
         self.items.clear();
     }
 
-    /// Whether none was put in since the last `clear`.
+    /// Whether no field was added since the last `clear`.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
@@ -45,7 +45,7 @@ impl Fields {
         self.push_known(name, value, Known::of(name));
     }
 
-    /// Appends a field whose place among the known names is known already.
+    /// Appends a field; the caller passes its place among the known names.
     pub fn push_known(&mut self, name: &[u8], value: &[u8], known: Option<Known>) {
         let start = self.text.len() as u32;
         self.text.extend_from_slice(name);
@@ -55,7 +55,7 @@ impl Fields {
         self.items.push(Item { name: (start, middle), value: (middle, end), known, live: true });
     }
 
-    /// Takes out the bytes that would end a line, whichever directive brought them: see [`make_safe`].
+    /// Replaces the bytes that would end a line, whichever directive added them: see [`make_safe`].
     pub fn make_safe(&mut self) {
         make_safe(&mut self.text);
     }
@@ -75,12 +75,12 @@ impl Fields {
         self.items.iter().find(|item| item.live && item.known == Some(known)).map(|item| self.slice(item.value))
     }
 
-    /// Whether a field of that known name stands in the list.
+    /// Whether the list has a field of that known name.
     pub fn has(&self, known: Known) -> bool {
         self.items.iter().any(|item| item.live && item.known == Some(known))
     }
 
-    /// Takes out every field of a known name.
+    /// Removes every field of a known name.
     pub fn remove(&mut self, known: Known) {
         for item in &mut self.items {
             if item.known == Some(known) {
@@ -89,7 +89,7 @@ impl Fields {
         }
     }
 
-    /// Takes out every field of a name, case ignored.
+    /// Removes every field of a name, case ignored.
     pub fn remove_name(&mut self, name: &[u8]) {
         for index in 0..self.items.len() {
             let same = self.items.get(index).is_some_and(|item| self.slice(item.name).eq_ignore_ascii_case(name));
@@ -99,7 +99,7 @@ impl Fields {
         }
     }
 
-    /// Puts one field in place of all of that known name.
+    /// Replaces all fields of that known name by one field.
     pub fn replace(&mut self, name: &[u8], value: &[u8], known: Known) {
         self.remove(known);
         self.push_known(name, value, Some(known));
@@ -119,8 +119,8 @@ impl Fields {
     }
 }
 
-/// CR, LF and NUL in the texts of a head become spaces (RFC 9110 §5.5): no variable that a client fills can begin a line of
-/// its own. nginx sends them as they are. Whether there was one.
+/// CR, LF and NUL in the texts of a head become spaces (RFC 9110 §5.5): no variable with a client's text can begin a
+/// new line. nginx sends these bytes unchanged. Returns whether it replaced any.
 pub fn make_safe(text: &mut [u8]) -> bool {
     let Some(first) = memchr::memchr3(b'\r', b'\n', 0, text) else { return false };
     for byte in text.iter_mut().skip(first).filter(|byte| matches!(byte, b'\r' | b'\n' | 0)) {

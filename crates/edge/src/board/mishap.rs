@@ -1,31 +1,31 @@
-//! What goes wrong with requests, in classes that can be counted without an allocation.
+//! Errors of requests, in classes that are counted without an allocation.
 
 use weir_meter::live::ErrorKind;
 use weir_meter::live::cells::{Policy, Why};
 use weir_meter::live::histogram::Count;
 
-/// One thing that went wrong.
+/// One error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mishap {
-    /// The answer has a status from 400 to 599; the last try failed for that reason, if it did.
+    /// The answer has a status from 400 to 599; the reason is that of the last try, if it failed.
     Answered(u16, Option<Why>),
-    /// The client got no answer; the last try failed for that reason, if it did.
+    /// The client got no answer; the reason is that of the last try, if it failed.
     Unanswered(Option<Why>),
     /// A policy of the configuration refused the request.
     Refused(Policy),
-    /// The origin broke off after the client had the head.
+    /// The origin failed after the client had the head.
     Cut,
-    /// A try failed, and the client was answered all the same.
+    /// A try failed, but the client got an answer.
     Tried(Why),
 }
 
 /// The first status that counts as an error.
 const FIRST_STATUS: u16 = 400;
 
-/// Statuses that are told apart.
+/// Number of statuses that are counted separately.
 const STATUSES: usize = 200;
 
-/// Reasons, and a place for none.
+/// Number of reasons, and one place for no reason.
 const REASONS: usize = Why::ALL.len() + 1;
 
 /// Where the classes without a status begin.
@@ -38,13 +38,13 @@ const TRIED: usize = CUT + 1;
 const CLASSES: usize = TRIED + Why::ALL.len();
 
 impl Mishap {
-    /// What is wrong with an answer of that status; `None` for statuses that applications answer every day.
+    /// The error of an answer with that status; `None` for statuses that applications use in normal operation.
     pub fn of_status(status: u16, why: Option<Why>) -> Option<Mishap> {
         matches!(status, 400 | 408 | 413 | 414 | 421 | 429 | 431 | 494..=499 | 500..=599)
             .then_some(Mishap::Answered(status, why))
     }
 
-    /// To whom it belongs.
+    /// Its kind: failed, refused, recovered, or the client's fault.
     pub fn kind(self) -> ErrorKind {
         match self {
             Mishap::Answered(500.., _) | Mishap::Unanswered(Some(_)) | Mishap::Cut => ErrorKind::Failed,
@@ -112,7 +112,7 @@ impl MishapCells {
         }
     }
 
-    /// Those that occurred, and how often.
+    /// The errors that occurred, and how often.
     pub fn all(&self) -> impl Iterator<Item = (Mishap, u64)> {
         let counted = self.0.iter().enumerate().map(|(number, count)| (number, count.get()));
         counted.filter(|(_, count)| *count > 0).filter_map(|(number, count)| Some((Mishap::numbered(number)?, count)))

@@ -8,7 +8,7 @@ use weir_meter::live::NAMES_MAX;
 
 use super::lock::lock;
 
-/// The number of everything that found no place of its own.
+/// The number for all names that got no number of their own.
 pub const OTHERS: u32 = 0;
 
 /// Names and their numbers, 1 to [`NAMES_MAX`].
@@ -19,7 +19,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// The number of a name, a new one if there is one left; else [`OTHERS`].
+    /// The number of a name, a new number if one is left; else [`OTHERS`].
     pub fn number(&self, name: &str) -> u32 {
         let mut known = lock(&self.known);
         if let Some(number) = known.get(name) {
@@ -34,17 +34,17 @@ impl Names {
         number
     }
 
-    /// The number of a name that has one.
+    /// The number of a name, if it has one.
     pub fn find(&self, name: &str) -> Option<u32> {
         lock(&self.known).get(name).copied()
     }
 
-    /// All that have one.
+    /// All names that have a number.
     pub fn all(&self) -> Vec<(String, u32)> {
         lock(&self.known).iter().map(|(name, number)| (name.clone(), *number)).collect()
     }
 
-    /// How often there was none left.
+    /// How often no number was left.
     pub fn merged(&self) -> u64 {
         self.merged.load(Ordering::Relaxed)
     }

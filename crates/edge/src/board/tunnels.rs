@@ -3,7 +3,7 @@
 use weir_meter::live::CLOSE_AGES_S;
 use weir_meter::live::histogram::{Count, Histogram};
 
-/// Who ended a tunnel.
+/// The side that ended a tunnel.
 #[derive(Clone, Copy, Debug)]
 pub enum Closer {
     /// The client.
@@ -23,14 +23,14 @@ impl Closer {
     pub const WORDS: [&str; 5] = ["client", "upstream", "timeout", "edge", "error"];
 }
 
-/// Who sent something through a tunnel.
+/// The sender of something in a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
     /// The client.
     Client,
     /// The upstream.
     Upstream,
-    /// Nobody did.
+    /// Nobody.
     Nobody,
 }
 
@@ -48,14 +48,16 @@ impl Sender {
     }
 }
 
-/// Close codes by number and sender, in the order of their first coming.
+/// Close codes by number and sender, in the order of their first occurrence.
 #[derive(Debug)]
 pub struct CloseCodes {
-    /// The code and how often each sender sent it; places are taken from the first on. The last is for all codes that found none.
+    /// The code and how often each sender sent it; places are filled from the first one. The last place is for all
+    /// codes that found no other.
     places: [(Count, [Count; Sender::ALL.len()]); CLOSE_CODES_MAX + 1],
 }
 
-/// Close codes a worker counts one by one: those of RFC 6455, and as many of applications' own as any is likely to use.
+/// Close codes that a worker counts one by one: the codes of RFC 6455, and as many codes of applications as one is
+/// likely to use.
 const CLOSE_CODES_MAX: usize = 48;
 
 impl Default for CloseCodes {
@@ -70,7 +72,7 @@ impl CloseCodes {
     /// Counts one.
     pub fn count(&self, code: u16, sender: Sender) {
         let code = u64::from(code);
-        // No code may be 0; a peer that sends it is counted with the others.
+        // A place with code 0 is free, so weir counts a peer's code 0 with the others.
         let mut own = self.places.iter().take(if code == 0 { 0 } else { CLOSE_CODES_MAX });
         let own = own.find(|(known, _)| known.get() == code || known.get() == 0);
         if let Some((known, _)) = own {
@@ -95,7 +97,7 @@ impl CloseCodes {
 pub struct TunnelCell {
     /// Opened.
     pub opened: Count,
-    /// Of those, WebSockets: their frames are told apart as they pass.
+    /// Of those, WebSockets: weir reads the frame boundaries as the bytes pass.
     pub watched: Count,
     /// Closed, by [`Closer`].
     pub closed: [Count; Closer::WORDS.len()],
@@ -107,20 +109,20 @@ pub struct TunnelCell {
     pub messages_received: Count,
     /// Messages to clients.
     pub messages_sent: Count,
-    /// Directions in which something came that is no frame.
+    /// Directions in which weir found bytes that are no frame.
     pub lost: Count,
     /// How WebSockets were closed.
     pub codes: CloseCodes,
-    /// How old tunnels were that closed, in milliseconds: a histogram of microseconds ends after an hour.
+    /// The age of tunnels when they closed, in milliseconds: a histogram of microseconds ends after an hour.
     pub age_ms: Histogram,
-    /// The same by [`CLOSE_AGES_S`], exactly.
+    /// The same in the exact classes of [`CLOSE_AGES_S`].
     pub ages: [Count; CLOSE_AGES_S.len() + 1],
-    /// From a ping to its pong: of clients, of upstreams.
+    /// The time from a ping to its pong: for pings of clients, for pings of upstreams.
     pub round_trips: [Histogram; 2],
 }
 
 impl TunnelCell {
-    /// Counts the age of one that closed.
+    /// Counts the age of a tunnel that closed.
     pub fn lived(&self, ms: u64) {
         self.age_ms.record(ms);
         let bucket = CLOSE_AGES_S.iter().position(|end| ms <= end * 1000).unwrap_or(CLOSE_AGES_S.len());

@@ -52,7 +52,7 @@ fn add_code(codes: &mut Vec<CloseCode>, code: u16, sender: Sender, count: u64) {
     }
 }
 
-/// Times that were counted in milliseconds.
+/// Converts times that were counted in milliseconds.
 fn from_ms(times: Times) -> Times {
     let us = |ms: u64| ms.saturating_mul(1000);
     Times {

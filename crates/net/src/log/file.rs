@@ -1,7 +1,7 @@
-//! Log files: one open file per path in the whole process, whoever writes to it.
+//! Log files: one open file per path in the whole process, for all its writers.
 //!
-//! Invariant: a line or batch is one `write(2)` to a file opened for appending, so writers never interleave
-//! and need no lock among each other.
+//! Invariant: a line or batch is one `write(2)` to a file opened for appending, so lines never mix and writers need
+//! no lock.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -18,16 +18,16 @@ use crate::log::os::Os;
 pub struct LogFile {
     path: String,
     open: RwLock<Option<Arc<File>>>,
-    /// Unix second in which the disk was full: nothing is written for the rest of it.
+    /// The Unix second in which the disk was full: nothing is written for the rest of this second.
     full_at: AtomicU64,
-    /// Unix second of the last complaint about it.
+    /// The Unix second of the last log line about it.
     complained_at: AtomicU64,
 }
 
 /// Every log file in use, by path. Dead entries are swept whenever one is added.
 static FILES: Mutex<Vec<Weak<LogFile>>> = Mutex::new(Vec::new());
 
-/// A file that cannot be written to is complained about once in this many seconds, as in nginx.
+/// If a file cannot be written to, weir logs it once in this many seconds, as nginx does.
 const COMPLAIN_EVERY: u64 = 60;
 
 impl LogFile {
@@ -53,7 +53,7 @@ impl LogFile {
         &self.path
     }
 
-    /// The directory it would be in, where that is not there.
+    /// The directory of the file, if that directory is missing.
     pub fn missing_directory(&self) -> Option<&str> {
         let (directory, _) = self.path.rsplit_once('/')?;
         (!directory.is_empty() && !std::path::Path::new(directory).exists()).then_some(directory)
@@ -68,19 +68,19 @@ impl LogFile {
         Ok(())
     }
 
-    /// The open file, to be written to later even if the name is opened anew meanwhile.
+    /// The open file, for a later write even if the name is reopened meanwhile.
     pub fn handle(&self) -> Option<Arc<File>> {
         self.open.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Appends; what cannot be written is lost, and told in the error log once a minute.
+    /// Appends bytes. If they cannot be written, they are lost, and the error log reports it once a minute.
     pub fn write(&self, bytes: &[u8]) {
         if let Some(file) = self.handle() {
             self.write_to(&file, bytes);
         }
     }
 
-    /// As `write`, to a file that `handle` gave.
+    /// As `write`, to a file that `handle` returned.
     pub fn write_to(&self, mut file: &File, bytes: &[u8]) {
         let now = clock::unix_seconds();
         if bytes.is_empty() || self.full_at.load(Ordering::Relaxed) == now {
@@ -132,7 +132,7 @@ pub fn append(path: impl AsRef<std::path::Path>) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o644).open(path)
 }
 
-/// Opens every open log file by its name again; gives what failed.
+/// Opens every open log file by its name again; returns the failures.
 pub fn reopen_all() -> Vec<String> {
     let files: Vec<Arc<LogFile>> =
         FILES.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();

@@ -1,6 +1,6 @@
 //! The levels of the error log.
 
-/// Levels by effect, as nginx names them; a sink takes its level and all above.
+/// Levels, as nginx names them; a sink takes its level and all graver levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum Level {
@@ -19,7 +19,7 @@ impl Level {
     pub const ALL: [Level; 8] =
         [Level::Emerg, Level::Alert, Level::Crit, Level::Error, Level::Warn, Level::Notice, Level::Info, Level::Debug];
 
-    /// As in a file and in a line.
+    /// Its name, as in a file and in a line.
     pub const fn name(self) -> &'static str {
         match self {
             Level::Emerg => "emerg",

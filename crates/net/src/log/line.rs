@@ -11,13 +11,13 @@ use crate::log::time;
 pub const LINE_MAX: usize = 2048;
 
 thread_local! {
-    /// The memory of the line being composed, used again for the next.
+    /// The memory of the current line, reused for the next line.
     static LINE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
     static THREAD: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Composes a line: it begins with the date, the level, the process and the thread, and `write` has it from there on. The
-/// memory of the line is used again.
+/// Composes a line: it begins with the date, the level, the process and the thread, and `write` adds the rest. The
+/// memory of the line is reused.
 pub fn compose(level: Level, write: impl FnOnce(&mut Vec<u8>)) {
     with_line(|line| {
         begin(line, level);
@@ -26,7 +26,8 @@ pub fn compose(level: Level, write: impl FnOnce(&mut Vec<u8>)) {
 }
 
 pub(super) fn with_line(write: impl FnOnce(&mut Vec<u8>)) {
-    // A worker that ends may still log while its thread-local things go; then the line has memory of its own.
+    // A worker that ends may still log while its thread-local values are destroyed; then the line has memory of its
+    // own.
     let mut line = LINE.try_with(Cell::take).unwrap_or_default();
     line.clear();
     write(&mut line);
@@ -53,7 +54,7 @@ pub fn push(line: &mut Vec<u8>, text: fmt::Arguments<'_>) {
     let _ = line.write_fmt(text);
 }
 
-/// Escapes the line, cuts it to size and ends it: every error line passes through here once.
+/// Escapes the line, cuts it to the maximum length and ends it: every error line passes here once.
 pub(super) fn end(line: &mut Vec<u8>) {
     escape_controls(line);
     line.truncate(LINE_MAX - 1);
@@ -62,8 +63,8 @@ pub(super) fn end(line: &mut Vec<u8>) {
 
 /// Writes control bytes as `\x0A`, as nginx's access log does.
 ///
-/// Clients choose part of many lines: a decoded URI, the name of a user. A newline among those bytes would begin
-/// a line that weir never wrote, and an escape byte would steer the terminal of whoever reads the log.
+/// Clients choose parts of many lines: a decoded URI, the name of a user. A newline among those bytes would begin a
+/// line that weir never wrote, and an escape byte would control the terminal of the person who reads the log.
 fn escape_controls(line: &mut Vec<u8>) {
     let Some(first) = line.iter().position(u8::is_ascii_control) else { return };
     for byte in line.split_off(first) {
@@ -78,7 +79,7 @@ fn escape_controls(line: &mut Vec<u8>) {
     }
 }
 
-/// Writes to stderr; there is nobody to tell when that fails.
+/// Writes to stderr; a failure cannot be reported anywhere.
 pub(super) fn stderr(line: &[u8]) {
     let _ = io::stderr().write_all(line);
 }

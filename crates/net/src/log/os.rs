@@ -22,14 +22,14 @@ impl fmt::Display for Os<'_> {
         let Some(code) = self.0.raw_os_error().or_else(|| code_of(self.0.kind())) else {
             return write!(f, "({})", self.0);
         };
-        // std has libc's text and appends " (os error N)".
+        // std takes libc's text and appends " (os error N)".
         let text = io::Error::from_raw_os_error(code).to_string();
         let text = text.rsplit_once(" (os error").map_or(text.as_str(), |(text, _)| text);
         write!(f, "({code}: {text})")
     }
 }
 
-/// Linux's number for errors that std or weir made without one.
+/// Linux's number for an error that std or weir made without a number.
 fn code_of(kind: io::ErrorKind) -> Option<i32> {
     match kind {
         io::ErrorKind::NotADirectory => Some(20),

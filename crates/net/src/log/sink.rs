@@ -1,4 +1,4 @@
-//! Where error lines go: files, stderr, syslog servers, each from a level upwards.
+//! The targets of error lines: files, stderr, syslog servers, each from a level upwards.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -10,7 +10,7 @@ use crate::log::syslog::Syslog;
 /// The file of `-e`; none for stderr.
 static STANDARD: RwLock<Option<Arc<LogFile>>> = RwLock::new(None);
 
-/// The file of `-e`, if it is one.
+/// The file of `-e`, if that is a file.
 pub(super) fn standard() -> Option<Arc<LogFile>> {
     STANDARD.read().unwrap_or_else(PoisonError::into_inner).clone()
 }
@@ -20,56 +20,56 @@ pub(super) fn set_standard(file: Option<Arc<LogFile>>) {
     *STANDARD.write().unwrap_or_else(PoisonError::into_inner) = file;
 }
 
-/// Where one `error_log` writes.
+/// The target of one `error_log`.
 #[derive(Clone)]
 pub enum Target {
     /// A file.
     File(Arc<LogFile>),
-    /// The terminal, or what stands in its place.
+    /// The terminal, or its replacement.
     Stderr,
     /// A syslog server.
     Syslog(Arc<Syslog>),
-    /// The file of `-e`: what nginx falls back to when no file is configured.
+    /// The file of `-e`: nginx's fallback if no file is configured.
     Standard,
 }
 
 /// One `error_log`.
 #[derive(Clone)]
 pub struct Sink {
-    /// Where.
+    /// Its target.
     pub target: Target,
-    /// This level and all above.
+    /// This level and all graver levels.
     pub level: Level,
 }
 
-/// All `error_log`s of one place.
+/// All `error_log`s of one block.
 #[derive(Clone, Default)]
 pub struct Sinks {
     list: Vec<Sink>,
-    /// The most talkative level among them: the one test a line that nobody wants costs.
+    /// The least grave level among them: a line that no sink takes costs only this one test.
     lowest: Option<Level>,
 }
 
 impl Sinks {
-    /// What is in force where nothing is configured.
+    /// The sinks in force if nothing is configured.
     pub fn standard() -> Sinks {
         let mut sinks = Sinks::default();
         sinks.add(Sinks::default_file());
         sinks
     }
 
-    /// nginx's default: the file of `-e`, errors and above.
+    /// nginx's default: the file of `-e`, level `error` and graver.
     pub fn default_file() -> Sink {
         Sink { target: Target::Standard, level: Level::Error }
     }
 
-    /// Adds one.
+    /// Adds a sink.
     pub fn add(&mut self, sink: Sink) {
         self.lowest = self.lowest.max(Some(sink.level));
         self.list.push(sink);
     }
 
-    /// Whether any sink is a file or stderr; nginx adds the default file when none is.
+    /// Whether any sink is a file or stderr; nginx adds the default file if none is.
     pub fn has_file(&self) -> bool {
         self.list.iter().any(|sink| !matches!(sink.target, Target::Syslog(_)))
     }

@@ -1,7 +1,7 @@
 //! `syslog:server=…`: lines as RFC 3164 datagrams, in nginx's form.
 //!
-//! Sending never waits. What the socket does not take is dropped and counted; after an error the socket is
-//! made anew for the next line.
+//! Sending never waits. A line that the socket does not accept is dropped and counted; after an error, the next line
+//! gets a new socket.
 
 use std::cell::Cell;
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ use crate::log::os::{Os, hostname};
 use crate::log::time;
 use crate::{Address, clock};
 
-/// A syslog server and how lines are labelled.
+/// A syslog server, and the labels of its lines.
 pub struct Syslog {
     address: Address,
     facility: usize,
@@ -50,12 +50,12 @@ const SEVERITY: usize = 6;
 const PORT: u16 = 514;
 
 thread_local! {
-    /// A complaint about a syslog server must not go to syslog.
+    /// A log line about a syslog server must not go to syslog.
     static BUSY: Cell<bool> = const { Cell::new(false) };
 }
 
 impl Syslog {
-    /// Reads what follows `syslog:`; `resolve` turns host names into addresses. The refusals are nginx's.
+    /// Reads the text after `syslog:`; `resolve` turns host names into addresses. The errors have nginx's wording.
     pub fn read(text: &str, resolve: &dyn Fn(&str) -> Result<Vec<SocketAddr>, String>) -> Result<Arc<Syslog>, String> {
         let (mut address, mut facility, mut severity, mut tag) = (None, None, None, None);
         let mut has_hostname = true;
@@ -123,7 +123,7 @@ impl Syslog {
         false
     }
 
-    /// The error comes with the call that failed.
+    /// The error includes the name of the call that failed.
     fn try_send(&self, message: &[u8]) -> Result<(), (&'static str, io::Error)> {
         loop {
             if let Some(socket) = &*self.socket.read().unwrap_or_else(PoisonError::into_inner) {
@@ -169,13 +169,13 @@ impl Syslog {
         let _ = write!(out, " {}: ", self.tag);
     }
 
-    /// Tells the other sinks, at most once a second: every line may fail.
+    /// Logs the error to the other sinks, at most once a second: every line may fail.
     fn complain(&self, call: &str, error: &io::Error) {
         let now = clock::unix_seconds();
         if self.complained_at.swap(now, Ordering::Relaxed) == now {
             return;
         }
-        // nginx: what the network does is an error, what this machine does wrong an alert.
+        // nginx: a failure of the network is an error, a failure of this machine is an alert.
         let is_remote = call == "send()"
             && matches!(
                 error.kind(),

@@ -1,4 +1,4 @@
-//! The date in its four log forms, in local time, made once a second and thread.
+//! The date in its four log forms, in local time, made once per second and thread.
 
 use std::cell::RefCell;
 
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn all_forms_are_of_one_moment() {
         let texts = Texts::of(0);
-        // Whatever the zone of the machine, the minute and second of the epoch end in 0.
+        // In every time zone, the minute and the second of the epoch end in 0.
         assert!(texts.error_log.ends_with(b"0:00"));
         assert!(texts.syslog.ends_with(b"0:00"));
         assert_eq!(texts.common.get(2), Some(&b'/'));
