@@ -13,7 +13,8 @@ use weir_wire::{BodyLength, ConnectionTokens, RequestHead, Version};
 
 use crate::body::{Reader, RequestBody};
 use crate::conf::{Location, LocationId, ServerId};
-use crate::exchange::{Client, Exchange, Origin, Parts, Request, Response, SlotStore, Try};
+use crate::client::Client;
+use crate::exchange::{Exchange, Origin, Parts, Request, Response, SlotStore, Try};
 use weir_wire::fields::Fields;
 use crate::head;
 use crate::regex::Captures;

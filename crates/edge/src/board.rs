@@ -7,14 +7,16 @@ pub mod tunnels;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::io;
 use std::sync::{Mutex, OnceLock, TryLockError};
 
 use weir_dash::logs::plain::without_queries;
-use weir_meter::live::cells::{PeerCell, ZoneCell};
+use weir_meter::live::cells::{Distrust, PeerCell, SslCell, ZoneCell};
 use weir_meter::live::histogram::{Count, Histogram, Spot};
 use weir_meter::live::{ErrorSample, NAMES_MAX, PATH};
 
 use weir_cache::reason::Reason;
+use weir_net::tls::{Fault, failure};
 
 pub use lock::lock;
 use mishap::{Mishap, MishapCells};
@@ -250,6 +252,25 @@ pub fn line_of(connection: u64) -> String {
         }
         without_queries(String::from_utf8_lossy(&kept.1).trim_end())
     })
+}
+
+/// Counts why a handshake failed, if there is a counter for the reason.
+pub fn count_fault(cell: &SslCell, error: &io::Error) {
+    let Some(failure) = failure(error) else {
+        if error.kind() == io::ErrorKind::TimedOut {
+            cell.timeout.one();
+        }
+        return;
+    };
+    match failure.fault {
+        Fault::NoCommonVersion => cell.no_common_protocol.one(),
+        Fault::NoCommonCipher => cell.no_common_cipher.one(),
+        Fault::CertificateRejected => cell.rejected.one(),
+        Fault::NoCommonProtocol | Fault::Other => {}
+    }
+    if let Some(complaint) = failure.distrust {
+        cell.distrusted(Distrust::of(complaint.code));
+    }
 }
 
 #[cfg(test)]

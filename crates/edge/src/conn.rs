@@ -18,7 +18,8 @@ use crate::body;
 use crate::conf::Conf;
 use crate::counters;
 use crate::dash;
-use crate::exchange::{Client, Exchange, Parts};
+use crate::client::Client;
+use crate::exchange::{Exchange, Parts};
 use crate::family::cache;
 use crate::family::live;
 use crate::family::log_phase;
@@ -40,7 +41,7 @@ use crate::tunnel::{self, Joined, Tunnel};
 use crate::worker::{Entry, Generation, Worker};
 
 mod nobody;
-mod shared;
+pub mod shared;
 
 pub use shared::{Rest, Shared};
 

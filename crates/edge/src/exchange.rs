@@ -1,6 +1,5 @@
 //! One request, its answer, and all that is learnt meanwhile.
 
-use std::cell::{Cell, OnceCell};
 use std::fmt;
 use std::rc::Rc;
 
@@ -10,6 +9,7 @@ use weir_net::{Instant, Lease, SocketAddress};
 use weir_wire::{BodyLength, ConnectionTokens, Field, Known, Parser, RequestHead, ResponseHead, Span, Version};
 
 use crate::body::RequestBody;
+use crate::client::Client;
 use crate::conf::{Conf, Location, LocationId, Server};
 use crate::family::cache::visit::Visit;
 use crate::family::upstream::sending::Upload;
@@ -21,47 +21,6 @@ pub use crate::slots::SlotStore;
 use crate::trace::context::Trace;
 use crate::variable::{Definition, VariableId};
 use crate::worker::{Generation, Worker};
-
-/// The facts about a client connection, the same for all its exchanges.
-pub struct Client {
-    /// `$connection`.
-    pub number: u64,
-    /// When it was accepted.
-    pub accepted: Instant,
-    /// The peer's address.
-    pub remote: SocketAddress,
-    /// Our end's address, read from the kernel when it is first needed.
-    pub local: OnceCell<SocketAddress>,
-    /// Its place in `Conf::listens` of the configuration in force.
-    pub listen: Cell<usize>,
-    /// The content of a PROXY protocol header, if the listen asks for one.
-    pub proxied: OnceCell<Box<crate::proxied::Proxied>>,
-    /// The facts about its TLS session, if the listen speaks TLS.
-    pub secured: OnceCell<Rc<crate::secure::Secured>>,
-    /// The connection itself.
-    pub shared: Rc<crate::conn::Shared>,
-}
-
-impl Client {
-    /// Our end's address.
-    pub fn local(&self) -> &SocketAddress {
-        self.local.get_or_init(|| self.shared.stream.socket().local_addr().unwrap_or_else(|_| self.remote.clone()))
-    }
-
-    /// The same client, over another transport.
-    pub fn over(&self, shared: Rc<crate::conn::Shared>) -> Rc<Client> {
-        Rc::new(Client {
-            number: self.number,
-            accepted: self.accepted,
-            remote: self.remote.clone(),
-            local: self.local.clone(),
-            listen: self.listen.clone(),
-            proxied: self.proxied.clone(),
-            secured: self.secured.clone(),
-            shared,
-        })
-    }
-}
 
 /// The request as received.
 #[derive(Default)]

@@ -23,6 +23,7 @@ pub mod board;
 pub mod body;
 pub mod build;
 pub mod cidr;
+pub mod client;
 pub mod colleagues;
 pub mod conf;
 pub mod conn;

@@ -16,7 +16,8 @@ use weir_net::log::{self, Level};
 use weir_wire::Known;
 
 use crate::conf::{Conf, Location};
-use crate::exchange::{Client, Exchange};
+use crate::client::Client;
+use crate::exchange::Exchange;
 
 /// A line about an exchange. It costs only two comparisons if no log of its location takes the level.
 pub fn exchange_line(exchange: &Exchange<'_>, level: Level, message: fmt::Arguments<'_>) {

@@ -4,25 +4,14 @@
 //! `set_real_ip_from` decides whether weir trusts them (`family/realip.rs`).
 
 use std::io;
-use std::net::SocketAddr;
 
 use weir_wire::proxy_protocol::{self, Fault, Parsed, V2_BYTES_MAX};
 
+use crate::client::Proxied;
 use crate::line;
 use crate::conf::Conf;
 use crate::conn::Conn;
 use weir_net::log::{self, Level};
-
-/// The values of a PROXY protocol header.
-#[derive(Clone, Debug)]
-pub struct Proxied {
-    /// The client behind the proxy.
-    pub source: SocketAddr,
-    /// The address that the client connected to.
-    pub destination: SocketAddr,
-    /// The typed values of version 2, for [`proxy_protocol::tlv`].
-    pub tlvs: Box<[u8]>,
-}
 
 /// Reads the header under the deadline that is already set. Returns the client's bytes that arrived with it. Logs the
 /// reason and returns `None` if the connection must be closed.

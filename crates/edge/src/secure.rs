@@ -16,90 +16,14 @@ use weir_net::{Transport, clock};
 use crate::line;
 use crate::conf::{Conf, LocationId, Server, ServerId};
 use crate::conn::Conn;
-use crate::exchange::{Client, Exchange, Parts, SlotStore};
+use crate::client::{Agreed, Client, Facts, Secured};
+use crate::exchange::{Exchange, Parts, SlotStore};
 use crate::family::ssl::Verify;
 use crate::head::default_core;
-use crate::board::Leg;
+use crate::board::{Leg, count_fault};
 use weir_net::log::{self, Level};
 use crate::variable::{Definition, Template};
 use crate::worker::{Generation, Worker};
-
-/// The facts about a connection to a socket that speaks TLS.
-pub enum Secured {
-    /// The client speaks plain HTTP.
-    Plain,
-    /// The client speaks TLS.
-    Tls(Facts),
-}
-
-/// The client's requests in its hello, and the result of the handshake.
-pub struct Facts {
-    /// The server name in its hello.
-    pub server_name: Option<String>,
-    /// Its full hello, if a variable needs it.
-    pub offered: Option<Box<ClientHello>>,
-    /// The context that the sessions of the answering server are bound to.
-    pub context: Context,
-    /// The configuration that judged the client's certificate.
-    pub generation: u32,
-    /// Random bytes of the client: no two connections have the same.
-    pub random: [u8; 32],
-    /// The result of the handshake.
-    pub agreed: OnceCell<Agreed>,
-}
-
-/// The result of a handshake.
-pub struct Agreed {
-    /// The TLS version, as OpenSSL writes it.
-    pub protocol: &'static str,
-    /// The suite's number.
-    pub cipher: u16,
-    /// The group's number; 0 without one.
-    pub group: u16,
-    /// The protocol above TLS; empty without one.
-    pub alpn: Vec<u8>,
-    /// An earlier session was resumed.
-    pub is_resumed: bool,
-    /// The signature schemes that were used.
-    pub noted: Noted,
-    /// The client's certificate in DER, if it sent one.
-    pub certificate: Option<Box<[u8]>>,
-    /// The verdict on it.
-    pub verdict: Result<(), Complaint>,
-}
-
-impl Client {
-    /// The facts about its TLS; `None` if it speaks no TLS.
-    pub fn facts(&self) -> Option<&Facts> {
-        match self.secured.get().map(Rc::as_ref) {
-            Some(Secured::Tls(facts)) => Some(facts),
-            Some(Secured::Plain) | None => None,
-        }
-    }
-
-    /// `https` over TLS, else `http`.
-    pub fn scheme(&self) -> &'static [u8] {
-        if self.facts().is_some() { b"https" } else { b"http" }
-    }
-
-    /// Whether the handshake chose HTTP/2.
-    pub fn speaks_http2(&self) -> bool {
-        self.facts().and_then(|facts| facts.agreed.get()).is_some_and(|agreed| agreed.alpn == b"h2")
-    }
-
-    /// Whether it speaks plain HTTP on a TLS socket.
-    pub fn is_plain_by_mistake(&self) -> bool {
-        matches!(self.secured.get().map(Rc::as_ref), Some(Secured::Plain))
-    }
-}
-
-impl Facts {
-    /// The client's certificate and the verdict on it, if the client sent one.
-    pub fn shown(&self) -> Option<(&[u8], Result<(), Complaint>)> {
-        let agreed = self.agreed.get()?;
-        Some((agreed.certificate.as_deref()?, agreed.verdict))
-    }
-}
 
 /// Begins TLS; logs the reason and returns `false` if the connection must be closed.
 pub async fn begin(conn: &Conn, worker: &Rc<Worker>, early: &[u8]) -> bool {
@@ -291,25 +215,6 @@ fn count_failure(worker: &Worker, conf: &Conf, root: LocationId, error: &io::Err
     let cell = cell(worker, conf, root);
     cell.failed.one();
     count_fault(cell, error);
-}
-
-/// Counts why a handshake failed, if there is a counter for the reason.
-pub fn count_fault(cell: &SslCell, error: &io::Error) {
-    let Some(failure) = failure(error) else {
-        if error.kind() == io::ErrorKind::TimedOut {
-            cell.timeout.one();
-        }
-        return;
-    };
-    match failure.fault {
-        Fault::NoCommonVersion => cell.no_common_protocol.one(),
-        Fault::NoCommonCipher => cell.no_common_cipher.one(),
-        Fault::CertificateRejected => cell.rejected.one(),
-        Fault::NoCommonProtocol | Fault::Other => {}
-    }
-    if let Some(complaint) = failure.distrust {
-        cell.distrusted(Distrust::of(complaint.code));
-    }
 }
 
 /// Logs why there is no connection, as nginx does.

@@ -18,6 +18,7 @@ use crate::aside::Aside;
 use crate::body;
 use crate::conn::{self, After, Conn, Gone};
 use crate::counters;
+use crate::family::upstream::forward::Upgraded;
 use crate::exchange::{Exchange, Parts};
 use crate::family::log_phase;
 use weir_peers::group::Outcome;
@@ -31,14 +32,6 @@ use frames::Frames;
 
 /// Bytes moved at a time.
 const READ_BYTES: usize = 16 << 10;
-
-/// An upstream that agreed to switch protocols.
-pub struct Upgraded {
-    /// The connection.
-    pub link: Box<Link>,
-    /// The chosen peer.
-    pub hold: Hold,
-}
 
 /// One direction. It holds a buffer only while there are bytes that were read and could not be written.
 #[derive(Default)]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use weir_net::{Address, Deadline, Stream, clock};
 
 use super::{Conn, Shared};
-use crate::exchange::Client;
+use crate::client::Client;
 use crate::worker::Worker;
 
 impl Conn {

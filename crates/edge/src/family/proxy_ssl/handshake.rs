@@ -20,7 +20,7 @@ use crate::exchange::Exchange;
 use crate::family::ssl::certificate;
 use crate::family::upstream::attempt::Failure;
 use weir_net::log::Os;
-use crate::secure;
+use crate::board::count_fault;
 
 /// The most TLS 1.3 tickets kept for one upstream: as many connections can resume before the next full handshake.
 const TICKETS_MAX: usize = 8;
@@ -143,7 +143,7 @@ pub async fn shake_hands(
         }
         Err(error) => {
             cell.failed.one();
-            secure::count_fault(cell, &error);
+            count_fault(cell, &error);
             match error.kind() {
                 io::ErrorKind::TimedOut => Err(Failure::TimedOut),
                 _ => Err(Failure::Tls(Fault::Handshake(error))),

@@ -7,7 +7,7 @@ use weir_net::tls::{Described, pem_of, signature_name};
 
 use crate::exchange::Exchange;
 use crate::texts::text;
-use crate::secure::Facts;
+use crate::client::Facts;
 use crate::variable::{Argument, Get, Variable};
 
 /// All of them.

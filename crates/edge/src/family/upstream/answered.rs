@@ -4,7 +4,7 @@ use weir_meter::Step;
 use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{BodyLength, Version, Violation};
 
-use super::forward::Answer;
+use super::forward::{Answer, Upgraded};
 use weir_peers::group::Outcome as Verdict;
 use super::pool::Link;
 use super::source::{Hold, Source};
@@ -15,7 +15,6 @@ use crate::family::proxy::{request, response};
 use crate::family::store;
 use weir_net::log::Level;
 use crate::phase::Outcome;
-use crate::tunnel::Upgraded;
 
 /// Interprets the head of the final answer. If it makes no sense, logs it, blames the peer and returns `None`.
 pub(super) fn take_answer(

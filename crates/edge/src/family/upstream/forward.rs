@@ -11,7 +11,8 @@ use weir_wire::{BodyLength, Version};
 use super::answered::take_answer;
 use super::attempt::Outgoing;
 use super::choose::{self, Chosen, Unresolved};
-use super::source::{GroupRef, Source};
+use super::pool::Link;
+use super::source::{GroupRef, Hold, Source};
 use super::walk::Walk;
 use crate::body::{self, Failed, RequestBody};
 use weir_cache::serving::Trouble;
@@ -21,7 +22,14 @@ use crate::family::proxy::request::{self, BodyFraming};
 use crate::family::proxy_ssl::{self, Asked, Party};
 use weir_net::log::Level;
 use crate::phase::Outcome;
-use crate::tunnel::Upgraded;
+
+/// An upstream that agreed to switch protocols.
+pub struct Upgraded {
+    /// The connection.
+    pub link: Box<Link>,
+    /// The chosen peer.
+    pub hold: Hold,
+}
 
 /// The result of forwarding.
 pub enum Answer {
