@@ -7,10 +7,10 @@
 //!   state each second ─── weir.v1.run.ID.down ─► start at T0, stop, over
 //!   merge ◄────────────── weir.v1.run.ID.up ──── beat and tick each second, the last one with the self-check
 //! ```
+//!
 //! Every message may be lost or arrive twice: states are repeated until the other end has seen them, and [`stream`]
 //! numbers the messages with counts. Arrival k belongs to agent k mod n, so the agents need not ask each other during
 //! the run. docs/guide/load/agents.md is for users. Not here: printing; TLS.
-//! Not here: printing; TLS.
 
 mod clock;
 mod conduct;
