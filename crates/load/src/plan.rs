@@ -324,23 +324,23 @@ pub struct Request {
     pub if_true: Option<Condition>,
     /// `probability`, 0 to 100.
     pub probability: Option<f64>,
-    /// The step as written: `requestParams` of a processor.
+    /// The step as the script wrote it: `requestParams` of a processor.
     pub spec: Value,
 }
 
-/// `ifTrue`: a processor's function of that name, or else an expression.
+/// `ifTrue`: a processor's function with this name, or else an expression.
 #[derive(Debug)]
 pub struct Condition {
-    /// As written.
+    /// The text in the script.
     pub text: String,
-    /// As an expression; `None` when it is none: then the step runs.
+    /// The compiled expression; `None` if the text is not an expression: then the step runs.
     pub expression: Option<Expression>,
 }
 
 /// A request's body.
 #[derive(Debug)]
 pub enum Body {
-    /// None.
+    /// No body.
     None,
     /// `json`.
     Json(Tree),
@@ -368,7 +368,7 @@ pub enum Part {
     FileNamed(Template, Option<String>),
 }
 
-/// What is taken from, or expected of, one message.
+/// The captures and matches for one message.
 #[derive(Debug, Default)]
 pub struct Take {
     /// `capture`.
@@ -391,9 +391,9 @@ pub enum Connect {
 /// socketio `emit` (artillery.md §2.5).
 #[derive(Debug)]
 pub struct Emit {
-    /// The event and its arguments, or `None` when the step only listens.
+    /// The event and its arguments; `None` if the step only listens.
     pub message: Option<(Template, Vec<Tree>)>,
-    /// `namespace`; empty is the default one.
+    /// `namespace`; `None` or the empty text means the default namespace.
     pub namespace: Option<Template>,
     /// `response`.
     pub response: Option<Response>,
@@ -408,11 +408,11 @@ pub struct Response {
     pub channel: Template,
     /// `concat`.
     pub concat: bool,
-    /// The rest.
+    /// The expected arguments, with captures and matches.
     pub expected: Expected,
 }
 
-/// What the arguments of a message or acknowledgement are to be.
+/// The expected arguments of a message or acknowledgement.
 #[derive(Debug, Default)]
 pub struct Expected {
     /// `data` or `args`.
@@ -426,15 +426,15 @@ pub struct Expected {
 pub struct HttpConfig {
     /// `timeout`.
     pub timeout: Option<Duration>,
-    /// `pool`: sockets shared by everybody.
+    /// `pool`: sockets that all virtual users share.
     pub pool: Option<usize>,
-    /// `http2`, weir's own: everything over HTTP/2, with prior knowledge over `http://`.
+    /// `http2`, weir's own: all requests use HTTP/2, with prior knowledge over `http://`.
     pub http2: bool,
-    /// `maxSockets`: of one virtual user; 1 unless set.
+    /// `maxSockets`: sockets of one virtual user; 1 if not set.
     pub sockets_max: Option<usize>,
     /// `extendedMetrics`.
     pub extended_metrics: bool,
-    /// `defaults.headers`, names in lower case; `None` leaves Artillery's own.
+    /// `defaults.headers`, names in lower case; `None`: Artillery's own headers.
     pub headers: Option<Vec<(String, Template)>>,
     /// `defaults.cookie`.
     pub cookies: Vec<(String, Template)>,
@@ -453,27 +453,27 @@ pub struct WsConfig {
     pub headers: Vec<(String, Template)>,
     /// `subprotocols`.
     pub subprotocols: Vec<String>,
-    /// `timeout`: for a capture; 10 s.
+    /// `timeout`: for a capture; default 10 s.
     pub timeout: Option<Duration>,
-    /// The rest, as options of the npm module `ws`.
+    /// All other keys, as options of the npm module `ws`.
     pub options: Map,
 }
 
-/// `config.plugins` (artillery.md §5), each present if it is to run.
+/// `config.plugins` (artillery.md §5); a plugin that must run is present.
 #[derive(Debug, Default)]
 pub struct Plugins {
-    /// `ensure`, its options as written.
+    /// `ensure`, its options as the script wrote them.
     pub ensure: Option<Value>,
-    /// `expect`, its options as written.
+    /// `expect`, its options as the script wrote them.
     pub expect: Option<Value>,
     /// `metrics-by-endpoint`; `None` if the script does not name it: then it runs with Artillery's hidden options.
     pub by_endpoint: Option<Value>,
     /// `apdex`: the threshold in ms.
     pub apdex: Option<f64>,
-    /// `fake-data`, its options as written.
+    /// `fake-data`, its options as the script wrote them.
     pub fake_data: Option<Value>,
-    /// `publish-metrics`: the reporters that are sent to.
+    /// `publish-metrics`: the reporters that get metrics.
     pub publish: Vec<Reporter>,
-    /// `slack`, `memory-inspector` and strangers: name and options, each with a warning.
+    /// `slack`, `memory-inspector` and unknown plugins: name and options; each causes a warning.
     pub others: Vec<(String, Value)>,
 }
