@@ -140,7 +140,7 @@ impl fmt::Display for Arrivals {
     }
 }
 
-/// Steps as written, those of loops too.
+/// Number of steps as written, including those of loops.
 fn steps(flow: &Flow) -> usize {
     flow.iter()
         .map(|step| match step {
