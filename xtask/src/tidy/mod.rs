@@ -1,5 +1,5 @@
-//! The rules of the house that a machine can hold. Each rule is a pure function of the checkout; each has a test
-//! that shows what it catches, and one test holds them all for the checkout as it stands.
+//! The rules that a machine can check. Each rule is a pure function of the checkout. Each rule has a test with cases
+//! that it must catch, and one test applies all rules to the current checkout.
 
 mod arrows;
 mod checkout;
@@ -10,12 +10,12 @@ mod scripts;
 pub use checkout::Checkout;
 use std::path::Path;
 
-/// A broken rule: fails the run. Or a prompt to think: printed, no more.
+/// A broken rule, which fails the run; or a prompt, which is only printed.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Remark {
-    /// Whether the run fails.
+    /// True if the remark fails the run.
     pub is_error: bool,
-    /// `FILE:LINE: what, do this instead`.
+    /// `FILE:LINE: the problem, and the remedy`.
     pub text: String,
 }
 
