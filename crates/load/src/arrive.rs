@@ -191,7 +191,7 @@ fn ramp_rate(from: f64, to: f64, step: u64, steps: u64) -> u64 {
 }
 
 fn whole_micros(seconds: f64) -> Duration {
-    // A float out of range saturates; a gap of an hour is practically never.
+    // A float out of range saturates; a gap of a day is practically never.
     Duration::from_micros((seconds * 1e6 + 1e-6).floor().clamp(0.0, 86_400e6) as u64)
 }
 

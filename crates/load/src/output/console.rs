@@ -11,7 +11,7 @@ const WIDTH: usize = 79;
 const WIDTH_MIN: usize = 50;
 /// Columns for a value, so that the line does not wrap: 79 columns and a value are wider than the usual 80.
 const VALUE: usize = 13;
-/// A narrower terminal gets no line breaks from weir.
+/// Least width at which weir breaks lines; a narrower terminal wraps them itself.
 const WRAP_MIN: usize = 20;
 
 /// The style of printing. Every function returns whole lines, or nothing if the console is quiet.
