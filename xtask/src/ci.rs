@@ -1,14 +1,14 @@
-//! Everything that must hold, in the order in which it fails cheapest.
+//! All checks, in an order in which cheap failures come first.
 
 use crate::run::{cargo, run, run_tests};
 use crate::{end_to_end, format, labs, tidy};
 use std::path::Path;
 use std::process::Command;
 
-/// Rounds of each fuzz target in one run of `ci`, in a release build; about ten seconds.
+/// Rounds of each fuzz target in one run of `ci`, in a release build; they take about ten seconds.
 const FUZZ_ROUNDS: &str = "300000";
 
-/// The environment variable under which a test whose need is not met fails (`tests/support/needs.rs`).
+/// The environment variable that makes a test with an unmet need fail (`tests/support/needs.rs`).
 const STRICT: &str = "WEIR_CI";
 
 pub fn ci(root: &Path) -> Result<(), String> {
@@ -40,14 +40,14 @@ fn peers(root: &Path) -> Result<(), String> {
     run(Command::new(python.join("bin/pip")).args(["install", "-q", "-r"]).arg(root.join("tests/grpc_peers.txt")))
 }
 
-/// The binary as it is shipped says what it is, in nginx's way and in its own.
+/// Checks that the release binary prints its version, in nginx's form and in its own.
 fn smoke(root: &Path) -> Result<(), String> {
     let weir = root.join("target/release/weir");
     run(Command::new(&weir).arg("--version"))?;
     run(Command::new(&weir).args(["edge", "-V"]))
 }
 
-/// The page: what needs no browser, then Chromium on a loaded edge, a minute.
+/// The dashboard's page: first the tests without a browser, then Chromium on a loaded edge, for a minute.
 fn dashboard(root: &Path) -> Result<(), String> {
     let tests = root.join("tests/dash");
     run_tests(Command::new("node").arg("--test").arg(tests.join("pure.test.mjs")))?;

@@ -12,16 +12,16 @@ use weir_net::{Instant, SocketAddress, buffer};
 use weir_wire::{BodyLength, ConnectionTokens, RequestHead, Version};
 
 use crate::body::{Reader, RequestBody};
-use crate::conf::{Location, LocationId, ServerId};
 use crate::client::Client;
+use crate::conf::{Location, LocationId, ServerId};
 use crate::exchange::{Exchange, Origin, Parts, Request, Response, SlotStore, Try};
-use weir_wire::fields::Fields;
 use crate::head;
 use crate::regex::Captures;
 use crate::respond::{Body, BodyFilter};
 use crate::trace::context::Trace;
 use crate::variable::VariableId;
 use crate::worker::{Generation, Worker};
+use weir_wire::fields::Fields;
 
 /// An exchange that was put aside.
 pub struct Aside {

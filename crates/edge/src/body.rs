@@ -18,8 +18,8 @@ use weir_wire::{BodyLength, Known, Version, Violation};
 use crate::conn::{Conn, Gone};
 use crate::exchange::{Exchange, Request};
 use crate::family::core::BodyInFile;
-use weir_net::log::Level;
 use crate::patience::BodyWatch;
+use weir_net::log::Level;
 
 /// Where the request's body is.
 #[derive(Default)]

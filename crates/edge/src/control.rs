@@ -16,7 +16,6 @@ use weir_net::process::{self, Signal};
 use weir_net::worker::Remote;
 use weir_net::{Address, Listening, listener};
 
-use crate::line;
 use crate::body;
 use crate::build::Paths;
 use crate::conf::{self, Conf, Location};
@@ -25,9 +24,10 @@ use crate::counters::AllCounters;
 use crate::dash::place::{self, Wanted};
 use crate::family::cache::Use;
 use crate::family::{dashboard, purge};
-use weir_net::log::{self, Level};
+use crate::line;
 use crate::relay;
 use crate::trace;
+use weir_net::log::{self, Level};
 
 /// Where a configuration comes from: the values of `-c`, `-p`, `-g` and `-e`.
 #[derive(Clone, Debug, Default)]

@@ -13,14 +13,14 @@ use crate::client::Client;
 use crate::conf::{Conf, Location, LocationId, Server};
 use crate::family::cache::visit::Visit;
 use crate::family::upstream::sending::Upload;
-use weir_wire::fields::Fields;
-use weir_net::log::Level;
 use crate::regex::MatchFailed;
 use crate::respond::Body;
 pub use crate::slots::SlotStore;
 use crate::trace::context::Trace;
 use crate::variable::{Definition, VariableId};
 use crate::worker::{Generation, Worker};
+use weir_net::log::Level;
+use weir_wire::fields::Fields;
 
 /// The request as received.
 #[derive(Default)]

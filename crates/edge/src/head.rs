@@ -14,8 +14,8 @@ use crate::exchange::{Exchange, Parts, Request};
 use crate::family::Values;
 use crate::family::core::{StrictTargets, Values as Core};
 use crate::h2::{self, Preface};
-use weir_net::log::Level;
 use crate::phase::{self, From, Outcome};
+use weir_net::log::Level;
 
 /// Heads are read in pieces of this size: most heads fit one piece, and a larger head takes a few.
 const READ_BYTES: usize = 2 << 10;

@@ -15,8 +15,8 @@ use weir_net::log::file::{self, LogFile};
 use weir_net::log::{self, Level};
 use weir_wire::Known;
 
-use crate::conf::{Conf, Location};
 use crate::client::Client;
+use crate::conf::{Conf, Location};
 use crate::exchange::Exchange;
 
 /// A line about an exchange. It costs only two comparisons if no log of its location takes the level.

@@ -25,11 +25,11 @@ use crate::exchange::Exchange;
 use crate::family::proxy::response;
 use crate::family::upstream::attempt::Failure;
 use crate::family::upstream::source::{Broken, Source};
-use weir_net::log::Level;
 use crate::pace::Pace;
 use crate::patience::SendTimeout;
 use crate::respond::{self, Framing};
 use crate::writing;
+use weir_net::log::Level;
 
 mod aside;
 

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use weir_net::clock;
 use weir_wire::{Known, Version, encode};
 
-use weir_cache::store::Object;
 use crate::conn::{Conn, Gone};
 use crate::dash::{self, hall::Viewer};
 use crate::exchange::{Exchange, Response};
@@ -20,15 +19,16 @@ use crate::family::cache::plain;
 use crate::family::headers;
 use crate::family::slice::{self, Sliced};
 use crate::family::upstream::source::Source;
-use weir_wire::fields::make_safe;
 use crate::h2;
 use crate::keepalive;
 use crate::kept::{self, Kept};
-use weir_net::log::Level;
 use crate::pace::Pace;
 use crate::relay;
 use crate::special;
 use crate::writing;
+use weir_cache::store::Object;
+use weir_net::log::Level;
+use weir_wire::fields::make_safe;
 
 /// The body of a response.
 #[derive(Default)]

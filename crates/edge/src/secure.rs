@@ -10,20 +10,20 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use weir_meter::live::cells::{Distrust, SslCell};
-use weir_net::tls::{Alert, Beginning, ClientHello, Complaint, Context, Fault, Noted, Purpose, TlsStream, failure};
+use weir_net::tls::{Alert, Beginning, ClientHello, Complaint, Noted, Purpose, TlsStream, failure};
 use weir_net::{Transport, clock};
 
-use crate::line;
+use crate::board::{Leg, count_fault};
+use crate::client::{Agreed, Facts, Secured};
 use crate::conf::{Conf, LocationId, Server, ServerId};
 use crate::conn::Conn;
-use crate::client::{Agreed, Client, Facts, Secured};
 use crate::exchange::{Exchange, Parts, SlotStore};
 use crate::family::ssl::Verify;
 use crate::head::default_core;
-use crate::board::{Leg, count_fault};
-use weir_net::log::{self, Level};
+use crate::line;
 use crate::variable::{Definition, Template};
 use crate::worker::{Generation, Worker};
+use weir_net::log::{self, Level};
 
 /// Begins TLS; logs the reason and returns `false` if the connection must be closed.
 pub async fn begin(conn: &Conn, worker: &Rc<Worker>, early: &[u8]) -> bool {
@@ -101,7 +101,12 @@ fn serve_as(
     let server = conf.server(found);
     if values(server).ssl.rejects {
         tls.refuse(Alert::UnrecognizedName);
-        line::client_line(conf, &conn.client, Level::Info, format_args!("SSL handshake rejected while SSL handshaking"));
+        line::client_line(
+            conf,
+            &conn.client,
+            Level::Info,
+            format_args!("SSL handshake rejected while SSL handshaking"),
+        );
         return None;
     }
     // A server without certificates uses those of the default server.

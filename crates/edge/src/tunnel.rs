@@ -15,20 +15,20 @@ use std::task::Poll;
 use weir_net::{Deadline, Lease, Transport, buffer, clock};
 
 use crate::aside::Aside;
+use crate::board::tunnels::{Closer, Sender, TunnelCell};
 use crate::body;
 use crate::conn::{self, After, Conn, Gone};
 use crate::counters;
-use crate::family::upstream::forward::Upgraded;
 use crate::exchange::{Exchange, Parts};
 use crate::family::log_phase;
-use weir_peers::group::Outcome;
+use crate::family::upstream::forward::Upgraded;
 use crate::family::upstream::pool::Link;
 use crate::family::upstream::source::Hold;
-use crate::board::tunnels::{Closer, Sender, TunnelCell};
-use weir_net::log::{self, Level};
 use crate::respond;
 use crate::worker::Worker;
 use frames::Frames;
+use weir_net::log::{self, Level};
+use weir_peers::group::Outcome;
 
 /// Bytes moved at a time.
 const READ_BYTES: usize = 16 << 10;

@@ -13,6 +13,7 @@ use std::time::Duration;
 use weir_net::slots::{Key, Slots};
 use weir_net::{Address, Listener, Listening, Stream, TlsStream, Transport, timer};
 
+use crate::board::Board;
 use crate::colleagues::{self, Colleagues};
 use crate::conf::Conf;
 use crate::conn::{self, Rest, Shared};
@@ -27,10 +28,9 @@ use crate::family::upstream::line::Lines;
 use crate::family::upstream::live::{self, AllSeen};
 use crate::family::upstream::pool::{Pools, Shelf};
 use crate::family::upstream::source::GroupRef;
-use crate::board::Board;
 use crate::live::Live;
-use weir_net::log::{self, Level};
 use crate::seat::Seat;
+use weir_net::log::{self, Level};
 
 /// A peer's name, and the number of the cell that counts its tries.
 type KnownPeer = (Rc<str>, u32);

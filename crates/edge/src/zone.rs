@@ -14,9 +14,9 @@ use weir_net::{Instant, Lease, buffer, clock};
 use crate::build::Build;
 use crate::directive::Refusal;
 use crate::exchange::Exchange;
-use weir_net::log::Level;
 use crate::value;
 use crate::variable::Template;
+use weir_net::log::Level;
 
 /// The assumed size of an entry besides its key; nginx's nodes have about the same size.
 const ENTRY_BYTES: usize = 96;

@@ -21,7 +21,7 @@ pub mod sink;
 pub mod tap;
 pub mod tick;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};

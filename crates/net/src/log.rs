@@ -20,8 +20,8 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 pub use level::Level;
-use line::{begin, end, stderr, with_line};
 pub use line::{LINE_MAX, compose, push};
+use line::{begin, end, stderr, with_line};
 pub use os::{Os, hostname};
 
 use crate::log::file::LogFile;
@@ -46,8 +46,7 @@ struct Process {
     terminal: bool,
 }
 
-static PROCESS: LazyLock<RwLock<Process>> =
-    LazyLock::new(|| RwLock::new(Process { sinks: None, terminal: true }));
+static PROCESS: LazyLock<RwLock<Process>> = LazyLock::new(|| RwLock::new(Process { sinks: None, terminal: true }));
 
 /// Opens the log used until a configuration is in force: the file of `-e`, or stderr if that is `stderr` or empty.
 ///

@@ -12,9 +12,9 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::balance::{self, Affinity, Field, Policy, Ring};
+use crate::health::{Health, Rule, Shown, State};
 use crate::peer::{Peer, PeerState, Slot};
 use crate::selection::{Held, Selection};
-use crate::health::{Health, Rule, Shown, State};
 
 /// The most peers of one group, backups included.
 pub const MAX_PEERS: usize = 4096;

@@ -222,3 +222,13 @@ fn name_of(address: &str) -> String {
     Md5::digest(address).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peers_are_named_by_their_addresses() {
+        // printf 127.0.0.1:8081 | md5sum
+        assert_eq!(name_of("127.0.0.1:8081"), "df2b80dc43705d28db9be6f29fe58da3");
+    }
+}

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use weir_net::identity::assume;
 use weir_net::worker::Remote;
 use weir_net::{Address, Listening, process};
 
@@ -20,8 +21,8 @@ use crate::conf::Conf;
 use crate::counters::{AllCounters, SEATS_MAX};
 use crate::family::process::{Affinity, WORKERS_MAX};
 use crate::live::Live;
-use weir_net::log::{self, Level};
 use crate::worker::{Stop, Worker};
+use weir_net::log::{self, Level};
 
 /// The workers of a process.
 pub struct Crew {

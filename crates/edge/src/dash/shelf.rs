@@ -15,8 +15,8 @@ use weir_meter::live::{ErrorClass, ErrorSample};
 use weir_net::process::Identity;
 use weir_net::{clock, worker};
 
-use weir_net::identity::assume;
 use crate::live::ticket::{self, Errand};
+use weir_net::identity::assume;
 use weir_net::log;
 
 /// Questions that wait for the thread, at most; one more is answered 503.

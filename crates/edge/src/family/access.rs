@@ -9,8 +9,8 @@ use crate::cidr::{Cidr, Peer};
 use crate::directive::{Contexts, Directive, HSL, LIMIT_EXCEPT, ONE, Refusal};
 use crate::exchange::Exchange;
 use crate::family::Family;
-use weir_net::log::Level;
 use crate::phase::{Next, Phase};
+use weir_net::log::Level;
 
 crate::settings! {
     /// The rules in order; the first rule that matches decides.

@@ -13,10 +13,10 @@ use crate::base64;
 use crate::directive::{Contexts, Directive, HSL, LIMIT_EXCEPT, ONE};
 use crate::exchange::Exchange;
 use crate::family::Family;
-use weir_net::log::{Level, Os};
 use crate::phase::{Next, Phase};
 use crate::variable::{Template, Variable};
 use password::Verdict;
+use weir_net::log::{Level, Os};
 
 crate::settings! {
     /// `auth_basic`: the realm, or `off`.

@@ -15,11 +15,11 @@ use crate::directive::{Arity, Directive, HSL, ONE};
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::static_files::{errno, path};
-use weir_net::path::as_path;
-use weir_net::log::{Level, Os};
 use crate::phase::{Next, Phase};
 use crate::respond::Body;
 use crate::value;
+use weir_net::log::{Level, Os};
+use weir_net::path::as_path;
 
 crate::settings! {
     /// `autoindex`.

@@ -20,8 +20,8 @@ use crate::dash::token::{Source, Token};
 use crate::directive::{Arity, Directive, HTTP, LOCATION, MAIN, ONE, Refusal, SERVER};
 use crate::family::Family;
 use crate::family::location::Pattern;
-use weir_net::log;
 use crate::phase::Next;
+use weir_net::log;
 
 crate::settings! {
     /// `dashboard_token`: the source of the token.

@@ -14,9 +14,9 @@ use crate::build::Build;
 use crate::directive::{Arity, Directive, HSL, Refusal};
 use crate::exchange::Exchange;
 use crate::family::Family;
-use weir_net::path::as_path;
-use weir_net::log::file;
 use crate::variable::Template;
+use weir_net::log::file;
+use weir_net::path::as_path;
 
 crate::settings! {
     /// `disable_symlinks`; `None` for off.

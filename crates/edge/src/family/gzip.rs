@@ -16,12 +16,12 @@ use crate::directive::{Arity, Contexts, Directive, HSL, LOCATION_IF, ONE, Refusa
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::cache::pack;
-use weir_net::log::Level;
 use crate::media_types;
 use crate::regex::Regex;
 use crate::respond::BodyFilter;
 use crate::value;
 use crate::variable::{Argument, Variable};
+use weir_net::log::Level;
 
 crate::settings! {
     /// `gzip`.

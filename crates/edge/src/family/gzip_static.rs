@@ -12,9 +12,9 @@ use crate::exchange::Exchange;
 use crate::family::disable_symlinks::{self, Failed};
 use crate::family::static_files::{self, errno};
 use crate::family::{Family, gzip};
-use weir_net::log::{Level, Os};
 use crate::phase::{Next, Phase};
 use crate::value;
+use weir_net::log::{Level, Os};
 
 crate::settings! {
     /// `gzip_static`.

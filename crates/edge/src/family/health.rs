@@ -31,7 +31,7 @@ use crate::family::upstream::live::Live;
 use crate::value;
 use grpc::Call;
 use matching::{Match, Test};
-use state::Rule;
+use weir_peers::health::Rule;
 
 crate::settings! {
     /// The numbers of the checks written in this block or around it.

@@ -13,9 +13,9 @@ use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::disable_symlinks::{self, Failed};
 use crate::family::static_files::{errno, path};
-use weir_net::log::{Level, Os};
 use crate::phase::{Next, Phase};
 use crate::variable::Template;
+use weir_net::log::{Level, Os};
 
 crate::settings! {
     /// The names tried, in order.

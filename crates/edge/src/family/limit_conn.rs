@@ -12,11 +12,11 @@ use crate::directive::{Arity, Directive, HSL, HTTP, ONE, Refusal, TWO};
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::limit_req::LOG_LEVELS;
-use weir_net::log::Level;
 use crate::phase::{Next, Phase};
 use crate::value;
 use crate::variable::Variable;
 use crate::zone::{self, Table, Zone, Zones};
+use weir_net::log::Level;
 
 crate::settings! {
     /// The limits.

@@ -14,11 +14,11 @@ use crate::build::{Build, Scope};
 use crate::directive::{Arity, Directive, HSL, HTTP, ONE, Refusal};
 use crate::exchange::Exchange;
 use crate::family::Family;
-use weir_net::log::Level;
 use crate::phase::{Next, Phase};
 use crate::value;
 use crate::variable::Variable;
 use crate::zone::{self, Zone, Zones};
+use weir_net::log::Level;
 
 crate::settings! {
     /// The limits.

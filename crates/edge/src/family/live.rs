@@ -12,6 +12,8 @@ use weir_meter::live::histogram::Spot;
 use weir_meter::live::{ErrorKind, ErrorSample, Timestamp};
 use weir_net::{Instant, clock};
 
+use crate::board::mishap::Mishap;
+use crate::board::{self, Leg};
 use crate::build::{Build, Scope};
 use crate::conf::ZoneNames;
 use crate::directive::{Arity, Directive, LOCATION, LOCATION_IF, NONE, ONE, Refusal, SERVER};
@@ -20,11 +22,9 @@ use crate::family::Family;
 use crate::family::location::Pattern;
 use crate::family::server::ListenDraft;
 use crate::family::variables::push_request_id;
-use crate::texts::push_address;
 use crate::guard::{self, Deed};
-use crate::board::{self, Leg};
-use crate::board::mishap::Mishap;
 use crate::phase::Next;
+use crate::texts::push_address;
 
 crate::settings! {
     /// `status_zone` of the server.

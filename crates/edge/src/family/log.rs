@@ -22,11 +22,11 @@ use crate::family::Family;
 use crate::family::disable_symlinks;
 use crate::family::error_log::declare;
 use crate::family::static_files;
+use crate::value;
+use crate::variable::Template;
 use weir_net::log::file::LogFile;
 use weir_net::log::syslog::Syslog;
 use weir_net::log::{Level, Os};
-use crate::value;
-use crate::variable::Template;
 
 use self::buffer::{Buffer, Buffering};
 use self::format::{Escape, Format};

@@ -11,10 +11,10 @@ use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::rewrite::declarable;
 use crate::host_table::HostTable;
-use weir_net::log::Level;
 use crate::regex::Regex;
 use crate::value;
 use crate::variable::{Argument, Definition, Template};
+use weir_net::log::Level;
 
 crate::settings! {}
 

@@ -14,10 +14,10 @@ use crate::conf::Conf;
 use crate::directive::{Arity, Directive, HTTP, LOCATION, NONE, Refusal};
 use crate::family::Family;
 use crate::guard::{self, Deed};
-use weir_net::log::{self, Level};
 use crate::phase::Next;
 use crate::purge::bus::{Bus, Server, Settings as LogSettings};
 use crate::value;
+use weir_net::log::{self, Level};
 
 crate::settings! {
     /// The place of `cache_purge_api`, until its access rules have been checked.

@@ -16,10 +16,10 @@ use crate::directive::{
 };
 use crate::exchange::Exchange;
 use crate::family::{FAMILIES, Family};
-use weir_net::log::Level;
 use crate::regex::Regex;
 use crate::value;
 use crate::variable::{Argument, Definition, Template, Variable, VariableId};
+use weir_net::log::Level;
 
 pub use run::{Flow, run};
 

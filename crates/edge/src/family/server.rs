@@ -388,8 +388,11 @@ fn name(b: &mut Build<'_>, text: &str) -> Result<Name, Refusal> {
     } else {
         vec![NameKind::Exact(lower.clone())]
     };
-    let shown =
-        if lower == "$hostname" { weir_net::log::hostname().to_owned() } else { lower.trim_start_matches('.').to_owned() };
+    let shown = if lower == "$hostname" {
+        weir_net::log::hostname().to_owned()
+    } else {
+        lower.trim_start_matches('.').to_owned()
+    };
     Ok(Name { shown, kinds })
 }
 

@@ -11,8 +11,6 @@ use std::os::unix::fs::FileExt;
 use weir_net::{Lease, buffer, clock};
 use weir_wire::Known;
 
-use weir_cache::partial::ContentRange;
-use weir_cache::store::{Piece, Reader};
 use crate::conn::{Conn, Gone};
 use crate::directive::{Directive, HSL, ONE, Refusal};
 use crate::exchange::{Exchange, Parts};
@@ -21,7 +19,6 @@ use crate::family::upstream::forward::Answer;
 use crate::family::upstream::source::Source;
 use crate::family::{Family, cache};
 use crate::kept::Kept;
-use weir_net::log::Level;
 use crate::pace::Pace;
 use crate::phase::Outcome;
 use crate::relay;
@@ -29,6 +26,9 @@ use crate::respond::{self, Body, Framing};
 use crate::value;
 use crate::variable::Variable;
 use crate::writing;
+use weir_cache::partial::ContentRange;
+use weir_cache::store::{Piece, Reader};
+use weir_net::log::Level;
 
 crate::settings! {
     /// `slice`: bytes of a part, 0 for off.

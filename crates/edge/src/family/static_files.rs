@@ -20,12 +20,12 @@ use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::disable_symlinks::{self, Failed};
 use crate::family::location::Pattern;
-use weir_net::path::as_path;
-use weir_net::log::{Level, Os};
 use crate::phase::{Next, Phase};
 use crate::respond::Body;
 use crate::value;
 use crate::variable::{Argument, Template, Variable};
+use weir_net::log::{Level, Os};
+use weir_net::path::as_path;
 
 crate::settings! {
     /// `root` or `alias`; `finish` sets it at the outermost level, so every request has one.

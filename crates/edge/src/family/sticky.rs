@@ -356,14 +356,7 @@ impl Cookie {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-    use super::*;
     use crate::conf::of_text;
-
-    #[test]
-    fn peers_are_named_by_their_addresses() {
-        // printf 127.0.0.1:8081 | md5sum
-        assert_eq!(name_of("127.0.0.1:8081"), "df2b80dc43705d28db9be6f29fe58da3");
-    }
 
     #[test]
     fn it_is_refused_in_nginx_words() {

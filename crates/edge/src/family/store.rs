@@ -17,9 +17,9 @@ use crate::build::Build;
 use crate::directive::{Arity, Directive, HSL, ONE, Refusal};
 use crate::exchange::{Exchange, Origin};
 use crate::family::{Family, static_files};
-use weir_net::log::{self, Level};
 use crate::relay;
 use crate::variable::Template;
+use weir_net::log::{self, Level};
 
 crate::settings! {
     /// `proxy_store`.

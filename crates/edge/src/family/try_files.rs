@@ -11,11 +11,11 @@ use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::disable_symlinks::{self, Failed};
 use crate::family::static_files::{Alias, alias, errno, path};
-use weir_net::log::{Level, Os};
 use crate::phase::{Next, Phase};
 use crate::special;
 use crate::value;
 use crate::variable::Template;
+use weir_net::log::{Level, Os};
 
 crate::settings! {
     /// The names to try.

@@ -16,10 +16,10 @@ use weir_net::clock;
 
 use crate::exchange::Exchange;
 use crate::family::Family;
-use weir_net::log::{hostname, time};
 use crate::respond::VERSION;
 use crate::texts::{decimal, seconds, text};
 use crate::variable::{Argument, Variable};
+use weir_net::log::{hostname, time};
 
 crate::settings! {}
 

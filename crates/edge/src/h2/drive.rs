@@ -17,13 +17,13 @@ use super::limits;
 use super::request::{self, Begun};
 use super::session::{Carrier, OUT_MAX, Session};
 use super::stream::Stream;
-use crate::line;
 use crate::conn::{self, After, Conn};
 use crate::head::{self, default_core, default_values};
-use weir_net::log::{self, Level};
+use crate::line;
 use crate::seat::Guest;
 use crate::secure;
 use crate::worker::Entry;
+use weir_net::log::{self, Level};
 
 /// Serves a connection whose client speaks HTTP/2; `early` has already arrived, including the preface.
 pub fn serve(conn: Box<Conn>, entry: Entry, early: &[u8]) {

@@ -13,8 +13,8 @@ use weir_wire::h2::{Code, message};
 use super::session::Session;
 use super::stream::Stream;
 use crate::exchange::Origin;
-use weir_wire::fields::Fields;
 use crate::worker::Worker;
+use weir_wire::fields::Fields;
 
 /// Heads that wait to be read, at most: interim answers, of which an exchange accepts sixteen, and the answer.
 const HEADS_MAX: usize = 17;

@@ -18,9 +18,9 @@ use crate::family::location::Pattern;
 use crate::family::upstream::Upstream;
 use crate::family::upstream::live::edit::Refused;
 use crate::family::variables::push_request_id;
-use crate::texts::push_address;
 use crate::phase;
 use crate::respond::Body;
+use crate::texts::push_address;
 
 /// Versions of the API.
 const VERSIONS: std::ops::RangeInclusive<u32> = 1..=9;

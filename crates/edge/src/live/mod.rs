@@ -32,9 +32,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use weir_meter::live::Snapshot;
 
-use crate::counters::{AllCounters, SEATS_MAX};
 use crate::board::names::Names;
 use crate::board::{Board, lock};
+use crate::counters::{AllCounters, SEATS_MAX};
 use observer::{Question, Reply};
 pub use scene::Scene;
 

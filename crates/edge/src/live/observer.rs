@@ -9,10 +9,10 @@ use std::time::Duration;
 use weir_net::process::Identity;
 use weir_net::{clock, worker};
 
+use super::Live;
 use super::api;
 use super::gather::Gatherer;
 use super::ticket;
-use super::Live;
 use crate::board::lock;
 use weir_net::identity::assume;
 

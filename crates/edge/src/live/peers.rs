@@ -2,8 +2,8 @@
 
 use weir_meter::live as shown;
 
-use weir_peers::health::State;
 use weir_peers::group::PeerView;
+use weir_peers::health::State;
 use weir_peers::peer::Peer;
 
 /// The name of a peer's state; failed checks rank above all states except `down`.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use weir_net::{Listening, Watched};
 
-use crate::board::names::OTHERS;
 use super::Live;
 use crate::board::lock;
+use crate::board::names::OTHERS;
 use crate::conf::Conf;
 
 /// The data that the observer needs besides counters.

@@ -11,7 +11,6 @@ use weir_net::clock;
 use weir_wire::Known;
 
 use crate::body::{self, Failed};
-use weir_cache::store::{Purge, Zone};
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::guard::{self, Deed, Objection};
@@ -20,6 +19,7 @@ use crate::purge::bus::{Bus, Outcome, PENDING_MAX};
 use crate::purge::order::{Kind, Order};
 use crate::purge::zones::ZoneList;
 use crate::respond::Body;
+use weir_cache::store::{Purge, Zone};
 
 /// Bytes of an order, at most.
 pub const ORDER_BYTES_MAX: usize = 64 << 10;

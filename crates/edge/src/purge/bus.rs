@@ -21,8 +21,6 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use weir_net::{Deadline, clock, process, worker};
 
-use weir_cache::store::Zone;
-use weir_net::identity::assume;
 use crate::purge::edges::Edges;
 use crate::purge::entry::{self, Id};
 use crate::purge::memory::Memory;
@@ -30,6 +28,8 @@ use crate::purge::order::Order;
 pub use crate::purge::server::Server;
 use crate::purge::zones::ZoneList;
 use append::{Errand, Ticket};
+use weir_cache::store::Zone;
+use weir_net::identity::assume;
 
 /// Orders that wait for the log at a time, at most; one more is refused.
 pub const PENDING_MAX: usize = 64;

@@ -8,8 +8,8 @@ use weir_net::{Instant, clock};
 use weir_wire::Known;
 use weir_wire::websocket::{Mark, Passing, Seen};
 
-use crate::exchange::Exchange;
 use crate::board::tunnels::{Sender, TunnelCell};
+use crate::exchange::Exchange;
 
 /// Both directions of a WebSocket.
 pub(super) struct Frames {

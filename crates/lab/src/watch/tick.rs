@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use weir_meter::host;
 
-use super::plan::Target;
 use super::edge::Account;
+use super::plan::Target;
 
 /// Most threads of a process that are kept: the busiest.
 const THREADS_KEPT: usize = 32;

@@ -14,17 +14,17 @@ use weir_wire::Known;
 
 use super::visit::{Key, Visit};
 use super::{Use, any_set, hit, keep, policy, purge, refresh};
+use crate::conn::{Conn, Gone};
+use crate::exchange::Exchange;
+use crate::family::proxy::request;
+use crate::family::upstream::forward::Answer;
+use crate::phase::Outcome;
 use weir_cache::policy::Policy;
 use weir_cache::reason::Reason;
 use weir_cache::request::RequestFacts;
 use weir_cache::serving::{self, Use as Verdict};
 use weir_cache::store::{Found, Joined, KEY_BYTES_MAX, Leader, Object, Place, Reader, Status, Waited, Waiter, Zone};
-use crate::conn::{Conn, Gone};
-use crate::exchange::Exchange;
-use crate::family::proxy::request;
-use crate::family::upstream::forward::Answer;
 use weir_net::log::Level;
-use crate::phase::Outcome;
 
 /// The next step.
 pub enum Said {

@@ -6,16 +6,16 @@ use weir_net::{buffer, clock};
 use weir_wire::{BodyLength, Known, Progress, encode};
 
 use super::{keep, plain};
-use weir_cache::reason::Reason;
-use weir_cache::request::RequestFacts;
-use weir_cache::store::{Object, Status};
 use crate::exchange::{Exchange, Origin};
 use crate::family::proxy::response;
 use crate::family::upstream::forward::Answer;
 use crate::kept::Kept;
-use weir_net::log::Level;
 use crate::phase::Outcome;
 use crate::respond::Body;
+use weir_cache::reason::Reason;
+use weir_cache::request::RequestFacts;
+use weir_cache::store::{Object, Status};
+use weir_net::log::Level;
 
 /// Puts a stored answer in place of the upstream's.
 pub fn serve(exchange: &mut Exchange<'_>, object: Arc<Object>, status: Status, reason: Reason) -> Answer {

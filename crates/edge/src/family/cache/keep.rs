@@ -5,6 +5,9 @@ use weir_wire::{BodyLength, Known, encode};
 
 use super::watch::Watch;
 use super::{any_set, hit, policy, purge};
+use crate::exchange::{Exchange, Origin, Request};
+use crate::family::upstream::forward::Answer;
+use crate::phase::Outcome;
 use weir_cache::policy::{Ignored, Policy};
 use weir_cache::reason::Reason;
 use weir_cache::request::RequestFacts;
@@ -13,11 +16,8 @@ use weir_cache::serving::{self, Trouble};
 use weir_cache::store::{Draft, Head, Object, Refused, Status, Tag, Times, Variant};
 use weir_cache::validity::Validity;
 use weir_cache::{storing, update, vary};
-use crate::exchange::{Exchange, Origin, Request};
-use crate::family::upstream::forward::Answer;
-use weir_wire::fields::FieldRef;
 use weir_net::log::Level;
-use crate::phase::Outcome;
+use weir_wire::fields::FieldRef;
 
 /// A field in the kept head that marks weir's own 502 and 504, which `proxy_cache_valid` may name.
 const OWN_ERROR: &[u8] = b"X-Weir-Own-Error";

@@ -23,20 +23,20 @@ use std::time::Duration;
 use weir_conf::Statement;
 use weir_net::process::Identity;
 
+use crate::board::Leg;
 use crate::build::{Build, Scope};
-use weir_cache::personal::ToldApart;
-use weir_cache::policy::{Ignored, Policy, UseStale, Valid};
-use weir_cache::store::Zone;
 use crate::conn::Conn;
 use crate::directive::{Arity, Directive, HSL, HTTP, ONE, Refusal};
 use crate::exchange::Exchange;
 use crate::family::upstream::forward::{self, Answer};
 use crate::family::{Family, slice};
-use crate::board::Leg;
 use crate::phase::Outcome;
 use crate::value;
 use crate::variable::Template;
 use watch::Opened;
+use weir_cache::personal::ToldApart;
+use weir_cache::policy::{Ignored, Policy, UseStale, Valid};
+use weir_cache::store::Zone;
 
 crate::settings! {
     /// `proxy_cache`.

@@ -5,10 +5,10 @@
 
 use weir_net::clock;
 
-use weir_cache::store::Packing;
 use crate::exchange::Exchange;
 use crate::kept::Kept;
 use crate::respond::Body;
+use weir_cache::store::Packing;
 
 /// Puts the compressed body of a stored answer in place of the plain one; `false` if none is kept for this level. Then
 /// the filter's output will be kept.

@@ -10,10 +10,10 @@ use weir_conf::Statement;
 use weir_net::process::Identity;
 
 use crate::build::Build;
-use weir_cache::store::{Directory, Settings, Tuning, Zone};
 use crate::directive::Refusal;
-use weir_net::log::{self, Level};
 use crate::value;
+use weir_cache::store::{Directory, Settings, Tuning, Zone};
+use weir_net::log::{self, Level};
 
 /// nginx refuses zones of less than two pages.
 const KEYS_ZONE_BYTES_MIN: u64 = 8 << 10;

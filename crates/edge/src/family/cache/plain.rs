@@ -13,10 +13,6 @@ use weir_wire::{Known, Version};
 
 use super::{Use, keep};
 use crate::build;
-use weir_cache::ready::Ready;
-use weir_cache::reason::Reason;
-use weir_cache::request::RequestFacts;
-use weir_cache::store::{Object, Status};
 use crate::conf::Location;
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
@@ -25,6 +21,10 @@ use crate::keepalive;
 use crate::kept::{self, Kept};
 use crate::respond::{Body, Framing};
 use crate::variable::Names;
+use weir_cache::ready::Ready;
+use weir_cache::reason::Reason;
+use weir_cache::request::RequestFacts;
+use weir_cache::store::{Object, Status};
 
 /// How an exchange gets the head of its answer.
 #[derive(Default)]

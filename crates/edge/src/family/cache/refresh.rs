@@ -12,18 +12,18 @@ use std::rc::Rc;
 use weir_net::clock;
 
 use super::visit::Visit;
-use weir_cache::reason::Reason;
-use weir_cache::store::{Refreshed, Status};
 use crate::conf::{LocationId, ServerId};
 use crate::conn::Conn;
 use crate::exchange::{Exchange, Parts, Request, SlotStore};
 use crate::family::upstream::forward;
 use crate::family::{live, otel};
-use weir_net::log::{self, Level};
 use crate::phase::Outcome;
 use crate::relay;
 use crate::trace::context::Trace;
 use crate::worker::{Generation, Worker};
+use weir_cache::reason::Reason;
+use weir_cache::store::{Refreshed, Status};
+use weir_net::log::{self, Level};
 
 /// The most refreshes in progress on one worker; beyond it, the next client of the key tries again.
 pub const REFRESHES_MAX: usize = 1024;

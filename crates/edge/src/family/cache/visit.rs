@@ -8,10 +8,10 @@ use weir_net::{Lease, clock};
 use super::plain::Plain;
 use super::watch::Watch;
 
+use crate::family::store::Saving;
 use weir_cache::reason::Reason;
 use weir_cache::serving::Trouble;
 use weir_cache::store::{Fill, Leader, Object, Packing, Status};
-use crate::family::store::Saving;
 
 /// The cache's state in one exchange. Empty, and without cost, where there is no cache.
 #[derive(Default)]

@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_net::clock;
 
+use crate::exchange::Exchange;
+use crate::family::cache::keep;
 use weir_cache::divergence::{Detector, Noticed};
 use weir_cache::personal;
 use weir_cache::store::{Force, Purge, Zone};
-use crate::exchange::Exchange;
-use crate::family::cache::keep;
 use weir_net::log::{self, Level};
 
 /// One cache that the configuration has opened.

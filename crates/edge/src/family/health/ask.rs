@@ -28,8 +28,8 @@ use crate::family::upstream::attempt::{self, Failure, Outgoing, Progressed};
 use crate::family::upstream::line::Line;
 use crate::family::upstream::pool::{Link, Terms};
 use crate::family::upstream::source::{GroupRef, Hold, Read, Source};
-use weir_net::log;
 use crate::worker::{Generation, Worker};
+use weir_net::log;
 
 /// The part of an answer's body that the tests see, in bytes (nginx: 256k).
 const BODY_MAX: usize = 256 << 10;

@@ -16,13 +16,13 @@ use std::time::Duration;
 use weir_net::{Deadline, clock, timer};
 
 use super::ask::{self, Ended};
-use weir_peers::health::State;
 use super::{Check, Placed};
-use crate::line;
 use crate::family::upstream::pool::Link;
 use crate::family::upstream::source::GroupRef;
-use weir_net::log::{self, Level};
+use crate::line;
 use crate::worker::{Generation, Worker};
+use weir_net::log::Level;
+use weir_peers::health::State;
 
 /// The most peers that one `health_check` asks at a time; the others wait their turn.
 const ASKED_AT_ONCE: usize = 64;

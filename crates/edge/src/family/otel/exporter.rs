@@ -8,10 +8,10 @@ use weir_net::tls::{Client, ClientOptions, OriginOptions, Trust, certificates};
 
 use crate::build::Build;
 use crate::directive::Refusal;
-use weir_net::log::Os;
 use crate::trace::Settings;
 use crate::trace::endpoint::Endpoint;
 use crate::value;
+use weir_net::log::Os;
 
 /// The most spans that may wait for each worker: the exporter allocates their room at start, 16 bytes each.
 const SPANS_MAX: u64 = 1 << 20;

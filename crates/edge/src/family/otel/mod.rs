@@ -12,7 +12,6 @@ use weir_net::process::Identity;
 
 use self::span::Told;
 use crate::build::{Build, Scope};
-use weir_cache::store::Refreshed;
 use crate::directive::{Arity, Directive, HSL, HTTP, NONE, ONE, Refusal, TWO};
 use crate::exchange::Exchange;
 use crate::family::Family;
@@ -20,6 +19,7 @@ use crate::trace::context::{self, Place, Trace};
 use crate::trace::{Counts, Exporter, Settings as ExporterSettings};
 use crate::value;
 use crate::variable::{Template, Variable};
+use weir_cache::store::Refreshed;
 
 crate::settings! {
     /// `otel_trace`: "on" or "1" records.

@@ -5,10 +5,10 @@ use weir_net::clock;
 use weir_wire::framing::BodyLength;
 use weir_wire::protobuf::{bytes, fixed, message, number};
 
-use weir_cache::store::Refreshed;
 use crate::exchange::{Exchange, Try};
 use crate::texts::push_address;
 use crate::trace::context::{self, STATE_BYTES_MAX, Trace};
+use weir_cache::store::Refreshed;
 
 /// The longest value of an attribute in bytes; the rest is cut off.
 const VALUE_BYTES_MAX: usize = 4096;

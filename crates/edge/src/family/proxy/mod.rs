@@ -19,12 +19,12 @@ use weir_wire::{Known, Version};
 use crate::build::{Build, Kind, Scope};
 use crate::directive::{Contexts, LIMIT_EXCEPT, LOCATION, LOCATION_IF, Refusal};
 use crate::exchange::Exchange;
-use weir_peers::retry::Conditions;
 use crate::family::upstream::{self, Upstream, split_host_port};
 use crate::family::{Family, grpc};
 use crate::phase::Next;
 use crate::value;
 use crate::variable::{Template, Variable};
+use weir_peers::retry::Conditions;
 
 crate::settings! {
     /// `proxy_pass`.

@@ -5,9 +5,9 @@ use weir_wire::{Known, KnownSet, Version, encode, escape};
 use super::Pass;
 use crate::exchange::Exchange;
 use crate::family::otel;
-use weir_wire::fields::make_safe;
 use crate::trace::context::Trace;
 use crate::variable::{Names, Template};
+use weir_wire::fields::make_safe;
 
 /// The fields that a location sends, compiled once: fields it sets, and client fields it leaves out.
 #[derive(Default)]

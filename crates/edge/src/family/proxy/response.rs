@@ -5,12 +5,12 @@ use weir_wire::{BodyLength, ConnectionTokens, Known, KnownSet, ResponseHead, Ver
 
 use super::rewrite;
 use crate::exchange::{Exchange, Origin, WithoutOwn};
-use weir_wire::fields::Fields;
-use weir_net::log::Level;
 use crate::phase::{self, From, Outcome};
 use crate::respond::Body;
 use crate::special::split_args;
 use crate::value;
+use weir_net::log::Level;
+use weir_wire::fields::Fields;
 
 /// The fields of an answer that weir does not pass on, compiled once.
 #[derive(Default)]

@@ -15,12 +15,12 @@ use weir_net::tls::{Client, Failure as TlsFailure, Sessions, failure};
 use weir_net::{Address, Deadline, Stream, TlsStream};
 
 use super::{Party, Tls};
+use crate::board::count_fault;
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::family::ssl::certificate;
 use crate::family::upstream::attempt::Failure;
 use weir_net::log::Os;
-use crate::board::count_fault;
 
 /// The most TLS 1.3 tickets kept for one upstream: as many connections can resume before the next full handshake.
 const TICKETS_MAX: usize = 8;

@@ -10,10 +10,10 @@ use weir_wire::escape::{self, Unescape};
 use super::{Condition, FileTest, Rewrite, Rule, Target};
 use crate::exchange::Exchange;
 use crate::family::disable_symlinks::{self, Failed};
-use weir_net::log::Level;
 use crate::regex::Regex;
 use crate::respond::Body;
 use crate::variable::Template;
+use weir_net::log::Level;
 
 /// The result of a list of rules.
 #[derive(Debug, PartialEq, Eq)]

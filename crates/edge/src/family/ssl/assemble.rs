@@ -14,8 +14,8 @@ use super::{Settings, Values, Verify, command, files, sessions};
 use crate::build::{Build, Scope};
 use crate::directive::{Refusal, SERVER};
 use crate::family::resolver;
-use weir_net::log::{self, Level};
 use crate::variable::Template;
+use weir_net::log::{self, Level};
 
 /// The TLS of a server.
 pub struct ServerTls {

@@ -17,8 +17,8 @@ use super::Values;
 use super::responder::{Asked, Url};
 use crate::build::Build;
 use crate::family::resolver;
-use weir_net::log::{self, Level};
 use crate::worker::Worker;
+use weir_net::log::{self, Level};
 
 /// A response is renewed this long before it expires; after a failure the next try is this much later (nginx: 5 min).
 const MARGIN_S: i64 = 300;

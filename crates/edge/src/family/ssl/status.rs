@@ -17,9 +17,9 @@ use super::{Values, Verify};
 use crate::build::Build;
 use crate::directive::Refusal;
 use crate::family::resolver;
-use weir_net::log::{self, Level};
 use crate::value;
 use crate::worker::Worker;
+use weir_net::log::{self, Level};
 
 /// `ssl_ocsp`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,9 +5,9 @@ use weir_net::clock;
 use weir_net::tls::ciphers::{group_name, is_grease, suite_name};
 use weir_net::tls::{Described, pem_of, signature_name};
 
+use crate::client::Facts;
 use crate::exchange::Exchange;
 use crate::texts::text;
-use crate::client::Facts;
 use crate::variable::{Argument, Get, Variable};
 
 /// All of them.

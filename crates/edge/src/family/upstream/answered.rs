@@ -5,7 +5,6 @@ use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{BodyLength, Version, Violation};
 
 use super::forward::{Answer, Upgraded};
-use weir_peers::group::Outcome as Verdict;
 use super::pool::Link;
 use super::source::{Hold, Source};
 use super::walk::end_try;
@@ -13,8 +12,9 @@ use crate::exchange::{Exchange, Origin};
 use crate::family::cache::keep;
 use crate::family::proxy::{request, response};
 use crate::family::store;
-use weir_net::log::Level;
 use crate::phase::Outcome;
+use weir_net::log::Level;
+use weir_peers::group::Outcome as Verdict;
 
 /// Interprets the head of the final answer. If it makes no sense, logs it, blames the peer and returns `None`.
 pub(super) fn take_answer(

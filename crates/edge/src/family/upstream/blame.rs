@@ -9,14 +9,14 @@ use weir_wire::Violation;
 
 use super::attempt::{Failure, HeadFault};
 use super::forward::Answer;
-use weir_peers::retry;
 use crate::body::Failed;
 use crate::conn::Gone;
 use crate::exchange::Exchange;
 use crate::family::proxy_ssl::handshake::{Broken, Fault};
 use crate::h2::Lost;
-use weir_net::log::{self, Level};
 use crate::phase::Outcome;
+use weir_net::log::{self, Level};
+use weir_peers::retry;
 
 /// The counter for a failed try.
 pub fn why(failure: &Failure) -> Why {

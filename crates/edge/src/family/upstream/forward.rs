@@ -15,13 +15,13 @@ use super::pool::Link;
 use super::source::{GroupRef, Hold, Source};
 use super::walk::Walk;
 use crate::body::{self, Failed, RequestBody};
-use weir_cache::serving::Trouble;
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::family::proxy::request::{self, BodyFraming};
 use crate::family::proxy_ssl::{self, Asked, Party};
-use weir_net::log::Level;
 use crate::phase::Outcome;
+use weir_cache::serving::Trouble;
+use weir_net::log::Level;
 
 /// An upstream that agreed to switch protocols.
 pub struct Upgraded {

@@ -22,10 +22,10 @@ use weir_wire::h2::Code;
 use weir_wire::h2::connection::{Event, Limits};
 
 use super::pool::{Held, Link, Terms, is_same};
-use weir_peers::pool_policy::PoolPolicy;
 use crate::family::proxy_ssl::Party;
 use crate::h2::{self, Carrier, Input, Lost, OUT_MAX, Over, Session, Stream};
 use crate::worker::{Generation, Place, Worker};
+use weir_peers::pool_policy::PoolPolicy;
 
 /// The most streams of one line, whatever its peer allows: the code searches them one by one.
 const STREAMS_MAX: usize = 256;

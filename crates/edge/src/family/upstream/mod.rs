@@ -32,10 +32,10 @@ use crate::family::sticky::{ROUTE_BYTES_MAX, Sticky};
 use crate::family::{Family, resolver};
 use crate::value;
 use crate::variable::Template;
+use live::{Frame, Live, Members, Named};
 use weir_peers::balance::Policy;
 use weir_peers::budget::Budget;
 use weir_peers::group::{Group, GroupError};
-use live::{Frame, Live, Members, Named};
 use weir_peers::peer::Peer;
 use weir_peers::pool_policy::PoolPolicy;
 

@@ -10,16 +10,16 @@ use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{BodyLength, Version, Violation};
 
 use super::Upstream;
-use weir_peers::group::Outcome;
 use super::live::Seen;
 use super::pool::Link;
-use weir_peers::selection::Selection;
 use crate::exchange::{Exchange, Origin, Try};
 use crate::family::sticky::Sticky;
-use weir_wire::fields::Fields;
 use crate::live;
-use weir_net::log;
 use crate::worker::Generation;
+use weir_net::log;
+use weir_peers::group::Outcome;
+use weir_peers::selection::Selection;
+use weir_wire::fields::Fields;
 
 /// The group of an exchange: from the configuration, or made for this exchange.
 #[derive(Clone)]

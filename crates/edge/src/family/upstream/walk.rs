@@ -15,15 +15,11 @@ use weir_wire::Version;
 
 use super::Upstream;
 use super::attempt::{self, Failure, Outgoing, Progressed};
-use weir_peers::balance::Affinity;
 use super::blame::{blame, why};
 use super::forward::Answer;
-use weir_peers::group::Outcome as Verdict;
 use super::lend;
 use super::line::{Awaited, Kept, Line, Opened};
 use super::pool::{Handover, Link, Terms};
-use weir_peers::pool_policy::BrokenAttempt;
-use weir_peers::retry::{self, Attempt, RetryPolicy};
 use super::source::{GroupRef, Hold};
 use crate::body::{self, RequestBody};
 use crate::conn::{Conn, Gone};
@@ -33,9 +29,13 @@ use crate::family::proxy::parse_bind;
 use crate::family::proxy::request::BodyFraming;
 use crate::family::proxy_ssl::Party;
 use crate::h2::Lost;
-use weir_net::log::{self, Level};
 use crate::phase::Outcome;
 use crate::worker::Worker;
+use weir_net::log::{self, Level};
+use weir_peers::balance::Affinity;
+use weir_peers::group::Outcome as Verdict;
+use weir_peers::pool_policy::BrokenAttempt;
+use weir_peers::retry::{self, Attempt, RetryPolicy};
 
 /// The state of one exchange between its tries.
 pub(super) struct Walk<'g> {

@@ -7,9 +7,9 @@ use weir_wire::{BodyLength, Known};
 
 use crate::body::RequestBody;
 use crate::exchange::Exchange;
-use weir_net::log::Level;
 use crate::value;
 use crate::variable::Argument;
+use weir_net::log::Level;
 
 use crate::texts::{decimal, text};
 
