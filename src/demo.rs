@@ -1,12 +1,13 @@
-//! `weir demo` and `weir origin`: the main job on an embedded default, and its dummy application.
+//! `weir demo` and `weir origin`. The demo runs the edge on an embedded default configuration, with a dummy
+//! application.
 //!
 //! ```text
-//!  load threads ──► edge worker 0 ──► origin threads        all in this process, on loopback
+//! load threads ──► edge worker 0 ──► origin threads        all in this process, on loopback
 //! ```
 //!
-//! The demo writes an nginx.conf into a directory of its own, runs it as `weir edge` would,
-//! sends a short load through it and says what came of it. Nothing outside that directory
-//! is touched, and it is gone when the demo ends.
+//! The demo writes an nginx.conf into a directory of its own, runs that file as `weir edge` would, sends a short load
+//! through the edge and prints the result. The demo touches nothing outside that directory and removes the directory
+//! at its end.
 
 mod place;
 mod verdict;
@@ -20,17 +21,17 @@ use std::time::Duration;
 use clap::Args;
 use weir_edge::build::Paths;
 use weir_edge::control::{self, Running};
-use weir_edge::log;
 use weir_lab::origin as dummy;
 use weir_load::quick::{self, Quick};
 use weir_net::Address;
+use weir_net::log;
 use weir_net::process::{self, Signal, Signals, SignalsHandle};
 
 use crate::files::Disk;
 use place::Place;
 use verdict::Verdict;
 
-/// What a request to the origin may say; printed by `weir origin --help`.
+/// The options of a request to the origin; printed by `weir origin --help`.
 const WISHES: &str = "\
 The request says what it wants; any path answers:
   /64k  ?size=4096        bytes of body, as 4096, 64k, 1m     (1k)
@@ -59,7 +60,7 @@ pub struct OriginArgs {
 /// `weir demo`, and `weir` alone.
 #[derive(Args)]
 pub struct DemoArgs {
-    /// Port of the edge on 127.0.0.1, the origin's being the next; others are taken where these are not free
+    /// Port of the edge on 127.0.0.1; the origin gets the next port; weir takes other ports if these are in use
     #[arg(long, value_name = "PORT", default_value_t = PORT)]
     port: u16,
     /// Connections of the load
@@ -85,12 +86,12 @@ impl Default for DemoArgs {
     }
 }
 
-/// Runs the dummy origin until told to stop.
+/// Runs the dummy origin until a signal ends it.
 pub fn origin(args: &OriginArgs) -> ExitCode {
     report(serve_origin(args).map(|()| true))
 }
 
-/// Starts everything, loads it, prints what came of it; fails if any request did.
+/// Starts everything, runs the load and prints the result; fails if any request failed.
 pub fn demo(args: &DemoArgs) -> ExitCode {
     report(run_demo(args))
 }
@@ -108,7 +109,7 @@ fn report(outcome: Result<bool, String>) -> ExitCode {
 
 fn serve_origin(args: &OriginArgs) -> Result<(), String> {
     let signals = catch_signals()?;
-    // Connections are what it is for; a refused raise leaves the limit as it was.
+    // The origin may hold many connections. If the kernel refuses to raise the limit, the old limit stays.
     let _ = process::raise_nofile();
     let origin = dummy::start(&args.listen, usize::from(args.workers))
         .map_err(|error| format!("the origin cannot listen: {error}"))?;
@@ -124,7 +125,7 @@ fn serve_origin(args: &OriginArgs) -> Result<(), String> {
     println!("origin   {} requests over {} connections", totals.requests, totals.connections);
     for address in origin.addresses() {
         if let Address::Unix(path) = address {
-            // Gone already is as good.
+            // It does not matter if the file is already gone.
             let _ = std::fs::remove_file(path);
         }
     }
@@ -182,7 +183,7 @@ fn run_demo(args: &DemoArgs) -> Result<bool, String> {
     }
 }
 
-/// On this port, or on any.
+/// Starts the origin on this port, or on a free port if this port is in use.
 fn start_origin(port: u16) -> Result<(dummy::Origin, SocketAddr), String> {
     let address = free_address(port)?;
     let origin = dummy::start(&[address.into()], 1)
@@ -191,13 +192,13 @@ fn start_origin(port: u16) -> Result<(dummy::Origin, SocketAddr), String> {
     Ok((origin, real))
 }
 
-/// A loopback address nobody listens on: this port, or one the kernel picks.
+/// A free loopback address: this port, or a port that the kernel picks.
 fn free_address(port: u16) -> Result<SocketAddr, String> {
     let probe = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).or_else(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
     probe.and_then(|listener| listener.local_addr()).map_err(|error| format!("no port is free on 127.0.0.1: {error}"))
 }
 
-/// As `weir edge -p PLACE` does it.
+/// Starts the edge as `weir edge -p PLACE` does.
 fn start_edge(place: &Place) -> Result<Running, String> {
     let claimed = weir_edge::dash::place::claim();
     let origin = control::Origin {
@@ -219,14 +220,14 @@ fn start_edge(place: &Place) -> Result<Running, String> {
     Ok(running)
 }
 
-/// The load, on a thread of its own: the main thread belongs to the edge.
+/// The load. It runs on a thread of its own because the edge uses the main thread.
 struct Load {
     url: String,
     connections: usize,
     duration: Duration,
     /// Printed after the verdict.
     after: String,
-    /// What ends the edge when the load is done; none to serve on.
+    /// Ends the edge when the load is done. `None`: the edge goes on serving.
     end: Option<SignalsHandle>,
     outcome: Arc<OnceLock<Result<bool, String>>>,
 }
@@ -240,7 +241,7 @@ impl Load {
             eprintln!("weir: {message}");
         }
         print!("{}", self.after);
-        // Set once, here.
+        // This is the only place that sets the outcome.
         let _ = self.outcome.set(outcome);
         if let Some(end) = self.end {
             end.close();

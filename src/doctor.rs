@@ -1,4 +1,5 @@
-//! `weir doctor`: reads a configuration, the host and a status page, prints what they say; writes only with `--write`.
+//! `weir doctor`: reads a configuration, the host and a status page, and prints its findings. Writes only with
+//! `--write`.
 
 use std::fs;
 use std::io;
@@ -25,62 +26,62 @@ started and nothing is changed unless --write says so.
 
 Exit codes: 0 nothing wrong or at risk; 1 something is; 2 it could not be looked at.";
 
-/// Changes of a file that can be taken back, one after the other.
+/// Largest number of undo diffs beside a file.
 const UNDOS_MAX: usize = 99;
-/// Longest file taken from standard input.
+/// Largest file read from standard input.
 const STDIN_BYTES_MAX: u64 = 64 << 20;
 
 /// `weir doctor`.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct DoctorArgs {
-    /// The configuration
+    /// The configuration file
     #[arg(value_name = "CONF")]
     conf: Option<PathBuf>,
-    /// A running nginx or weir: its limits, its children, who set them
+    /// Process id of a running nginx or weir: read its limits, its children, and where its limits were set
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
-    /// The nginx that will read the file: its version, modules, and where its file is
+    /// The nginx that will read the file: gives its version, its modules and the path of its file
     #[arg(long, value_name = "PATH")]
     nginx: Option<PathBuf>,
-    /// The version, where no binary is at hand
+    /// The nginx version, if no binary is at hand
     #[arg(long, value_name = "VERSION", value_parser = version, conflicts_with = "nginx")]
     nginx_version: Option<Version>,
-    /// A page of stub_status; it is asked twice, a second apart
+    /// URL of a stub_status page; read twice, one second apart
     #[arg(long, value_name = "URL")]
     live: Option<String>,
     /// Do not look at this machine: the file is for another one
     #[arg(long, conflicts_with_all = ["pid", "live"])]
     no_host: bool,
-    /// Clients at once, at the peak
+    /// Clients at the same time, at the peak
     #[arg(long, value_name = "N")]
     clients: Option<f64>,
     /// Requests (or sessions) a second, at the peak
     #[arg(long, value_name = "R")]
     rate: Option<f64>,
-    /// How long one of them takes, or stays
+    /// Seconds that one of them takes, or stays
     #[arg(long, value_name = "S", requires = "rate")]
     seconds: Option<f64>,
-    /// Values in force and where each comes from, of one directive or of all that matter
+    /// Print the values in force and where each comes from, of one directive or of all important ones
     #[arg(long, value_name = "DIRECTIVE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     explain: Option<String>,
-    /// What of the change from that file to this one cannot make a difference
+    /// Print which changes between BEFORE and this file cannot make a difference
     #[arg(long, value_name = "BEFORE", conflicts_with_all = ["explain", "fix"])]
     against: Option<PathBuf>,
-    /// Who will read the file, whose defaults and rules hold; else what --nginx or --pid turns out to be, weir where only
-    /// weir reads the file, and nginx
+    /// The program that will read the file; its defaults and rules apply [default: the program of --nginx or --pid,
+    /// or weir if only weir can read the file, or nginx]
     #[arg(long = "for", value_name = "nginx|weir", value_enum)]
     reader: Option<Reader>,
-    /// These rules only
+    /// Apply these rules only
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
     only: Vec<String>,
-    /// Show the changes that mend it, as a diff
+    /// Show the fixes as a diff
     #[arg(long)]
     fix: bool,
-    /// Write them, after leaving a diff that takes them back beside each file
+    /// Write the fixes; first save an undo diff beside each file
     #[arg(long, requires = "fix")]
     write: bool,
-    /// For programs
+    /// Print JSON
     #[arg(long)]
     json: bool,
     /// Language of the report
@@ -97,7 +98,7 @@ enum Reader {
     Weir,
 }
 
-/// A language of what is said; also of `weir lab` and `weir top`.
+/// The language of the output; `weir lab` and `weir top` use it too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Lang {
     En,
@@ -105,7 +106,7 @@ pub enum Lang {
 }
 
 impl Lang {
-    /// As the doctor knows it.
+    /// The doctor's own type for this language.
     pub fn language(self) -> Language {
         match self {
             Lang::En => Language::English,
@@ -157,7 +158,7 @@ fn run(args: &DoctorArgs) -> Result<u8, String> {
     facts.version_is_told = told;
     let known = weir_doctor::examine(&tree, target, &facts);
     let is_asked = |finding: &Finding| args.only.is_empty() || args.only.iter().any(|name| name == finding.rule);
-    // What a change itself calls for, as a pool calls for HTTP/1.1, belongs to the change.
+    // If a fix makes another change necessary (a connection pool needs HTTP/1.1), that change belongs to the fix.
     let is_new = |finding: &Finding| known.iter().all(|old| old.rule != finding.rule || old.what != finding.what);
     let look = |tree: &Tree| {
         let mut findings = weir_doctor::examine(tree, target, &facts);
@@ -186,7 +187,7 @@ fn run(args: &DoctorArgs) -> Result<u8, String> {
     Ok(u8::from(bad))
 }
 
-/// The file that was named, or the one the running process or the binary reads.
+/// The file from the command line, or the file that the running process or the binary reads.
 fn conf_path(args: &DoctorArgs, build: Option<&Build>) -> Result<PathBuf, String> {
     if let Some(conf) = &args.conf {
         return Ok(conf.clone());
@@ -200,7 +201,8 @@ fn conf_path(args: &DoctorArgs, build: Option<&Build>) -> Result<PathBuf, String
             words.next()
         };
         if let Some(path) = after("-c") {
-            // A path that begins nowhere begins at the prefix, and that where the process is.
+            // A relative path is relative to the prefix; a relative prefix is relative to the process's working
+            // directory.
             let here = fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
             return Ok(here.join(after("-p").unwrap_or_default()).join(path));
         }
@@ -239,19 +241,19 @@ fn read(path: &Path) -> Result<(Tree, Vec<Problem>), String> {
     Ok(weir_doctor::load(&Disk, main, &format!("{directory}/")))
 }
 
-/// What the binary that was named says of itself, or the process, or the nginx of this machine, in this order.
+/// The `-V` output of the named binary, of the process's binary, or of this machine's nginx, in this order.
 fn build(args: &DoctorArgs) -> Result<Option<Build>, String> {
     match (&args.nginx, args.pid) {
         (Some(path), _) => ask_binary(path).map(Some),
         (None, _) if args.nginx_version.is_some() => Ok(None),
         (None, Some(pid)) => Ok(ask_process(pid).or_else(|| ask_binary(Path::new("nginx")).ok())),
-        // A file for this machine is for the nginx of this machine.
+        // `--no-host` says that the file is for another machine, so this machine's nginx does not matter.
         (None, None) if args.no_host => Ok(None),
         (None, None) => Ok(ask_binary(Path::new("nginx")).ok()),
     }
 }
 
-/// What the program of a process says of itself; asked only of what is called nginx or weir.
+/// The `-V` output of a process's program. Only a program with the name nginx or weir is run.
 fn ask_process(pid: u32) -> Option<Build> {
     let link = PathBuf::from(format!("/proc/{pid}/exe"));
     let name = fs::read_link(&link).ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
@@ -262,12 +264,12 @@ fn ask_process(pid: u32) -> Option<Build> {
     if !is_asked(&called) && !name.as_deref().is_some_and(is_asked) {
         return None;
     }
-    // The link is followed even after the file was replaced, as by an upgrade. It is another user's where it cannot be.
+    // This link works even after an upgrade replaced the binary. It fails if the process belongs to another user.
     let of_weir = || (called == "weir").then(|| Build { version: NEWEST, is_weir: true, arguments: Vec::new() });
     ask_binary(&link).ok().or_else(of_weir)
 }
 
-/// Who will read the file: as told, or what the binary or the process is, or the only one who could.
+/// The program that will read the file: from the flags, the binary, the process, or the only one that can read it.
 fn target(args: &DoctorArgs, build: Option<&Build>, version: Version, tree: &Tree) -> Target {
     match args.reader {
         Some(Reader::Weir) => Target::Weir,
@@ -278,7 +280,7 @@ fn target(args: &DoctorArgs, build: Option<&Build>, version: Version, tree: &Tre
     }
 }
 
-/// Lists every change with whether it can act; the exit code says whether one does nothing.
+/// Lists every change and says if it can have an effect; the exit code says if one change has none.
 fn against(before: &Path, after: &Tree, target: Target, json: bool, language: Language) -> Result<u8, String> {
     let (before, _) = read(before)?;
     let findings = weir_doctor::compare(&before, after, target);
@@ -314,9 +316,9 @@ fn against(before: &Path, after: &Tree, target: Target, json: bool, language: La
     Ok(u8::from(!findings.is_empty()))
 }
 
-/// What `PATH -V` says.
+/// The output of `PATH -V`.
 fn ask_binary(path: &Path) -> Result<Build, String> {
-    // weir answers as nginx when it is called so.
+    // weir answers as nginx does if its `argv[0]` is `nginx`.
     let output = Command::new(path)
         .arg0("nginx")
         .arg("-V")
@@ -361,7 +363,7 @@ fn status(url: &str) -> Result<Live, String> {
     Live::read(&page).ok_or_else(|| format!("{url}: status {status} and no page of stub_status"))
 }
 
-/// Shows the changes, of as many looks as there is something to mend; writes them where that is asked for.
+/// Shows the fixes; repeats the examination until nothing more can be fixed. Writes the files if `write` is set.
 fn fix(tree: &Tree, look: &dyn Fn(&Tree) -> Vec<Finding>, write: bool, language: Language) -> Result<u8, String> {
     let tell = |text: Said| eprintln!("{}", text.say(language));
     let whole = mend::mend_whole(tree, look);
@@ -412,7 +414,7 @@ fn fix(tree: &Tree, look: &dyn Fn(&Tree) -> Vec<Finding>, write: bool, language:
     Ok(0)
 }
 
-/// A name for what takes a change back: those of earlier changes stay, the latest has the largest number.
+/// A free name for an undo diff. Earlier undo diffs stay; the latest has the largest number.
 fn free_undo(file: &str) -> Result<String, Said> {
     let names =
         std::iter::once(format!("{file}.undo.diff")).chain((2..=UNDOS_MAX).map(|n| format!("{file}.undo.{n}.diff")));
@@ -425,7 +427,7 @@ fn free_undo(file: &str) -> Result<String, Said> {
     })
 }
 
-/// The files with their changes, to see that they can still be read.
+/// The files with their changes, used to check that the configuration can still be read.
 struct Changed<'m>(&'m [Mended]);
 
 impl Files for Changed<'_> {

@@ -1,4 +1,4 @@
-//! `weir edge`, or weir called as `nginx`: flags in, one of nginx's actions out.
+//! `weir edge`, or weir called as `nginx`: turns the flags into one of nginx's actions.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,13 +9,14 @@ use weir_edge::build::Paths;
 use weir_edge::control::{self, Loaded, Origin, Running};
 use weir_edge::dash::place;
 use weir_edge::family::dashboard;
-use weir_edge::log;
+use weir_edge::line;
+use weir_net::log;
 use weir_net::process::{self, Daemon, Signal};
 
 use crate::files::Disk;
 use crate::flags::{self, Flags, Order};
 
-/// Where things are when nothing says otherwise: Debian's layout, so that an installed nginx.conf is found.
+/// Default paths: Debian's layout, so that weir finds an installed nginx.conf.
 const DEFAULT_PREFIX: &str = "/usr/share/nginx/";
 const DEFAULT_FILE: &str = "/etc/nginx/nginx.conf";
 const DEFAULT_ERROR_LOG: &str = "/var/log/nginx/error.log";
@@ -23,7 +24,8 @@ const DEFAULT_ACCESS_LOG: &str = "/var/log/nginx/access.log";
 const DEFAULT_TEMPORARY: &str = "/var/lib/nginx/";
 const DEFAULT_PID: &str = "/run/nginx.pid";
 
-/// Runs the verb. Who calls it `nginx` gets what nginx has, and no dashboard that the file does not ask for.
+/// Runs the verb. If called as `nginx`, weir has nginx's features only, and no dashboard unless the file asks for
+/// one.
 pub fn main(args: Vec<OsString>, is_nginx: bool) -> ExitCode {
     let flags = match flags::parse(&args) {
         Ok(flags) => flags,
@@ -66,8 +68,8 @@ fn print_version(flags: &Flags) {
         eprint!("{}", flags::HELP);
     }
     if flags.version_long {
-        // certbot and nginx's suite read `built with OpenSSL X.Y.Z ` to learn what TLS can do: rustls does it as that version
-        // would. certbot freezes its options below 1.0.2l, or without such a line.
+        // certbot and nginx's suite read `built with OpenSSL X.Y.Z ` to learn which TLS features exist. rustls has
+        // the features of that version. certbot freezes its options below 1.0.2l, or without this line.
         eprintln!(
             "built by rustc\nbuilt with OpenSSL 3.0.0 (compatible; TLS by rustls)\nTLS SNI support enabled\nconfigure arguments: {}",
             weir_edge::modules::configure_arguments()
@@ -75,7 +77,8 @@ fn print_version(flags: &Flags) {
     }
 }
 
-/// Resolves `-p`, `-c`, `-e` as nginx does: with a prefix, relative names and nginx's own layout under it.
+/// Resolves `-p`, `-c`, `-e` as nginx does: with a prefix, relative names and nginx's own layout are under the
+/// prefix.
 fn origin(flags: &Flags) -> Origin {
     let current = std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default();
     let absolute = |path: &str| if path.starts_with('/') { path.to_owned() } else { format!("{current}/{path}") };
@@ -111,12 +114,12 @@ fn origin(flags: &Flags) -> Origin {
     }
 }
 
-/// Prints what is wrong.
+/// Prints the problems.
 fn print_problems(loaded: &Loaded) {
     loaded.problems.iter().for_each(|problem| print_problem(problem, &loaded.tree));
 }
 
-/// nginx's line first, then the place and the remedy; nginx's line goes to the log of `-e` too.
+/// Prints nginx's line first, then the place and the remedy. nginx's line also goes to the log of `-e`.
 fn print_problem(problem: &Problem, tree: &Tree) {
     eprint!("{}", weir_conf::render(problem, tree, "nginx"));
     log::note(control::level_of(problem), format_args!("{}", problem.sentence(tree)));
@@ -132,7 +135,7 @@ fn test(origin: &Origin, flags: &Flags) -> ExitCode {
     }
     print_problems(&loaded);
     let fails = loaded.conf.is_none();
-    let unopened = loaded.conf.as_ref().and_then(|conf| log::first_unopened(conf, &loaded.tree));
+    let unopened = loaded.conf.as_ref().and_then(|conf| line::first_unopened(conf, &loaded.tree));
     let opened = match (&unopened, &loaded.conf) {
         (None, Some(conf)) => dashboard::open(conf),
         (Some(_), _) | (_, None) => Ok(()),
@@ -162,12 +165,12 @@ fn test(origin: &Origin, flags: &Flags) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The files as they were read, in nginx's form.
+/// Prints the files as weir read them, in nginx's form.
 fn dump(loaded: &Loaded) {
     use std::io::Write;
     let mut out = std::io::stdout().lock();
     for source in loaded.tree.files.iter().filter(|source| !source.is_command_line) {
-        // A reader that closes early has seen what it wanted.
+        // It does not matter if the reader closes the pipe early.
         let _ = writeln!(out, "# configuration file {}:", source.name);
         let _ = out.write_all(&source.bytes);
         let _ = writeln!(out);
@@ -197,22 +200,22 @@ fn signal(origin: &Origin, order: Order) -> Result<(), String> {
         .map_err(|error| format!("kill({pid}, {}) failed {}", signal.number(), log::Os(&error)))
 }
 
-/// Serves until told to stop.
+/// Serves until a signal ends it.
 fn run(mut origin: Origin, is_nginx: bool) -> Result<(), String> {
     let inherited = place::inherited();
     let claimed = if is_nginx || inherited.is_some() { None } else { place::claim() };
     origin.dashboard = inherited.or_else(|| claimed.as_ref().and_then(|claimed| claimed.local_addr().tcp()));
     let loaded = control::load(&origin, &Disk, 1);
-    // The process that went into the background reads the file again; its warnings are told already.
+    // The daemon process reads the file again; the foreground process has printed the warnings already.
     if loaded.conf.is_none() || !process::is_background() {
         print_problems(&loaded);
     }
     let Some(conf) = loaded.conf else {
-        // The problems are the message.
+        // The printed problems are the error message.
         debug_assert!(loaded.problems.iter().any(|problem| matches!(problem.level, Level::Emerg)));
         std::process::exit(1);
     };
-    if let Some(problem) = log::first_unopened(&conf, &loaded.tree) {
+    if let Some(problem) = line::first_unopened(&conf, &loaded.tree) {
         print_problem(&problem, &loaded.tree);
         std::process::exit(1);
     }
@@ -235,7 +238,7 @@ fn run(mut origin: Origin, is_nginx: bool) -> Result<(), String> {
     running.write_pid()?;
     if let Some(ready) = ready {
         ready.tell().map_err(|error| format!("daemon failed {}", log::Os(&error)))?;
-        // As nginx does: whoever waits for the terminal's end gets it, and last words still reach a file.
+        // As nginx does: close stderr for a program that waits for its end. The last messages still reach a file.
         if let Some(file) = log::last_words() {
             process::redirect_stderr(&file).map_err(|error| format!("dup2(STDERR) failed {}", log::Os(&error)))?;
         }

@@ -1,4 +1,4 @@
-//! The disk, behind `conf`'s `Files`: the only place where configurations touch the OS.
+//! The disk, as an implementation of `conf`'s `Files`: the only place where reading a configuration touches the OS.
 
 use std::fs;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use weir_conf::Files;
 
-/// Files as they are.
+/// Files on the disk, unchanged.
 pub struct Disk;
 
 impl Files for Disk {

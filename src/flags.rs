@@ -1,10 +1,11 @@
-//! nginx's own command line, exactly: bundled letters, values joined or apart, its messages.
+//! nginx's own command line, exactly: bundled letters, values with or without a space before them, nginx's messages.
 //!
-//! Not clap: nginx's grammar (`-tqc FILE`, `-pDIR`, `-?`) is the promise here. <https://nginx.org/en/docs/switches.html>
+//! This file does not use clap, because weir promises nginx's grammar (`-tqc FILE`, `-pDIR`, `-?`).
+//! <https://nginx.org/en/docs/switches.html>
 
 use std::ffi::OsString;
 
-/// What the command line asks for.
+/// The parsed command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Flags {
     /// `-?`, `-h`.
@@ -39,7 +40,7 @@ pub struct Flags {
     pub explain: bool,
 }
 
-/// What `-s` may order.
+/// The signals that `-s` can send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Order {
@@ -49,7 +50,7 @@ pub enum Order {
     Reload,
 }
 
-/// Reads the arguments; errors are nginx's words.
+/// Parses the arguments; errors have nginx's wording.
 pub fn parse(args: &[OsString]) -> Result<Flags, String> {
     let mut flags = Flags::default();
     let mut words = args.iter().map(|word| word.to_string_lossy().into_owned());
@@ -107,7 +108,7 @@ fn bundle(flags: &mut Flags, letters: &str, words: &mut impl Iterator<Item = Str
     Ok(())
 }
 
-/// What `-?` prints.
+/// The text that `-?` prints.
 pub const HELP: &str = "\
 Usage: nginx [-?hvVtTq] [-s signal] [-p prefix]
              [-e filename] [-c filename] [-g directives]

@@ -31,11 +31,11 @@ use crate::doctor::Lang;
 
 /// Exit codes of `weir lab`.
 mod exit {
-    /// The change is shown to be worse, or to trade one thing for another.
+    /// The change is worse, or is better in one way and worse in another; the measurement proves it.
     pub const REGRESSION: u8 = 1;
-    /// It could not be done.
+    /// The experiment failed to run.
     pub const FAILED: u8 = 2;
-    /// Nothing may be said.
+    /// The measurement allows no verdict.
     pub const NO_VERDICT: u8 = 3;
     /// Ended by a signal.
     pub const INTERRUPTED: u8 = 130;
@@ -69,8 +69,8 @@ pub fn main(args: LabArgs) -> ExitCode {
     }))
 }
 
-/// Does an experiment until it ends or a signal ends it, prints and keeps what came of it, and gives that with `exit`'s code
-/// for one without verdict.
+/// Runs an experiment until it ends or a signal ends it. Prints the report and stores the run. Returns the run and an
+/// exit code of [`exit`]; the code is 0 if there is a verdict.
 fn experiment(
     args: &StackArgs,
     seed: u64,
@@ -78,7 +78,8 @@ fn experiment(
     run: impl FnOnce(&AtomicBool, &mut Progress) -> Result<Value, String>,
 ) -> Result<(Value, u8), String> {
     let stop = stop_on_signal()?;
-    // Every connection has a descriptor here and there; a refused raise leaves the limit as it was.
+    // Each connection needs a descriptor in the load and in the edge. If the kernel refuses to raise the limit, the
+    // old limit stays.
     let _ = process::raise_nofile();
     let mut progress = Progress::new(&args.store, language);
     println!("{}", texts::LOAD_GOES.with(&[seed.into()]).say(language));
@@ -97,7 +98,7 @@ fn experiment(
     Ok((run, code))
 }
 
-/// Says where a run is.
+/// Prints the path of the stored run.
 fn tell_kept(path: &Path, language: Language) {
     println!("{}", texts::KEPT_AT.with(&[path.display().to_string().into()]).say(language));
 }
@@ -123,7 +124,8 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Becomes true at the first signal to end; the second ends this process, and with it everything it started.
+/// Returns a flag that becomes true at the first signal to end. The second signal ends this process and all its
+/// children.
 fn stop_on_signal() -> Result<Arc<AtomicBool>, String> {
     let said = |error| format!("signals cannot be caught: {error}");
     let signals = process::signals().map_err(said)?;

@@ -13,13 +13,13 @@ use std::process::ExitCode;
 
 use flags::{LoadArgs, RunArgs, What};
 
-/// Exit codes of `weir load`; where Artillery has one for the same end, it is that one.
+/// Exit codes of `weir load`. If Artillery has a code for the same end, weir uses that code.
 mod exit {
     /// The script cannot be run, a check failed, or not one request to a URL was answered.
     pub const FAILED: u8 = 1;
-    /// The command line cannot be meant.
+    /// The command line is invalid.
     pub const USAGE: u8 = 2;
-    /// The generator was the limit, and `--fail-if-limited` asked.
+    /// The load generator was the limit, and the user passed `--fail-if-limited`.
     pub const LIMITED: u8 = 3;
     /// A worker could not run.
     pub const WORKER: u8 = 11;
@@ -41,7 +41,8 @@ pub fn main(args: LoadArgs) -> ExitCode {
 }
 
 fn start(args: &RunArgs) -> u8 {
-    // Every virtual user has a socket; a refused raise leaves the limit as it was, and the self-check says so.
+    // Every virtual user needs a socket. If the kernel refuses to raise the limit, the old limit stays; the
+    // self-check reports that.
     let _ = weir_net::process::raise_nofile();
     let mut what = args.what.iter().chain(&args.input);
     match (what.next(), what.next()) {
@@ -65,7 +66,7 @@ fn is_url(text: &str) -> bool {
     ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme))
 }
 
-/// Whether it is `host:port` with or without a path, and no file.
+/// True if the text is `host:port` with or without a path, and not an existing file.
 fn is_place(text: &str) -> bool {
     let authority = text.split(['/', '?']).next().unwrap_or_default();
     let port = authority.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port);

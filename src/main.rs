@@ -1,7 +1,7 @@
 //! weir: one binary, one verb at a time. Wiring and printing only; the work is in the crates.
 #![forbid(unsafe_code)]
 
-// First: its macros stand in place of the standard ones in all that follows.
+// This module is first: its macros replace the standard ones in all modules after it.
 #[macro_use]
 mod say;
 
@@ -41,33 +41,33 @@ enum Verb {
     },
     /// Run an Artillery script, or load one URL as wrk does; compare and show reports
     Load(Box<load::flags::LoadArgs>),
-    /// Wait for runs of `weir load --agents`, and serve a share of each
+    /// Wait for runs of `weir load --agents`, and run a share of each
     Agent(load::agents::AgentArgs),
-    /// Say what a configuration, its host and its counters already tell, and the one line to change
+    /// Read a configuration, its host and its counters, and show the problems and the lines to change
     Doctor(Box<doctor::DoctorArgs>),
     /// Purge the caches of an edge, or of all edges that share a purge log
     Purge(purge::PurgeArgs),
-    /// Say what a running edge says of itself: limits beside their use, zones, upstreams, caches, errors
+    /// Show the state of a running edge: limits beside their use, zones, upstreams, caches, errors
     Status(status::StatusArgs),
-    /// Show what an edge's dashboard shows, on a terminal
+    /// Show an edge's dashboard on a terminal
     Top(top::TopArgs),
-    /// Answer as the request asks: size, delay, status, failure
+    /// Run a dummy application; the request sets its size, delay, status, failure
     Origin(demo::OriginArgs),
-    /// Compare configurations by experiment, and say what may be said
+    /// Compare configurations by experiment, and report only the conclusions that the data supports
     Lab(Box<lab::LabArgs>),
-    /// Start origin and edge on loopback, load them shortly, print what to look at
+    /// Start origin and edge on loopback, run a short load, print addresses to open
     Demo(demo::DemoArgs),
 }
 
-/// Exchanges take and give back a few kilobytes each, more than glibc's fast path holds.
-/// Measured against it in docs/why/dependencies.md.
+/// Each exchange allocates and frees a few kilobytes, more than glibc's fast path holds. docs/why/dependencies.md has
+/// the measurement against glibc's allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let mut args = std::env::args_os();
     let name = args.next().unwrap_or_default();
-    // Called as `nginx`, we are nginx: service files, scripts and test suites need not know.
+    // Called as `nginx`, weir behaves as nginx: service files, scripts and test suites need no change.
     if Path::new(&name).file_name().is_some_and(|name| name == "nginx") {
         return say::ended(edge::main(args.collect(), true));
     }
@@ -87,7 +87,7 @@ fn main() -> ExitCode {
     say::ended(code)
 }
 
-/// The command line. Of a flag that is none, clap's tip is to write it behind `--`, as a value: nobody means that.
+/// Parses the command line. For an unknown flag, removes clap's tip to pass it as a value after `--`.
 fn parse() -> Cli {
     Cli::try_parse().unwrap_or_else(|mut error| {
         let is_unknown = error.kind() == ErrorKind::UnknownArgument;

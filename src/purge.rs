@@ -1,4 +1,4 @@
-//! `weir purge`: asks an edge's purge API, prints what came of it in one line.
+//! `weir purge`: calls an edge's purge API and prints the result in one line.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use weir_net::process;
 
 /// Exit codes, printed by `weir purge --help`.
 mod exit {
-    /// Refused, or no answer.
+    /// The edge refused, or did not answer.
     pub const FAILED: u8 = 1;
-    /// Some edges have not said so in time.
+    /// Some edges have not confirmed the purge in time.
     pub const BEHIND: u8 = 3;
-    /// On the edge that was asked only: the purge log cannot be written.
+    /// Only the called edge purged: the purge log cannot be written.
     pub const NOT_LOGGED: u8 = 4;
 }
 
@@ -36,7 +36,7 @@ pub struct PurgeArgs {
     /// Keys: the text of proxy_cache_key
     #[arg(long, value_name = "KEY", num_args = 1.., group = "what")]
     key: Vec<String>,
-    /// Beginnings of keys
+    /// Prefixes of keys
     #[arg(long, value_name = "PREFIX", num_args = 1.., group = "what")]
     prefix: Vec<String>,
     /// Tags: words of Surrogate-Key or Cache-Tag
@@ -48,7 +48,7 @@ pub struct PurgeArgs {
     /// In this zone only
     #[arg(long, value_name = "ZONE", requires = "what")]
     zone: Option<String>,
-    /// Stale instead of gone: still served while the origin fails
+    /// Mark objects stale instead of removing them: still served while the origin fails
     #[arg(long, requires = "what")]
     soft: bool,
     /// On this edge only
@@ -57,10 +57,10 @@ pub struct PurgeArgs {
     /// Seconds to wait for the answer
     #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..=600))]
     timeout: u16,
-    /// Take any certificate of an https:// URL
+    /// Accept any certificate of an https:// URL
     #[arg(long)]
     insecure: bool,
-    /// Print the answer as it came
+    /// Print the answer unchanged
     #[arg(long)]
     json: bool,
 }
@@ -124,7 +124,7 @@ fn fail(message: &str) -> ExitCode {
     ExitCode::from(exit::FAILED)
 }
 
-/// The order as the API wants it; `None` where nothing is to be purged.
+/// The order as the API expects it; `None` if the flags name nothing to purge.
 fn order(args: &PurgeArgs) -> Option<Value> {
     let mut order = Map::new();
     for (kind, names) in [("key", &args.key), ("prefix", &args.prefix), ("tag", &args.tag)] {
@@ -182,7 +182,7 @@ fn done(order: &Value, answer: &Value) -> String {
     format!("{soft} {what}{zone}: {edges}, {objects}{ms} ms{late}{hint}")
 }
 
-/// `5 objects, `; with other edges, that it is the asked edge's count: the others do not say theirs.
+/// `5 objects, `. If there are other edges, it names the called edge: the other edges do not report their number.
 fn objects(answer: &Value) -> String {
     let is_alone = answer.get("edges").is_none_or(|edges| edges == 1);
     let place = if is_alone { "" } else { " on the asked edge (not known of the others)" };
@@ -194,7 +194,7 @@ fn objects(answer: &Value) -> String {
     }
 }
 
-/// Where a key or a prefix named nothing: how keys are written.
+/// If a key or a prefix matched nothing: explains how keys are written.
 fn hint(order: &Value, answer: &Value) -> String {
     let named = ["key", "prefix"].into_iter().find(|kind| order.get(kind).is_some());
     let (Some(kind), Some(0)) = (named, answer.get("objects").and_then(Value::as_u64)) else { return String::new() };
@@ -209,7 +209,7 @@ fn hint(order: &Value, answer: &Value) -> String {
     format!("\nNothing matched: {rule}{example}")
 }
 
-/// A line an edge, after one about the log.
+/// One line for each edge, after one line about the log.
 fn state(answer: &Value) -> String {
     let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let number = |value: &Value, name: &str| value.get(name).and_then(Value::as_u64).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! What the verbs print: `print!`, `println!`, `eprint!` and `eprintln!` that never panic.
+//! Output of the verbs: `print!`, `println!`, `eprint!` and `eprintln!` that never panic.
 //!
-//! The standard macros panic when nobody reads any more (`weir lab list | head -1`). These go on without words, so that
-//! a lab still stops the processes that it started and keeps its result. Any other failure, such as a full disk, is
-//! told once on stderr, and makes the exit code 1.
+//! The standard macros panic when the reader has closed the pipe (`weir lab list | head -1`). These macros ignore the
+//! closed pipe, so that a lab still stops its processes and stores its result. They report any other failure, such as
+//! a full disk, once on stderr, and make the exit code 1.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -18,12 +18,12 @@ pub fn out(text: fmt::Arguments<'_>) {
     }
 }
 
-/// Writes to stderr; there is nowhere to tell that this failed.
+/// Writes to stderr; there is nowhere to report a failure.
 pub fn err(text: fmt::Arguments<'_>) {
     let _ = io::stderr().write_fmt(text);
 }
 
-/// The exit code of a verb: 1 in place of success when its words could not be written.
+/// The exit code of a verb: 1 instead of success if stdout could not be written.
 pub fn ended(code: ExitCode) -> ExitCode {
     if let Err(error) = io::stdout().flush() {
         note(&error);

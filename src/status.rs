@@ -1,4 +1,4 @@
-//! `weir status`: what a running edge says of itself, on one screen or as JSON.
+//! `weir status`: the state of a running edge, on one screen or as JSON.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -8,7 +8,7 @@ use clap::Args;
 use weir_load::once::{self, Once};
 use weir_meter::live::{ErrorKind, Limit, Peer, PeerState, Snapshot};
 
-/// Where an edge is asked when no URL is given.
+/// Default URL of an edge's API.
 const URL_DEFAULT: &str = "http://127.0.0.1:9144/api";
 
 const AFTER_HELP: &str = "\
@@ -24,13 +24,13 @@ pub struct StatusArgs {
     /// The API of an edge
     #[arg(value_name = "URL", default_value = URL_DEFAULT)]
     url: String,
-    /// Print everything, as the edge says it
+    /// Print everything, as the edge sends it
     #[arg(long)]
     json: bool,
     /// Seconds to wait for the answer
     #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=600))]
     timeout: u16,
-    /// Take any certificate of an https:// URL
+    /// Accept any certificate of an https:// URL
     #[arg(long)]
     insecure: bool,
 }
@@ -70,15 +70,15 @@ fn ask(args: &StatusArgs) -> Result<String, String> {
     Ok(if args.json { format!("{text}\n") } else { page(&snapshot) })
 }
 
-/// Limits shown: the nearest.
+/// Number of limits shown: those nearest to being reached.
 const LIMITS_SHOWN: usize = 8;
 
-/// Zones, peers and errors shown of each kind.
+/// Number of zones, of peers and of errors shown.
 const ROWS_MAX: usize = 12;
 
 fn page(snapshot: &Snapshot) -> String {
     let mut out = String::new();
-    // A String takes everything.
+    // Writing to a String cannot fail.
     let _ = begin(&mut out, snapshot)
         .and_then(|()| limits(&mut out, snapshot))
         .and_then(|()| zones(&mut out, snapshot))
@@ -227,7 +227,7 @@ fn state(peer: &Peer) -> &'static str {
     }
 }
 
-/// At most so many letters.
+/// The text, cut after this number of letters.
 fn cut(text: &str, letters: usize) -> String {
     if text.chars().count() <= letters {
         return text.to_owned();
@@ -235,7 +235,7 @@ fn cut(text: &str, letters: usize) -> String {
     text.chars().take(letters.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// A number in at most some digits.
+/// A number with few digits.
 fn figure(number: f64) -> String {
     match number {
         n if n >= 1e9 => format!("{:.1}G", n / 1e9),
@@ -246,7 +246,7 @@ fn figure(number: f64) -> String {
     }
 }
 
-/// Microseconds in the unit people would say them in.
+/// Microseconds in a readable unit.
 fn time(us: u64) -> String {
     match us {
         0..1_000 => format!("{us} us"),

@@ -1,6 +1,6 @@
-//! `weir top`: what the dashboard says, on a terminal.
+//! `weir top`: the dashboard on a terminal.
 //!
-//! It asks an edge's dashboard for its document once a second and draws it; what is in it is the dashboard's work.
+//! It fetches the dashboard's document once a second and draws it; the dashboard makes the document.
 
 mod draw;
 
@@ -20,16 +20,16 @@ use crate::doctor::Lang;
 /// `weir top`.
 #[derive(Args)]
 pub struct TopArgs {
-    /// A dashboard: http://HOST:PORT/ or the location it is in; without one, the first that answers on 127.0.0.1
+    /// A dashboard: http://HOST:PORT/ or its location [default: the first dashboard that answers on 127.0.0.1]
     #[arg(value_name = "URL")]
     url: Option<String>,
     /// The file whose first line is the dashboard's token
     #[arg(long, value_name = "FILE")]
     token: Option<std::path::PathBuf>,
-    /// Takes any certificate
+    /// Accept any certificate
     #[arg(long)]
     insecure: bool,
-    /// Print one screen as text and end, as when the output is no terminal
+    /// Print one screen as text and end; the default if the output is not a terminal
     #[arg(long)]
     once: bool,
     /// Language of the screen
@@ -40,9 +40,9 @@ pub struct TopArgs {
     korean: bool,
 }
 
-/// How often the edge is asked.
+/// Time between two requests to the edge.
 const EVERY: Duration = Duration::from_secs(1);
-/// How long it has to answer; the first answer takes up to two seconds.
+/// Longest time to wait for an answer; the first answer takes up to two seconds.
 const TIMEOUT: Duration = Duration::from_secs(6);
 /// Columns of a screen printed as text.
 const COLUMNS: u16 = 100;
@@ -64,7 +64,7 @@ pub fn main(args: &TopArgs) -> ExitCode {
     }
 }
 
-/// Where the document comes from.
+/// The source of the document.
 struct Source {
     url: String,
     token: Option<String>,
@@ -125,7 +125,7 @@ impl Source {
     }
 }
 
-/// Two documents, for rates, as text.
+/// Prints a screen as text, from two documents, because rates need two.
 fn print(source: &Source, korean: bool) -> Result<(), String> {
     let before = source.fetch()?;
     std::thread::sleep(EVERY);
@@ -136,7 +136,7 @@ fn print(source: &Source, korean: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// On the terminal until `q`, Escape or Ctrl-C. The terminal is given back as it was, also after a panic.
+/// Draws on the terminal until `q`, Escape or Ctrl-C. Restores the terminal at the end, also after a panic.
 fn watch(source: &Source, korean: bool) -> Result<(), String> {
     let mut doc = source.fetch()?;
     let mut before: Option<Value> = None;
@@ -155,7 +155,7 @@ fn watch(source: &Source, korean: bool) -> Result<(), String> {
         }
         match source.fetch() {
             Ok(next) => (before, doc, trouble) = (Some(doc), next, None),
-            // What was last known stays, with why there is nothing newer.
+            // The last document stays on the screen, with the reason why there is no newer one.
             Err(message) => trouble = Some(message),
         }
     };
@@ -163,7 +163,7 @@ fn watch(source: &Source, korean: bool) -> Result<(), String> {
     result
 }
 
-/// Waits; whether the user wants to go. A change of size is drawn at once.
+/// Waits until this time; returns true if the user quits. Returns at once after a change of the terminal's size.
 fn is_left(until: Instant) -> io::Result<bool> {
     loop {
         let left = until.saturating_duration_since(clock::precise());

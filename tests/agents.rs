@@ -1,6 +1,6 @@
 //! One run from several agents, with a real nats-server between them (Debian's `nats-server`).
 //!
-//! The target is this test's own: what it counted is what the merged report must say.
+//! The test has its own target: the merged report must equal the target's counts.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
@@ -23,7 +23,7 @@ use serde_json::Value;
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 const ROWS: usize = 90;
 
-/// Each virtual user asks once, with the next row of a CSV file and a variable of the environment.
+/// Each virtual user sends one request, with the next row of a CSV file and a variable of the environment.
 const SCRIPT: &str = "config:
   target: TARGET
   phases: [{duration: SECONDS, arrivalCount: 90}]
@@ -66,7 +66,7 @@ fn a_lost_agent_marks_the_run() {
     let nats = Nats::start("127.0.0.1", Some("s3cret"));
     let target = Target::start("127.0.0.1");
     let room = Room::new("agents-lost", &target.url, 3);
-    // An agent that is killed leaves its directory behind: it goes with the room.
+    // A killed agent leaves its directory behind. The test's directory contains it, so both are removed together.
     let mut agents: Vec<_> =
         ["a", "b"].map(|name| nats.agent(Command::new(WEIR).env("TMPDIR", &room.dir), name)).into();
     let load = std::thread::scope(|scope| {
@@ -84,7 +84,7 @@ fn a_lost_agent_marks_the_run() {
     assert!(stdout.contains("Incomplete: agent b"), "{stdout}");
     let counted = report["aggregate"]["counters"]["http.requests"].as_u64().unwrap() as usize;
     let asked = target.asked().len();
-    // The one that stayed did all of its half; the other is counted up to its last second.
+    // Agent a ran all of its half; agent b's counts are complete up to its last second.
     assert!((ROWS / 2..=asked).contains(&counted) && asked < ROWS, "counted {counted}, asked {asked}\n{stdout}");
     agents.remove(0).ends_well();
 }
@@ -131,7 +131,7 @@ fn a_processor_on_an_agent_decides_the_exit_code() {
     }
 }
 
-/// Three machines: namespaces joined by a bridge.
+/// Three machines: network namespaces joined by a bridge.
 fn three_machines_load_one_target() {
     let net = Namespaces::new();
     let nats = Nats::start(&net.gateway, None);
@@ -156,7 +156,7 @@ fn three_machines_load_one_target() {
     }
 }
 
-/// What every complete run must say of what the target was asked.
+/// Checks that a complete run's report equals the target's counts.
 fn same_as_the_targets_own(report: &Value, asked: &[(IpAddr, String)]) {
     let counters = &report["aggregate"]["counters"];
     assert_eq!(asked.len(), ROWS);
@@ -178,7 +178,7 @@ fn same_as_the_targets_own(report: &Value, asked: &[(IpAddr, String)]) {
     assert!(asked.iter().all(|(_, line)| value(line, "token=") == "passed" && !line.contains("hidden")), "{asked:?}");
 }
 
-/// A directory with the script, gone at the end.
+/// A directory with the script, removed at the end.
 struct Room {
     dir: PathBuf,
     script: PathBuf,
@@ -205,7 +205,7 @@ impl Drop for Room {
     }
 }
 
-/// A process that ends with the test.
+/// A process that is ended with the test.
 struct Running(Child);
 
 impl Running {
@@ -250,7 +250,7 @@ impl Nats {
         Nats { _server: server, url: format!("nats://{login}{host}:{port}") }
     }
 
-    /// An agent for one run, once it waits.
+    /// Starts an agent for one run, and returns when it waits for the run.
     fn agent(&self, command: &mut Command, name: &str) -> Running {
         command.args(["agent", &self.url, "--name", name, "--once", "--workers", "1"]);
         let mut agent = Running(command.stderr(Stdio::piped()).spawn().unwrap());
@@ -262,7 +262,7 @@ impl Nats {
         agent
     }
 
-    /// The report of a run, and what it printed.
+    /// Runs the load; returns the report and the printed text.
     fn load(&self, room: &Room, agents: usize, more: &[&str]) -> (Value, String) {
         let report = room.dir.join("report.json");
         let output = Command::new(WEIR)
@@ -281,7 +281,7 @@ impl Nats {
     }
 }
 
-/// Counts what it is asked.
+/// A target that records its requests.
 struct Target {
     url: String,
     asked: Arc<Mutex<Vec<(IpAddr, String)>>>,
@@ -323,7 +323,7 @@ fn answer(mut stream: TcpStream, asked: &Mutex<Vec<(IpAddr, String)>>) {
     }
 }
 
-/// Three network namespaces on a bridge; gone at the end.
+/// Three network namespaces on a bridge; removed at the end.
 struct Namespaces {
     names: Vec<String>,
     bridge: String,
@@ -333,7 +333,7 @@ struct Namespaces {
 impl Namespaces {
     fn new() -> Namespaces {
         let id = std::process::id() % 10_000;
-        // Link-local addresses are nobody's.
+        // Link-local addresses do not collide with other networks.
         let subnet = format!("169.254.{}", 1 + id % 250);
         let bridge = format!("wab{id}");
         let names = (1..=3).map(|n| format!("wan{id}x{n}")).collect();

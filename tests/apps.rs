@@ -1,8 +1,8 @@
 //! Real applications behind the edge: Express, Socket.IO and ws, as pinned in `apps/package-lock.json`.
 //!
-//! Each test starts `apps/NAME.mjs`, an edge with the configuration that such an application is usually given, and
-//! `apps/NAME.check.mjs`, which speaks through the edge and ends with 0 only if everything held.
-//! `WEIR_VTC_BINARY=/usr/sbin/nginx` puts nginx in weir's place.
+//! Each test starts `apps/NAME.mjs`, an edge with the usual configuration for such an application, and
+//! `apps/NAME.check.mjs`, which sends requests through the edge and exits with 0 only if everything is correct.
+//! `WEIR_VTC_BINARY=/usr/sbin/nginx` uses nginx instead of weir.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
@@ -33,7 +33,7 @@ fn behind_edge(app: &str) {
     assert!(apps.join("node_modules").is_dir(), "the applications are not installed: npm ci --prefix tests/apps");
     let room = support::scratch(app);
     let mut origin = Running::start(
-        // In its test mode Express does not print the error it is asked to have.
+        // In test mode, Express does not print the errors that the test causes.
         Command::new("node").env("NODE_ENV", "test").arg(apps.join(format!("{app}.mjs"))).stdout(Stdio::piped()),
     );
     let port = support::free_port();
@@ -54,7 +54,7 @@ fn behind_edge(app: &str) {
     );
 }
 
-/// Starts the edge before the origin's port and returns once it accepts.
+/// Starts the edge in front of the origin's port, and returns when the edge accepts connections.
 fn start_edge(room: &Path, port: u16, origin_port: &str) -> Running {
     let conf = format!(
         r#"
@@ -100,7 +100,7 @@ http {{
     edge
 }
 
-/// A child process that is told to end, and waited for, when the test is over.
+/// A child process that is ended, and waited for, at the end of the test.
 struct Running(Child);
 
 impl Running {
@@ -118,7 +118,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // TERM, not KILL: the edge ends its workers itself.
+        // TERM, not KILL: the edge itself ends its workers.
         Command::new("kill").arg(self.0.id().to_string()).status().ok();
         self.0.wait().ok();
     }

@@ -1,7 +1,7 @@
-//! The cache when things go wrong: a killed process, a full disk, damaged files, a crowd on one key.
+//! The cache under faults: a killed process, a full disk, damaged files, many clients on one key.
 //!
-//! Each test has a real edge in front of an origin of its own that counts what it is asked. What took how long is
-//! printed, never asserted.
+//! Each test has a real edge and an origin of its own that counts its requests. Durations are printed, never
+//! asserted.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
@@ -21,10 +21,10 @@ use needs::{Need, cases};
 use stage::{Edge, LONG, Origin, Room, answer, body_of, files, objects};
 use support::within;
 
-/// Clients on one key.
+/// Clients for one key.
 const CROWD: usize = 1000;
 
-/// What happens to a file, by name.
+/// A name, and the change it makes to a file.
 type Damage = (&'static str, fn(&mut Vec<u8>));
 
 fn main() -> ExitCode {
@@ -44,7 +44,7 @@ fn a_killed_edge_leaves_nothing_half_and_finds_what_was_whole() {
         let whole = ["/short/1", "/middle/2", "/long/3"];
         whole.iter().for_each(|page| edge.has(page, 1));
         within("the pages are on disk", || objects(&edge.cache()).len() == whole.len());
-        // Half of a long body is on its way to a file.
+        // Half of a long body is being written to a file.
         let client = edge.ask("/held");
         let client = std::thread::spawn(move || answer(client));
         let left_behind = || files(&edge.dir.join(temp)).into_iter().find(|path| path.extension().is_some());
@@ -74,7 +74,7 @@ fn a_full_disk_is_said_once_and_used_again_when_it_has_room() {
     edge.has("/middle/first", 1);
     within("the disk is used", || objects(&disk).len() == 1);
     fill(&disk.join("ballast"));
-    // A long body whose length nobody knows is on its way to the disk when that fails: its client gets it whole.
+    // A body of unknown length is being written when the disk gets full: its client still gets the whole body.
     edge.has("/chunked/long", 1);
     for round in 0..2 {
         (0..20).for_each(|page| edge.has(&format!("/middle/{page}"), 1));
@@ -105,7 +105,7 @@ fn a_disk_that_fails_in_the_middle_of_a_body_cuts_nobody() {
     let clients: Vec<_> = (0..20)
         .map(|_| {
             let client = edge.ask(page);
-            // It has the beginning of its answer.
+            // The client has the beginning of its answer.
             assert_eq!(client.peek(&mut [0]).unwrap(), 1);
             client
         })
@@ -114,14 +114,14 @@ fn a_disk_that_fails_in_the_middle_of_a_body_cuts_nobody() {
     within("a part of the body is in a file", || {
         files(&edge.cache_inside()).iter().any(|path| path.metadata().is_ok_and(|data| data.len() as usize > LONG / 8))
     });
-    // The rest is more than the disk has room for.
+    // The rest does not fit on the disk.
     origin.open();
     for client in clients {
         assert!(client.join().unwrap().expect("a whole answer") == body_of(page, 1));
     }
     within("the log says so", || edge.log_lines("No space left on device") > 0);
     assert_eq!(origin.asked(page), 1);
-    // It was not kept, and the next one gets it all the same.
+    // The object was not stored, and the next client still gets the page.
     edge.has(page, 2);
 }
 
@@ -161,7 +161,7 @@ fn damaged_files_are_never_served() {
         let lines = log.lines().filter(|line| line.contains(&name) && line.contains("is dropped"));
         assert_eq!(lines.count(), 1, "{name}: {log}");
     }
-    // What was fetched anew is what a restart finds.
+    // After a restart, the edge finds the pages that were fetched again.
     within("the pages are on disk", || objects(&edge.cache()).len() == pages.len() + intact.len());
     edge.end();
     edge.start();
@@ -178,7 +178,7 @@ fn a_thousand_on_one_expired_key_are_one_request_to_the_origin() {
         edge.start();
         let page = "/short/brief/locked";
         edge.has(page, 1);
-        // Its life is a second.
+        // The page is valid for a second.
         std::thread::sleep(Duration::from_millis(1100));
         let before = edge.requests();
         let clients: Vec<_> = (0..CROWD).map(|_| edge.ask(page)).collect();
@@ -196,7 +196,7 @@ fn a_thousand_on_one_expired_key_are_one_request_to_the_origin() {
     }
 }
 
-/// The file in which a page is stored, and what is in it.
+/// The file that stores a page, and its bytes.
 fn file_of(edge: &Edge, page: &str) -> (PathBuf, Vec<u8>) {
     let needle = format!("{page} version ");
     let of_page = |path: PathBuf| {
@@ -206,7 +206,7 @@ fn file_of(edge: &Edge, page: &str) -> (PathBuf, Vec<u8>) {
     objects(&edge.cache()).into_iter().find_map(of_page).unwrap_or_else(|| panic!("{page} is in no file"))
 }
 
-/// Writes until there is no room left.
+/// Writes a file until the disk is full.
 fn fill(path: &Path) {
     let mut file = std::fs::File::create(path).unwrap();
     while file.write_all(&[0; 4096]).is_ok() {}

@@ -1,8 +1,9 @@
-//! What one exchange costs the edge in syscalls and allocations, held by `counts.txt`.
+//! The cost of one exchange for the edge in syscalls and allocations, compared with `counts.txt`.
 //!
-//! An edge with one worker runs in this process, on loopback, between a client and an origin that speak strictly in
-//! turns. Each case is warmed up, then `EXCHANGES` are counted on the worker's own thread. A count above the file's
-//! fails; one below it is said, so that the file can follow. What an idle connection holds is counted the same way.
+//! An edge with one worker runs in this process, on loopback, between a client and an origin that take strict turns.
+//! Each case is warmed up, then `EXCHANGES` are counted on the worker's own thread. A count above the file's fails
+//! the test; a count below it is printed, so that the file can be updated. The memory of an idle connection is
+//! measured in the same way.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
@@ -22,16 +23,16 @@ use weir_net::counts::{self, Counts};
 #[global_allocator]
 static ALLOCATOR: counts::Allocator = counts::Allocator;
 
-/// Exchanges before counting begins: pools are filled, tables grown.
+/// Exchanges before counting begins; they fill pools and tables.
 const WARM_UP: u64 = 50;
-/// Exchanges counted.
+/// Number of exchanges that are counted.
 const EXCHANGES: u64 = 200;
-/// Connections that stand idle while memory is looked at.
+/// Number of idle connections for the memory measurement.
 const IDLE: u64 = 200;
-/// What asking the worker, its timers and an early wake-up may add to a sum of `EXCHANGES`.
+/// Counts that the measurement itself, timers and early wake-ups may add to a sum of `EXCHANGES`.
 const NOISE: u64 = EXCHANGES / 8;
 
-/// A frame with 32 bytes of payload as a client sends it: neither side of the edge looks inside.
+/// A client's frame with 32 bytes of payload: no side of the edge reads the content.
 const FRAME: &[u8] = &[0x55; 38];
 
 #[test]
@@ -44,7 +45,7 @@ fn exchanges_cost_what_counts_txt_says() {
         ("return", edge.measure("GET /return HTTP/1.1\r\nHost: a\r\n\r\n")),
         ("hit", edge.measure("GET /kept HTTP/1.1\r\nHost: a\r\n\r\n")),
         ("hit-gzip", {
-            // Fetched, then compressed: both are of unknown length.
+            // First fetched, then compressed: both bodies have unknown length.
             edge.ask_alone("GET /packed HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n");
             edge.ask_alone("GET /packed HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n");
             edge.measure("GET /packed HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n")
@@ -96,7 +97,7 @@ fn what_stands_idle_holds_what_counts_txt_says() {
     }
 }
 
-/// `CASE KIND NUMBER` a line; what is not listed is 0.
+/// One line is `CASE KIND NUMBER`; a kind that is not listed is 0.
 fn read_allowed() -> BTreeMap<(&'static str, &'static str), u64> {
     include_str!("counts.txt")
         .lines()
@@ -165,7 +166,7 @@ impl Edge {
         self.ask(counts::snapshot)
     }
 
-    /// What the worker's thread answers.
+    /// Runs a function on the worker's thread, and returns the result.
     fn ask<T: Send + 'static>(&self, question: fn() -> T) -> T {
         let (tell, told) = mpsc::sync_channel(1);
         let worker = self.running.workers().next().expect("one worker");
@@ -181,7 +182,7 @@ impl Edge {
         client
     }
 
-    /// A request on a connection of its own, read to its end.
+    /// A request on a new connection; reads to its end.
     fn ask_alone(&self, request: &str) {
         let mut client = self.connect();
         client.write_all(request.as_bytes()).unwrap();
@@ -190,7 +191,7 @@ impl Edge {
         assert!(answer.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(&answer));
     }
 
-    /// The same request again and again on one connection.
+    /// Repeats the same request on one connection.
     fn measure(&self, request: &str) -> Sums {
         let mut client = self.connect();
         self.sum(|| {
@@ -200,7 +201,7 @@ impl Edge {
         })
     }
 
-    /// One message to the origin, and its echo.
+    /// Repeats one message to the origin, and its echo.
     fn measure_websocket(&self) -> Sums {
         let mut client = self.websocket();
         self.sum(|| echo(&mut client))
@@ -226,7 +227,7 @@ impl Edge {
         client
     }
 
-    /// What the worker's memory grows by for each of `IDLE` connections made by `connect`, tables included.
+    /// Growth of the worker's memory for each of `IDLE` connections from `connect`, including tables.
     fn held(&self, connect: impl Fn(&Edge) -> TcpStream) -> u64 {
         let warm: Vec<TcpStream> = (0..WARM_UP).map(|_| connect(self)).collect();
         let before = self.held_bytes();
@@ -245,7 +246,7 @@ impl Edge {
         let before = self.counts();
         (0..EXCHANGES).for_each(|_| exchange());
         let counted = self.counts().since(&before);
-        // A poll is no syscall: its price is in the others.
+        // A poll is not a syscall; its cost shows in the other counts.
         counted.named().into_iter().filter(|(kind, _)| *kind != "polls").collect()
     }
 }
@@ -271,7 +272,7 @@ impl weir_conf::Files for OneFile {
     }
 }
 
-/// An origin on a port of its own: 1 KiB for every request, an echo after an upgrade.
+/// An origin on a new port: 1 KiB for every request, an echo after an upgrade.
 fn origin() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let port = listener.local_addr().unwrap().port();
@@ -279,7 +280,7 @@ fn origin() -> u16 {
         for client in listener.incoming() {
             let client = client.expect("a connection");
             start("origin connection", move || {
-                // The edge closes when the test is over.
+                // The edge closes the connection at the end of the test.
                 let _ = answer_all(client);
             });
         }
@@ -287,7 +288,7 @@ fn origin() -> u16 {
     port
 }
 
-/// A message to the origin and back.
+/// Sends a message to the origin and reads the echo.
 fn echo(client: &mut TcpStream) {
     let mut echo = [0; FRAME.len()];
     client.write_all(FRAME).unwrap();
@@ -321,7 +322,7 @@ fn answer_all(mut client: TcpStream) -> io::Result<()> {
     }
 }
 
-/// A head with its empty line; nothing when the connection ended.
+/// A head with its empty line; empty if the connection ended.
 fn read_head(from: &mut TcpStream) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     let mut byte = [0];
@@ -334,7 +335,7 @@ fn read_head(from: &mut TcpStream) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// An answer to its end, by its Content-Length.
+/// Reads an answer to its end, by its Content-Length.
 fn read_answer(from: &mut TcpStream) -> io::Result<Vec<u8>> {
     let mut answer = read_head(from)?;
     let head = String::from_utf8_lossy(&answer).to_ascii_lowercase();

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 
-/// A folder that vanishes.
+/// A folder that is removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -88,7 +88,7 @@ fn who_reads_a_change_decides_whether_it_acts() {
         let (code, said) = against(more, after);
         assert!(code == Some(1) && said.contains("has no effect in weir: files are opened anew"), "{more:?}: {said}");
     }
-    // The rules, too, go by who reads the file.
+    // The rules, too, depend on the reader of the file.
     let rules = |reader: &str| said(&doctor(&["--no-host", "--for", reader, &after]));
     assert!(rules("nginx").contains("[worker_processes_one]") && !rules("weir").contains("[worker_processes_one]"));
     assert!(rules("weir").contains("; for weir\n"), "{}", rules("weir"));
@@ -136,7 +136,7 @@ fn a_change_is_shown_then_written_then_taken_back() {
     let patch = Command::new("patch").args(["-d", "/", "-p1", "-s"]).stdin(undo).status().unwrap();
     assert!(patch.success());
     assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
-    // An undo that is still there is never overwritten: the next has a number.
+    // An undo diff that still exists is never overwritten: the next one gets a number.
     let first = std::fs::read_to_string(format!("{name}.undo.diff")).unwrap();
     let again = doctor(&[&only[..], &["--write"]].concat());
     assert!(
@@ -151,12 +151,12 @@ fn a_change_is_shown_then_written_then_taken_back() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
 }
 
-/// The guide's commands print what the guide says; of the labs, that it has a verdict.
+/// The guide's commands print the guide's output; for labs, the script checks only that there is a verdict.
 #[test]
 fn the_newcomers_first_hour_is_still_true() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/first_hour.py");
     let output = Command::new("python3").arg(script).args(["--weir", WEIR, "--check"]).output().unwrap();
-    // 77: there is no nginx 1.22.1 here.
+    // 77: there is no nginx 1.22.1 on this machine.
     assert!(matches!(output.status.code(), Some(0 | 77)), "{}", said(&output));
 }
 
@@ -194,7 +194,7 @@ fn a_process_is_asked_for_its_limits() {
     assert_eq!((none.status.code(), said(&none).contains("no process 999999999")), (Some(2), true));
 }
 
-/// A running weir is asked what it is, whatever its file is called: nginx's own rules are silent.
+/// The doctor asks a running weir for its version, whatever the name of its file: nginx's own rules do not apply.
 #[test]
 fn a_running_weir_gets_weirs_advice() {
     let folder = Folder::new();

@@ -1,6 +1,7 @@
-//! gRPC as it is spoken outside: grpcio's server and client with an edge between them, in the clear and over TLS.
+//! gRPC with other implementations: grpcio's server and client with an edge between them, in cleartext and over TLS.
 //!
-//! `grpc_peers.py` is both, run by a Python of its own: `INSTALL` below makes it, as `cargo xtask ci` does.
+//! `grpc_peers.py` is both of them. It runs in its own Python environment; `INSTALL` below creates it, as `cargo
+//! xtask ci` does.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
@@ -60,7 +61,7 @@ fn through_edge(name: &str, is_tls: bool) {
     );
 }
 
-/// Starts the edge and returns once it accepts.
+/// Starts the edge and returns when it accepts connections.
 fn edge(room: &Path, port: u16, origin: u16, is_tls: bool) -> Running {
     let (ssl, scheme) = if is_tls { (" ssl", "grpcs") } else { ("", "grpc") };
     let files = if is_tls { "ssl_certificate localhost.crt; ssl_certificate_key localhost.key;" } else { "" };
@@ -122,12 +123,12 @@ http {{
     edge
 }
 
-/// A process that ends with the test.
+/// A process that is ended with the test.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // TERM, not KILL: the edge ends its workers itself.
+        // TERM, not KILL: the edge itself ends its workers.
         Command::new("kill").arg(self.0.id().to_string()).status().ok();
         self.0.wait().ok();
     }

@@ -1,6 +1,6 @@
-//! `weir lab why --inside` from outside: applications that wait for a lock, for a pool of connections to a slow server, for a disk, each
-//! named for what it waits for, by programs in the kernel and by `/proc`. What a machine cannot do (no root, no Node.js, a kernel that
-//! takes no programs) is ignored in plain sight.
+//! `weir lab why --inside` from outside: applications that wait for a lock, for a connection pool to a slow server,
+//! or for a disk. weir must name the cause of each wait, by programs in the kernel and by `/proc`. If the machine
+//! lacks root, Node.js or a kernel that accepts the programs, the test is reported as ignored.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use weir_lab::stack;
 
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
-/// Other work of a machine spoils blocks: so often it is tried.
+/// Other work of the machine spoils blocks, so the test tries this many times.
 const TRIES: usize = 4;
 const CONF: &str = "worker_processes 1;\nevents { worker_connections 512; }\nhttp {\n    access_log off;\n    upstream app { server 127.0.0.1:3000; }\n    server { listen 8080; location / { proxy_pass http://app; } }\n}\n";
 
@@ -39,7 +39,7 @@ def work():
     POOL.put(peer)
     return answer
 ";
-/// A thread for each connection, and a file that is forced to its disk.
+/// A thread for each connection, and a file that is flushed to its disk.
 const DISK: &str = "
 import os
 FILE = os.open('written', os.O_WRONLY | os.O_CREAT)
@@ -91,7 +91,7 @@ struct Bench(PathBuf);
 
 impl Bench {
     fn new(name: &str) -> Bench {
-        // A disk is needed: the directory for temporary files may have none.
+        // The test needs a real disk: the directory for temporary files may be in memory.
         let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("inside-{}-{name}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
         fs::write(dir.join("nginx.conf"), CONF).unwrap();
@@ -102,7 +102,7 @@ impl Bench {
         Bench(dir)
     }
 
-    /// The run that was kept and what was printed; tried again while other work of the machine spoils it.
+    /// The stored run and the printed text; tries again while other work of the machine spoils the run.
     fn why(&self, file: &str, text: &str, args: &[&str]) -> (Value, String) {
         let path = self.0.join(file);
         fs::write(&path, text).unwrap();
@@ -137,7 +137,7 @@ impl Drop for Bench {
     }
 }
 
-/// What is known of the threads of a process.
+/// The data about the threads of a process.
 fn waits<'a>(run: &'a Value, process: &str) -> &'a Value {
     let all = run["signals"]["inside"]["processes"].as_array().expect("it was looked inside");
     all.iter().find(|one| one["process"] == process).expect("the process was seen")
@@ -154,7 +154,7 @@ fn a_lock_is_named_with_those_that_wait_for_it() {
     assert_eq!((&run["verdict"]["rule"], &run["verdict"]["name"]), (&json!("B60"), &json!("SUSPECTED")), "{said}");
     let waits = waits(&run, "origin0");
     assert!(waits["is_of_requests"] == true && share(waits, "lock") > 0.6, "{said}");
-    // Of sixteen requests one has the lock.
+    // One of sixteen requests holds the lock.
     assert!(waits["locks"][0]["threads"].as_u64() >= Some(8), "{said}");
     assert!(said.contains("by programs in the kernel (eBPF), which saw every wait"), "{said}");
 }
@@ -164,7 +164,7 @@ fn a_pool_of_connections_is_found_without_its_size() {
     let (run, said) = bench.why("app.py", &format!("{POOL}{SERVER}"), &["--inside", "--inject", "slow.json"]);
     assert_eq!(run["verdict"]["rule"], "B61", "{said}");
     assert!(said.contains("from origin0 to 127.0.0.1:5999: 2 connections"), "{said}");
-    // The server behind it is followed as well: it sleeps while it has a request.
+    // The server behind the pool is watched too: it sleeps while it has a request.
     assert!(share(waits(&run, "db"), "sleep") > 0.5, "{said}");
 }
 
@@ -174,7 +174,7 @@ fn an_event_loops_connections_are_told_apart() {
     assert_eq!(run["verdict"]["rule"], "B61", "{said}");
     let waits = waits(&run, "origin0");
     assert!(said.contains("from origin0 to 127.0.0.1:5999: 2 connections"), "{said}");
-    // All that the loop waits for is at one place; what is asked is not.
+    // All waits of the loop are at one address; its incoming requests are not there.
     assert!(waits["peers"][0]["in_flight"].as_f64() > Some(1.2) && waits["clients"][1].as_f64() > Some(8.0), "{said}");
 }
 
@@ -190,7 +190,8 @@ fn without_the_kernels_programs_proc_is_looked_at_and_that_is_said() {
     let (run, said) = bench.why("app.py", &format!("{LOCK}{SERVER}"), &["--inside=proc"]);
     assert_eq!(run["signals"]["inside"]["is_traced"], false, "{said}");
     assert!(said.contains("by /proc, 50 times a second") && said.contains("--inside=proc"), "{said}");
-    // Not named: a lock and an idle pool look the same from there. That they wait at one address is seen.
+    // No verdict: in `/proc`, a lock and an idle pool look the same. It still shows that the threads wait at one
+    // address.
     let waits = waits(&run, "origin0");
     assert!(share(waits, "parked") + share(waits, "lock") > 0.5, "{said}");
     assert!(said.contains("locks of origin0: futex 0x"), "{said}");
@@ -209,7 +210,7 @@ fn has(program: &str) -> bool {
 
 fn main() {
     let can_run = stack::can_isolate() && has("python3");
-    // What an x86-64 kernel from 6.3 on has; that it then takes the programs is what is tested.
+    // x86-64 kernels from 6.3 on have this tracepoint. The tests then check that the kernel accepts the programs.
     let has_points = cfg!(target_arch = "x86_64")
         && fs::read("/sys/kernel/btf/vmlinux").is_ok_and(|types| {
             let point: &[u8] = b"btf_trace_sock_send_length";
@@ -244,7 +245,7 @@ fn main() {
         test("what_is_not_asked_for_is_not_looked_at", can_run, what_is_not_asked_for_is_not_looked_at),
     ];
     let mut arguments = Arguments::from_args();
-    // A block is measured: two at once would measure each other.
+    // A test measures its block: two at the same time would disturb each other.
     arguments.test_threads = Some(1);
     libtest_mimic::run(&arguments, trials).exit();
 }

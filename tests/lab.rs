@@ -1,5 +1,5 @@
-//! `weir lab` from outside, with tiny counts: that it runs, refuses, keeps what it saw, and leaves nothing behind. No figure
-//! is claimed here: blocks of half a second on a busy machine say nothing, and `--noisy` says that this is known.
+//! `weir lab` from outside, with tiny counts: it runs, refuses, stores its data, and leaves nothing behind. The tests
+//! claim no figure: blocks of half a second on a busy machine prove nothing, and `--noisy` accepts that.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
@@ -31,7 +31,7 @@ impl Bench {
     fn new() -> Bench {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        // Not a name of the lab's own: other labs look for those.
+        // The name differs from a lab's own names, because other labs look for those.
         let dir = std::env::temp_dir().join(format!("weir-test-lab-{}-{number}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
         let port = 20_000 + (std::process::id() % 300) as u16 * 32 + number as u16 % 16 * 2;
@@ -94,7 +94,8 @@ fn two_configurations_of_weir_are_compared_kept_and_shown() {
     let output =
         bench.run(&[&["ab", "off.conf", "on.conf", "/1k", "--pairs", "2", "--html", "r.html"], &TINY[..]].concat());
     let said = text(&output.stdout);
-    // Two pairs can say nothing, and say so; on a busy machine the generator may be its own limit, and that is said too.
+    // Two pairs give no result, and the report says so. On a busy machine the generator may be its own limit, and the
+    // report says that instead.
     let is_quiet = said.contains("not comparable: 2 pairs");
     assert!(is_quiet || said.contains("Verdict: no verdict: load generator"), "{said}{}", text(&output.stderr));
     assert_eq!(output.status.code(), Some(3));
@@ -105,7 +106,7 @@ fn two_configurations_of_weir_are_compared_kept_and_shown() {
     let arms: String = used.filter_map(|block| block["arm"].as_str()).collect();
     assert!(arms == "ABBA" || arms == "BAAB" || !is_quiet, "{arms}");
     for block in blocks {
-        // All of what was sent was answered through the edge, and the edge's own CPU was seen.
+        // All requests were answered through the edge, and the edge's own CPU time was measured.
         assert!(block["requests"].as_u64() > Some(100) && block["errors"].as_object().unwrap().is_empty(), "{block}");
         assert!(block["values"]["cpu"].as_f64() > Some(0.0), "{block}");
     }
@@ -139,7 +140,7 @@ fn a_lab_speaks_the_language_that_it_is_asked_in_and_keeps_none() {
         assert!(!said.contains(part) && !told.contains(part), "{part}: {said}{told}");
     }
     assert!(!has_korean(&bench.stored().to_string()), "what is kept has no language");
-    // The run that was kept is printed in either.
+    // The stored run can be printed in both languages.
     let report = |args: &[&str]| text(&bench.run(&[&["report", "last"], args].concat()).stdout);
     let (english, korean) = (report(&[]), report(&["--lang", "ko", "--html", "r.html"]));
     assert!(english.contains("Verdict: ") && !has_korean(&english), "{english}");
@@ -160,7 +161,7 @@ fn a_language_that_is_none_is_named_and_so_is_a_flag() {
     }
     let said = text(&bench.run(&["ab", "off.conf", "on.conf", "--sprache", "ko"]).stderr);
     assert!(said.contains("unexpected argument '--sprache'") && !said.contains("as a value"), "{said}");
-    // What is refused before anything runs is refused in the language too.
+    // An error before the run is also printed in the chosen language.
     let args = ["ab", "off.conf", "on.conf", "/", "--rate", "60", "--block", "2s", "--metric", "p95", "--lang", "ko"];
     let said = text(&bench.run(&args).stderr);
     assert!(said.contains("p95에는 블록마다 요청 2000건이 필요한데"), "{said}");
@@ -174,7 +175,7 @@ fn whoever_watches_the_store_sees_blocks_before_the_end_and_no_verdict() {
     while lab.try_wait().unwrap().is_none() && Instant::now() < until {
         let files = fs::read_dir(&store).into_iter().flatten().flatten().map(|entry| entry.path());
         for file in files.filter(|path| path.extension().is_some_and(|end| end == "running")) {
-            // It may have ended meanwhile; what is there is whole.
+            // The run may have ended meanwhile; an existing file is always complete.
             let Ok(text) = fs::read_to_string(&file) else { continue };
             seen.push(serde_json::from_str::<Value>(&text).unwrap());
         }
@@ -184,13 +185,13 @@ fn whoever_watches_the_store_sees_blocks_before_the_end_and_no_verdict() {
     let last = seen.last().expect("blocks are told while it runs");
     assert!(last["verdict"].is_null() && last["metrics"].is_null() && last["blocks_max"] == 4, "{last}");
     assert!(seen.first().unwrap()["blocks"].as_array().unwrap().len() < 4);
-    // Afterwards there is the run, and nothing else.
+    // At the end there is the run, and nothing else.
     let run = bench.stored();
     assert_eq!((&run["id"], fs::read_dir(&store).unwrap().count()), (&last["id"], 1));
     assert!(run["blocks"][0]["generator"]["cpu"].as_f64().is_some(), "{}", run["blocks"][0]);
 }
 
-/// What is in a directory, but for runs.
+/// The names in a directory, except runs.
 fn names(dir: &Path) -> Vec<String> {
     let mut names: Vec<String> =
         fs::read_dir(dir).unwrap().filter_map(|entry| entry.unwrap().file_name().into_string().ok()).collect();
@@ -221,7 +222,7 @@ fn several_changes_are_told_apart_and_leave_no_draft() {
     assert!(text(&refused.stderr).contains("4 factors are 16 combinations"), "{}", text(&refused.stderr));
 }
 
-/// A cache that is kept over reloads is filled once; one that begins anew in each block is filled in each.
+/// A cache that is kept over reloads is filled once; a cache that starts empty in each block is filled in each.
 fn an_edge_that_is_kept_warm_keeps_what_it_holds() {
     let bench = Bench::new();
     let (port, origin) = (bench.port, bench.port + 1);
@@ -232,7 +233,7 @@ fn an_edge_that_is_kept_warm_keeps_what_it_holds() {
         );
         fs::write(bench.dir.join(name), text).unwrap();
     }
-    // The first answer takes a second; whoever finds it in the cache does not wait. Nothing is warmed up.
+    // The first answer takes a second; an answer from the cache does not wait. There is no warm-up.
     let args = ["ab", "one.conf", "other.conf", "/1k?delay=1s", "--keep-warm", "--pairs", "2", "--plain", "--noisy"];
     let load = ["--rate", "400", "-c", "8", "--block", "500ms", "--warmup", "0", "--metric", "p50"];
     let output = bench.run(&[&args[..], &load].concat());
@@ -276,7 +277,7 @@ fn two_at_once_are_compared_by_what_they_cost() {
     let run = bench.stored();
     let blocks = run["blocks"].as_array().unwrap();
     for two in blocks.chunks(2) {
-        // The same load at the same time, through an edge and an origin of its own.
+        // The same load at the same time, each through its own edge and origin.
         assert_ne!(two[0]["arm"], two[1]["arm"]);
         assert!(
             two.iter().all(|block| block["requests"] == 150 && block["values"]["cpu"].as_f64() > Some(0.0)),
@@ -291,7 +292,8 @@ fn knobs_are_tried_one_at_a_time_and_leave_no_draft() {
     let knobs = ["--only-knobs", "--knob", "http/upstream[app]/keepalive=64", "--knob", "http/keepalive_requests=10"];
     let output = bench.run(&[&["tune", "off.conf", "/1k", "--pairs", "1"], &knobs[..], &TINY[..]].concat());
     let said = text(&output.stdout);
-    // One pair can show nothing, so nothing is kept; a generator that is its own limit ends it at the first knob.
+    // One pair proves nothing, so no knob is kept. If the generator is its own limit, the search ends at the first
+    // knob.
     let is_hopeless = said.contains("Verdict: nothing kept: ");
     assert!(is_hopeless || said.contains("0 of 2 knobs kept: none is shown to help"), "{said}{}", text(&output.stderr));
     assert!(said.contains("keepalive (in http/upstream app): none → 64"), "{said}");
@@ -350,7 +352,8 @@ fn a_script_is_a_load() {
 
 fn a_capacity_is_searched_until_there_is_none() {
     let bench = Bench::new();
-    // No answer is there in time, whatever the rate; and below 43 a second five seconds have no 200 of them.
+    // No answer is fast enough at any rate; and below 43 a second, five seconds have fewer than the 200 answers
+    // needed.
     let args = ["capacity", "on.conf", "/1k?delay=5ms", "--from", "60", "--slo", "p50=1ms", "--block", "500ms"];
     let output = bench.run(&[&args[..], &["--warmup", "0", "--noisy"]].concat());
     let said = text(&output.stdout);
@@ -365,7 +368,7 @@ fn a_capacity_is_searched_until_there_is_none() {
     assert!(refused.contains("p50, p95 or p99"), "{refused}");
 }
 
-/// Reports of `weir load` against the dummy origin, one a file.
+/// Reports of `weir load` against the dummy origin, one in each file.
 fn reports(bench: &Bench, name: &str, count: usize, path: &str) {
     let dir = bench.dir.join(name);
     fs::create_dir_all(&dir).unwrap();
@@ -390,7 +393,7 @@ fn runs_made_elsewhere_are_compared_when_there_are_enough() {
         let output = bench.run(&[&["compare"], args].concat());
         (output.status.code(), text(&output.stdout) + &text(&output.stderr))
     };
-    // A generator that had no CPU on a busy machine has no figures, and says so.
+    // If the generator had no CPU on a busy machine, the report says so instead of giving figures.
     let (code, said) = compare(&["quick", "slow", "--metric", "p50", "--html", "c.html"]);
     let is_spoiled = said.contains("Not used: ")
         && ["no verdict", "an interval needs 6 of each", "one run per arm"].iter().any(|words| said.contains(words));
@@ -474,7 +477,7 @@ fn started(bench: &Bench, plain: bool) -> Child {
     let mut args = vec!["ab", "--aa", "on.conf", "/1k", "--rate", "100", "--block", "60s", "--warmup", "0s"];
     args.extend(plain.then_some("--plain"));
     let lab = bench.lab(&args).spawn().unwrap();
-    // Edge and load, beside the lab itself and its keeper.
+    // The edge and the load, besides the lab itself and its keeper.
     support::within("a block begins", || children(bench) >= 2);
     lab
 }
@@ -500,13 +503,14 @@ fn a_killed_lab_takes_everything_with_it_and_its_directory_is_found() {
         lab.kill().unwrap();
         lab.wait().unwrap();
         support::within("everything has ended", || children(&bench) == 0);
-        // The next lab, whichever it is, finds what is left by its name.
+        // The next lab, of any kind, finds the leftover directory by its name.
         bench.run(&[&["ab", "--aa", "on.conf", "/1k", "--pairs", "1", "--plain"], &TINY[..]].concat());
         assert!(!place.exists());
     }
 }
 
-/// As root, who can play another user: one who writes what looks like a lab's notes has nothing killed.
+/// Needs root, to act as another user: a user who writes files that look like a lab's notes must not make the lab
+/// kill anything.
 fn notes_that_another_user_wrote_are_not_believed() {
     use std::os::unix::fs::PermissionsExt;
     let bench = Bench::new();
@@ -514,7 +518,7 @@ fn notes_that_another_user_wrote_are_not_believed() {
     fs::create_dir(&shared).unwrap();
     fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
     let mut victim = Command::new("setsid").args(["sleep", "300"]).spawn().unwrap();
-    // Behind the name, which may hold blanks, the 20th figure of the line is the start.
+    // After the name, which may contain blanks, the 20th number of the line is the start time.
     let started = || {
         let stat = fs::read_to_string(format!("/proc/{}/stat", victim.id())).unwrap();
         stat.rsplit_once(") ").unwrap().1.split(' ').nth(19).unwrap().to_owned()

@@ -1,8 +1,9 @@
-//! Limits met by a real edge under real load: the verdict names each before its first error, and when it bites.
+//! Limits that a real edge reaches under real load: the verdict names each limit before its first error, and when it
+//! has effect.
 //!
-//! Report S2's ports (in a network namespace that has 200 of them: root and ip(8)), S1's files, S0's connection table.
-//! What a watcher is told is read from the dashboard's feed, over a connection made before there is trouble. Times are
-//! compared with each other and printed, never with a clock's.
+//! Report S2's ports (in a network namespace that has 200 of them: needs root and ip(8)), S1's files, S0's connection
+//! table. The test reads the dashboard's feed over a connection made before there is trouble. Times are compared with
+//! each other and printed, never compared with a fixed duration.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
@@ -37,9 +38,10 @@ fn main() -> ExitCode {
 fn ports_towards_an_upstream() {
     let space = Space::new();
     space.set("net.ipv4.ip_local_port_range", &format!("50000 {}", 50_000 + PORTS - 1));
-    // 2, the usual value, would let loopback, and loopback alone, use resting ports again after a second.
+    // With the usual value 2, loopback (only loopback) could reuse resting ports after a second.
     space.set("net.ipv4.tcp_tw_reuse", "0");
-    // Connections are closed by the edge, which then holds the port for a minute; a request that finds none waits for one.
+    // The edge closes the connections, and each then holds its port for a minute. A request that finds no port waits
+    // for one.
     let http = "upstream app { server 127.0.0.1:ORIGIN; keepalive 0; }
         server { listen EDGE; location / { proxy_pass http://app; proxy_http_version 1.1; proxy_set_header Connection \"\";
             proxy_connect_timeout 1s; } }";
@@ -78,10 +80,10 @@ fn the_connection_table() {
     assert!(named.remedy.contains("worker_connections"), "{named:?}");
 }
 
-/// Waits until the load meets its first error and the edge was watched for some seconds more; what was first said of
-/// the limit.
+/// Waits until the load meets its first error and the edge was watched for some more seconds. Returns the first
+/// verdict about the limit.
 fn judged(watch: &Watch, load: &Load, kind: &str, of: &str) -> watch::Second {
-    // A client may fail before it is counted, or wait unseen in a queue of the kernel's.
+    // A client may fail before the edge counts it, or wait in a kernel queue.
     let failed = watch.until(&format!("{kind}: an error"), |seconds| {
         let counted = seconds.iter().find(|second| second.errors > 0).map(|second| second.at);
         counted.into_iter().chain(load.failed()).min()

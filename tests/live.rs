@@ -1,6 +1,6 @@
 //! The live view of `weir load` in a terminal of `script(1)`: it neither tears nor floods, and leaves nothing behind.
 //!
-//! What is written is drawn on a screen of this test's own, which knows no more than the view uses.
+//! The output is drawn on a screen in this test that supports only the sequences that the view uses.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
@@ -19,11 +19,11 @@ const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 /// Lines that the script's virtual users print.
 const LINES: usize = 60;
 
-/// What its first two lines begin with.
+/// The first characters of the view's first two lines.
 const BAR: [char; 2] = ['█', '░'];
 const USERS: &str = "users    ";
 
-/// Nobody listens at the target: each virtual user prints a line, and fails.
+/// No process listens at the target: each virtual user prints a line, and fails.
 const SCRIPT: &str = "config:
   target: 'http://127.0.0.1:PORT'
   phases: [{duration: 2, arrivalCount: 60, name: 'a phase with a name that no narrow terminal has room for'}]
@@ -50,7 +50,7 @@ fn it_stays_in_its_place() {
                 assert!(screen.seen().all(|line| line.chars().count() <= columns), "{}", screen.text());
             }
         }
-        // Four a second; what the machine takes its time for only makes fewer of them.
+        // Four drawings a second; a slow machine only makes fewer of them.
         assert!((2..=took.as_millis() as usize / 250 + 8).contains(&frames), "{frames} frames in {took:?}");
         screen.scroll_out();
         assert_eq!(screen.views(), (0, 0), "{}", screen.text());
@@ -65,12 +65,12 @@ fn colours_and_movements_can_be_refused() {
     assert!(!only_colours(&text), "{text:?}");
     let (text, _) = run("live-dumb", 80, 24, "TERM=dumb", "");
     assert!(!text.contains('\x1b'), "{text:?}");
-    // Nothing moves; that it was late itself it says in red, on a machine that makes it so.
+    // No cursor movements. On a slow machine, weir reports in red that it was late itself.
     let (text, _) = run("live-quiet", 80, 24, "QUIET=-q", "");
     assert!(only_colours(&text), "{text:?}");
 }
 
-/// Whether each escape sequence is a colour: it ends in m, and has nothing but numbers before.
+/// True if each escape sequence is a colour: numbers, then m.
 fn only_colours(text: &str) -> bool {
     let is_colour = |codes: &str| codes.bytes().all(|byte| byte.is_ascii_digit() || byte == b';');
     let mut ends = text.split('\x1b').skip(1).map(|rest| rest.strip_prefix('[').and_then(|rest| rest.split_once('m')));
@@ -95,7 +95,7 @@ fn a_url_has_one_too() {
     assert_eq!(screen.text().matches("connections").count(), 1, "the plan alone is left\n{}", screen.text());
 }
 
-/// What a run of these arguments, or of the script, wrote to a terminal of this size, and how long it took.
+/// The output of a run with these arguments, or of the script, on a terminal of this size, and its duration.
 fn run(name: &str, columns: usize, rows: usize, env: &str, what: &str) -> (String, Duration) {
     let dir = support::scratch(name);
     let path = dir.join("live.yml");
@@ -109,13 +109,13 @@ fn run(name: &str, columns: usize, rows: usize, env: &str, what: &str) -> (Strin
     let output = script.output().unwrap();
     let _ = std::fs::remove_dir_all(&dir);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    // Nobody listens: a script reports that, and a URL that nobody answers is a failure.
+    // No process listens. A script only reports that; for a URL without any answer it is a failure.
     let code = i32::from(!what.is_empty());
     assert_eq!(output.status.code(), Some(code), "{text}");
     (text, begun.elapsed())
 }
 
-/// A terminal: lines that scrolled out, and rows; what it does not know fails the test.
+/// A terminal: lines that scrolled out, and rows. An unknown sequence fails the test.
 struct Screen {
     columns: usize,
     gone: Vec<String>,
@@ -129,7 +129,7 @@ impl Screen {
         Screen { columns, gone: Vec::new(), rows: vec![Vec::new(); rows].into(), at: (0, 0), wraps: true }
     }
 
-    /// The rows, without what has scrolled out.
+    /// The rows, without the lines that scrolled out.
     fn seen(&self) -> impl Iterator<Item = String> + '_ {
         self.rows.iter().map(|row| row.iter().collect::<String>())
     }
@@ -138,14 +138,14 @@ impl Screen {
         self.gone.iter().cloned().chain(self.seen()).collect::<Vec<_>>().join("\n")
     }
 
-    /// How often each of the view's first two lines is there, scrolled out or not.
+    /// How often each of the view's first two lines occurs, scrolled out or not.
     fn views(&self) -> (usize, usize) {
         let text = self.text();
         let count = |is: &dyn Fn(&str) -> bool| text.lines().filter(|line| is(line)).count();
         (count(&|line| line.starts_with(BAR)), count(&|line| line.starts_with(USERS)))
     }
 
-    /// What is left on it joins what is gone.
+    /// Moves the remaining rows to the lines that scrolled out.
     fn scroll_out(&mut self) {
         (0..self.rows.len()).for_each(|_| self.scroll());
     }

@@ -1,9 +1,9 @@
 //! Runs every `tests/load/scripts/*.yml` with `weir load` against real servers, one libtest case per script.
 //!
-//! What a script is to give stands in its comments; `tests/README.md` has the words. The counters are listed without
-//! exception: one too many fails like one missing. `load/servers.mjs` is what they run against: Node's HTTP, npm's ws
-//! and Socket.IO, as pinned in `apps/package-lock.json`. Scripts that speak HTTP run a second time over HTTP/2, where
-//! every counter is to be the same.
+//! A script's comments contain its expected results; `tests/README.md` explains the words. The list of counters is
+//! complete: an additional counter fails like a missing one. The scripts run against `load/servers.mjs`: Node's HTTP,
+//! npm's ws and Socket.IO, as pinned in `apps/package-lock.json`. HTTP scripts run a second time over HTTP/2, where
+//! every counter must be the same.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
@@ -22,7 +22,7 @@ use serde_json::Value;
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    // Scripts mostly wait for their next arrival.
+    // Scripts spend most of the time waiting for their next arrival.
     arguments.test_threads.get_or_insert(8);
     let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/load");
     let room = support::scratch("load");
@@ -63,14 +63,14 @@ const HTTP2: [&str; 14] = [
     "rich",
 ];
 
-/// What a script's requests travel on.
+/// The protocol of a script's requests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Over {
     Http1,
     Http2,
 }
 
-/// What all scripts share.
+/// State that all scripts share.
 struct Bench {
     servers: Servers,
     room: PathBuf,
@@ -83,7 +83,7 @@ impl Drop for Bench {
 }
 
 impl Bench {
-    /// Runs one script; the error is what a reader needs.
+    /// Runs one script; the error contains all that a reader needs.
     fn script(&self, script: &Path, over: Over) -> Result<(), String> {
         let text = std::fs::read_to_string(script).expect("script is readable");
         let meant = Meant::read(&text.replace("{http}", &self.servers.http(over).to_string()));
@@ -118,7 +118,7 @@ impl Bench {
     }
 }
 
-/// What a script's comments ask for.
+/// The expected results in a script's comments.
 #[derive(Default)]
 struct Meant {
     arguments: Vec<String>,
@@ -188,7 +188,7 @@ impl Meant {
     }
 }
 
-/// `7`, or `3..9` where chance decides: both ends are allowed.
+/// `7`, or `3..9` if the count is random: both ends are allowed.
 fn matches(meant: &str, count: u64) -> bool {
     match meant.split_once("..") {
         Some((least, most)) => (least.parse().unwrap()..=most.parse().unwrap()).contains(&count),
@@ -196,14 +196,14 @@ fn matches(meant: &str, count: u64) -> bool {
     }
 }
 
-/// `servers.mjs`, until the tests are over.
+/// `servers.mjs`, running until the end of the tests.
 struct Servers {
     child: Child,
     ports: BTreeMap<String, u16>,
 }
 
 impl Servers {
-    /// The port of the server that scripts speak to.
+    /// The port of the server for the scripts.
     fn http(&self, over: Over) -> u16 {
         self.ports[if over == Over::Http2 { "web2" } else { "http" }]
     }

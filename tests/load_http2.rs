@@ -1,4 +1,5 @@
-//! `weir load URL --http2` against Node's HTTP/2 server (`load/http2_server.mjs`): what the server saw is what is reported.
+//! `weir load URL --http2` against Node's HTTP/2 server (`load/http2_server.mjs`): the report must equal the server's
+//! counts.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 
-/// A server until it is asked what it saw.
+/// A running server that counts.
 struct Server {
     child: Child,
     out: BufReader<ChildStdout>,
@@ -35,7 +36,7 @@ impl Server {
         Server { child, out, port: line.trim().parse().expect("the server's port") }
     }
 
-    /// Ends it.
+    /// Ends the server and returns its counts.
     fn saw(mut self) -> Value {
         assert!(Command::new("kill").arg(self.child.id().to_string()).status().unwrap().success());
         let mut text = String::new();
@@ -55,12 +56,12 @@ fn load(arguments: &[&str]) -> Output {
     Command::new(WEIR).arg("load").args(arguments).stdin(Stdio::null()).output().expect("weir runs")
 }
 
-/// Loads a server with these options; what weir reported and what the server saw.
+/// Loads a server with these options; returns weir's report and the server's counts.
 fn run(name: &str, options: &Value, path: &str, flags: &[&str]) -> (Value, Value) {
     run_to(0, name, options, path, flags)
 }
 
-/// The same where weir ends with this exit code.
+/// The same, but weir must exit with this code.
 fn run_to(code: i32, name: &str, options: &Value, path: &str, flags: &[&str]) -> (Value, Value) {
     let room = support::scratch(name);
     let server = Server::start(options, None);
@@ -163,7 +164,7 @@ fn over_tls_by_alpn_and_with_a_user() {
 fn who_does_not_speak_it_is_told_so() {
     let room = support::scratch("h2-none");
     let pair = support::certificate(&room);
-    // One that refuses what it is offered, one that passes it over.
+    // One server refuses the offered protocol, the other ignores it.
     for alpn in [json!(["http/1.1"]), json!([])] {
         let server = Server::start(&json!({ "alpn": alpn }), Some(&pair));
         let output = load(&[&format!("https://127.0.0.1:{}/", server.port), "--http2", "-k", "-n", "9", "-c", "3"]);
@@ -202,7 +203,7 @@ fn a_connection_that_is_cut_is_opened_anew() {
     let counters = report["aggregate"]["counters"].as_object().unwrap();
     let errors = counters.iter().filter(|(name, _)| name.starts_with("errors."));
     let failed: u64 = errors.map(|(_, count)| count.as_u64().unwrap()).sum();
-    // An answer that was cut within its body counts as a status and as an error.
+    // An answer that was cut off in its body counts as a status and as an error.
     let good = report["weir"]["response"]["count"].as_u64().unwrap();
     assert_eq!(good + failed, 200, "{report}");
     assert!(good >= 160 && saw["sessions"].as_u64().unwrap() > 1, "{saw}");

@@ -1,10 +1,10 @@
 //! Runs every `tests/**/*.vtc` through Debian's `varnishtest`, one libtest case per script.
 //!
-//! A script sees nothing of this crate: it starts the binary as a process and speaks to it over sockets, so the
-//! same script runs against nginx (`cargo xtask oracle`). `tests/README.md` has the conventions.
+//! A script uses nothing of this crate: it starts the binary as a process and speaks to it over sockets, so the same
+//! script runs against nginx (`cargo xtask oracle`). `tests/README.md` has the conventions.
 //!
-//! Beyond what a script says, each passes only if the edge ends within [`END_LIMIT`] of a QUIT and its log holds
-//! no `[alert]` and no panic.
+//! Besides its own checks, each script passes only if the edge ends within [`END_LIMIT`] of a QUIT and its log
+//! contains no `[alert]` and no panic.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    // Scripts mostly wait; four at a time keep two cores busy and the whole suite short.
+    // Scripts spend most of the time waiting; four at a time keep two cores busy and the whole suite short.
     arguments.test_threads.get_or_insert(4);
     let bench = Arc::new(run::Bench::from_env());
     let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
@@ -34,7 +34,7 @@ fn trial(home: &Path, path: PathBuf, bench: &Arc<run::Bench>) -> Trial {
     Trial::test(name, move || bench.script(&path).map_err(Into::into)).with_ignored_flag(exempt)
 }
 
-/// Every `.vtc` one folder below `home`, in lexicographic order: what fails first is what matters first.
+/// Every `.vtc` one folder below `home`, in lexicographic order, so that the most important failure comes first.
 fn scripts(home: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = entries(home)
         .filter(|path| path.is_dir())

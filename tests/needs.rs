@@ -1,6 +1,7 @@
-//! A test whose need is not met is ignored by name, and fails where every need has to be met (`support/needs.rs`).
+//! A test with an unmet need is reported as ignored by name, and fails if every need must be met
+//! (`support/needs.rs`).
 //!
-//! This program runs itself with a list that has such a test.
+//! This program runs itself with a list that contains such a test.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 

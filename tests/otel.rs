@@ -1,7 +1,8 @@
-//! Traces as a collector gets them: grpcio and OpenTelemetry's own protobuf classes at the other end, over gRPC and HTTP,
-//! in the clear and over TLS.
+//! Traces at a collector: grpcio and OpenTelemetry's own protobuf classes receive them, over gRPC and HTTP, in
+//! cleartext and over TLS.
 //!
-//! `otel_peer.py` is the collector, run by a Python of its own: `INSTALL` below makes it, as `cargo xtask ci` does.
+//! `otel_peer.py` is the collector. It runs in its own Python environment; `INSTALL` below creates it, as `cargo
+//! xtask ci` does.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
@@ -18,7 +19,7 @@ use serde_json::{Value, json};
 
 const INSTALL: &str = "python3 -m venv target/python && target/python/bin/pip install -r tests/grpc_peers.txt";
 
-/// How long anything may take to come.
+/// Longest wait for anything.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b9c7c989f97918e1-01";
@@ -134,7 +135,7 @@ fn a_trace_goes_on_through_the_upstream_and_each_try_is_told() {
 fn what_the_cache_fetches_behind_a_client_is_a_span_below_the_requests() {
     let room = Room::new("otel-refresh");
     let collector = room.collect(false);
-    // The first fetch and one refresh are answered; the next finds nobody.
+    // The origin answers the first fetch and one refresh; the next refresh finds no origin.
     let (origin, heads) = origin_of(2);
     let edge = room.edge(
         &format!("endpoint http://127.0.0.1:{}; interval 20ms;", room.port),
@@ -171,7 +172,8 @@ fn what_the_cache_fetches_behind_a_client_is_a_span_below_the_requests() {
     }
 }
 
-/// Asks until the cache refreshes what it has: the request's span that caused it, and its own.
+/// Sends requests until the cache refreshes its object; returns the span of the request that caused it, and the
+/// refresh's span.
 fn refreshed(edge: &Edge, collector: &Collector, asked: &str) -> (Value, Value) {
     let (until, mut spans) = (Instant::now() + PATIENCE, Vec::new());
     while Instant::now() < until {
@@ -251,7 +253,7 @@ fn spans_wait_for_a_collector_until_there_is_no_room() {
         edge.get(&format!("/{number}"), "");
     }
     edge.await_log("OTel export failure: ");
-    // One worker: four wait, and two may be on their way.
+    // One worker: four spans wait, and up to two may be in transit.
     let dropped = edge.traces()["dropped"].as_u64().unwrap();
     assert!((14..=16).contains(&dropped), "{dropped}");
     edge.await_log(&format!("OTel dropped records: {dropped}"));
@@ -264,7 +266,7 @@ fn spans_wait_for_a_collector_until_there_is_no_room() {
         spans += count;
     }
     edge.until("exported", 20 - dropped);
-    // Counts and exporter outlive a reload, and what waits is sent before the end.
+    // Counts and exporter survive a reload, and waiting spans are sent before the end.
     room.write(
         edge.port,
         &format!("endpoint 127.0.0.1:{}; interval 1h; batch_size 2; batch_count 2;", room.port),
@@ -294,12 +296,12 @@ fn only_span(export: &Value) -> &Value {
     &spans[0]
 }
 
-/// An origin that answers each request, and tells their heads.
+/// An origin that answers each request, and returns the request heads.
 fn origin() -> (u16, Receiver<String>) {
     origin_of(usize::MAX)
 }
 
-/// One that answers so many, and is gone.
+/// An origin that ends after this many answers.
 fn origin_of(answers: usize) -> (u16, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -321,7 +323,7 @@ fn origin_of(answers: usize) -> (u16, Receiver<String>) {
     (port, heads)
 }
 
-/// A certificate of `localhost` that is its own authority, beside its key.
+/// A self-signed certificate for `localhost`, with its key.
 fn certificate(room: &Path) -> String {
     let file = |name: &str| room.join(name).display().to_string();
     let made = Command::new("openssl")
@@ -334,7 +336,7 @@ fn certificate(room: &Path) -> String {
     file("localhost.crt")
 }
 
-/// A folder, and the ports of the collector there.
+/// A folder, with the ports of its collector.
 struct Room {
     path: PathBuf,
     port: u16,
@@ -380,7 +382,7 @@ impl Room {
         std::fs::write(self.path.join("nginx.conf"), conf).unwrap();
     }
 
-    /// Starts an edge and returns once it accepts.
+    /// Starts an edge and returns when it accepts connections.
     fn edge(&self, exporter: &str, http: &str, server: &str) -> Edge {
         let port = support::free_port();
         self.write(port, exporter, http, server);
@@ -420,7 +422,7 @@ struct Edge {
 }
 
 impl Edge {
-    /// Asks, and gives the body.
+    /// Sends a request and returns the body.
     fn get(&self, path: &str, fields: &str) -> String {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n{fields}\r\n").unwrap();
@@ -462,7 +464,7 @@ impl Edge {
     }
 }
 
-/// A process that ends with the test.
+/// A process that is ended with the test.
 struct Running(Child);
 
 impl Running {
@@ -474,7 +476,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if self.0.try_wait().ok().flatten().is_none() {
-            // TERM, not KILL: the edge ends its workers itself.
+            // TERM, not KILL: the edge itself ends its workers.
             Command::new("kill").arg(self.0.id().to_string()).status().ok();
             self.0.wait().ok();
         }

@@ -1,7 +1,7 @@
 //! Purges over several edges, with a real redis-server between them (Debian's `redis-server`).
 //!
-//! The origin is this test's own: each of its answers says a version, so what an edge gives says how old it is. What a
-//! purge and a rejoin took is printed, never asserted.
+//! The test has its own origin: each answer contains a version, so an edge's answer shows its age. The durations of
+//! purges and rejoins are printed, never asserted.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
@@ -22,7 +22,7 @@ use net::Namespaces;
 use stage::{Edge, Origin, Redis, Room};
 use support::within;
 
-/// Pages whose tags are `news` and `page-N`.
+/// Number of pages whose tags are `news` and `page-N`.
 const PAGES: usize = 9;
 
 fn main() -> ExitCode {
@@ -43,7 +43,7 @@ fn three_edges_and_one_of_them_cut_off() {
     let [a, b, c] = &edges;
     a.until_edges(3);
 
-    // Connected: the answer comes when all three give the new page, and nothing else has changed.
+    // All connected: the API answers when all three edges have the new page, and no other page has changed.
     for (what, gone, stays) in [
         (["--tag", "news"], "/n/1", "/other"),
         (["--key", "/other"], "/other", "/n/1"),
@@ -66,7 +66,8 @@ fn three_edges_and_one_of_them_cut_off() {
         println!("{what:?}: answered after {answered:?}, all fresh after {:?}: {}", begun.elapsed(), said.trim());
     }
 
-    // One cut off: the others are fresh, it is named, it serves on; back, it is fresh in all that was purged.
+    // One edge is cut off: the others are fresh, the answer names it, and it keeps serving. After its return, all
+    // purged pages are fresh there.
     let pages: Vec<String> = (0..PAGES).map(|page| format!("/n/{page}")).collect();
     let old = origin.version();
     edges.iter().for_each(|edge| pages.iter().for_each(|page| assert_eq!(edge.get(page), old)));
@@ -96,7 +97,7 @@ fn three_edges_and_one_of_them_cut_off() {
     assert_eq!(c.log_lines("cannot be reached"), 1);
     assert_eq!(c.log_lines("reached again"), 1);
 
-    // Cut off for so long that the stream has forgotten: everything is fetched anew.
+    // Cut off so long that the stream has lost entries: the edge fetches everything again.
     net.cut("c");
     let version = origin.publish();
     a.post(&["--tag", "page-7"]);
@@ -106,7 +107,7 @@ fn three_edges_and_one_of_them_cut_off() {
     pages.iter().for_each(|page| assert_eq!(c.get(page), version, "{page} at c"));
     assert_eq!(c.log_lines("everything is soft-purged"), 1);
 
-    // Redis dies: everybody serves on, and a purge that cannot be logged says so.
+    // Redis dies: all edges keep serving, and a purge reports that it cannot be logged.
     redis.kill();
     for edge in &edges {
         for page in &pages {
@@ -118,7 +119,7 @@ fn three_edges_and_one_of_them_cut_off() {
     assert!(code == Some(4) && said.contains("purged here only"), "{code:?} {said}");
     let (code, said) = a.purge(&["--tag", "page-1", "--local"]);
     assert!(code == Some(0) && said.contains("on this edge only"), "{code:?} {said}");
-    // Back and empty: what was missed cannot be known.
+    // Redis is back and empty: the edges cannot know which purges they missed.
     redis.restart();
     let version = origin.publish();
     for edge in &edges {
@@ -141,7 +142,7 @@ fn a_restart_replays_or_doubts() {
     pages.iter().for_each(|page| assert_eq!(b.get(page), old));
     b.until_on_disk(pages.len());
     b.end();
-    // Its name was struck off: nobody waits for it.
+    // The edge removed its name: no purge waits for it.
     let version = origin.publish();
     for what in [["--tag", "page-1"], ["--key", "/key"], ["--prefix", "/prefix/"], ["--tag", "page-3"]] {
         assert_eq!(a.post(&what), 200);
@@ -155,7 +156,7 @@ fn a_restart_replays_or_doubts() {
         assert_eq!(b.get(page), old, "{page}: nobody purged it");
     }
     b.end();
-    // Without a memory of its own it cannot know what it missed.
+    // Without its state file, the edge cannot know which purges it missed.
     std::fs::remove_file(b.state()).unwrap();
     let version = origin.publish();
     let b = b.start();
@@ -175,7 +176,7 @@ fn a_reload_keeps_the_log_or_changes_it() {
     let version = origin.publish();
     assert_eq!(a.post(&["--tag", "news"]), 200);
     assert_eq!(b.get("/n/1"), version);
-    // Another name: the old one is struck off, and one edge is two.
+    // A new name: the old one is removed, so the edge is not counted twice.
     b.reload(|text| text.replace("edge=b", "edge=bee"));
     within("b goes by its new name", || a.state_of_api().contains("\"bee\"") && !a.state_of_api().contains("\"b\""));
     assert_eq!(a.post(&["--tag", "news"]), 200);

@@ -1,4 +1,4 @@
-//! The committed reference is what the tables print.
+//! The committed reference pages equal the output of the tables.
 #![allow(clippy::expect_used)]
 
 use std::process::Command;

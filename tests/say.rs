@@ -1,4 +1,4 @@
-//! What the verbs print, where nobody reads it or it cannot be written: no panic.
+//! Output of the verbs when nobody reads it or it cannot be written: no panic.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
@@ -35,7 +35,7 @@ fn no_verb_panics_when_nobody_reads() {
         let ended = command.output().unwrap();
         let said = String::from_utf8_lossy(&ended.stderr);
         assert!(!said.contains("panicked") && ended.status.code() != Some(101), "{verb:?}: {said}");
-        // Nor when there is nobody for the errors either.
+        // Also no panic if nobody reads the errors.
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let closed = command.stdout(writer.try_clone().unwrap()).stderr(writer).status().unwrap();

@@ -1,5 +1,5 @@
-//! A stack of the lab's, from outside: hosts with limits, processes on them, and what is done to those. Root and `unshare` are
-//! needed; where they are not, nothing is claimed.
+//! A stack of the lab from outside: hosts with limits, processes on them, and actions on these processes. Needs root
+//! and `unshare`; without them, the tests are not run.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
@@ -27,7 +27,7 @@ fn act(at_ms: Option<u64>, deed: Deed) -> Action {
     Action { at_ms, deed }
 }
 
-/// Held by the test whose lab it is: a process has one directory for labs.
+/// Held by the test that uses the lab: a process has one directory for labs.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn main() -> ExitCode {
@@ -71,7 +71,7 @@ fn hosts_have_their_own_limits_and_processes_what_is_done_to_them() {
     ];
     spec.processes[0].cwd = Some(spec.dir.clone());
     spec.edge = "edge".into();
-    // What a host knows: its names, its parameters, its ports; and bytes through a narrow link.
+    // The properties of a host: its names, its parameters, its ports; and bytes through a narrow link.
     let facts = "s=$(tr '\\t' ' ' < /proc/sys/net/ipv4/ip_local_port_range); n=$(getent hosts app | cut -d' ' -f1); \
                  t=$(date +%s%N); curl -s -o /dev/null http://app:3000/2m; t=$(( ($(date +%s%N) - t) / 1000000 )); sleep 1.5; \
                  echo \"{\\\"ports\\\": \\\"$s\\\", \\\"app\\\": \\\"$n\\\", \\\"ms\\\": $t}\"";
@@ -91,17 +91,17 @@ fn hosts_have_their_own_limits_and_processes_what_is_done_to_them() {
     let answer = stack::run(&spec, Path::new(WEIR), &AtomicBool::new(false)).unwrap();
     let told = &answer["load"];
     assert_eq!((&told["ports"], &told["app"]), (&"50000 50009".into(), &at.to_string().into()), "{answer}");
-    // 2 MB at 10 Mbit/s are 1.6 s, but for what the bucket holds at first.
+    // 2 MB at 10 Mbit/s take 1.6 s, minus the initial content of the bucket.
     assert!(told["ms"].as_u64() > Some(1500), "{answer}");
     assert_eq!(answer["told"]["look"], serde_json::json!({"somaxconn": 8, "files": 77}));
     assert_eq!(answer["ended"], Value::Array(vec![]));
     assert!(answer["counts"]["beats"].as_u64() > Some(5), "{answer}");
-    // 0.3 credits at sixty times the speed are a third of a second of one CPU: then there is a tenth of it.
+    // 0.3 credits at sixty times the speed give a third of a second of one CPU; after that, a tenth of a CPU is left.
     let db = &answer["usage"]["hosts"]["db"];
     assert!(db["throttled"].as_u64() > Some(5), "{answer}");
     assert_eq!(answer["usage"]["hosts"][HUB]["ActiveOpens"].as_u64(), Some(1), "{answer}");
     assert!(spec.dir.join("prepared.txt").exists());
-    // Nothing stays: neither control groups nor namespaces.
+    // Nothing is left behind: neither control groups nor namespaces.
     let groups = ["cpu", "memory", ""].map(|name| Path::new("/sys/fs/cgroup").join(name));
     let own = place.path().file_name().unwrap().to_string_lossy().into_owned();
     for entry in groups.iter().flat_map(|dir| std::fs::read_dir(dir).into_iter().flatten().flatten()) {
@@ -109,7 +109,7 @@ fn hosts_have_their_own_limits_and_processes_what_is_done_to_them() {
     }
 }
 
-/// Answers each connection, after its peer has closed its half, with what it was sent; and datagrams as they come.
+/// Echoes each connection's data after its peer has closed its half; and echoes datagrams as they arrive.
 const FAR: &str = r"
 import socket, threading
 def echo(peer):
@@ -124,8 +124,8 @@ listener = socket.create_server(('0.0.0.0', 3000), backlog=50)
 while True: threading.Thread(target=echo, args=(listener.accept()[0],), daemon=True).start()
 ";
 
-/// How long connecting and being refused take, whether what comes back after a half-close is what was sent, and in which order
-/// datagrams come.
+/// Measures the time to connect and to be refused, compares the echo after a half-close with the data sent, and
+/// checks the order of the datagrams.
 const NEAR: &str = r"
 import json, os, socket, time
 def took(port):
@@ -160,7 +160,7 @@ fn a_link_with_a_delay_is_late_and_changes_nothing() {
     spec.is_report_printed = true;
     let answer = stack::run(&spec, Path::new(WEIR), &AtomicBool::new(false)).unwrap();
     let told = &answer["load"];
-    // There and back are 40 ms: a handshake takes them, and a refusal does.
+    // Both directions take 40 ms together: a handshake takes at least that, and so does a refusal.
     assert!(told["connected"].as_f64() >= Some(40.0) && told["refused"].as_f64() >= Some(40.0), "{answer}");
     for name in ["same", "nobody", "order"] {
         assert_eq!(told[name], true, "{name}: {answer}");
@@ -245,7 +245,8 @@ fn a_lab_says_what_holds_what_does_not_and_what_is_missing() {
         let (code, said) = run(&["tiny", "--edge", "weir"]);
         assert!(code == Some(1) && said.contains("FAILS: this cannot be: 0 (wanted: 10)"), "{said}");
     }
-    // Several, where none may begin any more but the first: pages, tables and a closing are of those that ran.
+    // Several experiments, of which only the first may begin: pages, tables and the summary cover only those that
+    // ran.
     let other = place.join("labs/tiny2");
     std::fs::create_dir_all(&other).unwrap();
     std::fs::create_dir_all(place.join("pages")).unwrap();

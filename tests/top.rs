@@ -1,5 +1,5 @@
-//! `weir top` on terminals of `script(1)`, in front of a running edge: it draws what the dashboard says, takes its
-//! keys, and gives the terminal back.
+//! `weir top` on terminals of `script(1)`, in front of a running edge: it draws the dashboard's data, handles its
+//! keys, and restores the terminal.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
 
 fn it_draws_and_takes_keys() {
     let edge = Edge::start();
-    // What every machine shows, whoever else keeps it busy: the verdict is the machine's own.
+    // Texts that appear on every machine, however busy: the verdict depends on the machine.
     for (size, key, more, expected) in [
         ((100, 30), "q", "", ["weir requests", "LIMIT", "Memory"]),
         ((40, 10), "\x03", "", ["weir requests", "LIMIT", "Memory"]),
@@ -57,7 +57,7 @@ fn without_a_terminal_it_prints_once() {
     assert!(out.status.code() == Some(1) && !out.stderr.is_empty() && out.stdout.is_empty());
 }
 
-/// What was written, without what moves and colours, and without spaces: those may be movements.
+/// The output without cursor movements, colours and spaces: spaces may be written as movements.
 fn words(text: &str) -> String {
     let mut out = String::new();
     let mut chars = text.chars();
@@ -157,7 +157,8 @@ impl Top {
 }
 
 impl Drop for Top {
-    /// One that is left would go on asking whoever has the port next. SIGTERM: script(1) then ends what it runs.
+    /// Without this, a remaining `weir top` would send requests to the next owner of the port. SIGTERM makes
+    /// script(1) end its child.
     fn drop(&mut self) {
         if self.script.try_wait().is_ok_and(|ended| ended.is_none()) {
             let _ = Command::new("kill").arg(self.script.id().to_string()).status();

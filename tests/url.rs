@@ -1,4 +1,4 @@
-//! `weir load URL` from outside: its reports are those of a script's run, and Ctrl-C ends it with them.
+//! `weir load URL` from outside: its reports have the form of a script's, and Ctrl-C ends it with complete reports.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
@@ -18,7 +18,7 @@ use serde_json::Value;
 
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 
-/// A server that counts what it answers: 404 to every tenth.
+/// A server that counts its answers: every tenth is a 404.
 struct Server {
     url: String,
     seen: Arc<AtomicU64>,
@@ -43,7 +43,7 @@ impl Server {
         self.seen.load(Ordering::SeqCst)
     }
 
-    /// Waits until it has seen so many.
+    /// Waits until the server has seen this many requests.
     fn wait_for(&self, requests: u64) {
         while self.seen() < requests {
             thread::sleep(Duration::from_millis(5));
@@ -142,14 +142,14 @@ fn a_signal_ends_it_with_its_reports() {
     let report = report(&json);
     assert_eq!(report["weir"]["incomplete"][0], "stopped by a signal before its time");
     let sent = report["aggregate"]["counters"]["http.requests"].as_u64().unwrap();
-    // One that was on its way when the signal came is counted as sent, and perhaps not seen.
+    // A request in transit when the signal comes counts as sent, and the server may not see it.
     assert!((20..=server.seen() + 2).contains(&sent), "{sent} of {}", server.seen());
     std::fs::remove_dir_all(dir).ok();
 }
 
 #[test]
 fn what_was_due_and_never_sent_is_told() {
-    // Nobody answers: each connection waits for its first answer until the time is over.
+    // No process answers: each connection waits for its first answer until the end.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", silent.local_addr().unwrap());
     let (json, _, dir) = room("url-dropped");
@@ -195,7 +195,7 @@ fn a_report_without_a_place_begins_nothing() {
 
 #[test]
 fn nobody_there_is_said_and_is_a_failure() {
-    // A port that nobody listens on: it was taken and given back.
+    // A port on which no process listens: the test opened and closed it.
     let place = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let ended = Command::new(WEIR).args(["load", &format!("http://{place}/"), "-n", "3", "-c", "1"]).output().unwrap();
     let said = String::from_utf8_lossy(&ended.stdout);

@@ -1,6 +1,6 @@
-//! `weir lab why` from outside: a fault that is in no doubt, named by its rule with the stack of a configuration and with that of an
-//! experiment; a load generator at its end, of which nothing is said. Root and `unshare` are needed; where they are not, nothing
-//! is claimed.
+//! `weir lab why` from outside: it names an obvious fault by its rule, with the stack of a configuration and with
+//! that of an experiment; it gives no verdict if the load generator is at its limit. Needs root and `unshare`;
+//! without them, the tests are not run.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
@@ -14,12 +14,13 @@ use std::process::{Command, ExitCode, Stdio};
 use needs::{Need, cases};
 use serde_json::{Value, json};
 
-/// The judge.
+/// The nginx to compare with.
 const NGINX: &str = "/usr/sbin/nginx";
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
-/// Other work of a machine spoils blocks: so often it is tried.
+/// Other work of the machine spoils blocks, so the test tries this many times.
 const TRIES: usize = 4;
-/// Slots for fewer than half of sixty clients who each wait a third of a second: no machine is too slow or too fast for that.
+/// Slots for fewer than half of sixty clients, each of which waits a third of a second: this is true at any machine's
+/// speed.
 const FULL_TABLE: &str = "worker_processes 1;\nevents { worker_connections 32; }\nhttp {\n    access_log off;\n    upstream app { server app:3000; }\n    server { listen 8080; location / { proxy_pass http://app; } }\n}\n";
 
 struct Bench(PathBuf);
@@ -32,7 +33,8 @@ impl Bench {
         Bench(dir)
     }
 
-    /// The run that was kept and what was printed; tried again while the machine spoils it, unless that is what is looked at.
+    /// The stored run and the printed text; tries again while the machine spoils the run, unless the test wants a
+    /// spoiled run.
     fn why(&self, args: &[&str], is_spoiled: bool) -> (Value, String) {
         let mut last = (Value::Null, String::new());
         for number in 0..TRIES {
@@ -48,7 +50,8 @@ impl Bench {
             command.arg("--store").arg(&store).current_dir(&self.0).stdin(Stdio::null());
             let output = command.output().unwrap();
             let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-            // A copy of the configuration may stand beside the run, and runs of the same test before it; a name is a time.
+            // A copy of the configuration and earlier runs of this test may lie beside the run; a run's name is its
+            // time.
             let files = fs::read_dir(&store).into_iter().flatten().flatten().map(|file| file.path());
             let run = files.filter(|path| path.extension().is_some_and(|kind| kind == "json")).max();
             let Some(path) = run else { panic!("nothing was kept: {said}") };
@@ -83,7 +86,7 @@ fn a_table_that_is_full_is_named_with_its_knob() {
     assert_eq!(run["verdict"]["rule"], "B05", "{said}");
     assert_eq!(run["verdict"]["name"], "SUSPECTED", "nothing was squeezed: {said}");
     assert!(said.contains("worker_connections 1024;"), "{said}");
-    // What was asked for and could not be read is said, and not left out.
+    // The report names a probe that the user set and that could not be read.
     assert!(said.contains("not read    redis: 127.0.0.1:1:"), "{said}");
     let roles: Vec<(&str, &str)> = run["signals"]["processes"]
         .as_array()
@@ -104,7 +107,7 @@ fn a_remedy_is_tried_in_a_copy_and_the_copy_is_named() {
     assert!(fs::read_to_string(copy).unwrap().contains("worker_connections 1024;"), "{said}");
     assert_eq!(fs::read_to_string(bench.0.join("nginx.conf")).unwrap(), FULL_TABLE, "the file stays as it is");
     assert!(said.contains(&format!("{copy} -c 60 /1k?delay=300ms -H 'X-Of: a test'")), "{said}");
-    // How long it takes was said before the first block.
+    // The duration is printed before the first block.
     let (outlook, first) = (said.find("6 pairs of blocks: about").unwrap(), said.find("the load as asked").unwrap());
     assert!(outlook < first && said.contains("X-Of") && run["asked"]["headers"] == json!(["X-Of: a test"]), "{said}");
 }
@@ -117,10 +120,10 @@ fn what_its_blocks_cannot_answer_is_refused_beforehand() {
     assert!(output.status.code() == Some(2) && why.contains("p95 needs 2000 requests in a block"), "{why}");
 }
 
-/// Twenty connections where five are let: three quarters are refused at any speed of any machine.
+/// Twenty connections where five are allowed: three quarters are refused at any machine's speed.
 const LIMITED: &str = "worker_processes 1;\nevents { worker_connections 512; }\nhttp {\n    access_log off;\n    limit_conn_zone $binary_remote_addr zone=addr:1m;\n    limit_conn addr 5;\n    error_log /dev/null crit;\n    upstream app { server app:3000; }\n    server { listen 8080; location / { proxy_pass http://app; } }\n}\n";
 
-/// The edge's own error log is another one, and more silent: the policy is seen all the same.
+/// The edge's own error log goes elsewhere and has fewer messages: the policy is still recognised.
 fn a_policy_that_refuses_is_the_verdict_with_its_line_and_its_number() {
     for edge in ["weir", NGINX] {
         let bench = Bench::new(if edge == "weir" { "policy" } else { "policy-nginx" });
@@ -142,7 +145,8 @@ fn a_policy_that_refuses_is_the_verdict_with_its_line_and_its_number() {
     }
 }
 
-/// Ten times as much as a single worker that sleeps can answer, from a script: it is answered late, and that is no capacity.
+/// A script with ten times the load that a single sleeping worker can answer: answers are late, and the report does
+/// not call that capacity.
 fn a_script_that_overloads_is_not_answered() {
     let bench = Bench::new("script");
     let conf = FULL_TABLE.replace("worker_connections 32", "worker_connections 2048");
@@ -162,7 +166,7 @@ fn a_script_that_overloads_is_not_answered() {
     );
     assert_ne!(run["verdict"]["name"], "NOT SATURATED", "{said}");
     assert!(said.contains("not quiet   ") && said.contains("within the block"), "{said}");
-    // The same script, and an application that answers at once.
+    // The same script, with an application that answers at once.
     let (run, said) = bench.why(&["nginx.conf", "--load", "load.yml"], false);
     assert_eq!(run["verdict"]["name"], "NOT SATURATED", "{said}");
 }
@@ -201,7 +205,7 @@ fn the_stack_of_an_experiment_is_loaded_and_watched() {
         all.iter().find(|one| one["name"] == name).map(|one| one["role"].clone())
     };
     assert_eq!((role("app"), role("batch")), (Some(json!("App")), Some(json!("Beside"))), "{said}");
-    // What is wrong with a stack is said before anything is started.
+    // Errors in a stack are reported before anything is started.
     let refused = |args: &[&str]| {
         let output = Command::new(WEIR).args(["lab", "why"]).args(args).current_dir(&bench.0).output().unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())

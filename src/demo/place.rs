@@ -9,13 +9,13 @@ use std::path::PathBuf;
 const CONF: &str = include_str!("nginx.conf");
 const PAGE: &str = include_str!("index.html");
 
-/// Connections the edge's worker has beside those of the load.
+/// Connections that the edge's worker has in addition to those of the load.
 const CONNECTIONS_SPARE: u32 = 1024;
 
-/// Names tried for the directory: in a container, a demo that was killed had our pid too.
+/// Number of directory names to try. In a container, a killed demo may have had the same pid and left its directory.
 const NAMES_MAX: u32 = 100;
 
-/// A directory of our own; removed when dropped.
+/// A directory of this demo alone; removed when dropped.
 pub(super) struct Place {
     path: PathBuf,
 }
@@ -29,7 +29,7 @@ impl Place {
         fs::create_dir(place.path.join("html"))?;
         fs::create_dir(place.path.join("logs"))?;
         fs::write(place.path.join("html/index.html"), PAGE)?;
-        // Each connection of the load may need one to the origin, and keeps it.
+        // Each connection of the load may need a connection to the origin, and keeps it.
         let keepalive = connections;
         let connections = connections.saturating_mul(2).saturating_add(CONNECTIONS_SPARE);
         let conf = CONF
@@ -42,12 +42,12 @@ impl Place {
         Ok(place)
     }
 
-    /// The full path of a name in it.
+    /// The full path of a file in this directory.
     pub(super) fn file(&self, name: &str) -> String {
         self.path.join(name).display().to_string()
     }
 
-    /// What there is to look at, one line each.
+    /// The addresses and files that the user can open, one line each.
     pub(super) fn what_to_open(&self, edge: SocketAddr) -> String {
         let pid = std::process::id();
         let conf = self.file("nginx.conf");
@@ -68,7 +68,7 @@ impl Place {
     }
 }
 
-/// A directory that was not there before: what somebody else made is not ours to fill.
+/// Makes a new directory. Never uses an existing directory: it may belong to another program.
 fn make_directory() -> io::Result<PathBuf> {
     let pid = std::process::id();
     let mut made = Err(io::ErrorKind::AlreadyExists.into());
@@ -84,7 +84,7 @@ fn make_directory() -> io::Result<PathBuf> {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // Left over at worst: a temporary directory of three small files.
+        // If this fails, a temporary directory of three small files is left over.
         let _ = fs::remove_dir_all(&self.path);
     }
 }

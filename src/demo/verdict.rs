@@ -1,4 +1,4 @@
-//! What the load came to, in a few lines.
+//! The result of the load, in a few lines.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use weir_load::Report;
 use weir_meter::host;
 
-/// CPU time of the edge's workers and of the origin's, by the names of their threads.
+/// CPU time of the edge's workers and of the origin's workers, found by the names of their threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cpu {
     edge: Duration,
@@ -14,7 +14,7 @@ pub(super) struct Cpu {
 }
 
 impl Cpu {
-    /// Used so far.
+    /// CPU time used so far.
     pub(super) fn now() -> Cpu {
         let threads = host::threads();
         let sum = |prefix: &str| {
@@ -23,13 +23,13 @@ impl Cpu {
         Cpu { edge: sum("worker "), origin: sum("origin ") }
     }
 
-    /// Used between `before` and `self`.
+    /// CPU time used between `before` and `self`.
     pub(super) fn since(self, before: Cpu) -> Cpu {
         Cpu { edge: self.edge.saturating_sub(before.edge), origin: self.origin.saturating_sub(before.origin) }
     }
 }
 
-/// The load's own report, and what it cost the others.
+/// The load's own report, and the CPU time that the edge and the origin used for it.
 pub(super) struct Verdict {
     pub(super) cpu: Cpu,
     pub(super) report: Report,
@@ -37,11 +37,11 @@ pub(super) struct Verdict {
 
 /// The kernel counts CPU in steps of 10 ms: below this the error is over 5 %.
 const CPU_MIN: Duration = Duration::from_millis(200);
-/// Busier than this, the load itself is what limits the figures.
+/// Above this share of busy time, the load generator itself limits the figures.
 const SATURATION_MAX: f64 = 0.95;
 
 impl Verdict {
-    /// Everything was answered, and there was something.
+    /// True if at least one request was answered and none failed.
     pub(super) fn is_clean(&self) -> bool {
         self.report.errors() == 0 && self.report.requests > 0
     }

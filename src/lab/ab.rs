@@ -25,12 +25,12 @@ use super::sheet::Sheet;
 use super::{exit, experiment, factorial};
 use crate::files::Disk;
 
-/// Connections unless said.
+/// Default number of connections.
 const CONNECTIONS: usize = 32;
-/// Pairs of a configuration beside itself, unless said.
+/// Default number of pairs when a configuration is compared with itself.
 const PAIRS_ALONE: u16 = 8;
 
-/// Runs it, prints and keeps what came of it.
+/// Runs the comparison, prints the report and stores the run.
 pub(super) fn run(args: &AbArgs, language: Language) -> Result<u8, String> {
     if args.factorial {
         return factorial::run(args, language);
@@ -43,7 +43,7 @@ pub(super) fn run(args: &AbArgs, language: Language) -> Result<u8, String> {
     Ok(if code == 0 && is_worse { exit::REGRESSION } else { code })
 }
 
-/// Checks that two at once can be compared by what they cost, and gives both the same share.
+/// Checks that the duet compares only CPU cost, and gives both edges the same CPU share.
 fn duet(args: &AbArgs, ask: &mut Ask, design: &mut DesignArgs) -> Result<(), String> {
     let metric = design.metric.get_or_insert_with(|| "cpu".to_owned());
     if metric != "cpu" {
@@ -66,8 +66,8 @@ fn duet(args: &AbArgs, ask: &mut Ask, design: &mut DesignArgs) -> Result<(), Str
     Ok(())
 }
 
-/// Gives a comparison what keeping its edge takes: both configurations as one file each, and the file that is served. They last
-/// as long as what is returned.
+/// Writes the files for a comparison that keeps its edge running: one file for each configuration, and the file that
+/// the edge serves. The files exist as long as the returned sheets.
 fn keep_warm(it: &mut Comparison) -> Result<Vec<Sheet>, String> {
     let Some(after) = &it.after else { return Ok(Vec::new()) };
     let (one, other) = (survey(&it.before.tree), survey(&after.tree));
@@ -83,8 +83,8 @@ fn keep_warm(it: &mut Comparison) -> Result<Vec<Sheet>, String> {
     Ok(sheets)
 }
 
-/// Says of a change that the edge has anyway that nothing is to be expected of it. The doctor knows the defaults of each
-/// version of nginx, and weir's, which are others.
+/// Prints that a change is expected to have no effect if the edge behaves that way without it. The doctor knows the
+/// defaults of each version of nginx, and weir's different defaults.
 fn lint(it: &mut Comparison, language: Language) {
     let Some(after) = &it.after else { return };
     if let Some(target) = target(&it.before.edge).filter(|target| self::target(&after.edge) == Some(*target)) {
@@ -94,13 +94,14 @@ fn lint(it: &mut Comparison, language: Language) {
     }
 }
 
-/// Why nothing that differs can act, as the doctor says it.
+/// The doctor's reasons why no difference between the two can have an effect.
 pub(super) fn no_effect(before: &Tree, after: &Tree, target: Target) -> Vec<Said> {
     let why = weir_doctor::without_effect(before, after, target);
     why.into_iter().map(|why| Said::of_both(why.en, why.ko)).collect()
 }
 
-/// Who reads the configuration, as far as the doctor knows them; an nginx by its path may be a weir of that name.
+/// The program that reads the configuration, if the doctor knows it. The path of an nginx may lead to a weir of that
+/// name.
 fn target(edge: &Edge) -> Option<Target> {
     let Edge::Nginx(path) = edge else { return Some(Target::Weir) };
     let output = Command::new(path).arg0("nginx").arg("-V").stdin(Stdio::null()).output().ok()?;
@@ -137,7 +138,7 @@ fn comparison(args: &AbArgs) -> Result<Comparison, String> {
     })
 }
 
-/// The configurations and the path among the words of the command line.
+/// Splits the words of the command line into the configurations and the path.
 pub(super) fn places(args: &AbArgs) -> Result<(Vec<PathBuf>, String), String> {
     let mut words = args.what.clone();
     let path = words.pop_if(|word| word.starts_with('/') && !Path::new(word.as_str()).is_file());
@@ -178,7 +179,7 @@ pub(super) fn side(file: &Path, edge: Edge) -> Result<Side, String> {
     if broken.is_empty() { Ok(Side { file, tree, edge }) } else { Err(broken.concat().trim_end().to_owned()) }
 }
 
-/// Directives that the user calls one change.
+/// The directives that the user counts as one change.
 pub(super) fn together(args: &AbArgs) -> Together {
     args.together.iter().map(|names| names.split(',').map(|name| name.trim().to_owned()).collect()).collect()
 }
@@ -199,7 +200,7 @@ fn factor(before: &Side, after: &Side, args: &AbArgs) -> Result<Factor, String> 
     }
 }
 
-/// What is sent for how long, after how long a warm-up.
+/// The load, its duration and the duration of its warm-up.
 pub(super) fn load(args: &SentArgs, (block, warm_up): (Duration, Duration), path: String) -> Result<Load, String> {
     if let Some(file) = &args.script {
         let length = script_length(file)?;
@@ -222,11 +223,11 @@ fn absolute(file: &Path) -> Result<PathBuf, String> {
     std::path::absolute(file).map_err(|error| format!("{}: {error}", file.display()))
 }
 
-/// How long a script's phases take; it is read as `weir load` reads it, and refused in its words.
+/// The total duration of a script's phases. Reads the script as `weir load` does, with the same errors.
 fn script_length(file: &Path) -> Result<Duration, String> {
     let options = script::Options {
         files: vec![file.to_owned()],
-        // Never sent to: the lab names the target, and a script need not.
+        // Nothing is sent to this address. The lab sets the real target, so the script may have none.
         target: Some("http://127.0.0.1:9".to_owned()),
         env: std::env::vars().collect(),
         ..script::Options::default()
@@ -255,12 +256,12 @@ pub(super) fn design(args: &DesignArgs, stack: &StackArgs, load: &Load, is_alone
     let threshold = threshold(primary, args.threshold)?;
     let pairs = args.pairs.or(is_alone.then_some(PAIRS_ALONE));
     let looks = pairs.map_or_else(Looks::three, |pairs| Looks::one(usize::from(pairs)));
-    // Printed and kept: short enough to be typed again.
+    // The seed is printed and stored; it is short enough to type again.
     let seed = stack.seed.unwrap_or_else(|| random::below(1_000_000) as u64);
     Ok(Design { primary, threshold, looks, seed })
 }
 
-/// What matters to nobody: as asked, per cent or points, or as the metric's.
+/// The smallest difference that matters: the user's value in per cent or percentage points, or the metric's default.
 pub(super) fn threshold(metric: &Metric, asked: Option<f64>) -> Result<f64, String> {
     match asked {
         None => Ok(metric.threshold),
@@ -281,13 +282,13 @@ pub(super) fn ask(stack_args: &StackArgs, args: &LoadArgs, load: Load) -> Result
     Ok(Ask { warm_script, headers, ..stack_of(stack_args, load, args.block, args.warmup)? })
 }
 
-/// The fields of a load's requests; one without a name is refused as `weir load` refuses it.
+/// The header fields of a load's requests. Refuses a field without a name, as `weir load` does.
 pub(super) fn headers(args: &SentArgs) -> Result<Vec<String>, String> {
     let wrong = args.headers.iter().find(|field| field.split_once(':').is_none_or(|(name, _)| name.trim().is_empty()));
     wrong.map_or(Ok(args.headers.clone()), |field| Err(format!("-H {field}: \"Name: value\"")))
 }
 
-/// What every lab's blocks share.
+/// The settings that the blocks of every lab share.
 pub(super) fn stack_of(args: &StackArgs, load: Load, block: Duration, warm_up: Duration) -> Result<Ask, String> {
     let weir = std::env::current_exe().map_err(|error| format!("this program has no path: {error}"))?;
     let share = Cpus::of(&ask::allowed_cpus());

@@ -10,7 +10,7 @@ use super::ab::{edge_of, side, stack_of};
 use super::experiment;
 use super::flags::CapacityArgs;
 
-/// Runs it, prints and keeps what came of it.
+/// Runs the search, prints the report and stores the run.
 pub(super) fn run(args: &CapacityArgs, language: Language) -> Result<u8, String> {
     let it = asked(args)?;
     let (_, code) = experiment(&args.stack, it.seed, language, |stop, progress| capacity::run(&it, stop, progress))?;

@@ -1,4 +1,4 @@
-//! `weir lab compare`: runs that were made elsewhere, from files to a report.
+//! `weir lab compare`: runs that other tools or machines made, from files to a report.
 
 use std::fs;
 use std::io::Read;
@@ -15,10 +15,10 @@ use super::ab::threshold;
 use super::flags::CompareArgs;
 use super::{exit, write};
 
-/// Bytes of a report that somebody else wrote.
+/// Largest report file that is read, in bytes.
 const REPORT_MAX: u64 = 64 << 20;
 
-/// Runs it, prints and keeps what came of it.
+/// Runs the comparison, prints the report and stores the run.
 pub(super) fn run(args: &CompareArgs, language: Language) -> Result<u8, String> {
     let primary = metric::of(&args.metric).filter(|metric| metric.key != "cpu").ok_or_else(|| {
         format!("--metric {}: throughput, p50, p95, p99 or errors; no report knows the edge's CPU", args.metric)

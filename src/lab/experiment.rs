@@ -44,11 +44,12 @@ pub(super) fn list(labs: &Path, language: Language) -> u8 {
     code
 }
 
-/// Runs experiments, prints and keeps what came of each; of several, a closing table.
+/// Runs experiments, prints each report and stores each run; prints a closing table if there are several.
 pub(super) fn run(args: &RunArgs, language: Language) -> Result<u8, String> {
     let places = places(&args.nginx)?;
     let stop = stop_on_signal()?;
-    // Every connection has a descriptor here and there; a refused raise leaves the limit as it was.
+    // Each connection needs a descriptor in the load and in the edge. If the kernel refuses to raise the limit, the
+    // old limit stays.
     let _ = weir_net::process::raise_nofile();
     let seed = args.seed.unwrap_or_else(|| random::below(1_000_000) as u64);
     let how = How { edges: args.edge.iter().cloned().collect(), is_noisy: args.noisy, seed };
@@ -98,7 +99,7 @@ pub(super) fn run(args: &RunArgs, language: Language) -> Result<u8, String> {
     Ok(code)
 }
 
-/// Why one of many is not run, if it is not.
+/// Why an experiment is left out. `None`: it runs.
 fn left_out(args: &RunArgs, lab: &Lab, spent: Duration) -> Option<Said> {
     let missing: Vec<&str> = lab.missing().iter().map(|need| need.install.as_str()).collect();
     if args.all && !missing.is_empty() {

@@ -1,4 +1,4 @@
-//! `weir lab ab --factorial`: from two configurations to all that lie between them, to a report.
+//! `weir lab ab --factorial`: from two configurations to all combinations of their changes, to a report.
 
 use weir_conf::Tree;
 use weir_conf::language::Language;
@@ -11,7 +11,7 @@ use super::flags::AbArgs;
 use super::sheet::Sheet;
 use super::{exit, experiment};
 
-/// Runs it, prints and keeps what came of it.
+/// Runs the comparison, prints the report and stores the run.
 pub(super) fn run(args: &AbArgs, language: Language) -> Result<u8, String> {
     let (files, path) = places(args)?;
     let edge = edge_of(&args.stack.edge)?;
@@ -23,7 +23,7 @@ pub(super) fn run(args: &AbArgs, language: Language) -> Result<u8, String> {
         let on: Vec<&str> = on.flat_map(|(_, factor)| factor.directives.iter().map(String::as_str)).collect();
         let root = factorial::mixed(&before.tree.root, &after.tree.root, &|name| on.contains(&name))?;
         let mut sheet = Sheet::write(&before, Tree { root, ..after.tree.clone() })?;
-        // As it was written: a run keeps what was served.
+        // Read the file back: a run stores the configuration that the edge served.
         sheet.side = side(&sheet.side.file, edge.clone())?;
         Ok(sheet)
     });

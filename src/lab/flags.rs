@@ -25,58 +25,58 @@ Exit codes: 0 done, 1 worse or a trade-off, 2 it could not be done, 3 no verdict
 /// `weir lab`.
 #[derive(Args)]
 pub struct LabArgs {
-    /// Language of what is said [default: en; of a stored run of `why`, the one that it was made in]
+    /// Language of the output [default: en; for a stored run of `why`, the language of that run]
     #[arg(long, value_enum, global = true)]
     pub lang: Option<Lang>,
     #[command(subcommand)]
     pub what: What,
 }
 
-/// What a lab does.
+/// The commands of `weir lab`.
 #[derive(Subcommand)]
 pub enum What {
-    /// Before and after: two configurations in alternating blocks, and what may be said of them
+    /// Compare two configurations in alternating blocks, and report only the conclusions that the data supports
     Ab(Box<AbArgs>),
-    /// The largest rate at which a latency and the errors stay within limits
+    /// Find the largest rate at which a latency and the errors stay within limits
     Capacity(Box<CapacityArgs>),
-    /// What limits: a bottleneck with its evidence, and with --prove by counter-experiment
+    /// Find the bottleneck and show the evidence; --prove tests it by counter-experiment
     Why(Box<WhyArgs>),
-    /// One recommended knob after another, each compared; what is shown to help becomes a diff
+    /// Compare one recommended knob after another; the changes that help become a diff
     Tune(Box<TuneArgs>),
-    /// Write what a run of `tune` found to help
+    /// Write the changes that a run of `tune` found to help
     Apply {
-        /// Its id, the beginning of one, or `last`
+        /// Id of the run, the beginning of the id, or `last`
         run: String,
         /// Where runs are kept
         #[arg(long, value_name = "DIR", default_value = store::DEFAULT)]
         store: PathBuf,
     },
-    /// Take back what `apply` wrote
+    /// Undo the changes that `apply` wrote
     Undo {
-        /// Its id, the beginning of one, or `last`
+        /// Id of the run, the beginning of the id, or `last`
         run: String,
         /// Where runs are kept
         #[arg(long, value_name = "DIR", default_value = store::DEFAULT)]
         store: PathBuf,
     },
-    /// Compare runs that were made elsewhere: reports of `weir load` or Artillery, at least six of each
+    /// Compare runs from elsewhere: reports of `weir load` or Artillery, at least six of each side
     Compare(CompareArgs),
-    /// Experiments as data: labs/NAME/lab.yml, run by nginx and by weir, and what is expected of them
+    /// Run experiments from labs/NAME/lab.yml on nginx and weir, and compare with the expected results
     Run(Box<RunArgs>),
     /// List the experiments
     List {
-        /// Their folder
+        /// The folder of the experiments
         #[arg(long, value_name = "DIR", default_value = LABS)]
         labs: PathBuf,
     },
     /// Show a stored run
     Report {
-        /// Its id, the beginning of one, its file, or `last`
+        /// Id of the run, the beginning of the id, its file, or `last`
         run: String,
         /// Where runs are kept
         #[arg(long, value_name = "DIR", default_value = store::DEFAULT)]
         store: PathBuf,
-        /// Write it as a page to read
+        /// Write it as an HTML page
         #[arg(long, value_name = "FILE")]
         html: Option<PathBuf>,
     },
@@ -88,26 +88,26 @@ pub enum What {
     },
     /// Print the vocabulary of verdicts
     Words,
-    /// Keep one block; told what to do on standard input
+    /// Keep one block; the orders come on standard input
     #[command(hide = true)]
     Block,
-    /// Pass frames between the two interfaces of this network namespace, late; a block starts it where a link has a delay
+    /// Pass frames between this network namespace's two interfaces, late; a block starts it for a link with a delay
     #[command(hide = true)]
     Wan {
-        /// How late towards the host, µs
+        /// Delay towards the host, µs
         there: u64,
-        /// How late from it, µs
+        /// Delay from the host, µs
         back: u64,
     },
 }
 
-/// What a stack is made of, and how it is loaded.
+/// The parts of a stack, and its load.
 #[derive(Args, Clone)]
 pub struct StackArgs {
-    /// What serves the configurations: weir, or an nginx by its path
+    /// The program that serves the configurations: weir, or the path of an nginx
     #[arg(long, value_name = "weir|PATH", default_value = "weir", help_heading = "Stack")]
     pub edge: String,
-    /// The application: a shell command, instead of `weir origin` at the addresses that the configuration names
+    /// The application: a shell command that replaces `weir origin` at the addresses in the configuration
     #[arg(long, value_name = "CMD", help_heading = "Stack")]
     pub origin: Option<String>,
     /// CPUs of the edge, as 0-1,4
@@ -119,31 +119,31 @@ pub struct StackArgs {
     /// CPUs of the origins
     #[arg(long, value_name = "LIST", value_parser = cpus, help_heading = "Stack")]
     pub origin_cpus: Option<CpuList>,
-    /// How much CPU the edge may use up, 0.5 being half of one (a control group; needs root)
+    /// CPUs that the edge may use up; 0.5 is half a CPU (a control group; needs root)
     #[arg(long, value_name = "CPUS", help_heading = "Stack")]
     pub edge_quota: Option<f64>,
-    /// Plain processes, even as root
+    /// Start plain processes, even as root
     #[arg(long, help_heading = "Stack")]
     pub plain: bool,
-    /// The port that is loaded, where the configuration listens on several
+    /// The port that gets the load, if the configuration listens on several
     #[arg(long, value_name = "PORT", help_heading = "Stack")]
     pub port: Option<u16>,
 
-    /// Use blocks although others worked on this machine or the load was late; the report says so
+    /// Use blocks even if other programs used this machine or the load was late; the report says so
     #[arg(long, help_heading = "Design")]
     pub noisy: bool,
-    /// What chance begins with
+    /// Seed of all random choices
     #[arg(long, value_name = "N", help_heading = "Design")]
     pub seed: Option<u64>,
     /// Where runs are kept
     #[arg(long, value_name = "DIR", default_value = store::DEFAULT, help_heading = "Output")]
     pub store: PathBuf,
-    /// Write the report as a page to read
+    /// Write the report as an HTML page
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub html: Option<PathBuf>,
 }
 
-/// Where experiments are, unless said.
+/// Default folder of the experiments.
 pub const LABS: &str = "labs";
 
 /// `weir lab run`.
@@ -152,40 +152,40 @@ pub struct RunArgs {
     /// Experiments: names of folders in --labs, or paths of folders
     #[arg(value_name = "NAME", required_unless_present = "all")]
     pub names: Vec<String>,
-    /// All there are; those that lack something that is not installed are named and left out
+    /// Run all experiments; an experiment that needs something not installed is named and left out
     #[arg(long, conflicts_with = "names")]
     pub all: bool,
-    /// With --all: only those that CI runs, in about a minute and a half
+    /// With --all: only the experiments that CI runs, in about a minute and a half
     #[arg(long, requires = "all")]
     pub ci: bool,
-    /// None is begun after this time; those that are not are named. Each block of each has a limit of its own
+    /// Start no experiment after this time; those left out are named. Each block of each experiment has its own limit
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub within: Option<Duration>,
     /// Only this variant; may be repeated
     #[arg(long, value_name = "NAME", conflicts_with = "all")]
     pub variant: Vec<String>,
-    /// Only this edge; else each experiment's own, nginx and weir
+    /// Run only this edge [default: the experiment's edges, nginx and weir]
     #[arg(long, value_name = "nginx|weir", value_parser = ["nginx", "weir"])]
     pub edge: Option<String>,
-    /// The nginx
+    /// Path of the nginx
     #[arg(long, value_name = "PATH", default_value = "/usr/sbin/nginx")]
     pub nginx: PathBuf,
-    /// Use compared blocks although others worked on this machine; the report says so
+    /// Use compared blocks even if other programs used this machine; the report says so
     #[arg(long)]
     pub noisy: bool,
-    /// What chance begins with
+    /// Seed of all random choices
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Their folder
+    /// The folder of the experiments
     #[arg(long, value_name = "DIR", default_value = LABS)]
     pub labs: PathBuf,
     /// Where runs are kept
     #[arg(long, value_name = "DIR", default_value = store::DEFAULT)]
     pub store: PathBuf,
-    /// Write each report as a page to read: NAME.html in a folder, or a file, which then has the last
+    /// Write each report as an HTML page: NAME.html in a folder; a single file keeps only the last report
     #[arg(long, value_name = "DIR|FILE")]
     pub html: Option<PathBuf>,
-    /// Write a page of tables: what was expected beside what each edge showed
+    /// Write a page of tables: the expected results beside the results of each edge
     #[arg(long, value_name = "FILE")]
     pub table: Option<PathBuf>,
 }
@@ -194,25 +194,25 @@ pub struct RunArgs {
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct AbArgs {
-    /// BEFORE and AFTER, two configurations (one with --aa); then the path that is loaded [default: /]
+    /// BEFORE and AFTER, two configurations (one with --aa); then the path that gets the load [default: /]
     #[arg(value_name = "BEFORE AFTER [PATH]", required = true, num_args = 1..=3)]
     pub what: Vec<String>,
-    /// The configuration beside itself: what this machine can tell apart
+    /// Compare the configuration with itself: shows the smallest difference that this machine can detect
     #[arg(long)]
     pub aa: bool,
-    /// What serves AFTER, if that is the one change
+    /// The program that serves AFTER, if the program is the one change
     #[arg(long, value_name = "weir|PATH", help_heading = "Stack")]
     pub edge_after: Option<String>,
-    /// Two or three changes at once, told apart: all their combinations, main effects and interactions; --pairs are rounds
+    /// Separate the effects of two or three changes by all their combinations; --pairs is the number of rounds
     #[arg(long, conflicts_with_all = ["aa", "edge_after"])]
     pub factorial: bool,
-    /// Reload the edge between the blocks of a quartet instead of starting it anew: where what a cache holds is the subject
+    /// Reload the edge between the blocks of a quartet instead of restarting it, to compare with a filled cache
     #[arg(long, conflicts_with_all = ["aa", "edge_after", "factorial"])]
     pub keep_warm: bool,
-    /// Both at once, each with the same share of CPU, to compare what a request costs the edge and nothing else (needs root)
+    /// Run both at once with the same CPU share; compares only the edge's CPU cost of a request (needs root)
     #[arg(long, conflicts_with_all = ["aa", "factorial", "keep_warm"])]
     pub duet: bool,
-    /// Directives that are one change, as keepalive,proxy_http_version; may be repeated
+    /// Directives that count as one change, as keepalive,proxy_http_version; may be repeated
     #[arg(long, value_name = "NAMES")]
     pub together: Vec<String>,
 
@@ -224,56 +224,56 @@ pub struct AbArgs {
     pub stack: StackArgs,
 }
 
-/// What is sent.
+/// The load to send.
 #[derive(Args, Clone, Default)]
 pub struct SentArgs {
-    /// An Artillery script is the load
+    /// Use an Artillery script as the load
     #[arg(long = "load", value_name = "SCRIPT", conflicts_with_all = ["rate", "connections"], help_heading = "Load")]
     pub script: Option<PathBuf>,
-    /// Requests a second, whatever happens (open model)
+    /// Requests a second, sent on schedule even if answers are late (open model)
     #[arg(short = 'R', long, value_name = "N", help_heading = "Load")]
     pub rate: Option<f64>,
-    /// Connections; without --rate each asks as soon as it is answered (closed loop) [default: 32]
+    /// Connections; without --rate each sends its next request after its answer (closed loop) [default: 32]
     #[arg(short, long, value_name = "N", help_heading = "Load")]
     pub connections: Option<usize>,
-    /// A field of each request, "Name: value"; may be repeated
+    /// A header field of each request, "Name: value"; may be repeated
     #[arg(short = 'H', long = "header", value_name = "FIELD", conflicts_with = "script", help_heading = "Load")]
     pub headers: Vec<String>,
 }
 
 impl SentArgs {
-    /// Whether anything is said of it.
+    /// True if the user set any of these flags.
     pub fn is_said(&self) -> bool {
         self.script.is_some() || self.rate.is_some() || self.connections.is_some()
     }
 }
 
-/// What is sent in a comparison, and for how long.
+/// The load of a comparison, and its duration.
 #[derive(Args, Clone)]
 pub struct LoadArgs {
     #[command(flatten)]
     pub sent: SentArgs,
-    /// How long a block measures
+    /// Measured time of a block
     #[arg(long, value_name = "TIME", default_value = "20s", value_parser = time, help_heading = "Load")]
     pub block: Duration,
-    /// How long it warms up first, up to three times; 0 not at all
+    /// Warm-up time before it, used up to three times; 0: no warm-up
     #[arg(long, value_name = "TIME", default_value = "6s", value_parser = time, help_heading = "Load")]
     pub warmup: Duration,
-    /// A script that warms up; its figures are nobody's
+    /// A script that warms up; its figures are not reported
     #[arg(long, value_name = "SCRIPT", help_heading = "Load")]
     pub warmup_load: Option<PathBuf>,
 }
 
-/// How two configurations are compared.
+/// How to compare two configurations.
 #[derive(Args, Clone)]
 pub struct DesignArgs {
-    /// What is compared: throughput, p50, p95, p99, errors, cpu [default: throughput of a closed loop, else p95]
+    /// Metric to compare: throughput, p50, p95, p99, errors, cpu [default: throughput for a closed loop, else p95]
     #[arg(long, value_name = "NAME", help_heading = "Design")]
     pub metric: Option<String>,
-    /// What is smaller matters to nobody: per cent, of errors percentage points [default: the metric's]
+    /// Smallest difference that matters: per cent; percentage points for errors [default: the metric's]
     #[arg(long, value_name = "PERCENT", help_heading = "Design")]
     pub threshold: Option<f64>,
-    /// Exactly so many pairs and one look, instead of looks after 8, 16 and 24
+    /// Measure exactly N pairs and test once, instead of testing after 8, 16 and 24
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=24), help_heading = "Design")]
     pub pairs: Option<u16>,
 }
@@ -281,23 +281,23 @@ pub struct DesignArgs {
 /// `weir lab compare`.
 #[derive(Args)]
 pub struct CompareArgs {
-    /// Reports before: a directory of .json files, or one
+    /// Reports of the runs before: a directory of .json files, or one file
     pub before: PathBuf,
-    /// Reports after
+    /// Reports of the runs after
     pub after: PathBuf,
-    /// What is compared: throughput, p50, p95, p99, errors
+    /// Metric to compare: throughput, p50, p95, p99, errors
     #[arg(long, value_name = "NAME", default_value = "p95")]
     pub metric: String,
-    /// What is smaller matters to nobody: per cent, of errors percentage points [default: the metric's]
+    /// Smallest difference that matters: per cent; percentage points for errors [default: the metric's]
     #[arg(long, value_name = "PERCENT")]
     pub threshold: Option<f64>,
-    /// What chance begins with
+    /// Seed of all random choices
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Where runs are kept
     #[arg(long, value_name = "DIR", default_value = store::DEFAULT)]
     pub store: PathBuf,
-    /// Write the report as a page to read
+    /// Write the report as an HTML page
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }
@@ -305,21 +305,21 @@ pub struct CompareArgs {
 /// `weir lab tune`.
 #[derive(Args)]
 pub struct TuneArgs {
-    /// The configuration; drafts of it stand beside it while they are compared
+    /// The configuration file; drafts of it are written beside it during the comparison
     pub conf: PathBuf,
-    /// The path that is loaded
+    /// The path that gets the load
     #[arg(default_value = "/")]
     pub path: String,
     /// A knob of your own, tried first: ADDRESS=VALUE, as http/upstream[app]/keepalive=64; may be repeated
     #[arg(long = "knob", value_name = "ADDRESS=VALUE")]
     pub knobs: Vec<String>,
-    /// No knobs but those
+    /// Try only the knobs of --knob
     #[arg(long, requires = "knobs")]
     pub only_knobs: bool,
-    /// What these rules of the doctor recommend, and nothing else
+    /// Try only the recommendations of these rules of the doctor
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
     pub only: Vec<String>,
-    /// Knobs tried at most
+    /// Largest number of knobs to try
     #[arg(long, value_name = "N", default_value_t = 12)]
     pub tries: usize,
 
@@ -336,13 +336,13 @@ pub struct TuneArgs {
 pub struct CapacityArgs {
     /// The configuration
     pub conf: PathBuf,
-    /// The path that is loaded
+    /// The path that gets the load
     #[arg(default_value = "/")]
     pub path: String,
-    /// The limit of a quantile: p50, p95 or p99, as p95=50ms
+    /// Latency limit of a quantile: p50, p95 or p99, as p95=50ms
     #[arg(long, value_name = "QUANTILE=TIME", default_value = "p95=50ms", value_parser = slo)]
     pub slo: (&'static str, Duration),
-    /// Requests that may fail, per cent
+    /// Per cent of requests that may fail
     #[arg(long, value_name = "PERCENT", default_value_t = 0.1)]
     pub errors: f64,
     /// The first rate
@@ -351,10 +351,10 @@ pub struct CapacityArgs {
     /// Connections at most
     #[arg(short, long, value_name = "N", default_value_t = 256)]
     pub connections: usize,
-    /// How long each rate is measured
+    /// Measured time of each rate
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     pub block: Duration,
-    /// How long each rate warms up
+    /// Warm-up time of each rate
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = time)]
     pub warmup: Duration,
 
@@ -365,56 +365,58 @@ pub struct CapacityArgs {
 /// `weir lab why`.
 #[derive(Args)]
 pub struct WhyArgs {
-    /// The configuration, and the path that is loaded [default: /]; with --stack the path alone, if any
+    /// The configuration, and the path that gets the load [default: /]; with --stack only the path, if any
     #[arg(value_name = "CONF [PATH]", num_args = 0..=2)]
     pub what: Vec<String>,
-    /// The stack of an experiment is loaded and watched: its folder, its hosts, processes, configuration, and its load unless
-    /// another is said (needs root)
+    /// Load and watch the stack of an experiment: its folder, hosts, processes and configuration, and its load unless
+    /// the flags set another (needs root)
     #[arg(long = "stack", value_name = "labs/NAME", help_heading = "Stack")]
     pub lab: Option<PathBuf>,
-    /// Which of its variants; the first if not said
+    /// Variant of the experiment [default: the first]
     #[arg(long, value_name = "NAME", requires = "lab", help_heading = "Stack")]
     pub variant: Option<String>,
-    /// A program that is asked while it is loaded: apache, jvm, spring, mysql, redis with its place, as
-    /// redis=:password@127.0.0.1:6379; or node. Those that listen in the stack are found by themselves; may be repeated
+    /// A program to query under load: apache, jvm, spring, mysql, redis with its address, as
+    /// redis=:password@127.0.0.1:6379; or node. weir finds those that listen in the stack without this flag; may be
+    /// repeated
     #[arg(long = "probe", value_name = "KIND=WHERE", value_parser = weir_lab::watch::probe::Wanted::of, help_heading = "Stack")]
     pub probes: Vec<weir_lab::watch::probe::Wanted>,
-    /// Where the threads of applications and of what they ask wait: for which lock, which peer, a disk, a CPU. By programs in the
-    /// kernel (root, BTF, x86-64); by /proc where it takes none, or with --inside=proc. What was used is said
+    /// Show on which lock, peer, disk or CPU the threads of applications and of their servers wait. Uses programs in
+    /// the kernel (root, BTF, x86-64); uses /proc if the kernel accepts none, or with --inside=proc. The report names
+    /// the way used
     #[arg(long, value_name = "WAY", num_args = 0..=1, require_equals = true, default_missing_value = "auto", value_parser = inside, help_heading = "Stack")]
     pub inside: Option<weir_lab::watch::inside::Way>,
-    /// A pool of the application that an environment variable says the size of: it is set, and --prove squeezes it; may be repeated
+    /// Set an application pool's size by its environment variable; --prove squeezes it; may be repeated
     #[arg(long = "pool", value_name = "[PROCESS:]VARIABLE=SIZE", value_parser = pool, help_heading = "Stack")]
     pub pools: Vec<weir_lab::why::signals::Pool>,
-    /// The limit of a quantile beyond which it counts as full: p50, p95 or p99, as p95=50ms
+    /// Latency limit of a quantile above which the stack counts as full: p50, p95 or p99, as p95=50ms
     #[arg(long, value_name = "QUANTILE=TIME", value_parser = slo)]
     pub slo: Option<(&'static str, Duration)>,
-    /// Which answers are good, by class or by status; every other answer failed, as 429 and what the edge refuses
+    /// Answers that are good, by class or by status; all others count as failed, also 429 and the edge's refusals
     #[arg(long, value_name = "LIST", default_value = "2xx,3xx", value_parser = <weir_lab::why::good::Good as std::str::FromStr>::from_str)]
     pub good: weir_lab::why::good::Good,
-    /// Squeeze each suspect by a fifth, in turns with blocks as they are, and give more of those that the answers shrink with
-    /// (needs root)
+    /// Squeeze each suspect by a fifth, in turns with unchanged blocks; then give more of each suspect that lowered
+    /// the number of answers (needs root)
     #[arg(long)]
     pub prove: bool,
-    /// Try the recommended line in a copy of the configuration, in turns with the original, however long that takes
+    /// Try the recommended line in a copy of the configuration, in turns with the original, whatever time it takes
     #[arg(long = "try")]
     pub tries: bool,
-    /// Without --try, the line is tried where that takes no longer than this; 0 never
+    /// Without --try, try the line only if that takes at most this time; 0: never
     #[arg(long, value_name = "TIME", default_value = "3m", value_parser = time)]
     pub try_budget: Duration,
-    /// Rounds of squeezing; fewer than 6 have no interval
+    /// Rounds of squeezing; fewer than 6 give no interval
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u16).range(6..=24), help_heading = "Design")]
     pub rounds: u16,
-    /// What a test gives a block: members of its spec, as JSON
+    /// Extra fields of a block's spec for a test, as JSON
     #[arg(long, value_name = "FILE", hide = true)]
     pub inject: Option<PathBuf>,
 
     #[command(flatten)]
     pub sent: SentArgs,
-    /// How long a block measures
+    /// Measured time of a block
     #[arg(long, value_name = "TIME", default_value = "8s", value_parser = time, help_heading = "Load")]
     pub block: Duration,
-    /// How long it warms up first; 0 not at all
+    /// Warm-up time before it; 0: no warm-up
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time, help_heading = "Load")]
     pub warmup: Duration,
 
@@ -422,7 +424,7 @@ pub struct WhyArgs {
     pub stack: StackArgs,
 }
 
-/// The process that an `--origin` is.
+/// Name of the process that `--origin` starts.
 const ORIGIN: &str = "origin0";
 
 fn pool(text: &str) -> Result<weir_lab::why::signals::Pool, String> {
@@ -451,10 +453,10 @@ fn slo(text: &str) -> Result<(&'static str, Duration), String> {
     Ok((quantile, time(limit)?))
 }
 
-/// CPUs by number.
+/// CPU numbers.
 pub type CpuList = std::sync::Arc<[usize]>;
 
-/// More CPUs than a list may name.
+/// Every CPU number in a list is below this.
 const CPUS_MAX: usize = 1024;
 
 fn cpus(text: &str) -> Result<CpuList, String> {
@@ -472,7 +474,7 @@ fn cpus(text: &str) -> Result<CpuList, String> {
 }
 
 fn time(text: &str) -> Result<Duration, String> {
-    // No phase lasts nothing; a warm-up may.
+    // A warm-up may last no time; `weir load` refuses a phase of no length.
     if matches!(text, "0" | "0s" | "0ms") {
         return Ok(Duration::ZERO);
     }

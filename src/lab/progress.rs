@@ -1,4 +1,4 @@
-//! How a lab says how far it is: a line that moves on a terminal, lines that stay elsewhere.
+//! Shows the progress of a lab: one moving line on a terminal, separate lines elsewhere.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use weir_conf::language::Language;
 use weir_lab::ab::Tell;
 use weir_lab::{store, texts};
 
-/// Tells on standard error; the report is standard output's.
+/// Prints to standard error, because standard output is for the report.
 pub(super) struct Progress {
     bar: ProgressBar,
     is_terminal: bool,
     store: PathBuf,
     language: Language,
-    /// The run that whoever watches the store is told of.
+    /// Id of the run whose progress is written to the store, for a reader of the store such as the dashboard.
     noted: Option<String>,
 }
 
@@ -23,7 +23,8 @@ impl Progress {
     pub(super) fn new(store: &Path, language: Language) -> Progress {
         let is_terminal = std::io::stderr().is_terminal();
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
-        // The template is a constant that the crate accepts; another would leave its own in place.
+        // This cannot fail: the template is a constant that the crate accepts. After an error, the default style
+        // would stay.
         if let Ok(style) = ProgressStyle::with_template(texts::BAR.say(language)) {
             bar.set_style(style);
         }
@@ -37,7 +38,7 @@ impl Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        // By now the run is kept, or there is none.
+        // At this point the run is stored, or there is no run.
         if let Some(id) = &self.noted {
             store::forget(&self.store, id);
         }
@@ -59,7 +60,8 @@ impl Tell for Progress {
         if let Some(before) = self.noted.replace(id.to_owned()).filter(|_| is_first) {
             store::forget(&self.store, &before);
         }
-        // Said once: at the end the run itself is to be kept there, and that says more.
+        // Print this error once. If the store cannot be written, storing the run at the end fails too, with a better
+        // message.
         if let Err(error) = store::note(&self.store, id, run)
             && is_first
         {

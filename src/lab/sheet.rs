@@ -1,4 +1,4 @@
-//! Configurations that a lab writes itself: a file beside the one they are made of, gone again when it is done.
+//! Configurations that a lab writes itself: a file beside the original configuration, removed when the lab is done.
 
 use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use weir_conf::{Tree, lay_out};
 use weir_lab::ask::Side;
 
-/// A draft as one file beside the configuration, where relative paths mean the same; gone again with this.
+/// A draft in a file beside the configuration, so that relative paths keep their meaning. Removed when dropped.
 pub(super) struct Sheet {
-    /// The draft, served by what serves the configuration.
+    /// The draft, with the program that serves the configuration.
     pub side: Side,
 }
 
 impl Sheet {
-    /// Writes it.
+    /// Writes the file.
     pub fn write(beginning: &Side, tree: Tree) -> Result<Sheet, String> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -30,7 +30,7 @@ impl Sheet {
 
 impl Drop for Sheet {
     fn drop(&mut self) {
-        // Whoever removed it already did what is wanted.
+        // It does not matter if the file is already gone.
         let _ = fs::remove_file(&self.side.file);
     }
 }

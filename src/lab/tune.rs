@@ -1,4 +1,5 @@
-//! `weir lab tune`: the doctor recommends, the lab compares, and what helps becomes a diff. `apply` writes it, `undo` takes it back.
+//! `weir lab tune`: the doctor recommends, the lab compares, and the changes that help become a diff. `apply` writes
+//! the diff, `undo` takes it back.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,12 +25,12 @@ use super::flags::TuneArgs;
 use super::progress::Progress;
 use super::sheet::Sheet;
 
-/// A change may ask for another, and that for a third; there they are one.
+/// Longest chain of changes of which each makes the next necessary; the chain counts as one change.
 const CALLED_FOR_MAX: usize = 3;
-/// Bytes of a configuration that is written or taken back.
+/// Largest configuration file that is written or restored, in bytes.
 const CONF_BYTES_MAX: u64 = 64 << 20;
 
-/// Runs it, prints and keeps what came of it.
+/// Runs the search, prints the report and stores the run.
 pub(super) fn run(args: &TuneArgs, language: Language) -> Result<u8, String> {
     let beginning = side(&args.conf, edge_of(&args.stack.edge)?)?;
     let unknown = args.only.iter().find(|name| rules::lookup(name).is_none());
@@ -78,11 +79,11 @@ pub(super) fn run(args: &TuneArgs, language: Language) -> Result<u8, String> {
     Ok(code)
 }
 
-/// Everything that comparing takes.
+/// Everything that a comparison needs.
 struct Lab<'a> {
     beginning: &'a Side,
-    /// What it was read from. Drafts are laid over these bytes and not over the disk, so that `apply` refuses to write
-    /// over what somebody changed meanwhile.
+    /// The files as they were read. A draft changes these bytes and not the files on disk, so that `apply` refuses to
+    /// overwrite a file that another program or user changed in the meantime.
     files: &'a MemoryFiles,
     version: Version,
     facts: Facts,
@@ -102,7 +103,7 @@ impl Bench for Lab<'_> {
         for (address, value) in &self.own {
             let tree = self.tree(draft);
             let edit = edit::set(&tree, address, value).map_err(|error| format!("--knob {address}: {error}"))?;
-            // Exactly what was asked: what it calls for is for whoever asked to know.
+            // Exactly the user's change. Changes that it makes necessary are the user's business.
             let asked = self.mended(draft, &[Finding::nowhere(weir_doctor::Said::default()).fix(Some(edit))]);
             let name = format!("{address}={value}");
             knobs.extend(asked.map(|draft| Knob { name, says: texts::ASKED_FOR.with(&[]), draft }));
@@ -111,7 +112,7 @@ impl Bench for Lab<'_> {
             let findings = self.findings(&self.tree(draft));
             let mut seen = BTreeSet::new();
             for first in findings.iter().filter(|finding| self.is_wanted(finding) && seen.insert(finding.rule)) {
-                // The same of several places is one idea.
+                // The same finding at several places is one knob.
                 let all: Vec<Finding> = findings.iter().filter(|finding| finding.rule == first.rule).cloned().collect();
                 knobs.extend(self.knob(first.rule.to_owned(), draft, &all));
             }
@@ -130,7 +131,7 @@ impl Bench for Lab<'_> {
         let said = if name == everything.en { everything.with(&[]) } else { name.into() };
         self.progress.tell(&texts::KNOB.with(&[said]));
         let (before, after) = (Sheet::write(self.beginning, before)?, Sheet::write(self.beginning, after)?);
-        // Each comparison has an order of its own.
+        // Each comparison has its own order of blocks.
         self.number += 1;
         let design = Design { seed: self.design.seed.wrapping_add(self.number), ..self.design.clone() };
         let it = Comparison {
@@ -151,7 +152,7 @@ impl Bench for Lab<'_> {
 }
 
 impl Lab<'_> {
-    /// The configuration as a draft has it, and what is wrong with it.
+    /// The configuration with the draft's changes, and its problems.
     fn load(&self, draft: &Draft) -> (Tree, Vec<Problem>) {
         let main = self.beginning.file.display().to_string();
         let directory = self.beginning.file.parent().map(|parent| format!("{}/", parent.display())).unwrap_or_default();
@@ -162,7 +163,7 @@ impl Lab<'_> {
         self.load(draft).0
     }
 
-    /// Who reads the configuration: weir's defaults are not nginx's.
+    /// The program that reads the configuration: weir's defaults differ from nginx's.
     fn target(&self) -> Target {
         match &self.beginning.edge {
             Edge::Weir => Target::Weir,
@@ -174,15 +175,15 @@ impl Lab<'_> {
         weir_doctor::examine(tree, self.target(), &self.facts)
     }
 
-    /// Whether a finding is about speed or limits and brings its change, and nobody asked for others only.
+    /// True if a finding is about speed or limits, brings a fix, and passes `--only`.
     fn is_wanted(&self, finding: &Finding) -> bool {
         let group = rules::lookup(finding.rule).map(|rule| rule.group);
         let is_named = self.args.only.is_empty() || self.args.only.iter().any(|name| name == finding.rule);
         !finding.fix.is_empty() && is_named && matches!(group, Some(Group::Speed | Group::Limits))
     }
 
-    /// What these findings change, with what the change itself calls for: `keepalive` in an upstream is nothing without
-    /// HTTP/1.1 in the location. `None` when the changes cannot be made together.
+    /// The changes of these findings, with the changes that they make necessary: `keepalive` in an upstream needs
+    /// HTTP/1.1 in the location. `None` if the changes cannot be made together.
     fn knob(&self, name: String, draft: &Draft, findings: &[Finding]) -> Option<Knob> {
         let says =
             findings.first().map(|finding| Said::of_both(&*finding.what.en, &*finding.what.ko)).unwrap_or_default();
@@ -203,7 +204,7 @@ impl Lab<'_> {
         (result != *draft).then_some(Knob { name, says, draft: result })
     }
 
-    /// A draft with the changes of findings; `None` when there are none, or they break it.
+    /// The draft with the changes of these findings; `None` if there is no change, or if the result is invalid.
     fn mended(&self, draft: &Draft, findings: &[Finding]) -> Option<Draft> {
         let tree = self.tree(draft);
         let (files, _) = mend::mend(&tree, findings);
@@ -222,7 +223,7 @@ fn files_of_tree(tree: &Tree) -> MemoryFiles {
     read.fold(MemoryFiles::new(), |files, source| files.with(&source.name, &source.bytes))
 }
 
-/// The version whose defaults hold, if it is nginx's; of weir the newest nginx's are the nearest.
+/// The version whose defaults apply. For weir, the newest nginx is the nearest.
 fn version_of(edge: &Edge) -> Version {
     match edge {
         Edge::Weir => NEWEST,
@@ -244,7 +245,7 @@ fn address_and_value(text: &str) -> Result<(String, String), String> {
     Err(format!("--knob {text}: ADDRESS=VALUE, as http/upstream[app]/keepalive=64"))
 }
 
-/// The files of a run, as they were and as they would be.
+/// The files of a run, before and after its changes.
 fn files_of(run: &Value) -> Vec<Mended> {
     let bytes = |value: &Value| value.as_str().unwrap_or_default().as_bytes().to_vec();
     let file = |file: &Value| {
@@ -257,7 +258,7 @@ fn files_of(run: &Value) -> Vec<Mended> {
     run["files"].as_array().into_iter().flatten().filter_map(file).collect()
 }
 
-/// Writes what a run found to help, or takes it back; only over the very files that it knows.
+/// Writes the changes that a run found to help, or undoes them. Refuses if the files differ from the run's files.
 pub(super) fn write(store: &Path, id: &str, is_undo: bool, language: Language) -> Result<u8, String> {
     let run = store::read(store, id)?;
     if run["kind"] != "tune" {

@@ -16,12 +16,12 @@ use super::ab::{edge_of, headers, load, side, stack_of};
 use super::experiment::places;
 use super::flags::{LABS, SentArgs, WhyArgs};
 
-/// Failures that an objective allows, as a part.
+/// Share of requests that may fail within the objective.
 const FAILURES: f64 = 0.001;
-/// Bytes of what a test injects.
+/// Largest injection file of a test, in bytes.
 const INJECT_MAX: u64 = 1 << 20;
 
-/// Runs it, prints and keeps what came of it.
+/// Runs the search, prints the report and stores the run.
 pub(super) fn run(args: &WhyArgs, language: Language) -> Result<u8, String> {
     let it = asked(args, language)?;
     let (_, code) = super::experiment(&args.stack, it.seed, language, |stop, progress| why::run(&it, stop, progress))?;
@@ -60,7 +60,7 @@ fn asked(args: &WhyArgs, language: Language) -> Result<Why, String> {
     })
 }
 
-/// What is asked: the configuration, the load and the fields of its requests, the experiment.
+/// The measured stack: the configuration, the load, the experiment, and the header fields of its requests.
 type Asked = (Side, Load, Option<Named>, Vec<String>);
 
 fn of_conf(args: &WhyArgs) -> Result<Asked, String> {
@@ -77,7 +77,7 @@ fn of_conf(args: &WhyArgs) -> Result<Asked, String> {
     Ok((side(Path::new(conf), edge_of(&args.stack.edge)?)?, load, None, fields))
 }
 
-/// The stack of an experiment, its own load if the flags say none.
+/// The stack of an experiment. The experiment's own load is used if the flags set none.
 fn of_lab(args: &WhyArgs, folder: &Path, language: Language) -> Result<Asked, String> {
     let nginx = if args.stack.edge == "weir" { "/usr/sbin/nginx" } else { &args.stack.edge };
     let places = places(Path::new(nginx))?;
@@ -112,7 +112,7 @@ fn of_lab(args: &WhyArgs, folder: &Path, language: Language) -> Result<Asked, St
         _ if is_said => load(&args.sent, times, path.unwrap_or_else(|| "/".to_owned()))?,
         Some(What::Path(path, flags)) => {
             let own = told(flags)?;
-            // What is asked comes on top of what the experiment sends.
+            // The user's fields come after the experiment's fields.
             fields.splice(0..0, own.headers.clone());
             load(&own, times, path.clone())?
         }
@@ -130,7 +130,8 @@ fn of_lab(args: &WhyArgs, folder: &Path, language: Language) -> Result<Asked, St
     Ok((side, load, Some(Named { name: lab.name, places, variant }), fields))
 }
 
-/// The connections, the rate and the fields of an experiment's own flags; how long it lasts is a matter of blocks.
+/// The connections, the rate and the header fields in an experiment's own flags. Ignores their duration: blocks set
+/// it.
 fn told(flags: &[String]) -> Result<SentArgs, String> {
     let value = |names: [&str; 2]| {
         let at = flags.iter().position(|flag| names.contains(&flag.as_str()))?;

@@ -20,13 +20,14 @@ An agent waits at a NATS server, serves its share of one run of `weir load --age
 Whoever may publish at that server decides what an agent sends, and where: give the server a password or a token
 (nats://USER:PASSWORD@HOST, nats://TOKEN@HOST). Ctrl-C ends it, and the run it serves.")]
 pub struct AgentArgs {
-    /// The server: nats://[USER:PASSWORD@|TOKEN@]HOST[:4222]; env:NAME or file:PATH that holds it keeps secrets out of ps
+    /// The server: nats://[USER:PASSWORD@|TOKEN@]HOST[:4222]; env:NAME or file:PATH with the URL keeps secrets out of
+    /// ps
     #[arg(value_name = "URL")]
     url: String,
-    /// What it is called in reports [default: the name of the machine]
+    /// Name of this agent in reports [default: the name of the machine]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Threads at most
+    /// Largest number of threads
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
     /// End after one run
@@ -36,7 +37,8 @@ pub struct AgentArgs {
 
 /// Runs `weir agent`.
 pub fn main(args: &AgentArgs) -> ExitCode {
-    // Every virtual user has a socket; a refused raise leaves the limit as it was, and the self-check says so.
+    // Every virtual user needs a socket. If the kernel refuses to raise the limit, the old limit stays; the
+    // self-check reports that.
     let _ = weir_net::process::raise_nofile();
     let outcome = Server::parse(&args.url).and_then(|server| {
         let name = args.name.clone().unwrap_or_else(machine);
@@ -87,7 +89,7 @@ pub(super) fn run(
             index + 1,
             mate.workers,
             mate.cpus,
-            // Whole tenths, so that nothing is "-0.0".
+            // Rounded to tenths; `+ 0.0` turns "-0.0" into "0.0".
             (mate.behind_us as f64 / 100.0).round() / 10.0 + 0.0,
             mate.error_us as f64 / 1e3,
         ));
@@ -98,7 +100,7 @@ pub(super) fn run(
     Ok(Ran { outcome, checks, incomplete })
 }
 
-/// The environment as the script sees it here, `--dotenv` included.
+/// The environment that the script sees on this machine, with `--dotenv`.
 fn script_env(run: &Run, options: &Options) -> Vec<(String, String)> {
     let mut env = options.env.clone();
     let name = run.plan.names.find("$env");

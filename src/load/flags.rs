@@ -1,4 +1,4 @@
-//! The command line of `weir load`: Artillery's flags for scripts, the habit of wrk, ab and oha for a URL.
+//! The command line of `weir load`: Artillery's flags for scripts; flags like those of wrk, ab and oha for a URL.
 
 use std::path::PathBuf;
 
@@ -30,23 +30,23 @@ pub struct LoadArgs {
     pub run: RunArgs,
 }
 
-/// What else `weir load` does.
+/// The other commands of `weir load`.
 #[derive(Subcommand)]
 pub enum What {
-    /// Run a script; the word may be left out
+    /// Run a script; the word `run` may be left out
     Run(Box<RunArgs>),
-    /// Say what two reports can show about each other, and no more
+    /// Compare two reports, and print only the conclusions that they support
     Compare {
-        /// The report of the run before (-o)
+        /// Report of the run before (-o)
         before: PathBuf,
-        /// The report of the run after
+        /// Report of the run after
         after: PathBuf,
     },
-    /// Make a page to read of a JSON report
+    /// Make an HTML page from a JSON report
     Report {
         /// The report (-o)
         report: PathBuf,
-        /// Where the page goes [default: the report's name with .html]
+        /// File of the page [default: the report's name with .html]
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
@@ -65,53 +65,53 @@ pub struct RunArgs {
     /// Script: a file with more configuration, merged last. URL: connections
     #[arg(short, long, value_name = "FILE|N")]
     pub config: Option<String>,
-    /// One of config.environments
+    /// Name of one of config.environments
     #[arg(short, long, value_name = "NAME", help_heading = "Scripts")]
     pub environment: Option<String>,
-    /// Run the scenario of this name only; a regular expression
+    /// Run only scenarios whose name matches this regular expression
     #[arg(long, value_name = "NAME", help_heading = "Scripts")]
     pub scenario_name: Option<String>,
-    /// A file of NAME=value lines, read into the environment first
+    /// A file of NAME=value lines; read into the environment before the script
     #[arg(long, alias = "env-file", value_name = "FILE", help_heading = "Scripts")]
     pub dotenv: Option<PathBuf>,
     /// Variables, as a JSON object
     #[arg(short, long, value_name = "JSON", help_heading = "Scripts")]
     pub variables: Option<String>,
-    /// Anything of the script, as a JSON object merged over it
+    /// A JSON object that is merged over the script
     #[arg(long, value_name = "JSON", help_heading = "Scripts")]
     pub overrides: Option<String>,
-    /// CSV file, where the script has one payload
+    /// CSV file, if the script has one payload
     #[arg(short, long, value_name = "FILE", help_heading = "Scripts")]
     pub payload: Option<PathBuf>,
-    /// One virtual user only
+    /// Run one virtual user only
     #[arg(short, long, help_heading = "Scripts")]
     pub solo: bool,
     /// One more script file
     #[arg(short, long, value_name = "FILE", hide = true)]
     pub input: Vec<String>,
-    /// Read the script, say what is wrong and what would be done; send nothing
+    /// Read the script, print its problems and its plan; send nothing
     #[arg(long, help_heading = "Scripts")]
     pub check: bool,
-    /// What chance begins with: the same seed gives the same arrivals
+    /// Seed of all random choices: the same seed gives the same arrivals
     #[arg(long, value_name = "N", help_heading = "Scripts")]
     pub seed: Option<u64>,
 
-    /// How long
+    /// Duration of the load
     #[arg(short, long, value_name = "TIME", default_value = "10s", help_heading = "URL")]
     pub duration: String,
-    /// Requests a second, begun on schedule whatever happens; without it each connection asks as fast as it is answered
+    /// Requests a second, on schedule even if answers are late; without it each connection sends after each answer
     #[arg(short = 'R', long, value_name = "N", help_heading = "URL")]
     pub rate: Option<f64>,
     /// Spread the requests of -R at random instead of evenly
     #[arg(long, requires = "rate", help_heading = "URL")]
     pub poisson: bool,
-    /// Requests in all; with --agents, how many agents
+    /// Number of requests; with --agents, number of agents
     #[arg(short = 'n', long, value_name = "N", help_heading = "URL")]
     pub requests: Option<u64>,
     /// Method
     #[arg(short = 'X', long, value_name = "NAME", help_heading = "URL")]
     pub method: Option<String>,
-    /// A field of the request: "Name: value"; may be repeated
+    /// A header field of the request: "Name: value"; may be repeated
     #[arg(short = 'H', long, value_name = "FIELD", help_heading = "URL")]
     pub header: Vec<String>,
     /// Body, or @FILE
@@ -120,7 +120,7 @@ pub struct RunArgs {
     /// HTTP/2: by ALPN over https://, with prior knowledge over http://
     #[arg(long, help_heading = "URL")]
     pub http2: bool,
-    /// With --http2, requests at once on each connection [default: 1]
+    /// With --http2, requests at the same time on each connection [default: 1]
     #[arg(
         short = 'm',
         long,
@@ -130,23 +130,23 @@ pub struct RunArgs {
         help_heading = "URL"
     )]
     pub streams: Option<usize>,
-    /// How long an answer may take
+    /// Longest time to wait for an answer
     #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "URL")]
     pub timeout: String,
 
     /// Threads [default: one per CPU this process may use; 1 for scripts with a processor]
     #[arg(long, value_name = "N")]
     pub workers: Option<usize>,
-    /// Run on agents (weir agent) that wait at this NATS server (or env:NAME, file:PATH that holds its URL); -n is how many
+    /// Run on agents (weir agent) at this NATS server (or env:NAME, file:PATH with its URL); -n is their number
     #[arg(long, value_name = "URL", requires = "requests", help_heading = "Agents")]
     pub agents: Option<String>,
-    /// How long agents may take to come
+    /// Longest time to wait for the agents
     #[arg(long, value_name = "TIME", default_value = "30s", help_heading = "Agents")]
     pub agents_wait: String,
-    /// A variable of the environment that agents get; others stay here. May be repeated
+    /// An environment variable to send to the agents; others stay here. May be repeated
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = "Agents")]
     pub env_pass: Vec<String>,
-    /// One more file that agents need, which the script does not name. May be repeated
+    /// One more file for the agents, which the script does not name. May be repeated
     #[arg(long = "with", value_name = "FILE", help_heading = "Agents")]
     pub with_files: Vec<PathBuf>,
     /// Do not verify certificates
@@ -156,27 +156,27 @@ pub struct RunArgs {
     /// Write the report as JSON
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub output: Option<PathBuf>,
-    /// What a point of the report's lines over time covers, 100ms to 60s
+    /// Time that one point of the report's charts covers, 100ms to 60s
     #[arg(long, value_name = "TIME", default_value = "1s", help_heading = "Output", value_parser = interval)]
     pub interval: std::time::Duration,
-    /// Write the report as a page to read
+    /// Write the report as an HTML page
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub html: Option<PathBuf>,
-    /// Only the log lines of the script and the verdicts
+    /// Print only the log lines of the script and the verdicts
     #[arg(short, long, help_heading = "Output")]
     pub quiet: bool,
-    /// v1: the summary as Artillery 1 printed it
+    /// v1: print the summary as Artillery 1 did
     #[arg(long, value_name = "FORM", default_value = "v2", value_parser = ["v1", "v2"], help_heading = "Output")]
     pub summary: String,
-    /// Serve the metrics so far for Prometheus while it runs
+    /// Serve the metrics of the run for Prometheus while it lasts
     #[arg(long, value_name = "ADDR", help_heading = "Output")]
     pub prometheus: Option<std::net::SocketAddr>,
-    /// Exit with 3 when this generator, not the target, was the limit
+    /// Exit with 3 if the load generator, not the target, was the limit
     #[arg(long, help_heading = "Output")]
     pub fail_if_limited: bool,
 }
 
-/// The least and the most that a point may cover.
+/// The shortest and the longest time that a point may cover.
 const INTERVAL: (std::time::Duration, std::time::Duration) =
     (std::time::Duration::from_millis(100), std::time::Duration::from_secs(60));
 
@@ -186,7 +186,7 @@ fn interval(text: &str) -> Result<std::time::Duration, String> {
 }
 
 impl RunArgs {
-    /// A run's ears, with the interval that was asked for.
+    /// The channel of a run, with the interval from the flags.
     pub fn channel(&self) -> weir_load::run::Channel {
         let ms = u64::try_from(self.interval.as_millis()).unwrap_or(u64::MAX);
         let mut channel = weir_load::run::Channel::new();

@@ -1,4 +1,4 @@
-//! `--prometheus ADDR`: the metrics so far, for who asks while the load runs.
+//! `--prometheus ADDR`: serves the metrics of the run while the load runs.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -8,12 +8,12 @@ use std::time::Duration;
 use weir_load::output::expose::CONTENT_TYPE;
 use weir_net::worker;
 
-/// A scraper that takes longer is left alone.
+/// Longest time to serve one scraper.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The longest request read.
 const REQUEST_BYTES_MAX: usize = 8 << 10;
 
-/// The text that is served; replaced as the run goes on.
+/// The metrics as text; replaced while the run goes on.
 #[derive(Clone, Default)]
 pub struct Page(Arc<Mutex<String>>);
 
@@ -28,14 +28,14 @@ impl Page {
     }
 }
 
-/// Listens for as long as the process lives, one scraper at a time; the error is for the user.
+/// Listens until the process ends, and serves one scraper at a time; the error is for the user.
 pub fn serve(address: SocketAddr) -> Result<Page, String> {
     let listener = TcpListener::bind(address).map_err(|error| format!("--prometheus {address}: {error}"))?;
     let page = Page::default();
     let served = page.clone();
     let listen = move || {
         for stream in listener.incoming().flatten() {
-            // Who goes away in the middle does not matter.
+            // It does not matter if a scraper disconnects early.
             let _ = answer(stream, &served);
         }
     };

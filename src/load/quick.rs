@@ -21,7 +21,7 @@ use super::{exit, report as files, usage};
 
 const CONNECTIONS: usize = 64;
 
-/// Runs the load, prints what came of it, and writes the reports that were asked for.
+/// Runs the load, prints the result, and writes the reports from the flags.
 pub fn run(url: &str, args: &RunArgs) -> u8 {
     let made = of(url, args).and_then(|quick| files::has_place(args).map(|()| quick));
     let quick = match made {
@@ -44,7 +44,7 @@ fn start(quick: &Quick, args: &RunArgs) -> Result<u8, String> {
     stop_on_signal(channel.stop())?;
     println!("Load goes to: {}", shown(quick));
     println!("{}", plan(quick));
-    // A closed stdout is noticed with the summary.
+    // If stdout is closed, the summary finds out.
     let _ = std::io::stdout().flush();
     let (report, outcome) = quick::watched(quick, channel, &mut teller)?;
     let facts = facts(quick, args, &report, &outcome, &mut teller);
@@ -59,7 +59,7 @@ fn start(quick: &Quick, args: &RunArgs) -> Result<u8, String> {
     })
 }
 
-/// Shows how it goes on a terminal, and to who asks for the metrics; lines there are none.
+/// Shows the progress on a terminal and serves the metrics to scrapers; this kind of load has no log lines.
 struct Teller {
     eyes: Eyes,
     phase: String,
@@ -115,9 +115,10 @@ fn facts(quick: &Quick, args: &RunArgs, report: &Report, outcome: &run::Outcome,
         ended_ms: now_ms(),
         environment: environment(args, quick.threads, None),
         self_check: SelfCheck {
-            // Exact, and there for the shortest run.
+            // This figure is exact, even for the shortest run.
             worker_cpu: report.busy.clone(),
-            // A request waits for a connection too, so that one that begins late, or never, says nothing of the generator.
+            // A request may also wait for a free connection. So a late or missing request does not prove that the
+            // generator was slow.
             lag_p99_ms: None,
             lag_max_ms: None,
             dropped: 0,
@@ -128,7 +129,7 @@ fn facts(quick: &Quick, args: &RunArgs, report: &Report, outcome: &run::Outcome,
     }
 }
 
-/// Why the figures are not of all the load that was asked for, one sentence each.
+/// Why the figures do not cover the whole requested load, one sentence each.
 fn incomplete(quick: &Quick, report: &Report, outcome: &run::Outcome) -> Vec<String> {
     let dropped = (report.dropped > 0).then(|| {
         format!(
@@ -166,7 +167,7 @@ fn shown(quick: &Quick) -> String {
     Url::parse(&quick.url).map_or_else(|_| quick.url.clone(), |url| url.shown())
 }
 
-/// `64 connections`, or with how many streams.
+/// `64 connections`, or the connections with their streams.
 fn connections(quick: &Quick) -> String {
     match quick.streams {
         None => format!("{} connections", quick.connections),
@@ -193,7 +194,7 @@ pub(super) fn time(text: &str, flag: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("{flag} {text}: write seconds (30), or a number with a unit (30s, 5m)"))
 }
 
-/// What is sent when, in words.
+/// The number of requests and their schedule, in words.
 fn arrivals(quick: &Quick) -> String {
     let how = match quick.rate {
         None => "as fast as they are answered".to_owned(),
@@ -253,7 +254,7 @@ fn summary(quick: &Quick, report: &Report, facts: &Facts) -> String {
             lines.push(format!("{} began late", report.late));
         }
     }
-    // The line stands there for none too: "no errors" and "errors are not counted" look alike otherwise.
+    // Print this line for zero errors too: otherwise "no errors" looks like "errors are not counted".
     lines.push(format!("\n{} errors", report.errors()));
     if report.errors() > 0 {
         for ((step, name), count) in &report.errors_at {

@@ -1,4 +1,4 @@
-//! Reports as files: those of a run, and `weir load compare` and `weir load report`, which are made of them afterwards.
+//! Report files: those that a run writes, and those of `weir load compare` and `weir load report`, which read them.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use weir_load::record::Outcome;
 use super::flags::RunArgs;
 use super::{exit, write};
 
-/// Whether the JSON has somewhere to go; asked before anything is sent. The error is for the user.
+/// Checks that the folders of the report files exist, before anything is sent. The error is for the user.
 pub fn has_place(args: &RunArgs) -> Result<(), String> {
     for path in args.output.iter().chain(&args.html) {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
@@ -20,7 +20,7 @@ pub fn has_place(args: &RunArgs) -> Result<(), String> {
     Ok(())
 }
 
-/// Writes the files that were asked for, and says where they are.
+/// Writes the report files from the flags, and prints their paths.
 pub fn files(args: &RunArgs, result: &Outcome, facts: &Facts, console: &Console) -> Result<(), String> {
     if let Some(path) = &args.output {
         let text = match std::env::var_os("ARTILLERY_USE_LEGACY_REPORT_FORMAT") {
@@ -37,7 +37,7 @@ pub fn files(args: &RunArgs, result: &Outcome, facts: &Facts, console: &Console)
     Ok(())
 }
 
-/// Compares two reports; prints to stdout.
+/// Compares two reports and prints to stdout.
 pub fn compare(before: &Path, after: &Path) -> u8 {
     match (read(before), read(after)) {
         (Ok(a), Ok(b)) => {
@@ -48,7 +48,7 @@ pub fn compare(before: &Path, after: &Path) -> u8 {
     }
 }
 
-/// Makes a page of a report.
+/// Makes an HTML page from a report.
 pub fn page(report: &Path, output: Option<PathBuf>) -> u8 {
     let output = output.unwrap_or_else(|| {
         let mut name = report.as_os_str().to_owned();

@@ -1,4 +1,4 @@
-//! `weir load SCRIPT`: from flags to plan to run to report.
+//! `weir load SCRIPT`: from flags to a plan, to a run, to a report.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use super::flags::RunArgs;
 use super::teller::{Teller, now_ms};
 use super::{agents, exit, report as files};
 
-/// Reads the script, runs it, reports; gives the exit code.
+/// Reads the script, runs it and reports; returns the exit code.
 pub fn run(args: &RunArgs) -> u8 {
     let id = std::env::var("ARTILLERY_TEST_RUN_ID").unwrap_or_else(|_| test_run_id());
     let options = options(args, &id);
-    // Weights may be left to chance.
+    // Weights may be random.
     args.seed.iter().for_each(|seed| random::seed(*seed));
     let plan = match script::load(&options, &processor::load_script) {
         Ok(plan) => plan,
@@ -66,7 +66,7 @@ fn options(args: &RunArgs, id: &str) -> Options {
     }
 }
 
-/// `t` and three random parts, as Artillery's.
+/// `t` and three random parts, like Artillery's ids.
 pub(super) fn test_run_id() -> String {
     const LETTERS: &[u8] = b"3456789abcdefghjkmnpqrtwxyz";
     let part =
@@ -120,13 +120,13 @@ fn start(args: &RunArgs, options: &Options, plan: Plan, id: &str) -> Result<u8, 
 fn workers(args: &RunArgs, plan: &Plan) -> usize {
     match args.workers {
         Some(workers) => workers,
-        // One worker has one state of the processor's module, as Artillery's users know it on two CPUs.
+        // One worker keeps one state of the processor's module, as Artillery's users have it on two CPUs.
         None if plan.processor.is_some() => 1,
         None => weir_meter::host::effective_cpus(),
     }
 }
 
-/// Runs it, here or on agents, until it is over.
+/// Runs the plan, on this machine or on agents, until the run is over.
 fn go(args: &RunArgs, options: &Options, run: &Run, teller: &mut Teller) -> Result<Ran, Ended> {
     let channel = args.channel();
     stop_on_signal(channel.stop()).map_err(|message| (message, exit::FAILED))?;
@@ -140,10 +140,10 @@ fn go(args: &RunArgs, options: &Options, run: &Run, teller: &mut Teller) -> Resu
     })
 }
 
-/// What is said of a run that a signal ended.
+/// The reason for an incomplete run that a signal ended.
 pub(super) const STOPPED: &str = "stopped by a signal before its time";
 
-/// Why the figures are not of the whole run that was asked for, one sentence each.
+/// Why the figures do not cover the whole requested run, one sentence each.
 fn incomplete(ran: &Ran) -> Vec<String> {
     let mut reasons = ran.incomplete.clone();
     if ran.outcome.is_interrupted {
@@ -159,7 +159,7 @@ fn incomplete(ran: &Ran) -> Vec<String> {
     reasons
 }
 
-/// Prints the summary and what follows it, and writes the files that were asked for.
+/// Prints the summary and the lines after it, and writes the files from the flags.
 fn report(
     args: &RunArgs,
     result: &Outcome,
@@ -172,14 +172,15 @@ fn report(
     print!("{}", honest::block(result, facts, &teller.console));
     print!("{}", apdex.map_or_else(String::new, Apdex::print));
     print!("{}", ensure::print(&facts.checks, &teller.console));
-    // A closed stdout cannot be told anything.
+    // There is nowhere to report a closed stdout.
     let _ = std::io::stdout().flush();
     Ok(())
 }
 
-/// The exit code of a run that came to its end; of what speaks up, who would have the last word in Artillery has it.
+/// The exit code of a run that reached its end. If several conditions set a code, the one that wins in Artillery
+/// wins.
 fn verdict(args: &RunArgs, facts: &Facts, whole: &Period, suggested: Option<i32>) -> u8 {
-    // As a process's exit code: its lowest byte.
+    // A process's exit code is only the lowest byte.
     let suggested = suggested.map_or(0, |code| code.rem_euclid(256) as u8);
     match () {
         () if ensure::has_failed(&facts.checks) => exit::FAILED,
@@ -190,16 +191,16 @@ fn verdict(args: &RunArgs, facts: &Facts, whole: &Period, suggested: Option<i32>
     }
 }
 
-/// A message, and what to exit with.
+/// A message and an exit code.
 type Ended = (String, u8);
 
-/// What a run gave, wherever it ran.
+/// The results of a run, on this machine or on agents.
 pub(super) struct Ran {
     /// Everything counted.
     pub outcome: run::Outcome,
-    /// How agents fared.
+    /// The self-check of each agent.
     pub checks: Vec<(String, SelfCheck)>,
-    /// What is missing.
+    /// The missing parts.
     pub incomplete: Vec<String>,
 }
 
@@ -209,7 +210,7 @@ impl Ran {
     }
 }
 
-/// What `ensure` finds of the checks that the script asks for.
+/// The results of the script's `ensure` checks.
 fn checks(plan: &Plan, whole: &Period, apdex: Option<&Apdex>) -> Vec<Check> {
     match &plan.plugins.ensure {
         Some(options) if std::env::var_os("ARTILLERY_DISABLE_ENSURE").is_none() => {
@@ -223,8 +224,8 @@ fn checks(plan: &Plan, whole: &Period, apdex: Option<&Apdex>) -> Vec<Check> {
     }
 }
 
-/// A signal this soon after the first is the same wish: coreutils' `timeout` sends two, and npm passes on what the
-/// terminal has sent already.
+/// A second signal within this time counts as the first one repeated: coreutils' `timeout` sends two, and npm passes
+/// on a signal that the terminal has sent already.
 const SAME_WISH: Duration = Duration::from_millis(500);
 
 pub(super) fn stop_on_signal(stop: Stop) -> Result<(), String> {
@@ -239,7 +240,7 @@ pub(super) fn stop_on_signal(stop: Stop) -> Result<(), String> {
                     stop.stop();
                 }
                 Some(first) if now - first < SAME_WISH => {}
-                // Twice is meant.
+                // This is a separate second signal: end at once.
                 Some(_) => std::process::exit(i32::from(exit::INTERRUPTED)),
             }
         }
@@ -256,7 +257,7 @@ fn phase_fact(phase: &Phase) -> PhaseFact {
     }
 }
 
-/// Equal for equal scripts with equal flags.
+/// An id that is equal for equal scripts with equal flags.
 fn script_id(args: &RunArgs) -> String {
     let files = args.what.iter().chain(&args.input).chain(&args.config);
     let mut parts: Vec<Vec<u8>> = files.map(|path| std::fs::read(path).unwrap_or_default()).collect();
@@ -266,7 +267,7 @@ fn script_id(args: &RunArgs) -> String {
     fingerprint(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>())
 }
 
-/// What tells one environment from another, name and value; a URL has no seed.
+/// The facts in which environments can differ, as name and value; a run of a URL has no seed.
 pub(super) fn environment(args: &RunArgs, workers: usize, seed: Option<u64>) -> Vec<(String, String)> {
     let read = |path: &str| std::fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default();
     vec![

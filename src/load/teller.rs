@@ -1,4 +1,5 @@
-//! What is told while a script runs: reports to stdout as Artillery's, a live view to stderr, metrics to who asked.
+//! Output while a script runs: reports to stdout as Artillery prints them, a live view to stderr, metrics to
+//! scrapers.
 
 use std::io::IsTerminal;
 use std::time::UNIX_EPOCH;
@@ -19,16 +20,16 @@ use super::flags::RunArgs;
 use super::metrics;
 use super::view::{View, has_colours};
 
-/// How often the metrics that are served are made anew, in ms.
+/// Milliseconds between two updates of the served metrics.
 const EXPOSE_EVERY_MS: u64 = 1_000;
 
-/// Prints what happens: reports to stdout as Artillery does, the live view to stderr.
+/// Prints the events of a run: reports to stdout as Artillery does, the live view to stderr.
 pub(super) struct Teller {
-    /// How reports look.
+    /// The style of reports.
     pub console: Console,
-    /// When the first phase began.
+    /// Time at which the first phase began.
     pub started_ms: Option<u64>,
-    /// What a processor wants the exit code to be.
+    /// The exit code that a processor wants.
     pub exit_code: Option<i32>,
     is_v1: bool,
     eyes: Eyes,
@@ -37,7 +38,7 @@ pub(super) struct Teller {
 }
 
 impl Teller {
-    /// Who tells of a run of the plan; the error is for the user.
+    /// The teller for a run of this plan; the error is for the user.
     pub fn new(args: &RunArgs, plan: &Plan) -> Result<Teller, String> {
         let stdout = std::io::stdout();
         Ok(Teller {
@@ -57,12 +58,12 @@ impl Teller {
         })
     }
 
-    /// The run is over: how the generator fared.
+    /// Ends the run, and returns the generator's own measurements.
     pub fn fared(&mut self) -> Sampler {
         self.eyes.fared()
     }
 
-    /// Waits until what is published has been sent, and says what was not.
+    /// Waits until all metrics have been published, and prints those that were not.
     pub fn publish_rest(&mut self) {
         let said = self.publisher.take().map(Publisher::finish).unwrap_or_default();
         said.iter().for_each(|sentence| eprintln!("{sentence}"));
@@ -72,7 +73,7 @@ impl Teller {
         self.eyes.view.say(text);
     }
 
-    /// Takes the live view away, so that something can be printed.
+    /// Removes the live view, so that something can be printed.
     fn clear(&mut self) {
         self.eyes.view.clear();
     }
@@ -148,9 +149,10 @@ impl Watch for Teller {
     }
 }
 
-/// What looks on while any load runs: the live view, the metrics that are served, and the eye on the generator itself.
+/// Output that every kind of load has: the live view, the served metrics, and the measurements of the generator
+/// itself.
 pub(super) struct Eyes {
-    /// The live view, and what is printed beside it.
+    /// The live view, and the lines printed beside it.
     pub view: View,
     sampler: Sampler,
     page: Option<metrics::Page>,
@@ -158,7 +160,7 @@ pub(super) struct Eyes {
 }
 
 impl Eyes {
-    /// Open; the error is for the user.
+    /// Opens everything; the error is for the user.
     pub fn new(args: &RunArgs) -> Result<Eyes, String> {
         Ok(Eyes {
             view: View::new(args.quiet),
@@ -168,7 +170,7 @@ impl Eyes {
         })
     }
 
-    /// Shows how far the run is; `connections` is how many a run without virtual users has.
+    /// Shows the progress of the run; `connections` is the number for a run without virtual users.
     pub fn look(&mut self, progress: &Progress, merger: &Merger, phase: String, connections: u64) {
         self.sampler.look();
         let now = now_ms();
@@ -187,7 +189,7 @@ impl Eyes {
         self.view.draw(merger, &place, now);
     }
 
-    /// The run is over: takes the view away, and says how the generator fared.
+    /// Ends the run: removes the view, and returns the generator's own measurements.
     pub fn fared(&mut self) -> Sampler {
         self.view.clear();
         std::mem::take(&mut self.sampler)

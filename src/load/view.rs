@@ -1,4 +1,4 @@
-//! The live view on stderr, and what is printed to stdout between its drawings.
+//! The live view on stderr, and lines for stdout that are printed between two drawings.
 
 use std::io::{IsTerminal, Write};
 
@@ -6,27 +6,27 @@ use weir_load::output::live::{Live, Progress, Screen};
 use weir_load::record::Merger;
 use weir_net::process::terminal_size;
 
-/// Bytes that wait for the next drawing at most; more are printed at once.
+/// Largest number of bytes that wait for the next drawing; more are printed at once.
 const WAITING_MAX: usize = 64 * 1024;
 
-/// Prints to stdout; where stderr is a terminal, with a view below.
+/// Prints to stdout. If stderr is a terminal, draws a view below.
 pub(super) struct View {
-    /// Where there is one.
+    /// `None`: no view is shown.
     live: Option<Live>,
-    /// Whether stdout is a terminal too: then its lines come between the drawings.
+    /// True if stdout is a terminal too; then its lines are printed between the drawings.
     shares: bool,
-    /// Lines for stdout that the next drawing brings along: drawing anew for each would be a flood.
+    /// Lines for stdout that wait for the next drawing. Drawing again after each line would flood the terminal.
     waiting: String,
 }
 
 impl View {
-    /// Of this process's terminal. None is shown if quiet is asked for.
+    /// The view of this process's terminal. No view is shown if `is_quiet`.
     pub fn new(is_quiet: bool) -> View {
         let is_shown = std::io::stderr().is_terminal() && !is_dumb() && !is_quiet;
         View { live: is_shown.then(Live::default), shares: std::io::stdout().is_terminal(), waiting: String::new() }
     }
 
-    /// Prints to stdout, with the next drawing if there is one.
+    /// Prints to stdout, with the next drawing if there is a view.
     pub fn say(&mut self, text: &str) {
         if self.live.is_none() || !self.shares {
             return print(text);
@@ -37,7 +37,7 @@ impl View {
         }
     }
 
-    /// Takes the view away and prints what waited for it.
+    /// Removes the view and prints the waiting lines.
     pub fn clear(&mut self) {
         if let Some(live) = &mut self.live {
             eprint!("{}", live.clear());
@@ -45,7 +45,7 @@ impl View {
         print(&std::mem::take(&mut self.waiting));
     }
 
-    /// Draws, below what waited.
+    /// Prints the waiting lines and draws the view below them.
     pub fn draw(&mut self, merger: &Merger, progress: &Progress, now_ms: u64) {
         let Some(live) = &mut self.live else { return };
         let Some((columns, rows)) = terminal_size(std::io::stderr()) else { return };
@@ -59,7 +59,7 @@ impl View {
     }
 }
 
-/// Not with `NO_COLOR` (no-color.org: set and not empty), nor on a terminal that knows no sequences.
+/// No colours with `NO_COLOR` (no-color.org: set and not empty), nor on a terminal without escape sequences.
 pub(super) fn has_colours() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && !is_dumb()
 }
@@ -70,6 +70,6 @@ fn is_dumb() -> bool {
 
 fn print(text: &str) {
     print!("{text}");
-    // A closed stdout cannot be told anything.
+    // There is nowhere to report a closed stdout.
     let _ = std::io::stdout().flush();
 }

@@ -1,4 +1,4 @@
-//! A screen from a document of the dashboard's.
+//! A screen made from a document of the dashboard.
 
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
@@ -8,34 +8,34 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table, Widget};
 use serde_json::Value;
 
-/// What there is to draw.
+/// The data of a screen.
 pub struct Screen<'s> {
     /// The newest document.
     pub doc: &'s Value,
-    /// The one before, for rates.
+    /// The document before it, for rates.
     pub before: Option<&'s Value>,
-    /// Korean rather than English.
+    /// True: Korean; false: English.
     pub korean: bool,
-    /// Why there is nothing newer.
+    /// Why there is no newer document.
     pub trouble: Option<&'s str>,
 }
 
-/// Waterlines shown at most.
+/// Largest number of waterlines shown.
 const LINES_MAX: usize = 8;
-/// Cells of a waterline's bar, at most.
+/// Largest width of a waterline's bar, in cells.
 const BAR_MAX: u16 = 30;
-/// Columns from which on a waterline's figures stand beside its bar.
+/// A screen of at least this many columns shows a waterline's figures beside its bar.
 const WIDE: u16 = 72;
 
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 
-/// Draws it.
+/// Draws the screen.
 pub fn draw(frame: &mut Frame<'_>, screen: &Screen<'_>) {
     frame.render_widget(screen, frame.area());
 }
 
-/// The same as lines without colours.
+/// The same screen as lines without colours.
 pub fn text(screen: &Screen<'_>, columns: u16, rows: u16) -> Vec<String> {
     let area = Rect::new(0, 0, columns, rows);
     let mut buffer = Buffer::empty(area);
@@ -48,7 +48,7 @@ pub fn text(screen: &Screen<'_>, columns: u16, rows: u16) -> Vec<String> {
             if skip == 0 {
                 line.push_str(symbol);
             }
-            // A wide character fills the cell after it too.
+            // A wide character also fills the next cell.
             skip = if skip > 0 { skip - 1 } else { Span::raw(symbol).width().saturating_sub(1) };
         }
         line.trim_end().to_owned()
@@ -148,7 +148,7 @@ impl<'s> Screen<'s> {
         ])
     }
 
-    /// The fullest first.
+    /// The waterlines, the fullest first.
     fn waterlines(&self) -> Vec<&'s Value> {
         let mut lines: Vec<&Value> = self.doc["waterlines"].as_array().into_iter().flatten().collect();
         let ratio = |line: &Value| line["ratio"].as_f64().unwrap_or_default();
@@ -159,7 +159,7 @@ impl<'s> Screen<'s> {
 
     fn draw_waterlines(&self, lines: &[&'s Value], area: Rect, buffer: &mut Buffer) {
         let bar = BAR_MAX.min(area.width / 4);
-        // On a narrow terminal which limit it is says more than the figures behind its bar.
+        // On a narrow terminal, the name of a limit is more useful than the figures after its bar.
         let (used, left) = if area.width < WIDE { (0, 0) } else { (19, 14) };
         let near = self.doc["thresholds"]["near"].as_f64().unwrap_or(1.0);
         let limited = self.doc["thresholds"]["limited"].as_f64().unwrap_or(1.0);
@@ -208,12 +208,12 @@ impl<'s> Screen<'s> {
         Widget::render(Table::new(rows, widths).header(head), area, buffer);
     }
 
-    /// How much a total grew each second.
+    /// Growth of a total, per second.
     fn grew(&self, path: &str) -> Option<f64> {
         self.between(|doc| doc.pointer(path)?.as_f64())
     }
 
-    /// How much what is read of a document grew each second.
+    /// Growth of a value of the document, per second.
     fn between(&self, read: impl Fn(&Value) -> Option<f64>) -> Option<f64> {
         let (now, before) = (read(self.doc)?, read(self.before?)?);
         let seconds = (self.doc["at"].as_f64()? - self.before?["at"].as_f64()?) / 1000.0;
@@ -286,7 +286,7 @@ impl<'s> Screen<'s> {
         if rows.is_empty() {
             return;
         }
-        // What does not fit is left out from the right.
+        // Columns that do not fit are left out, from the right.
         let shown = columns.len().min(usize::from(area.width.saturating_sub(24)) / 10);
         let head = std::iter::once(Line::from(name))
             .chain(columns.iter().take(shown).map(|name| Line::from(*name).right_aligned()));
@@ -300,13 +300,13 @@ impl<'s> Screen<'s> {
     }
 }
 
-/// How many statuses of a list begin with this digit; of none, none.
+/// The number of statuses in a list that begin with this digit; `None` if there is no list.
 fn class_of(codes: &Value, class: char) -> Option<f64> {
     let of_class = codes.as_object()?.iter().filter(|(code, _)| code.starts_with(class));
     Some(of_class.filter_map(|(_, count)| count.as_f64()).sum())
 }
 
-/// A name as a JSON pointer has it (RFC 6901).
+/// A name, escaped for a JSON pointer (RFC 6901).
 fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }

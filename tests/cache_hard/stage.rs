@@ -1,4 +1,4 @@
-//! What stands around the cache: an origin that counts and can be held up, and an edge that can be killed.
+//! The environment of the cache: an origin that counts and can pause its answers, and an edge that can be killed.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,22 +12,22 @@ use super::support::{self, PATIENCE, within};
 
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 
-/// Bytes of a page whose name begins with `/short`.
+/// Size in bytes of a page whose name begins with `/short`.
 pub const SHORT: usize = 8 << 10;
 
-/// Bytes of a page whose name begins with `/middle`.
+/// Size in bytes of a page whose name begins with `/middle`.
 pub const MIDDLE: usize = 64 << 10;
 
-/// Bytes of any other page: more than the memory tier takes of one object.
+/// Size in bytes of any other page: larger than the largest object of the memory tier.
 pub const LONG: usize = 3 << 20;
 
-/// A directory, gone at the end.
+/// A directory, removed at the end.
 pub struct Room(pub PathBuf);
 
 impl Room {
     pub fn new(name: &str) -> Room {
         let path = support::scratch(name);
-        // The edge gives up root, and writes there.
+        // The edge drops root, and then writes there.
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777)).unwrap();
         Room(path)
     }
@@ -39,7 +39,7 @@ impl Drop for Room {
     }
 }
 
-/// The body of a page: its name and version over and over, so that nothing of another page or time passes for it.
+/// The body of a page: its name and version repeated, so that no other page or version has the same bytes.
 pub fn body_of(page: &str, version: usize) -> Vec<u8> {
     let len = match page {
         page if page.starts_with("/short") => SHORT,
@@ -49,9 +49,9 @@ pub fn body_of(page: &str, version: usize) -> Vec<u8> {
     format!("{page} version {version}\n").into_bytes().into_iter().cycle().take(len).collect()
 }
 
-/// Answers each page with the number of times that it was asked for. A page with `held` in its name sends half of its
-/// body and waits, with `early` besides a quarter; one with `locked` waits before its head from the second time on; one with `chunked` says no length;
-/// one with `brief` lives for a second, the others for an hour.
+/// Answers each page with the number of times that it was requested. The words in a page's name change the answer.
+/// `held`: sends half of the body and waits; with `early`, a quarter. `locked`: from the second request on, waits
+/// before the head. `chunked`: sends no length. `brief`: valid for a second, otherwise for an hour.
 #[derive(Clone)]
 pub struct Origin {
     port: u16,
@@ -73,19 +73,19 @@ impl Origin {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let origin = answering.clone();
-                // A client that goes away in the middle is none of its business.
+                // It does not matter if a client disconnects early.
                 std::thread::spawn(move || origin.serve(stream));
             }
         });
         origin
     }
 
-    /// How often a page was asked for.
+    /// Number of requests for a page.
     pub fn asked(&self, page: &str) -> usize {
         self.shared.asked.lock().unwrap().get(page).copied().unwrap_or_default()
     }
 
-    /// From now on nothing is held up.
+    /// From now on no answer is paused.
     pub fn open(&self) {
         *self.shared.is_open.lock().unwrap() = true;
         self.shared.opened.notify_all();
@@ -149,7 +149,7 @@ pub struct Edge {
 }
 
 impl Edge {
-    /// `path` is what `proxy_cache_path` says besides, `more` what the location does.
+    /// `path`: more parameters of `proxy_cache_path`; `more`: more directives of the location.
     pub fn new(room: &Room, origin: &Origin, path: &str, more: &str) -> Edge {
         let (dir, port) = (room.0.clone(), support::free_port());
         let shown = dir.display();
@@ -180,7 +180,7 @@ events {{ worker_connections 4096; }}\nhttp {{
         self.start_as(Command::new(WEIR));
     }
 
-    /// With a small disk of its own, that nobody else sees, as the cache's directory.
+    /// Starts with a small, separate disk as the cache's directory, mounted for this edge only.
     pub fn start_on_small_disk(&mut self) {
         std::fs::create_dir_all(self.cache()).unwrap();
         let mount = "mount -t tmpfs -o size=1m,mode=777 none \"$0\"";
@@ -201,14 +201,14 @@ events {{ worker_connections 4096; }}\nhttp {{
         within("the edge listens", || TcpStream::connect(("127.0.0.1", self.port)).is_ok());
     }
 
-    /// Ends it in order.
+    /// Ends the edge gracefully.
     pub fn end(&mut self) {
         let mut running = self.running.take().unwrap();
         assert!(Command::new("kill").args(["-s", "QUIT", &running.id().to_string()]).status().unwrap().success());
         within("the edge ends", || running.try_wait().unwrap().is_some());
     }
 
-    /// Ends it in no order at all.
+    /// Kills the edge.
     pub fn kill(&mut self) {
         let mut running = self.running.take().unwrap();
         running.kill().unwrap();
@@ -219,13 +219,13 @@ events {{ worker_connections 4096; }}\nhttp {{
         self.dir.join("cache")
     }
 
-    /// The cache's directory as the running edge sees it.
+    /// The cache's directory in the mount namespace of the running edge.
     pub fn cache_inside(&self) -> PathBuf {
         let pid = self.running.as_ref().unwrap().id();
         Path::new(&format!("/proc/{pid}/root")).join(self.cache().strip_prefix("/").unwrap())
     }
 
-    /// A connection on which a page was asked for.
+    /// A connection on which a page was requested.
     pub fn ask(&self, page: &str) -> TcpStream {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -233,7 +233,7 @@ events {{ worker_connections 4096; }}\nhttp {{
         stream
     }
 
-    /// The body of a page, whole, in the version that the origin gave this time.
+    /// Checks that the edge sends the whole page in this version.
     pub fn has(&self, page: &str, version: usize) {
         let body = answer(self.ask(page)).unwrap_or_else(|said| panic!("{page}: {said}"));
         assert!(body == body_of(page, version), "{page} is not version {version}: {}", shown(&body));
@@ -246,7 +246,7 @@ events {{ worker_connections 4096; }}\nhttp {{
         text.lines().nth(2).unwrap().split_whitespace().nth(2).unwrap().parse().unwrap()
     }
 
-    /// Lines of the log with these words.
+    /// Number of log lines with these words.
     pub fn log_lines(&self, words: &str) -> usize {
         self.log().lines().filter(|line| line.contains(words)).count()
     }
@@ -265,7 +265,7 @@ impl Drop for Edge {
     }
 }
 
-/// The body of a whole answer of status 200, whose chunks are joined; what was wrong otherwise.
+/// The body of a complete answer with status 200, with its chunks joined; the error says what was wrong.
 pub fn answer(mut stream: TcpStream) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).map_err(|error| error.to_string())?;
@@ -302,7 +302,7 @@ fn shown(bytes: &[u8]) -> String {
     format!("{} bytes, {:?}", bytes.len(), String::from_utf8_lossy(&bytes[..bytes.len().min(60)]))
 }
 
-/// The files below a directory, but for the record of purges.
+/// The files below a directory, except the record of purges.
 pub fn files(dir: &Path) -> Vec<PathBuf> {
     let (mut found, mut open) = (Vec::new(), vec![dir.to_owned()]);
     while let Some(path) = open.pop() {
@@ -317,7 +317,7 @@ pub fn files(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Those that hold a whole object, by their names.
+/// The files that hold a whole object, by name.
 pub fn objects(dir: &Path) -> Vec<PathBuf> {
     files(dir).into_iter().filter(|path| path.file_name().unwrap().len() == 32).collect()
 }

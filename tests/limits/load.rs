@@ -1,4 +1,4 @@
-//! Clients: so many a second, until the test ends.
+//! Clients: a number per second, until the test ends.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 
 use super::stage::Edge;
 
-/// Under way until dropped.
+/// Running until dropped.
 pub struct Load {
     ends: Arc<AtomicBool>,
     failed: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Load {
-    /// One request after another, each on a connection of its own; whatever is no 200 has failed.
+    /// One request after another, each on a new connection; any answer other than 200 is a failure.
     pub fn one_after_another(edge: &Edge, path: &str, rate: u32) -> Load {
         let request = format!("GET {path} HTTP/1.0\r\n\r\n");
         Load::start(rate, edge.address, move |address, failed| {
@@ -30,7 +30,7 @@ impl Load {
         })
     }
 
-    /// Clients that come and stay. One that is answered other than by an upgrade, or whose connection ends, has failed.
+    /// Clients that connect and stay. An answer other than an upgrade, or the end of the connection, is a failure.
     pub fn held(edge: &Edge, request: &'static str, rate: u32) -> Load {
         Load::start(rate, edge.address, move |address, failed| {
             let failed = failed.clone();
@@ -44,7 +44,7 @@ impl Load {
                     }
                     Ok(count)
                 });
-                // Whether it ended, broke, or was answered.
+                // In all cases: ended, broken, or answered.
                 let _ = asked;
                 note(&failed);
             });
@@ -67,7 +67,7 @@ impl Load {
         load
     }
 
-    /// When the first client failed.
+    /// Time of the first failure.
     pub fn failed(&self) -> Option<Instant> {
         *self.failed.lock().unwrap()
     }

@@ -1,4 +1,4 @@
-//! Where the edge runs: beside its origin, on this machine or in a network namespace that only one link leads to.
+//! The place of the edge and its origin: on this machine, or in a network namespace behind a single link.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -10,13 +10,13 @@ use super::support;
 
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 
-/// Patience of a test: far more than anything here takes.
+/// Timeout of the test: far longer than anything here takes.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Of the log, a test that fails shows so much.
+/// Number of log lines that a failing test shows.
 const LINES_SHOWN: usize = 20;
 
-/// A network namespace, gone at the end.
+/// A network namespace, removed at the end.
 pub struct Space {
     name: String,
     link: String,
@@ -24,10 +24,10 @@ pub struct Space {
 }
 
 impl Space {
-    /// Needs root.
+    /// Makes the namespace; needs root.
     pub fn new() -> Space {
         let id = std::process::id() % 10_000;
-        // Link-local addresses are nobody's; other tests have other parts of them.
+        // Link-local addresses do not collide with other networks; other tests use other parts of them.
         let (here, address) = (format!("169.254.{}.97", 1 + id % 250), format!("169.254.{}.98", 1 + id % 250));
         let space = Space { name: format!("wlm{id}"), link: format!("wlmv{id}"), address };
         let Space { name, link, address } = &space;
@@ -42,7 +42,7 @@ impl Space {
         space
     }
 
-    /// Sets what the kernel does in it.
+    /// Sets a kernel parameter in the namespace.
     pub fn set(&self, name: &str, value: &str) {
         let setting = format!("{name}={value}");
         let done = Command::new("ip").args(["netns", "exec", &self.name, "sysctl", "-qw", &setting]).output();
@@ -61,21 +61,21 @@ fn ip(line: &str) -> bool {
     Command::new("ip").args(line.split(' ')).output().is_ok_and(|out| out.status.success())
 }
 
-/// An edge of one worker and its origin, ended with the test.
+/// An edge with one worker, and its origin; ended with the test.
 pub struct Edge {
-    /// Where it serves.
+    /// The edge's address.
     pub address: SocketAddr,
-    /// Where its dashboard is.
+    /// The dashboard's address.
     pub dashboard: SocketAddr,
-    /// HOST:PORT of the origin, as the edge calls it.
+    /// HOST:PORT of the origin, as the edge names it.
     pub origin: String,
     dir: PathBuf,
     children: Vec<Child>,
 }
 
 impl Edge {
-    /// Starts both. `limit` goes into `events` where it speaks of connections, else to the top of the file; in `http`
-    /// EDGE and ORIGIN are filled in; `wrapper` is a command that the edge is started by.
+    /// Starts both. `limit` goes into `events` if it is about connections, otherwise to the top of the file; in
+    /// `http`, EDGE and ORIGIN are replaced; `wrapper` is a command that starts the edge.
     pub fn start(name: &str, limit: &str, http: &str, wrapper: &[&str], space: Option<&Space>) -> Edge {
         let dir = support::scratch(&format!("limits-{name}"));
         let host = space.map_or("127.0.0.1", |space| space.address.as_str());
@@ -125,7 +125,7 @@ impl Edge {
         }
     }
 
-    /// Its error log.
+    /// The edge's error log.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.dir.join("error.log")).unwrap_or_default()
     }

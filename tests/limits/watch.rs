@@ -1,4 +1,4 @@
-//! One who watches the feed: what it was told, and when.
+//! A viewer of the feed: its events and their times.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -9,27 +9,27 @@ use serde_json::Value;
 
 use super::stage::{Edge, PATIENCE};
 
-/// What one event said.
+/// The data of one event.
 #[derive(Clone, Debug)]
 pub struct Second {
-    /// When it came.
+    /// Arrival time.
     pub at: Instant,
-    /// The verdict's state, and its sentence.
+    /// The verdict's state and sentence.
     pub state: String,
     words: String,
-    /// The limit that it is about.
+    /// The limit in the verdict.
     pub kind: String,
     pub of: String,
-    /// How full the waterline of that limit is.
+    /// The share of that limit in use.
     pub ratio: f64,
-    /// The line to change.
+    /// The remedy.
     pub remedy: String,
     /// Errors counted so far, of all classes.
     pub errors: u64,
 }
 
 impl Second {
-    /// As a line.
+    /// The event as one line.
     pub fn said(&self, begun: Instant) -> String {
         let Second { state, words, errors, ratio, .. } = self;
         format!("{:.1?}: {state}: {words} [{ratio:.2}], {errors} errors", self.at - begun)
@@ -38,13 +38,13 @@ impl Second {
 
 /// A viewer.
 pub struct Watch {
-    /// When it came.
+    /// Start time.
     pub begun: Instant,
     seconds: Arc<Mutex<Vec<Second>>>,
 }
 
 impl Watch {
-    /// Comes, and waits for the first event.
+    /// Connects, and waits for the first event.
     pub fn begin(edge: &Edge) -> Watch {
         let mut stream = TcpStream::connect(edge.dashboard).unwrap();
         stream.write_all(b"GET /feed HTTP/1.0\r\nAuthorization: Bearer a token for tests only\r\n\r\n").unwrap();
@@ -62,17 +62,17 @@ impl Watch {
         watch
     }
 
-    /// Everything so far.
+    /// All events so far.
     pub fn all(&self) -> Vec<Second> {
         self.seconds.lock().unwrap().clone()
     }
 
-    /// Waits for so many events after that moment; the last of them.
+    /// Waits for `count` events after this moment; returns the last of them.
     pub fn after(&self, moment: Instant, count: usize) -> Second {
         self.until("events go on", |seconds| seconds.iter().filter(|second| second.at > moment).nth(count).cloned())
     }
 
-    /// Waits until what was told gives something.
+    /// Waits until `found` returns a value for the events.
     pub fn until<T>(&self, what: &str, found: impl Fn(&[Second]) -> Option<T>) -> T {
         let begun = Instant::now();
         loop {
@@ -103,7 +103,7 @@ fn second(document: &Value) -> Second {
     }
 }
 
-/// A merge patch (RFC 7396), in which an object in place of a list patches that list by place.
+/// A merge patch (RFC 7396); an object in place of a list patches that list by index.
 fn merge(into: &mut Value, patch: Value) {
     match (into, patch) {
         (Value::Object(into), Value::Object(patch)) => {

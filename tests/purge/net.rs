@@ -1,21 +1,21 @@
-//! Machines: network namespaces on a bridge, whose links can be cut.
+//! Machines as network namespaces on a bridge; their links can be cut.
 
 use std::process::Command;
 
-/// Three namespaces, `a`, `b` and `c`; gone at the end.
+/// Three namespaces, `a`, `b` and `c`; removed at the end.
 pub struct Namespaces {
     id: u32,
-    /// Where the bridge is reached from all of them.
+    /// The bridge's address, reachable from all of them.
     pub gateway: String,
 }
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
 impl Namespaces {
-    /// Needs root.
+    /// Makes the namespaces; needs root.
     pub fn new() -> Namespaces {
         let id = std::process::id() % 10_000;
-        // Link-local addresses are nobody's; the agents' test has those of even thirds.
+        // Link-local addresses do not collide with other networks; the agents' test has its gateway at .1.
         let net = Namespaces { id, gateway: format!("169.254.{}.129", 1 + id % 250) };
         let (bridge, gateway) = (format!("wpb{id}"), &net.gateway);
         let mut is_made = ip(&format!("link add {bridge} type bridge"))
@@ -46,12 +46,12 @@ impl Namespaces {
         format!("169.254.{}.{last}", 1 + self.id % 250)
     }
 
-    /// Cuts it off from the others.
+    /// Cuts a namespace off from the others.
     pub fn cut(&self, name: &str) {
         assert!(ip(&format!("link set {} down", self.link(name))));
     }
 
-    /// Lets it come back.
+    /// Reconnects a namespace.
     pub fn join(&self, name: &str) {
         assert!(ip(&format!("link set {} up", self.link(name))));
     }

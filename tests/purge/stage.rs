@@ -1,4 +1,4 @@
-//! What stands around the edges: an origin whose answers say how new they are, a Redis, and the edges themselves.
+//! The environment of the edges: an origin whose answers contain a version, a Redis, and the edges themselves.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use super::support::{self, PATIENCE, within};
 
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 
-/// A directory, gone at the end.
+/// A directory, removed at the end.
 pub struct Room(PathBuf);
 
 impl Room {
@@ -27,7 +27,7 @@ impl Room {
         Edge::new(&self.0, name, &log, origin)
     }
 
-    /// An edge that does not.
+    /// An edge without a purge log.
     pub fn alone(&self, name: &str, origin: &Origin) -> Edge {
         Edge::new(&self.0, name, "", origin)
     }
@@ -39,7 +39,7 @@ impl Drop for Room {
     }
 }
 
-/// Answers every page with its version, good for an hour. `/n/N` has the tags `news` and `page-N`.
+/// Answers every page with its version, valid for an hour. `/n/N` has the tags `news` and `page-N`.
 pub struct Origin {
     place: String,
     version: Arc<AtomicU64>,
@@ -60,7 +60,7 @@ impl Origin {
         Origin { place, version }
     }
 
-    /// Every page is new; the version.
+    /// Raises the version of every page; returns the new version.
     pub fn publish(&self) -> u64 {
         self.version.fetch_add(1, Ordering::SeqCst) + 1
     }
@@ -89,7 +89,7 @@ fn answer(mut stream: TcpStream, version: &AtomicU64) {
     }
 }
 
-/// A redis-server that keeps nothing on disk.
+/// A redis-server without files on disk.
 pub struct Redis {
     server: Running,
     host: String,
@@ -100,7 +100,7 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// Starts it.
+    /// Starts the server.
     pub fn start(host: &str, room: &Room) -> Redis {
         let port = support::free_port();
         let dir = room.0.clone();
@@ -113,12 +113,12 @@ impl Redis {
         self.server.0.wait().unwrap();
     }
 
-    /// The same place, and empty.
+    /// Starts again at the same address, and empty.
     pub fn restart(&mut self) {
         self.server = redis(&self.host, self.port, &self.dir);
     }
 
-    /// A command; its answer's first line.
+    /// Sends a command; returns the first line of the answer.
     pub fn say(&self, command: &str) -> String {
         let mut stream = TcpStream::connect(&self.place).unwrap();
         stream.write_all(format!("{command}\r\n").as_bytes()).unwrap();
@@ -149,7 +149,7 @@ fn redis(host: &str, port: u16, dir: &Path) -> Running {
     server
 }
 
-/// A process that ends with the test.
+/// A process that is ended with the test.
 struct Running(Child);
 
 impl Drop for Running {
@@ -174,7 +174,7 @@ impl Edge {
     fn new(room: &Path, name: &str, log: &str, origin: &Origin) -> Edge {
         let dir = room.join(name);
         std::fs::create_dir_all(&dir).unwrap();
-        // Worker threads give up root, and write there.
+        // Worker threads drop root, and then write there.
         let _ = Command::new("chmod").args(["-R", "a+rwx"]).arg(room).status();
         let (port, origin, shown) = (support::free_port(), &origin.place, dir.display());
         let text = format!(
@@ -193,7 +193,7 @@ impl Edge {
         Edge { name: name.to_owned(), dir, text, host: "127.0.0.1".to_owned(), port, namespace: None, running: None }
     }
 
-    /// In the namespace of its name.
+    /// Puts the edge in the namespace with its name.
     pub fn inside(mut self, net: &Namespaces) -> Edge {
         self.host = net.address(&self.name);
         self.namespace = Some(net.name(&self.name));
@@ -217,14 +217,14 @@ impl Edge {
         self
     }
 
-    /// Ends it in order.
+    /// Ends the edge gracefully.
     pub fn end(&mut self) {
         let mut running = self.running.take().unwrap();
         self.signal("QUIT");
         within("the edge ends", || running.0.try_wait().unwrap().is_some());
     }
 
-    /// Changes its file and has it read.
+    /// Changes the configuration file and reloads.
     pub fn reload(&mut self, change: impl Fn(&str) -> String) {
         self.text = change(&self.text);
         self.write();
@@ -243,14 +243,14 @@ impl Edge {
         assert!(Command::new("kill").args(["-s", signal, pid.trim()]).status().unwrap().success());
     }
 
-    /// The version of a page as the edge gives it.
+    /// The version of a page from this edge.
     pub fn get(&self, page: &str) -> u64 {
         let (status, body) = self.talk(&format!("GET {page} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"));
         assert_eq!(status, 200, "{page} at {}: {body}", self.name);
         body.parse().unwrap()
     }
 
-    /// The same, asked from its own machine.
+    /// The same, requested from the edge's own machine.
     pub fn get_inside(&self, page: &str) -> u64 {
         let url = format!("http://127.0.0.1:{}{page}", self.port);
         let namespace = self.namespace.as_deref().unwrap();
@@ -258,13 +258,13 @@ impl Edge {
         String::from_utf8_lossy(&output.stdout).parse().unwrap_or_else(|_| panic!("{url}: {output:?}"))
     }
 
-    /// Sends bytes; status and body of what comes.
+    /// Sends bytes; returns status and body of the answer.
     pub fn talk(&self, request: &str) -> (u16, String) {
         let mut stream = TcpStream::connect((self.host.as_str(), self.port)).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
-        // An edge that refuses a body may end the connection before it was sent.
+        // An edge that refuses a body may close the connection before the whole body was sent.
         let _ = stream.read_to_string(&mut answer);
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
@@ -275,14 +275,14 @@ impl Edge {
         format!("http://{}:{}/purge", self.host, self.port)
     }
 
-    /// `weir purge`: its exit code, and what it said.
+    /// Runs `weir purge`; returns the exit code and the printed text.
     pub fn purge(&self, args: &[&str]) -> (Option<i32>, String) {
         let output = Command::new(WEIR).args(["purge", &self.url()]).args(args).output().unwrap();
         let said = [output.stdout, output.stderr].concat();
         (output.status.code(), String::from_utf8_lossy(&said).into_owned())
     }
 
-    /// The API's status for one name.
+    /// Purges one name over the API; returns the status.
     pub fn post(&self, what: &[&str; 2]) -> u16 {
         let order = format!("{{\"{}\":\"{}\"}}", what[0].trim_start_matches('-'), what[1]);
         let head = format!(
@@ -301,7 +301,7 @@ impl Edge {
         state["log"]["edges"].as_array().cloned().unwrap_or_default()
     }
 
-    /// Waits until so many edges are known, each up to date.
+    /// Waits until this many edges are known, all up to date.
     pub fn until_edges(&self, count: usize) {
         within("the edges know each other", || {
             let edges = self.edges();
@@ -313,7 +313,7 @@ impl Edge {
         self.edges().iter().any(|edge| edge["edge"] == self.name.as_str() && edge["behind_ms"] == 0)
     }
 
-    /// Waits until the cache's directory has so many files.
+    /// Waits until the cache's directory has this many files.
     pub fn until_on_disk(&self, count: usize) {
         let is_object = |entry: &std::fs::DirEntry| entry.file_name().len() == 32 && entry.path().is_file();
         within("the pages are on disk", || {
@@ -325,7 +325,7 @@ impl Edge {
         self.dir.join("state")
     }
 
-    /// Lines of its log with these words.
+    /// Number of log lines with these words.
     pub fn log_lines(&self, words: &str) -> usize {
         let log = std::fs::read_to_string(self.dir.join("error.log")).unwrap_or_default();
         log.lines()

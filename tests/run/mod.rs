@@ -1,4 +1,4 @@
-//! One script's run: ports and macros in, `varnishtest`, then the checks no script has to repeat.
+//! Runs one script: fills in ports and macros, runs `varnishtest`, then makes the checks that all scripts share.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,26 +7,26 @@ use std::time::Duration;
 
 use crate::support;
 
-/// How long an edge may take to end after QUIT, with every peer of the script already gone.
+/// Longest time for an edge to end after QUIT, when all peers of the script are gone already.
 const END_LIMIT: Duration = Duration::from_secs(5);
-/// `varnishtest` kills a script that runs longer; none comes near.
+/// `varnishtest` kills a script that runs longer; no script comes near this limit.
 const SCRIPT_LIMIT_SECONDS: &str = "30";
-/// How many listen addresses each script is given: `${listen}`, `${listen2}`, `${listen3}`.
+/// Number of listen addresses of each script: `${listen}`, `${listen2}`, `${listen3}`.
 const LISTENS: usize = 4;
 
-/// What all scripts share: the binary under test and the tools beside it.
+/// State that all scripts share: the binary under test and the tools beside it.
 pub struct Bench {
     /// The server under test, by a path whose last part is `nginx`.
     binary: PathBuf,
     home: PathBuf,
     scratch: PathBuf,
-    /// The binary is nginx itself: scripts that say `# weir only: why` are left out.
+    /// True if the binary is nginx itself: scripts with `# weir only: why` are left out.
     pub is_oracle: bool,
     next_run: AtomicU32,
 }
 
 impl Bench {
-    /// `WEIR_VTC_BINARY` names another server to test; `WEIR_VTC_ORACLE` says that it is nginx.
+    /// `WEIR_VTC_BINARY` names another server to test; `WEIR_VTC_ORACLE` declares that it is nginx.
     pub fn from_env() -> Self {
         let scratch = support::scratch("vtc");
         Self {
@@ -38,12 +38,12 @@ impl Bench {
         }
     }
 
-    /// Runs one script; the error is what a reader needs: why, the script's log, the edge's log.
+    /// Runs one script; the error contains the reason, the script's log, and the edge's log.
     pub fn script(&self, path: &Path) -> Result<(), String> {
         let tmp = self.scratch.join(self.next_run.fetch_add(1, Ordering::Relaxed).to_string());
         std::fs::create_dir_all(tmp.join("room")).expect("script folder");
         let text = std::fs::read_to_string(path).expect("script is readable");
-        // By its own name, which varnishtest prints.
+        // Keep the script's own name, because varnishtest prints it.
         let script = tmp.join(path.file_name().expect("a script's name"));
         std::fs::write(&script, strict(&text)).expect("script is written");
         let output = self
@@ -79,7 +79,7 @@ impl Bench {
             define(&format!("port{suffix}"), &port.to_string());
             define(&format!("listen{suffix}"), &format!("127.0.0.1:{port}"));
             if number == 1 {
-                // A client without -connect goes to v1: our first listener.
+                // A client without -connect connects to v1, which is the edge's first listener.
                 define("v1_sock", &format!("127.0.0.1:{port}"));
             }
         }
@@ -88,7 +88,8 @@ impl Bench {
     }
 }
 
-/// The script, in whose `shell` blocks each command counts: varnishtest asks for the status of the last one alone.
+/// The script with `shell` blocks in which every command must succeed: varnishtest checks only the last command's
+/// status.
 fn strict(text: &str) -> String {
     let line = |line: &str| match line.strip_prefix("shell {") {
         Some(rest) => format!("shell {{set -e; {rest}\n"),
@@ -103,12 +104,12 @@ impl Drop for Bench {
     }
 }
 
-/// The one folder `varnishtest` left behind: the script's `${tmpdir}`.
+/// The one folder that `varnishtest` left: the script's `${tmpdir}`.
 fn script_room(tmp: &Path) -> Option<PathBuf> {
     std::fs::read_dir(tmp).ok()?.next()?.ok().map(|entry| entry.path())
 }
 
-/// Asks every edge of the script to end gracefully; one that does not is killed and told of.
+/// Asks every edge of the script to end gracefully; kills and reports an edge that does not end.
 fn end_edges(room: &Path) -> Result<(), String> {
     let pids: Vec<String> = read(&room.join("edge.pids")).lines().map(str::to_owned).collect();
     for pid in pids.iter().filter(|pid| is_running(pid)) {

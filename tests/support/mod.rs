@@ -1,4 +1,4 @@
-//! What every end-to-end test needs: which binary stands in front, and ports that are its own.
+//! Helpers for every end-to-end test: the binary under test, and ports that no other test has.
 
 use std::fs::File;
 use std::net::TcpListener;
@@ -8,21 +8,21 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
-/// Ports given to tests: below Linux's ephemeral range, so that no outgoing connection takes one.
+/// First port for tests: below Linux's ephemeral range, so that no outgoing connection takes one.
 const PORT_FIRST: u16 = 20_000;
-/// Ports of one process: more than its scripts ask for, so that none is given twice.
+/// Ports of one process: more than its scripts need, so that no port is given twice.
 const BLOCK_PORTS: u16 = 600;
-/// How many processes can test at once.
+/// Number of processes that can run tests at the same time.
 const BLOCKS: u16 = 20;
 
-/// This process's block, once it asked for a port.
+/// This process's block, after its first request for a port.
 static BLOCK: OnceLock<Block> = OnceLock::new();
-/// How far this process has gone through its block.
+/// Number of ports of the block that are given already.
 static PORTS_TAKEN: AtomicU16 = AtomicU16::new(0);
 
-/// The server under test, by a path whose last part is `nginx`: weir decides by its own name what it is.
+/// The server under test, by a path whose last part is `nginx`: weir's behaviour depends on its own name.
 ///
-/// `WEIR_VTC_BINARY` names another than the weir of this build; `scratch` takes the link to that one.
+/// `WEIR_VTC_BINARY` names another binary than this build's weir; the link to it is made in `scratch`.
 pub fn binary(scratch: &Path) -> PathBuf {
     std::env::var_os("WEIR_VTC_BINARY").map_or_else(
         || {
@@ -34,7 +34,7 @@ pub fn binary(scratch: &Path) -> PathBuf {
     )
 }
 
-/// A folder for this process's files, emptied of what an earlier one of the same id left.
+/// A folder for this process's files, without the files of an earlier process with the same id.
 pub fn scratch(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("weir-{name}.{}", std::process::id()));
     std::fs::remove_dir_all(&folder).ok();
@@ -42,7 +42,7 @@ pub fn scratch(name: &str) -> PathBuf {
     folder
 }
 
-/// A certificate of `localhost` that is its own authority, and its key: PEM files in a folder.
+/// A self-signed certificate for `localhost`, and its key: PEM files in a folder.
 #[allow(dead_code)]
 pub fn certificate(room: &Path) -> (PathBuf, PathBuf) {
     let (certificate, key) = (room.join("localhost.crt"), room.join("localhost.key"));
@@ -59,11 +59,11 @@ pub fn certificate(room: &Path) -> (PathBuf, PathBuf) {
     (certificate, key)
 }
 
-/// Patience of a test: far more than anything takes.
+/// Timeout of a test: far longer than anything takes.
 #[allow(dead_code)]
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits until something is so.
+/// Waits until the condition is true.
 #[allow(dead_code, clippy::disallowed_methods)]
 pub fn within(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
@@ -73,7 +73,7 @@ pub fn within(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A loopback port that nobody listens on and that no other test, of this process or another, was given.
+/// A loopback port on which no process listens, and that no other test in any process got.
 pub fn free_port() -> u16 {
     let first = BLOCK.get_or_init(claim_block).first_port;
     for _ in 0..BLOCK_PORTS {
@@ -85,7 +85,7 @@ pub fn free_port() -> u16 {
     panic!("no free port in {first}..{}", first + BLOCK_PORTS);
 }
 
-/// Test processes run beside each other, so each takes a block of ports, held by a lock that ends with the process.
+/// Test processes run at the same time, so each takes a block of ports, held by a lock that ends with the process.
 fn claim_block() -> Block {
     for number in 0..BLOCKS {
         let path = std::env::temp_dir().join(format!("weir-ports.{number}"));

@@ -1,7 +1,7 @@
 //! Tests that need more than weir: a program, root, namespaces.
 //!
-//! A test whose need is not met is reported as `ignored` and names the need. Where [`STRICT`] is set, as `cargo xtask
-//! ci` does, it fails. Nothing is looked for while a test runs, so no test passes without its assertions.
+//! A test with an unmet need is reported as `ignored` and names the need. If [`STRICT`] is set, as in `cargo xtask
+//! ci`, it fails. Needs are checked before a test runs, so no test passes without its assertions.
 
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -11,22 +11,22 @@ use libtest_mimic::{Arguments, Trial};
 /// The environment variable under which an unmet need is a failure.
 pub const STRICT: &str = "WEIR_CI";
 
-/// What a test cannot do without.
+/// A need of a test.
 #[derive(Clone, Copy)]
 #[allow(dead_code, reason = "each test needs its own")]
 pub enum Need {
-    /// A program: a name of the PATH, or where it is.
+    /// A program: a name in PATH, or a path.
     Program(&'static str),
     /// Effective user 0.
     Root,
     /// Network, mount and process namespaces of its own: root, unshare(1) and ip(8).
     Namespaces,
-    /// `/proc` shows the processes of the whole machine, which it does not in a container.
+    /// `/proc` shows the processes of the whole machine; it does not in a container.
     Machine,
 }
 
 impl Need {
-    /// What a reader is told to provide; `None` once it is there.
+    /// The missing need, for the reader; `None` if it is met.
     fn missing(self) -> Option<String> {
         match self {
             Need::Program(name) => (!in_path(name)).then(|| format!("needs {name}")),
@@ -39,10 +39,10 @@ impl Need {
     }
 }
 
-/// One test: its name, what it needs, and what it does.
+/// One test: its name, its needs, and its function.
 pub type Case = (&'static str, &'static [Need], fn());
 
-/// Tests by what they need: `cases![NEEDS: test, test; NEEDS: test]`, where NEEDS is a list of [`Need`]s.
+/// Tests by need: `cases![NEEDS: test, test; NEEDS: test]`, where NEEDS is a list of [`Need`]s.
 macro_rules! cases {
     ($($needs:expr => $($test:ident),+);+ $(;)?) => {{
         const CASES: &[$crate::needs::Case] = &[$($((stringify!($test), &$needs, $test)),+),+];

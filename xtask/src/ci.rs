@@ -1,25 +1,26 @@
-//! Everything that must hold, in the order in which it fails cheapest.
+//! All checks, in an order in which cheap failures come first.
 
 use crate::run::{cargo, run, run_tests};
-use crate::{end_to_end, labs, tidy};
+use crate::{end_to_end, format, labs, tidy};
 use std::path::Path;
 use std::process::Command;
 
-/// Rounds of each fuzz target in one run of `ci`, in a release build; about ten seconds.
+/// Rounds of each fuzz target in one run of `ci`, in a release build; they take about ten seconds.
 const FUZZ_ROUNDS: &str = "300000";
 
-/// The environment variable under which a test whose need is not met fails (`tests/support/needs.rs`).
+/// The environment variable that makes a test with an unmet need fail (`tests/support/needs.rs`).
 const STRICT: &str = "WEIR_CI";
 
 pub fn ci(root: &Path) -> Result<(), String> {
-    run(&mut cargo("fmt --all --check"))?;
+    format::format(root, true)?;
     tidy::tidy(root)?;
+    let peers = std::thread::spawn({
+        let root = root.to_owned();
+        move || peers(&root)
+    });
     run(&mut cargo("clippy --workspace --all-targets -- -D warnings"))?;
-    run(Command::new("npm").args(["ci", "--no-audit", "--no-fund", "--prefix"]).arg(root.join("tests/apps")))?;
-    let python = root.join("target/python");
-    run(Command::new("python3").args(["-m", "venv"]).arg(&python))?;
-    run(Command::new(python.join("bin/pip")).args(["install", "-q", "-r"]).arg(root.join("tests/grpc_peers.txt")))?;
     run(&mut cargo("build --release"))?;
+    peers.join().map_err(|_| "the peers of the tests were not installed")??;
     smoke(root)?;
     fuzz()?;
     dashboard(root)?;
@@ -29,17 +30,26 @@ pub fn ci(root: &Path) -> Result<(), String> {
     run_tests(cargo("test --workspace --no-fail-fast").env(STRICT, "1"))
 }
 
-/// The binary as it is shipped says what it is, in nginx's way and in its own.
+/// Packages that tests talk to, from npm and PyPI. Fetching them waits for the network, and compiling for the CPUs.
+fn peers(root: &Path) -> Result<(), String> {
+    for tests in ["tests/apps", "tests/dash"] {
+        run(Command::new("npm").args(["ci", "--no-audit", "--no-fund", "--prefix"]).arg(root.join(tests)))?;
+    }
+    let python = root.join("target/python");
+    run(Command::new("python3").args(["-m", "venv"]).arg(&python))?;
+    run(Command::new(python.join("bin/pip")).args(["install", "-q", "-r"]).arg(root.join("tests/grpc_peers.txt")))
+}
+
+/// Checks that the release binary prints its version, in nginx's form and in its own.
 fn smoke(root: &Path) -> Result<(), String> {
     let weir = root.join("target/release/weir");
     run(Command::new(&weir).arg("--version"))?;
     run(Command::new(&weir).args(["edge", "-V"]))
 }
 
-/// The page: what needs no browser, then Chromium on a loaded edge, a minute.
+/// The dashboard's page: first the tests without a browser, then Chromium on a loaded edge, for a minute.
 fn dashboard(root: &Path) -> Result<(), String> {
     let tests = root.join("tests/dash");
-    run(Command::new("npm").args(["ci", "--no-audit", "--no-fund", "--prefix"]).arg(&tests))?;
     run_tests(Command::new("node").arg("--test").arg(tests.join("pure.test.mjs")))?;
     let mut node = Command::new("node");
     node.arg("--test").arg(tests.join("dashboard.test.mjs")).env("WEIR", root.join("target/release/weir"));

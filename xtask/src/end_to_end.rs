@@ -1,15 +1,15 @@
-//! The end-to-end tests (`tests/`), against weir or against nginx in its place.
+//! The end-to-end tests (`tests/`), against weir or against nginx.
 
 use crate::run::{cargo, run};
 
-/// Debian's nginx: the judge of what nginx does.
+/// Debian's nginx: it decides how nginx behaves.
 pub const NGINX: &str = "/usr/sbin/nginx";
 
 pub fn vtc(filter: &[String]) -> Result<(), String> {
     run(cargo("test --quiet --test vtc").args(filter))
 }
 
-/// A script that fails here is wrong, unless it says `# weir only: why`.
+/// A script that fails here is wrong, unless it contains `# weir only: why`.
 pub fn oracle(filter: &[String]) -> Result<(), String> {
     let mut scripts = cargo("test --quiet --no-fail-fast --test vtc --test apps");
     run(scripts.args(filter).env("WEIR_VTC_BINARY", NGINX).env("WEIR_VTC_ORACLE", "1"))

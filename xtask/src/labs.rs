@@ -1,14 +1,16 @@
-//! The experiments that are data (`labs/NAME/lab.yml`) and say that CI runs them: counted facts, nginx beside weir, no figure.
+//! The experiments that are data (`labs/NAME/lab.yml`) and marked for CI: counted facts, nginx beside weir, no
+//! figures.
 
 use crate::run::{run, spoken};
 use std::path::Path;
 use std::process::Command;
 
-/// The random stacks of `ci`: their first seed, how many, and of which kinds. One is sound, one has a fault with a rule, and one
-/// without. What is checked holds on a machine in use: each starts, each run can be read, and nothing is proved that is not so.
+/// The random stacks of `ci`: first seed, number, and kinds. One is healthy, one has a fault with a rule, and one has
+/// a fault without a rule. The checks hold on a busy machine: each stack starts, each run can be read, and nothing
+/// false is proved.
 const RANDOM: [&str; 6] = ["--seed", "1", "--stacks", "3", "--only", "healthy-loop,pool-told,lock-sleep"];
 
-/// The tests of `bench/`, and a few of its random stacks with `weir lab why --prove`, by weir as built for release.
+/// The tests of `bench/`, and a few of its random stacks with `weir lab why --prove`, with a release build of weir.
 pub fn random_faults(root: &Path) -> Result<(), String> {
     run(Command::new("python3").args(["-m", "unittest", "discover", "bench"]).current_dir(root))?;
     let mut python = Command::new("python3");
@@ -16,7 +18,7 @@ pub fn random_faults(root: &Path) -> Result<(), String> {
     run(python.args(RANDOM).current_dir(root))
 }
 
-/// Runs them by weir, as built for release.
+/// Runs the experiments with a release build of weir.
 pub fn labs(root: &Path) -> Result<(), String> {
     let mut command = Command::new(root.join("target/release/weir"));
     command.args(["lab", "run", "--all", "--ci", "--noisy", "--store", "target/labs"]).current_dir(root);

@@ -1,11 +1,14 @@
-//! What is done to the project itself, in the project's own language: `cargo xtask COMMAND`.
+//! Tasks on the project itself, written in Rust: `cargo xtask COMMAND`.
 //!
-//! Nothing here ends up in weir; nothing here knows how weir works.
+//! Nothing here becomes part of weir, and nothing here depends on how weir works.
 
 #![forbid(unsafe_code)]
+// The bans are for weir: its threads and its clock are those of `net`.
+#![allow(clippy::disallowed_methods)]
 
 mod ci;
 mod end_to_end;
+mod format;
 mod labs;
 mod nginx_suite;
 mod run;
@@ -18,6 +21,7 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   ci                   everything that must hold before a commit is done
+  fmt [--check]        every file in the house's format; `cargo fmt` misses modules that macros declare
   tidy                 the rules of the house: arrows, places, documents, words
   vtc [FILTER]         the end-to-end scripts against weir
   oracle [FILTER]      the same scripts and applications against nginx
@@ -29,6 +33,7 @@ fn main() -> ExitCode {
     let (command, rest) = arguments.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
     let done = match command {
         "ci" => ci::ci(&root()),
+        "fmt" => format::format(&root(), rest.iter().any(|word| word == "--check")),
         "tidy" => tidy::tidy(&root()),
         "vtc" => end_to_end::vtc(rest),
         "oracle" => end_to_end::oracle(rest),
@@ -45,7 +50,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The top of the checkout this xtask was built from.
+/// The top of the checkout from which this xtask was built.
 fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_path_buf()

@@ -1,4 +1,5 @@
-//! nginx's own test suite against a binary: borrowed, never copied; both the suite and the tools lie outside.
+//! Runs nginx's own test suite against a binary. The suite and its tools are outside this checkout and are never
+//! copied into it.
 
 use crate::run::{cargo, run};
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ pub fn nginx_suite(root: &Path, arguments: &[String]) -> Result<(), String> {
             root.join("target/release/weir")
         }
     };
-    // The suite runs as another user, who may not see this checkout, and calls the binary by nginx's name.
+    // The suite runs as another user, who may not read this checkout, and calls the binary by the name nginx.
     let room = std::env::temp_dir().join("weir-nginx-suite");
     std::fs::create_dir_all(&room).map_err(|e| format!("{}: {e}", room.display()))?;
     let called = room.join("nginx");

@@ -1,27 +1,31 @@
-//! Running other programs: said aloud, and a failure names what failed.
+//! Runs other programs: prints each command; an error names the command that failed.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
-/// `cargo WORDS`, by the cargo that runs this xtask.
+/// `cargo WORDS`, with the cargo that runs this xtask.
 pub fn cargo(words: &str) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(words.split_whitespace());
     command
 }
 
-/// Runs to the end with this process's own output; an exit code other than 0 is an error.
+/// Runs a command to its end with this process's output; an exit code other than 0 is an error.
 pub fn run(command: &mut Command) -> Result<(), String> {
     let said = spoken(command);
     println!("\n$ {said}");
+    let began = Instant::now();
     let status = command.status().map_err(|e| format!("{said}: {e}"))?;
+    took(began);
     if status.success() { Ok(()) } else { Err(format!("{said}: {status}")) }
 }
 
-/// Runs tests as [`run`] does; a test that was ignored or skipped is an error too.
+/// Runs tests as [`run`] does; an ignored or skipped test is an error too.
 pub fn run_tests(command: &mut Command) -> Result<(), String> {
     let said = spoken(command);
     println!("\n$ {said}");
+    let began = Instant::now();
     let mut tests = command.stdout(Stdio::piped()).spawn().map_err(|e| format!("{said}: {e}"))?;
     let mut not_run = 0;
     for line in tests.stdout.take().into_iter().flat_map(|out| BufReader::new(out).split(b'\n')) {
@@ -31,6 +35,7 @@ pub fn run_tests(command: &mut Command) -> Result<(), String> {
         println!("{line}");
     }
     let status = tests.wait().map_err(|e| format!("{said}: {e}"))?;
+    took(began);
     match (status.success(), not_run) {
         (true, 0) => Ok(()),
         (true, _) => Err(format!("{said}: {not_run} tests were ignored or skipped; each must run here")),
@@ -38,7 +43,12 @@ pub fn run_tests(command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// Tests that a closing line of libtest, libtest-mimic or `node --test` counts as ignored, skipped or to be done.
+/// Says how long a step took: the whole has a limit of 20 minutes, and a reader wants to know where they go.
+fn took(began: Instant) {
+    println!("({} s)", began.elapsed().as_secs());
+}
+
+/// Number of tests that a summary line of libtest, libtest-mimic or `node --test` counts as ignored, skipped or todo.
 fn tests_not_run(line: &str) -> u64 {
     if let Some((_, counts)) = line.split_once("test result: ") {
         let ignored = counts.split(';').find_map(|count| count.trim().strip_suffix(" ignored"));
@@ -49,7 +59,7 @@ fn tests_not_run(line: &str) -> u64 {
     left_out.filter(|_| ["#", "ℹ"].contains(&mark)).and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
-/// Runs to the end and gives what it printed.
+/// Runs a command to its end and returns its output.
 pub fn output(command: &mut Command) -> Result<String, String> {
     let said = spoken(command);
     let output = command.output().map_err(|e| format!("{said}: {e}"))?;
@@ -60,7 +70,7 @@ pub fn output(command: &mut Command) -> Result<String, String> {
     }
 }
 
-/// The command as a person would type it; cargo without the path it was found by.
+/// The command as a person would type it; cargo without its path.
 pub fn spoken(command: &Command) -> String {
     let settings = command.get_envs().filter_map(|(name, value)| {
         value.map(|value| format!("{}={} ", name.to_string_lossy(), value.to_string_lossy()))

@@ -12,14 +12,11 @@ impl Flags {
     pub fn parse(mut args: impl Iterator<Item = String>) -> io::Result<Self> {
         let mut pairs = Vec::new();
         while let Some(arg) = args.next() {
-            let name = arg
-                .strip_prefix("--")
-                .ok_or_else(|| io::Error::other(format!("unexpected \"{arg}\"")))?;
+            let name = arg.strip_prefix("--").ok_or_else(|| io::Error::other(format!("unexpected \"{arg}\"")))?;
             let value = if name == "ws" {
                 String::new()
             } else {
-                args.next()
-                    .ok_or_else(|| io::Error::other(format!("--{name} needs a value")))?
+                args.next().ok_or_else(|| io::Error::other(format!("--{name} needs a value")))?
             };
             pairs.push((name.to_string(), value));
         }
@@ -28,19 +25,13 @@ impl Flags {
 
     /// The text of a flag that may be absent.
     pub fn text(&self, name: &str) -> Option<&str> {
-        self.0
-            .iter()
-            .find(|(n, _)| n == name)
-            .map(|(_, v)| v.as_str())
+        self.0.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
     }
 
     /// A flag that must be there and must parse.
     pub fn need<T: FromStr>(&self, name: &str) -> io::Result<T> {
-        let text = self
-            .text(name)
-            .ok_or_else(|| io::Error::other(format!("--{name} is missing")))?;
-        text.parse()
-            .map_err(|_| io::Error::other(format!("--{name} does not understand \"{text}\"")))
+        let text = self.text(name).ok_or_else(|| io::Error::other(format!("--{name} is missing")))?;
+        text.parse().map_err(|_| io::Error::other(format!("--{name} does not understand \"{text}\"")))
     }
 
     /// An address such as `127.0.0.1:8080`.

@@ -46,13 +46,7 @@ pub fn rewrite_request(buf: &[u8], host: &str, out: &mut Vec<u8>) -> Result<Requ
     let mut lines = Lines::of(buf);
     let line = lines.next().ok_or_else(|| unfinished(buf))?;
     let bodiless = line.starts_with(b"HEAD ");
-    let mut request = Request {
-        len: 0,
-        body: 0,
-        close: line.ends_with(b"1.0\r\n"),
-        upgrade: false,
-        bodiless,
-    };
+    let mut request = Request { len: 0, body: 0, close: line.ends_with(b"1.0\r\n"), upgrade: false, bodiless };
     out.extend_from_slice(line);
     out.extend_from_slice(b"Host: ");
     out.extend_from_slice(host.as_bytes());
@@ -83,20 +77,11 @@ pub fn rewrite_request(buf: &[u8], host: &str, out: &mut Vec<u8>) -> Result<Requ
 }
 
 /// Reads an answer's head and writes it to `out` as the client shall see it.
-pub fn rewrite_response(
-    buf: &[u8],
-    client_closes: bool,
-    out: &mut Vec<u8>,
-) -> Result<Response, Unfinished> {
+pub fn rewrite_response(buf: &[u8], client_closes: bool, out: &mut Vec<u8>) -> Result<Response, Unfinished> {
     let mut lines = Lines::of(buf);
     let line = lines.next().ok_or_else(|| unfinished(buf))?;
     let status = line.get(9..12).map_or(0, number);
-    let mut response = Response {
-        len: 0,
-        status: status as u16,
-        length: Length::UntilClose,
-        close: false,
-    };
+    let mut response = Response { len: 0, status: status as u16, length: Length::UntilClose, close: false };
     out.extend_from_slice(line);
     for line in lines.by_ref() {
         if line.len() <= 2 {
@@ -143,21 +128,12 @@ pub fn asks_upgrade(head: &[u8]) -> bool {
 /// is there. An answer without Content-Length counts as its head alone.
 pub fn answer_len(buf: &[u8]) -> Option<(u16, u64)> {
     let head = buf.get(..head_len(buf)?)?;
-    let length = Lines::of(head)
-        .find(|line| Field::of(line) == Field::Length)
-        .map_or(0, number);
-    Some((
-        head.get(9..12).map_or(0, number) as u16,
-        head.len() as u64 + length,
-    ))
+    let length = Lines::of(head).find(|line| Field::of(line) == Field::Length).map_or(0, number);
+    Some((head.get(9..12).map_or(0, number) as u16, head.len() as u64 + length))
 }
 
 fn unfinished(buf: &[u8]) -> Unfinished {
-    if buf.len() < HEAD_MAX {
-        Unfinished::Partial
-    } else {
-        Unfinished::Bad
-    }
+    if buf.len() < HEAD_MAX { Unfinished::Partial } else { Unfinished::Bad }
 }
 
 /// The complete lines of a buffer, each with its line feed.
@@ -215,17 +191,14 @@ impl Field {
 }
 
 fn has_token(line: &[u8], token: &[u8]) -> bool {
-    line.windows(token.len())
-        .any(|part| part.eq_ignore_ascii_case(token))
+    line.windows(token.len()).any(|part| part.eq_ignore_ascii_case(token))
 }
 
 /// The digits of a line as one number; everything else is skipped.
 fn number(line: &[u8]) -> u64 {
     line.iter()
         .filter(|b| b.is_ascii_digit())
-        .fold(0, |n: u64, b| {
-            n.saturating_mul(10).saturating_add(u64::from(b - b'0'))
-        })
+        .fold(0, |n: u64, b| n.saturating_mul(10).saturating_add(u64::from(b - b'0')))
 }
 
 #[cfg(test)]
@@ -236,69 +209,42 @@ mod tests {
     fn request_loses_its_hop_by_hop_fields() {
         let raw = b"GET /1k HTTP/1.1\r\nHost: a\r\nConnection: Close\r\nKeep-Alive: 5\r\nX: y\r\n\r\nrest";
         let mut out = Vec::new();
-        let Ok(request) = rewrite_request(raw, "o:1", &mut out) else {
-            panic!("complete head refused")
-        };
+        let Ok(request) = rewrite_request(raw, "o:1", &mut out) else { panic!("complete head refused") };
         assert_eq!(out, b"GET /1k HTTP/1.1\r\nHost: o:1\r\nX: y\r\n\r\n");
-        assert_eq!(
-            (request.len, request.close, request.upgrade),
-            (raw.len() - 4, true, false)
-        );
+        assert_eq!((request.len, request.close, request.upgrade), (raw.len() - 4, true, false));
     }
 
     #[test]
     fn upgrade_stays_an_upgrade() {
         let raw = b"GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
         let mut out = Vec::new();
-        let Ok(request) = rewrite_request(raw, "o", &mut out) else {
-            panic!("complete head refused")
-        };
+        let Ok(request) = rewrite_request(raw, "o", &mut out) else { panic!("complete head refused") };
         assert!(request.upgrade && !request.close);
-        assert_eq!(
-            out,
-            b"GET / HTTP/1.1\r\nHost: o\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n"
-        );
+        assert_eq!(out, b"GET / HTTP/1.1\r\nHost: o\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n");
     }
 
     #[test]
     fn every_prefix_is_partial() {
         let raw = b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\nConnection: close\r\n\r\n";
         for end in 0..raw.len() {
-            assert!(matches!(
-                rewrite_response(&raw[..end], false, &mut Vec::new()),
-                Err(Unfinished::Partial)
-            ));
+            assert!(matches!(rewrite_response(&raw[..end], false, &mut Vec::new()), Err(Unfinished::Partial)));
         }
         let mut out = Vec::new();
-        let Ok(response) = rewrite_response(raw, false, &mut out) else {
-            panic!("complete head refused")
-        };
-        assert_eq!(
-            (response.len, response.status, response.close),
-            (raw.len(), 200, true)
-        );
+        let Ok(response) = rewrite_response(raw, false, &mut out) else { panic!("complete head refused") };
+        assert_eq!((response.len, response.status, response.close), (raw.len(), 200, true));
         assert_eq!(response.length, Length::Exact(12));
-        assert_eq!(
-            out,
-            b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\nConnection: keep-alive\r\n\r\n"
-        );
+        assert_eq!(out, b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\nConnection: keep-alive\r\n\r\n");
     }
 
     #[test]
     fn answers_are_measured_with_their_bodies() {
-        assert_eq!(
-            answer_len(b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nab"),
-            Some((200, 45))
-        );
+        assert_eq!(answer_len(b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nab"), Some((200, 45)));
         assert_eq!(answer_len(b"HTTP/1.1 200 OK\r\nContent-"), None);
     }
 
     #[test]
     fn chunked_is_refused() {
         let raw = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-        assert!(matches!(
-            rewrite_response(raw, false, &mut Vec::new()),
-            Err(Unfinished::Bad)
-        ));
+        assert!(matches!(rewrite_response(raw, false, &mut Vec::new()), Err(Unfinished::Bad)));
     }
 }

@@ -53,11 +53,7 @@ fn answer(conn: &mut TcpStream, wanted: u16) -> io::Result<()> {
             && got.len() as u64 >= len
         {
             let told = || io::Error::other(format!("answered {status}"));
-            return if status == wanted {
-                Ok(())
-            } else {
-                Err(told())
-            };
+            return if status == wanted { Ok(()) } else { Err(told()) };
         }
         match conn.read(&mut buf)? {
             0 => return Err(io::Error::other("closed without an answer")),

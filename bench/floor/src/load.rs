@@ -25,11 +25,7 @@ pub fn run(flags: &Flags) -> io::Result<()> {
     let target = flags.address("target")?;
     let mut load = Load {
         poll: Poll::new()?,
-        requests: requests(
-            &flags.need::<String>("path")?,
-            &target.to_string(),
-            spread(flags)?,
-        ),
+        requests: requests(&flags.need::<String>("path")?, &target.to_string(), spread(flags)?),
         sent: 0,
         conns: Vec::new(),
         idle: VecDeque::new(),
@@ -41,12 +37,7 @@ pub fn run(flags: &Flags) -> io::Result<()> {
     for at in 0..flags.need("conns")? {
         let fd = sys::connect(target)?;
         load.poll.add(&fd, at, true)?;
-        load.conns.push(Conn {
-            fd,
-            intended: None,
-            missing: None,
-            head: Vec::new(),
-        });
+        load.conns.push(Conn { fd, intended: None, missing: None, head: Vec::new() });
     }
     load.await_connected()?;
     load.pace(u64::from(rate) * u64::from(seconds), rate)?;
@@ -99,12 +90,7 @@ impl Load {
             if events.is_empty() || events.iter().any(|event| event.ended) {
                 return Err(io::Error::other("cannot connect"));
             }
-            self.idle.extend(
-                events
-                    .iter()
-                    .filter(|event| event.writable)
-                    .map(|event| event.token),
-            );
+            self.idle.extend(events.iter().filter(|event| event.writable).map(|event| event.token));
         }
         Ok(())
     }
@@ -125,15 +111,8 @@ impl Load {
                 self.errors += total - self.latencies.len() as u64 - self.errors;
                 break;
             }
-            let next = if planned < total {
-                instant(planned)
-            } else {
-                deadline
-            };
-            self.poll.wait(
-                &mut events,
-                Some(next.saturating_duration_since(Instant::now())),
-            )?;
+            let next = if planned < total { instant(planned) } else { deadline };
+            self.poll.wait(&mut events, Some(next.saturating_duration_since(Instant::now())))?;
             for event in &events {
                 self.event(event, &mut scratch)?;
             }
@@ -145,12 +124,8 @@ impl Load {
         while let (Some(&intended), Some(&at)) = (self.due.front(), self.idle.front()) {
             self.due.pop_front();
             self.idle.pop_front();
-            self.lags
-                .push(micros(now.saturating_duration_since(intended)));
-            let conn = self
-                .conns
-                .get_mut(at)
-                .ok_or_else(|| io::Error::other("no such connection"))?;
+            self.lags.push(micros(now.saturating_duration_since(intended)));
+            let conn = self.conns.get_mut(at).ok_or_else(|| io::Error::other("no such connection"))?;
             conn.intended = Some(intended);
             let turn = self.sent % self.requests.len();
             let request = self.requests.get(turn).map_or(&[][..], Vec::as_slice);
@@ -242,10 +217,7 @@ mod tests {
     #[test]
     fn quantiles_are_nearest_rank() {
         let values: Vec<u64> = (1..=1000).collect();
-        assert_eq!(
-            [0.5, 0.99, 0.999, 1.0].map(|q| quantile(&values, q)),
-            [500, 990, 999, 1000]
-        );
+        assert_eq!([0.5, 0.99, 0.999, 1.0].map(|q| quantile(&values, q)), [500, 990, 999, 1000]);
         assert_eq!(quantile(&[], 0.5), 0);
     }
 }

@@ -23,12 +23,7 @@ const NOT_FOUND: &[u8] = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
 pub fn run(flags: &Flags) -> io::Result<()> {
     let poll = Poll::new()?;
     let listener = Listener::bind(flags.address("listen")?, &poll)?;
-    let mut origin = Origin {
-        poll,
-        answers: answers(),
-        conns: Vec::new(),
-        free: Vec::new(),
-    };
+    let mut origin = Origin { poll, answers: answers(), conns: Vec::new(), free: Vec::new() };
     let mut events = Vec::new();
     let mut scratch = vec![0; SCRATCH];
     loop {
@@ -46,17 +41,12 @@ pub fn run(flags: &Flags) -> io::Result<()> {
 /// Whole answers, made once and kept until the process ends.
 fn answers() -> HashMap<&'static [u8], &'static [u8]> {
     let whole = |size: usize| -> &'static [u8] {
-        let mut answer = format!(
-            "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {size}\r\n\r\n"
-        )
-        .into_bytes();
+        let mut answer =
+            format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {size}\r\n\r\n").into_bytes();
         answer.resize(answer.len() + size, b'x');
         answer.leak()
     };
-    SIZES
-        .iter()
-        .map(|&(path, size)| (path.as_bytes(), whole(size)))
-        .collect()
+    SIZES.iter().map(|&(path, size)| (path.as_bytes(), whole(size))).collect()
 }
 
 struct Conn {
@@ -84,14 +74,7 @@ impl Origin {
         if self.poll.add(&fd, at, false).is_err() {
             return self.free.push(at);
         }
-        let conn = Conn {
-            fd,
-            held: Vec::new(),
-            rest: &[],
-            echoes: false,
-            watches_writing: false,
-            unread: false,
-        };
+        let conn = Conn { fd, held: Vec::new(), rest: &[], echoes: false, watches_writing: false, unread: false };
         match self.conns.get_mut(at) {
             Some(slot) => *slot = Some(conn),
             None => self.conns.push(Some(conn)),
@@ -130,13 +113,7 @@ impl Origin {
 }
 
 impl Conn {
-    fn take(
-        &mut self,
-        bytes: &[u8],
-        answers: &HashMap<&[u8], &'static [u8]>,
-        at: usize,
-        poll: &Poll,
-    ) -> bool {
+    fn take(&mut self, bytes: &[u8], answers: &HashMap<&[u8], &'static [u8]>, at: usize, poll: &Poll) -> bool {
         let whole;
         let mut bytes = if self.held.is_empty() {
             bytes
@@ -170,8 +147,7 @@ impl Conn {
             let used = unmask(bytes, &mut frames);
             bytes = bytes.get(used..).unwrap_or_default();
             // A ping-pong leaves one small frame in flight: a full socket is a misuse.
-            if !frames.is_empty()
-                && !matches!(sys::write(&self.fd, &frames, &[]), Moved::Bytes(n) if n == frames.len())
+            if !frames.is_empty() && !matches!(sys::write(&self.fd, &frames, &[]), Moved::Bytes(n) if n == frames.len())
             {
                 return false;
             }
@@ -212,12 +188,7 @@ fn unmask(bytes: &[u8], out: &mut Vec<u8>) -> usize {
             break;
         };
         out.extend_from_slice(&[op, len]);
-        out.extend(
-            payload
-                .iter()
-                .zip([a, b, c, d].iter().cycle())
-                .map(|(byte, key)| byte ^ key),
-        );
+        out.extend(payload.iter().zip([a, b, c, d].iter().cycle()).map(|(byte, key)| byte ^ key));
         used += 6 + usize::from(len);
     }
     used
@@ -229,20 +200,7 @@ mod tests {
 
     #[test]
     fn frames_come_back_unmasked_and_partial_ones_wait() {
-        let sent = [
-            0x82,
-            0x83,
-            1,
-            2,
-            3,
-            4,
-            b'a' ^ 1,
-            b'b' ^ 2,
-            b'c' ^ 3,
-            0x82,
-            0x83,
-            0,
-        ];
+        let sent = [0x82, 0x83, 1, 2, 3, 4, b'a' ^ 1, b'b' ^ 2, b'c' ^ 3, 0x82, 0x83, 0];
         let mut out = Vec::new();
         assert_eq!(unmask(&sent, &mut out), 9);
         assert_eq!(out, [0x82, 3, b'a', b'b', b'c']);

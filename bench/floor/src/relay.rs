@@ -27,15 +27,7 @@ pub fn run(flags: &Flags) -> io::Result<()> {
     let origin = flags.address("origin")?;
     let host = origin.to_string();
     let (conns, free, pool) = (Vec::new(), Vec::new(), Vec::new());
-    let mut relay = Relay {
-        poll,
-        origin,
-        host,
-        conns,
-        free,
-        pool,
-        head: Vec::new(),
-    };
+    let mut relay = Relay { poll, origin, host, conns, free, pool, head: Vec::new() };
     let mut events = Vec::new();
     let mut scratch = vec![0; SCRATCH];
     loop {
@@ -184,11 +176,7 @@ impl Relay {
         };
         let mut head = std::mem::take(&mut self.head);
         head.clear();
-        let outcome = if client {
-            self.request(at, bytes, &mut head)
-        } else {
-            self.answer(at, bytes, &mut head)
-        };
+        let outcome = if client { self.request(at, bytes, &mut head) } else { self.answer(at, bytes, &mut head) };
         self.head = head;
         match outcome {
             Ok(()) => self.body_done(at),
@@ -216,18 +204,12 @@ impl Relay {
             conn.phase = Phase::Body(request.body - body.len() as u64);
             conn.held.extend_from_slice(rest);
         }
-        if self.send(up, head, body) {
-            Ok(())
-        } else {
-            Err(Unfinished::Bad)
-        }
+        if self.send(up, head, body) { Ok(()) } else { Err(Unfinished::Bad) }
     }
 
     fn answer(&mut self, at: usize, bytes: &[u8], head: &mut Vec<u8>) -> Result<(), Unfinished> {
         let client = self.get(at).map_or(NONE, |conn| conn.peer);
-        let (last, bodiless) = self
-            .get(client)
-            .map_or((true, false), |conn| (conn.last, conn.bodiless));
+        let (last, bodiless) = self.get(client).map_or((true, false), |conn| (conn.last, conn.bodiless));
         let response = http::rewrite_response(bytes, last, head)?;
         let rest = bytes.get(response.len..).unwrap_or_default();
         let body = match response.length {
@@ -249,11 +231,7 @@ impl Relay {
         {
             conn.phase = Phase::Raw;
         }
-        if self.send(client, head, body) {
-            Ok(())
-        } else {
-            Err(Unfinished::Bad)
-        }
+        if self.send(client, head, body) { Ok(()) } else { Err(Unfinished::Bad) }
     }
 
     /// A body came to its end: the client waits for its answer, or the exchange is over.
@@ -335,13 +313,8 @@ impl Relay {
         if sent == first.len() + second.len() {
             return true;
         }
-        conn.out
-            .extend_from_slice(first.get(sent..).unwrap_or_default());
-        conn.out.extend_from_slice(
-            second
-                .get(sent.saturating_sub(first.len())..)
-                .unwrap_or_default(),
-        );
+        conn.out.extend_from_slice(first.get(sent..).unwrap_or_default());
+        conn.out.extend_from_slice(second.get(sent.saturating_sub(first.len())..).unwrap_or_default());
         if conn.watches_writing {
             return true;
         }

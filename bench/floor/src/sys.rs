@@ -40,54 +40,33 @@ pub struct Poll {
 
 impl Poll {
     pub fn new() -> io::Result<Self> {
-        Ok(Poll {
-            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
-            events: Vec::with_capacity(EVENTS),
-        })
+        Ok(Poll { epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?, events: Vec::with_capacity(EVENTS) })
     }
 
     /// Registers a socket, edge-triggered; `writing` also reports when it accepts bytes.
     pub fn add(&self, fd: &OwnedFd, token: usize, writing: bool) -> io::Result<()> {
-        Ok(epoll::add(
-            &self.epoll,
-            fd,
-            epoll::EventData::new_u64(token as u64),
-            interest(writing),
-        )?)
+        Ok(epoll::add(&self.epoll, fd, epoll::EventData::new_u64(token as u64), interest(writing))?)
     }
 
     /// Adds interest in writing; reports at once if the socket already accepts bytes again.
     pub fn watch_writing(&self, fd: &OwnedFd, token: usize) -> io::Result<()> {
-        Ok(epoll::modify(
-            &self.epoll,
-            fd,
-            epoll::EventData::new_u64(token as u64),
-            interest(true),
-        )?)
+        Ok(epoll::modify(&self.epoll, fd, epoll::EventData::new_u64(token as u64), interest(true))?)
     }
 
     /// Waits and replaces `into` with what happened; `None` waits for ever.
     pub fn wait(&mut self, into: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
-        let timeout = timeout.map(|t| Timespec {
-            tv_sec: t.as_secs().try_into().unwrap_or(i64::MAX),
-            tv_nsec: t.subsec_nanos().into(),
-        });
+        let timeout = timeout
+            .map(|t| Timespec { tv_sec: t.as_secs().try_into().unwrap_or(i64::MAX), tv_nsec: t.subsec_nanos().into() });
         self.events.clear();
         into.clear();
-        match epoll::wait(
-            &self.epoll,
-            rustix::buffer::spare_capacity(&mut self.events),
-            timeout.as_ref(),
-        ) {
+        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
         into.extend(self.events.iter().map(|event| {
             let flags = event.flags;
-            let (data, ended) = (
-                event.data,
-                epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR,
-            );
+            let (data, ended) =
+                (event.data, epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR);
             Event {
                 token: usize::try_from(data.u64()).unwrap_or(LISTENER),
                 readable: flags.intersects(epoll::EventFlags::IN | ended),
@@ -101,11 +80,7 @@ impl Poll {
 
 fn interest(writing: bool) -> epoll::EventFlags {
     let reading = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
-    if writing {
-        reading | epoll::EventFlags::OUT
-    } else {
-        reading
-    }
+    if writing { reading | epoll::EventFlags::OUT } else { reading }
 }
 
 /// A listening socket, level-triggered: what one batch leaves behind is reported again.
@@ -116,20 +91,14 @@ impl Listener {
         let fd = OwnedFd::from(TcpListener::bind(at)?);
         net::listen(&fd, BACKLOG)?; // std's own backlog is 128
         rustix::io::ioctl_fionbio(&fd, true)?;
-        epoll::add(
-            &poll.epoll,
-            &fd,
-            epoll::EventData::new_u64(LISTENER as u64),
-            epoll::EventFlags::IN,
-        )?;
+        epoll::add(&poll.epoll, &fd, epoll::EventData::new_u64(LISTENER as u64), epoll::EventFlags::IN)?;
         Ok(Listener(fd))
     }
 
     /// The connections waiting, at most one batch of them.
     pub fn accept(&self) -> impl Iterator<Item = OwnedFd> {
         std::iter::from_fn(|| {
-            let fd =
-                net::accept_with(&self.0, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC).ok()?;
+            let fd = net::accept_with(&self.0, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC).ok()?;
             net::sockopt::set_tcp_nodelay(&fd, true).ok()?;
             Some(fd)
         })
@@ -139,17 +108,8 @@ impl Listener {
 
 /// Begins a connection; it is there when the socket first reports writable.
 pub fn connect(to: SocketAddr) -> io::Result<OwnedFd> {
-    let family = if to.is_ipv4() {
-        AddressFamily::INET
-    } else {
-        AddressFamily::INET6
-    };
-    let fd = net::socket_with(
-        family,
-        SocketType::STREAM,
-        SocketFlags::NONBLOCK | SocketFlags::CLOEXEC,
-        None,
-    )?;
+    let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let fd = net::socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)?;
     net::sockopt::set_tcp_nodelay(&fd, true)?;
     match net::connect(&fd, &to) {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(fd),
@@ -192,7 +152,5 @@ pub fn write(fd: impl AsFd, first: &[u8], second: &[u8]) -> Moved {
 
 /// Lets short waits be as short as asked: the default slack of 50 µs would pace in steps.
 pub fn precise_waits() -> io::Result<()> {
-    Ok(rustix::thread::set_current_timer_slack(
-        std::num::NonZeroU64::new(1),
-    )?)
+    Ok(rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))?)
 }

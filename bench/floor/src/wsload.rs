@@ -27,21 +27,12 @@ pub fn upgrade_request(target: SocketAddr) -> Vec<u8> {
 pub fn run(flags: &Flags) -> io::Result<()> {
     let target = flags.address("target")?;
     let deadline = Instant::now() + Duration::from_secs(flags.need("seconds")?);
-    let mut load = Load {
-        poll: Poll::new()?,
-        conns: Vec::new(),
-        frame: frame(),
-        trips: 0,
-    };
+    let mut load = Load { poll: Poll::new()?, conns: Vec::new(), frame: frame(), trips: 0 };
     let upgrade = upgrade_request(target);
     for at in 0..flags.need("conns")? {
         let fd = sys::connect(target)?;
         load.poll.add(&fd, at, true)?;
-        load.conns.push(Conn {
-            fd,
-            stage: Stage::Connecting,
-            got: Vec::new(),
-        });
+        load.conns.push(Conn { fd, stage: Stage::Connecting, got: Vec::new() });
     }
     let (mut events, mut scratch) = (Vec::new(), vec![0; SCRATCH]);
     loop {
@@ -54,11 +45,7 @@ pub fn run(flags: &Flags) -> io::Result<()> {
             load.event(event, &upgrade, &mut scratch)?;
         }
     }
-    let stuck = load
-        .conns
-        .iter()
-        .filter(|conn| conn.stage != Stage::Echo)
-        .count();
+    let stuck = load.conns.iter().filter(|conn| conn.stage != Stage::Echo).count();
     println!(r#"{{"requests": {}, "errors": {stuck}}}"#, load.trips);
     Ok(())
 }
@@ -103,9 +90,7 @@ impl Load {
             return Ok(());
         }
         match sys::read(&conn.fd, scratch) {
-            Moved::Bytes(n) => conn
-                .got
-                .extend_from_slice(scratch.get(..n).unwrap_or_default()),
+            Moved::Bytes(n) => conn.got.extend_from_slice(scratch.get(..n).unwrap_or_default()),
             Moved::Blocked => return Ok(()),
             Moved::Ended => return Err(io::Error::other("the target closed a connection")),
         }

@@ -1,9 +1,9 @@
-//! The JSON that `crossplane parse` made customary: one payload, one entry a file, statements
-//! as `directive`, `line`, `args`, with `includes`, `block` and `comment` where they apply.
+//! The JSON format of `crossplane parse`: one payload, one entry a file, statements as `directive`, `line`, `args`,
+//! with `includes`, `block` and `comment` where they apply.
 //!
-//! Each file is shown as written, with its `include` statements and the indices of what they
-//! brought in. `line` is the line the directive's name stands on. Words are as crossplane gives
-//! them: quotes taken off but escapes such as `\n` kept, and `if` without its parentheses.
+//! Each file is shown as written, with its `include` statements and the indices of the included files. `line` is the
+//! line of the directive's name. Words are as in crossplane: without quotes but with escapes such as `\n`, and `if`
+//! without its parentheses.
 
 use serde_json::{Map, Value, json};
 
@@ -13,12 +13,12 @@ use crate::tree::{At, Comment, Source, Statement, Tree, Word};
 
 /// The payload for a loaded configuration and its problems, without comments.
 ///
-/// `opaque` as given to [`crate::load`]. Problems of level `Warn` do not count.
+/// `opaque` is the function given to [`crate::load`]. Problems of level `Warn` are left out.
 pub fn crossplane(tree: &Tree, problems: &[Problem], opaque: &dyn Fn(&str) -> bool) -> Value {
     payload(tree, problems, opaque, false)
 }
 
-/// Like [`crossplane`], comments included as directives named `#`.
+/// Like [`crossplane`], with comments as directives named `#`.
 pub fn crossplane_with_comments(tree: &Tree, problems: &[Problem], opaque: &dyn Fn(&str) -> bool) -> Value {
     payload(tree, problems, opaque, true)
 }
@@ -49,7 +49,7 @@ fn payload(tree: &Tree, problems: &[Problem], opaque: &dyn Fn(&str) -> bool, has
     json!({"status": status, "errors": errors, "config": config})
 }
 
-/// The problem once for each of its places in the file of this index.
+/// The problem, once for each of its places in the file with this index.
 fn of_file(problem: &Problem, index: usize) -> impl Iterator<Item = Problem> {
     let is_here = move |at: &&At| at.file as usize == index;
     let at_place = |at: &At| Problem { at: Some(*at), also: Vec::new(), ..problem.clone() };
@@ -67,13 +67,13 @@ fn error_of(problem: &Problem, tree: &Tree, file: Option<&str>) -> Value {
     Value::Object(row)
 }
 
-/// A line counted so far: statements come in rising order, so each byte is counted once.
+/// The current line: statements come in rising order, so each byte is counted once.
 struct Line {
     number: usize,
     offset: usize,
 }
 
-/// Turns the statements of one file into rows, weaving its comments in by place.
+/// Turns the statements of one file into rows, and inserts its comments at their places.
 struct Rows<'a> {
     tree: &'a Tree,
     source: &'a Source,
@@ -121,7 +121,7 @@ impl Rows<'_> {
         self.line.number
     }
 
-    /// Rows for the comments that stand before this byte.
+    /// Rows for the comments before this byte.
     fn comments_until(&mut self, end: u32) -> Vec<Value> {
         let mut rows = Vec::new();
         while let Some(comment) = self.comments.next_if(|comment| comment.at.span.start < end) {
@@ -136,7 +136,7 @@ impl Rows<'_> {
     }
 }
 
-/// A word as crossplane gives it: without its quotes, only the same quote unescaped inside.
+/// A word in crossplane's form: without its quotes, and with escapes except of the same quote.
 fn written(word: &Word, source: &[u8]) -> String {
     let raw = String::from_utf8_lossy(word.at.span.of(source));
     match word.quoted {
@@ -149,7 +149,7 @@ fn written(word: &Word, source: &[u8]) -> String {
     }
 }
 
-/// The text with `\` before this quote dropped, every other escape left whole.
+/// The text without `\` before this quote; all other escapes stay.
 fn unescaped(text: &str, quote: char) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut chars = text.chars();

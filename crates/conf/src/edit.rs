@@ -1,29 +1,29 @@
-//! Changing a configuration in place: a statement is found by its address, and an edit replaces bytes of one file, so
-//! that comments and layout around it stay.
+//! Changes a configuration in place: finds a statement by its address, and replaces bytes of one file, so that
+//! comments and layout around it stay.
 //!
-//! An address names blocks from the outside in, `[ ]` choosing among blocks of one name:
-//! `http/server[app.example.com]/location[/]/proxy_buffering`, `http/upstream[was]/server[2]`. In the brackets stands
+//! An address names blocks from the outside in; `[ ]` chooses among blocks with the same name:
+//! `http/server[app.example.com]/location[/]/proxy_buffering`, `http/upstream[was]/server[2]`. The brackets contain
 //! one of the block's arguments, for a `server` one of its `server_name` or `listen` words, or a number from 1.
 
 use crate::tree::{Source, Span, Statement, Tree};
 
-/// Bytes of one file to be replaced by others.
+/// Replaces bytes of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
     /// Index into [`Tree::files`].
     pub file: u32,
-    /// What goes; empty to insert.
+    /// The bytes to replace; empty to insert.
     pub span: Span,
-    /// What comes.
+    /// The new bytes.
     pub with: Vec<u8>,
 }
 
-/// Why an address or an edit leads nowhere.
+/// Why an address or an edit is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EditError {
-    /// No block or statement of this step.
+    /// There is no block or statement for this step.
     NotFound(String),
-    /// More than one, and the step does not choose.
+    /// There is more than one, and the step does not choose.
     Ambiguous(String, usize),
     /// A step that is not `name` or `name[which]`.
     BadStep(String),
@@ -47,7 +47,7 @@ impl std::fmt::Display for EditError {
 /// Finds the statement of an address.
 ///
 /// # Errors
-/// The step that leads nowhere.
+/// The step that matches nothing or several.
 pub fn find<'t>(tree: &'t Tree, address: &str) -> Result<&'t Statement, EditError> {
     let mut inside: &[Statement] = &tree.root;
     let mut found = None;
@@ -59,7 +59,8 @@ pub fn find<'t>(tree: &'t Tree, address: &str) -> Result<&'t Statement, EditErro
     found.ok_or_else(|| EditError::BadStep(address.to_owned()))
 }
 
-/// The edit that makes a directive say `value`: the statement of the address changed, or added to the block around it.
+/// The edit that sets a directive to `value`: changes the statement at the address, or adds it to the block around
+/// it.
 ///
 /// # Errors
 /// As [`find`], for the block.
@@ -79,12 +80,12 @@ pub fn set(tree: &Tree, address: &str, value: &str) -> Result<Edit, EditError> {
     }
 }
 
-/// The edit that writes `line` (without `;`) instead of a statement's words; its `;` or block stays.
+/// The edit that replaces a statement's words by `line` (without `;`); its `;` or block stays.
 pub fn replace(statement: &Statement, line: &str) -> Edit {
     Edit { file: statement.at.file, span: statement.at.span, with: line.as_bytes().to_vec() }
 }
 
-/// The edit that takes a statement away, with its line and its comment there if nothing else stands on it.
+/// The edit that removes a statement, with its line and the comment there if nothing else is on the line.
 pub fn remove(tree: &Tree, statement: &Statement) -> Option<Edit> {
     let source = tree.source(&statement.at)?;
     let (start, end) = (statement.at.span.start as usize, statement.end.span.end as usize);
@@ -98,12 +99,12 @@ pub fn remove(tree: &Tree, statement: &Statement) -> Option<Edit> {
     Some(Edit { file: statement.at.file, span, with: Vec::new() })
 }
 
-/// The edit that adds `lines` (without `;`) behind a statement, each on a line of its own and indented as that is.
+/// The edit that adds `lines` (without `;`) after a statement, each on its own line with the same indentation.
 pub fn insert_after(tree: &Tree, statement: &Statement, lines: &str) -> Option<Edit> {
     let source = tree.source(&statement.at)?;
     let indent = indent(source, statement.at.span.start as usize);
     let end = statement.end.span.end as usize;
-    // Behind a comment on the same line, which is about the statement.
+    // Insert after a comment on the same line, because it belongs to the statement.
     let rest = source.bytes.get(end..)?;
     let line_rest = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
     let after = rest.get(..line_rest)?.trim_ascii();
@@ -130,10 +131,10 @@ pub fn insert_into(tree: &Tree, block: &Statement, line: &str) -> Option<Edit> {
     Some(Edit { file: block.at.file, span: span(brace, brace), with: with.into_bytes() })
 }
 
-/// A file's bytes with its edits done.
+/// A file's bytes with the edits applied.
 ///
 /// # Errors
-/// When two of them touch the same bytes; insertions at one place are done in their order.
+/// Two edits touch the same bytes. Insertions at one place are applied in their order.
 pub fn apply(bytes: &[u8], edits: &[&Edit]) -> Result<Vec<u8>, EditError> {
     let mut sorted: Vec<&&Edit> = edits.iter().collect();
     sorted.sort_by_key(|edit| (edit.span.start, edit.span.end));
@@ -153,10 +154,10 @@ pub fn apply(bytes: &[u8], edits: &[&Edit]) -> Result<Vec<u8>, EditError> {
     Ok(out)
 }
 
-/// `name`, what stands in the brackets, and both, for messages.
+/// The name, the text in brackets, and the whole step for messages.
 type Step<'a> = (&'a str, Option<&'a str>, &'a str);
 
-/// The steps of an address; a `/` between brackets does not end one.
+/// The steps of an address; a `/` in brackets does not end a step.
 fn steps(address: &str) -> Result<Vec<Step<'_>>, EditError> {
     let mut steps = Vec::new();
     let mut rest = address;
@@ -179,7 +180,7 @@ fn steps(address: &str) -> Result<Vec<Step<'_>>, EditError> {
     Ok(steps)
 }
 
-/// Where the bracket ends that was opened before this text; a pattern may have brackets of its own.
+/// The end of a bracket that was opened before this text; a pattern may contain brackets.
 fn closing(text: &str) -> Option<usize> {
     let mut open = 0_usize;
     for (index, byte) in text.bytes().enumerate() {
@@ -219,7 +220,7 @@ fn choose<'t>(
     }
 }
 
-/// Whether a block is meant by this word.
+/// True if the word chooses this block.
 fn answers_to(statement: &Statement, word: &str) -> bool {
     let has = |statement: &Statement| statement.args.iter().any(|arg| arg.text == word);
     let all = statement.args.iter().map(|arg| arg.text.as_str()).collect::<Vec<_>>().join(" ");
@@ -238,7 +239,7 @@ fn line_start(source: &Source, at: usize) -> usize {
     before.iter().rposition(|byte| *byte == b'\n').map_or(0, |lf| lf + 1)
 }
 
-/// The blanks a line begins with.
+/// The white space at the start of a line.
 fn indent(source: &Source, at: usize) -> String {
     let line = source.bytes.get(line_start(source, at)..at).unwrap_or_default();
     let blanks = line.iter().take_while(|byte| matches!(byte, b' ' | b'\t'));

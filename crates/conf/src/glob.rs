@@ -1,22 +1,22 @@
-//! File name patterns as `glob(3)` reads them, over any way to list a directory.
+//! File name patterns as in `glob(3)`, with any function that lists a directory.
 //!
-//! `*` and `?` stay inside one path component and do not match a leading dot; `[a-z]`, `[!a]`
-//! and `\` are known. Results are sorted by bytes, as in the C locale.
+//! `*` and `?` stay in one path component and do not match a leading dot; `[a-z]`, `[!a]` and `\` are supported.
+//! Results are sorted by bytes, as in the C locale.
 
 use std::io;
 
-/// Paths one pattern may name; further ones are left out.
+/// Most paths for one pattern; further ones are left out.
 pub const PATHS_MAX: usize = 10_000;
 
-/// Whether nginx takes this `include` argument as a pattern.
+/// True if nginx treats this `include` argument as a pattern.
 pub fn is_pattern(path: &str) -> bool {
     path.contains(['*', '?', '['])
 }
 
-/// The existing paths an absolute pattern names, sorted.
+/// The existing paths that match an absolute pattern, sorted.
 ///
-/// `list` gives the names in a directory (its argument ends in `/`), `exists` tells whether a
-/// path is there. A directory that cannot be listed has no names, as in `glob(3)`.
+/// `list` returns the names in a directory (its argument ends in `/`), `exists` returns true if a path exists. A
+/// directory that cannot be listed has no names, as in `glob(3)`.
 pub fn expand(
     pattern: &str,
     list: &dyn Fn(&str) -> io::Result<Vec<String>>,
@@ -47,7 +47,7 @@ pub fn expand(
     bases
 }
 
-/// Whether a file name matches a pattern without `/`.
+/// True if a file name matches a pattern without `/`.
 pub fn matches(pattern: &str, name: &str) -> bool {
     if name.starts_with('.') && !pattern.starts_with(['.', '\\']) {
         return false;
@@ -55,7 +55,7 @@ pub fn matches(pattern: &str, name: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().collect();
     let name: Vec<char> = name.chars().collect();
     let (mut p, mut n) = (0, 0);
-    // Where to go on when a character does not fit: after the last `*`, one character later.
+    // The position for the next attempt when a character does not match: after the last `*`, one character later.
     let mut retry = None;
     while n < name.len() {
         if pattern.get(p) == Some(&'*') {
@@ -79,7 +79,7 @@ pub fn matches(pattern: &str, name: &str) -> bool {
     pattern.iter().skip(p).all(|c| *c == '*')
 }
 
-/// Length of the pattern element at `p` when it matches this character.
+/// Length of the pattern element at `p`, if it matches this character.
 fn one(pattern: &[char], p: usize, c: Option<&char>) -> Option<usize> {
     let c = *c?;
     match *pattern.get(p)? {
@@ -97,8 +97,8 @@ fn one(pattern: &[char], p: usize, c: Option<&char>) -> Option<usize> {
     }
 }
 
-/// Whether a bracket set (its text after `[`) holds a character, and its length with the `]`;
-/// `None` when it is never closed and so is no set.
+/// True if a bracket set (its text after `[`) contains a character; and its length with the `]`. `None` if it is
+/// never closed: then it is not a set.
 fn set(text: &[char], c: char) -> Option<(bool, usize)> {
     let is_negated = matches!(text.first(), Some('!' | '^'));
     let first = usize::from(is_negated);

@@ -1,8 +1,8 @@
-//! A configuration from its files: each is parsed, each `include` gives way to what it names.
+//! Loads a configuration from its files: parses each file, and replaces each `include` by the named files.
 //!
-//! Not here: the disk; [`Files`] is how bytes and file lists come in.
-//! Invariant: loading ends. A file that includes itself is refused, and files, statements and
-//! depth have limits, so no set of files can make the tree grow without end.
+//! Not here: the disk; bytes and file lists come through [`Files`]. Invariant: loading ends. A file that includes
+//! itself is refused, and the numbers of files and statements and the depth are limited, so no set of files can make
+//! the tree grow without end.
 
 use std::io;
 
@@ -11,34 +11,34 @@ use crate::parse::{BLOCK_DEPTH_MAX, Parsed, parse, parse_command_line};
 use crate::problem::{Problem, sort_as_read};
 use crate::tree::{Include, Source, Statement, Tree, Word};
 
-/// Where configuration files come from.
+/// The source of configuration files.
 pub trait Files {
     /// The bytes of a file, by its full path.
     ///
     /// # Errors
-    /// What the system says; nginx's ` failed (N: text)` is made from it.
+    /// The system's error; nginx's ` failed (N: text)` is made from it.
     fn read(&self, path: &str) -> io::Result<Vec<u8>>;
 
-    /// The paths a `glob(3)` pattern names, sorted; none is not an error.
+    /// The paths that match a `glob(3)` pattern, sorted; no match is not an error.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn glob(&self, pattern: &str) -> io::Result<Vec<String>>;
 }
 
-/// Different files one configuration may read.
+/// Most different files of one configuration.
 pub const FILES_MAX: usize = 10_000;
 
-/// Files that may be inside each other through `include`.
+/// Deepest nesting of files through `include`.
 pub const INCLUDE_DEPTH_MAX: usize = 64;
 
-/// Statements one configuration may have, those of a file counted each time it is included.
+/// Most statements of one configuration; those of a file count each time it is included.
 pub const STATEMENTS_MAX: usize = 4_000_000;
 
-/// Problems reported of one configuration.
+/// Most problems reported for one configuration.
 const LOAD_PROBLEMS_MAX: usize = 1_000;
 
-/// Bytes one file may have: spans are 32 bits wide.
+/// Largest file in bytes: spans are 32 bits wide.
 const FILE_BYTES_MAX: usize = 1 << 30;
 
 /// Loads a configuration: `main` (a full path) with every include in place, and every lexical
@@ -49,7 +49,7 @@ pub fn load(files: &dyn Files, main: &str, conf_prefix: &str, opaque: &dyn Fn(&s
     load_with_globals(files, main, conf_prefix, opaque, "")
 }
 
-/// Like [`load`], with the directives of `-g` read first; empty `globals` are none.
+/// Like [`load`], but reads the directives of `-g` first; empty `globals` mean no `-g`.
 pub fn load_with_globals(
     files: &dyn Files,
     main: &str,
@@ -79,9 +79,9 @@ struct Loader<'a> {
     opaque: &'a dyn Fn(&str) -> bool,
     tree: Tree,
     problems: Vec<Problem>,
-    /// The files being read, the main one first.
+    /// The files that are being read, the main one first.
     open: Vec<u32>,
-    /// Statements met so far.
+    /// Number of statements so far.
     statements: usize,
     statements_max: usize,
 }
@@ -115,7 +115,7 @@ impl<'a> Loader<'a> {
         statements
     }
 
-    /// Notes a problem, unless there are [`LOAD_PROBLEMS_MAX`] already.
+    /// Records a problem, unless there are [`LOAD_PROBLEMS_MAX`] already.
     fn report(&mut self, problem: Problem) {
         if self.problems.len() < LOAD_PROBLEMS_MAX {
             self.problems.push(problem);
@@ -126,7 +126,7 @@ impl<'a> Loader<'a> {
         u32::try_from(self.tree.files.len()).unwrap_or(u32::MAX)
     }
 
-    /// The index of a file, which is read when it is new; or why it cannot be.
+    /// The index of a file, which is read if it is new; the error says why it cannot be read.
     fn source(&mut self, path: &str) -> Result<u32, String> {
         let known = self.tree.files.iter().position(|file| file.name == path);
         if let Some(known) = known.and_then(|index| u32::try_from(index).ok()) {
@@ -145,13 +145,13 @@ impl<'a> Loader<'a> {
         Ok(file)
     }
 
-    /// The statements of a file, includes in place.
+    /// The statements of a file, with includes replaced.
     fn statements_of(&mut self, file: u32, block_depth: usize) -> Vec<Statement> {
         let Some(source) = self.tree.files.get(file as usize) else {
             return Vec::new();
         };
         let Parsed { statements, problems, .. } = parse(&source.bytes, file, self.opaque);
-        // A file included twice says the same twice.
+        // A file that is included twice has the same problems twice.
         if problems.first().is_some_and(|first| !self.problems.contains(first)) {
             problems.into_iter().for_each(|problem| self.report(problem));
         }
@@ -193,7 +193,7 @@ impl<'a> Loader<'a> {
         self.expand(block, block_depth)
     }
 
-    /// What an `include` stands for.
+    /// The statements that replace an `include`.
     fn include(&mut self, statement: &Statement, block_depth: usize) -> Vec<Statement> {
         let what = match (statement.args.as_slice(), statement.is_block()) {
             (_, true) => "directive \"include\" is not terminated by \";\"",
@@ -236,7 +236,7 @@ impl<'a> Loader<'a> {
         statements
     }
 
-    /// The index of an included file, unless it is open already or too deep.
+    /// The index of an included file; an error if it is open already or too deep.
     fn included(&mut self, name: &str) -> Result<u32, String> {
         let file = self.source(name)?;
         if let Some(first) = self.open.iter().position(|open| *open == file) {
@@ -265,7 +265,7 @@ fn full_name(prefix: &str, name: &str) -> String {
 
 /// nginx's words for a failed system call: `open() "PATH" failed (2: No such file or directory)`.
 fn failure(call: &str, path: &str, error: &io::Error) -> String {
-    // nginx: a directory opens and then does not read.
+    // In nginx, a directory opens and then cannot be read.
     let call = if error.kind() == io::ErrorKind::IsADirectory { "pread()" } else { call };
     let reason = match (error.raw_os_error(), error.kind()) {
         (Some(code), _) => {

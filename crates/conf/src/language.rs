@@ -1,4 +1,4 @@
-//! The languages in which weir speaks to people, and the words that all of its parts share in Korean.
+//! The languages of weir's output, and the Korean words that all of its parts share.
 
 /// A language for reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -10,7 +10,7 @@ pub enum Language {
     Korean,
 }
 
-/// The Korean glossary: a word that is used, and the ones that are not used for it. Sentences end in 합니다.
+/// The Korean glossary: a preferred word, and the words that must not be used instead. Sentences end in 합니다.
 pub const GLOSSARY: [(&str, &[&str]); 6] = [
     ("오리진", &["원본 서버", "원본"]),
     ("앱", &["애플리케이션", "응용 프로그램"]),
@@ -35,7 +35,7 @@ pub const fn words(en: &'static str, ko: &'static str) -> Words {
 }
 
 impl Words {
-    /// In this language.
+    /// The text in this language.
     pub fn say(self, language: Language) -> &'static str {
         match language {
             Language::English => self.en,

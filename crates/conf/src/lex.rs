@@ -1,30 +1,30 @@
-//! Bytes to words, with nginx's exact quoting.
+//! Splits bytes into words, with nginx's exact quoting.
 //!
-//! One call of [`Lexer::next`] reads the words up to the `;`, `{`, `}` or end that closes them,
-//! as one call of nginx's reader does, so quirks fall where nginx's fall: `\` hides any next
-//! byte, `#` comments only where a word could start, `{` after `$` belongs to the word, and a
-//! parameter or comment may not reach [`PARAMETER_BYTES_MAX`].
+//! One call of [`Lexer::next`] reads the words up to the `;`, `{`, `}` or end that closes them, like one call of
+//! nginx's reader. So nginx's quirks are the same here: `\` hides any next byte, `#` starts a comment only where a
+//! word could start, `{` after `$` belongs to the word, and a parameter or comment must be shorter than
+//! [`PARAMETER_BYTES_MAX`].
 //!
-//! Unlike nginx it goes on after an error: a stray byte is skipped and the next word is read.
+//! Unlike nginx it continues after an error: it skips a stray byte and reads the next word.
 
 use crate::problem::Problem;
 use crate::tree::{At, Comment, Span, Word};
 
-/// Bytes a parameter must stay below: nginx's reader keeps it in a buffer of this size, and a
-/// comment counts as a parameter.
+/// Limit of a parameter's length: nginx's reader keeps a parameter in a buffer of this size, and a comment counts as
+/// a parameter.
 pub const PARAMETER_BYTES_MAX: usize = 4096;
 
-/// Problems reported of one file; what is wrong after so many is not worth reading.
+/// Most problems reported for one file; after so many, the others are not useful.
 pub const PROBLEMS_MAX: usize = 100;
 
-/// What ended a run of words.
+/// The end of a run of words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
     /// `;`
     End,
     /// `{`
     Open,
-    /// `}`; words before it, if any, were reported and still belong to a statement.
+    /// `}`; words before it, if any, were reported and still form a statement.
     Close,
     /// The end of the file; unfinished words were reported.
     Eof,
@@ -42,7 +42,7 @@ pub(crate) struct Lexer<'a> {
     pub(crate) comments: Vec<Comment>,
 }
 
-/// Where a word stands while its bytes go by.
+/// The state of the reader while it reads a word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     /// Between words.
@@ -64,16 +64,16 @@ impl Mode {
     }
 }
 
-/// What is known while the words of one statement go by.
+/// The state while the words of one statement are read.
 struct Reading {
     mode: Mode,
-    /// First byte of the word, or of the last gap or comment: what counts as one parameter.
+    /// First byte of the word, or of the last gap or comment, which counts as one parameter.
     start: usize,
     /// The line of `start`.
     line: u32,
-    /// Whether the byte before was a `$`: a `{` then belongs to the word.
+    /// True if the byte before was a `$`: then a `{` belongs to the word.
     after_dollar: bool,
-    /// Whether the byte before was a `\`: the next one means nothing.
+    /// True if the byte before was a `\`: then the next byte has no special meaning.
     is_hidden: bool,
 }
 
@@ -97,11 +97,11 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Reads words into `words` until something ends them, and says what and where.
+    /// Reads words into `words` until something ends them; returns the kind of end and its place.
     pub(crate) fn next(&mut self, words: &mut Vec<Word>) -> (Turn, At) {
         words.clear();
         let ended = self.read(words);
-        // nginx: a message about a statement names the line its reader has reached by its end.
+        // As in nginx: a message about a statement names the line that the reader has reached at its end.
         for word in words.iter_mut() {
             word.at.line = self.line;
         }
@@ -132,7 +132,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// A byte right after a closing quote.
+    /// Handles a byte right after a closing quote.
     fn after_quote(&mut self, byte: u8, now: &mut Reading, words: &[Word]) -> Option<Turn> {
         match byte {
             b';' => return Some(Turn::End),
@@ -141,14 +141,14 @@ impl<'a> Lexer<'a> {
                 now.mode = Mode::Gap;
                 return None;
             }
-            // nginx: if ($a = "b") {
+            // As in nginx: if ($a = "b") {
             b')' => {}
             _ => self.unexpected(byte, Some("put a space or \";\" after the closing quote")),
         }
         self.between(byte, now, words)
     }
 
-    /// A byte where a word may begin.
+    /// Handles a byte where a word may begin.
     fn between(&mut self, byte: u8, now: &mut Reading, words: &[Word]) -> Option<Turn> {
         now.mode = Mode::Gap;
         now.start = self.pos - 1;
@@ -184,7 +184,7 @@ impl<'a> Lexer<'a> {
         None
     }
 
-    /// A byte inside a word.
+    /// Handles a byte inside a word.
     fn inside(&self, byte: u8, now: &mut Reading, words: &mut Vec<Word>) -> Option<Turn> {
         if byte == b'{' && now.after_dollar {
             return None;
@@ -210,8 +210,8 @@ impl<'a> Lexer<'a> {
         turn
     }
 
-    /// The raw text from here to the `}` that closes an opaque block, which is consumed; `None`
-    /// (reported by the caller's end of file) when there is no such `}`.
+    /// The raw text from here to the `}` that closes an opaque block, which is consumed. `None` if there is no such
+    /// `}`; the caller reports the end of the file.
     ///
     /// The text is read as Lua: braces in its strings and comments do not count.
     pub(crate) fn raw_block(&mut self) -> Option<Word> {
@@ -225,7 +225,7 @@ impl<'a> Lexer<'a> {
         Some(Word::new(text, self.at(start, end), Some('{')))
     }
 
-    /// Whether the end came inside a statement, which was reported.
+    /// True if the file ended inside a statement, which was reported.
     pub(crate) fn is_cut_short(&self) -> bool {
         self.is_cut_short
     }
@@ -235,8 +235,8 @@ impl<'a> Lexer<'a> {
         self.at(self.pos, self.pos)
     }
 
-    /// Notes a problem, unless there are [`PROBLEMS_MAX`] already: a file that is no
-    /// configuration at all has a problem a byte.
+    /// Records a problem, unless there are [`PROBLEMS_MAX`] already: a file that is not a configuration has a problem
+    /// at every byte.
     pub(crate) fn report(&mut self, problem: Problem) {
         if self.problems.len() < PROBLEMS_MAX {
             self.problems.push(problem);
@@ -248,7 +248,7 @@ impl<'a> Lexer<'a> {
         At { file: self.file, line: self.line, span: Span { start: narrow(start), end: narrow(end) } }
     }
 
-    /// The byte just taken.
+    /// The place of the byte just read.
     fn here(&self) -> At {
         self.at(self.pos.saturating_sub(1), self.pos)
     }
@@ -263,7 +263,7 @@ impl<'a> Lexer<'a> {
     }
 
     fn is_too_long(&self, start: usize) -> bool {
-        // nginx: the text of -g is one buffer already and has no such limit.
+        // In nginx, the text of -g is in one buffer already and has no such limit.
         !self.is_command_line && self.pos - start == PARAMETER_BYTES_MAX && self.pos < self.bytes.len()
     }
 
@@ -273,7 +273,7 @@ impl<'a> Lexer<'a> {
         words.push(Word::new(text, self.at(start, end), quote.map(char::from)));
     }
 
-    /// Skips to the end of the line; `start` is where the `#` stands.
+    /// Skips to the end of the line; `start` is the place of the `#`.
     fn comment(&mut self, start: usize) {
         let now = Reading::at(start, self.line);
         while self.bytes.get(self.pos).is_some_and(|byte| *byte != b'\n') {
@@ -287,7 +287,7 @@ impl<'a> Lexer<'a> {
         self.comments.push(Comment { text, at });
     }
 
-    /// Reports the byte just taken, or the whole character it begins.
+    /// Reports the byte just read, or the whole character that it begins.
     fn unexpected(&mut self, byte: u8, todo: Option<&str>) {
         let start = self.pos - 1;
         let mut at = self.here();
@@ -307,8 +307,8 @@ impl<'a> Lexer<'a> {
         self.report(problem);
     }
 
-    /// Reports a parameter that fills the buffer; true when reading cannot go on: what follows a
-    /// lost quote cannot be told apart.
+    /// Reports a parameter that fills the buffer. Returns true if reading cannot continue: after a missing quote, the
+    /// end of the parameter is unknown.
     fn too_long(&mut self, now: &Reading) -> bool {
         let shown = Span { start: narrow(now.start), end: narrow(now.start + 10) };
         let quote = now.mode.quote();
@@ -342,7 +342,7 @@ impl<'a> Lexer<'a> {
         } else {
             "unexpected end of file, expecting \";\" or \"}\""
         };
-        // The excerpt shows where the unfinished statement began; the end has nothing to show.
+        // The excerpt shows the beginning of the unfinished statement, because there is nothing to show at the end.
         let mut at = words.first().map_or(self.at(start, self.pos), |word| word.at);
         at.line = self.line;
         let mut problem = Problem::emerg(what.to_owned(), at);
@@ -394,7 +394,7 @@ mod tests {
         found.map(|problem| (problem.what, problem.at.map_or(0, |at| at.line))).collect()
     }
 
-    /// The lengths were tried on nginx: these pass, one byte more does not.
+    /// The lengths were tried with nginx: these pass, and one byte more fails.
     #[test]
     fn a_parameter_stays_below_the_buffer() {
         let cases = [

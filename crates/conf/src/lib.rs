@@ -4,12 +4,11 @@
 //!   Files --load--> Tree { files, root } --print / crossplane--> text, JSON
 //!                     \--> Problems --render--> nginx's line, excerpt, remedy
 //! ```
-//! Not here: what a directive means, which blocks it may stand in, how many arguments it takes;
-//! a *statement* is written, a *directive* is defined (crate `edge`). No file is opened here
-//! either: bytes come through [`Files`].
+//! Not here: the meaning of directives, their allowed blocks, their number of arguments. A *statement* is written, a
+//! *directive* is defined (crate `edge`). This crate opens no file either: bytes come through [`Files`].
 //!
-//! Invariants: parsing never fails and never panics, it returns what could be read and every
-//! problem seen; no byte of a source is lost by printing.
+//! Invariants: parsing never fails and never panics; it returns everything that could be read, and every problem.
+//! Printing loses no byte of a source.
 #![forbid(unsafe_code)]
 
 mod crossplane;

@@ -1,4 +1,4 @@
-//! Files held in memory: what tests, `doctor` and `lab` load configurations from.
+//! Files in memory: tests, `doctor` and `lab` load configurations from them.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,14 +18,14 @@ impl MemoryFiles {
         MemoryFiles::default()
     }
 
-    /// The same files with one added under its full path.
+    /// The same files with one more, under its full path.
     #[must_use]
     pub fn with(mut self, path: &str, bytes: impl AsRef<[u8]>) -> MemoryFiles {
         self.files.insert(path.to_owned(), bytes.as_ref().to_vec());
         self
     }
 
-    /// The names in a directory, its path ending in `/`.
+    /// The names in a directory; its path ends in `/`.
     fn list(&self, dir: &str) -> Vec<String> {
         let below = self.files.keys().filter_map(|path| path.strip_prefix(dir));
         let mut names: Vec<String> = below.filter_map(|rest| rest.split('/').next()).map(str::to_owned).collect();

@@ -1,15 +1,15 @@
-//! Words to statements and blocks: one source, no includes.
+//! Parses words into statements and blocks: one source, without its includes.
 //!
-//! Nesting is kept on an explicit stack, so a source made of braces cannot exhaust the thread's.
+//! Nesting uses an explicit stack, so a source full of braces cannot exhaust the thread's stack.
 
 use crate::lex::{Lexer, Turn};
 use crate::problem::Problem;
 use crate::tree::{At, Comment, Statement, Word};
 
-/// Blocks that may stand inside each other, over all included files.
+/// Deepest nesting of blocks, over all included files.
 pub const BLOCK_DEPTH_MAX: usize = 256;
 
-/// One source as written: `include` statements are still statements here.
+/// One parsed source: `include` statements are still statements here.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Parsed {
     /// The top-level statements.
@@ -20,15 +20,15 @@ pub struct Parsed {
     pub problems: Vec<Problem>,
 }
 
-/// Parses one source; never fails, what cannot be read becomes a problem.
+/// Parses one source. Never fails: unreadable parts become problems.
 ///
-/// `file` is the index put into every [`At`]. `opaque` names the directives whose block is not
-/// written in nginx's syntax (`content_by_lua_block`): its text becomes their last argument.
+/// `file` is the index for every [`At`]. `opaque` returns true for directives whose block is not in nginx's syntax
+/// (`content_by_lua_block`): its text becomes their last argument.
 pub fn parse(bytes: &[u8], file: u32, opaque: &dyn Fn(&str) -> bool) -> Parsed {
     Parser::new(bytes, file, false, opaque).run()
 }
 
-/// Parses the text of `-g`, where blocks are not supported.
+/// Parses the text of `-g`, in which blocks are not supported.
 pub(crate) fn parse_command_line(bytes: &[u8], file: u32) -> Parsed {
     Parser::new(bytes, file, true, &|_| false).run()
 }
@@ -37,23 +37,23 @@ struct Parser<'a> {
     lexer: Lexer<'a>,
     is_command_line: bool,
     opaque: &'a dyn Fn(&str) -> bool,
-    /// Statements of the block being read.
+    /// Statements of the current block.
     statements: Vec<Statement>,
-    /// The blocks around it, innermost last.
+    /// The blocks around it, the innermost last.
     open: Vec<Open>,
-    /// Braces open beyond what `open` may hold.
+    /// Number of open braces beyond the limit of `open`.
     too_deep: usize,
-    /// Whether an opaque block had no end: looking for the next one's would find none either.
+    /// True if an opaque block had no end: then the next one would have none either.
     is_opaque_lost: bool,
 }
 
-/// A block whose `}` has not come yet.
+/// A block that is not closed yet.
 struct Open {
-    /// Its statement; `None` for a `{` without a name, whose content is checked and dropped.
+    /// The statement of the block; `None` for a `{` without a name, whose content is checked and dropped.
     head: Option<Statement>,
-    /// Statements read before it in the block around it.
+    /// Earlier statements in the block around it.
     before: Vec<Statement>,
-    /// Its `{`.
+    /// Place of its `{`.
     brace: At,
 }
 
@@ -88,7 +88,7 @@ impl<'a> Parser<'a> {
         Parsed { statements: self.statements, comments: self.lexer.comments, problems: self.lexer.problems }
     }
 
-    /// Adds a statement without a block; no words, no statement.
+    /// Adds a statement without a block; without words, adds nothing.
     fn push(&mut self, words: &mut Vec<Word>, end: At) {
         if self.too_deep == 0
             && let Some(statement) = statement(words, end)
@@ -134,7 +134,7 @@ impl<'a> Parser<'a> {
             return;
         }
         let Some(open) = self.open.pop() else {
-            // Words before it have been reported with it already.
+            // Words before it were reported together with it.
             if self.lexer.problems.last().is_none_or(|last| last.at != Some(end)) {
                 self.problem("unexpected \"}\"".to_owned(), end);
             }
@@ -143,7 +143,7 @@ impl<'a> Parser<'a> {
         self.fold(open, end);
     }
 
-    /// Puts a finished block into the block around it.
+    /// Adds a finished block to the block around it.
     fn fold(&mut self, open: Open, end: At) {
         let block = std::mem::replace(&mut self.statements, open.before);
         if let Some(mut head) = open.head {
@@ -160,7 +160,7 @@ impl<'a> Parser<'a> {
             && !is_reported
             && !self.is_command_line
         {
-            // nginx names the last line; the block that was left open is what helps.
+            // nginx names the last line; the place of the unclosed block is more useful.
             let place = open.head.as_ref().map_or(open.brace, |head| head.at);
             let at = At { line: end.line, ..place };
             let problem = Problem::emerg("unexpected end of file, expecting \"}\"".to_owned(), at);
@@ -176,7 +176,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// A statement of these words, which are taken; `None` without any.
+/// Makes a statement of these words and takes them; `None` without words.
 fn statement(words: &mut Vec<Word>, end: At) -> Option<Statement> {
     let mut words = words.drain(..);
     let name = words.next()?;
@@ -186,7 +186,7 @@ fn statement(words: &mut Vec<Word>, end: At) -> Option<Statement> {
     Some(Statement { name, args, block: None, at, end })
 }
 
-/// Bytes of a Lua text before the `}` that closes the block around it.
+/// Length of a Lua text before the `}` that closes the block around it, in bytes.
 pub(crate) fn lua_block_length(text: &[u8]) -> Option<usize> {
     let mut depth = 0usize;
     let mut pos = 0usize;
@@ -217,7 +217,7 @@ pub(crate) fn lua_block_length(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// Bytes of a quoted Lua string, quotes included.
+/// Length of a quoted Lua string with its quotes, in bytes.
 fn lua_string_length(text: &[u8], quote: u8) -> usize {
     let mut pos = 1;
     while let Some(byte) = text.get(pos) {
@@ -230,8 +230,8 @@ fn lua_string_length(text: &[u8], quote: u8) -> usize {
     text.len()
 }
 
-/// Bytes of a Lua long string (`[[…]]`, `[==[…]==]`), if one starts here; all of the text when
-/// the string has no end.
+/// Length of a Lua long string (`[[…]]`, `[==[…]==]`) that starts here, in bytes; the whole text if the string has no
+/// end. `None` if no long string starts here.
 fn lua_long_length(text: &[u8]) -> Option<usize> {
     let level = text.strip_prefix(b"[")?.iter().take_while(|byte| **byte == b'=').count();
     if text.get(level + 1) != Some(&b'[') {

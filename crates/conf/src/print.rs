@@ -1,15 +1,15 @@
-//! A tree back to text.
+//! Prints a tree as text.
 //!
-//! [`print`] keeps every byte that was not changed: spaces, comments, quotes. [`lay_out`] writes
-//! statements that have no text yet, or whose text does not matter.
+//! [`print`] keeps every byte that was not changed: spaces, comments, quotes. [`lay_out`] writes statements that have
+//! no text yet, or whose text does not matter.
 
 use crate::lex::decode;
 use crate::tree::{Statement, Word};
 
-/// The source with these statements (as parsed from it) in it: bytes between words and words
-/// that still say what they said are copied, a changed word is written anew.
+/// The source with these statements (parsed from it) in it: copies the bytes between words and the unchanged words,
+/// and writes changed words again.
 ///
-/// An unchanged tree gives the source back byte for byte.
+/// An unchanged tree returns the source byte for byte.
 pub fn print(statements: &[Statement], source: &[u8]) -> Vec<u8> {
     let mut printer = Printer { source, copied: 0, text: Vec::with_capacity(source.len()) };
     printer.statements(statements);
@@ -54,7 +54,7 @@ impl Printer<'_> {
     }
 }
 
-/// Whether this raw text still says what the word says.
+/// True if this raw text still has the meaning of the word.
 fn says(word: &Word, raw: &[u8]) -> bool {
     let inner = match word.quoted {
         Some('{') => return raw == word.bytes(),
@@ -64,7 +64,7 @@ fn says(word: &Word, raw: &[u8]) -> bool {
     decode(inner) == word.bytes()
 }
 
-/// A word as it must be written to be read back as these bytes: bare when it can be.
+/// A word in a form that is read back as these bytes: without quotes if possible.
 pub fn quote(text: &[u8]) -> Vec<u8> {
     if is_bare(text) {
         return text.to_vec();
@@ -80,7 +80,7 @@ pub fn quote(text: &[u8]) -> Vec<u8> {
     quoted
 }
 
-/// Whether a word can stand without quotes.
+/// True if a word needs no quotes.
 fn is_bare(text: &[u8]) -> bool {
     let starts_well = text.first().is_some_and(|byte| !matches!(byte, b'"' | b'\'' | b'#' | b'}'));
     let stays_whole = !text.iter().any(|byte| b" \t\r\n;{".contains(byte));
@@ -88,7 +88,7 @@ fn is_bare(text: &[u8]) -> bool {
     starts_well && stays_whole && escapes == 0 && decode(text) == text
 }
 
-/// Statements in nginx's usual layout: one a line, four spaces a block.
+/// Statements in nginx's usual layout: one statement a line, four spaces a block.
 pub fn lay_out(statements: &[Statement]) -> Vec<u8> {
     let mut text = Vec::new();
     lay_out_block(statements, 0, &mut text);

@@ -1,21 +1,21 @@
 //! A problem of a configuration, and the one way to show it.
 //!
-//! Line one is nginx's own (`nginx: [emerg] WHAT in FILE:LINE`), so what people grep for still
-//! works; then the place itself with a caret; then what to do.
+//! The first line is nginx's own (`nginx: [emerg] WHAT in FILE:LINE`), so that people's greps still work. Then come
+//! the place with a caret, and the remedy.
 
 use crate::tree::{At, Source, Span, Tree};
 
-/// How bad a problem is, in nginx's words.
+/// The severity of a problem, in nginx's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// The configuration cannot be used.
     Emerg,
-    /// It can be used, but does not do all it says.
+    /// The configuration can be used, but has not all the effects it asks for.
     Warn,
 }
 
 impl Level {
-    /// The word between the brackets.
+    /// The word in brackets.
     pub fn name(self) -> &'static str {
         match self {
             Level::Emerg => "emerg",
@@ -27,20 +27,20 @@ impl Level {
 /// One problem found in a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// How bad it is.
+    /// The severity.
     pub level: Level,
-    /// nginx's words, without ` in FILE:LINE`.
+    /// nginx's message, without ` in FILE:LINE`.
     pub what: String,
-    /// Where; `None` when nginx names no place (the main file cannot be opened).
+    /// The place; `None` if nginx names none (the main file cannot be opened).
     pub at: Option<At>,
-    /// The other places of the file that the same is wrong with.
+    /// Other places in the file with the same problem.
     pub also: Vec<At>,
-    /// What to do, a remedy a line; a first line `did you mean …` is shown beside the caret.
+    /// The remedies, one a line; a first line `did you mean …` is shown beside the caret.
     pub todo: Option<String>,
 }
 
 impl Problem {
-    /// A problem without a place, or whose place is not known yet.
+    /// A problem without a place, or with a place that is not known yet.
     pub fn nowhere(level: Level, what: impl Into<String>) -> Problem {
         Problem { level, what: what.into(), at: None, also: Vec::new(), todo: None }
     }
@@ -51,7 +51,7 @@ impl Problem {
         Problem { at, ..self }
     }
 
-    /// A problem that refuses the configuration.
+    /// A problem that makes the configuration unusable.
     pub fn emerg(what: String, at: At) -> Problem {
         Problem::nowhere(Level::Emerg, what).at(Some(at))
     }
@@ -83,10 +83,10 @@ impl Problem {
     }
 }
 
-/// Lines that a list of places names; the others are counted.
+/// Most lines named in a list of places; the others are counted.
 const PLACES_MAX: usize = 3;
 
-/// `FILE:1, FILE:2, FILE:3 and 7 more`: the first lines and the number of the others; empty without a place.
+/// `FILE:1, FILE:2, FILE:3 and 7 more`: the first places and the number of the others; empty without a place.
 pub fn places(all: &[At], tree: &Tree) -> String {
     let mut lines: Vec<&At> = Vec::new();
     for at in all {
@@ -118,16 +118,16 @@ pub fn render(problem: &Problem, tree: &Tree, prog: &str) -> String {
     text
 }
 
-/// Columns the line numbers of an excerpt take.
+/// Columns for the line numbers of an excerpt.
 const GUTTER: usize = 5;
 
-/// Characters of a source line an excerpt shows.
+/// Most characters of a source line in an excerpt.
 const EXCERPT_CHARS_MAX: usize = 160;
 
-/// Characters kept before the caret when a line is cut.
+/// Characters before the caret that are kept when a line is cut.
 const EXCERPT_CHARS_BEFORE: usize = 60;
 
-/// The source line a span starts on, and a caret line below it.
+/// The source line at the start of a span, and a caret line under it.
 fn excerpt(source: &Source, span: Span, beside: &str) -> String {
     let start = (span.start as usize).min(source.bytes.len());
     let (before, after) = source.bytes.split_at(start);
@@ -159,15 +159,15 @@ fn excerpt(source: &Source, span: Span, beside: &str) -> String {
     format!("{}\n{}\n", first.trim_end(), second.trim_end())
 }
 
-/// Characters safe to show: control bytes other than a tab become U+FFFD.
+/// Printable characters: control bytes other than a tab become U+FFFD.
 fn printable(bytes: &[u8]) -> Vec<char> {
     let text = String::from_utf8_lossy(bytes);
     let text = text.strip_suffix('\r').unwrap_or(&text);
     text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
 }
 
-/// Sorts problems into the order a reader going through the files would meet them: an included
-/// file's problems stand at its `include`. Problems without a place go last.
+/// Sorts problems in the order in which a reader of the files meets them: the problems of an included file come at
+/// its `include`. Problems without a place come last.
 pub fn sort_as_read(problems: &mut [Problem], tree: &Tree) {
     problems.sort_by_cached_key(|problem| match problem.at {
         Some(at) => (0, reading_path(&at, tree)),
@@ -175,11 +175,11 @@ pub fn sort_as_read(problems: &mut [Problem], tree: &Tree) {
     });
 }
 
-/// The lines of the includes that lead to a place, then its own.
+/// The lines of the includes that lead to a place, then the place's own line.
 fn reading_path(at: &At, tree: &Tree) -> Vec<u32> {
     let mut path = vec![at.line];
     let mut file = at.file;
-    // A file's first include was carried out in a file read before it, so this ends.
+    // A file's first include is always in a file read before it, so this loop ends.
     while let Some(include) = tree.includes.iter().find(|include| include.files.contains(&file)) {
         if include.at.file >= file {
             break;
@@ -194,8 +194,8 @@ fn reading_path(at: &At, tree: &Tree) -> Vec<u32> {
     path
 }
 
-/// The candidate a mistyped name most likely meant: the nearest by edits (insert, drop, change,
-/// swap), if it is near enough to be worth saying: one edit per three letters.
+/// The name that a mistyped one most likely means: the nearest by edits (insert, drop, change, swap), if it is near
+/// enough to suggest: at most one edit per three letters.
 pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = name.chars().count();
     if length > NAME_CHARS_MAX {
@@ -211,10 +211,10 @@ pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
         .map(|(_, candidate)| candidate)
 }
 
-/// Longer names are no typing errors; comparing them would only take time.
+/// Longer names are not typing errors; comparing them would take too long.
 const NAME_CHARS_MAX: usize = 64;
 
-/// Edits between two names, a swap of neighbours counting as one.
+/// Number of edits between two names; a swap of neighbours counts as one.
 fn edits(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut older: Vec<usize> = Vec::new();

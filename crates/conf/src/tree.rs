@@ -1,8 +1,7 @@
-//! The shape of a configuration: words, statements, blocks, and where each was written.
+//! The structure of a configuration: words, statements, blocks, and their places.
 //!
-//! Not here: meaning. A [`Statement`] is whatever stood before a `;` or a `{`.
-//! Invariant: every span lies inside the bytes of its source, and spans of one source's
-//! statements are in rising order.
+//! Not here: meaning. A [`Statement`] is any text before a `;` or a `{`. Invariant: every span is within the bytes of
+//! its source, and spans of one source's statements are in rising order.
 
 /// Bytes `start..end` of one source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
@@ -14,39 +13,39 @@ pub struct Span {
 }
 
 impl Span {
-    /// The bytes this span names; empty when it does not fit `source`.
+    /// The bytes of this span; empty if it does not fit `source`.
     pub fn of<'a>(&self, source: &'a [u8]) -> &'a [u8] {
         source.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 }
 
-/// A place in a configuration: which file, which line to report, which bytes to show.
+/// A place in a configuration: the file, the line to report, the bytes to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct At {
     /// Index into [`Tree::files`].
     pub file: u32,
-    /// The line nginx would name, from 1: the one its reader stood on when it noticed, which for
-    /// a word is the line of the `;` or `{` that ended the statement.
+    /// The line that nginx would name, from 1: the line of its reader when it noticed. For a word that is the line of
+    /// the `;` or `{` at the end of the statement.
     pub line: u32,
-    /// The bytes to point at; their own line may be an earlier one than `line`.
+    /// The bytes to point at; they may be on an earlier line than `line`.
     pub span: Span,
 }
 
 /// One word of a statement, decoded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Word {
-    /// The decoded text; bytes that are not UTF-8 show as U+FFFD here, see [`Word::bytes`].
+    /// The decoded text; bytes that are not UTF-8 become U+FFFD here, see [`Word::bytes`].
     pub text: String,
-    /// Where it was written, quotes included.
+    /// Its place, with quotes.
     pub at: At,
     /// `"` or `'` for a quoted word, `{` for the raw text of an opaque block.
     pub quoted: Option<char>,
-    /// The exact bytes, kept only when `text` could not hold them.
+    /// The exact bytes, kept only if `text` cannot represent them.
     exact: Option<Box<[u8]>>,
 }
 
 impl Word {
-    /// A word of these decoded bytes.
+    /// A word with these decoded bytes.
     pub fn new(bytes: Vec<u8>, at: At, quoted: Option<char>) -> Word {
         match String::from_utf8(bytes) {
             Ok(text) => Word { text, at, quoted, exact: None },
@@ -58,12 +57,12 @@ impl Word {
         }
     }
 
-    /// The decoded bytes exactly as nginx would hold them.
+    /// The decoded bytes exactly as nginx has them.
     pub fn bytes(&self) -> &[u8] {
         self.exact.as_deref().unwrap_or(self.text.as_bytes())
     }
 
-    /// Changes what the word says; printing then writes the new text, quoted where needed.
+    /// Changes the text of the word; printing then writes the new text, quoted if necessary.
     pub fn set(&mut self, text: &str) {
         self.text = text.to_owned();
         self.exact = None;
@@ -87,13 +86,13 @@ impl PartialEq<&str> for Word {
 pub struct Statement {
     /// The first word.
     pub name: Word,
-    /// The words after the name; for an opaque block the last one is the block's raw text.
+    /// The words after the name; for an opaque block, the last one is the block's raw text.
     pub args: Vec<Word>,
-    /// The statements between `{` and `}`, files included there in place; `None` after a `;`.
+    /// The statements between `{` and `}`, with includes replaced; `None` after a `;`.
     pub block: Option<Vec<Statement>>,
     /// The head, from the name to the last argument; `at.line` is the line of the `;` or `{`.
     pub at: At,
-    /// The `;`, or the `}` of a block: nginx reports what it finds wrong with a whole block there.
+    /// The `;`, or the `}` of a block: nginx reports problems of a whole block there.
     pub end: At,
 }
 
@@ -103,17 +102,17 @@ impl Statement {
         self.args.get(index)
     }
 
-    /// The text of the argument with this index, from 0; empty when there is none.
+    /// The text of the argument with this index, from 0; empty if there is none.
     pub fn text(&self, index: usize) -> &str {
         self.args.get(index).map_or("", |word| word.text.as_str())
     }
 
-    /// Whether it was ended by a `{`.
+    /// True if the statement has a block.
     pub fn is_block(&self) -> bool {
         self.block.is_some()
     }
 
-    /// The statements of its block; none when it has no block.
+    /// The statements of its block; empty if it has no block.
     pub fn children(&self) -> &[Statement] {
         self.block.as_deref().unwrap_or_default()
     }
@@ -134,19 +133,19 @@ impl Statement {
 pub struct Comment {
     /// The bytes after the `#`, up to the end of the line.
     pub text: Vec<u8>,
-    /// Its place, `#` included; `line` is the line it stands on.
+    /// Its place, with the `#`; `line` is its own line.
     pub at: At,
 }
 
 /// One file that was read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Source {
-    /// The full path as nginx would name it in a message.
+    /// The full path as in nginx's messages.
     pub name: String,
     /// The exact bytes.
     pub bytes: Vec<u8>,
-    /// Whether these bytes came from `-g` instead of a file: messages then end in
-    /// ` in command line`, and `-T` does not dump it.
+    /// True if these bytes came from `-g` instead of a file: then messages end with ` in command line`, and `-T` does
+    /// not dump it.
     pub is_command_line: bool,
 }
 
@@ -159,12 +158,12 @@ impl Source {
     }
 }
 
-/// One `include` as it was carried out.
+/// One `include` and its files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Include {
-    /// Where the `include` statement stands.
+    /// Place of the `include` statement.
     pub at: At,
-    /// The files it brought in, in order; indices into [`Tree::files`].
+    /// The included files, in order; indices into [`Tree::files`].
     pub files: Vec<u32>,
 }
 
@@ -173,11 +172,11 @@ pub struct Include {
 pub struct Tree {
     /// Each file once, in the order of first reading (the order of `-T`).
     pub files: Vec<Source>,
-    /// The top-level statements; no `include` is left among them or below.
+    /// The top-level statements; there is no `include` among them or below.
     pub root: Vec<Statement>,
-    /// What each `include` brought in, in reading order.
+    /// The files of each `include`, in reading order.
     pub includes: Vec<Include>,
-    /// Whether something of it could not be read: a file is missing, or a line is no statement.
+    /// True if a part could not be read: a file is missing, or a line is not a statement.
     pub is_partial: bool,
 }
 
@@ -187,12 +186,12 @@ impl Tree {
         self.root.iter().filter(move |statement| statement.name == *name)
     }
 
-    /// The file a place lies in.
+    /// The file of a place.
     pub fn source(&self, at: &At) -> Option<&Source> {
         self.files.get(at.file as usize)
     }
 
-    /// The bytes a place names.
+    /// The bytes of a place.
     pub fn bytes(&self, at: &At) -> &[u8] {
         self.source(at).map_or(&[], |source| at.span.of(&source.bytes))
     }

@@ -1,8 +1,8 @@
-//! Golden tests: each file of testdata/ holds an input, a line of ten dashes, and what is
-//! expected of it. `UPDATE=1 cargo test -p weir-conf` rewrites the expectations.
+//! Golden tests: each file of testdata/ contains an input, a line of ten dashes, and the expected output. `UPDATE=1
+//! cargo test -p weir-conf` rewrites the expected outputs.
 //!
-//! A line `==> PATH` in the input starts another file; without one the whole input is
-//! /etc/nginx/nginx.conf, which is also where loading starts.
+//! A line `==> PATH` in the input starts another file; without it, the whole input is /etc/nginx/nginx.conf, with
+//! which loading starts.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fmt::Write as _;
@@ -55,7 +55,7 @@ fn is_lua(name: &str) -> bool {
     name.ends_with("_by_lua_block")
 }
 
-/// The files an input describes.
+/// The files in an input.
 fn files(input: &str) -> MemoryFiles {
     let mut files = MemoryFiles::new();
     let mut path = MAIN.to_owned();
@@ -74,7 +74,7 @@ fn files(input: &str) -> MemoryFiles {
     files.with(&path, &text)
 }
 
-/// A statement a line: `FILE:LINE name "arg" …`, with the end's line when it is another.
+/// One statement a line: `FILE:LINE name "arg" …`, with the line of its end if that differs.
 fn statements(list: &[Statement], depth: usize, shown: &mut String) {
     for statement in list {
         write!(shown, "{}:{:<3} ", statement.at.file, statement.at.line).unwrap();

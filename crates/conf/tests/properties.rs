@@ -1,10 +1,10 @@
-//! What holds for any text: nothing panics, printing loses nothing, quoting is undone by reading.
+//! Properties that hold for any text: nothing panics, printing loses nothing, reading undoes quoting.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;
 use weir_conf::{Statement, Word, lay_out, parse, print, quote};
 
-/// Text rich in the bytes that mean something, cut so that words, comments and blocks do form.
+/// Texts with many special bytes, in pieces that form words, comments and blocks.
 fn texts() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         8 => proptest::sample::select(b" \t\r\n;;{}}\"'\\#$()abn\xff".to_vec()).prop_map(|b| vec![b]),
@@ -14,7 +14,7 @@ fn texts() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
 }
 
-/// What a statement says: its words and its block.
+/// The content of a statement: its words and its block.
 #[derive(Debug, Clone, PartialEq)]
 struct Said(Vec<Vec<u8>>, Option<Vec<Said>>);
 

@@ -1,19 +1,20 @@
-//! The page's files, as they are in `web/`.
+//! The page's files, from `web/`.
 
 /// A file of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asset {
-    /// Its name below the page; empty for the page itself.
+    /// The file's name below the page; empty for the page itself.
     pub name: &'static str,
     /// Its media type.
     pub media_type: &'static str,
-    /// What is in it.
+    /// The content.
     pub bytes: &'static [u8],
-    /// A strong entity tag, quotes and all.
+    /// A strong entity tag, with its quotes.
     pub etag: [u8; 18],
 }
 
-/// What a browser lets the page do: nothing that does not come from the same place, no script or style in markup.
+/// The page's Content-Security-Policy: everything must come from the same place, and there are no scripts or styles
+/// in markup.
 pub const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                           form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -54,12 +55,12 @@ assets! {
     "views/zones.js" "views/zones.js" SCRIPT;
 }
 
-/// The file of that name.
+/// The file with this name.
 pub fn find(name: &[u8]) -> Option<&'static Asset> {
     ASSETS.iter().find(|asset| asset.name.as_bytes() == name)
 }
 
-/// FNV-1a of the bytes, in hexadecimal and quotes: made when weir is built.
+/// FNV-1a of the bytes, in hexadecimal and in quotes; computed when weir is built.
 const fn etag(bytes: &[u8]) -> [u8; 18] {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     let mut at = 0;

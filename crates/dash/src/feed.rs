@@ -1,7 +1,7 @@
-//! Events for viewers: the whole document first, then each second what has changed.
+//! Events for viewers: first the whole document, then each second the changes.
 //!
-//! A change is a merge patch (RFC 7396) with one addition: where the document has a list of the same length as before,
-//! the patch is an object whose members are places in it. `web/feed.js` puts them together again.
+//! A change is a merge patch (RFC 7396) with one addition: if the document has a list with the same length as before,
+//! the patch for it is an object whose members are list indexes. `web/feed.js` applies the patches.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,27 +11,27 @@ use weir_meter::live::Snapshot;
 
 use crate::point::Point;
 
-/// The shape of the document.
+/// Version of the document's shape.
 pub const VERSION: u32 = 1;
 
-/// One second's events, ready to be sent to any number of viewers.
+/// The events of one second, ready to be sent to any number of viewers.
 #[derive(Clone, Debug)]
 pub struct Frame {
-    /// Its number; a viewer that has the one before can take `delta`.
+    /// Its number; a viewer that has the frame before can apply `delta`.
     pub seq: u64,
-    /// Everything, the past among it, where it was asked for.
+    /// The whole document, with the history, if it was requested.
     pub whole: Option<Arc<[u8]>>,
-    /// What has changed since the frame before.
+    /// The changes since the frame before.
     pub delta: Arc<[u8]>,
 }
 
-/// The data of an event, without its framing.
+/// The data of an event, without the event's framing.
 pub fn data(event: &[u8]) -> &[u8] {
     let start = event.windows(6).position(|six| six == b"data: ").map_or(0, |at| at + 6);
     event.get(start..).unwrap_or(&[]).trim_ascii_end()
 }
 
-/// What the last event was about.
+/// The last document and its number.
 #[derive(Default)]
 pub struct Feed {
     seq: u64,
@@ -39,7 +39,7 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// The events of the next second; `past` for somebody who has nothing yet.
+    /// The events of the next second; `past` is for viewers that have no document yet.
     pub fn step(&mut self, mut doc: Value, past: Option<&VecDeque<Point>>) -> Frame {
         self.seq += 1;
         tidy(&mut doc);
@@ -61,12 +61,12 @@ impl Feed {
     }
 }
 
-/// One event: JSON has no line end in it.
+/// One event; its JSON contains no line end.
 fn event(name: &str, seq: u64, data: &Value) -> Arc<[u8]> {
     format!("id: {seq}\nevent: {name}\ndata: {data}\n\n").into_bytes().into()
 }
 
-/// What no view has of a peer.
+/// Members of a peer that no view shows.
 const PEER_UNSEEN: [&str; 9] = [
     "response_time_hist",
     "selected",
@@ -79,7 +79,7 @@ const PEER_UNSEEN: [&str; 9] = [
     "ssl",
 ];
 
-/// What the page shows of a snapshot: without what no view has a place for.
+/// The part of a snapshot that the page shows.
 pub fn view(snapshot: &Snapshot) -> Value {
     let mut value = serde_json::to_value(snapshot).unwrap_or(Value::Null);
     for path in [
@@ -107,10 +107,10 @@ pub fn view(snapshot: &Snapshot) -> Value {
         members(&mut value, path).filter_map(|zone| zone.get_mut("responses")).for_each(codes_only);
     }
     for cache in members(&mut value, "/http/caches").filter_map(Value::as_object_mut) {
-        // The books say the rest.
+        // The other members are in `weir.caches`.
         cache.retain(|name, _| matches!(name.as_str(), "size" | "max_size" | "cold"));
     }
-    // Samples are asked for by who wants to see them: they are most of a bad minute.
+    // Samples are most of the data in a bad minute, so a viewer requests them separately.
     let errors = value.pointer_mut("/weir/errors").and_then(Value::as_array_mut);
     errors.into_iter().flatten().filter_map(Value::as_object_mut).for_each(|class| drop(class.remove("samples")));
     let steps = value.pointer_mut("/weir/path").and_then(Value::as_array_mut);
@@ -135,8 +135,8 @@ pub fn view(snapshot: &Snapshot) -> Value {
     value
 }
 
-/// What a line of the error log says, without when, by whom and about whom: that is in the samples of the errors, and
-/// changes with each.
+/// The message in a line of the error log, without time, ids and client. Those change with each line, and the samples
+/// of the errors contain them.
 fn gist(line: &str) -> &str {
     let said = line.split_once(": *").and_then(|(_, rest)| rest.split_once(' ')).map_or(line, |(_, said)| said);
     said.split(", client:").next().unwrap_or(said)
@@ -147,12 +147,12 @@ fn members<'v>(value: &'v mut Value, path: &str) -> impl Iterator<Item = &'v mut
     members.into_iter().flat_map(|members| members.values_mut())
 }
 
-/// Of responses, the classes are sums of their codes.
+/// Keeps the codes of responses; the page computes the classes from them.
 fn codes_only(responses: &mut Value) {
     ["/1xx", "/2xx", "/3xx", "/4xx", "/5xx", "/total"].iter().for_each(|path| remove(responses, path));
 }
 
-/// Of times, the last seconds' quantiles are shown.
+/// Keeps the quantiles of the last seconds.
 fn recent_only(times: &mut Value) {
     let Some(times) = times.as_object_mut() else { return };
     times.remove("total");
@@ -162,7 +162,7 @@ fn recent_only(times: &mut Value) {
     }
 }
 
-/// Of quantiles, how many they are of is not shown; those of none are not there.
+/// Removes the number of durations; if it is 0, removes the quantiles too.
 fn quantiles_only(times: &mut Value) {
     let Some(Value::Object(recent)) = times.get_mut("recent") else { return };
     if recent.remove("count").is_some_and(|count| count == 0) {
@@ -178,7 +178,7 @@ fn remove(value: &mut Value, path: &str) {
     }
 }
 
-/// Four digits are what anybody reads, and what is null is not there: a patch could not tell it from what was removed.
+/// Rounds numbers to four digits, and removes null members: in a patch, null means removed.
 fn tidy(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => {
@@ -201,11 +201,11 @@ fn rounded(number: f64) -> f64 {
     }
     let digits = (3 - number.abs().log10().floor() as i32).clamp(-300, 300);
     let power = 10f64.powi(digits.abs());
-    // Divided by a power of ten, never multiplied by what is none in binary.
+    // Divide by a power of ten; never multiply by a fraction that binary cannot represent.
     if digits < 0 { (number / power).round() * power } else { (number * power).round() / power }
 }
 
-/// What makes `new` of `old`; `None` where nothing has to.
+/// The patch that turns `old` into `new`; `None` if they are equal.
 pub fn delta(old: &Value, new: &Value) -> Option<Value> {
     match (old, new) {
         (old, new) if old == new => None,
@@ -236,7 +236,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// What `web/feed.js` does.
+    /// Does the same as `web/feed.js`.
     fn merge(doc: &Value, patch: &Value) -> Value {
         let Value::Object(changes) = patch else { return patch.clone() };
         if let Value::Array(list) = doc {

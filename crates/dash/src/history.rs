@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::point::Point;
 
-/// Points kept: ten minutes at one a second.
+/// Number of points kept: ten minutes at one a second.
 pub const POINTS_MAX: usize = 600;
 
 /// The newest points, oldest first.
@@ -12,7 +12,7 @@ pub const POINTS_MAX: usize = 600;
 pub struct History(VecDeque<Point>);
 
 impl History {
-    /// Adds the newest; the oldest of more than [`POINTS_MAX`] goes.
+    /// Adds the newest point; removes the oldest if there are more than [`POINTS_MAX`].
     pub fn push(&mut self, point: Point) {
         if self.0.len() >= POINTS_MAX {
             self.0.pop_front();
@@ -20,7 +20,7 @@ impl History {
         self.0.push_back(point);
     }
 
-    /// All that are kept.
+    /// All kept points.
     pub fn points(&self) -> &VecDeque<Point> {
         &self.0
     }

@@ -1,29 +1,30 @@
-//! A day of points in a file of fixed size: what is written where, and how it is read back. No file is touched here.
+//! A day of points in a file of fixed size: the format of its bytes, and how to read them. This module touches no
+//! file.
 //!
 //! ```text
 //! header   16 bytes  "WEIRDAY1", bytes of a record, number of records (u32, little endian)
 //! record   56 bytes  at (u64), eleven numbers (f32, NaN for none), CRC-32 of the 52 before (u32)
 //! ```
 //!
-//! A record's place follows from its time, so nothing else has to be kept right: a record torn by a crash fails its
-//! checksum and is left out, and a new day overwrites the one before.
+//! The place of a record follows from its time, so the file needs no other bookkeeping. A record torn by a crash
+//! fails its checksum and is left out, and a new day overwrites the day before.
 
 use crate::point::Point;
 
-/// Milliseconds that one record is about.
+/// Milliseconds that one record covers.
 pub const STEP_MS: u64 = 10_000;
-/// Records: a day of them.
+/// Number of records: a day.
 pub const RECORDS: usize = 8640;
-/// Bytes of a record.
+/// Size of a record in bytes.
 pub const RECORD_BYTES: usize = 8 + 4 * NUMBERS + 4;
-/// Bytes of the file.
+/// Size of the file in bytes.
 pub const FILE_BYTES: usize = HEADER_BYTES + RECORDS * RECORD_BYTES;
 
 const NUMBERS: usize = 11;
 const HEADER_BYTES: usize = 16;
 const MAGIC: &[u8; 8] = b"WEIRDAY1";
 
-/// The file's first bytes.
+/// The header of the file.
 pub fn header() -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     header[..8].copy_from_slice(MAGIC);
@@ -32,17 +33,17 @@ pub fn header() -> [u8; HEADER_BYTES] {
     header
 }
 
-/// Whether a file that begins so is one of these.
+/// True if the bytes begin with this header.
 pub fn is_ours(bytes: &[u8]) -> bool {
     bytes.starts_with(&header())
 }
 
-/// Gathers points into records.
+/// Merges points into records.
 #[derive(Default)]
 pub struct Journal(Vec<Point>);
 
 impl Journal {
-    /// Takes a point. When it begins a new record, gives the one before: where in the file, and what.
+    /// Takes a point. If it begins a new record, returns the record before: its position in the file, and its bytes.
     pub fn push(&mut self, point: Point) -> Option<(u64, [u8; RECORD_BYTES])> {
         let begins = self.0.first().is_some_and(|first| first.at / STEP_MS != point.at / STEP_MS);
         let record = begins.then(|| merged(&self.0)).flatten();
@@ -54,7 +55,8 @@ impl Journal {
     }
 }
 
-/// The points of a file in order of time, those of the last day before the newest. `None`: it is no such file.
+/// The points in a file in order of time, those of the last day before the newest. `None`: the file has another
+/// format.
 pub fn read(bytes: &[u8]) -> Option<Vec<Point>> {
     let records = bytes.strip_prefix(&header())?;
     let mut points: Vec<Point> = records.chunks_exact(RECORD_BYTES).take(RECORDS).filter_map(parsed).collect();
@@ -69,7 +71,7 @@ fn place(at: u64) -> u64 {
     HEADER_BYTES as u64 + slot * RECORD_BYTES as u64
 }
 
-/// Means, and of request times the longest.
+/// The mean of the points; for request times, the longest.
 fn merged(points: &[Point]) -> Option<Point> {
     let first = points.first()?;
     let count = points.len() as f32;
@@ -156,7 +158,7 @@ mod tests {
         Point { at, rps, p99, cpu: 0.5, ..Point::default() }
     }
 
-    /// A file after so many seconds.
+    /// A file with points of this many seconds.
     fn file(from: u64, seconds: u64) -> Vec<u8> {
         let mut bytes = vec![0; FILE_BYTES];
         bytes[..HEADER_BYTES].copy_from_slice(&header());

@@ -1,8 +1,8 @@
-//! `dash`: from what an edge knows of itself to what its page shows.
+//! `dash`: turns an edge's data about itself into the data of its page.
 //!
-//! A [`Dashboard`] is shown one [`Snapshot`](weir_meter::live::Snapshot) a second. It keeps ten minutes of points, sets
-//! each limit beside its use with its trend, says in a sentence what limits the edge, and makes the bytes that viewers
-//! get: the whole once, then what has changed. The page itself is in `web/`, and [`assets`] holds it.
+//! A [`Dashboard`] gets one [`Snapshot`](weir_meter::live::Snapshot) a second. It keeps ten minutes of points,
+//! compares each limit with its use and trend, says in a sentence what limits the edge, and makes the bytes for
+//! viewers: first the whole document, then the changes. The page itself is in `web/`, and [`assets`] holds it.
 //!
 //! Not here: sockets, clocks, threads, files. Time comes with the snapshots.
 #![forbid(unsafe_code)]
@@ -31,10 +31,10 @@ use verdict::Verdict;
 use waterline::{Trends, Waterline};
 use words::Said;
 
-/// Snapshots a verdict looks back on: those of ten seconds, and the one before them.
+/// Number of snapshots for a verdict: those of ten seconds, and the one before them.
 pub const RECENT_MAX: usize = 11;
 
-/// Everything that is kept between two seconds.
+/// The state that is kept from second to second.
 #[derive(Default)]
 pub struct Dashboard {
     recent: VecDeque<Arc<Snapshot>>,
@@ -44,15 +44,15 @@ pub struct Dashboard {
     newest: Option<Arc<Second>>,
 }
 
-/// What one second came to.
+/// The results of one second.
 pub struct Second {
-    /// What it was made of.
+    /// The snapshot they were made from.
     pub snapshot: Arc<Snapshot>,
     /// The point for the history.
     pub point: Point,
-    /// What limits the edge.
+    /// The verdict: what limits the edge.
     pub verdict: Verdict,
-    /// Each limit beside its use, in the snapshot's order.
+    /// Each limit with its use, in the snapshot's order.
     pub waterlines: Vec<Waterline>,
 }
 
@@ -72,8 +72,8 @@ impl Dashboard {
         second
     }
 
-    /// The newest second for viewers: what changed since the last frame, and all of it if somebody has nothing yet.
-    /// While nobody watches it need not be called. `None` before the first second.
+    /// The newest second for viewers: the changes since the last frame, and the whole document if `wants_whole`. Need
+    /// not be called while there are no viewers. `None` before the first second.
     pub fn frame(&mut self, wants_whole: bool) -> Option<Frame> {
         let second = self.newest.as_ref()?;
         let past = wants_whole.then(|| self.history.points());
@@ -81,7 +81,7 @@ impl Dashboard {
     }
 }
 
-/// What the page is told, but for its number and the past.
+/// The document for the page, without its number and the history.
 fn document(second: &Second) -> Value {
     let Second { snapshot, point, verdict, waterlines: lines } = second;
     json!({

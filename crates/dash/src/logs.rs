@@ -1,7 +1,7 @@
-//! Lines of a log that belong to a failed request: those that name its id, else those of its time.
+//! Finds the log lines of a failed request: lines with its id, or lines from its time.
 //!
-//! Whoever calls reads the files; here are their ends as bytes. A line without a time belongs to the one before it, so
-//! that a stack trace stays whole.
+//! The caller reads the files; this module gets the ends of files as bytes. A line without a time belongs to the line
+//! before, so that a stack trace stays whole.
 
 mod moment;
 pub mod plain;
@@ -15,23 +15,23 @@ use weir_meter::live::{ErrorClass, ErrorSample};
 use crate::words::Said;
 use moment::Moment;
 
-/// Bytes at the end of a log that are looked through, its predecessor among them.
+/// Bytes at the end of a log that are searched, including its predecessor's.
 pub const TAIL_BYTES_MAX: usize = 512 << 10;
-/// Entries shown for a sample, of one log.
+/// Most entries of one log that are shown for a sample.
 pub const ENTRIES_SHOWN_MAX: usize = 10;
-/// Bytes of all entries in one answer; those beyond are counted.
+/// Most bytes of all entries in one answer; further entries are counted.
 pub const ANSWER_BYTES_MAX: usize = 256 << 10;
-/// Entries of a log that are kept while it is searched.
+/// Most entries of a log that are kept while it is searched.
 const ENTRIES_MAX: usize = 20_000;
-/// Entries of one sample's time among which the telling ones are picked.
+/// Most entries from one sample's time among which the important ones are chosen.
 const CANDIDATES_MAX: usize = 2000;
-/// How far clocks may be apart, and lines late.
+/// Tolerance for differences between clocks and for late lines.
 const SLACK_MS: i64 = 1000;
-/// Zones are apart by quarters of an hour,
+/// Time zones differ by multiples of this,
 const QUARTER_MS: i64 = 15 * 60_000;
-/// at most by so much,
+/// by at most this much,
 const AHEAD_MS_MAX: i64 = 14 * 3_600_000;
-/// and a file is written to so soon after the time its last line tells.
+/// and the last change of a file is at most this long after the time in its last line.
 const WRITTEN_WITHIN_MS: i64 = 2 * 60_000;
 const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 24 * HOUR_MS;
@@ -41,19 +41,19 @@ const DAY_MS: i64 = 24 * HOUR_MS;
 pub struct Tail {
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// They begin where a file begins.
+    /// True if the bytes begin at the start of a file.
     pub is_whole: bool,
-    /// When the file was written to last, Unix milliseconds.
+    /// Time of the file's last change, Unix milliseconds.
     pub modified_ms: i64,
 }
 
-/// What a sample's entries were found by.
+/// How a sample's entries were found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
-    /// They name the request's id.
+    /// They contain the request's id.
     Id,
-    /// They are of its time, and may be about others.
+    /// They are from the time of the request, and may belong to other requests.
     Time,
 }
 
@@ -62,41 +62,41 @@ pub enum By {
 pub struct Found {
     /// The sample's number.
     pub sample: u64,
-    /// The log's place in the list.
+    /// The index of the log in the list.
     pub log: usize,
-    /// What they were found by.
+    /// How the entries were found.
     pub by: By,
-    /// They, in the order of the log.
+    /// The entries, in the order of the log.
     pub entries: Vec<String>,
-    /// How many there are besides.
+    /// Number of further entries.
     pub more: usize,
 }
 
-/// A log that was asked.
+/// A log that was searched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Log {
     /// The file.
     pub file: String,
-    /// Whose it is: an upstream's name or a server's address; empty for all.
+    /// Its owner: an upstream's name or a server's address; empty if it is for all.
     pub of: String,
-    /// What hindered, or is to be known.
+    /// A problem or a limitation, for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<Said>,
 }
 
-/// What a page is told about the samples of a class.
+/// The log data for the page, about the samples of one class.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Logs {
     /// The logs.
     pub logs: Vec<Log>,
-    /// What was found, log by log.
+    /// The found entries, log by log.
     pub found: Vec<Found>,
     #[serde(skip)]
     bytes: usize,
 }
 
 impl Logs {
-    /// Adds a log and what is in it about these samples, newest first; `local_ms` is how far this machine's time is
+    /// Adds a log and its entries about these samples, newest first; `local_ms` is how far this machine's time is
     /// ahead of UTC.
     pub fn add(&mut self, file: &str, of: &str, tail: Result<Tail, Said>, samples: &[&ErrorSample], local_ms: i64) {
         let log = self.logs.len();
@@ -119,7 +119,7 @@ impl Logs {
         self.logs.push(Log { file: file.to_owned(), of: of.to_owned(), note });
     }
 
-    /// These logs with the class whose samples they are about.
+    /// These logs together with the class of their samples.
     pub fn beside<'l>(&'l self, class: &'l ErrorClass) -> impl Serialize + 'l {
         #[derive(Serialize)]
         struct Told<'l> {
@@ -132,7 +132,7 @@ impl Logs {
     }
 }
 
-/// One line and those without a time after it.
+/// A line with a time, and the following lines without one.
 struct Entry<'t> {
     text: &'t [u8],
     moment: Option<Moment>,
@@ -140,12 +140,12 @@ struct Entry<'t> {
 }
 
 impl Entry<'_> {
-    /// What of it is shown.
+    /// The part that is shown.
     fn head(&self) -> &[u8] {
         self.text.get(..self.text.len().min(plain::ENTRY_BYTES_MAX)).unwrap_or_default()
     }
 
-    /// Whether it tells of trouble; looked for once, for all samples.
+    /// True if it reports a problem; computed once for all samples.
     fn tells(&self) -> bool {
         *self.tells.get_or_init(|| TROUBLE.iter().any(|word| has(self.head(), word)))
     }
@@ -177,7 +177,7 @@ fn search(tail: &Tail, samples: &[&ErrorSample], local_ms: i64, log: usize) -> (
     (found, note(&entries, tail, samples))
 }
 
-/// What hinders finding anything.
+/// A problem that prevents finding entries.
 fn note(entries: &VecDeque<Entry<'_>>, tail: &Tail, samples: &[&ErrorSample]) -> Option<Said> {
     if tail.bytes.is_empty() {
         return Some(Said::new("the file is empty", "파일이 비어 있음"));
@@ -204,7 +204,7 @@ fn entries(tail: &Tail) -> VecDeque<Entry<'_>> {
     let mut out: VecDeque<Entry<'_>> = VecDeque::new();
     let mut from = match tail.is_whole {
         true => 0,
-        // Where it begins within a line, that line is no use.
+        // If the bytes begin within a line, skip that line.
         false => tail.bytes.iter().position(|byte| *byte == b'\n').map_or(tail.bytes.len(), |at| at + 1),
     };
     let mut begun = from;
@@ -230,8 +230,9 @@ fn entries(tail: &Tail) -> VecDeque<Entry<'_>> {
     out
 }
 
-/// Gives times without a zone theirs: the one in which the last line is about as old as the file's last change, else
-/// this machine's. Times without a day go back a day wherever they would be later than what comes after them.
+/// Sets the zone of times without a zone: the zone in which the last line's time is near the file's last change,
+/// otherwise this machine's zone. Moves times without a date back by days if they would be later than the entry after
+/// them.
 fn settle(entries: &mut [Entry<'_>], modified_ms: i64, local_ms: i64) {
     let unsaid = entries.iter().rev().find_map(|entry| entry.moment.filter(|moment| !moment.has_zone));
     let ahead = unsaid.map_or(0, |last| {
@@ -257,17 +258,17 @@ fn is_id_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')
 }
 
-/// Bytes an id has at least: a shorter one is in lines by chance.
+/// Shortest id in bytes: a shorter text occurs in lines by chance.
 pub const ID_BYTES_MIN: usize = 8;
-/// At most.
+/// Longest id in bytes.
 pub const ID_BYTES_MAX: usize = 128;
 
-/// Whether a text can be the id of a request.
+/// True if the text may be the id of a request.
 pub fn is_id(text: &[u8]) -> bool {
     (ID_BYTES_MIN..=ID_BYTES_MAX).contains(&text.len()) && text.iter().all(|byte| is_id_byte(*byte))
 }
 
-/// The entries that name a sample's id, as place of the entry and place of the sample.
+/// The entries that contain a sample's id, as pairs of entry index and sample index.
 fn named(entries: &VecDeque<Entry<'_>>, samples: &[&ErrorSample]) -> Vec<(usize, usize)> {
     let mut wanted: HashMap<&[u8], Vec<usize>> = HashMap::new();
     for (place, sample) in samples.iter().enumerate() {
@@ -290,7 +291,7 @@ fn named(entries: &VecDeque<Entry<'_>>, samples: &[&ErrorSample]) -> Vec<(usize,
         for token in entry.text.split(|byte| !is_id_byte(*byte)).filter(|token| token.len() >= ID_BYTES_MIN) {
             let token = trimmed(token);
             add(token);
-            // `traceparent` and the like join ids with dashes.
+            // `traceparent` and similar fields join ids with dashes.
             if token.contains(&b'-') {
                 token.split(|byte| *byte == b'-').filter(|part| part.len() >= 16).for_each(&mut add);
             }
@@ -300,7 +301,7 @@ fn named(entries: &VecDeque<Entry<'_>>, samples: &[&ErrorSample]) -> Vec<(usize,
     out
 }
 
-/// An id at the end of a sentence.
+/// Removes the punctuation after an id at the end of a sentence.
 fn trimmed(mut token: &[u8]) -> &[u8] {
     while let [rest @ .., b'.' | b'-'] = token {
         token = rest;
@@ -308,7 +309,7 @@ fn trimmed(mut token: &[u8]) -> &[u8] {
     token
 }
 
-/// When a sample's request was there.
+/// The time of a sample's request.
 fn window(sample: &ErrorSample) -> (i64, i64) {
     let end = i64::try_from(sample.at.0).unwrap_or(i64::MAX - SLACK_MS);
     let took = i64::try_from(sample.took_us / 1000).unwrap_or(0);
@@ -321,10 +322,10 @@ fn of_time(entries: &VecDeque<Entry<'_>>, sample: &ErrorSample) -> Vec<usize> {
     entries.iter().enumerate().filter(|(_, entry)| is_near(entry)).map(|(at, _)| at).take(CANDIDATES_MAX).collect()
 }
 
-/// Words of lines that say that something went wrong.
+/// Words that mean a problem.
 const TROUBLE: [&[u8]; 7] = [b"error", b"exception", b"fatal", b"panic", b"warn", b"fail", b"timeout"];
 
-/// The entries that tell most: those that name the path, those that tell of trouble, then the newest.
+/// The most important entries: those with the path, then those that report a problem, then the newest.
 fn telling(entries: &VecDeque<Entry<'_>>, near: Vec<usize>, sample: &ErrorSample) -> (Vec<usize>, usize) {
     let path = sample.request.split_once(' ').map_or("", |(_, path)| path);
     let mut ranked: Vec<(u8, usize)> = near

@@ -1,9 +1,9 @@
-//! One second in a dozen numbers: what the charts draw and the history keeps.
+//! One second in a dozen numbers, for the charts and the history.
 
 use serde::Serialize;
 use weir_meter::live::{Snapshot, Times};
 
-/// A second. Rates are per second since the snapshot before; 0 in the first.
+/// A second. Rates are per second since the snapshot before; 0 in the first second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Point {
     /// Milliseconds since 1970.
@@ -12,29 +12,29 @@ pub struct Point {
     pub rps: f32,
     /// Requests that failed: [`ZoneAccount::failed`](weir_meter::live::ZoneAccount::failed).
     pub failed: f32,
-    /// Requests that `limit_req` or `limit_conn` refused; the history on disk does not have it.
+    /// Requests that `limit_req` or `limit_conn` refused; the history on disk does not store it.
     pub refused: Option<f32>,
-    /// Request time in milliseconds, all zones, over the snapshot's `recent_ms`; none without requests.
+    /// Request time in milliseconds, over all zones and the snapshot's `recent_ms`; `None` without requests.
     pub p50: Option<f32>,
     /// As `p50`.
     pub p95: Option<f32>,
     /// As `p50`.
     pub p99: Option<f32>,
-    /// Client connections with a request.
+    /// Client connections with a current request.
     pub active: f32,
-    /// Client connections without one.
+    /// Client connections without a request.
     pub idle: f32,
     /// Bytes from clients.
     pub received: f32,
     /// Bytes to clients.
     pub sent: f32,
-    /// Share of the machine's CPU that is busy, stolen time not counted.
+    /// Share of the machine's CPU time in use, without stolen time.
     pub cpu: f32,
-    /// Share that is stolen.
+    /// Share of stolen time.
     pub steal: f32,
 }
 
-/// Totals of a snapshot that a point needs.
+/// Totals of a snapshot that are needed for a point.
 struct Totals {
     requests: u64,
     failed: u64,
@@ -57,18 +57,18 @@ impl Totals {
     }
 }
 
-/// Requests that failed so far.
+/// Failed requests so far.
 pub fn failed(snapshot: &Snapshot) -> u64 {
     snapshot.weir.server_zones.values().fold(0, |sum, zone| sum.saturating_add(zone.failed))
 }
 
-/// Requests that a policy refused so far.
+/// Requests that a policy refused, so far.
 pub fn refused(snapshot: &Snapshot) -> u64 {
     snapshot.weir.server_zones.values().fold(0, |sum, zone| sum.saturating_add(zone.refused))
 }
 
 impl Point {
-    /// What happened between two snapshots.
+    /// The point for the time between two snapshots.
     pub fn between(before: Option<&Snapshot>, now: &Snapshot) -> Point {
         let host = &now.weir.host.cpu;
         let quantile = |share| quantile(now.weir.server_zones.values().map(|zone| &zone.times.recent), share);
@@ -88,7 +88,7 @@ impl Point {
         if ms == 0 {
             return point;
         }
-        // A reset sets totals back: no rate then, rather than a wild one.
+        // A reset sets totals back to zero; the rate is then 0 and not a wrong value.
         let rate = |now: u64, before: u64| now.saturating_sub(before) as f32 * 1000.0 / ms as f32;
         let (old, new) = (Totals::of(before), Totals::of(now));
         point.rps = rate(new.requests, old.requests);
@@ -100,8 +100,9 @@ impl Point {
     }
 }
 
-/// Milliseconds below which that share of all zones' requests stayed. Each zone is known by five places of its
-/// distribution; between them it is taken as even. With one zone this is the zone's own quantile.
+/// The time in milliseconds within which this share of all zones' requests ended. Five points of each zone's
+/// distribution are known; between them the distribution is taken as linear. For one zone the result is the zone's
+/// own quantile.
 fn quantile<'t>(zones: impl Iterator<Item = &'t Times> + Clone, share: f64) -> Option<f32> {
     let total: u64 = zones.clone().map(|times| times.count).sum();
     if total == 0 {
@@ -110,16 +111,16 @@ fn quantile<'t>(zones: impl Iterator<Item = &'t Times> + Clone, share: f64) -> O
     let below = |us: f64| zones.clone().map(|times| times.count as f64 * share_below(times, us)).sum::<f64>();
     let wanted = total as f64 * share;
     let (mut low, mut high) = (0.0, zones.clone().map(|times| times.max_us).max()? as f64);
-    // Forty halvings of an hour are below a microsecond.
+    // After forty halvings, an hour is below a microsecond.
     for _ in 0..40 {
         let middle = (low + high) / 2.0;
         if below(middle) < wanted { low = middle } else { high = middle }
     }
-    // Below a nanosecond it is nothing.
+    // Below a nanosecond, the result is 0.
     Some(if high < 0.001 { 0.0 } else { (high / 1000.0) as f32 })
 }
 
-/// The share of a zone's requests that took no longer.
+/// The share of a zone's requests that took at most this long.
 fn share_below(times: &Times, us: f64) -> f64 {
     let places = [(0, 0.0), (times.p50_us, 0.5), (times.p95_us, 0.95), (times.p99_us, 0.99), (times.max_us, 1.0)];
     let mut share = 0.0;

@@ -1,35 +1,36 @@
-//! Runs of `weir lab` as the page shows them, out of the files that the lab keeps.
+//! Prepares runs of `weir lab` for the page, from the files that the lab keeps.
 //!
-//! Whoever calls reads the files. A file may come from anywhere: what is taken of it is named here, and bounded.
+//! The caller reads the files. A file may come from anywhere, so only known members are used, and their sizes are
+//! limited.
 
 use serde_json::{Map, Value, json};
 
-/// Runs listed, the newest.
+/// Number of runs in the list, the newest ones.
 pub const LISTED_MAX: usize = 50;
-/// Bytes of a run that is read; the largest that labs have kept is a tenth of a MiB.
+/// Largest run file that is read; the largest that labs have kept is a tenth of a MiB.
 pub const RUN_BYTES_MAX: u64 = 8 << 20;
-/// Bytes of a run's name.
+/// Longest name of a run, in bytes.
 const ID_BYTES_MAX: usize = 64;
-/// Blocks of a run that are shown.
+/// Most blocks of a run that are shown.
 const BLOCKS_MAX: usize = 400;
-/// Windows of a block.
+/// Most windows of a block.
 const WINDOWS_MAX: usize = 120;
-/// Sentences of a list.
+/// Most sentences of a list.
 const SENTENCES_MAX: usize = 20;
-/// Characters of a sentence.
+/// Most characters of a sentence.
 const SENTENCE_CHARS_MAX: usize = 600;
 
-/// Whether a text can be the name of a run: nothing that leads out of the folder.
+/// True if the text may be the name of a run: it must not lead out of the folder.
 pub fn is_id(text: &str) -> bool {
     (1..=ID_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-/// Whether it is a run of a lab.
+/// True if the JSON is a run of a lab.
 pub fn is_run(run: &Value) -> bool {
     run["id"].as_str().is_some_and(is_id) && run["kind"].is_string()
 }
 
-/// What the list has of a run.
+/// The data of a run for the list.
 pub fn summary(run: &Value) -> Value {
     let blocks = run["blocks"].as_array().map_or(0, Vec::len);
     json!({
@@ -47,7 +48,7 @@ pub fn summary(run: &Value) -> Value {
     })
 }
 
-/// What is shown of a run when it is opened.
+/// The data of a run for its own view.
 pub fn view(run: &Value) -> Value {
     let primary = run["design"]["primary"].as_str().unwrap_or_default();
     let all = run["blocks"].as_array().map(Vec::as_slice).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What limits the edge, in one sentence, from what was counted: errors first, then limits, and never a guess.
+//! Says in one sentence what limits the edge, from counts only: errors first, then limits. It never guesses.
 //!
 //! "Nothing near a limit" is an answer. All thresholds are in the table below.
 
@@ -12,41 +12,41 @@ use crate::waterline::Waterline;
 use crate::words::{self, Said};
 
 // The table of thresholds.
-/// From here on a limit is near: the share of it that is in use.
+/// A limit counts as near if at least this share of it is in use.
 pub const NEAR: f64 = 0.80;
-/// From here on it limits.
+/// A limit counts as reached from this share on.
 pub const LIMITED: f64 = 0.95;
-/// Below this no limit is called what limits.
+/// Below this share, the verdict does not say that a limit limits the edge.
 const MENTIONED: f64 = 0.50;
-/// A rising one is near when it will be met within so many seconds,
+/// A rising limit counts as near if it will be reached within this many seconds,
 const SOON_S: f64 = 120.0;
-/// and so much of it is in use already.
+/// and at least this share of it is in use.
 const SOON_FROM: f64 = 0.25;
-/// Requests fail when so many did within the window,
+/// Requests count as failing if at least this many failed in the window,
 const FAILED_MIN: u64 = 5;
-/// and these are such a share of all.
+/// and they are at least this share of all.
 const FAILED_SHARE: f64 = 0.01;
-/// Connections are not kept when so few requests go over a kept one.
+/// Keepalive counts as poor if less than this share of requests uses a kept connection.
 const REUSE_POOR: f64 = 0.50;
 
-/// How things stand.
+/// The state of the edge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// One snapshot says nothing about what happens.
+    /// A single snapshot shows no changes, so there is no verdict.
     #[default]
     Waiting,
-    /// No request fails, no limit is near.
+    /// No request fails, and no limit is near.
     Healthy,
-    /// A limit is near, or will be met soon.
+    /// A limit is near, or will be reached soon.
     Near,
-    /// A limit is met, or all but.
+    /// A limit is reached, or nearly reached.
     Limited,
     /// Requests fail.
     Failing,
 }
 
-/// A limit by name.
+/// The name of a limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Named {
     /// As in a waterline.
@@ -57,30 +57,30 @@ pub struct Named {
     pub ratio: f64,
 }
 
-/// What limits, and why that is said.
+/// The verdict and its reasons.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Verdict {
-    /// How things stand.
+    /// The state.
     pub state: State,
     /// The sentence.
     pub words: Said,
-    /// What it stands on.
+    /// The evidence.
     pub evidence: Vec<Said>,
-    /// What to change.
+    /// The remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<Said>,
-    /// The limit it is about.
+    /// The limit in question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<Named>,
-    /// The one after it.
+    /// The next limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<Named>,
-    /// How many times what is in use now would fit.
+    /// How many times the current use would fit into the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub headroom: Option<f64>,
 }
 
-/// Judges the newest of these snapshots, oldest first, with its waterlines.
+/// Judges the newest of these snapshots, which are ordered from the oldest, with its waterlines.
 pub fn judge(recent: &[Arc<Snapshot>], lines: &[Waterline]) -> Verdict {
     let [first, .., last] = recent else {
         return Verdict {
@@ -90,7 +90,7 @@ pub fn judge(recent: &[Arc<Snapshot>], lines: &[Waterline]) -> Verdict {
     };
     let window = Window::between(first, last);
     let mut fullest: Vec<&Waterline> = lines.iter().filter(|line| words::kind(&line.kind).counts).collect();
-    // Stable: of equals the first in the snapshot.
+    // The sort is stable: among equal limits, the first in the snapshot comes first.
     fullest.sort_by(|a, b| b.ratio.total_cmp(&a.ratio));
     let mut verdict = met(&window, &fullest)
         .or_else(|| dead(last, &window))
@@ -109,14 +109,14 @@ pub fn judge(recent: &[Arc<Snapshot>], lines: &[Waterline]) -> Verdict {
     verdict
 }
 
-/// What happened between two snapshots.
+/// The changes between two snapshots.
 struct Window<'s> {
     first: &'s Snapshot,
     last: &'s Snapshot,
     seconds: u64,
     requests: u64,
     failed: u64,
-    /// Refused by `limit_req` and `limit_conn`: as the configuration wants, so no failure.
+    /// Requests that `limit_req` and `limit_conn` refused: the configuration wants that, so they are not failures.
     refused: u64,
 }
 
@@ -137,13 +137,13 @@ impl Window<'_> {
         self.failed as f64 / self.requests.max(self.failed).max(1) as f64
     }
 
-    /// How often a limit was met.
+    /// How often a limit was hit.
     fn hits(&self, line: &Waterline) -> u64 {
         let before = self.first.weir.limits.iter().find(|limit| limit.kind == line.kind && limit.of == line.of);
         line.hits.saturating_sub(before.map_or(0, |limit| limit.hits))
     }
 
-    /// The class of failures that grew most, and by how much.
+    /// The class of failures that grew most, and its growth.
     fn class(&self) -> Option<(&str, u64)> {
         let before = |class: &str| self.first.weir.errors.iter().find(|error| error.class == class);
         let failures = self.last.weir.errors.iter().filter(|error| error.kind == ErrorKind::Failed);
@@ -173,7 +173,7 @@ impl Window<'_> {
     }
 }
 
-/// A limit that was met in the window: what came was refused.
+/// A limit that was hit in the window: new work was refused.
 fn met(window: &Window<'_>, fullest: &[&Waterline]) -> Option<Verdict> {
     let line = fullest.iter().filter(|line| window.hits(line) > 0).max_by_key(|line| window.hits(line))?;
     let (hits, seconds, title) = (group(window.hits(line) as f64), window.seconds, words::title(&line.kind, &line.of));
@@ -185,7 +185,7 @@ fn met(window: &Window<'_>, fullest: &[&Waterline]) -> Option<Verdict> {
     Some(about(State::Limited, words, line, fullest, window))
 }
 
-/// A group of which no server is up.
+/// A group without any available server.
 fn dead(last: &Snapshot, window: &Window<'_>) -> Option<Verdict> {
     let is_up = |state: PeerState| matches!(state, PeerState::Up | PeerState::Draining | PeerState::Checking);
     let (name, group) = last
@@ -227,7 +227,7 @@ fn failing(window: &Window<'_>, fullest: &[&Waterline]) -> Option<Verdict> {
     Some(verdict)
 }
 
-/// A limit that is full, near, or soon will be.
+/// A limit that is full, near, or soon reached.
 fn close(fullest: &[&Waterline], window: &Window<'_>) -> Option<Verdict> {
     let full = fullest.first().filter(|line| line.ratio >= LIMITED);
     let soonest = || {
@@ -262,9 +262,9 @@ fn close(fullest: &[&Waterline], window: &Window<'_>) -> Option<Verdict> {
     Some(about(state, words, line, fullest, window))
 }
 
-/// CPU follows the load, and a climb of it is no leak.
+/// A rise of CPU use follows the load and is not a leak.
 fn is_soon(line: &Waterline) -> bool {
-    // What is used a second grows with the load, and ends with it.
+    // Use per second grows with the load, and ends with the load.
     line.unit != "cores"
         && line.kind != "tx_link"
         && line.ratio >= SOON_FROM
@@ -309,7 +309,7 @@ fn healthy(fullest: &[&Waterline]) -> Verdict {
     }
 }
 
-/// A verdict about one limit, with what it stands on.
+/// A verdict about one limit, with its evidence.
 fn about(state: State, words: Said, line: &Waterline, fullest: &[&Waterline], window: &Window<'_>) -> Verdict {
     let kind = words::kind(&line.kind);
     let mut evidence = vec![stands(line)];
@@ -353,7 +353,7 @@ fn about(state: State, words: Said, line: &Waterline, fullest: &[&Waterline], wi
     }
 }
 
-/// The share of requests to a peer that went over a kept connection.
+/// The share of requests to a peer over kept connections.
 fn reuse(snapshot: &Snapshot, server: &str) -> Option<f64> {
     let peer = snapshot.weir.upstreams.values().flatten().find(|peer| peer.server == server)?;
     let all = peer.opened + peer.reused;
@@ -375,7 +375,7 @@ fn stands(line: &Waterline) -> Said {
     )
 }
 
-/// Peers that are not there.
+/// Peers that are not available.
 fn absent(snapshot: &Snapshot) -> Vec<Said> {
     let peers =
         snapshot.http.upstreams.iter().flat_map(|(name, group)| group.peers.iter().map(move |peer| (name, peer)));
@@ -403,7 +403,7 @@ fn amount(line: &Waterline, number: f64) -> String {
     }
 }
 
-/// A number with its thousands apart.
+/// A number with its thousands separated.
 fn group(number: f64) -> String {
     let digits = format!("{:.0}", number.max(0.0));
     let mut text = String::with_capacity(digits.len() + 4);
@@ -416,7 +416,8 @@ fn group(number: f64) -> String {
     text
 }
 
-/// A number with so many decimals; one that would round to nothing is told as less than the least they can tell.
+/// A number with this many decimals; a positive number that would be rounded to 0 is shown as less than the smallest
+/// such number.
 fn told(number: f64, decimals: usize) -> String {
     let least = 10f64.powi(-i32::try_from(decimals).unwrap_or(0));
     match number {
@@ -433,7 +434,7 @@ fn two(share: f64) -> String {
 
 fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    // All but all is not all.
+    // Never round up to 100 %.
     let text = match percent {
         n if n > 99.5 && n < 100.0 => format!("{:.1}", n.min(99.9)),
         n if n < 9.95 => told(n, 1),

@@ -1,11 +1,11 @@
-//! Each limit beside its use, the most that was in use, and how long there is left.
+//! Each limit with its use, its highest use, and the time left until it is reached.
 
 use std::collections::{HashMap, VecDeque};
 
 use serde::Serialize;
 use weir_meter::live::{Limit, Snapshot};
 
-/// A limit as it stands.
+/// The state of a limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Waterline {
     /// As in [`Limit::kind`].
@@ -16,58 +16,58 @@ pub struct Waterline {
     pub unit: String,
     /// In use.
     pub used: f64,
-    /// What may be used.
+    /// The limit.
     pub limit: f64,
-    /// The most that was in use since the start or a reset.
+    /// Highest use since the start or a reset.
     pub max: f64,
-    /// How often it was met.
+    /// How often the limit was hit.
     pub hits: u64,
-    /// What sets it.
+    /// The setting of the limit.
     pub set_by: String,
     /// `used / limit`.
     pub ratio: f64,
-    /// Where it goes.
+    /// The trend of the use.
     pub trend: Trend,
-    /// Growth a second, where it rises.
+    /// Growth per second, if the use rises.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub growth: Option<f64>,
-    /// Seconds until the limit at that growth, where it rises.
+    /// Seconds until the limit is reached at this growth, if the use rises.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eta_s: Option<f64>,
 }
 
-/// Where the use of a limit goes.
+/// The trend of a limit's use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Trend {
-    /// Seen for too short a time.
+    /// Not observed for long enough.
     #[default]
     Unknown,
-    /// It does not rise, or not so that it would meet the limit within a day.
+    /// Not rising, or so slowly that the limit is more than a day away.
     Flat,
     /// It rises towards the limit.
     Rising,
 }
 
-/// Uses kept of one limit: ten minutes of them.
+/// Number of uses kept for one limit: ten minutes.
 const USES_MAX: usize = 600;
-/// Windows a trend is looked for in, in seconds, the first that has one counting: a burst, and a leak.
+/// Windows in which to look for a trend, in seconds; the first one with a trend counts: a burst, then a leak.
 const WINDOWS: [usize; 2] = [20, USES_MAX];
-/// Uses without which nothing is said.
+/// With fewer uses there is no trend.
 const USES_MIN: usize = 6;
-/// How well a straight line has to tell the uses: the square of the correlation.
+/// How well a straight line must fit the uses: the square of the correlation.
 const FIT_MIN: f64 = 0.7;
-/// The least growth within a window that is one, as a share of the limit.
+/// The least growth within a window that counts as a trend, as a share of the limit.
 const GROWTH_MIN: f64 = 0.01;
-/// A limit further away than this is not in sight.
+/// A limit that is further away than this does not count as rising.
 const ETA_MAX: f64 = 86_400.0;
 
-/// The uses that were, by limit.
+/// The past uses, by limit.
 #[derive(Default)]
 pub struct Trends(HashMap<(String, String), VecDeque<(f64, f64)>>);
 
 impl Trends {
-    /// The waterlines of a snapshot, in its order. Limits that are no more are forgotten.
+    /// The waterlines of a snapshot, in its order. Limits that no longer exist are forgotten.
     pub fn observe(&mut self, snapshot: &Snapshot) -> Vec<Waterline> {
         let at = snapshot.nginx.timestamp.0 as f64 / 1000.0;
         let mut kept = HashMap::with_capacity(snapshot.weir.limits.len());
@@ -111,7 +111,7 @@ fn waterline(limit: &Limit, uses: &VecDeque<(f64, f64)>) -> Waterline {
     }
 }
 
-/// Growth a second over the newest uses, by least squares, where a line tells them and it goes up.
+/// Growth per second over the newest uses, by least squares; `None` if no line fits or the use does not rise.
 fn growth(uses: &VecDeque<(f64, f64)>, window: usize, limit: f64) -> Option<f64> {
     let count = uses.len().min(window);
     if count < USES_MIN {
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(line.trend, Trend::Rising);
         assert!((line.eta_s.unwrap() - 31.0).abs() < 0.1, "{line:?}");
         assert!((line.growth.unwrap() - 470.5).abs() < 0.01);
-        // A leak of a file each five seconds, seen over ten minutes.
+        // A leak of one file in five seconds, observed over ten minutes.
         let line = after((0..600).map(|second| f64::from(second / 5)), 1024.0);
         assert_eq!(line.trend, Trend::Rising);
         assert!((line.eta_s.unwrap() - 4525.0).abs() < 60.0, "{line:?}");

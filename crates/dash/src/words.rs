@@ -1,4 +1,4 @@
-//! What limits are called and what helps against each, in English and Korean.
+//! Names of limits and remedies against each, in English and Korean.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ pub struct Said {
 }
 
 impl Said {
-    /// One from its two texts.
+    /// Makes a text from its two languages.
     pub fn new(en: impl Into<String>, ko: impl Into<String>) -> Said {
         Said { en: en.into(), ko: ko.into() }
     }
@@ -22,19 +22,19 @@ impl Said {
 pub struct Kind {
     /// Its name in a snapshot.
     pub name: &'static str,
-    /// What people call it.
+    /// The English name.
     pub en: &'static str,
-    /// What people call it in Korean.
+    /// The Korean name.
     pub ko: &'static str,
-    /// Whether a full one refuses or slows requests. A full cache throws out what is oldest, which is its work.
+    /// True if a full limit refuses or slows requests. A full cache only removes its oldest objects, as it should.
     pub counts: bool,
-    /// What happens to clients when it is full.
+    /// The effect on clients when it is full.
     pub full: (&'static str, &'static str),
-    /// The line to change.
+    /// The remedy.
     pub remedy: (&'static str, &'static str),
 }
 
-/// All kinds; those a snapshot has and this table lacks go by their own names.
+/// All kinds. A kind that is not in this table is shown by its own name.
 pub static KINDS: &[Kind] = &[
     Kind {
         name: "connections",
@@ -170,12 +170,12 @@ static OTHER: Kind = Kind {
     remedy: ("", ""),
 };
 
-/// The kind of that name; of one that is not known, a kind without words.
+/// The kind with this name; for an unknown one, a kind without words.
 pub fn kind(name: &str) -> &'static Kind {
     KINDS.iter().find(|kind| kind.name == name).unwrap_or(&OTHER)
 }
 
-/// A limit by its kind and of what it is: `Ports to 10.0.0.1:3000`.
+/// A limit by its kind and its object: `Ports to 10.0.0.1:3000`.
 pub fn title(name: &str, of: &str) -> Said {
     let kind = kind(name);
     let (en, ko) = if kind.name.is_empty() { (name, name) } else { (kind.en, kind.ko) };

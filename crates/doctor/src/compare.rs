@@ -1,5 +1,5 @@
-//! Two configurations: what differs, and what of that cannot make a difference. Asked before an A/B, so that nobody
-//! measures a change that is none.
+//! Compares two configurations: the differences, and the differences that cannot have an effect. The lab runs this
+//! before an A/B, so that no useless change is measured.
 
 use std::collections::BTreeMap;
 
@@ -11,34 +11,34 @@ use crate::said;
 use crate::target::Target;
 use crate::view::{Spot, View};
 
-/// The name of what is found: see [`compare`].
+/// The rule name of these findings: see [`compare`].
 pub const RULE: &str = "no_op_change";
 
-/// Rules whose findings say that a statement has no effect.
+/// Rules with findings that say that a statement has no effect.
 const IDLE_RULES: [&str; 3] = ["use_epoll", "multi_accept", "keepalive_timeout_websocket"];
 
-/// The rule whose findings say that a group's connections are not kept.
+/// The rule with findings that say that a group's connections are not kept.
 const INERT_POOL: &str = "inert_upstream_keepalive";
 
-/// One thing that differs between two configurations.
+/// One difference between two configurations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// Its line of the later one; `None` when a line went away.
+    /// Its line in the later configuration. `None` if the change removes a line.
     pub at: Option<At>,
     /// Whether it can have an effect.
     pub acts: bool,
-    /// The change, and what it can do or why it can do nothing.
+    /// The change, and its possible effect, or why it has none.
     pub what: Said,
 }
 
-/// Everything that differs from one to the other, each change with whether it can act where this target reads them; those
-/// that went away come last.
+/// Every difference between two configurations, and whether it can have an effect on this target. Removed lines come
+/// last.
 pub fn changes(before: &Tree, after: &Tree, target: impl Into<Target>) -> Vec<Change> {
     compared(before, after, target.into())
 }
 
-/// Changes from one to the other that have no effect where this target reads them, each at its line of `after` (of none when a line went away); and,
-/// last, one finding without a place if nothing that differs has any.
+/// The changes without effect on this target, each at its line of `after`; a removed line has no place. If no
+/// difference has an effect, a last finding without a place says so.
 pub fn compare(before: &Tree, after: &Tree, target: impl Into<Target>) -> Vec<Finding> {
     let changes = compared(before, after, target.into());
     let mut findings: Vec<Finding> = idle_of(&changes).map(|change| finding(change.at, change.what.clone())).collect();
@@ -46,7 +46,7 @@ pub fn compare(before: &Tree, after: &Tree, target: impl Into<Target>) -> Vec<Fi
     findings
 }
 
-/// What is to be said of changes of which none acts.
+/// The summary, if none of the changes has an effect.
 pub fn summary(changes: &[Change]) -> Option<Said> {
     if changes.iter().any(|change| change.acts) {
         return None;
@@ -72,7 +72,7 @@ fn idle_of(changes: &[Change]) -> impl Iterator<Item = &Change> {
     changes.iter().filter(|change| !change.acts)
 }
 
-/// Why nothing that differs has an effect, a sentence for each change; none if anything has.
+/// Why no difference has an effect, a sentence for each change. Empty if any difference has one.
 pub fn without_effect(before: &Tree, after: &Tree, target: impl Into<Target>) -> Vec<Said> {
     let changes = compared(before, after, target.into());
     let acts = changes.iter().any(|change| change.acts);
@@ -95,7 +95,7 @@ fn compared(before: &Tree, after: &Tree, target: Target) -> Vec<Change> {
             continue;
         }
         let Some(spot) = spots.first() else { continue };
-        // Said with the same meaning, here, further out, or by the program.
+        // The same meaning already applies: from this block, from an outer block, or as the program's default.
         if means_same(key) {
             let what = said!(
                 "\"{}\" is already in force without this change",
@@ -144,7 +144,7 @@ fn compared(before: &Tree, after: &Tree, target: Target) -> Vec<Change> {
     changes
 }
 
-/// A change that can act, with what was in force before, and for a limit when it matters.
+/// A change that can have an effect, with the previous value. For a limit, also when the limit matters.
 fn acting(spot: Spot<'_>, old: Option<String>) -> Said {
     let (line, name) = (spot.line(), spot.name());
     let limit = old.as_deref().and_then(|old| old.parse::<u64>().ok()).zip(spot.arg(0).parse::<u64>().ok());
@@ -171,14 +171,15 @@ fn acting(spot: Spot<'_>, old: Option<String>) -> Said {
     }
 }
 
-/// Statements that rules call idle, where nobody wrote them for a reason that is elsewhere in the file.
+/// Statements that rules report as without effect, unless the reason is elsewhere in the file.
 fn idle(view: &View<'_>, target: Target) -> Vec<At> {
     let facts = Facts { version_is_told: Some(target.version()), ..Facts::default() };
     let found = crate::examine(view.tree(), target, &facts);
     let at =
         |rule: &str| found.iter().filter(|finding| finding.rule == rule).filter_map(|finding| finding.at).collect();
     let mut idle: Vec<At> = IDLE_RULES.iter().flat_map(|rule| -> Vec<At> { at(rule) }).collect();
-    // A pool that no request may use: the finding is at each proxy_pass, what does nothing is in the group.
+    // A pool that no request can use. The findings are at the proxy_pass statements, but the useless statement is in
+    // the upstream.
     let inert: Vec<At> = at(INERT_POOL);
     for upstream in view.named("upstream") {
         let asks = |spot: &Spot<'_>| spot.arg(0).split('/').nth(2) == Some(upstream.arg(0));
@@ -194,24 +195,24 @@ fn finding(at: Option<At>, what: Said) -> Finding {
     Finding { rule: RULE, level: Level::Note, at, ..Finding::nowhere(what) }
 }
 
-/// The blocks around a statement, as one text each, and its name.
+/// The blocks around a statement, each as one text, and the statement's name.
 type Key = (Vec<String>, String);
 
 type Lines<'v> = BTreeMap<Key, Vec<Spot<'v>>>;
 
-/// Statements by block and name; blocks of the same words are told apart by their number.
+/// Statements by block and name. Blocks with the same words are numbered.
 fn lines<'v>(view: &'v View<'v>) -> Lines<'v> {
     let mut lines: Lines<'v> = BTreeMap::new();
     for spot in view.all() {
         let mut path: Vec<String> = spot.around().map(block).collect();
         path.reverse();
-        // A block is a statement too: an upstream that is new is a change, whatever is in it.
+        // A block is a statement too: a new upstream is a change, whatever it contains.
         lines.entry((path, spot.name().to_owned())).or_default().push(spot);
     }
     lines
 }
 
-/// `location /a`, and for servers what tells them apart.
+/// `location /a`; for servers, the texts that identify them.
 fn block(spot: Spot<'_>) -> String {
     if spot.name() != "server" {
         return spot.line();
@@ -226,7 +227,7 @@ fn texts(spots: &[Spot<'_>]) -> Vec<String> {
     spots.iter().map(|spot| if spot.is_block() { block(*spot) } else { spot.line() }).collect()
 }
 
-/// What a directive is in a block: written there, or in a block around it, or the target's default.
+/// The effective value of a directive in a block: from the block, from an outer block, or the target's default.
 fn effective(lines: &Lines<'_>, key: &Key, target: Target) -> Option<String> {
     let known = target.known(&key.1, &key.0);
     let mut path = key.0.clone();
@@ -234,7 +235,7 @@ fn effective(lines: &Lines<'_>, key: &Key, target: Target) -> Option<String> {
         if let Some(spots) = lines.get(&(path.clone(), key.1.clone())) {
             return Some(spots.iter().map(|spot| spot.text()).collect::<Vec<_>>().join("\n"));
         }
-        // Only what is known to be inherited is looked for further out.
+        // Only directives that are known to be inherited are searched in outer blocks.
         if !known?.goes_inwards || path.pop().is_none() {
             break;
         }
@@ -257,7 +258,8 @@ mod tests {
         found_by(Version(1, 22, 1), before, after)
     }
 
-    /// S2's keepalive acts in an nginx of its time, and says in weir what weir does anyway; `sendfile on` likewise.
+    /// S2's keepalive has an effect in an nginx of its time. In weir it only repeats the default; so does `sendfile
+    /// on`.
     #[test]
     fn what_acts_depends_on_who_reads_it() {
         let before = "http { upstream a { server b; } server { location / { proxy_pass http://a; } } }";
@@ -268,7 +270,7 @@ mod tests {
             ("http {", "open_file_cache max=1000;", "has no effect in weir"),
         ] {
             let after = before.replacen(place, &format!("{place} {line}"), 1);
-            // A pool acts where HTTP/1.1 is the default.
+            // A pool has an effect where HTTP/1.1 is the default.
             let nginx = if line.starts_with("keepalive") { Version(1, 29, 7) } else { Version(1, 22, 1) };
             assert_eq!(found_by(nginx, before, &after), Vec::<String>::new(), "{line}");
             let weirs = found_by(Target::Weir, before, &after);
@@ -283,7 +285,7 @@ mod tests {
         assert_eq!(found_by(Target::Weir, before, &one), Vec::<String>::new());
     }
 
-    /// The article S2: the pool alone does nothing in an nginx before 1.29.7, with its two lines it does.
+    /// The article S2: before nginx 1.29.7, the pool alone has no effect; with its two further lines it has.
     #[test]
     fn a_pool_that_nothing_may_use_is_no_change() {
         let conf = |pool: &str, lines: &str| {

@@ -1,17 +1,17 @@
-//! What nginx does where nothing is written, version by version.
+//! nginx's defaults, version by version.
 //!
-//! From the source's `ngx_conf_init_*` and `ngx_conf_merge_*` calls and CHANGES; the version of a change stands with it.
-//! Sizes of a page are for pages of 4 KiB.
+//! From the source's `ngx_conf_init_*` and `ngx_conf_merge_*` calls and CHANGES. Each change has its version. Sizes
+//! that depend on the page size are for pages of 4 KiB.
 
 use weir_edge::value::{size_of, time_of};
 
 use crate::version::Version;
 use crate::view::Spot;
 
-/// How values are compared.
+/// How two values are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Words, as they are.
+    /// Words, literally.
     Words,
     /// Words in any order.
     Set,
@@ -27,13 +27,13 @@ pub enum Kind {
 pub struct Default {
     /// The directive.
     pub name: &'static str,
-    /// Where it belongs, for the reference: the outermost block it is usually written in.
+    /// The outermost block in which it is usually written, for the reference.
     pub place: &'static str,
     /// How its values are compared.
     pub kind: Kind,
-    /// The value from a version on, the oldest first; `-` where there is none.
+    /// The values, each from a version on, oldest first; `-` for no default.
     pub history: &'static [(Version, &'static str)],
-    /// What it means where people often think something else; empty otherwise.
+    /// The actual meaning, if people often misunderstand it. Otherwise empty.
     pub note: crate::rule::Words,
 }
 
@@ -54,20 +54,20 @@ impl Default {
         self
     }
 
-    /// The value in this version; `None` where there is none.
+    /// The value in this version; `None` if there is no default.
     pub fn at(&self, version: Version) -> Option<&'static str> {
         let last = self.history.iter().rev().find(|(since, _)| version >= *since)?;
         (last.1 != "-").then_some(last.1)
     }
 
-    /// Whether it is the default of this statement: `keepalive_timeout` of an upstream is another directive.
+    /// Whether it is the default of this statement. `keepalive_timeout` in an upstream is another directive.
     pub fn is_for(&self, spot: Spot<'_>) -> bool {
         let in_upstream = spot.is_in("upstream");
         let elsewhere = spot.is_in("stream") || spot.is_in("mail") || spot.is_in("types") || spot.is_in("map");
         !elsewhere && (self.place == "upstream") == in_upstream
     }
 
-    /// Whether two values say the same.
+    /// Whether two values mean the same.
     pub fn is_same(&self, one: &str, other: &str) -> bool {
         let words = |text: &str| -> Vec<String> {
             let mut words: Vec<String> = text.split_whitespace().map(|word| self.normal(word)).collect();
@@ -89,7 +89,8 @@ impl Default {
     }
 }
 
-/// The default of a directive of http; `keepalive_timeout` and its kin of an upstream are not asked for here.
+/// The default of a directive in http. Directives of upstreams with the same names, such as `keepalive_timeout`, are
+/// not found here.
 pub fn lookup(name: &str) -> Option<&'static Default> {
     DEFAULTS.iter().find(|default| default.name == name && default.place != "upstream")
 }
@@ -97,7 +98,7 @@ pub fn lookup(name: &str) -> Option<&'static Default> {
 use crate::rule::words;
 use Kind::{Buffers, Set, Size, Time, Words};
 
-/// The table, by place and then by name.
+/// The table, sorted by place, then by name.
 #[rustfmt::skip]
 pub static DEFAULTS: &[Default] = &[
     one("worker_processes", "main", Words, &[(ALWAYS, "1")])
@@ -218,7 +219,7 @@ pub static DEFAULTS: &[Default] = &[
         .note(words("longer than the origin's own (Node: 5 s) means now and then a connection that is just being closed", "오리진의 값(Node: 5초)보다 길면 가끔 막 닫히는 연결을 쓰게 됩니다")),
 ];
 
-/// Lines of configuration files that distributions ship: directive, value, whose.
+/// Lines in the configuration files of distributions: directive, value, distributor.
 pub static SHIPPED: &[(&str, &str, &str)] = &[
     ("user", "www-data", "Debian's package"),
     ("worker_processes", "auto", "Debian's and nginx.org's packages"),

@@ -1,16 +1,16 @@
-//! What `nginx -T` prints, read back as the files it was made of.
+//! Reads the output of `nginx -T` back as files.
 
 use weir_conf::MemoryFiles;
 
 /// The line before each file.
 const MARK: &str = "# configuration file ";
 
-/// Files of one dump.
+/// Most files of one dump.
 const FILES_MAX: usize = 10_000;
 
-/// The files of a dump and the name of the first, which is the main one; `None` when the text is no dump.
+/// The files of a dump, and the name of the first file, which is the main one. `None` if the text is not a dump.
 pub fn read(text: &str) -> Option<(MemoryFiles, String)> {
-    // `-T` prints "syntax is ok" lines before, which some people keep.
+    // `-T` first prints "syntax is ok" lines, which some users keep in the file.
     let is_noise = |line: &&str| line.is_empty() || line.starts_with("nginx: ");
     let first = text.lines().find(|line| !is_noise(line))?;
     name(first)?;

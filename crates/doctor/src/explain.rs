@@ -1,4 +1,4 @@
-//! Effective values, each with where it comes from: the program's default, a distribution's file, a line.
+//! Effective values, each with its origin: the program's default, a distribution's file, or a line.
 
 use std::fmt::Write;
 
@@ -10,8 +10,8 @@ use crate::target::Target;
 use crate::version::Version;
 use crate::view::{Spot, View};
 
-/// The values of one directive, or with `None` of every directive that is written or matters without being written.
-/// A line each: name, value, origin.
+/// The values of one directive. With `None`: of every directive that is written, or matters although it is not
+/// written. One line each: name, value, origin.
 pub fn explain(tree: &Tree, target: impl Into<Target>, directive: Option<&str>, language: Language) -> String {
     let target = target.into();
     let view = View::new(tree);
@@ -19,7 +19,7 @@ pub fn explain(tree: &Tree, target: impl Into<Target>, directive: Option<&str>, 
     for default in DEFAULTS.iter().filter(|default| directive.is_none_or(|name| default.name == name)) {
         let written: Vec<Spot<'_>> =
             view.all().filter(|spot| spot.name() == default.name && default.is_for(*spot)).collect();
-        // What holds where nothing is written, unless a line outside of all servers says it for everything.
+        // The default, unless a line outside of all servers replaces it everywhere.
         let outermost = written.iter().any(|spot| matches!(spot.scope().name(), "main" | "events" | "http"));
         let says = |value: &str| (directive.is_some() || !default.note.en.is_empty()) && !value.is_empty();
         if let Some(value) = value_of(default, target).filter(|value| !outermost && says(value)) {
@@ -40,7 +40,7 @@ pub fn explain(tree: &Tree, target: impl Into<Target>, directive: Option<&str>, 
     };
     let (names, values) = (width(0, 32), width(1, 30));
     for [name, value, origin] in &rows {
-        // A String takes everything.
+        // Writing to a String never fails.
         let _ = writeln!(text, "{name:names$}  {value:values$}  {origin}");
     }
     let notes = DEFAULTS.iter().filter(|default| directive == Some(default.name) && !default.note.en.is_empty());
@@ -64,7 +64,7 @@ pub fn place(tree: &Tree, at: At) -> String {
     }
 }
 
-/// What holds where nothing is written.
+/// The value if nothing is written.
 fn value_of(default: &Default, target: Target) -> Option<&'static str> {
     match target {
         Target::Nginx(version) => default.at(version),
@@ -72,7 +72,7 @@ fn value_of(default: &Default, target: Target) -> Option<&'static str> {
     }
 }
 
-/// The blocks around a directive where it belongs, as [`Target::known`] asks for them.
+/// The blocks in which a directive belongs, in the form that [`Target::known`] needs.
 fn place_of(default: &Default) -> Vec<String> {
     let path: &[&str] = match default.place {
         "main" => &[],

@@ -1,7 +1,7 @@
-//! What is known besides the configuration: the machine, the running processes, the load.
+//! Facts beside the configuration: the machine, the running processes, the load.
 //!
-//! Everything is optional; a rule that needs what is not known stays silent. Reading them from a machine is
-//! `weir_meter::host`'s, and putting them together is [`Facts::of_host`]'s.
+//! Every fact is optional. A rule that needs a missing fact stays silent. `weir_meter::host` reads them from a
+//! machine, and [`Facts::of_host`] collects them.
 
 use std::path::Path;
 
@@ -9,16 +9,16 @@ use weir_meter::host;
 
 use crate::version::Version;
 
-/// What is known besides the configuration.
+/// Facts beside the configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// nginx's version, when a binary or the user told it, not when the newest is assumed.
+    /// nginx's version, if a binary reported it or the user gave it. `None` if the newest is assumed.
     pub version_is_told: Option<Version>,
-    /// CPUs that may be used: affinity and control group together.
+    /// CPUs that may be used, by affinity and control group.
     pub cpus: Option<usize>,
-    /// CPUs of affinity alone, when a quota allows less.
+    /// CPUs by affinity alone, if a quota allows fewer.
     pub cpus_present: Option<usize>,
-    /// Periods of the control group's CPU quota, and how many of them it stopped its processes in.
+    /// Periods of the control group's CPU quota, and the number of throttled periods.
     pub throttling: Option<(u64, u64)>,
     /// `net.core.somaxconn`.
     pub somaxconn: Option<u64>,
@@ -26,7 +26,7 @@ pub struct Facts {
     pub local_ports: Option<u64>,
     /// `localhost` in the host's table has an IPv4 and an IPv6 address.
     pub localhost_is_dual: Option<bool>,
-    /// The processes asked about, the master first.
+    /// The examined processes, the master first.
     pub processes: Vec<host::Process>,
     /// The systemd unit of the first process, with its files.
     pub unit: Option<host::Unit>,
@@ -34,51 +34,51 @@ pub struct Facts {
     pub pam_limits: Vec<host::PamLimit>,
     /// Other servers on this machine, such as Node under PM2.
     pub neighbours: Vec<host::Process>,
-    /// What the server says of itself.
+    /// The server's `stub_status` figures.
     pub live: Option<Live>,
-    /// The load that is expected.
+    /// The expected load.
     pub load: Load,
 }
 
-/// The load that somebody measured or expects.
+/// A measured or expected load.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Load {
-    /// Clients at the same time, at the peak.
+    /// Peak number of simultaneous clients.
     pub clients: Option<f64>,
     /// Requests a second.
     pub rate: Option<f64>,
-    /// Seconds a client stays (a session), or a request takes.
+    /// Seconds that a client stays (a session), or that a request takes.
     pub seconds: Option<f64>,
-    /// New connections a second towards upstreams; the rate, when nothing is kept.
+    /// New connections a second to upstreams. Equal to the rate if no connection is kept.
     pub upstream_connects: Option<f64>,
 }
 
 impl Load {
-    /// Clients at the same time: as said, or by Little's law, rate times seconds.
+    /// Simultaneous clients: as given, or by Little's law, rate times seconds.
     pub fn clients(&self) -> Option<f64> {
         self.clients.or_else(|| Some(self.rate? * self.seconds?))
     }
 }
 
-/// The page of `stub_status`, perhaps twice.
+/// The figures of `stub_status`, with the rate if it was read twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Live {
-    /// Connections now.
+    /// Open connections.
     pub active: u64,
-    /// Accepted since the start.
+    /// Connections accepted since the start.
     pub accepts: u64,
-    /// Served since the start; fewer than accepted when tables were full.
+    /// Connections served since the start. Fewer than accepted if the connection table was full.
     pub handled: u64,
     /// Requests since the start.
     pub requests: u64,
-    /// Idle connections now.
+    /// Idle connections.
     pub waiting: u64,
-    /// Requests a second between two looks.
+    /// Requests a second between two readings.
     pub rate: Option<f64>,
 }
 
 impl Live {
-    /// Reads the page of `stub_status`; `None` when it is something else.
+    /// Parses the page of `stub_status`. `None` if it is another page.
     pub fn read(page: &str) -> Option<Live> {
         let mut lines = page.lines().map(str::trim);
         let active = lines.next()?.strip_prefix("Active connections:")?.trim().parse().ok()?;
@@ -90,7 +90,7 @@ impl Live {
         Some(Live { active, accepts, handled, requests, waiting, rate: None })
     }
 
-    /// As this, with the rate since an earlier look.
+    /// These figures, with the rate since an earlier reading.
     pub fn since(self, earlier: Live, seconds: f64) -> Live {
         let requests = self.requests.saturating_sub(earlier.requests);
         Live { rate: (seconds > 0.0).then(|| requests as f64 / seconds), ..self }
@@ -98,7 +98,7 @@ impl Live {
 }
 
 impl Facts {
-    /// What the machine whose files are below `root` says, and of the process with this id if one is given.
+    /// The facts of the machine whose files are below `root`, and of the process with this id, if given.
     pub fn of_host(root: &Path, pid: Option<u32>) -> Facts {
         let effective = host::effective_cpus_under(root);
         let present = host::allowed_cpus(root).len();

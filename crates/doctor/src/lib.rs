@@ -1,14 +1,14 @@
-//! `doctor`: what a configuration, its host and its counters already say, before anybody loads anything.
+//! `doctor`: finds problems in a configuration, its host and its counters, without any load.
 //!
 //! ```text
 //!  Tree ── View ──┐
 //!  Version ───────┼─► rules/* (one file a rule, pure) ─► Findings ─► text, JSON, a diff that mends them
 //!  Facts (host) ──┘
 //! ```
-//! Not here: sockets, processes that are started, files that are written; whoever calls hands in what was read.
+//! This crate opens no sockets, starts no processes and writes no files. The caller passes in the data.
 //!
-//! Invariants: a rule is a pure function of a [`rule::Case`]; every rule has a case in which it speaks and one in which
-//! it is silent, and both are tested; nothing a configuration holds can panic a rule.
+//! Invariants: a rule is a pure function of a [`rule::Case`]; every rule has a case in which it fires and one in
+//! which it is silent, and both are tested; no content of a configuration can make a rule panic.
 #![forbid(unsafe_code)]
 
 pub mod compare;
@@ -38,8 +38,8 @@ use rule::{Case, Found};
 use view::View;
 use weir_conf::Tree;
 
-/// Everything the rules find where this program reads the file, the most important first: by level, then by what it is
-/// about, then by place.
+/// All findings for the program that reads the file, the most important first: sorted by level, then by group, then
+/// by place.
 pub fn examine(tree: &Tree, target: impl Into<Target>, facts: &Facts) -> Vec<Finding> {
     let target = target.into();
     let view = View::new(tree);
@@ -51,7 +51,7 @@ pub fn examine(tree: &Tree, target: impl Into<Target>, facts: &Facts) -> Vec<Fin
         (rule.check)(&case, &mut found);
         findings.extend(found.findings().into_iter().map(|finding| (rule.group, finding)));
     }
-    // That a line says nothing new is no news where it also does harm.
+    // If a line also does harm, do not report that it repeats a default.
     let harmed: Vec<_> = findings
         .iter()
         .filter(|(_, finding)| finding.level < Level::Note)
@@ -66,7 +66,7 @@ pub fn examine(tree: &Tree, target: impl Into<Target>, facts: &Facts) -> Vec<Fin
     findings.into_iter().map(|(_, finding)| finding).collect()
 }
 
-/// The configuration of these files, raw texts of other languages left alone.
+/// Loads the configuration from these files. Blocks in other languages stay raw text.
 pub fn load(files: &dyn weir_conf::Files, main: &str, prefix: &str) -> (Tree, Vec<weir_conf::Problem>) {
     weir_conf::load(files, main, prefix, &|name| name.ends_with("_by_lua_block"))
 }

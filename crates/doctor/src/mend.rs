@@ -1,4 +1,4 @@
-//! The changes that findings propose, as new files and as a diff.
+//! The changes that findings propose, as new files and as diffs.
 
 use similar::TextDiff;
 use weir_conf::edit::{self, Edit};
@@ -6,7 +6,7 @@ use weir_conf::{MemoryFiles, Tree};
 
 use crate::rule::Finding;
 
-/// Rounds of mending and looking again: one change may make another one necessary, as `keepalive` needs HTTP/1.1.
+/// Most rounds of changes and checks. One change may require another, as `keepalive` needs HTTP/1.1.
 pub const ROUNDS_MAX: usize = 8;
 
 /// A file with changes.
@@ -14,20 +14,20 @@ pub const ROUNDS_MAX: usize = 8;
 pub struct Mended {
     /// Its path.
     pub name: String,
-    /// What it says now.
+    /// The present content.
     pub before: Vec<u8>,
-    /// What it would say.
+    /// The proposed content.
     pub after: Vec<u8>,
 }
 
-/// Every file that the findings' changes touch, and how many findings were left out because their change touches bytes
-/// that another one changes: [`mend_whole`] looks again for these.
+/// Every file that the findings' changes touch. Also the number of findings that were left out because another change
+/// touches the same bytes; [`mend_whole`] checks again for these.
 pub fn mend(tree: &Tree, findings: &[Finding]) -> (Vec<Mended>, usize) {
     let mut taken: Vec<&Edit> = Vec::new();
     let mut left_out = 0;
     for finding in findings.iter().filter(|finding| !finding.fix.is_empty()) {
         let is_new = finding.fix.iter().any(|edit| !taken.contains(&edit));
-        // Two findings may ask for the same change; it is done once.
+        // Two findings may propose the same change. It is made once.
         let clashes = finding.fix.iter().any(|edit| taken.iter().any(|other| *other != edit && touch(edit, other)));
         if clashes {
             left_out += 1;
@@ -48,15 +48,15 @@ pub fn mend(tree: &Tree, findings: &[Finding]) -> (Vec<Mended>, usize) {
     (mended, left_out)
 }
 
-/// What is mended when the rules look again at each changed tree, until they propose no more changes.
+/// The result of repeated changes and checks, until the rules propose no more changes.
 pub struct Whole {
-    /// Every file that changes: its first text and its last.
+    /// Every changed file: its first and its last content.
     pub files: Vec<Mended>,
-    /// Findings of the last look whose change is not among them; more than none only after [`ROUNDS_MAX`] rounds.
+    /// Findings of the last check whose change was not made. More than 0 only after [`ROUNDS_MAX`] rounds.
     pub left: usize,
 }
 
-/// Mends a tree, looks at what that gives, and mends again; `look` is what the rules find in a tree.
+/// Changes a tree, checks the result, and changes it again. `look` returns the findings for a tree.
 pub fn mend_whole(tree: &Tree, look: &dyn Fn(&Tree) -> Vec<Finding>) -> Whole {
     let mut whole = Whole { files: Vec::new(), left: 0 };
     let mut changed: Option<Tree> = None;
@@ -84,7 +84,7 @@ pub fn mend_whole(tree: &Tree, look: &dyn Fn(&Tree) -> Vec<Finding>) -> Whole {
     whole
 }
 
-/// The tree of the same files with these changes; nothing is read from a disk.
+/// The tree of the same files with these changes. Reads nothing from the disk.
 fn again(tree: &Tree, mended: &[Mended]) -> Tree {
     let mut files = MemoryFiles::new();
     for source in tree.files.iter().filter(|source| !source.is_command_line) {
@@ -96,7 +96,7 @@ fn again(tree: &Tree, mended: &[Mended]) -> Tree {
     crate::load(&files, main, &format!("{directory}/")).0
 }
 
-/// Whether two edits change the same bytes, or one inserts where the other changes.
+/// Whether two edits change the same bytes, or one edit inserts inside the other's range.
 fn touch(one: &Edit, other: &Edit) -> bool {
     let inserts = |edit: &Edit| edit.span.start == edit.span.end;
     if inserts(one) && inserts(other) {
@@ -116,7 +116,7 @@ pub fn diff(mended: &Mended) -> String {
         .to_string()
 }
 
-/// The diff that takes every change back: what is written beside a file before it is changed.
+/// The diff that reverts every change. It is written beside a file before the file is changed.
 pub fn undo(mended: &Mended) -> String {
     let back = Mended { name: mended.name.clone(), before: mended.after.clone(), after: mended.before.clone() };
     diff(&back)

@@ -1,17 +1,17 @@
-//! What a variable may hold, and who decides that: the client, or the configuration.
+//! The possible values of a variable, and whether the client or the configuration controls them.
 //!
-//! Followed through `set`, `map` and captures to nginx's own variables. What is not known holds nothing, so that a
-//! rule speaks only of what it can show.
+//! Follows `set`, `map` and captures to nginx's own variables. An unknown variable has no possible values, so that a
+//! rule reports only provable problems.
 
 use std::cell::Cell;
 
 use crate::regex::{self, ByteSet, Node};
 use crate::view::{Match, Scope, Spot, matches_by};
 
-/// How many variables may stand behind each other: a bound on circles of `map` and `set`.
+/// The deepest chain of variables. It stops cycles of `map` and `set`.
 const DEPTH_MAX: usize = 12;
 
-/// Variables that are looked at to answer one question; behind that a text holds nothing more.
+/// Most variables that are followed for one question. Beyond that, a text has no further values.
 const STEPS_MAX: usize = 20_000;
 
 /// How far a question has been followed.
@@ -21,17 +21,17 @@ struct Trail<'s> {
     steps: &'s Cell<usize>,
 }
 
-/// Entries of one `map` that are looked at.
+/// Most entries of one `map` that are followed.
 const MAP_ENTRIES_MAX: usize = 4096;
 
-/// What a text with variables may become.
+/// The possible values of a text with variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Reach {
-    /// Bytes that may be anywhere in it.
+    /// Bytes that may occur anywhere in it.
     pub bytes: ByteSet,
     /// Bytes it may begin with.
     pub first: ByteSet,
-    /// Whether a client chooses freely what it is.
+    /// Whether the client chooses it freely.
     pub free: bool,
     /// Whether it may be empty.
     pub empty: bool,
@@ -53,16 +53,16 @@ impl Reach {
     }
 }
 
-/// A piece of an argument.
+/// A part of an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece<'t> {
-    /// Text as it stands.
+    /// Literal text.
     Text(&'t str),
     /// The name of a variable, without `$` and braces.
     Variable(&'t str),
 }
 
-/// The pieces of `http://$host/a${b}c`.
+/// Splits a text such as `http://$host/a${b}c`.
 pub fn pieces(text: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -103,12 +103,12 @@ pub fn variables(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What this text may become in a statement.
+/// The possible values of this text in a statement.
 pub fn of_text(text: &str, spot: Spot<'_>) -> Reach {
     text_at(text, spot, Trail { depth: 0, steps: &Cell::new(0) })
 }
 
-/// What this variable may hold in a statement.
+/// The possible values of this variable in a statement.
 pub fn of_variable(name: &str, spot: Spot<'_>) -> Reach {
     variable_at(name, spot, Trail { depth: 0, steps: &Cell::new(0) })
 }
@@ -143,14 +143,14 @@ fn variable_at(name: &str, spot: Spot<'_>, trail: Trail<'_>) -> Reach {
         .unwrap_or_else(|| built_in(&name))
 }
 
-/// nginx's own variables (nginx.org/en/docs/varindex.html), those that a client has a say in.
+/// nginx's own variables (nginx.org/en/docs/varindex.html) that a client influences.
 fn built_in(name: &str) -> Reach {
     let header = ByteSet::of(b"\r\n\0").others();
     let free = |bytes: ByteSet, first: ByteSet, empty| Reach { bytes, first, free: true, empty };
     match name {
-        // Decoded: %0d%0a has become the bytes.
+        // Decoded: %0d%0a has become CR and LF.
         "uri" | "document_uri" => free(ByteSet::one(0).others(), ByteSet::one(b'/'), false),
-        // As it came: neither of them ends a line.
+        // As received, not decoded: it contains no line break.
         "request_uri" => free(header.and(ByteSet::one(b' ').others()), ByteSet::one(b'/'), false),
         "args" | "query_string" => free(header.and(ByteSet::one(b' ').others()), header, true),
         "host" => free(ByteSet::of(b"/\\ \r\n\0@").others(), ByteSet::of(b"/\\ \r\n\0@").others(), false),
@@ -161,26 +161,26 @@ fn built_in(name: &str) -> Reach {
     }
 }
 
-/// A pattern of the configuration, with what it is matched against.
+/// A pattern of the configuration, and the text that it is matched against.
 pub struct Pattern<'v> {
-    /// The statement it stands in.
+    /// The statement that contains it.
     pub spot: Spot<'v>,
-    /// PCRE's text.
+    /// The PCRE source.
     pub text: &'v str,
-    /// Whether case does not matter.
+    /// Whether case is ignored.
     pub caseless: bool,
-    /// What it is matched against, with variables.
+    /// The text that it is matched against, with variables.
     pub subject: &'v str,
 }
 
 impl Pattern<'_> {
-    /// Its tree.
+    /// The pattern's syntax tree.
     pub fn tree(&self) -> Option<Node> {
         regex::parse(self.text, self.caseless)
     }
 }
 
-/// The pattern of a `location`, `if`, `rewrite` or `server_name`; of a `map`, see [`entry_pattern`].
+/// The pattern of a `location`, `if`, `rewrite` or `server_name`. For a `map`, see [`entry_pattern`].
 pub fn pattern(spot: Spot<'_>) -> Option<Pattern<'_>> {
     match spot.name() {
         "location" => match matches_by(spot) {
@@ -201,7 +201,7 @@ pub fn pattern(spot: Spot<'_>) -> Option<Pattern<'_>> {
     }
 }
 
-/// The pattern of a line of a `map`.
+/// The pattern of an entry of a `map`.
 pub fn entry_pattern<'v>(map: Spot<'v>, entry: Spot<'v>) -> Option<Pattern<'v>> {
     let text = entry.name().strip_prefix('~')?;
     let (text, caseless) = text.strip_prefix('*').map_or((text, false), |text| (text, true));
@@ -217,7 +217,7 @@ pub fn patterns<'v>(view: &'v crate::view::View<'v>) -> Vec<Pattern<'v>> {
     patterns
 }
 
-/// `if ($a ~ b)`: what is compared, how, and with what; the last two are empty for `if ($a)`.
+/// `if ($a ~ b)`: left side, operator, right side. The last two are empty for `if ($a)`.
 pub fn condition(spot: Spot<'_>) -> Option<(&str, &str, &str)> {
     let mut words: Vec<&str> = spot.args().collect();
     if words.last() == Some(&")") {
@@ -234,11 +234,11 @@ pub fn condition(spot: Spot<'_>) -> Option<(&str, &str, &str)> {
     (!words.is_empty()).then(|| (word(0), word(1), word(2)))
 }
 
-/// `$1`, or the name of a group: what the group may have matched. `None` when no pattern has it.
+/// The possible values of `$1` or a named group. `None` if no pattern has the group.
 fn capture(name: &str, spot: Spot<'_>, trail: Trail<'_>) -> Option<Reach> {
     let number = name.parse::<usize>().ok();
     for pattern in patterns_before(spot) {
-        // A numbered capture is of the last pattern, whether that has so many groups or not.
+        // A numbered capture belongs to the last pattern, even if that pattern has fewer groups.
         let Some(tree) = pattern.tree() else { continue };
         let group = match number {
             Some(number) => tree.group(number),
@@ -253,9 +253,9 @@ fn capture(name: &str, spot: Spot<'_>, trail: Trail<'_>) -> Option<Reach> {
     None
 }
 
-/// What a group may match of its subject.
+/// The possible matches of a group.
 fn matched(group: &Node, pattern: &Pattern<'_>, trail: Trail<'_>) -> Reach {
-    // A subject that is a capture of itself would never end.
+    // The trail stops a subject that is its own capture.
     let subject = text_at(pattern.subject, pattern.spot, trail);
     Reach {
         bytes: group.bytes().and(subject.bytes),
@@ -265,8 +265,8 @@ fn matched(group: &Node, pattern: &Pattern<'_>, trail: Trail<'_>) -> Reach {
     }
 }
 
-/// Patterns that may have filled the captures before this statement, the latest first: earlier `rewrite`s and `if`s
-/// of its block, then the pattern of the block itself, and so outwards.
+/// The patterns that may have set the captures before this statement, latest first: earlier `rewrite`s and `if`s of
+/// its block, then the block's own pattern, then the same for the outer blocks.
 fn patterns_before(spot: Spot<'_>) -> Vec<Pattern<'_>> {
     let mut found = Vec::new();
     let mut here = spot;
@@ -278,7 +278,7 @@ fn patterns_before(spot: Spot<'_>) -> Vec<Pattern<'_>> {
         );
         let Some(opener) = scope.opener() else { break };
         found.extend(pattern(opener));
-        // Captures are a request's, and that is in one server.
+        // Captures belong to a request, and a request is in one server.
         if matches!(opener.name(), "server" | "http") {
             break;
         }
@@ -287,9 +287,9 @@ fn patterns_before(spot: Spot<'_>) -> Vec<Pattern<'_>> {
     found
 }
 
-/// `set $name value`: the values of the nearest block that sets it.
+/// `set $name value`: the values in the nearest block that sets it.
 fn assigned(name: &str, spot: Spot<'_>, trail: Trail<'_>) -> Option<Reach> {
-    // `set $a $a/b` means the value before.
+    // `set $a $a/b` uses the value before.
     let is_other = |set: &Spot<'_>| !set.is(spot);
     let all: Vec<Spot<'_>> = spot.view().sets(name).filter(is_other).collect();
     let inside = |scope: &Scope<'_>| {
@@ -300,7 +300,7 @@ fn assigned(name: &str, spot: Spot<'_>, trail: Trail<'_>) -> Option<Reach> {
     sets.into_iter().take(MAP_ENTRIES_MAX).map(|set| text_at(set.arg(1), set, trail)).reduce(Reach::or)
 }
 
-/// `map source $name { }`: every value it may take.
+/// `map source $name { }`: every possible value.
 fn mapped(name: &str, spot: Spot<'_>, trail: Trail<'_>) -> Option<Reach> {
     let map = spot
         .view()

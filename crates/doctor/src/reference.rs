@@ -1,4 +1,4 @@
-//! The page of all rules, `docs/reference/doctor.md`, from the tables that do the work.
+//! The page of all rules, `docs/reference/doctor.md`, generated from the rules' own tables.
 
 use crate::defaults::DEFAULTS;
 use crate::rule::Group;

@@ -1,4 +1,4 @@
-//! Findings for people and for programs.
+//! Reports of findings, as text for people and as JSON for programs.
 
 use std::fmt::Write;
 
@@ -11,27 +11,27 @@ use crate::rule::{Finding, Group, Language, Level, Rule, words};
 use crate::rules;
 use crate::target::Target;
 
-/// What a report is about.
+/// The subject of a report.
 pub struct Subject<'s> {
     /// The configuration.
     pub tree: &'s Tree,
     /// The program that reads the file.
     pub target: Target,
-    /// Whether somebody said which version.
+    /// Whether the version is known, not assumed.
     pub version_is_told: bool,
-    /// What else was looked at.
+    /// The other facts that were examined.
     pub facts: &'s Facts,
-    /// The directory that names of files need not have before them; empty for none.
+    /// The directory that file names are shown relative to. Empty for none.
     pub directory: &'s str,
 }
 
-/// How wide a report is.
+/// The width of a report, in columns.
 const COLUMNS: usize = 100;
 
-/// The findings of one rule are shown one by one up to this many.
+/// Most findings of one rule that are shown one by one.
 const SHOWN_MAX: usize = 12;
 
-/// The report: most important first, a paragraph a rule, its places below it.
+/// The report: most important first, one paragraph for each rule, followed by its places.
 pub fn text(subject: &Subject<'_>, findings: &[Finding], language: Language) -> String {
     let mut text = String::new();
     let mut done: Vec<&str> = Vec::new();
@@ -109,7 +109,7 @@ fn summary(subject: &Subject<'_>, findings: &[Finding], language: Language) -> S
     }
 }
 
-/// The processes that were looked at, a line each.
+/// The examined processes, a line each.
 pub fn processes(facts: &Facts, language: Language) -> String {
     let mut text = String::new();
     for process in facts.processes.iter().chain(&facts.neighbours) {
@@ -144,7 +144,7 @@ pub fn processes(facts: &Facts, language: Language) -> String {
     whole
 }
 
-/// The findings as JSON; keys are a promise, new ones may come.
+/// The findings as JSON. The keys are stable; new keys may be added.
 pub fn json(subject: &Subject<'_>, findings: &[Finding]) -> Value {
     let list: Vec<Value> = findings
         .iter()
@@ -176,7 +176,7 @@ pub fn json(subject: &Subject<'_>, findings: &[Finding]) -> Value {
     })
 }
 
-/// Lines of at most this many columns; East Asian letters take two.
+/// Wraps a text at this many columns. East Asian letters take two.
 fn wrap(text: &str, columns: usize) -> Vec<String> {
     let width = |text: &str| text.chars().map(|c| if c >= '\u{1100}' { 2 } else { 1 }).sum::<usize>();
     let mut lines: Vec<String> = Vec::new();

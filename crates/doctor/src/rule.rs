@@ -1,4 +1,4 @@
-//! What a rule is, what it may look at, and what it finds.
+//! Rules, their inputs, and their findings.
 
 pub use weir_conf::language::{GLOSSARY, Language, Words, words};
 use weir_conf::{At, Tree};
@@ -12,11 +12,11 @@ use crate::view::{Spot, View};
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// It does not start, does not do what it says, or gives away what it should keep.
+    /// The server does not start, does not do what the configuration says, or discloses data that it should protect.
     Wrong,
-    /// It will hurt under a condition that the sentence names.
+    /// It causes harm under a condition that the sentence names.
     Risk,
-    /// It changes nothing, or could be said better.
+    /// It has no effect, or could be written better.
     Note,
 }
 
@@ -31,23 +31,23 @@ impl Level {
     }
 }
 
-/// What a rule is about; reports are ordered by it.
+/// The subject of a rule. Reports are ordered by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
-    /// Whether it starts and does what it says.
+    /// Whether the server starts and does what the configuration says.
     Works,
-    /// What others can do with it.
+    /// Attacks that it allows.
     Safety,
-    /// Limits of processes, kernel and nginx that are too low for what is wanted.
+    /// Limits of processes, the kernel and nginx that are too low for the need.
     Limits,
-    /// What makes it slow.
+    /// Causes of slowness.
     Speed,
     /// Statements without effect.
     NoEffect,
 }
 
 impl Group {
-    /// All of them, in the order of a report.
+    /// All groups, in the order of a report.
     pub const ALL: [Group; 5] = [Group::Works, Group::Safety, Group::Limits, Group::Speed, Group::NoEffect];
 
     /// Its heading.
@@ -72,7 +72,7 @@ pub struct Said {
 }
 
 impl Said {
-    /// In this language.
+    /// The sentence in this language.
     pub fn say(&self, language: Language) -> &str {
         match language {
             Language::English => &self.en,
@@ -81,7 +81,7 @@ impl Said {
     }
 }
 
-/// One after the other.
+/// Joins two sentences.
 impl std::ops::Add<Said> for Said {
     type Output = Said;
 
@@ -90,7 +90,7 @@ impl std::ops::Add<Said> for Said {
     }
 }
 
-/// What looks for words looks in the English.
+/// Code that searches for words searches the English text.
 impl std::ops::Deref for Said {
     type Target = str;
 
@@ -99,13 +99,13 @@ impl std::ops::Deref for Said {
     }
 }
 
-/// A name or a value by itself is the same in every language; a sentence is not, and is made by [`said!`].
+/// Names and values are the same in every language. Sentences are not: make them with [`said!`].
 pub fn same(text: impl Into<String>) -> Said {
     let en = text.into();
     Said { ko: en.clone(), en }
 }
 
-/// A sentence in every language, of the same values: `said!("{} workers", "워커 {}개", count)`.
+/// A sentence in every language, with the same values: `said!("{} workers", "워커 {}개", count)`.
 #[macro_export]
 macro_rules! said {
     ($en:literal, $ko:literal $(, $value:expr)* $(,)?) => {
@@ -115,31 +115,31 @@ macro_rules! said {
 
 /// One rule: a file in `rules/`.
 pub struct Rule {
-    /// Its name: gixy's where gixy has the same.
+    /// Its name: gixy's, if gixy has the same rule.
     pub id: &'static str,
-    /// How much its findings matter, unless one says otherwise.
+    /// The level of its findings, unless a finding sets another.
     pub level: Level,
-    /// What it is about.
+    /// Its subject.
     pub group: Group,
-    /// What is so, in one sentence.
+    /// The condition that it reports, in one sentence.
     pub says: Words,
-    /// Why that matters and what to do, in one or two sentences.
+    /// Why it matters and what to do, in one or two sentences.
     pub remedy: Words,
-    /// Where that is known from.
+    /// The source of this knowledge.
     pub source: &'static str,
-    /// Looks at a case.
+    /// Checks a case.
     pub check: fn(&Case<'_>, &mut Found),
-    /// A case in which it speaks.
+    /// A case in which it fires.
     pub fires: Example,
-    /// A case like it in which it is silent.
+    /// A similar case in which it is silent.
     pub silent: Example,
 }
 
-/// A configuration and facts that show a rule.
+/// A configuration and facts for a rule's example.
 pub struct Example {
     /// nginx.conf.
     pub conf: &'static str,
-    /// What else is so.
+    /// Sets further facts.
     pub facts: fn(&mut Facts),
 }
 
@@ -149,21 +149,21 @@ impl Example {
         Example { conf, facts: |_| {} }
     }
 
-    /// A configuration, and what is known besides.
+    /// A configuration with further facts.
     pub const fn with(conf: &'static str, facts: fn(&mut Facts)) -> Example {
         Example { conf, facts }
     }
 }
 
-/// What rules look at.
+/// The input of a rule.
 pub struct Case<'c> {
     /// The configuration.
     pub view: &'c View<'c>,
     /// The program that reads it.
     pub target: Target,
-    /// The nginx whose rules hold there.
+    /// The nginx version whose rules apply.
     pub version: Version,
-    /// What is known of host, process and load.
+    /// Facts about host, process and load.
     pub facts: &'c Facts,
 }
 
@@ -172,15 +172,15 @@ pub struct Case<'c> {
 pub struct Finding {
     /// The rule's name.
     pub rule: &'static str,
-    /// How much it matters.
+    /// Its level.
     pub level: Level,
-    /// Where; `None` for what is not in a file.
+    /// Its place. `None` if it is not about a line of a file.
     pub at: Option<At>,
-    /// What is so here, with the values.
+    /// The finding in words, with its values.
     pub what: Said,
-    /// The one line to write or the command to run.
+    /// The line to write, or the command to run.
     pub write: Option<String>,
-    /// The change that does it.
+    /// The change of the files.
     pub fix: Vec<Edit>,
 }
 
@@ -190,46 +190,46 @@ impl Finding {
         Finding { at: Some(spot.at()), ..Finding::nowhere(what) }
     }
 
-    /// A finding about what is not in the file.
+    /// A finding that is not about a line of a file.
     pub fn nowhere(what: Said) -> Finding {
         Finding { rule: "", level: Level::Note, at: None, what, write: None, fix: Vec::new() }
     }
 
-    /// With the line to write.
+    /// Adds the line to write.
     pub fn write(mut self, line: impl Into<String>) -> Finding {
         self.write = Some(line.into());
         self
     }
 
-    /// With the change that does it.
+    /// Adds the change of the files.
     pub fn fix(mut self, edit: Option<Edit>) -> Finding {
         self.fix.extend(edit);
         self
     }
 }
 
-/// What a rule has found so far.
+/// The findings of a rule so far.
 pub struct Found {
     rule: &'static str,
     level: Level,
     findings: Vec<Finding>,
 }
 
-/// Findings kept of one rule: more of the same would only be read past.
+/// Most findings of one rule: users do not read more of the same.
 pub const FINDINGS_MAX: usize = 200;
 
 impl Found {
-    /// Nothing yet.
+    /// No findings yet.
     pub fn new(rule: &Rule) -> Found {
         Found { rule: rule.id, level: rule.level, findings: Vec::new() }
     }
 
-    /// Keeps a finding, at the rule's level.
+    /// Adds a finding at the rule's level.
     pub fn add(&mut self, finding: Finding) {
         self.add_as(self.level, finding);
     }
 
-    /// Keeps a finding at a level of its own.
+    /// Adds a finding at another level.
     pub fn add_as(&mut self, level: Level, finding: Finding) {
         let is_new = !self.findings.iter().any(|other| other.at == finding.at && other.what == finding.what);
         if is_new && self.findings.len() < FINDINGS_MAX {
@@ -237,15 +237,15 @@ impl Found {
         }
     }
 
-    /// What was found.
+    /// All findings.
     pub fn findings(self) -> Vec<Finding> {
         self.findings
     }
 }
 
 impl Case<'_> {
-    /// Whether what reads the file surely does what this version of nginx began to do: weir does, and of nginx somebody
-    /// said which it is.
+    /// Whether the target certainly has the behaviour that nginx introduced in this version: weir has it; for nginx,
+    /// the version has to be known.
     pub fn is_surely(&self, since: Version) -> bool {
         self.is_weir() || self.facts.version_is_told.is_some() && self.version >= since
     }
@@ -255,7 +255,7 @@ impl Case<'_> {
         self.target == Target::Weir
     }
 
-    /// What holds where a directive of the outermost blocks is not written.
+    /// The default of a directive in these blocks.
     pub fn default_of(&self, name: &str, path: &[&str]) -> Option<&'static str> {
         let path: Vec<String> = path.iter().map(|block| (*block).to_owned()).collect();
         self.target.known(name, &path).and_then(|known| known.default)
@@ -267,7 +267,7 @@ impl Case<'_> {
     }
 }
 
-/// What rule files begin with.
+/// The imports of every rule file.
 pub mod prelude {
     pub use super::same;
     pub use super::{Case, Example, Finding, Found, Group, Level, Rule, Said, Words, words};

@@ -1,5 +1,5 @@
-//! Who will read a configuration: an nginx of some version, or weir. Their defaults are not the same, and lines that do
-//! something in one do nothing in the other.
+//! The program that reads a configuration: a version of nginx, or weir. Their defaults differ, and some lines have an
+//! effect in only one of them.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::defaults::DEFAULTS;
 use crate::version::{Build, Version};
 use crate::view::View;
 
-/// What stands between weir's default and nginx's in the edge's table.
+/// The text between weir's default and nginx's in the edge's table.
 const THEIRS: &str = " (nginx: ";
 
 /// A program that reads nginx.conf.
@@ -20,16 +20,16 @@ const THEIRS: &str = " (nginx: ";
 pub enum Target {
     /// nginx, of this version.
     Nginx(Version),
-    /// weir's edge, as this program has it.
+    /// weir's edge, in the version of this program.
     Weir,
 }
 
-/// A directive of which the target has an opinion where it is not written.
+/// A directive with a known default or inheritance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// What is in force when nobody writes it; `None` where that is nothing.
+    /// The effective value if the directive is not written; `None` if there is none.
     pub default: Option<&'static str>,
-    /// What an outer block says holds within.
+    /// Whether inner blocks inherit it.
     pub goes_inwards: bool,
 }
 
@@ -49,19 +49,19 @@ impl fmt::Display for Target {
 }
 
 impl Target {
-    /// Of a binary, by what its `-V` says.
+    /// The target of a binary, from its `-V` output.
     pub fn of(build: &Build) -> Target {
         if build.is_weir { Target::Weir } else { Target::Nginx(build.version) }
     }
 
-    /// Whether a file has a directive that only weir reads: then nobody else is meant to.
+    /// Whether a file has a directive that only weir knows. Then the file is meant for weir.
     pub fn is_weirs_alone(view: &View<'_>) -> bool {
-        // Within these everything is a name.
+        // In these blocks every word is data, not a directive.
         let is_data = |block: crate::view::Spot<'_>| ["map", "types", "geo", "split_clients"].contains(&block.name());
         view.all().any(|spot| WEIRS_OWN.contains(&spot.name()) && !spot.around().any(is_data))
     }
 
-    /// The version whose rules hold: weir reads what the newest nginx does.
+    /// The nginx version whose rules apply. weir reads the same as the newest nginx.
     pub fn version(self) -> Version {
         match self {
             Target::Nginx(version) => version,
@@ -69,7 +69,7 @@ impl Target {
         }
     }
 
-    /// What is known of a directive within these blocks, the outermost first, each as `location /a`.
+    /// The known facts about a directive in these blocks. The outermost block comes first, each as `location /a`.
     pub fn known(self, name: &str, path: &[String]) -> Option<Known> {
         let is_upstream = path.last().is_some_and(|block| block.starts_with("upstream"));
         let nginxs = DEFAULTS.iter().find(|known| known.name == name && (known.place == "upstream") == is_upstream);
@@ -87,7 +87,7 @@ impl Target {
         }
     }
 
-    /// Why a directive within these blocks does nothing, whatever it says.
+    /// Why a directive in these blocks never has an effect. `None` if it can have one.
     pub fn idle(self, name: &str, path: &[String]) -> Option<&'static str> {
         match self {
             Target::Nginx(_) => None,
@@ -95,7 +95,7 @@ impl Target {
         }
     }
 
-    /// Whether two values of a directive say the same.
+    /// Whether two values of a directive mean the same.
     pub fn is_same(self, name: &str, path: &[String], one: &str, other: &str) -> bool {
         let is_upstream = path.last().is_some_and(|block| block.starts_with("upstream"));
         let known = DEFAULTS.iter().find(|known| known.name == name && (known.place == "upstream") == is_upstream);
@@ -103,7 +103,7 @@ impl Target {
     }
 }
 
-/// Directives that nginx has under no name, as far as one of them tells whose file it is.
+/// Directives that exist only in weir. One of them is enough to recognise a file for weir.
 const WEIRS_OWN: [&str; 10] = [
     "cache_purge_api",
     "cache_purge_log",
@@ -124,7 +124,7 @@ fn weirs(name: &str, path: &[String]) -> Option<&'static Directive> {
     all.into_iter().find(|directive| directive.name == name && directive.contexts.meets(context))
 }
 
-/// What kind of block the innermost is; `None` of those that hold no directives.
+/// The kind of the innermost block. `None` if it holds no directives.
 fn context(path: &[String]) -> Option<Contexts> {
     let Some(block) = path.last() else { return Some(MAIN) };
     let is_in_location = path.iter().any(|outer| outer.starts_with("location"));
@@ -173,7 +173,7 @@ mod tests {
         assert!(Target::Nginx(Version(1, 22, 1)).idle("accept_mutex", &path("events")).is_none());
     }
 
-    /// Else a name that nginx takes up one day would call its users' files weir's.
+    /// If nginx ever adopts one of these names, its users' files would be taken for weir's. This test would then fail.
     #[test]
     fn a_file_that_only_weir_reads_is_recognised() {
         let is_ours = |text: &str| {
@@ -193,7 +193,7 @@ mod tests {
             Build::read(&format!("nginx version: nginx/1.29.5\nconfigure arguments: {arguments}\n")).unwrap()
         };
         assert_eq!(Target::of(&build("--with-threads")).to_string(), "nginx 1.29.5");
-        // Whatever of its name is in the first line tells weir, too.
+        // weir's name is recognised anywhere in the first line.
         for line in ["nginx/1.31.5 (weir 0.1.0)", "nginx/1.31.5 (weir/0.1.0)", "weir/0.1.0 (nginx/1.31.5)"] {
             let build = Build::read(&format!("nginx version: {line}\n")).unwrap();
             assert_eq!((Target::of(&build), build.version), (Target::Weir, Version(1, 31, 5)), "{line}");

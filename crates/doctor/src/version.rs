@@ -1,4 +1,4 @@
-//! Which nginx a configuration is for.
+//! The nginx version that a configuration is for.
 
 use std::fmt;
 
@@ -6,11 +6,11 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(pub u16, pub u16, pub u16);
 
-/// The newest version whose directives and defaults this crate knows: what is assumed when nobody says.
+/// The newest version with directives and defaults that this crate knows. It is assumed if no version is given.
 pub const NEWEST: Version = Version(1, 31, 5);
 
 impl Version {
-    /// Reads `1.22.1`; a third number that is missing is 0.
+    /// Parses `1.22.1`. A missing third number is 0.
     pub fn read(text: &str) -> Option<Version> {
         let mut parts = text.trim().split('.').map(|part| {
             let digits = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
@@ -27,19 +27,19 @@ impl fmt::Display for Version {
     }
 }
 
-/// What `nginx -V` says.
+/// The output of `nginx -V`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Build {
     /// Its version.
     pub version: Version,
-    /// Whether the line of the version names weir.
+    /// Whether the version line names weir.
     pub is_weir: bool,
     /// The `configure` arguments, `--with-http_ssl_module` and so on.
     pub arguments: Vec<String>,
 }
 
 impl Build {
-    /// Reads the output of `nginx -V`; `None` when it is something else.
+    /// Parses the output of `nginx -V`. `None` if it is another text.
     pub fn read(text: &str) -> Option<Build> {
         let version = text.lines().find_map(|line| line.strip_prefix("nginx version: "))?;
         let is_weir = version.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == "weir");
@@ -50,7 +50,7 @@ impl Build {
         Some(Build { version, is_weir, arguments })
     }
 
-    /// Where the binary looks for its configuration when not told.
+    /// The binary's default path of its configuration.
     pub fn conf_path(&self) -> Option<&str> {
         self.arguments.iter().find_map(|argument| argument.strip_prefix("--conf-path="))
     }

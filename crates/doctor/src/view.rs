@@ -1,23 +1,23 @@
-//! A configuration as rules look at it: each statement with the block it stands in.
+//! A configuration as rules see it: each statement with the block around it.
 //!
-//! A [`Spot`] is one statement, a [`Scope`] the inside of one block. What nginx inherits is found by
-//! [`Scope::effective`]. A file that is only a part (a `sites-enabled` file) has its scope where nginx would put it.
+//! A [`Spot`] is one statement, a [`Scope`] the inside of one block. [`Scope::effective`] finds inherited values. A
+//! file that is only a part (a `sites-enabled` file) gets the scope into which nginx would include it.
 
 use std::collections::HashMap;
 
 use weir_conf::{At, Statement, Tree, Word};
 
-/// A tree whose statements know what is around them.
+/// A tree in which each statement knows its outer blocks.
 pub struct View<'t> {
     tree: &'t Tree,
     nodes: Vec<Node<'t>>,
     roots: Vec<u32>,
     /// Statements by name.
     names: HashMap<&'t str, Vec<u32>>,
-    /// The same by the block they stand in, too: what is in force is asked for often, of files with thousands of servers.
+    /// Statements by block and name. Effective values are looked up often, in files with thousands of servers.
     inside: HashMap<(Option<u32>, &'t str), Vec<u32>>,
     upstreams: HashMap<&'t str, u32>,
-    /// `set` by the name of its variable, in small letters.
+    /// `set` statements by the name of their variable, in lower case.
     sets: HashMap<String, Vec<u32>>,
 }
 
@@ -27,7 +27,7 @@ struct Node<'t> {
     children: Vec<u32>,
 }
 
-/// One statement and where it stands.
+/// One statement and its position.
 #[derive(Clone, Copy)]
 pub struct Spot<'v> {
     view: &'v View<'v>,
@@ -35,7 +35,7 @@ pub struct Spot<'v> {
     index: u32,
 }
 
-/// The inside of a block; of the whole file when `block` is `None`.
+/// The inside of a block. If `block` is `None`, the top level of the file.
 #[derive(Clone, Copy)]
 pub struct Scope<'v> {
     view: &'v View<'v>,
@@ -43,7 +43,7 @@ pub struct Scope<'v> {
 }
 
 impl<'t> View<'t> {
-    /// Looks at a tree.
+    /// Makes the view of a tree.
     pub fn new(tree: &'t Tree) -> View<'t> {
         let mut view = View {
             tree,
@@ -81,12 +81,12 @@ impl<'t> View<'t> {
         added
     }
 
-    /// The tree that is looked at.
+    /// The tree of this view.
     pub fn tree(&self) -> &'t Tree {
         self.tree
     }
 
-    /// Whether it is a whole configuration and not a file that another includes.
+    /// Whether it is a whole configuration, not a file that another one includes.
     pub fn is_whole(&self) -> bool {
         self.tree.root.iter().any(|statement| matches!(statement.name.text.as_str(), "events" | "http" | "stream"))
     }
@@ -104,7 +104,7 @@ impl<'v> View<'v> {
         list.iter().filter_map(move |index| self.spot(*index))
     }
 
-    /// Every `set` of this variable, named without `$`.
+    /// Every `set` of this variable; the name has no `$`.
     pub fn sets(&'v self, name: &str) -> impl Iterator<Item = Spot<'v>> {
         let list: &'v [u32] = self.sets.get(&name.to_ascii_lowercase()).map_or(&[], Vec::as_slice);
         list.iter().filter_map(move |index| self.spot(*index))
@@ -133,7 +133,7 @@ impl<'v> View<'v> {
 }
 
 impl<'v> Spot<'v> {
-    /// The statement.
+    /// The statement itself.
     pub fn statement(self) -> &'v Statement {
         self.node.statement
     }
@@ -143,7 +143,7 @@ impl<'v> Spot<'v> {
         &self.statement().name.text
     }
 
-    /// The text of an argument, from 0; empty when there is none.
+    /// The text of an argument, from 0; empty if there is none.
     pub fn arg(self, index: usize) -> &'v str {
         self.statement().text(index)
     }
@@ -153,22 +153,22 @@ impl<'v> Spot<'v> {
         self.statement().args.iter().map(|word: &Word| word.text.as_str())
     }
 
-    /// Whether an argument says just this.
+    /// Whether an argument equals this word.
     pub fn says(self, word: &str) -> bool {
         self.args().any(|arg| arg == word)
     }
 
-    /// The arguments as one text, a space between them.
+    /// The arguments as one text, separated by spaces.
     pub fn text(self) -> String {
         self.args().collect::<Vec<_>>().join(" ")
     }
 
-    /// `name args;` on one line, as one would write it.
+    /// `name args;` on one line, as in a file.
     pub fn line(self) -> String {
         self.line_where(|_| true)
     }
 
-    /// The same with those arguments alone that `keeps` says.
+    /// The same, with only the arguments that `keeps` accepts.
     pub fn line_where(self, keeps: impl Fn(&str) -> bool) -> String {
         let mut line = self.name().to_owned();
         for word in self.statement().args.iter().filter(|word| keeps(&word.text)) {
@@ -178,7 +178,7 @@ impl<'v> Spot<'v> {
         line
     }
 
-    /// Where it is written.
+    /// Its place in the files.
     pub fn at(self) -> At {
         self.statement().at
     }
@@ -188,12 +188,12 @@ impl<'v> Spot<'v> {
         self.statement().is_block()
     }
 
-    /// Its own block.
+    /// The inside of its block.
     pub fn inside(self) -> Scope<'v> {
         Scope { view: self.view, block: Some(self.index) }
     }
 
-    /// The block it stands in.
+    /// The block that contains it.
     pub fn scope(self) -> Scope<'v> {
         let parent = self.node.parent;
         Scope { view: self.view, block: parent }
@@ -214,24 +214,24 @@ impl<'v> Spot<'v> {
         self.index == other.index
     }
 
-    /// Whether it stands behind another.
+    /// Whether it comes after another statement.
     pub fn is_after(self, other: Spot<'_>) -> bool {
         self.index > other.index
     }
 
-    /// The view it is of.
+    /// The view that it belongs to.
     pub fn view(self) -> &'v View<'v> {
         self.view
     }
 }
 
 impl<'v> Scope<'v> {
-    /// The statement whose block this is; `None` at the top.
+    /// The statement that opens this block; `None` at the top level.
     pub fn opener(self) -> Option<Spot<'v>> {
         self.block.and_then(|index| self.view.spot(index))
     }
 
-    /// The name of the block; `main` at the top.
+    /// The name of the block; `main` at the top level.
     pub fn name(self) -> &'v str {
         self.opener().map_or("main", Spot::name)
     }
@@ -271,17 +271,17 @@ impl<'v> Scope<'v> {
         self.opener().map(Spot::scope)
     }
 
-    /// It and the blocks around it, nearest first.
+    /// This block and the blocks around it, nearest first.
     pub fn outwards(self) -> impl Iterator<Item = Scope<'v>> {
         std::iter::successors(Some(self), |scope| scope.outer())
     }
 
-    /// The statement that is in force here for a directive written once a block: the nearest one outwards.
+    /// The effective statement of a directive that a block has once: the nearest one outwards.
     pub fn effective(self, name: &'v str) -> Option<Spot<'v>> {
         self.outwards().find_map(|scope| scope.named(name).next_back())
     }
 
-    /// Those in force of a directive that may be repeated: all of the nearest block that has any.
+    /// The effective statements of a directive that may be repeated: all of the nearest block that has any.
     pub fn effective_all(self, name: &'v str) -> Vec<Spot<'v>> {
         self.outwards()
             .map(|scope| scope.named(name).collect::<Vec<_>>())
@@ -289,7 +289,7 @@ impl<'v> Scope<'v> {
             .unwrap_or_default()
     }
 
-    /// Whether it is this block, or inside of one.
+    /// Whether this block has this name, or is inside one that has it.
     pub fn is_in(self, name: &str) -> bool {
         self.outwards().any(|scope| scope.block.is_some() && scope.name() == name)
     }
@@ -299,7 +299,7 @@ impl<'v> Scope<'v> {
         self.outwards().find(|scope| scope.name() == "server")
     }
 
-    /// The `location` around it, or it.
+    /// This block or the nearest outer block that is a `location`.
     pub fn location(self) -> Option<Spot<'v>> {
         self.outwards().filter_map(Scope::opener).find(|spot| spot.name() == "location")
     }
@@ -309,26 +309,26 @@ impl<'v> Scope<'v> {
         self.block == other.block
     }
 
-    /// The view it is of.
+    /// The view that it belongs to.
     pub fn view(self) -> &'v View<'v> {
         self.view
     }
 }
 
-/// What `location` matches by.
+/// How a `location` matches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Match<'v> {
     /// `location = /a`.
     Exact(&'v str),
     /// `location /a` and `location ^~ /a`.
     Prefix(&'v str),
-    /// `location ~ a`: the pattern, and whether case does not matter.
+    /// `location ~ a`: the pattern, and whether case is ignored.
     Pattern(&'v str, bool),
     /// `location @a`.
     Named(&'v str),
 }
 
-/// What this `location` matches by; as nginx, also where the mark is written without a space (`=/a`).
+/// How this `location` matches. As in nginx, the modifier may be written without a space (`=/a`).
 pub fn matches_by<'v>(location: Spot<'v>) -> Match<'v> {
     let (first, second) = (location.arg(0), location.arg(1));
     match first {

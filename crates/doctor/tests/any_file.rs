@@ -1,4 +1,4 @@
-//! No file can make a rule panic, a proposed change break a file, or a report run away.
+//! No file can make a rule panic, no proposed change can break a file, and no report can grow without limit.
 
 #![allow(clippy::unwrap_used)]
 
@@ -7,7 +7,7 @@ use weir_conf::MemoryFiles;
 use weir_doctor::report::{self, Subject};
 use weir_doctor::{Facts, Language, Version, compare, examine, explain, mend, rules};
 
-/// Statements made of words that rules look for, in blocks that they look into.
+/// Statements from words that rules search for, in blocks that rules examine.
 fn statements() -> impl Strategy<Value = String> {
     let names: Vec<&'static str> = rules::RULES.iter().flat_map(|rule| words_of(rule.fires.conf)).collect();
     let word = prop_oneof![

@@ -1,4 +1,4 @@
-//! The page of all rules is what the rules print.
+//! The page of all rules equals the output of the rules.
 
 #[test]
 fn the_page_is_what_the_rules_print() {

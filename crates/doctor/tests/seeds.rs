@@ -1,5 +1,5 @@
-//! The field reports' published files: each flaw that the audit (reference/lab.md §1) lists and a file, a host or a load
-//! alone can show is found by its rule, at its line.
+//! The published files of the field reports. The audit (reference/lab.md §1) lists flaws; those that a file, a host
+//! or a load alone can show have to be found by their rule, at their line.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -9,7 +9,7 @@ use weir_conf::{MemoryFiles, Tree};
 use weir_doctor::{Facts, Finding, Language, Version, compare, examine, explain};
 use weir_meter::host::{FileLimit, PamLimit, Process, Unit};
 
-/// Row of the audit, file, rule, line (0: of no file), words that its finding has.
+/// Row of the audit, file, rule, line (0: no line of a file), words in its finding.
 type Row = (&'static str, &'static str, &'static str, u32, &'static str);
 
 const DEBIAN_12: Version = Version(1, 22, 1);
@@ -70,7 +70,7 @@ fn every_flaw_that_a_file_shows_is_found() {
 
 #[test]
 fn values_and_their_origin_settle_the_wrong_defaults() {
-    // 0-2: 768 is Debian's file; 0-5: so is auto.
+    // 0-2: 768 comes from Debian's file; 0-5: so does auto.
     let shown = explain::explain(&read("s0-before.conf"), DEBIAN_12, None, Language::English);
     assert!(shown.contains("default 512; as in Debian's package"), "{shown}");
     assert!(shown.contains("default 1; as in Debian's and nginx.org's packages"), "{shown}");
@@ -95,7 +95,7 @@ fn s0_changes_one_thing_that_acts_and_that_for_the_worse() {
 
 #[test]
 fn s0_had_headroom() {
-    // 0-19: 4.9 sessions a second that stay 18 s are 89 clients.
+    // 0-19: 4.9 sessions a second of 18 s each are 89 clients.
     let mut facts = Facts::default();
     facts.load.rate = Some(4.9);
     facts.load.seconds = Some(18.0);

@@ -1,8 +1,8 @@
-//! An exchange put aside while a tunnel lives: all that its log line will want, in as little memory as it takes.
+//! An exchange put aside while a tunnel lives: all that its log line needs, in as little memory as possible.
 //!
-//! A WebSocket may stand idle for days, ten thousand of them at once. Texts are packed into one piece of memory of
-//! just their size, heads are parsed again from their bytes, what most exchanges have not is boxed. Invariant: an
-//! exchange taken up again answers every variable as it would have before.
+//! A WebSocket may be idle for days, and there may be ten thousand of them. Texts are packed into one allocation of
+//! exactly their size, heads are parsed again from their bytes, and fields that most exchanges do not use are boxed.
+//! Invariant: an exchange taken up again gives every variable the same value as before.
 
 use std::rc::Rc;
 
@@ -12,18 +12,18 @@ use weir_net::{Instant, SocketAddress, buffer};
 use weir_wire::{BodyLength, ConnectionTokens, RequestHead, Version};
 
 use crate::body::{Reader, RequestBody};
+use crate::client::Client;
 use crate::conf::{Location, LocationId, ServerId};
-use crate::exchange::{Client, Exchange, Origin, Parts, Request, Response, SlotStore, Try};
-use crate::family::limit_conn::Held;
-use crate::fields::Fields;
+use crate::exchange::{Exchange, Origin, Parts, Request, Response, SlotStore, Try};
 use crate::head;
 use crate::regex::Captures;
 use crate::respond::{Body, BodyFilter};
 use crate::trace::context::Trace;
 use crate::variable::VariableId;
 use crate::worker::{Generation, Worker};
+use weir_wire::fields::Fields;
 
-/// An exchange at rest.
+/// An exchange that was put aside.
 pub struct Aside {
     generation: Rc<Generation>,
     server: ServerId,
@@ -41,7 +41,7 @@ struct RequestFacts {
     port: Option<u16>,
     pipelined: bool,
     method_override: Option<&'static [u8]>,
-    /// The parts of a head that came over HTTP/2: no parser of a text finds them again.
+    /// The parts of a head that arrived over HTTP/2: it has no text that could be parsed again.
     head: Option<Box<RequestHead>>,
 }
 
@@ -56,20 +56,20 @@ struct ResponseFacts {
     header_only: bool,
 }
 
-/// What few exchanges have.
+/// The fields that few exchanges use.
 struct Rare {
     body: RequestBody,
     reader: Option<Reader>,
     told_address: Option<SocketAddress>,
     trace: Option<Box<Trace>>,
-    held: Vec<Held>,
+    until_end: Vec<Box<dyn std::any::Any>>,
     captures: Captures,
     sent: Body,
     filters: Vec<Box<dyn BodyFilter>>,
 }
 
-/// Fields of an exchange that are kept as they are. The pattern in `of` names all others: a new field of `Exchange`
-/// does not compile until it is said here what becomes of it.
+/// Fields of an exchange that are kept unchanged. The pattern in `of` names all other fields: if `Exchange` gets a
+/// new field, this does not compile until the field is handled here.
 macro_rules! plain {
     ($($field:ident: $kind:ty,)*) => {
         struct Plain { $($field: $kind,)* }
@@ -79,7 +79,7 @@ macro_rules! plain {
                 let Exchange {
                     conf: _, worker: _, generation: _, client: _, server: _, location: _, request: _, uri: _, args: _,
                     proxy_host: _, response: _, body: _, reader: _, slots: _, tries: _, origin: _, told_address: _,
-                    trace: _, held: _, cache: _, upload: _, is_counted: _, $($field,)*
+                    trace: _, until_end: _, cache: _, upload: _, is_counted: _, $($field,)*
                 } = exchange;
                 Plain { $($field: *$field,)* }
             }
@@ -124,8 +124,8 @@ plain! {
 }
 
 impl Aside {
-    /// Puts an exchange aside; its memory comes back. Bytes behind the request's head are forgotten: they are the
-    /// tunnel's.
+    /// Puts an exchange aside and returns its memory. Forgets bytes behind the request's head: they belong to the
+    /// tunnel.
     pub fn put(mut exchange: Exchange<'_>) -> (Aside, Parts) {
         let aside = Aside {
             generation: exchange.generation.clone(),
@@ -155,7 +155,7 @@ impl Aside {
         let (started, wall_ms) = (plain.started, plain.started_wall_ms);
         let mut exchange = Exchange::new(conf, worker, &generation, client, server, parts, started, wall_ms);
         exchange.location = conf.location(location);
-        // Only a client's exchange becomes a tunnel, and its beginning was counted.
+        // Only a client's exchange becomes a tunnel, and its start was already counted.
         exchange.is_counted = true;
         unpack(&texts, &mut exchange);
         exchange.tries.extend(tries);
@@ -174,7 +174,8 @@ impl Aside {
 
 impl RequestFacts {
     fn of(request: &Request) -> RequestFacts {
-        // The parser's memory serves refusals; a request so far along had none. When it started, the exchange knows.
+        // The parser's memory is for refusals, and a request this far was not refused. The exchange itself has the
+        // start time.
         let Request {
             bytes: _,
             head,
@@ -223,7 +224,7 @@ impl ResponseFacts {
             own_location,
             allows_ranges,
             header_only,
-            // A head that has gone out needs it no more.
+            // Not needed once the head has been sent.
             without_own: _,
         } = response;
         ResponseFacts {
@@ -256,7 +257,7 @@ impl Rare {
             && exchange.reader.is_none()
             && exchange.told_address.is_none()
             && exchange.trace.is_none()
-            && exchange.held.is_empty()
+            && exchange.until_end.is_empty()
             && exchange.slots.captures.is_empty()
             && matches!(exchange.response.body, Body::Empty)
             && exchange.response.body_filters.is_empty();
@@ -268,7 +269,7 @@ impl Rare {
             reader: exchange.reader.take(),
             told_address: exchange.told_address.take(),
             trace: exchange.trace.take(),
-            held: std::mem::take(&mut exchange.held),
+            until_end: std::mem::take(&mut exchange.until_end),
             captures: std::mem::take(&mut exchange.slots.captures),
             sent: std::mem::take(&mut exchange.response.body),
             filters: std::mem::take(&mut exchange.response.body_filters),
@@ -280,14 +281,14 @@ impl Rare {
         exchange.reader = self.reader;
         exchange.told_address = self.told_address;
         exchange.trace = self.trace;
-        exchange.held = self.held;
+        exchange.until_end = self.until_end;
         exchange.slots.captures = self.captures;
         exchange.response.body = self.sent;
         exchange.response.body_filters = self.filters;
     }
 }
 
-/// The length that stands for "none": no text is as long.
+/// The length that stands for "none": no text is this long.
 const ABSENT: u32 = u32::MAX;
 
 /// All texts of an exchange in the order in which `unpack` reads them.
@@ -321,7 +322,7 @@ fn push(out: &mut Vec<u8>, text: Option<&[u8]>) {
     }
 }
 
-/// Name and value of each, and then none.
+/// Name and value of each field, then an end mark.
 fn push_fields(out: &mut Vec<u8>, fields: &Fields) {
     for field in fields.iter() {
         push(out, Some(field.name));
@@ -330,7 +331,7 @@ fn push_fields(out: &mut Vec<u8>, fields: &Fields) {
     push(out, None);
 }
 
-/// Reads what `pack` wrote into an exchange that has none of it.
+/// Reads the texts that `pack` wrote into an exchange that has none of them.
 fn unpack(mut texts: &[u8], exchange: &mut Exchange<'_>) {
     let from = &mut texts;
     let request = &mut exchange.request;
@@ -348,7 +349,7 @@ fn unpack(mut texts: &[u8], exchange: &mut Exchange<'_>) {
     read_head(exchange);
 }
 
-/// The next text; `None` where there was none, and at the end.
+/// The next text; `None` if the exchange did not have it, and at the end.
 fn pull<'t>(from: &mut &'t [u8]) -> Option<&'t [u8]> {
     let (length, rest) = from.split_first_chunk()?;
     let (text, rest) = match u32::from_le_bytes(*length) {
@@ -371,11 +372,12 @@ fn pull_slots(from: &mut &[u8], slots: &mut SlotStore) {
     }
 }
 
-/// Finds the parts of the request's head again, by the rules of the listen it came by.
+/// Finds the parts of the request's head again, by the rules of the listen that accepted it.
 fn read_head(exchange: &mut Exchange<'_>) {
     let policy = head::policy(head::default_core(exchange.conf, exchange.client.listen.get()));
     let request = &mut exchange.request;
-    // A head that was read once is read again; one of HTTP/2 is not, and was kept.
+    // The same parser accepted an HTTP/1 head before, so it accepts it again. An HTTP/2 head is not parsed again: it
+    // was kept.
     let _ = request.parser.request(&request.bytes, &policy, &mut request.head);
     request.tokens = ConnectionTokens::of(&request.bytes, &request.head.fields);
     request.leave_out_named();

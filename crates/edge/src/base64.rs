@@ -1,4 +1,4 @@
-//! Base64 with the standard alphabet (RFC 4648 §4), as `Authorization` and password files carry it: as lenient as nginx.
+//! Base64 with the standard alphabet (RFC 4648 §4), for `Authorization` and password files: as lenient as nginx.
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
@@ -11,7 +11,7 @@ const NGINX: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// Decodes; padding may be missing, and what follows it is not read (nginx). `None` for any other byte.
+/// Decodes; padding may be missing, and bytes after the padding are not read (nginx). `None` for any other byte.
 pub fn decode(text: &[u8]) -> Option<Vec<u8>> {
     let digits = text.split(|byte| *byte == b'=').next()?;
     NGINX.decode(digits).ok()

@@ -1,6 +1,7 @@
-//! The request's body: read before the upstream is asked, passed on as it comes, or thrown away.
+//! The request's body: read before the request goes to the upstream, passed on as it arrives, or thrown away.
 //!
-//! One reader decodes it wherever it goes; its bytes come from behind the head first, then from the socket.
+//! One reader decodes it in all three cases. It takes first the bytes that arrived behind the head, then bytes from
+//! the socket.
 
 use std::fs::{File, OpenOptions};
 use std::future::poll_fn;
@@ -17,20 +18,20 @@ use weir_wire::{BodyLength, Known, Version, Violation};
 use crate::conn::{Conn, Gone};
 use crate::exchange::{Exchange, Request};
 use crate::family::core::BodyInFile;
-use crate::log::Level;
 use crate::patience::BodyWatch;
+use weir_net::log::Level;
 
 /// Where the request's body is.
 #[derive(Default)]
 pub enum RequestBody {
-    /// Not read yet; some of it may stand behind the head.
+    /// Not read yet; some of it may already be behind the head.
     #[default]
     Unread,
     /// There is none, or it was read and thrown away or passed on.
     Gone,
     /// In memory.
     Memory(Vec<u8>),
-    /// In a file, wholly.
+    /// All of it in a file.
     File {
         /// Open for reading.
         file: File,
@@ -44,7 +45,7 @@ pub enum RequestBody {
 }
 
 impl RequestBody {
-    /// Its length in bytes, as far as it was read.
+    /// Its length in bytes, as far as it has been read.
     pub fn length(&self) -> u64 {
         match self {
             RequestBody::Unread | RequestBody::Gone => 0,
@@ -66,7 +67,7 @@ pub enum Failed {
 /// Bytes read from a client at a time.
 const READ_BYTES: usize = 64 << 10;
 
-/// Reads one request's body. Made when the first byte is wanted.
+/// Reads one request's body. Created when its first byte is needed.
 pub struct Reader {
     left: Left,
     taken: u64,
@@ -76,14 +77,14 @@ enum Left {
     Nothing,
     Exact(u64),
     Chunked(Box<Decoder>),
-    /// To the end of its stream.
+    /// All bytes to the end of the stream.
     All,
 }
 
 impl Reader {
     fn of(request: &Request) -> Reader {
         let left = match request.length {
-            // Whatever length a stream's request tells: only the stream's end says that nothing more comes.
+            // A stream's request may declare a length, but only the end of the stream ends the body.
             _ if request.is_open_ended => Left::All,
             None | Some(BodyLength::None | BodyLength::UntilClose | BodyLength::Exact(0)) => Left::Nothing,
             Some(BodyLength::Exact(length)) => Left::Exact(length),
@@ -106,7 +107,7 @@ pub fn is_consumed(exchange: &Exchange<'_>) -> bool {
     }
 }
 
-/// nginx: checked when the location is found, against the length the head tells.
+/// nginx: checked when the location is found, against the length in the head.
 pub fn is_too_large(exchange: &mut Exchange<'_>) -> bool {
     let max = exchange.location.values.core.body_max;
     match exchange.request.length {
@@ -118,7 +119,7 @@ pub fn is_too_large(exchange: &mut Exchange<'_>) -> bool {
     }
 }
 
-/// Appends body bytes to `out`: `Ready(Ok(true))` when the body is complete. `Pending` until the client sends.
+/// Appends body bytes to `out`: `Ready(Ok(true))` when the body is complete. `Pending` until the client sends more.
 pub fn poll_read(exchange: &mut Exchange<'_>, conn: &Conn, out: &mut Vec<u8>) -> Poll<Result<bool, Failed>> {
     if exchange.reader.is_none() {
         exchange.reader = Some(Reader::of(&exchange.request));
@@ -126,12 +127,12 @@ pub fn poll_read(exchange: &mut Exchange<'_>, conn: &Conn, out: &mut Vec<u8>) ->
     loop {
         match take(exchange, out) {
             Ok(Taken::End) => return Poll::Ready(Ok(true)),
-            // Of a stream it may be known already that this was the last of it.
+            // For a stream, weir may already know that these were the last bytes.
             Ok(Taken::Some) => return Poll::Ready(Ok(is_at_end(exchange, conn))),
             Ok(Taken::Nothing) => {}
             Err(failed) => return Poll::Ready(Err(failed)),
         }
-        // Everything buffered was taken: the head stays, new bytes go behind it.
+        // All buffered bytes were taken: the head stays, and new bytes go behind it.
         let request = &mut exchange.request;
         request.bytes.truncate(request.head.len);
         request.used = request.head.len;
@@ -146,7 +147,7 @@ pub fn poll_read(exchange: &mut Exchange<'_>, conn: &Conn, out: &mut Vec<u8>) ->
             Ok(0) => return Poll::Ready(Err(Failed::Gone(Gone::Closed(io::ErrorKind::UnexpectedEof.into())))),
             Ok(_) => {}
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-            // The frames of a stream that are not the body its head promised.
+            // The frames of a stream whose body does not match its head.
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 return Poll::Ready(Err(refuse(exchange, Violation::MalformedRequest)));
             }
@@ -155,7 +156,7 @@ pub fn poll_read(exchange: &mut Exchange<'_>, conn: &Conn, out: &mut Vec<u8>) ->
     }
 }
 
-/// Whether a stream's body has been taken to its end, which is noted.
+/// Whether a stream's body has been taken to its end; notes it.
 fn is_at_end(exchange: &mut Exchange<'_>, conn: &Conn) -> bool {
     let Some(reader) = exchange.reader.as_mut().filter(|reader| matches!(reader.left, Left::All)) else { return false };
     let is_read = exchange.request.unread().is_empty() && conn.carried.as_ref().is_some_and(|stream| stream.is_read());
@@ -171,7 +172,7 @@ enum Taken {
     End,
 }
 
-/// Decodes what stands behind the head.
+/// Decodes the bytes behind the head.
 fn take(exchange: &mut Exchange<'_>, out: &mut Vec<u8>) -> Result<Taken, Failed> {
     let max = exchange.location.values.core.body_max;
     let Some(reader) = &mut exchange.reader else { return Ok(Taken::End) };
@@ -236,7 +237,7 @@ fn refuse(exchange: &mut Exchange<'_>, violation: Violation) -> Failed {
     Failed::Status(violation.status())
 }
 
-/// Tells a client that waits for it to go on (RFC 9110 §10.1.1), once.
+/// Sends `100 Continue` to a client that waits for it (RFC 9110 §10.1.1), once.
 pub async fn welcome(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(), Gone> {
     if exchange.expectation_met || exchange.request.version() != Version::Http11 {
         return Ok(());
@@ -321,13 +322,13 @@ pub async fn read_small(exchange: &mut Exchange<'_>, conn: &mut Conn, bytes_max:
     }
 }
 
-/// Takes a body that has arrived whole, waiting for none of it: so `$request_body` shows a small body, and
-/// another peer can be tried with it, where requests go upstream unbuffered.
+/// Takes a body that has already arrived whole, without waiting. So `$request_body` can show a small body, and weir
+/// can try another peer with it, even if requests go upstream unbuffered.
 pub fn take_arrived(exchange: &mut Exchange<'_>, conn: &Conn) -> Result<(), Failed> {
     let memory_max = exchange.location.values.core.body_buffer;
     let request = &mut exchange.request;
     while (request.unread().len() as u64) < memory_max {
-        // What ends or breaks the connection shows again to whoever reads next.
+        // The next read sees the end or the failure of the connection again.
         match conn.stream().try_read_vec(&mut request.bytes, READ_BYTES) {
             Ok(0) | Err(_) => break,
             Ok(_) => {}
@@ -368,8 +369,8 @@ fn has_arrived(length: Option<BodyLength>, bytes: &[u8], max: u64) -> bool {
     }
 }
 
-/// Looks through what came of a chunked body that nobody wants: the status to answer with when its framing is
-/// broken. nginx: `ngx_http_discard_request_body` before an answer of its own.
+/// Checks the arrived part of a chunked body that nobody reads: returns the status to answer with if its framing is
+/// broken. nginx: `ngx_http_discard_request_body` before it answers itself.
 pub fn skim(exchange: &mut Exchange<'_>) -> Option<u16> {
     let is_unread = matches!(exchange.body, RequestBody::Unread) && exchange.reader.is_none();
     if !is_unread || exchange.request.length != Some(BodyLength::Chunked) || exchange.response.status >= 300 {
@@ -407,7 +408,8 @@ async fn next(
     }
 }
 
-/// Reads and forgets what nobody wanted, so that the connection can go on; bounded as a lingering close is.
+/// Reads and throws away the rest of the body, so that the connection can serve another request; with the limits of a
+/// lingering close.
 pub async fn discard(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(), Gone> {
     if is_consumed(exchange) {
         return Ok(());
@@ -430,13 +432,13 @@ pub async fn discard(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(),
 
 static NEXT_FILE: AtomicU64 = AtomicU64::new(1);
 
-/// Where bodies go when `client_body_temp_path` says nothing.
+/// The directory for bodies if `client_body_temp_path` is not set.
 pub const DIRECTORY: &str = "client_body_temp";
 
 /// How many names are tried for a temporary file.
 const NAMES_MAX: u32 = 10_000;
 
-/// Creates a temporary file in `path`, or in `default` under the prefix; `None` after saying why in the log.
+/// Creates a temporary file in `path`, or in `default` under the prefix; `None` after logging the reason.
 pub fn temporary(exchange: &mut Exchange<'_>, path: Option<&str>, default: &str) -> Option<(File, String)> {
     let directory = exchange.conf.paths.temporary(path, default);
     for _ in 0..NAMES_MAX {
@@ -447,7 +449,7 @@ pub fn temporary(exchange: &mut Exchange<'_>, path: Option<&str>, default: &str)
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound && std::fs::create_dir_all(&directory).is_ok() => {}
             Err(error) => {
-                let error = crate::log::Os(&error);
+                let error = weir_net::log::Os(&error);
                 exchange.log(Level::Crit, format_args!("open() \"{name}\" failed {error}"));
                 return None;
             }

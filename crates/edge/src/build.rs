@@ -1,7 +1,7 @@
-//! The configuration while it is being read: a stack of blocks, and what the file declared so far.
+//! The configuration while it is being read: a stack of blocks, and the declarations so far.
 //!
-//! Families write into the innermost block through `Build`. Nothing here touches the OS; names are
-//! resolved by a function passed in. Every problem of the file is kept, not only the first.
+//! Families write into the innermost block through `Build`. Nothing here touches the OS; names are resolved by a
+//! function passed in. Every problem of the file is kept, not only the first.
 
 mod absent;
 mod lost;
@@ -29,14 +29,14 @@ pub struct Paths {
     pub prefix: String,
     /// The directory of the main file, with a final slash: includes, certificates, password files.
     pub conf_prefix: String,
-    /// The access log of a server that names none; `None` is `logs/access.log` under the prefix.
+    /// The access log of a server without an `access_log`; `None` is `logs/access.log` under the prefix.
     pub access_log: Option<String>,
-    /// Where directories of temporary files are that no directive names, with a final slash; `None` is the prefix.
+    /// Where temporary directories go if no directive names them, with a final slash; `None` is the prefix.
     pub temporary: Option<String>,
 }
 
 impl Paths {
-    /// A directory for temporary files: as written, or `default` where such directories are.
+    /// A directory for temporary files: as written, or `default` in the directory for temporary files.
     pub fn temporary(&self, written: Option<&str>, default: &str) -> String {
         match written {
             Some(written) => written.to_owned(),
@@ -48,7 +48,7 @@ impl Paths {
 /// Turns `host` into addresses while a configuration is read (port 0 in the result is filled in by the caller).
 pub type Resolve<'r> = &'r dyn Fn(&str) -> Result<Vec<SocketAddr>, String>;
 
-/// What kind of block a scope is, and what only that kind has.
+/// The kind of a block, with the data that only this kind has.
 pub enum Kind {
     /// The top level, `events` and `http`.
     Plain,
@@ -56,7 +56,7 @@ pub enum Kind {
     Server(crate::family::server::Draft),
     /// `location { }`, how it is matched.
     Location(crate::family::location::Pattern),
-    /// `if { }`; its condition stands in the rules of the block around it.
+    /// `if { }`; its condition is in the rules of the block around it.
     If,
     /// `limit_except { }`: the methods it leaves alone.
     LimitExcept(crate::family::location::Methods),
@@ -64,21 +64,22 @@ pub enum Kind {
 
 /// One block while it is being read.
 pub struct Scope {
-    /// What kind of block.
+    /// The kind of the block.
     pub kind: Kind,
     /// The bit directives are checked against.
     pub context: Contexts,
-    /// What was set in it.
+    /// The settings written in it.
     pub settings: Settings,
     /// Its rewrite rules, in order.
     pub rules: Vec<crate::family::rewrite::Rule>,
-    /// What answers here, if a directive named it.
+    /// The handler that answers here, if a directive named it.
     pub handler: Option<Enter>,
-    /// The blocks in it that make a place of their own: servers, locations, `if`s, `limit_except`.
+    /// The inner blocks that become places of their own: servers, locations, `if`s, `limit_except`.
     pub children: Vec<Scope>,
     /// Where it opens.
     pub at: At,
-    /// The statements read in it, in order; once it is finished, also those of blocks around it that it inherits.
+    /// The statements read in it, in order; once it is finished, also the statements it inherits from the blocks
+    /// around it.
     pub written: Vec<(&'static str, At)>,
     seen: Vec<&'static str>,
 }
@@ -99,7 +100,7 @@ impl Scope {
         }
     }
 
-    /// Takes over what is not written in it from the block around it.
+    /// Takes over from the block around it the settings that this block does not set.
     pub fn inherit(&mut self, outer: &Scope) {
         self.settings.inherit(&outer.settings);
         let own = self.written.len();
@@ -110,7 +111,8 @@ impl Scope {
         }
     }
 
-    /// Where the statement of this directive with this number stands, from 0; the block's own place if there is none.
+    /// The place of the statement of this directive with this number, counted from 0; the block's own place if there
+    /// is none.
     pub fn place(&self, directive: &str, number: usize) -> At {
         let mut places = self.written.iter().filter(|(name, _)| *name == directive);
         places.nth(number).map_or(self.at, |(_, at)| *at)
@@ -121,23 +123,23 @@ impl Scope {
 pub struct Build<'r> {
     /// Where relative names point to.
     pub paths: Paths,
-    /// What the file declared for the whole of `http`.
+    /// Declarations for the whole of `http`.
     pub declared: Declared,
-    /// The variables it mentions.
+    /// The variables that the file mentions.
     pub names: Names,
-    /// What is wrong with it.
+    /// The problems found in the file.
     pub problems: Vec<Problem>,
     /// Host names to addresses.
     pub resolve: Resolve<'r>,
     scopes: Vec<Scope>,
     at: At,
-    /// The directives without effect met so far.
+    /// The directives without effect found so far.
     idle: Vec<&'static str>,
     /// The directives that weir does not have.
     absent: Absent,
     /// The names that refused statements would have declared.
     lost: Lost,
-    /// The statements whose blocks are being read, without what stands in them.
+    /// The statements whose blocks are being read, without the statements inside.
     open: Vec<Statement>,
     /// `pcre_jit`: patterns become machine code.
     pub jit: bool,
@@ -173,7 +175,7 @@ impl<'r> Build<'r> {
         }
     }
 
-    /// Reads the statements of a whole file; the outermost block comes back.
+    /// Reads the statements of a whole file; returns the outermost block.
     pub fn read(mut self, statements: &[Statement]) -> (Self, Scope) {
         // nginx: `pcre_jit` holds for the whole file, wherever it stands.
         self.jit =
@@ -184,7 +186,7 @@ impl<'r> Build<'r> {
         (self, root)
     }
 
-    /// Reads a block's statements into `scope` and gives it back.
+    /// Reads a block's statements into `scope` and returns it.
     pub fn block(&mut self, scope: Scope, statement: &Statement) -> Result<Scope, Refusal> {
         if self.scopes.len() >= DEPTH_MAX {
             return Err(Refusal::whole(format!("more than {DEPTH_MAX} nested blocks")));
@@ -226,12 +228,12 @@ impl<'r> Build<'r> {
         &mut self.scope().settings
     }
 
-    /// Where the statement being read stands.
+    /// The place of the statement being read.
     pub fn at(&self) -> At {
         self.at
     }
 
-    /// From here on problems stand at this place.
+    /// Sets the place of the problems that follow.
     pub fn stand(&mut self, at: At) {
         self.at = at;
         self.names.here = at;
@@ -263,13 +265,14 @@ impl<'r> Build<'r> {
         if name.starts_with('/') { name.to_owned() } else { format!("{}{name}", self.paths.prefix) }
     }
 
-    /// Keeps a refusal as a problem at the statement being read.
+    /// Keeps a refusal as a problem of the statement being read.
     pub fn refuse(&mut self, name: &str, refusal: Refusal) {
         let at = self.at;
         self.refuse_at(name, refusal, at);
     }
 
-    /// Keeps a refusal as a problem of a block that is read: at the statement that it is about, or where the block opens.
+    /// Keeps a refusal as a problem of a block after it was read: its place is the statement that the refusal names,
+    /// or the start of the block.
     pub fn refuse_in(&mut self, scope: &Scope, name: &str, refusal: Refusal) {
         let at = refusal.place.map_or(scope.at, |(directive, number)| scope.place(directive, number));
         self.refuse_at(name, refusal, at);
@@ -286,18 +289,18 @@ impl<'r> Build<'r> {
         }
     }
 
-    /// Whether a statement that was refused would have declared this; see [`Refusal::needs`].
+    /// Whether a refused statement would have declared this name; see [`Refusal::needs`].
     pub fn has_lost(&self, directive: &str, name: &str) -> bool {
         self.lost.gives(&Need::new(directive, name))
     }
 
-    /// Notes that what the block declares is not whole, though the block is read.
+    /// Notes that the declaration of this block is incomplete, though the block was read.
     pub fn lose(&mut self, statement: &Statement) {
         self.lost.note_head(statement);
     }
 
-    /// All problems, once the file is read whole: those that follow from another are left out, and what is told of one
-    /// statement is told once. `unknown` are the variables that nothing defines.
+    /// All problems, once the whole file is read. Leaves out a problem that only follows from another one, and a
+    /// duplicate at the same statement. `unknown` are the variables that nothing defines.
     pub(crate) fn settle(&mut self, unknown: Vec<Unknown>, tree: &Tree) -> Vec<Problem> {
         if tree.is_partial {
             self.lost.lose_all();
@@ -307,7 +310,7 @@ impl<'r> Build<'r> {
         problems.extend(self.lost.settled());
         let own = unknown.into_iter().filter(|unknown| !self.lost.gives_variable(&unknown.name));
         problems.extend(own.map(|unknown| unknown.problem(tree)));
-        // A block inside another inherits what is wrong with it.
+        // An inner block inherits the problems of the block around it.
         let mut told = HashSet::new();
         problems.retain(|problem| told.insert((problem.what.clone(), problem.at)));
         problems
@@ -318,7 +321,7 @@ impl<'r> Build<'r> {
         self.problems.push(Problem { todo, ..Problem::warn(what.into(), self.at) });
     }
 
-    /// Says, once in a configuration, that a directive has no effect.
+    /// Warns, once per configuration, that a directive has no effect.
     pub(crate) fn warn_idle(&mut self, directive: &'static Directive) {
         if !self.idle.contains(&directive.name) {
             self.idle.push(directive.name);
@@ -355,7 +358,7 @@ impl<'r> Build<'r> {
         Ok(())
     }
 
-    /// Notes what a refused statement would have given, and that the blocks around it are not whole.
+    /// Notes the names that a refused statement would have declared, and that the blocks around it are incomplete.
     fn note_refused(&mut self, statement: &Statement) {
         self.lost.note(statement);
         for open in &self.open {
@@ -365,7 +368,7 @@ impl<'r> Build<'r> {
 }
 
 impl Build<'_> {
-    /// A variable that is read at `at` and that nothing defines, with the known name that is nearest.
+    /// A variable that the statement at `at` reads and that nothing defines, with the nearest known name.
     pub(crate) fn unknown(&self, name: String, at: At) -> Unknown {
         let built_in = FAMILIES.iter().flat_map(|family| family.variables).map(|variable| variable.name);
         let known = built_in.filter(|name| !name.ends_with('_')).chain(self.names.defined());
@@ -385,13 +388,13 @@ fn head_of(statement: &Statement) -> Statement {
     }
 }
 
-/// A variable that is read and that nothing defines.
+/// A variable that a statement reads and that nothing defines.
 pub struct Unknown {
     /// Its name, lower case.
     pub name: String,
     /// The statement that reads it first.
     pub at: At,
-    /// A known name that is near.
+    /// A similar known name.
     pub meant: Option<String>,
 }
 
@@ -426,19 +429,19 @@ fn narrowed(at: At, name: &str, tree: &Tree) -> At {
     at
 }
 
-/// The directive of this name: the one that may stand in such a block, or else the first of those that may not.
+/// The directive of this name that may stand in this context; else the first directive of this name.
 pub(crate) fn directive(name: &str, context: Contexts) -> Option<&'static Directive> {
     let candidates = BY_NAME.get(name)?;
     let fitting = candidates.iter().find(|directive| directive.contexts.meets(context));
     fitting.or(candidates.first()).copied()
 }
 
-/// Whether weir has a directive of this name, wherever it may stand.
+/// Whether weir has a directive of this name, in any context.
 fn is_known(name: &str) -> bool {
     BY_NAME.contains_key(name)
 }
 
-/// `did you mean "…"?` for a name that nobody has; empty if none is near.
+/// `did you mean "…"?` for an unknown name; empty if no known name is similar.
 fn meant(name: &str, context: Contexts) -> String {
     let here = BY_NAME
         .iter()
@@ -447,7 +450,7 @@ fn meant(name: &str, context: Contexts) -> String {
     weir_conf::did_you_mean(name, here).map_or(String::new(), |close| format!("did you mean \"{close}\"?"))
 }
 
-/// The row that a family has for a built-in variable, prefixes included.
+/// The row that a family has for a built-in variable; also finds prefixes.
 pub fn variable(name: &str) -> Option<&'static Variable> {
     let all = || FAMILIES.iter().flat_map(|family| family.variables);
     let exact = all().find(|variable| variable.name == name);

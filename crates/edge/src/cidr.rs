@@ -1,6 +1,6 @@
-//! Networks in CIDR form, who belongs to them, and the address a trusted proxy vouches for.
+//! Networks in CIDR form, the addresses in them, and the client address that a trusted proxy reports.
 //!
-//! As in nginx an IPv4 address mapped into IPv6 counts as IPv4, and unix sockets are a family of their own.
+//! As in nginx, an IPv4 address mapped into IPv6 counts as IPv4, and unix sockets are an address family of their own.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -29,7 +29,7 @@ pub enum Peer {
 }
 
 impl Cidr {
-    /// Reads `ADDRESS` or `ADDRESS/BITS`; the flag says that low bits were set and are dropped.
+    /// Reads `ADDRESS` or `ADDRESS/BITS`; the flag is true if low bits were set and have been dropped.
     pub fn parse(text: &str) -> Option<(Cidr, bool)> {
         let (address, bits) = match text.split_once('/') {
             Some((address, bits)) => (address, Some(crate::value::number(bits)?)),
@@ -98,8 +98,8 @@ pub fn mask6(bits: u8) -> u128 {
     u128::MAX.checked_shl(128 - u32::from(bits.min(128))).unwrap_or(0)
 }
 
-/// Walks back through lists of forwarded addresses, the last list first, as long as the address in hand
-/// belongs to `trusted`; `None` when the first one does not, or its list is unreadable.
+/// Reads lists of forwarded addresses backwards, the last list first, as long as the current address belongs to
+/// `trusted`. `None` when the first address is not trusted, or its list is unreadable.
 ///
 /// Not `recursive`: one step only. nginx: `ngx_http_get_forwarded_addr`.
 pub fn forwarded<'l>(

@@ -1,4 +1,4 @@
-//! The workers of the process as each of them knows the others: for what one has and another needs.
+//! The workers of the process, so that one worker can use the resources of another.
 
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
@@ -13,7 +13,7 @@ use crate::worker::Worker;
 pub struct Colleagues(Arc<RwLock<Vec<(usize, Remote)>>>);
 
 impl Colleagues {
-    /// From now on the worker in this seat can be reached, and whoever had it before no more.
+    /// Registers the worker in this seat; the seat's former worker cannot be reached any more.
     pub fn add(&self, seat: usize, remote: Remote) {
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
         all.retain(|(other, _)| *other != seat);
@@ -34,7 +34,7 @@ impl Colleagues {
     }
 }
 
-/// From now on `worker` is who its colleagues reach on this thread.
+/// Registers `worker` as the worker that its colleagues reach on this thread.
 pub fn is_here(worker: &Rc<Worker>) {
     HERE.set(Rc::downgrade(worker));
 }

@@ -37,7 +37,7 @@ pub struct LocationId(pub u32);
 pub struct Conf {
     /// 1 at start, one more with each reload.
     pub generation: u32,
-    /// Workers that have it.
+    /// Workers that hold this configuration.
     pub holders: AtomicUsize,
     /// The settings outside all servers.
     pub main: Values,
@@ -49,9 +49,9 @@ pub struct Conf {
     pub servers: Vec<Server>,
     /// All locations, `if` blocks and server levels among them.
     pub locations: Vec<Location>,
-    /// What `VariableId`s mean.
+    /// The definition of each variable, by `VariableId`.
     pub definitions: Vec<Definition>,
-    /// What families declared for the whole of `http`.
+    /// Declarations for the whole of `http`, by family.
     pub declared: Declared,
     /// Where relative names pointed to.
     pub paths: Paths,
@@ -72,7 +72,7 @@ pub struct Server {
     pub names: Vec<crate::family::server::Name>,
     /// Rewrites at server level.
     pub rules: Vec<Rule>,
-    /// The settings in force where no location matches.
+    /// The settings in force if no location matches.
     pub root: LocationId,
     /// Its locations.
     pub places: Places,
@@ -84,7 +84,7 @@ pub struct Server {
 pub struct Location {
     /// Its place in `Conf::locations`.
     pub id: LocationId,
-    /// The prefix, regex or name as written; an `if` has that of the location around it.
+    /// The prefix, regex or name as written; an `if` has the name of the location around it.
     pub name: String,
     /// How it was matched; `None` at server level and in `if` and `limit_except` blocks.
     pub pattern: Option<Pattern>,
@@ -92,7 +92,7 @@ pub struct Location {
     pub values: Values,
     /// Its rewrites.
     pub rules: Vec<Rule>,
-    /// What answers here.
+    /// The handler that answers here.
     pub handler: Option<Enter>,
     /// The handlers of the phases before the content, only those that have something to do.
     pub walk: Vec<(Phase, Enter)>,
@@ -106,35 +106,35 @@ pub struct Location {
     pub places: Places,
     /// The methods another block handles, and that block.
     pub limit_except: Option<(Methods, LocationId)>,
-    /// What its requests are counted under.
+    /// The zones that count its requests.
     pub zone: ZoneNames,
-    /// The number of the cell they are counted in (`live::Live::enlist`).
+    /// The number of the cell that counts its requests (`live::Live::enlist`).
     pub cell: u32,
 }
 
-/// What requests of a location are counted under.
+/// The zones that count the requests of a location.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ZoneNames {
     /// The server's zone.
     pub server: String,
-    /// The location's; `None` at server level and where `status_zone off` stands.
+    /// The location's zone; `None` at server level and with `status_zone off`.
     pub location: Option<String>,
 }
 
 impl Conf {
-    /// Takes over what must outlive a reload (limits' counts) from the configuration before this one.
+    /// Takes over the data that outlives a reload (the counts of limits) from the previous configuration.
     pub fn adopt(&mut self, old: &Conf) -> Result<(), String> {
         FAMILIES.iter().filter_map(|family| family.adopt).try_for_each(|adopt| adopt(&mut self.declared, &old.declared))
     }
 
-    /// The dashboard's own socket stands beside those of the file, whose writer has reckoned without it: it takes no place.
+    /// The dashboard's own socket takes no place of `worker_connections`: the author of the file did not count it.
     pub fn stands_beside(&mut self, dashboard: SocketAddr) {
         let own = self.sockets.iter().filter(|socket| socket.address.tcp() == Some(dashboard)).count();
         self.places_fixed = self.places_fixed.saturating_sub(own);
     }
 
-    /// Connections that a worker may have, both sides counted, and whether `worker_connections` says so rather than the
-    /// limit on open files.
+    /// Connections that a worker may have, clients and upstreams counted together, and whether `worker_connections`
+    /// sets this number (else the limit on open files does).
     pub fn places(&self) -> (usize, bool) {
         match self.main.process.connections.map(|written| written.saturating_sub(self.places_fixed)) {
             Some(places) if places <= self.places_by_files => (places, true),
@@ -153,7 +153,7 @@ impl Conf {
     }
 }
 
-/// Compiles a tree. Every problem is returned; the configuration only when none is grave.
+/// Compiles a tree. Returns every problem, and the configuration only if no problem is grave.
 pub fn compile(tree: &Tree, paths: Paths, resolve: Resolve<'_>, generation: u32) -> (Option<Conf>, Vec<Problem>) {
     let (build, root) = Build::new(paths, resolve).read(&tree.root);
     let mut compiler = Compiler { build, servers: Vec::new(), locations: Vec::new(), drafts: Vec::new() };
@@ -184,7 +184,7 @@ impl Compiler<'_> {
                     self.server(server, &child);
                 }
             }
-            // What `events` and `http` set about the process counts for the process.
+            // Process settings in `events` and `http` apply to the whole process.
             main.inherit(&child.settings);
         }
         main.values()
@@ -230,8 +230,8 @@ impl Compiler<'_> {
         self.drafts.push((id, listens, names));
     }
 
-    /// One place and everything inside it. `scope.settings` has inherited and is finished.
-    /// Gives its number; at server level also the places inside and the rules.
+    /// Compiles one place and everything inside it. `scope.settings` has inherited and is finished. Returns the
+    /// number of the place; at server level also the places inside and the rules.
     fn place(
         &mut self,
         mut scope: Scope,
@@ -308,7 +308,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// A block inside a location counts under the location's name.
+    /// The requests of a block inside a location count under the location's name.
     fn share_label(&mut self, id: LocationId, label: Option<&String>) {
         if let Some(location) = self.locations.get_mut(id.0 as usize) {
             location.zone.location = label.cloned();
@@ -352,8 +352,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// The default server of an address that speaks TLS needs a certificate; where it turns clients away, the others do
-    /// (nginx: `ngx_http_ssl_init`).
+    /// The default server of an address that speaks TLS needs a certificate. If that server refuses TLS handshakes,
+    /// the other servers of the address need one (nginx: `ngx_http_ssl_init`).
     fn require_certificates(&mut self, listens: &[Listen], drafts: &[Drafted]) {
         let lacks = |id: ServerId| {
             let root = self.servers.get(id.0 as usize).map(|server| server.root);
@@ -419,7 +419,8 @@ impl Compiler<'_> {
     }
 }
 
-/// `if` rules hold the index of their block among the children; from here on, its location's number.
+/// `if` rules hold the index of their block among the children; this replaces the index with the number of the
+/// block's location.
 fn bind_children(rules: &mut [Rule], children: &[LocationId]) {
     for rule in rules {
         if let Rule::If { inner, child, place, .. } = rule {
@@ -460,7 +461,7 @@ fn activate(location: &mut Location) {
 /// A regular expression that more than one place may share.
 pub type SharedRegex = Arc<Regex>;
 
-/// What a file of this text, under the prefix `/p/`, comes to: the configuration and nginx's words for what is wrong.
+/// Compiles a file of this text under the prefix `/p/`: returns the configuration and nginx's wording of its problems.
 #[cfg(test)]
 pub(crate) fn of_text(text: &str) -> (Option<Conf>, Vec<String>) {
     let files = weir_conf::MemoryFiles::new().with("/p/nginx.conf", text);

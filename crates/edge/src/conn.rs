@@ -1,8 +1,8 @@
 //! The life of one client connection, as a straight line: wait, read a head, answer, keep or close.
 //!
-//! Envelope of a steady proxied exchange: one read and one write on each side, one pass over each head,
-//! no allocation. An idle connection holds no buffer and no future of an exchange, for those belong to the
-//! worker's seats: only `live`'s few words, a registration and a deadline.
+//! Cost of a steady proxied exchange: one read and one write on each side, one pass over each head, no allocation. An
+//! idle connection holds no buffer and no future of an exchange: these belong to the worker's seats. It holds only
+//! the few words of `live`, a registration and a deadline.
 
 use std::cell::{Cell, OnceCell};
 use std::future::poll_fn;
@@ -14,11 +14,13 @@ use std::time::Duration;
 use weir_meter::Step;
 use weir_net::{Address, Deadline, SocketAddress, Transport, clock};
 
+use crate::board::Leg;
 use crate::body;
+use crate::client::Client;
 use crate::conf::Conf;
 use crate::counters;
 use crate::dash;
-use crate::exchange::{Client, Exchange, Parts};
+use crate::exchange::{Exchange, Parts};
 use crate::family::cache;
 use crate::family::live;
 use crate::family::log_phase;
@@ -26,8 +28,6 @@ use crate::family::upstream::forward;
 use crate::h2::{self, Begun};
 use crate::head::{self, Head, Refused, default_core};
 use crate::live::api;
-use crate::live::board::Leg;
-use crate::log::{self, Level};
 use crate::patience::{self, SendTimeout};
 use crate::phase::{self, Outcome};
 use crate::proxied;
@@ -38,59 +38,60 @@ use crate::secure;
 use crate::special;
 use crate::tunnel::{self, Joined, Tunnel};
 use crate::worker::{Entry, Generation, Worker};
+use weir_net::log::{self, Level};
 
 mod nobody;
-mod shared;
+pub mod shared;
 
 pub use shared::{Rest, Shared};
 
-/// A client connection. Boxed: it changes hands twice a request.
+/// A client connection. Boxed, because each request moves it twice.
 pub struct Conn {
-    /// The socket and what others may know.
+    /// The socket, and the state that other parts of the worker may read.
     pub shared: Rc<Shared>,
-    /// Bounds whatever the client is waited for.
+    /// Bounds each wait for the client.
     pub deadline: Deadline,
-    /// The facts exchanges may read.
+    /// The facts about the client that exchanges may read.
     pub client: Rc<Client>,
-    /// The address of the socket it was accepted on: finds its servers again after a reload.
+    /// The address of the socket it was accepted on: used to find its servers again after a reload.
     socket: Rc<Address>,
-    /// The stream, where it is one among others of its connection.
+    /// The HTTP/2 stream, if this is one of many on its connection.
     pub carried: Option<Rc<h2::Stream>>,
-    /// How much of the idle time follows the deadline.
+    /// The part of the idle time that remains after the deadline.
     left: Cell<Duration>,
     served: u64,
 }
 
-/// Why the client can be sent nothing more.
+/// Why nothing more can be sent to the client.
 #[derive(Debug)]
 pub enum Gone {
-    /// It took nothing for `send_timeout`, or sent nothing for as long as it may.
+    /// The client accepted no data for `send_timeout`, or sent none within its timeout.
     TimedOut,
-    /// It closed, or the network failed.
+    /// The client closed, or the network failed.
     Closed(io::Error),
-    /// The answer cannot be completed: its source broke off after the head was sent.
+    /// The answer cannot be completed: its source failed after the head was sent.
     Cut,
 }
 
-/// What a client still sends before a close is read in pieces of this size.
+/// Before a close, the remaining bytes of the client are read in pieces of this size.
 const READ_BYTES: usize = 4 << 10;
 
-/// What becomes of a connection after a request.
+/// The next step of a connection after a request.
 pub enum After {
     /// It waits for the next one this long.
     Idle(Duration),
     /// It is closed.
     Close,
-    /// What the client still sends is read first: that long in all, that long at a time.
+    /// The rest of the client's data is read first: the time in all, and the time for each read.
     Linger(Duration, Duration),
     /// It carries another protocol from now on.
     Tunnel(Box<Tunnel>),
-    /// It carries streams from now on (HTTP/2); so much of them came already.
+    /// It carries streams from now on (HTTP/2); the bytes are the part that has arrived.
     Streams(Box<[u8]>),
 }
 
-/// Serves a connection to its end. What is known at its start is settled here, outside the future: an idle
-/// connection keeps that future, so it holds little.
+/// Serves a connection to its end. Its initial state is computed here, outside the future: an idle connection keeps
+/// that future, so the future must be small.
 pub fn serve(entry: Entry, remote: SocketAddress, socket: Rc<Address>, listen: usize) {
     let shared = entry.shared.clone();
     let generation = entry.worker.generation();
@@ -122,8 +123,8 @@ pub fn serve(entry: Entry, remote: SocketAddress, socket: Rc<Address>, listen: u
     }
 }
 
-/// A connection that begins with a PROXY protocol header. What comes after that is a task of its own: this one
-/// is larger.
+/// A connection that begins with a PROXY protocol header. This future is larger than the later ones, so the rest of
+/// the connection runs as a new task.
 async fn proxied(conn: Box<Conn>, entry: Entry) {
     let conf = entry.worker.generation().conf.clone();
     let Some(early) = proxied::read(&conn, &conf).await else { return };
@@ -134,7 +135,7 @@ async fn proxied(conn: Box<Conn>, entry: Entry) {
     weir_net::worker::spawn(live(conn, entry, early));
 }
 
-/// A connection that begins with TLS, of which `early` came already. A task of its own, for the same reason.
+/// A connection that begins with TLS; `early` is the part that has arrived. A separate task for the same reason.
 async fn secured(conn: Box<Conn>, entry: Entry, early: Vec<u8>) {
     if !secure::begin(&conn, &entry.worker, &early).await {
         return;
@@ -145,8 +146,8 @@ async fn secured(conn: Box<Conn>, entry: Entry, early: Vec<u8>) {
     weir_net::worker::spawn(live(conn, entry, None));
 }
 
-/// Waits and serves, in turns; `early` came before anything was read here.
-// An `async fn` holds twice what it is given (rust-lang/rust#62958), and every idle connection holds this future.
+/// Waits and serves, in turns; `early` arrived before this task read anything.
+// An `async fn` stores its arguments twice (rust-lang/rust#62958), and every idle connection holds this future.
 #[allow(clippy::manual_async_fn)]
 fn live(mut conn: Box<Conn>, entry: Entry, mut early: Option<Box<[u8]>>) -> impl Future<Output = ()> {
     async move {
@@ -189,7 +190,7 @@ fn lie_down(conn: &Conn, worker: &Worker, timeout: Duration) -> bool {
 }
 
 impl Conn {
-    /// One stream of this connection, as a connection of its own; its request is counted.
+    /// One HTTP/2 stream of this connection, as a connection of its own. Counts its request.
     pub fn of_stream(&mut self, stream: &Rc<h2::Stream>) -> Conn {
         let transport = Transport::Carried(stream.clone());
         let shared = Rc::new(Shared::new(transport, None, self.shared.generation.get()));
@@ -201,18 +202,18 @@ impl Conn {
         Conn { shared, deadline, client, socket, carried: Some(stream.clone()), left, served: before }
     }
 
-    /// Requests it has brought.
+    /// Requests served on it.
     pub fn served(&self) -> u64 {
         self.served
     }
 
-    /// What its bytes come and go by.
+    /// The transport of its bytes.
     pub fn stream(&self) -> &Transport {
         &self.shared.stream
     }
 
-    /// Waits for the client's next bytes to the deadline, then for as long as is left; `false` when none came. A
-    /// client that does not take the answer it got is reset: that answer would stay with the kernel.
+    /// Waits for the client's next bytes until the deadline, then for the remaining idle time; `false` when none
+    /// came. Resets a client that does not accept the answer it got: else the answer would stay in the kernel.
     fn poll_wakes(&self) -> Poll<bool> {
         if self.stream().poll_readable().is_ready() {
             return Poll::Ready(true);
@@ -231,13 +232,13 @@ impl Conn {
         Poll::Pending
     }
 
-    /// From now on the client has `timeout` to take something.
+    /// Gives the client `timeout` to accept some data.
     pub fn await_taking(&self, timeout: SendTimeout) {
         self.deadline.set(timeout.first);
         self.left.set(timeout.rest);
     }
 
-    /// Ready when the client has taken nothing for as long as it may.
+    /// Ready when the client has accepted no data within its timeout.
     pub fn poll_took_nothing(&self) -> Poll<()> {
         while self.deadline.poll_expired().is_ready() {
             let left = self.left.take();
@@ -249,7 +250,7 @@ impl Conn {
         Poll::Pending
     }
 
-    /// Waits until the client takes more.
+    /// Waits until the client accepts more data.
     pub async fn until_writable(&self, timeout: SendTimeout) -> Result<(), Gone> {
         self.await_taking(timeout);
         poll_fn(|_| match self.stream().poll_writable() {
@@ -259,7 +260,7 @@ impl Conn {
         .await
     }
 
-    /// Whether the client takes nothing now and has taken hardly anything before.
+    /// Whether the client accepts no data at the moment and has accepted hardly any before.
     fn is_silent(&self) -> bool {
         match &self.carried {
             Some(stream) => stream.is_shut() && stream.sent() < patience::TAKEN_ENOUGH,
@@ -270,7 +271,8 @@ impl Conn {
         }
     }
 
-    /// Finds the connection's servers in the configuration now in force; `false` when it listens there no more.
+    /// Finds the connection's servers in the configuration now in force; `false` when that configuration does not
+    /// listen there any more.
     pub fn follow(&mut self, generation: &Generation) -> bool {
         if self.shared.generation.get() == generation.conf.generation {
             return true;
@@ -328,8 +330,8 @@ impl Conn {
     }
 }
 
-/// Serves the requests that have arrived, one by one for as long as the next is there. `parts` hold nothing but bytes
-/// that came before anything was read here, and nothing afterwards but bytes that nobody answers.
+/// Serves the requests that have arrived, one by one, as long as another one is there. On entry, `parts` hold only
+/// bytes that arrived before this task read anything; on return, only bytes that are not answered.
 pub async fn active(conn: &mut Conn, worker: &Rc<Worker>, mut parts: Parts) -> (Parts, After) {
     loop {
         let generation = worker.generation();
@@ -371,7 +373,7 @@ pub async fn active(conn: &mut Conn, worker: &Rc<Worker>, mut parts: Parts) -> (
     }
 }
 
-/// Serves the request of a stream; `Parts` and what becomes of the stream come back.
+/// Serves the request of a stream; returns the `Parts` and the next step of the stream.
 pub async fn on_stream(conn: &mut Conn, worker: &Rc<Worker>, begun: Begun) -> (Parts, After) {
     let Begun { parts, refusal } = begun;
     let generation = worker.generation();
@@ -422,7 +424,7 @@ async fn one(
     }
     log_phase(&mut exchange);
     let after = match conn.carried {
-        // The stream ends with its task, and says how by what was sent.
+        // The stream ends with its task. The bytes it sent decide how it ends.
         Some(_) => After::Close,
         None => finish(&mut exchange, conn, end).await,
     };
@@ -431,7 +433,8 @@ async fn one(
     (parts, after)
 }
 
-/// Turns an outcome into a response and sends it; gives what is joined from then on where that switched protocols.
+/// Turns an outcome into a response and sends it; returns the two joined connections if the response switched
+/// protocols.
 async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn, mut outcome: Outcome) -> Result<Option<Joined>, Gone> {
     loop {
         if matches!(outcome, Outcome::Forward)
@@ -510,12 +513,12 @@ fn note(exchange: &mut Exchange<'_>, gone: &Gone) {
     }
 }
 
-/// What becomes of the connection after an exchange.
+/// The next step of the connection after an exchange.
 async fn finish(exchange: &mut Exchange<'_>, conn: &mut Conn, end: Result<(), Gone>) -> After {
     match end {
         Err(Gone::TimedOut) => {
-            // A client that takes nothing leaves our unsent bytes, and its connection, to the kernel for many
-            // minutes more unless it is reset; nginx does that only when told to.
+            // If a client accepts no data, the kernel keeps our unsent bytes, and the connection, for many more
+            // minutes, unless weir resets it. nginx resets it only with `reset_timedout_connection`.
             let takes_nothing = matches!(exchange.step, Step::SendResponse | Step::ReadResponse);
             if takes_nothing || exchange.location.values.core.reset_timedout {
                 conn.stream().reset();
@@ -534,7 +537,7 @@ async fn finish(exchange: &mut Exchange<'_>, conn: &mut Conn, end: Result<(), Go
     parting(exchange)
 }
 
-/// What becomes of a connection that serves no other request.
+/// The next step of a connection that serves no other request.
 pub fn parting(exchange: &Exchange<'_>) -> After {
     let core = &exchange.location.values.core;
     let may_still_send = !body::is_consumed(exchange) || exchange.request.used < exchange.request.bytes.len();
@@ -547,13 +550,13 @@ pub fn parting(exchange: &Exchange<'_>) -> After {
     }
 }
 
-/// Closes the sending side and reads what the client still sends: closing at once would destroy the answer
-/// on its way (RFC 9112 §9.6).
+/// Closes the sending side and reads the rest of the client's data. Closing at once would destroy the answer on its
+/// way (RFC 9112 §9.6).
 pub async fn linger(conn: &Conn, worker: &Worker, time: Duration, timeout: Duration) {
     if conn.stream().shutdown_write().is_err() {
         return;
     }
-    // A stop need not wait for what nobody reads: whoever drains may end it.
+    // A stop need not wait for data that nobody reads: a draining worker may end this connection.
     conn.shared.lie_idle();
     let until = clock::now() + time;
     let mut sink = weir_net::buffer::lease(READ_BYTES);

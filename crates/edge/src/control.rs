@@ -24,11 +24,12 @@ use crate::counters::AllCounters;
 use crate::dash::place::{self, Wanted};
 use crate::family::cache::Use;
 use crate::family::{dashboard, purge};
-use crate::log::{self, Level};
+use crate::line;
 use crate::relay;
 use crate::trace;
+use weir_net::log::{self, Level};
 
-/// Where a configuration comes from: what `-c`, `-p`, `-g` and `-e` said.
+/// Where a configuration comes from: the values of `-c`, `-p`, `-g` and `-e`.
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
     /// The main file, a full path.
@@ -37,11 +38,11 @@ pub struct Origin {
     pub globals: String,
     /// Where relative names point to.
     pub paths: Paths,
-    /// The pid file where the configuration names none.
+    /// The pid file, if the configuration names none.
     pub pid: String,
     /// `-e`, a full path.
     pub error_log: String,
-    /// Where the dashboard has a server of its own, if the file does not say.
+    /// The address of the dashboard's own server, if the file does not say.
     pub dashboard: Option<SocketAddr>,
 }
 
@@ -49,11 +50,11 @@ pub struct Origin {
 pub struct Loaded {
     /// The files as they were read.
     pub tree: Tree,
-    /// All that is wrong with it, in the order of the file.
+    /// All its problems, in the order of the file.
     pub problems: Vec<Problem>,
-    /// The configuration, when nothing is gravely wrong.
+    /// The configuration, if no problem is grave.
     pub conf: Option<Conf>,
-    /// Where the dashboard has a server of its own.
+    /// The address of the dashboard's own server.
     pub dashboard: Option<SocketAddr>,
 }
 
@@ -65,7 +66,7 @@ pub fn load(origin: &Origin, files: &dyn Files, generation: u32) -> Loaded {
     let dashboard = match place::wanted(&tree) {
         Wanted::Unsaid => origin.dashboard,
         Wanted::Off => None,
-        // "on" takes the port that was found free.
+        // "on" takes the free port that was found.
         Wanted::At(address) => origin.dashboard.filter(|_| place::is_default(address)).or(Some(address)),
     };
     if let Some(address) = dashboard {
@@ -91,7 +92,7 @@ fn is_grave(problem: &Problem) -> bool {
     matches!(problem.level, Gravity::Emerg)
 }
 
-/// The level at which the error log hears of a problem.
+/// The level of a problem in the error log.
 pub fn level_of(problem: &Problem) -> Level {
     match problem.level {
         Gravity::Emerg => Level::Emerg,
@@ -104,12 +105,12 @@ fn resolve(host: &str) -> Result<Vec<SocketAddr>, String> {
     (host, 0).to_socket_addrs().map(Iterator::collect).map_err(|error| error.to_string())
 }
 
-/// The pid file a configuration is controlled by.
+/// The pid file that controls a process with this configuration.
 pub fn pid_file(origin: &Origin, conf: &Conf) -> PathBuf {
     PathBuf::from(conf.main.process.pid.clone().unwrap_or_else(|| origin.pid.clone()))
 }
 
-/// How long binding is tried again when an address is taken (nginx: five times half a second).
+/// How long weir retries binding an address that is in use (nginx: five times half a second).
 const BIND_TRIES: u32 = 5;
 const BIND_PAUSE: Duration = Duration::from_millis(500);
 
@@ -119,11 +120,12 @@ pub struct Running {
     conf: Arc<Conf>,
     sockets: HashMap<Address, Vec<Listening>>,
     crew: Crew,
-    /// The binary that takes our place.
+    /// The new binary that replaces this process.
     successor: Option<std::process::Child>,
 }
 
-/// Makes the directories for temporary files, which a worker that gave up root could not, and gives them to it.
+/// Makes the directories for temporary files and gives them to the workers' user: a worker without root could not
+/// make them.
 fn make_directories(conf: &Conf, identity: Option<&process::Identity>) -> Result<(), String> {
     let mut names: Vec<String> = Vec::new();
     for location in &conf.locations {
@@ -140,7 +142,8 @@ fn make_directories(conf: &Conf, identity: Option<&process::Identity>) -> Result
             (Ok(()), Some(identity)) => std::os::unix::fs::chown(name, Some(identity.uid), None)
                 .map_err(|error| format!("chown(\"{name}\", {}) failed {}", identity.uid, log::Os(&error)))?,
             (Ok(()), None) => {}
-            // Without root the place may be somebody else's; whoever needs a file there says so then.
+            // Without root, the directory may belong to another user. A worker that needs a file there logs the error
+            // then.
             (Err(_), None) => {}
             (Err(error), Some(_)) => return Err(format!("mkdir() \"{name}\" failed {}", log::Os(&error))),
         }
@@ -148,15 +151,16 @@ fn make_directories(conf: &Conf, identity: Option<&process::Identity>) -> Result
     Ok(())
 }
 
-/// Where a cache's files are written first: with the other temporary files of answers, as `proxy_temp_path` says where
-/// the cache is first used. nginx asks each location; here a cache's thread has one such place.
+/// Where a cache's files are written first: in the directory for temporary files of answers (`proxy_temp_path`) of
+/// the first location that uses the cache. nginx reads it from each location; in weir, a cache's thread has one such
+/// directory.
 fn cache_temporary(conf: &Conf, number: usize) -> String {
     let uses = |location: &&Location| matches!(location.values.cache.zone, Use::Zone(_, Some(used)) if used == number);
     let values = conf.locations.iter().find(uses).map_or(&conf.main, |location| &location.values);
     conf.paths.temporary(values.proxy.temp_path.as_deref(), relay::DIRECTORY)
 }
 
-/// Raises the limit on open files as `worker_rlimit_nofile` says, or as far as allowed.
+/// Raises the limit on open files to `worker_rlimit_nofile`, or as far as allowed.
 fn limits(conf: &Conf) {
     let result = match conf.main.process.nofile {
         Some(files) => process::set_nofile(files),
@@ -172,7 +176,8 @@ fn fit_tables(conf: &mut Conf, workers: usize) {
     conf.places_by_files = descriptors::places(process::nofile(), workers, conf.sockets.len());
 }
 
-/// nginx warns of a table that the limit on open files cannot serve; where the file raises that limit, the raised one counts.
+/// nginx warns about a table that the limit on open files cannot serve. If the file raises that limit, the raised
+/// limit counts.
 fn oversized_table(conf: &Conf, tree: &Tree) -> Option<Problem> {
     let (written, files) =
         (conf.main.process.connections?, conf.main.process.nofile.unwrap_or_else(process::nofile_hard));
@@ -185,7 +190,7 @@ fn oversized_table(conf: &Conf, tree: &Tree) -> Option<Problem> {
 }
 
 impl Running {
-    /// Binds the sockets and starts the workers. Errors are nginx's words.
+    /// Binds the sockets and starts the workers. Errors have nginx's wording.
     ///
     /// `claimed` is bound already, and served if the configuration names its address.
     pub fn start(origin: Origin, conf: Conf, claimed: Option<Listening>) -> Result<Running, String> {
@@ -202,7 +207,7 @@ impl Running {
         let sockets = open_sockets(&conf, sockets, count)?;
         let identity = identity(&conf)?;
         make_directories(&conf, identity.as_ref())?;
-        log::open_all(&conf)?;
+        line::open_all(&conf)?;
         dashboard::open(&conf)?;
         log::install(conf.main.error_log.main.clone());
         conf.declared.cache.open(|number| cache_temporary(&conf, number), identity.as_ref());
@@ -241,7 +246,7 @@ impl Running {
             Ok(identity) => identity,
             Err(message) => return log::global(Level::Emerg, format_args!("{message}")),
         };
-        let opened = make_directories(&conf, identity.as_ref()).and_then(|()| log::open_all(&conf));
+        let opened = make_directories(&conf, identity.as_ref()).and_then(|()| line::open_all(&conf));
         if let Err(message) = opened.and_then(|()| dashboard::open(&conf)) {
             return log::global(Level::Emerg, format_args!("{message}"));
         }
@@ -264,7 +269,7 @@ impl Running {
         purge::open(&conf);
         trace::open(&conf, count, identity.as_ref());
         if let Err(message) = dashboard::open_shelf(&conf, identity.as_ref()) {
-            // It serves all the same; the page says that nobody reads.
+            // weir serves requests without the shelf's thread; the page shows that nobody reads files.
             log::global(Level::Alert, format_args!("{message}"));
         }
         self.crew.take_over(&conf, hired, &sockets);
@@ -291,7 +296,7 @@ impl Running {
         self.crew.dismiss_all(self.successor.is_some());
     }
 
-    /// Whoever connects from now on is refused; a successor has copies of its own.
+    /// weir refuses new connections from here on; a successor has copies of the sockets.
     fn close_sockets(&mut self) {
         for (address, _) in self.sockets.drain() {
             if let (Address::Unix(path), None) = (&address, &self.successor) {
@@ -307,7 +312,7 @@ impl Running {
             .map_err(|error| format!("open() \"{}\" failed {}", path.display(), log::Os(&error)))
     }
 
-    /// Answers signals until told to stop.
+    /// Answers signals until one of them ends the process.
     pub fn serve(mut self, signals: process::Signals, files: &dyn Files) {
         log::leave_terminal();
         let handle = signals.handle();
@@ -316,7 +321,7 @@ impl Running {
         for signal in signals.telling(refused) {
             match signal {
                 Signal::Hup if !quitting => self.reload(files),
-                Signal::Usr1 => log::reopen(),
+                Signal::Usr1 => line::reopen(),
                 Signal::Quit | Signal::Winch if !quitting => {
                     quitting = true;
                     log::global(Level::Notice, format_args!("gracefully shutting down"));
@@ -340,11 +345,11 @@ impl Running {
         }
         self.crew.stop_all();
         trace::close(&self.conf);
-        // A successor goes by the same name.
+        // A successor uses the same name on the bus.
         if self.successor.is_none() {
             purge::close(&self.conf, None);
         }
-        log::flush();
+        line::flush();
         log::global(Level::Notice, format_args!("exit"));
         let pid = pid_file(&self.origin, &self.conf);
         let old = with_suffix(&pid);
@@ -363,7 +368,8 @@ impl Running {
         let mut args = std::env::args_os();
         let program = args.next().unwrap_or_default();
         let args: Vec<_> = args.collect();
-        // The file does not name it: its socket alone would be one that nobody asked for.
+        // The file does not name the dashboard's address, so the successor would inherit a socket that its file does
+        // not ask for.
         let dashboard = self.origin.dashboard.map(|address| (place::ENV_ADDRESS, address.to_string()));
         match process::exec_new_binary(&program, &args, &sockets, dashboard.as_slice()) {
             Ok(child) => {
@@ -382,7 +388,7 @@ impl Running {
         }
     }
 
-    /// A successor that ended leaves its place to us again.
+    /// When a successor has ended, this process takes its place again.
     fn reap(&mut self) {
         if let Some(child) = &mut self.successor
             && let Ok(Some(status)) = child.try_wait()
@@ -394,7 +400,7 @@ impl Running {
         }
     }
 
-    /// The workers, for whoever wants to know what only they can tell.
+    /// The workers, for callers that need data that only the workers have.
     pub fn workers(&self) -> impl Iterator<Item = &Remote> {
         self.crew.serving()
     }
@@ -405,7 +411,7 @@ impl Running {
     }
 }
 
-/// Says that a signal does nothing.
+/// Logs that a signal is ignored.
 fn refused(signal: Signal, sender: process::Sender) {
     let process::Sender { code, pid, uid } = sender;
     let name = signal.name();
@@ -418,7 +424,7 @@ fn refused(signal: Signal, sender: process::Sender) {
     );
 }
 
-/// Tells the observer what is in force.
+/// Gives the observer the configuration in force.
 fn show(crew: &Crew, conf: &Arc<Conf>, sockets: &HashMap<Address, Vec<Listening>>) {
     crew.live().show(conf, sockets.values().flatten().cloned().collect(), crew.seats());
 }
@@ -429,7 +435,7 @@ fn with_suffix(pid: &std::path::Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Binds what is not bound yet; sockets no longer named are closed by being left out.
+/// Binds the sockets that are not bound yet. Sockets that the file no longer names are left out, which closes them.
 fn open_sockets(
     conf: &Conf,
     mut known: HashMap<Address, Vec<Listening>>,

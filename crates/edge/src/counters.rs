@@ -1,4 +1,4 @@
-//! What every worker counts, each in cache lines of its own; readers add them up.
+//! The counters of every worker, each in its own cache lines; readers add them up.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -16,34 +16,35 @@ pub struct Counters {
     pub requests: AtomicU64,
     /// Client connections open.
     pub active: AtomicI64,
-    /// Of those, reading a head.
+    /// Of the open connections, those reading a head.
     pub reading: AtomicI64,
-    /// Of those, between a head and the end of its response.
+    /// Of the open connections, those between a head and the end of its response.
     pub writing: AtomicI64,
-    /// Idle connections to upstreams that another worker may have.
+    /// Idle connections to upstreams that another worker may take over.
     pub lendable: Lendable,
 }
 
-/// How many there are, by a mark of where they lead to: few enough marks to be looked at, so that two places may share one.
+/// How many idle connections a worker can lend, by a mark of their peer. There are few marks, so that all can be read
+/// quickly; two peers may share a mark.
 #[derive(Default)]
 pub struct Lendable([AtomicI64; LENDABLE_MARKS]);
 
-/// Each takes eight bytes of each worker.
+/// Each mark takes eight bytes in each worker.
 const LENDABLE_MARKS: usize = 32;
 
 impl Lendable {
-    /// The number kept for what leads to a peer of a group of a generation of the configuration, and for whatever shares its mark.
+    /// The count for a peer of a group of a generation of the configuration, and for all peers that share its mark.
     pub fn to(&self, generation: u32, group: usize, peer: usize) -> &AtomicI64 {
         let mark = (generation as usize).wrapping_mul(11).wrapping_add(group.wrapping_mul(5)).wrapping_add(peer);
         &self.0[mark % LENDABLE_MARKS]
     }
 }
 
-/// Workers that serve or still finish, at most: a reload may start as many anew as there are.
+/// Workers that serve or still finish, at most: a reload may start as many new workers as there are.
 pub const SEATS_MAX: usize = 2 * crate::family::process::WORKERS_MAX;
 
-/// All workers' counters: a seat for each worker, which another takes when its thread has ended, so that nothing
-/// counted is lost. As a slice it is the seats ever taken.
+/// All workers' counters. Each worker has a seat; when its thread has ended, another worker takes the seat and counts
+/// on, so that no count is lost. As a slice, it contains the seats that were ever taken.
 #[derive(Clone)]
 pub struct AllCounters(Arc<Seats>);
 
@@ -53,13 +54,13 @@ struct Seats {
 }
 
 impl AllCounters {
-    /// Counters of nobody yet.
+    /// Counters before any worker has a seat.
     pub fn new() -> AllCounters {
         let all = (0..SEATS_MAX).map(|_| Counters::default()).collect();
         AllCounters(Arc::new(Seats { all, taken: AtomicUsize::new(0) }))
     }
 
-    /// From now on this seat, below `SEATS_MAX`, is among those that count.
+    /// Counts this seat, below `SEATS_MAX`, among the taken seats.
     pub fn occupy(&self, seat: usize) {
         self.0.taken.fetch_max(seat + 1, Ordering::Relaxed);
     }
@@ -96,7 +97,7 @@ pub fn shift(gauge: &AtomicI64, by: i64) {
     gauge.store(gauge.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
 }
 
-/// A gauge raised by one until this is dropped, be it that its task panics.
+/// A gauge raised by one until this is dropped, also if its task panics.
 pub struct Raised<'g>(&'g AtomicI64);
 
 /// Raises a gauge that only this thread writes.

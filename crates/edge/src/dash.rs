@@ -1,12 +1,12 @@
-//! The dashboard as an edge serves it: a page of files, and a stream of what changes.
+//! The dashboard as an edge serves it: a page of files, and a stream of changes.
 //!
 //! ```text
 //!  observer ── a snapshot a second ──► `Hall` ── the same bytes for all ──► `answer`, one task a viewer
 //! ```
 //!
-//! Files that are shown, logs of upstreams and runs of labs, are read by a thread of their own (`shelf`).
-//! What is shown is made in `weir_dash`, on the observer's thread, and only while somebody watches. A viewer holds no
-//! queue: one that is too slow for the seconds that are kept gets the whole again. `family::dashboard` has the
+//! A thread of its own reads the files that the dashboard shows: logs of upstreams and runs of labs (`shelf`).
+//! `weir_dash` makes the document on the observer's thread, and only while there are viewers. A viewer has no queue:
+//! a viewer that is too slow for the kept seconds gets the whole document again. `family::dashboard` has the
 //! directives, `docs/guide/dashboard.md` the words for users.
 
 pub mod answer;

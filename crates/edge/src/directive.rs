@@ -1,8 +1,8 @@
-//! What a directive is, where it may stand, and the one place that applies statements.
+//! The definition of directives, their contexts, and the one place that applies statements.
 //!
-//! A *statement* is written in a file; a *directive* is defined in a family's table. `apply` checks
-//! place, count and repetition once, for all of them, in nginx's words; a family's `set` only reads
-//! arguments. Invariant: nothing here touches the OS, so testing a configuration has no side effects.
+//! A *statement* is written in a file; a *directive* is defined in a family's table. `apply` checks place, count and
+//! repetition once, for all of them, in nginx's words; a family's `set` only reads arguments. Invariant: nothing here
+//! touches the OS, so testing a configuration has no side effects.
 
 use std::fmt;
 
@@ -126,11 +126,11 @@ pub struct Directive {
     pub many: bool,
     /// The value in force when it is not written; empty when there is none.
     pub default: &'static str,
-    /// One sentence for the reference; of a directive without effect, why that harms nobody.
+    /// One sentence for the reference. For a directive without effect: why the missing effect harms nobody.
     pub doc: &'static str,
     /// Accepted, and without effect.
     pub idle: bool,
-    /// The one value of such a directive that says what weir does anyway; empty when there is none.
+    /// The one value of such a directive that describes weir's own behaviour; empty when there is none.
     pub fits: &'static str,
     /// Reads a statement.
     pub set: Set,
@@ -142,8 +142,8 @@ impl Directive {
         Directive { name, contexts, arity, block: false, many: false, default: "", doc, idle: false, fits: "", set }
     }
 
-    /// A directive that weir accepts and that changes nothing, which is said once, with `why` it harms nobody,
-    /// unless it is written with the value it `fits`.
+    /// A directive that weir accepts without effect. weir warns once, with `why` this harms nobody, unless the value
+    /// is the one that `fits`.
     pub const fn idle(
         name: &'static str,
         contexts: Contexts,
@@ -155,12 +155,12 @@ impl Directive {
         Directive { idle: true, fits, ..Directive::new(name, contexts, arity, why, set) }
     }
 
-    /// Whether this statement of it says something that weir does not do.
+    /// Whether this statement asks for something that weir does not do.
     pub fn is_idle_in(&self, statement: &Statement) -> bool {
         self.idle && (self.fits.is_empty() || statement.text(0) != self.fits)
     }
 
-    /// States the default.
+    /// Sets the default.
     pub const fn default(mut self, default: &'static str) -> Self {
         self.default = default;
         self
@@ -179,18 +179,18 @@ impl Directive {
     }
 }
 
-/// Why a statement was not accepted: nginx's words first, then the remedy.
+/// Why weir did not accept a statement: nginx's words first, then the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The message without ` in FILE:LINE`.
     pub what: String,
-    /// Whether `what` still wants `"NAME" directive ` before it.
+    /// Whether `"NAME" directive ` must still be put before `what`.
     pub about_directive: bool,
     /// What to write instead.
     pub todo: Option<String>,
-    /// What is missing, where the problem may only follow from a statement that was refused.
+    /// The missing declaration, if the problem may only follow from a refused statement.
     pub need: Option<Box<Need>>,
-    /// Where, if not at the statement or block that is read: which statement of this directive, from 0.
+    /// The place, if it is not the current statement or block: which statement of this directive, from 0.
     pub place: Option<(&'static str, usize)>,
 }
 
@@ -200,7 +200,7 @@ impl Refusal {
         Refusal { what: what.into(), about_directive: true, todo: None, need: None, place: None }
     }
 
-    /// A message that stands by itself.
+    /// A complete message.
     pub fn whole(what: impl Into<String>) -> Refusal {
         Refusal { what: what.into(), about_directive: false, todo: None, need: None, place: None }
     }
@@ -211,15 +211,15 @@ impl Refusal {
         self
     }
 
-    /// Says what is missing: what a statement of `directive` would declare under `name` (empty: whatever its name).
+    /// Names the missing declaration: a statement of `directive` with this `name` (empty: any name).
     ///
-    /// The problem is not told where such a statement was refused.
+    /// weir does not report the problem if it refused such a statement.
     pub fn needs(mut self, directive: &str, name: &str) -> Refusal {
         self.need = Some(Box::new(Need::new(directive, name)));
         self
     }
 
-    /// Points at the statement of `directive` with this number, from 0, in the block or those around it.
+    /// Points at the statement of `directive` with this number, from 0, in the block or in the blocks around it.
     pub fn about(mut self, directive: &'static str, number: usize) -> Refusal {
         self.place = Some((directive, number));
         self

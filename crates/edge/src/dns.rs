@@ -1,11 +1,12 @@
-//! Names resolved while the edge serves: one client a worker and `resolver`; what one learns, all know.
+//! Names resolved while the edge serves: each worker has one client for each `resolver`, and all workers share the
+//! answers.
 //!
 //! ```text
 //!  addresses("app.example") ─► answers ─ known ──────────► answer
 //!                                └─ flight (one a name and kind) ─► ask: UDP, TCP where truncated, the next server
 //! ```
 //!
-//! A name that many exchanges wait for is asked once. Not here: `/etc/hosts` and `/etc/resolv.conf`, as in nginx.
+//! If many exchanges wait for a name, weir asks once. Not used: `/etc/hosts` and `/etc/resolv.conf`, as in nginx.
 //! <https://nginx.org/en/docs/http/ngx_http_core_module.html#resolver>
 
 mod ask;
@@ -28,28 +29,28 @@ use weir_wire::dns::{ALIASES_MAX, Code, Kind, Name, Reply};
 use book::{Answers, Flights, Found, Wait};
 use counters::Counters;
 
-/// What one `resolver` says.
+/// The parameters of one `resolver`.
 pub struct Servers {
-    /// Its place among all of the configuration.
+    /// Its position among all resolvers of the configuration.
     pub number: usize,
-    /// Whom to ask, in turn; at least one.
+    /// The servers to ask, in turn; at least one.
     pub servers: Vec<SocketAddr>,
-    /// `valid=`: how long an answer holds, whatever it says itself.
+    /// `valid=`: how long an answer is valid, in place of its own TTL.
     pub valid: Option<Duration>,
     /// `ipv4=`.
     pub ipv4: bool,
     /// `ipv6=`.
     pub ipv6: bool,
-    /// `status_zone=`, or one that goes by the servers.
+    /// `status_zone=`, or a zone named after the servers.
     pub zone: Arc<Zone>,
-    /// What they said, to whichever worker.
+    /// Their answers, to all workers.
     known: Mutex<Answers>,
-    /// Who is asked first for the next name.
+    /// The server to ask first for the next name.
     turn: AtomicUsize,
 }
 
 impl Servers {
-    /// Servers that said nothing yet.
+    /// Servers without answers yet.
     pub fn new(number: usize, servers: Vec<SocketAddr>, zone: Arc<Zone>) -> Servers {
         Servers {
             number,
@@ -64,12 +65,12 @@ impl Servers {
     }
 
     fn answers(&self) -> MutexGuard<'_, Answers> {
-        // An answer is kept whole or not at all.
+        // An answer is stored whole or not at all.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Where what resolvers of one status zone do is counted.
+/// The counters of the resolvers of one status zone.
 pub struct Zone {
     /// Its name.
     pub name: String,
@@ -87,9 +88,9 @@ impl Zone {
         self.counters.get_or_init(Arc::default)
     }
 
-    /// Goes on counting where an older configuration's zone of the name is.
+    /// Continues the counts of the zone of the same name in an older configuration.
     pub fn adopt(&self, old: &Zone) {
-        // Set already where an earlier resolver of the zone adopted the same.
+        // Already set if an earlier resolver of the zone adopted the same counters.
         let _ = self.counters.set(old.counters().clone());
     }
 }
@@ -97,11 +98,11 @@ impl Zone {
 /// Why a name has no address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// A server said so.
+    /// A server answered with this code.
     Code(Code),
-    /// Nobody said anything in time.
+    /// No server answered in time.
     TimedOut,
-    /// `FLIGHTS_MAX` other names are being asked for.
+    /// Questions for `FLIGHTS_MAX` other names are on their way.
     Busy,
 }
 
@@ -116,56 +117,56 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// An address under which a name, or a service of it, can be reached.
+/// An address of a name, or of a service of the name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Where; the port is 0 unless the service names it.
+    /// The address; the port is 0 unless the service names it.
     pub address: SocketAddr,
-    /// The host that offers the service; empty without one.
+    /// The host that offers the service; empty without a service.
     pub host: String,
-    /// The service's; 0 is asked first.
+    /// The priority of the service; 0 is used first.
     pub priority: u16,
-    /// The service's; 1 without one.
+    /// The weight of the service; 1 without a service.
     pub weight: u16,
 }
 
-/// What a name came to.
+/// The result of resolving a name.
 pub struct Resolved {
     /// At least one.
     pub places: Vec<Place>,
-    /// How long it holds.
+    /// The time until which it is valid.
     pub until: Instant,
 }
 
-/// Places taken of one name, at most.
+/// Addresses taken from one name, at most.
 pub const PLACES_MAX: usize = 1024;
 
 /// A worker's way to the servers of one `resolver`.
 pub struct Client {
     servers: Arc<Servers>,
     flights: RefCell<Flights>,
-    /// What is known is told from another place on each time.
+    /// The first address of the next known answer: each answer starts with another address.
     rotation: Cell<usize>,
 }
 
 impl Client {
-    /// A client that knows nothing yet.
+    /// A client without questions yet.
     pub fn new(servers: Arc<Servers>) -> Rc<Client> {
         Rc::new(Client { servers, flights: RefCell::default(), rotation: Cell::new(0) })
     }
 
-    /// The addresses of a name, both kinds where the resolver allows both.
+    /// The addresses of a name, of both kinds if the resolver allows both.
     ///
     /// # Errors
     ///
-    /// What nginx says of it, after `timeout` at the latest.
+    /// nginx's error for the name, after `timeout` at the latest.
     pub async fn addresses(self: &Rc<Self>, name: &str, timeout: Duration) -> Result<Resolved, Trouble> {
         let name = Name::of_text(name).map_err(|_| Trouble::Code(Code::NAME_ERROR))?;
         let deadline = Deadline::new();
         deadline.set(timeout);
         let mut found = self.both_kinds(&name, &deadline).await?;
         if found.is_known {
-            // Whoever is told what is known begins with another of them each time.
+            // Each use of a known answer starts with another address.
             let first = self.rotation.get() % found.all.len().max(1);
             self.rotation.set(self.rotation.get().wrapping_add(1));
             found.all.rotate_left(first);
@@ -175,11 +176,11 @@ impl Client {
         Ok(Resolved { places: found.all.into_iter().map(place).collect(), until })
     }
 
-    /// Where a service of a name is: `http` stands for `_http._tcp`; one with a dot is taken as it is.
+    /// The addresses of a service of a name. `http` stands for `_http._tcp`; a service with a dot is used as written.
     ///
     /// # Errors
     ///
-    /// As for addresses; hosts of the service without an address are left out, and told to `missing`.
+    /// As for addresses. Hosts of the service without an address are left out, and passed to `missing`.
     pub async fn service(
         self: &Rc<Self>,
         name: &str,
@@ -216,7 +217,7 @@ impl Client {
         if places.is_empty() { Err(last) } else { Ok(Resolved { places, until }) }
     }
 
-    /// Its servers and what is said of them.
+    /// Its servers and their answers.
     pub fn servers(&self) -> &Servers {
         &self.servers
     }
@@ -225,10 +226,10 @@ impl Client {
         self.servers.turn.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The addresses at the end of a name's aliases, and whether all was known already.
+    /// The addresses at the end of a name's aliases, and whether all answers were already known.
     ///
-    /// nginx: one kind that fails, fails both; addresses of one kind are enough; where neither has any, the alias that
-    /// the last kind tells of is asked next.
+    /// As in nginx: if the question for one kind fails, the whole fails. Addresses of one kind are enough. If neither
+    /// kind has any, the alias in the answer of the last kind is asked next.
     async fn both_kinds(self: &Rc<Self>, name: &Name, deadline: &Deadline) -> Result<Addresses, Trouble> {
         let mut name = name.clone();
         let mut found = Addresses { all: Vec::new(), until: None, is_known: true };
@@ -236,7 +237,7 @@ impl Client {
             let turn = self.next_turn();
             let kinds = [(self.servers.ipv4, Kind::A), (self.servers.ipv6, Kind::Aaaa)];
             let kinds = kinds.into_iter().filter_map(|(is_wanted, kind)| is_wanted.then_some(kind));
-            // All are on their way before one is waited for.
+            // All questions are sent before weir waits for an answer.
             let begun: Vec<(Kind, Found)> = kinds.map(|kind| (kind, self.look_up(&name, kind, turn))).collect();
             let (mut outcome, mut empty) = (Ok(None), Vec::new());
             for (kind, begun) in begun {
@@ -257,7 +258,8 @@ impl Client {
             match outcome? {
                 _ if !found.all.is_empty() => {
                     for (kind, reply) in empty {
-                        // That there are none of this kind is as good for as long as the others are.
+                        // The answer that this kind has no address stays valid as long as the addresses of the other
+                        // kind.
                         self.servers.answers().hold((name.clone(), kind), &reply, found.until);
                     }
                     found.all.truncate(PLACES_MAX);
@@ -285,7 +287,7 @@ impl Client {
         Err(Trouble::Code(Code::NAME_ERROR))
     }
 
-    /// What is known, who asks already, or a task that begins to.
+    /// The known answer, the question that is on its way, or a new task that asks.
     fn look_up(self: &Rc<Self>, name: &Name, kind: Kind, turn: usize) -> Found {
         let key = (name.clone(), kind);
         if let Some((reply, until)) = self.servers.answers().find(&key, clock::now()) {
@@ -312,7 +314,7 @@ impl Addresses {
     }
 }
 
-/// What was found, or what a flight comes to; an answer that tells of trouble is trouble.
+/// The known answer, or the result of a flight. An answer with an error code becomes an error.
 async fn settle(found: Found, deadline: &Deadline) -> Result<(Arc<Reply>, Instant), Trouble> {
     let (reply, until) = match found {
         Found::Known(reply, until) => (reply, until),

@@ -1,9 +1,5 @@
 //! One request, its answer, and all that is learnt meanwhile.
-//!
-//! An exchange knows no socket: phases and families read and change it, the driver in `conn` moves bytes.
-//! Its buffers come from the worker and go back there, so a steady exchange allocates nothing.
 
-use std::cell::{Cell, OnceCell};
 use std::fmt;
 use std::rc::Rc;
 
@@ -13,71 +9,31 @@ use weir_net::{Instant, Lease, SocketAddress};
 use weir_wire::{BodyLength, ConnectionTokens, Field, Known, Parser, RequestHead, ResponseHead, Span, Version};
 
 use crate::body::RequestBody;
+use crate::client::Client;
 use crate::conf::{Conf, Location, LocationId, Server};
 use crate::family::cache::visit::Visit;
 use crate::family::upstream::sending::Upload;
-use crate::fields::Fields;
-use crate::log::Level;
 use crate::regex::MatchFailed;
 use crate::respond::Body;
 pub use crate::slots::SlotStore;
 use crate::trace::context::Trace;
 use crate::variable::{Definition, VariableId};
 use crate::worker::{Generation, Worker};
+use weir_net::log::Level;
+use weir_wire::fields::Fields;
 
-/// What is known of a client connection, the same for all exchanges on it.
-pub struct Client {
-    /// `$connection`.
-    pub number: u64,
-    /// When it was accepted.
-    pub accepted: Instant,
-    /// The peer's address.
-    pub remote: SocketAddress,
-    /// Our end's address, asked of the kernel when something wants it.
-    pub local: OnceCell<SocketAddress>,
-    /// Its place in `Conf::listens` of the configuration in force.
-    pub listen: Cell<usize>,
-    /// What a PROXY protocol header said, if the listen asks for one.
-    pub proxied: OnceCell<Box<crate::proxied::Proxied>>,
-    /// What is known of its TLS, if the listen speaks it.
-    pub secured: OnceCell<Rc<crate::secure::Secured>>,
-    /// The connection itself.
-    pub shared: Rc<crate::conn::Shared>,
-}
-
-impl Client {
-    /// Our end's address.
-    pub fn local(&self) -> &SocketAddress {
-        self.local.get_or_init(|| self.shared.stream.socket().local_addr().unwrap_or_else(|_| self.remote.clone()))
-    }
-
-    /// The same client, its bytes carried by something else.
-    pub fn over(&self, shared: Rc<crate::conn::Shared>) -> Rc<Client> {
-        Rc::new(Client {
-            number: self.number,
-            accepted: self.accepted,
-            remote: self.remote.clone(),
-            local: self.local.clone(),
-            listen: self.listen.clone(),
-            proxied: self.proxied.clone(),
-            secured: self.secured.clone(),
-            shared,
-        })
-    }
-}
-
-/// The request as it came in.
+/// The request as received.
 #[derive(Default)]
 pub struct Request {
     /// The bytes read so far; the head is their beginning.
     pub bytes: Vec<u8>,
-    /// Where the parts of the head stand in `bytes`.
+    /// Where the parts of the head are in `bytes`.
     pub head: RequestHead,
-    /// Reads heads, across as many reads as they take.
+    /// Reads heads, over several reads if needed.
     pub parser: Parser,
-    /// When its first byte came.
+    /// When its first byte arrived.
     pub started: Option<Instant>,
-    /// What its `Connection` says.
+    /// The tokens of its `Connection` field.
     pub tokens: ConnectionTokens,
     /// Bytes of `bytes` already used: the head, then body bytes taken.
     pub used: usize,
@@ -87,13 +43,13 @@ pub struct Request {
     pub host: Vec<u8>,
     /// The port in `Host`.
     pub port: Option<u16>,
-    /// Bytes its head took on the wire, where they are not those in `bytes` (HTTP/2); else 0.
+    /// Length of its head on the wire, if that differs from the length in `bytes` (HTTP/2); else 0.
     pub sent: usize,
-    /// Its stream has not ended with its head: a body may follow whose length nobody said.
+    /// Its stream did not end with its head: a body of unknown length may follow.
     pub is_open_ended: bool,
-    /// It had come with the request before it.
+    /// It arrived together with the request before it.
     pub pipelined: bool,
-    /// What stands in place of the client's method after `error_page` or for a subrequest.
+    /// The method that replaces the client's method after `error_page` or for a subrequest.
     pub method_override: Option<&'static [u8]>,
 }
 
@@ -114,14 +70,15 @@ impl Request {
         self.tokens = ConnectionTokens::default();
     }
 
-    /// Takes out the fields that the client's Connection names: variables, the cache and origins see one request.
+    /// Removes the fields that the client's `Connection` names, so that variables, the cache and origins see the same
+    /// request.
     pub fn leave_out_named(&mut self) {
         if self.tokens.names {
             self.head.leave_out_named(&self.bytes);
         }
     }
 
-    /// The same request without what followed its head: for an exchange that asks for it once more.
+    /// The same request without the bytes after its head: for an exchange that sends it once more.
     pub fn head_alone(&self) -> Request {
         Request {
             bytes: self.bytes.get(..self.head.len).unwrap_or_default().to_vec(),
@@ -175,7 +132,8 @@ impl Request {
         &self.head.fields
     }
 
-    /// Whether the client asks for another protocol: names the step and where to (RFC 9110 §7.8; nginx: `headers_in.upgrade`).
+    /// Whether the client asks for another protocol: `Connection` has the token and `Upgrade` names the protocol (RFC
+    /// 9110 §7.8; nginx: `headers_in.upgrade`).
     pub fn wants_upgrade(&self) -> bool {
         self.tokens.upgrade && self.field(Known::Upgrade).is_some()
     }
@@ -185,7 +143,7 @@ impl Request {
         self.head.fields.iter().find(|field| field.known == Some(known)).map(|field| self.text(field.value))
     }
 
-    /// Body bytes that came in with the head.
+    /// Body bytes that arrived with the head.
     pub fn unread(&self) -> &[u8] {
         self.bytes.get(self.used..).unwrap_or_default()
     }
@@ -196,11 +154,11 @@ impl Request {
 pub struct Response {
     /// Status code; 0 until there is one.
     pub status: u16,
-    /// The upstream's own status line after the version, sent as it came; empty for ours.
+    /// The upstream's own status line after the version, sent unchanged; empty for weir's own.
     pub status_line: Vec<u8>,
     /// `Content-Type`, charset included; empty for none.
     pub content_type: Vec<u8>,
-    /// The body's length where it is known before sending.
+    /// The body's length if it is known before sending.
     pub content_length: Option<u64>,
     /// Unix seconds, for `Last-Modified` and conditional requests.
     pub last_modified: Option<i64>,
@@ -210,25 +168,25 @@ pub struct Response {
     pub trailers: Fields,
     /// Trailers will be evaluated when the body has ended: HTTP/1.1 needs chunks for them.
     pub expects_trailers: bool,
-    /// A filter's verdict: this status answers instead, and the body of the response is not wanted.
+    /// A filter's verdict: weir answers with this status instead of the response.
     pub refused: Option<u16>,
-    /// A `Location` that begins with `/` is to be made absolute.
+    /// A `Location` that begins with `/` must be made absolute.
     pub own_location: bool,
-    /// Ranges of this body may be asked for.
+    /// The client may ask for ranges of this body.
     pub allows_ranges: bool,
-    /// The upstream's own `Date` and `Server` are passed on and it sent none: ours do not stand in (nginx:
-    /// `ngx_http_proxy_process_header`).
+    /// weir passes on the upstream's own `Date` and `Server`: if the upstream sent none, weir does not add its own
+    /// (nginx: `ngx_http_proxy_process_header`).
     pub without_own: WithoutOwn,
-    /// Only headers are wanted though the method is not HEAD (304, 204).
+    /// Only headers are sent though the method is not HEAD (304, 204).
     pub header_only: bool,
     /// The body.
     pub body: Body,
-    /// What changes the body on its way out, first to last.
+    /// The filters that change the body on its way out, first to last.
     pub body_filters: Vec<Box<dyn crate::respond::BodyFilter>>,
 }
 
 impl Response {
-    /// Forgets everything but the memory.
+    /// Resets everything but keeps the memory.
     pub fn clear(&mut self) {
         self.status = 0;
         self.status_line.clear();
@@ -248,7 +206,7 @@ impl Response {
     }
 }
 
-/// Which fields of weir's own a response does without.
+/// The fields of weir's own that a response does not get.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WithoutOwn {
     /// `Date`.
@@ -262,15 +220,15 @@ pub struct WithoutOwn {
 pub struct Try {
     /// The peer's address, or the group's name when no peer could be chosen.
     pub peer: Rc<str>,
-    /// Its answer's status; 0 when there was none.
+    /// The status of its answer; 0 when there was none.
     pub status: u16,
     /// When it began.
     pub started: Option<Instant>,
-    /// Microseconds to a connection, an hour at most; `None` when there was none.
+    /// Microseconds until the connection was made, an hour at most; `None` when there was none.
     pub connect_us: Option<u32>,
-    /// Microseconds to the head.
+    /// Microseconds until the head arrived.
     pub header_us: Option<u64>,
-    /// Microseconds to the end.
+    /// Microseconds until the end.
     pub response_us: Option<u64>,
     /// Bytes of the answer's body.
     pub response_length: u64,
@@ -278,15 +236,15 @@ pub struct Try {
     pub bytes_received: u64,
     /// Bytes sent to the peer.
     pub bytes_sent: u64,
-    /// It is made over TLS.
+    /// The connection uses TLS.
     pub is_tls: bool,
-    /// An internal redirect came before this one: lists are joined by ` : ` there.
+    /// An internal redirect happened before this try: ` : ` joins the lists there.
     pub after_redirect: bool,
-    /// It went over a kept connection.
+    /// It used a kept connection.
     pub reused: bool,
     /// Why it failed.
     pub why: Option<Why>,
-    /// Its peer's cell; 0 where no peer was chosen, or one that no configuration names.
+    /// Its peer's cell; 0 if no peer was chosen, or if no configuration names the peer.
     pub cell: u32,
 }
 
@@ -312,13 +270,13 @@ impl Try {
     }
 }
 
-/// An upstream's answer: its head as it came, kept for `$upstream_http_*`.
+/// An upstream's answer: its head as received, kept for `$upstream_http_*`.
 pub struct Origin {
     /// The bytes; the head is their beginning, body bytes may follow.
     pub bytes: Lease,
-    /// Where its parts stand.
+    /// Where the parts of the head are.
     pub head: ResponseHead,
-    /// Reads the head, across as many reads as it takes.
+    /// Reads the head, over several reads if needed.
     pub parser: Parser,
 }
 
@@ -334,17 +292,17 @@ impl Origin {
         self.head.value(&self.bytes, known)
     }
 
-    /// Forgets the answer; the room for its fields stays, and with it the last head until the next is parsed.
+    /// Forgets the answer. Keeps the room for its fields, and with it the last head, until the next head is parsed.
     pub fn clear(&mut self) {
         self.bytes = Lease::none();
         self.parser.reset();
     }
 }
 
-/// The parts of an exchange whose memory is used again.
+/// The parts of an exchange whose memory is reused.
 #[derive(Default)]
 pub struct Parts {
-    // Boxed: the parts change hands several times a request, and a pointer is cheaper to hand over.
+    // Boxed: the parts are moved several times per request, and a pointer is cheaper to move.
     request: Box<Request>,
     uri: Vec<u8>,
     args: Vec<u8>,
@@ -361,7 +319,7 @@ pub struct Exchange<'c> {
     pub worker: &'c Rc<Worker>,
     /// The configuration with this worker's pools.
     pub generation: &'c Rc<Generation>,
-    /// The connection it came by.
+    /// The client, with the facts about its connection.
     pub client: &'c Client,
     /// The server chosen by address and host.
     pub server: &'c Server,
@@ -373,17 +331,17 @@ pub struct Exchange<'c> {
     pub uri: Vec<u8>,
     /// `$args`, as rewritten.
     pub args: Vec<u8>,
-    /// The target can go upstream as the client wrote it: not rewritten, nothing was normalised away.
+    /// The target can go upstream as the client wrote it: no rewrite and no normalisation changed it.
     pub target_is_valid: bool,
-    /// The path held percent escapes: they are put back when it goes upstream.
+    /// The path had percent escapes: weir escapes it again when it goes upstream.
     pub uri_was_quoted: bool,
-    /// `$proxy_host` where `proxy_pass` has variables.
+    /// `$proxy_host`, if `proxy_pass` has variables.
     pub proxy_host: Option<Vec<u8>>,
     /// The answer.
     pub response: Box<Response>,
     /// The request's body.
     pub body: RequestBody,
-    /// Reads the body, once somebody began.
+    /// The reader of the body, once reading has begun.
     pub reader: Option<crate::body::Reader>,
     /// The body is read only to be thrown away: its size does not matter.
     pub discards_body: bool,
@@ -397,35 +355,35 @@ pub struct Exchange<'c> {
     pub tries: Vec<Try>,
     /// The upstream's answer.
     pub origin: Option<Box<Origin>>,
-    /// Where it stands, for error messages and timings.
+    /// Its current step, for error messages and timings.
     pub step: Step,
-    /// When the first byte of the request came.
+    /// When the first byte of the request arrived.
     pub started: Instant,
     /// Unix milliseconds at the same moment.
     pub started_wall_ms: u64,
-    /// After an internal redirect: `internal` locations are open.
+    /// True after an internal redirect: the request may enter `internal` locations.
     pub internal: bool,
-    /// In a regex location with `alias`, the URI names a file below the alias (`try_files` found it there).
+    /// In a regex location with `alias`, the URI names a file below the alias (`try_files` found the file).
     pub alias_takes_uri: bool,
     /// `uri` went through a `rewrite` in this location.
     pub uri_changed: bool,
     /// Internal redirects left (nginx: 10).
     pub redirects_left: u8,
-    /// An `error_page` answers already; further errors end as they are.
+    /// An `error_page` is being answered; further errors are answered without `error_page`.
     pub in_error_page: bool,
-    /// The status of the error being answered: it replaces whatever status the answer comes with; 0 leaves that one
-    /// (no error, or `error_page` said `=`).
+    /// The status of the error being answered. It replaces the status of the answer; 0 keeps that status (no error,
+    /// or `error_page` with `=`).
     pub error_status: u16,
     /// The connection may serve another request.
     pub keeps_alive: bool,
     /// The number of this request on its connection, from 1.
     pub number_on_connection: u64,
-    /// Bytes per second to the client, 0 for no limit; `$limit_rate` can be set.
+    /// Bytes per second to the client, 0 for no limit; `set $limit_rate` changes it.
     pub limit_rate: Option<u64>,
     /// Head bytes sent.
     pub head_bytes_sent: u64,
-    /// Body bytes sent, framing left out: what the cache's counters and spans tell. `$body_bytes_sent` is nginx's, all that
-    /// was sent but the head, so it counts the framing of chunks.
+    /// Body bytes sent, without framing: the number for the cache's counters and for spans. `$body_bytes_sent` is
+    /// nginx's number: all sent bytes except the head, so it includes the framing of chunks.
     pub body_bytes_sent: u64,
     /// All bytes sent.
     pub bytes_sent: u64,
@@ -433,39 +391,39 @@ pub struct Exchange<'c> {
     pub request_length: u64,
     /// The response went out whole.
     pub complete: bool,
-    /// The origin broke off after the client had the head.
+    /// The origin failed after the client had the head.
     pub is_cut: bool,
-    /// A policy of the configuration refused the request on purpose.
+    /// A policy of the configuration refused the request.
     pub refused_by: Option<Policy>,
-    /// The client's address as a trusted proxy told it (`set_real_ip_from`).
+    /// The client's address as a trusted proxy reported it (`set_real_ip_from`).
     pub told_address: Option<SocketAddress>,
-    /// `auth_basic` found the password right, for the location it is in.
+    /// `auth_basic` accepted the password, for the current location.
     pub knows_password: bool,
-    /// `$limit_req_status`; empty until a limit was asked.
+    /// `$limit_req_status`; empty until a limit was checked.
     pub limit_req_status: &'static str,
-    /// `$limit_conn_status`; empty until a limit was asked.
+    /// `$limit_conn_status`; empty until a limit was checked.
     pub limit_conn_status: &'static str,
-    /// What the cache has to do with it.
+    /// The cache's part in this exchange.
     pub cache: Visit,
-    /// Where the part begins that is asked for (`slice`).
+    /// Where the requested part begins (`slice`).
     pub slice_start: Option<u64>,
-    /// It fetches a further part of another exchange's answer.
+    /// It fetches one more part of another exchange's answer.
     pub is_part: bool,
-    /// The rest of the request, on its way to an upstream that answers already.
+    /// The rest of the request, if the upstream answered before weir had sent all of it.
     pub upload: Option<Box<Upload>>,
-    /// The trace it is part of, once something asked.
+    /// The trace it is part of, once something needs it.
     pub trace: Option<Box<Trace>>,
-    /// Its beginning was counted; its end is to be.
+    /// Its start was counted; its end must be counted too.
     pub is_counted: bool,
-    /// Places taken under `limit_conn`, given back with the end of the exchange.
-    pub held: Vec<crate::family::limit_conn::Held>,
+    /// Things that last until the exchange ends, and act when they are dropped: places under `limit_conn`.
+    pub until_end: Vec<Box<dyn std::any::Any>>,
 }
 
 /// nginx allows ten internal redirects.
 pub const REDIRECTS_MAX: u8 = 10;
 
 impl<'c> Exchange<'c> {
-    /// A new exchange over memory used before.
+    /// A new exchange in reused memory.
     #[allow(clippy::too_many_arguments)] // long: called in one place, with all that is known at the start
     pub fn new(
         conf: &'c Conf,
@@ -528,16 +486,16 @@ impl<'c> Exchange<'c> {
             upload: None,
             trace: None,
             is_counted: false,
-            held: Vec::new(),
+            until_end: Vec::new(),
         }
     }
 
-    /// The client's address: what a trusted proxy told, else the connection's.
+    /// The client's address: as a trusted proxy reported it, else the connection's.
     pub fn remote(&self) -> &SocketAddress {
         self.told_address.as_ref().unwrap_or(&self.client.remote)
     }
 
-    /// Ends the exchange; its memory and the bytes after this request come back.
+    /// Ends the exchange; returns its memory and the bytes after this request.
     pub fn into_parts(mut self) -> Parts {
         if let Some(origin) = self.origin.take() {
             self.worker.return_origin(origin);
@@ -558,7 +516,7 @@ impl<'c> Exchange<'c> {
         parts
     }
 
-    /// Goes on where another exchange stands, to fetch what lies at `start` of the same answer.
+    /// Continues from the state of another exchange, to fetch the part of the same answer that begins at `start`.
     pub fn continue_as_part(&mut self, whole: &Exchange<'c>, start: u64) {
         self.location = whole.location;
         self.target_is_valid = whole.target_is_valid;
@@ -603,11 +561,11 @@ impl<'c> Exchange<'c> {
 
     /// Writes a line to the error log in nginx's form, with client, server, request, upstream and host.
     pub fn log(&mut self, level: Level, message: fmt::Arguments<'_>) {
-        crate::log::exchange_line(self, level, message);
+        crate::line::exchange_line(self, level, message);
     }
 
-    /// A match ended with an error, so nobody knows what the request may do: it is logged, and 500 answers. The answer to
-    /// "does it match" is then no.
+    /// A regular expression failed with an error, so weir does not know how to treat the request: it logs the error
+    /// and answers 500. The result of the match is then "no".
     #[cold]
     pub fn match_failed(&mut self, failed: &MatchFailed) -> bool {
         self.log(Level::Alert, format_args!("{failed}"));
@@ -615,13 +573,13 @@ impl<'c> Exchange<'c> {
         false
     }
 
-    /// Whether its upstream need not be asked any more once the client has left: nobody else waits for the answer, and
-    /// `proxy_ignore_client_abort` does not want it either (nginx: an answer that is cached is fetched to its end).
+    /// Whether weir may drop the upstream request once the client has left: no other request waits for the answer,
+    /// and `proxy_ignore_client_abort` is off (nginx fetches an answer for the cache to its end).
     pub fn is_for_its_client_alone(&self) -> bool {
         !self.location.values.proxy.ignore_client_abort && !self.cache.is_for_others()
     }
 
-    /// The method the upstream is asked with, as far as the cache has a say.
+    /// The method of the request to the upstream, as far as the cache decides it.
     pub fn upstream_method(&self) -> &[u8] {
         if self.cache.asks_with_get() { b"GET" } else { self.request.method() }
     }
@@ -648,7 +606,7 @@ impl Parts {
         &mut self.slots
     }
 
-    /// Empties what a request left, keeping bytes that follow it (pipelining).
+    /// Clears the last request, and keeps the bytes that follow it (pipelining).
     pub fn next_request(&mut self) {
         let used = self.request.used.min(self.request.bytes.len());
         let left = self.request.bytes.len() - used;

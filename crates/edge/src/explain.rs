@@ -1,5 +1,5 @@
-//! What `-T --explain` says of a configuration: where weir's defaults differ from nginx's and whether the file decides
-//! instead, and which statements have no effect.
+//! The output of `-T --explain`: where weir's defaults differ from nginx's and whether the file decides instead, and
+//! which statements have no effect.
 
 use std::fmt::Write;
 
@@ -11,10 +11,10 @@ use crate::directive::{
 };
 use crate::family::FAMILIES;
 
-/// Of a directive written more often than this, the first places are named and the others counted.
+/// If a directive is written more often than this, the first places are named and the others counted.
 const PLACES_SHOWN: usize = 3;
 
-/// The text, a comment a line.
+/// The text: each line is a comment.
 pub fn explain(tree: &Tree) -> String {
     let mut found = Vec::new();
     collect(&tree.root, MAIN, &mut found);
@@ -49,7 +49,7 @@ fn line(text: &mut String, words: std::fmt::Arguments<'_>) {
     debug_assert!(written.is_ok()); // a String takes everything
 }
 
-/// Every statement with the directive it is of.
+/// Every statement with its directive.
 fn collect<'t>(statements: &'t [Statement], context: Contexts, found: &mut Vec<(&'t Statement, &'static Directive)>) {
     for statement in statements {
         if let Some(directive) = build::directive(&statement.name.text, context) {
@@ -61,7 +61,7 @@ fn collect<'t>(statements: &'t [Statement], context: Contexts, found: &mut Vec<(
     }
 }
 
-/// What the block of this name is; `None` for those that hold no directives (`types`, `map`).
+/// The contexts inside a block of this name; `None` for blocks that hold no directives (`types`, `map`).
 fn inside(name: &str, context: Contexts) -> Option<Contexts> {
     Some(match name {
         "events" => EVENTS,

@@ -1,11 +1,11 @@
-//! Who may write to the API, purge, and open a dashboard: the one place where that is decided.
+//! Decides who may write to the API, purge, and open a dashboard. No other place decides this.
 //!
 //! A caller proves itself with a token, a password that was checked for this request, or a verified client
-//! certificate. Without any of these only a direct local client may: its connection comes from this machine, nothing
-//! says that a relay stands in between, it named this machine by a name of loopback (so that a page of another site
-//! cannot reach it by way of a browser), and for writing its socket belongs to root or to the user who started weir.
-//! That last question also finds most relays that say nothing of themselves: they run as users of their own, and so
-//! do weir's workers. `docs/guide/live.md` has the words for users.
+//! certificate. Without any of these, only a direct local client may act. Its connection comes from this machine.
+//! Nothing shows a relay in between. Its `Host` is a loopback name, so that a page of another site cannot act through
+//! a browser. For writing, its socket must belong to root or to the user who started weir. This last check also finds
+//! most relays that add no field: they run as users of their own, and so do weir's workers. `docs/guide/live.md` has
+//! the words for users.
 
 use std::net::IpAddr;
 
@@ -18,12 +18,12 @@ use crate::exchange::Exchange;
 use crate::family::auth_basic;
 use crate::family::ssl::Verify;
 
-/// What somebody wants to do.
+/// The action that a client asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deed {
     /// See the dashboard.
     Look,
-    /// Change what runs by the API.
+    /// Change the running state through the API.
     Write,
     /// Make caches forget.
     Purge,
@@ -32,13 +32,14 @@ pub enum Deed {
 /// Why a request is refused: its status and a sentence with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Objection {
-    /// The status it earns.
+    /// The status of the answer.
     pub status: u16,
-    /// What is wrong and what to do.
+    /// The reason and the remedy.
     pub text: String,
 }
 
-/// Why the client may not do it; `None` when it may. A dashboard with a token asks for it itself, with a page to enter it.
+/// Why the client may not do it; `None` when it may. A dashboard with a token lets everybody load its page, which
+/// asks for the token.
 pub fn objection(exchange: &Exchange<'_>, deed: Deed) -> Option<Objection> {
     if deed != Deed::Look
         && let Some(why) = another_site(exchange)
@@ -50,7 +51,7 @@ pub fn objection(exchange: &Exchange<'_>, deed: Deed) -> Option<Objection> {
     let token = exchange.location.values.dashboard.token.as_ref();
     if let Some(source) = token {
         let declared = &exchange.conf.declared.dashboard;
-        // The page of a dashboard is for everybody who has not signed in yet.
+        // The page of a dashboard must be open to clients that have not signed in yet.
         let is_enough = declared.token(source).is_some_and(|token| deed == Deed::Look || token.is_brought(exchange));
         if is_enough {
             return None;
@@ -62,7 +63,7 @@ pub fn objection(exchange: &Exchange<'_>, deed: Deed) -> Option<Objection> {
     if deed != Deed::Look && (exchange.knows_password || has_good_certificate(exchange)) {
         return None;
     }
-    // `allow` and `deny` say who may purge, if it was the client whom they judged.
+    // `allow` and `deny` decide who may purge, if they judged the real client (and not a relay).
     let values = &exchange.location.values;
     let is_let_in = !values.access.rules.is_empty() || values.location.internal;
     if deed == Deed::Purge && is_let_in && (exchange.told_address.is_some() || relay(exchange).is_none()) {
@@ -87,8 +88,8 @@ pub fn objection(exchange: &Exchange<'_>, deed: Deed) -> Option<Objection> {
     Some(forbidden(format!("{rule}, and {why}: {remedy}")))
 }
 
-/// Why a write with that body is not read: only JSON is. A browser asks before it sends JSON to another site, and sends
-/// the types of forms without asking.
+/// Why weir does not read the body of a write: it takes only JSON. Before a browser sends JSON to another site, it
+/// asks that site; it sends form types without asking.
 pub fn media_objection(exchange: &Exchange<'_>, body: &[u8]) -> Option<Objection> {
     let value = exchange.request.field(Known::ContentType).unwrap_or_default();
     let essence = value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
@@ -105,8 +106,9 @@ fn has_good_certificate(exchange: &Exchange<'_>) -> bool {
     exchange.client.facts().and_then(|facts| facts.shown()).is_some_and(|(_, outcome)| outcome.is_ok())
 }
 
-/// What says that a page of another site made a browser ask. `Sec-Fetch-Site` (<https://www.w3.org/TR/fetch-metadata/>) is
-/// sent to https and to loopback only, `Origin` (RFC 6454) with all that is no GET.
+/// The sign that a page of another site made a browser send this. Browsers send `Sec-Fetch-Site`
+/// (<https://www.w3.org/TR/fetch-metadata/>) to https and to loopback only, and `Origin` (RFC 6454) with every
+/// request that is not GET.
 fn another_site(exchange: &Exchange<'_>) -> Option<&'static str> {
     let request = &exchange.request;
     for field in request.fields() {
@@ -121,7 +123,7 @@ fn another_site(exchange: &Exchange<'_>) -> Option<&'static str> {
     None
 }
 
-/// Whether an `Origin` is that of the host and port asked for. `null`, which sandboxed pages send, is nobody's.
+/// Whether an `Origin` names the requested host and port. `null`, which sandboxed pages send, matches no host.
 fn is_own_origin(origin: &[u8], host: &[u8], port: Option<u16>) -> bool {
     let Some((scheme, authority)) = std::str::from_utf8(origin).ok().and_then(|text| text.split_once("://")) else {
         return false;
@@ -131,7 +133,7 @@ fn is_own_origin(origin: &[u8], host: &[u8], port: Option<u16>) -> bool {
         "https" => 443,
         _ => return false,
     };
-    // The colons of an IPv6 address stand before its bracket.
+    // In an IPv6 address, the colons stand before the bracket.
     let (name, of_origin) = match authority.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')) {
         Some((name, port)) => match port.parse() {
             Ok(port) => (name, port),
@@ -142,9 +144,9 @@ fn is_own_origin(origin: &[u8], host: &[u8], port: Option<u16>) -> bool {
     !name.is_empty() && name.as_bytes().eq_ignore_ascii_case(host) && of_origin == port.unwrap_or(usual)
 }
 
-/// What makes the client more than a direct client on this machine; `None` if nothing does.
+/// The reason why the client is not a direct client on this machine; `None` if it is one.
 fn not_local(exchange: &Exchange<'_>, deed: Deed) -> Option<String> {
-    // A unix socket has no far end; whether it is a relay's, the rest tells.
+    // A unix socket has no remote address; the next checks find out whether it belongs to a relay.
     if !exchange.client.remote.tcp().is_none_or(|address| address.ip().to_canonical().is_loopback()) {
         return Some("the client is not on this machine".to_owned());
     }
@@ -154,7 +156,7 @@ fn not_local(exchange: &Exchange<'_>, deed: Deed) -> Option<String> {
     if !is_loopback_name(&exchange.request.host) {
         return Some("it did not name this machine as localhost or by a loopback address in Host".to_owned());
     }
-    // Looking was never more than that: a tunnel of ssh, for one, is made by a user of the machine.
+    // Looking needs no more than that. For example, a user of the machine makes an ssh tunnel.
     if deed == Deed::Look {
         return None;
     }
@@ -169,10 +171,10 @@ fn not_local(exchange: &Exchange<'_>, deed: Deed) -> Option<String> {
     }
 }
 
-/// What says that a relay stands between the client and this edge; `None` if nothing does.
+/// The sign that a relay stands between the client and this edge; `None` if there is none.
 fn relay(exchange: &Exchange<'_>) -> Option<String> {
     let listen = exchange.conf.listens.get(exchange.client.listen.get());
-    // Also where the header names nobody: the proxy speaks for itself then, or does not know for whom.
+    // Also if the header names no client: then the proxy speaks for itself, or does not know the client.
     if exchange.client.proxied.get().is_some() || listen.is_none_or(|listen| listen.proxy_protocol) {
         return Some("PROXY protocol".to_owned());
     }
@@ -185,7 +187,7 @@ fn relay(exchange: &Exchange<'_>) -> Option<String> {
     Some(String::from_utf8_lossy(name).into_owned())
 }
 
-/// Whether a field of that name is one that relays add.
+/// Whether relays add fields of this name.
 fn says_relay(name: &[u8]) -> bool {
     const NAMES: [&str; 12] = [
         "forwarded",
@@ -212,7 +214,7 @@ fn is_loopback_name(host: &[u8]) -> bool {
     host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
-/// Warns of a door of the configuration that nothing guards, once its block is read.
+/// Warns, once a block is read, if nothing guards its API, purge or dashboard.
 pub fn warn(b: &mut Build<'_>, scope: &Scope, door: Deed, at: At) {
     let settings = &scope.settings;
     let is_guarded = settings.access.rules.as_ref().is_some_and(|rules| !rules.is_empty())
@@ -232,13 +234,13 @@ pub fn warn(b: &mut Build<'_>, scope: &Scope, door: Deed, at: At) {
             "\"api write=on\" has no guard: every local client of root or of weir's own user may change what runs",
             "add to the location: dashboard_token FILE; or auth_basic, ssl_verify_client, allow and deny",
         ),
-        // Without a token it is open to this machine alone.
+        // Without a token, only this machine can open it.
         Deed::Look => return,
     };
     b.problems.push(Problem::warn(what.to_owned(), at).todo(todo));
 }
 
-/// Whether a password is asked for: a realm that is not `off`, and a file to look it up in.
+/// Whether the location asks for a password: it has a realm that is not `off`, and a password file.
 fn asks_for_password(settings: &auth_basic::Settings) -> bool {
     let realm = settings.realm.iter().flatten().next();
     let file = settings.user_file.iter().flatten().next();

@@ -8,12 +8,12 @@
 //!  socket ◄─ frames ────┴──── `Session` ◄───┘
 //! ```
 //!
-//! What streams write is framed at once into one buffer, which the driving task sends when all who are ready have
-//! written: answers that are ready together leave in one call. A stream that may not write (its window, the
-//! connection's, or too much waits for the socket) is woken when it may.
+//! A stream's bytes are framed at once into one buffer. The driving task sends the buffer when all ready streams have
+//! written: answers that are ready together leave in one call. A stream may have to wait to write: for its window,
+//! for the connection's window, or because too many bytes wait for the socket. It is woken when it may write.
 //!
-//! Towards origins `family/upstream/line` drives; exchanges open streams, `ask` puts requests on them, and `reply` is
-//! what comes back besides the body.
+//! Towards origins `family/upstream/line` drives; exchanges open streams, `ask` sends requests on them, and `reply`
+//! takes all of the answer except the body.
 
 mod answer;
 mod ask;
@@ -45,7 +45,7 @@ pub fn is_on(conf: &Conf, listen: usize) -> bool {
     conf.listens.get(listen).is_some_and(|listen| listen.http2) || default_values(conf, listen).http2.is_on
 }
 
-/// Whether the request came over HTTP/2 to a server that does not speak it: the connection is another server's.
+/// Whether the request came over HTTP/2 to a server that does not speak it, on a connection of another server.
 pub fn is_unwanted(exchange: &Exchange<'_>) -> bool {
     let listen = exchange.client.listen.get();
     exchange.request.version() == Version::Http2
@@ -53,7 +53,7 @@ pub fn is_unwanted(exchange: &Exchange<'_>) -> bool {
         && !exchange.conf.listens.get(listen).is_some_and(|listen| listen.http2)
 }
 
-/// What of `bytes` says about HTTP/2: they are its preface, its beginning, or something else.
+/// Whether `bytes` are the HTTP/2 preface, its beginning, or something else.
 pub fn preface(bytes: &[u8]) -> Preface {
     match bytes.get(..PREFACE.len()) {
         Some(whole) if whole == PREFACE => Preface::Whole,
@@ -62,25 +62,25 @@ pub fn preface(bytes: &[u8]) -> Preface {
     }
 }
 
-/// Whether the first line of `bytes` is meant as a request of HTTP/1.x: such a client gets an answer that it can read,
-/// whatever is wrong with the line. One that names HTTP/2, or no version at all, speaks something else.
+/// Whether the first line of `bytes` looks like a request of HTTP/1.x: such a client gets an answer that it can read,
+/// even if the line is wrong. A client that names HTTP/2, or no version, speaks something else.
 pub fn claims_http1(bytes: &[u8]) -> bool {
     let line = bytes.split(|&byte| byte == b'\n').find(|line| !line.trim_ascii().is_empty()).unwrap_or_default();
     let has = |word: &[u8]| memchr::memmem::find(line, word).is_some();
     has(b" HTTP/") && !line.starts_with(PRIOR)
 }
 
-/// What only a client of HTTP/2 begins with (RFC 9113 §3.4).
+/// The beginning that only a client of HTTP/2 sends (RFC 9113 §3.4).
 const PRIOR: &[u8] = b"PRI * HTTP/2";
 
 /// See [`preface`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preface {
-    /// It is there; frames may follow.
+    /// The whole preface; frames may follow.
     Whole,
-    /// It may become one.
+    /// The beginning of the preface.
     Part,
-    /// HTTP/1.1, or nothing known.
+    /// HTTP/1.1, or an unknown protocol.
     Other,
 }
 

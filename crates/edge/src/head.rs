@@ -1,6 +1,6 @@
-//! A request's head: read within limits, then understood: host, server, body length, path.
+//! A request's head: reads it within limits, then finds host, server, body length and path.
 //!
-//! What is refused here has a name (`wire::Violation`) and is told in nginx's words.
+//! Each refusal has a name (`wire::Violation`), and weir logs it in nginx's words.
 
 use std::io;
 
@@ -14,23 +14,23 @@ use crate::exchange::{Exchange, Parts, Request};
 use crate::family::Values;
 use crate::family::core::{StrictTargets, Values as Core};
 use crate::h2::{self, Preface};
-use crate::log::Level;
 use crate::phase::{self, From, Outcome};
+use weir_net::log::Level;
 
-/// Heads are read in pieces of this size: most fit one, and a larger one takes a few.
+/// Heads are read in pieces of this size: most heads fit one piece, and a larger head takes a few.
 const READ_BYTES: usize = 2 << 10;
 
-/// What reading a head came to.
+/// The result of reading a head.
 pub enum Head {
     /// It is complete.
     Complete,
-    /// The connection turned out to have no byte to give.
+    /// The connection had no bytes to read.
     Nothing,
     /// The client closed between requests.
     Closed,
     /// It begins with HTTP/2's preface.
     Streams,
-    /// It will not be complete, or breaks a rule.
+    /// It will not become complete, or it breaks a rule.
     Refused(Refused),
 }
 
@@ -44,7 +44,7 @@ pub enum Refused {
     ClosedInHead,
 }
 
-/// How heads are judged where these settings are in force: those of the default server, for the host is not known yet.
+/// The rules for heads under these settings: those of the default server, because the host is not known yet.
 pub fn policy(core: &Core) -> HeadPolicy {
     HeadPolicy {
         invalid_fields: if core.ignore_invalid_headers { InvalidFields::Drop } else { InvalidFields::Keep },
@@ -53,19 +53,19 @@ pub fn policy(core: &Core) -> HeadPolicy {
     }
 }
 
-/// The settings of a listen's default server: what holds before the host is known.
+/// The settings of a listen's default server: they apply before the host is known.
 pub fn default_values(conf: &Conf, listen: usize) -> &Values {
     let server = conf.listens.get(listen).map_or(ServerId(0), |listen| listen.hosts.default_server());
     &conf.location(conf.server(server).root).values
 }
 
-/// Those of them that are about requests.
+/// The settings about requests among them.
 pub fn default_core(conf: &Conf, listen: usize) -> &Core {
     &default_values(conf, listen).core
 }
 
-/// Reads until a head is complete. `Nothing` when the connection turned out to have no byte to give. It may be
-/// HTTP/2's preface instead where the connection `may_carry` streams.
+/// Reads until a head is complete. `Nothing` if the connection has no bytes to read. If the connection `may_carry`
+/// streams, it may return HTTP/2's preface instead.
 pub async fn read(conn: &mut Conn, parts: &mut Parts, core: &Core, may_carry: bool) -> Head {
     let policy = policy(core);
     let request = parts.request();
@@ -80,13 +80,15 @@ pub async fn read(conn: &mut Conn, parts: &mut Parts, core: &Core, may_carry: bo
         if preface == Preface::Whole {
             return Head::Streams;
         }
-        // What may become a preface is no request yet; its time is what the connection had for its first byte.
+        // Bytes that may become a preface are no request yet; they use up the time that the connection had for its
+        // first byte.
         if !request.bytes.is_empty() && preface == Preface::Other {
             match request.parser.request(&request.bytes, &policy, &mut request.head) {
                 Ok(Progress::Done) => {
                     request.used = request.head.len;
                     if request.head.version == Version::Http09 && !request.unread().trim_ascii().is_empty() {
-                        // A client of 1991 sends no more: this is a request line with a stray line end.
+                        // A client of HTTP/0.9 sends only one line: more bytes mean a request line with a stray line
+                        // end.
                         return Head::Refused(Refused::Violation(Violation::InvalidRequest));
                     }
                     return match over_limits(&request.bytes, request.head.line.end as usize, request.head.len, core) {
@@ -107,7 +109,7 @@ pub async fn read(conn: &mut Conn, parts: &mut Parts, core: &Core, may_carry: bo
                     if request.bytes.len() as u64 >= core.header_buffer + u64::from(count) * size {
                         return Head::Refused(Refused::Violation(Violation::HeadTooLarge));
                     }
-                    // nginx: one timer for the whole head. The usual one comes whole and needs none.
+                    // nginx has one timer for the whole head. Most heads arrive whole and need no timer.
                     if !is_timed {
                         is_timed = true;
                         conn.deadline.set(core.header_timeout);
@@ -141,17 +143,17 @@ pub async fn read(conn: &mut Conn, parts: &mut Parts, core: &Core, may_carry: bo
     }
 }
 
-/// Whether the client of a port where HTTP/2 may begin sent a preface that is none, rather than a request of HTTP/1: its
-/// first line is no request, and names no version of HTTP/1. A line that has no method is no preface either: TLS.
+/// Whether the client of a port that accepts HTTP/2 sent an invalid preface and not a request of HTTP/1: its first line
+/// is no request, and names no version of HTTP/1. A line without a method is not an invalid preface: it may be TLS.
 fn is_bad_preface(request: &Request, violation: Violation) -> bool {
     request.head.line.is_empty() && violation != Violation::InvalidMethod && !h2::claims_http1(&request.bytes)
 }
 
-/// The limits of `client_header_buffer_size` and `large_client_header_buffers` on a head that came in whole.
+/// The limits of `client_header_buffer_size` and `large_client_header_buffers` on a complete head.
 fn over_limits(bytes: &[u8], line_end: usize, head_len: usize, core: &Core) -> Option<Violation> {
     let (count, size) = core.large_headers;
     let line_max = size.max(core.header_buffer) as usize;
-    // One comparison settles the usual head.
+    // One comparison is enough for most heads.
     if head_len <= core.header_buffer as usize {
         return None;
     }
@@ -165,7 +167,7 @@ fn over_limits(bytes: &[u8], line_end: usize, head_len: usize, core: &Core) -> O
     (head_len as u64 > core.header_buffer + u64::from(count) * size).then_some(Violation::HeadTooLarge)
 }
 
-/// Checks the head and finds the server; what it refuses becomes a status.
+/// Checks the head and finds the server; a refusal becomes a status.
 pub fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Outcome, Gone> {
     exchange.step = Step::ReadHead;
     let verdict = match refusal {
@@ -176,7 +178,7 @@ pub fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Out
             Err(violation)
         }
         Some(Refused::TimedOut) => {
-            // nginx: logged as 408, and nothing is sent to somebody who says nothing.
+            // nginx logs 408, and sends nothing to a client that sends nothing.
             exchange.response.status = 408;
             return Err(Gone::TimedOut);
         }
@@ -216,11 +218,12 @@ fn check_target(core: &Core, raw: &[u8]) -> Result<(), Violation> {
     if is_refused { Err(Violation::TargetByte) } else { Ok(()) }
 }
 
-/// Why no origin may get the request although it may be served here, in words for the log.
+/// The reason, in words for the log, why no origin may get the request although weir may answer it itself.
 ///
-/// A target with a fragment (RFC 9112 §3.2 has none): an origin may read it as part of the path, and a location did
-/// not. A control byte in a value (RFC 9110 §5.5 has none), which over HTTP/1.1 was refused before (`HeadPolicy`).
-/// nginx's own suite asks for both where nginx itself answers. An error page is another request, whoever serves it.
+/// First, a target with a fragment (RFC 9112 §3.2 allows none): an origin may read the fragment as part of the path,
+/// while weir's location did not. Second, a control byte in a value (RFC 9110 §5.5 allows none); over HTTP/1.1 it was
+/// refused before (`HeadPolicy`). nginx's own suite requires both to work where nginx itself answers. An error page
+/// is a different request, so this does not apply to it.
 pub fn withheld(exchange: &Exchange<'_>) -> Option<&'static str> {
     if exchange.error_status != 0 {
         return None;
@@ -237,7 +240,7 @@ pub fn withheld(exchange: &Exchange<'_>) -> Option<&'static str> {
         .then_some("client sent invalid header line: a value with a control byte")
 }
 
-/// Says so in the log; the status that the client gets instead.
+/// Logs the reason; returns the status for the client.
 pub fn withhold(exchange: &mut Exchange<'_>, why: &str) -> u16 {
     exchange.keeps_alive = false;
     exchange.log(Level::Info, format_args!("{why}"));
@@ -247,7 +250,7 @@ pub fn withhold(exchange: &mut Exchange<'_>, why: &str) -> u16 {
 /// RFC 9110 §15.5.20.
 const MISDIRECTED: u16 = 421;
 
-/// What nginx says of a refused head: its words, and the offending line where it quotes that.
+/// nginx's message for a refused head, with the offending line if nginx quotes it.
 fn refusal_text(exchange: &Exchange<'_>, violation: Violation) -> String {
     let request = &exchange.request;
     let shown = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
@@ -279,10 +282,10 @@ fn refusal_text(exchange: &Exchange<'_>, violation: Violation) -> String {
     }
 }
 
-/// A line of the error log is cut at 2048 bytes; an over-long field leaves room for the rest of it.
+/// A line of the error log is cut at 2048 bytes; this cut of an over-long field leaves room for the rest of the line.
 const LINE_SHOWN_MAX: usize = 1024;
 
-/// Field lines that `ignore_invalid_headers` left out, as nginx tells of them.
+/// Logs the field lines that `ignore_invalid_headers` left out, as nginx does.
 fn note_ignored(exchange: &mut Exchange<'_>) {
     if exchange.request.head.ignored.is_empty() || !exchange.logs(Level::Info) {
         return;
@@ -294,7 +297,7 @@ fn note_ignored(exchange: &mut Exchange<'_>) {
     }
 }
 
-/// Reads the head's meaning into the exchange.
+/// Fills the exchange from the head.
 fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
     let request = &mut exchange.request;
     let bytes = std::mem::take(&mut request.bytes);
@@ -318,11 +321,11 @@ fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
         request.host.make_ascii_lowercase();
         request.port = host.port;
     }
-    // A request without a host is one for the empty name.
+    // A request without a host is for the server with the empty name.
     if let Some(listen) = exchange.conf.listens.get(exchange.client.listen.get()) {
         let asked = exchange.client.facts().and_then(|facts| facts.server_name.as_ref());
         let id = match asked {
-            // A request without a host is for the one that TLS was begun with.
+            // A request without a host is for the server name of the TLS handshake.
             Some(name) if exchange.request.host.is_empty() => {
                 let name = name.trim_end_matches('.').to_ascii_lowercase();
                 listen.hosts.find(name.as_bytes(), &mut exchange.slots)

@@ -1,30 +1,30 @@
-//! Keys that may be host names with wildcards, as `map` with `hostnames` and `valid_referers` take them.
+//! Keys that may be host names with wildcards, for `map` with `hostnames` and for `valid_referers`.
 //!
-//! nginx's order: exact, then the longest `*.suffix`, then the longest `prefix.*`. Keys and the names
-//! looked up are lower case.
+//! nginx's order: exact, then the longest `*.suffix`, then the longest `prefix.*`. Keys and the names looked up are
+//! lower case.
 
 use std::collections::HashMap;
 
 /// Names, exact and with wildcards, to values.
 pub struct HostTable<T> {
     exact: HashMap<Box<[u8]>, T>,
-    /// By the part from the dot on: `.example.com`.
+    /// By the part that starts at the dot: `.example.com`.
     suffixes: HashMap<Box<[u8]>, T>,
     /// By the part up to the dot: `www.example.`.
     prefixes: HashMap<Box<[u8]>, T>,
 }
 
-/// Why a key was not taken.
+/// Why a key was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misfit {
-    /// Not a name with at most one wildcard in the right place.
+    /// Not a name, or its wildcards are not allowed: at most one, at the beginning or the end.
     Invalid,
     /// The table has it already.
     Conflict,
 }
 
 impl Misfit {
-    /// nginx's words about the key.
+    /// nginx's message about the key.
     pub fn words(self, key: &str) -> String {
         match self {
             Misfit::Invalid => format!("invalid hostname or wildcard \"{key}\""),
@@ -97,7 +97,7 @@ fn insert<T>(map: &mut HashMap<Box<[u8]>, T>, key: &[u8], value: T) -> Result<()
     Ok(())
 }
 
-/// The places of dots that have something before them.
+/// The positions of dots that have something before them.
 fn dots(name: &[u8]) -> impl DoubleEndedIterator<Item = usize> {
     name.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'.').map(|(at, _)| at)
 }

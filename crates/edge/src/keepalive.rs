@@ -1,6 +1,6 @@
-//! Whether a client connection serves another request, as the location that answers has it.
+//! Whether a client connection serves another request, by the settings of the location that answers.
 //!
-//! What the client wishes was read from its head; nginx: `ngx_http_update_location_config`.
+//! The client's own wish was read from its head. nginx: `ngx_http_update_location_config`.
 
 use memchr::memmem;
 use weir_net::clock;
@@ -8,7 +8,7 @@ use weir_wire::Known;
 
 use crate::exchange::Exchange;
 
-/// Whether the settings of the location that answers let the connection go on.
+/// Whether the settings of the location that answers let the connection serve another request.
 pub fn may_go_on(exchange: &Exchange<'_>) -> bool {
     let core = &exchange.location.values.core;
     !core.keepalive_timeout.0.is_zero()
@@ -25,7 +25,7 @@ fn is_browser(exchange: &Exchange<'_>, is_it: fn(&[u8]) -> bool) -> bool {
     exchange.request.field(Known::UserAgent).is_some_and(is_it)
 }
 
-/// Internet Explorer 4 to 6, but for its version with "SV1", which has the flaw no more.
+/// Internet Explorer 4 to 6, except its version with "SV1", which does not have the flaw any more.
 fn is_old_explorer(agent: &[u8]) -> bool {
     let Some(version) = after_explorer(agent) else { return false };
     match version {

@@ -1,7 +1,7 @@
-//! Sends bodies out of the cache: whole ones in one write with their head, others as they grow or as they are read.
+//! Sends bodies from the cache: whole bodies in one write with their head, others while they grow or are read.
 //!
-//! Nothing is copied on the usual way: the pieces written are those that all workers share. What cannot be written
-//! as it stands (filters, chunks, a rate) goes through a buffer, piece by piece.
+//! Usually nothing is copied: weir writes the pieces that all workers share. A body with filters, chunks or a rate
+//! goes through a buffer, piece by piece.
 
 use std::future::poll_fn;
 use std::io::IoSlice;
@@ -9,30 +9,30 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::task::Poll;
 
-use crate::cache::store::{FileBody, Object, Piece, Reader};
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::family::cache::pack;
-use crate::log::Level;
 use crate::pace::Pace;
 use crate::respond::{self, Framing, Part};
 use crate::writing;
+use weir_cache::store::{FileBody, Object, Piece, Reader};
+use weir_net::log::Level;
 
 /// A stored body or a part of it.
 #[derive(Clone)]
 pub struct Kept {
-    /// What is stored.
+    /// The stored object.
     pub object: Arc<Object>,
     /// Where the part begins.
     pub offset: u64,
-    /// How long it is; `None` for all that comes, while its end is not known.
+    /// Its length; `None`, while the end of the body is not known, for all that follows.
     pub length: Option<u64>,
 }
 
 /// Pieces of a body written with one call.
 const PIECES_MAX: usize = 16;
 
-/// A part of a file is read in pieces of this size where the kernel cannot copy it.
+/// A part of a file is read in pieces of this size if the kernel cannot copy it.
 const READ_BYTES: usize = 32 << 10;
 
 impl Kept {
@@ -42,7 +42,7 @@ impl Kept {
         Kept { object, offset: 0, length }
     }
 
-    /// Whether it is all of a body that is whole.
+    /// Whether it is the whole body, and the whole body is stored.
     pub fn is_all(&self) -> bool {
         self.offset == 0 && self.object.is_whole() && self.length == Some(self.object.body.len())
     }
@@ -69,7 +69,7 @@ pub async fn send(
     send_in_pieces(exchange, conn, framing, head, kept, true).await
 }
 
-/// Sends several parts, each after a text of its own; the length of the whole is known, so nothing frames them.
+/// Sends several parts, each after its own head; the total length is known, so they need no framing.
 pub async fn send_parts(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
@@ -90,7 +90,7 @@ pub async fn send_parts(
     writing::pieces(exchange, conn, &mut [IoSlice::new(head)]).await
 }
 
-/// As it stands: whole in memory with one call, else piece by piece without copying.
+/// Sends it unchanged: a body in memory with one call, others piece by piece without copying.
 async fn send_plain(exchange: &mut Exchange<'_>, conn: &mut Conn, head: &mut Vec<u8>, kept: Kept) -> Result<(), Gone> {
     if let Some(body) = small(&kept) {
         head.extend_from_slice(body);
@@ -127,14 +127,14 @@ async fn send_plain(exchange: &mut Exchange<'_>, conn: &mut Conn, head: &mut Vec
     if left.is_some_and(|left| left > 0) { Err(Gone::Cut) } else { Ok(()) }
 }
 
-/// A body that is cheaper copied behind the head than handed to the kernel as a second piece.
+/// A body that is cheaper to copy behind the head than to give to the kernel as a second piece.
 fn small(kept: &Kept) -> Option<&[u8]> {
     let [only] = kept.object.body.chunks() else { return None };
     let (start, length) = (usize::try_from(kept.offset).ok()?, usize::try_from(kept.length?).ok()?);
     only.get(start..start.checked_add(length)?).filter(|bytes| bytes.len() <= writing::COPY_MAX)
 }
 
-/// Head and body as one vector; `None` when the body has too many pieces for one. Gives the pieces used, and the
+/// Head and body as one vector; `None` when the body has too many pieces. Returns the number of pieces, and the
 /// body's bytes among them.
 fn gather<'k>(kept: &'k Kept, head: &'k [u8], slices: &mut [IoSlice<'k>; PIECES_MAX]) -> Option<(usize, u64)> {
     let mut skip = usize::try_from(kept.offset).ok()?;
@@ -160,19 +160,19 @@ fn gather<'k>(kept: &'k Kept, head: &'k [u8], slices: &mut [IoSlice<'k>; PIECES_
     (left == 0).then_some((count, length as u64))
 }
 
-/// The next piece of a body; waits while it grows, and watches the client meanwhile.
+/// The next piece of a body; waits while the body grows, and watches the client meanwhile.
 pub async fn next_piece(conn: &Conn, reader: &Reader) -> Result<Option<Piece>, Gone> {
     poll_fn(|context| match reader.poll_piece(context) {
         Poll::Ready(None) => Poll::Ready(Ok(None)),
         Poll::Ready(Some(Ok(piece))) => Poll::Ready(Ok(Some(piece))),
-        // Whoever fetches it lost the origin.
+        // The exchange that fetches the body lost the origin.
         Poll::Ready(Some(Err(_))) => Poll::Ready(Err(Gone::Cut)),
         Poll::Pending => conn.poll_gone().map(|error| Err(Gone::Closed(error))),
     })
     .await
 }
 
-/// By the kernel where nothing wraps the bytes.
+/// By the kernel, if the bytes need no encryption or frames.
 async fn send_file(exchange: &mut Exchange<'_>, conn: &mut Conn, body: &FileBody, count: u64) -> Result<(), Gone> {
     if conn.stream().bare().is_some() {
         return writing::file(exchange, conn, (&body.file, "cache file"), (body.offset, count), &mut None).await;
@@ -189,7 +189,7 @@ async fn send_file(exchange: &mut Exchange<'_>, conn: &mut Conn, body: &FileBody
     Ok(())
 }
 
-/// Through the filters, framed, at the rate allowed. `ends` when nothing of the response follows.
+/// Through the filters, framed, at the allowed rate. `ends` if nothing of the response follows.
 async fn send_in_pieces(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,

@@ -5,11 +5,11 @@
 //!                                                                      └► upstream: pick, try, relay
 //! ```
 //!
-//! Invariants: `Conf` never changes; an exchange ends with the one it began with; parsing a
-//! configuration has no side effects; no byte from outside can panic.
+//! Invariants: `Conf` never changes; an exchange ends with the one it began with; parsing a configuration has no side
+//! effects; no byte from outside can cause a panic.
 #![forbid(unsafe_code)]
 
-/// The version of nginx whose directives weir reads: said here alone, as a literal that `concat!` takes.
+/// The version of nginx whose directives weir reads: written only here, as a literal that `concat!` accepts.
 macro_rules! nginx_version {
     () => {
         "1.31.5"
@@ -19,10 +19,11 @@ pub(crate) use nginx_version;
 
 pub mod aside;
 pub mod base64;
+pub mod board;
 pub mod body;
 pub mod build;
-pub mod cache;
 pub mod cidr;
+pub mod client;
 pub mod colleagues;
 pub mod conf;
 pub mod conn;
@@ -34,15 +35,14 @@ pub mod dns;
 pub mod exchange;
 pub mod explain;
 pub mod family;
-pub mod fields;
 pub mod guard;
 pub mod h2;
 pub mod head;
 pub mod host_table;
 pub mod keepalive;
 mod kept;
+pub mod line;
 pub mod live;
-pub mod log;
 pub mod media_types;
 pub mod modules;
 pub mod nginx_only;
@@ -60,11 +60,11 @@ pub mod secure;
 pub mod settings;
 mod slots;
 pub mod special;
+pub mod texts;
 pub mod trace;
 pub mod tunnel;
 pub mod value;
 pub mod variable;
-pub mod whole_file;
 pub mod worker;
 pub mod writing;
 pub mod zone;

@@ -1,4 +1,4 @@
-//! Lists of media types, as `gzip_types` and `charset_types` take: `text/html` always, `*` for all.
+//! Lists of media types, for `gzip_types` and `charset_types`: `text/html` always, `*` for all.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::build::Build;
 /// The type that every list begins with.
 pub const HTML: &str = "text/html";
 
-/// Reads one statement's types behind those of earlier ones in the block; an empty list stands for all types.
+/// Appends the types of one statement to those of earlier statements in the block; an empty list means all types.
 pub fn read(b: &mut Build<'_>, statement: &Statement, earlier: Option<Arc<Vec<String>>>) -> Arc<Vec<String>> {
     let mut types = match earlier {
         Some(earlier) if earlier.is_empty() => return earlier,
@@ -31,7 +31,7 @@ pub fn read(b: &mut Build<'_>, statement: &Statement, earlier: Option<Arc<Vec<St
     Arc::new(types)
 }
 
-/// Whether the media type, parameters aside, is in the list.
+/// Whether the media type, without its parameters, is in the list.
 pub fn is_listed(types: &[String], content_type: &[u8]) -> bool {
     let bare = content_type.split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
     types.is_empty() || types.iter().any(|kind| kind.as_bytes().eq_ignore_ascii_case(bare))

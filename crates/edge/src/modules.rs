@@ -1,18 +1,18 @@
-//! What weir has of nginx's modules, as `-V` declares it: absent ones are named, so that nginx's own test
-//! suite skips what cannot work instead of failing it. And the page of all directives.
+//! The nginx modules that weir has, for the output of `-V`. It also names absent modules, so that nginx's own test
+//! suite skips tests that cannot pass. Also the page of all directives.
 
 use crate::family::FAMILIES;
 
 /// nginx's optional modules that weir has.
 const WITH: &[&str] = &["http_gzip_static_module", "http_ssl_module", "http_stub_status_module", "http_v2_module"];
 
-/// nginx's modules that are on by default, and the family that stands for each in weir.
+/// nginx's modules that are on by default, and the family that implements each in weir.
 const DEFAULT_MODULES: &[(&str, &str)] = &[
     ("http_access_module", "access"),
     ("http_auth_basic_module", "auth_basic"),
     ("http_autoindex_module", "autoindex"),
     ("http_browser_module", "browser"),
-    // `charset` names a type's charset and converts nothing: not the module.
+    // weir's `charset` only names the charset of a type and converts nothing: that is not nginx's module.
     ("http_charset_module", "charset_map"),
     ("http_empty_gif_module", "empty_gif"),
     ("http_fastcgi_module", "fastcgi"),
@@ -40,7 +40,7 @@ const DEFAULT_MODULES: &[(&str, &str)] = &[
 /// The `configure arguments` of `-V`.
 pub fn configure_arguments() -> String {
     let has = |name: &str| FAMILIES.iter().any(|family| family.name == name);
-    // As nginx does when it was built with a name of its own: `server_tokens build` shows the same.
+    // As an nginx that was built with a build name: `server_tokens build` shows the same name.
     let mut words = vec![format!("--build={}", crate::respond::BUILD)];
     let with = WITH
         .iter()
@@ -53,7 +53,7 @@ pub fn configure_arguments() -> String {
     if has("realip") {
         words.push("--with-http_realip_module".to_owned());
     }
-    // nginx has it as a module of its own.
+    // In nginx this is a separate module.
     if has("otel") {
         words.push("--add-module=nginx-otel".to_owned());
     }

@@ -1,8 +1,8 @@
-//! The directives people write for nginx: what weir says of one it does not have itself.
+//! The directives of nginx, and weir's message for each directive that it does not have.
 //!
-//! The table holds every name of nginx 1.31.5, of NGINX Plus and of the usual separate modules,
-//! so a name that is not here either is a typing error. The edge asks only about names none of
-//! its families defines; that a name is listed says nothing about weir having it.
+//! The table holds every name of nginx 1.31.5, of NGINX Plus and of the usual separate modules, so a name that is not
+//! in the table either is a typing error. The edge looks up only names that none of its families defines: a name in
+//! the table may still be a directive of weir.
 //!
 //! Invariant: rows are sorted by name, and each has a remedy.
 
@@ -13,8 +13,8 @@ mod data;
 pub struct Entry {
     /// The directive's name.
     pub name: &'static str,
-    /// The modules that define it, `, ` between them: nginx's own by their source name, else
-    /// `NGINX Plus`, `removed from nginx`, or `separate module NAME`.
+    /// The modules that define it, `, ` between them: nginx's own modules by their source name, else `NGINX Plus`,
+    /// `removed from nginx`, or `separate module NAME`.
     pub modules: &'static str,
     /// Where it may stand, `, ` between the places: `main`, `events`, `http`, `server`,
     /// `location`, `if in server`, `if in location`, `limit_except`, `upstream`, `mail`,
@@ -28,7 +28,7 @@ impl Entry {
         self.contexts.split(", ").any(|one| one == context || one == "any")
     }
 
-    /// Whose directive it is, for the sentence `"NAME" is …`.
+    /// The origin of the directive, for the sentence `"NAME" is …`.
     pub fn origin(&self) -> Origin {
         match self.modules {
             "NGINX Plus" => Origin::Commercial,
@@ -38,14 +38,14 @@ impl Entry {
         }
     }
 
-    /// What to do instead, in one line: the first rule that fits in [`REMEDIES`].
+    /// The remedy, in one line: the first rule that fits in [`REMEDIES`].
     pub fn remedy(&self) -> &'static str {
         let fits = |(rule, _): &&(Rule, &str)| rule.fits(self);
         REMEDIES.iter().find(fits).map_or(NO_COUNTERPART, |(_, remedy)| *remedy)
     }
 }
 
-/// Whose directive an entry is.
+/// The origin of a directive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// Open-source nginx has it.
@@ -76,7 +76,7 @@ pub fn lookup(name: &str) -> Option<&'static Entry> {
     data::ENTRIES.get(index)
 }
 
-/// The module whose variable this is; `None` where weir has the variable, or nginx has none of that name.
+/// The module whose variable this is; `None` if weir has the variable, or nginx has no variable of that name.
 pub fn variable_module(name: &str) -> Option<&'static str> {
     let has = |(names, _): &&(&[&str], &str)| {
         names.iter().any(|known| *known == name || (known.ends_with('_') && name.starts_with(known)))
@@ -84,7 +84,7 @@ pub fn variable_module(name: &str) -> Option<&'static str> {
     VARIABLES.iter().find(has).map(|(_, module)| *module)
 }
 
-/// The variables of nginx 1.31.5 that weir does not have, by module; a name that ends in `_` is a beginning.
+/// The variables of nginx 1.31.5 that weir does not have, by module; a name that ends in `_` is a prefix.
 #[rustfmt::skip]
 static VARIABLES: &[(&[&str], &str)] = &[
     (&["ancient_browser", "modern_browser", "msie"], "ngx_http_browser_module"),
@@ -102,13 +102,13 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     data::ENTRIES.iter().map(|entry| entry.name)
 }
 
-/// Which entries a remedy is for.
+/// The entries that a remedy applies to.
 enum Rule {
     /// The directive of this name.
     Name(&'static str),
-    /// Directives whose names begin so.
+    /// Directives whose names begin with this text.
     Names(&'static str),
-    /// Directives whose first module begins so.
+    /// Directives whose first module begins with this text.
     Module(&'static str),
 }
 
@@ -142,7 +142,7 @@ const UWSGI: &str = "let uWSGI speak HTTP (its http-socket option) and use proxy
 const SCGI: &str = "let the SCGI application speak HTTP and use proxy_pass, or keep nginx for \
                     this location";
 
-/// Remedies in order of trust: the first rule that fits an entry speaks for it.
+/// Remedies, the most specific first: the first rule that fits an entry gives its remedy.
 #[rustfmt::skip]
 static REMEDIES: &[(Rule, &str)] = &[
     // Names that need a sentence of their own.
@@ -175,7 +175,7 @@ static REMEDIES: &[(Rule, &str)] = &[
     (Names("quic_"), "remove the line: clients fall back to TCP, or keep nginx for HTTP/3 in front"),
     (Module("ngx_http_ssl"), TLS_IN_FRONT),
     (Names("ssl_"), TLS_IN_FRONT),
-    // Bodies and values made inside nginx.
+    // Bodies and values that nginx makes itself.
     (Module("ngx_http_xslt"), "transform XML at the origin, or keep nginx for this location"),
     (Module("ngx_http_image_filter"), "resize images at the origin or in an image service, or keep nginx for this location"),
     (Module("ngx_http_perl"), COMPUTE),
@@ -196,7 +196,7 @@ static REMEDIES: &[(Rule, &str)] = &[
     (Module("ngx_http_random_index"), "keep nginx for this location"),
     (Module("ngx_http_autoindex"), "list directories with a file server behind proxy_pass, or keep nginx for this location"),
     (Module("ngx_http_empty_gif"), "answer with \"return 204;\", or put the file on disk"),
-    // The inside of nginx.
+    // Internals of nginx.
     (Module("ngx_http_degradation"), "limit load with limit_req and limit_conn"),
     (Module("ngx_google_perftools"), "profile with perf: remove the line"),
     (Module("ngx_event"), NOTHING_TO_TUNE),

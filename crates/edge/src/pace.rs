@@ -1,4 +1,4 @@
-//! `limit_rate`: how many bytes may go to a client now. nginx's formula, one second at a time.
+//! `limit_rate`: how many bytes may go to a client at this moment. nginx's formula, one second at a time.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// The limit in force; `None` when there is none, which is the usual case and costs two comparisons.
+    /// The limit in force; `None` if there is no limit: this usual case costs two comparisons.
     pub fn of(exchange: &mut Exchange<'_>) -> Option<Pace> {
         let location = exchange.location;
         let core = &location.values.core;
@@ -33,7 +33,7 @@ impl Pace {
         Some(Pace { rate, after, sent: 0, started: clock::now() })
     }
 
-    /// A pace of `rate` bytes a second from now on; `None` for 0.
+    /// A pace of `rate` bytes per second that starts at this moment; `None` for 0.
     pub fn new(rate: u64) -> Option<Pace> {
         (rate > 0).then(|| Pace { rate, after: 0, sent: 0, started: clock::now() })
     }
@@ -52,7 +52,7 @@ impl Pace {
         }
     }
 
-    /// Waits until some bytes may go, and says how many.
+    /// Waits until some bytes may go; returns how many.
     pub async fn allowed(&self, conn: &mut Conn, wanted: usize) -> Result<usize, Gone> {
         loop {
             match self.ask(wanted) {
@@ -66,7 +66,7 @@ impl Pace {
         }
     }
 
-    /// Notes what went.
+    /// Notes the bytes that were sent.
     pub fn sent(&mut self, bytes: usize) {
         self.sent += bytes as u64;
     }

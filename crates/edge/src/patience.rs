@@ -1,8 +1,9 @@
-//! How long weir waits for a client that sends or takes little.
+//! How long weir waits for a client that sends or accepts few bytes.
 //!
-//! A time that the file says is nginx's: the longest pause between two reads, or between two writes. Where the file says
-//! nothing, a client that has hardly shown itself gets less: an attacker opens thousands of connections that each send or
-//! take a byte now and then. A client that has sent or taken something gets nginx's 60 seconds.
+//! A time in the file has nginx's meaning: the longest pause between two reads, or between two writes. If the file
+//! sets no time, a client that has sent or accepted hardly anything gets less: an attacker opens thousands of
+//! connections that each send or accept a byte from time to time. A client that has sent or accepted enough gets
+//! nginx's 60 seconds.
 
 use std::time::Duration;
 
@@ -10,24 +11,24 @@ use weir_net::{Instant, clock};
 
 /// nginx's default for all three times.
 const LONGEST: Duration = Duration::from_secs(60);
-/// weir's, for a client that has shown nothing yet.
+/// weir's time for a client that has sent or accepted nothing yet.
 pub const FIRST: Duration = Duration::from_secs(10);
-/// A body that comes more slowly than this from its beginning on, after [`FIRST`], is given up. Bytes a second.
+/// weir gives up a body that is slower than this on average, after [`FIRST`]. Bytes per second.
 const BODY_RATE_MIN: u64 = 500;
-/// A client that has taken this much on its connection is not given up before [`LONGEST`]. Bytes.
+/// weir waits [`LONGEST`] for a client that has accepted this much on its connection. Bytes.
 pub const TAKEN_ENOUGH: u64 = 64 << 10;
 
 /// `send_timeout`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendTimeout {
-    /// After so long weir looks at the client for the first time.
+    /// The time after which weir checks the client for the first time.
     pub first: Duration,
-    /// If the client may go on then, it has so much longer.
+    /// The additional time for a client that passes this check.
     pub rest: Duration,
 }
 
 impl SendTimeout {
-    /// Where the file says nothing.
+    /// If the file does not set it.
     pub const UNWRITTEN: SendTimeout = SendTimeout { first: FIRST, rest: LONGEST.saturating_sub(FIRST) };
 
     /// As written.
@@ -45,7 +46,7 @@ pub struct BodyTimeout {
 }
 
 impl BodyTimeout {
-    /// Where the file says nothing.
+    /// If the file does not set it.
     pub const UNWRITTEN: BodyTimeout = BodyTimeout { longest: LONGEST, has_rate: true };
 
     /// As written.
@@ -67,7 +68,7 @@ impl BodyWatch {
         BodyWatch { timeout, begun: clock::now(), bytes: 0 }
     }
 
-    /// Notes what came.
+    /// Counts bytes that arrived.
     pub fn came(&mut self, bytes: usize) {
         self.bytes += bytes as u64;
     }
@@ -97,7 +98,7 @@ mod tests {
         assert_eq!(pause(0, 0), seconds(10));
         assert_eq!(pause(8, 4), seconds(2));
         assert_eq!(pause(12, 6), Duration::ZERO);
-        // A megabyte has come: the pause is nginx's.
+        // A megabyte has arrived: the pause is nginx's.
         assert_eq!(pause(30, 1 << 20), seconds(60));
         assert_eq!(pause(2100, 1 << 20), seconds(7));
     }

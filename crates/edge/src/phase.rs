@@ -1,4 +1,4 @@
-//! The phases of nginx, in nginx's order, and the few things a handler may say.
+//! The phases of nginx, in nginx's order, and the few results that a handler may return.
 
 use std::time::Duration;
 
@@ -11,29 +11,29 @@ use crate::route::{self, Place};
 pub enum Phase {
     /// Limits: `limit_req`, `limit_conn`, `realip`.
     Preaccess,
-    /// Who may: `allow`, `auth_basic`, `auth_request`; one of them is enough under `satisfy any`.
+    /// Who has access: `allow`, `auth_basic`, `auth_request`; one of them is enough under `satisfy any`.
     Access,
     /// `try_files`, `mirror`.
     Precontent,
-    /// What answers when the location names no handler: index, static files.
+    /// The handlers that answer if the location names none: index, static files.
     Content,
 }
 
-/// A handler of a phase. It never waits: what takes time is said in `Next` and done by the driver.
+/// A handler of a phase. It never waits: it returns slow work as a `Next`, and the driver does it.
 pub type Enter = fn(&mut Exchange<'_>) -> Next;
 
-/// All a handler may say.
+/// The results a handler may return.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Not mine, or nothing against it: go on.
+    /// Nothing to do for this handler, or no objection: go on.
     Continue,
-    /// Grants access (of interest under `satisfy any`), then goes on.
+    /// Grants access (this matters under `satisfy any`), then goes on.
     Allow,
     /// End with this status; `error_page` may turn it into something else.
     Status(u16),
-    /// The response stands in the exchange; send it.
+    /// The response is in the exchange; send it.
     Respond,
-    /// Start again with another URI; `args` as they were when `None` (nginx: internal redirect).
+    /// Start again with another URI; `None` keeps `args` (nginx: internal redirect).
     Redirect {
         /// The new path, normalised.
         uri: Vec<u8>,
@@ -46,18 +46,18 @@ pub enum Next {
     Forward,
     /// Answer as the purge API does.
     Purge,
-    /// Answer with what is counted.
+    /// Answer with counters: the API or the metrics.
     Observe,
     /// Answer as the dashboard does.
     Dashboard,
-    /// Come back to this handler's successor after a while (`limit_req` delay).
+    /// Continue with the next handler after this time (`limit_req` delay).
     Wait(Duration),
 }
 
-/// What the walk through the phases came to; the driver in `conn` does the rest.
+/// The result of the walk through the phases; the driver in `conn` does the rest.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The response stands in the exchange.
+    /// The response is in the exchange.
     Respond,
     /// A status of weir's own, not yet turned into a page.
     Status(u16),
@@ -65,7 +65,7 @@ pub enum Outcome {
     Forward,
     /// Answer as the purge API does.
     Purge,
-    /// Answer with what is counted.
+    /// Answer with counters: the API or the metrics.
     Observe,
     /// Answer as the dashboard does.
     Dashboard,
@@ -73,12 +73,12 @@ pub enum Outcome {
     Wait(Duration, Resume),
 }
 
-/// Where in a location's walk to go on.
+/// Where to go on in the walk of a location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resume {
     /// At this handler.
     Handler(usize),
-    /// With this status: the wait was a punishment (`auth_delay`).
+    /// With this status: the wait slowed the client down (`auth_delay`).
     Status(u16),
 }
 
@@ -157,7 +157,7 @@ fn redirected(exchange: &mut Exchange<'_>, uri: Vec<u8>, args: Option<Vec<u8>>) 
     if exchange.redirects_left == 0 {
         let shown = String::from_utf8_lossy(&uri).into_owned();
         exchange.log(
-            crate::log::Level::Error,
+            weir_net::log::Level::Error,
             format_args!("rewrite or internal redirection cycle while internally redirecting to \"{shown}\""),
         );
         return Err(Outcome::Status(500));
@@ -206,7 +206,7 @@ fn locate(exchange: &mut Exchange<'_>) -> Step {
         return Step::Over(Outcome::Status(404));
     }
     if crate::body::is_too_large(exchange) {
-        // nginx: the client that waits to be told is told by the 413.
+        // nginx: for a client that waits for `100 Continue`, the 413 is the answer.
         exchange.expectation_met = true;
         return Step::Over(Outcome::Status(413));
     }
@@ -229,18 +229,18 @@ fn add_slash(exchange: &mut Exchange<'_>) -> Outcome {
 fn named(exchange: &mut Exchange<'_>, name: &str) -> Step {
     if exchange.redirects_left == 0 {
         exchange.log(
-            crate::log::Level::Error,
+            weir_net::log::Level::Error,
             format_args!("rewrite or internal redirection cycle while redirect to named location \"@{name}\""),
         );
         return Step::Over(Outcome::Status(500));
     }
     exchange.redirects_left -= 1;
     if exchange.uri.is_empty() {
-        exchange.log(crate::log::Level::Error, format_args!("empty URI in redirect to named location \"@{name}\""));
+        exchange.log(weir_net::log::Level::Error, format_args!("empty URI in redirect to named location \"@{name}\""));
         return Step::Over(Outcome::Status(500));
     }
     let Some(id) = exchange.server.named.get(name) else {
-        exchange.log(crate::log::Level::Error, format_args!("could not find named location \"@{name}\""));
+        exchange.log(weir_net::log::Level::Error, format_args!("could not find named location \"@{name}\""));
         return Step::Over(Outcome::Status(500));
     };
     exchange.internal = true;
@@ -251,7 +251,7 @@ fn named(exchange: &mut Exchange<'_>, name: &str) -> Step {
 /// The location's rewrites, then its handlers.
 fn inside(exchange: &mut Exchange<'_>) -> Step {
     exchange.uri_changed = false;
-    // nginx: a request that limit_except leaves out is handled by the settings of that block, rewrites included.
+    // nginx: a method outside limit_except's list uses the settings of that block, rewrites included.
     if let Some((methods, other)) = &exchange.location.limit_except
         && !methods.has(exchange.request.method())
     {
@@ -268,7 +268,7 @@ fn inside(exchange: &mut Exchange<'_>) -> Step {
                 if exchange.redirects_left == 0 {
                     let shown = String::from_utf8_lossy(&exchange.uri).into_owned();
                     exchange.log(
-                        crate::log::Level::Error,
+                        weir_net::log::Level::Error,
                         format_args!("rewrite or internal redirection cycle while processing \"{shown}\""),
                     );
                     return Step::Over(Outcome::Status(500));
@@ -283,13 +283,13 @@ fn inside(exchange: &mut Exchange<'_>) -> Step {
     handlers(exchange, 0)
 }
 
-/// A 401, delayed as `auth_delay` says to slow down guessing.
+/// A 401, delayed by `auth_delay` to slow down guessing.
 fn unauthorised(exchange: &Exchange<'_>) -> Outcome {
     let delay = exchange.location.values.core.auth_delay;
     if delay.is_zero() { Outcome::Status(401) } else { Outcome::Wait(delay, Resume::Status(401)) }
 }
 
-/// The handlers of the location from a place on, then its content.
+/// The handlers of the location from this one on, then its content.
 fn handlers(exchange: &mut Exchange<'_>, from: usize) -> Step {
     let location = exchange.location;
     let satisfy_any = location.values.core.satisfy_any;
@@ -332,7 +332,7 @@ fn handlers(exchange: &mut Exchange<'_>, from: usize) -> Step {
             other => return said(exchange, other),
         }
     }
-    // nginx: a directory nobody lists is forbidden, everything else was not found.
+    // nginx: a directory without a listing is forbidden, anything else is not found.
     let status = if exchange.uri.ends_with(b"/") { 403 } else { 404 };
     Step::Over(Outcome::Status(status))
 }

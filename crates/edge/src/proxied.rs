@@ -1,30 +1,20 @@
-//! The PROXY protocol header that precedes a client's bytes where `listen … proxy_protocol` asks for one.
+//! The PROXY protocol header before a client's bytes, if `listen … proxy_protocol` asks for one.
 //!
-//! <https://nginx.org/en/docs/http/ngx_http_core_module.html#listen>. What it says is kept with the client;
-//! whether it is believed, `set_real_ip_from` decides (`family/realip.rs`).
+//! <https://nginx.org/en/docs/http/ngx_http_core_module.html#listen>. weir keeps its values with the client;
+//! `set_real_ip_from` decides whether weir trusts them (`family/realip.rs`).
 
 use std::io;
-use std::net::SocketAddr;
 
 use weir_wire::proxy_protocol::{self, Fault, Parsed, V2_BYTES_MAX};
 
+use crate::client::Proxied;
 use crate::conf::Conf;
 use crate::conn::Conn;
-use crate::log::{self, Level};
+use crate::line;
+use weir_net::log::Level;
 
-/// What a PROXY protocol header said.
-#[derive(Clone, Debug)]
-pub struct Proxied {
-    /// The client behind the proxy.
-    pub source: SocketAddr,
-    /// The address it connected to.
-    pub destination: SocketAddr,
-    /// The typed values of version 2, for [`proxy_protocol::tlv`].
-    pub tlvs: Box<[u8]>,
-}
-
-/// Reads the header under the deadline that is set already. The client's bytes that came with it are given
-/// back; `None` when the connection is to be closed, which is said in the log.
+/// Reads the header under the deadline that is already set. Returns the client's bytes that arrived with it. Logs the
+/// reason and returns `None` if the connection must be closed.
 pub async fn read(conn: &Conn, conf: &Conf) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     loop {
@@ -44,7 +34,7 @@ pub async fn read(conn: &Conn, conf: &Conf) -> Option<Vec<u8>> {
                 if let Some(ends) = ends {
                     let tlvs = ends.tlvs.of(&bytes).into();
                     let proxied = Proxied { source: ends.source, destination: ends.destination, tlvs };
-                    // One header a connection: nothing was kept before.
+                    // There is one header per connection, so nothing was set before.
                     let _ = conn.client.proxied.set(Box::new(proxied));
                 }
                 bytes.drain(..length);
@@ -64,5 +54,5 @@ fn refuse(conn: &Conn, conf: &Conf, fault: Fault, bytes: &[u8]) {
         Fault::Broken | Fault::Address | Fault::LineTooLong => format!("{fault}: \"{}\"", line.escape_ascii()),
         Fault::Version(_) | Fault::TooLarge | Fault::AddressesCut => fault.to_string(),
     };
-    log::client_line(conf, &conn.client, Level::Error, format_args!("{message} while reading PROXY protocol"));
+    line::client_line(conf, &conn.client, Level::Error, format_args!("{message} while reading PROXY protocol"));
 }

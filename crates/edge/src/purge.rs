@@ -6,8 +6,9 @@
 //!                                           ◄─ "applied up to ID" ─┘
 //! ```
 //!
-//! An edge serves whether or not the stream can be reached. One that cannot know what it missed soft-purges everything.
-//! Invariants: no worker ever waits for a socket to Redis; an order is in force on this edge before it is answered.
+//! An edge serves whether or not the stream can be reached. An edge that cannot know which orders it missed
+//! soft-purges everything. Invariants: no worker ever waits for a socket to Redis; an order is in force on this edge
+//! before it is answered.
 
 pub mod api;
 pub mod bus;

@@ -1,4 +1,4 @@
-//! PCRE2, so that a pattern means what it means in nginx, and the captures of the last match.
+//! PCRE2, so that patterns have the same meaning as in nginx, and the captures of the last match.
 //!
 //! The only module that names the `pcre2` crate.
 
@@ -9,11 +9,11 @@ use pcre2::bytes::{CaptureLocations, RegexBuilder};
 
 use crate::variable::VariableId;
 
-/// The stack of compiled code: 32 KiB at first, and not more than this for each match that runs at once.
+/// The stack of compiled code: 32 KiB at first, and at most this for each match that runs at the same time.
 const JIT_STACK_BYTES_MAX: usize = 256 << 10;
-/// So many match blocks of one pattern are kept for the next match; there is one for each thread that matches at once.
+/// Match blocks of one pattern kept for the next match, at most; each thread that matches at the same time uses one.
 const KEPT_BLOCKS_MAX: usize = 16;
-/// So much of a subject stands in the message about a match that failed.
+/// Bytes of the subject in the message about a failed match, at most.
 const SHOWN_BYTES_MAX: usize = 1024;
 /// `PCRE2_ERROR_JIT_STACKLIMIT`.
 const OUT_OF_STACK: i32 = -46;
@@ -21,7 +21,7 @@ const OUT_OF_STACK: i32 = -46;
 /// A compiled pattern and the variables its named groups fill.
 pub struct Regex {
     inner: pcre2::bytes::Regex,
-    /// The same pattern without compiled code, for subjects that need more stack than that may have.
+    /// The same pattern without compiled code, for subjects that need more stack than compiled code may have.
     interpreted: OnceLock<Result<pcre2::bytes::Regex, i32>>,
     blocks: Mutex<Vec<CaptureLocations>>,
     pattern: String,
@@ -29,7 +29,7 @@ pub struct Regex {
     named: Vec<(usize, VariableId)>,
 }
 
-/// A match that ended with an error of PCRE2. It says nothing about the subject: it is not "no match".
+/// A match that ended with an error of PCRE2. It does not mean "no match".
 #[derive(Debug)]
 pub struct MatchFailed {
     code: i32,
@@ -45,7 +45,7 @@ impl fmt::Display for MatchFailed {
     }
 }
 
-/// What the last successful match captured: `$0` to `$9`, owned so that rewriting the subject is safe.
+/// The groups of the last successful match: `$0` to `$9`. They own their text, so that rewriting the subject is safe.
 #[derive(Clone, Default)]
 pub struct Captures {
     subject: Vec<u8>,
@@ -53,7 +53,8 @@ pub struct Captures {
 }
 
 impl Regex {
-    /// Compiles `pattern`, to machine code if `jit`; `intern` gives each named group its variable. Errors are nginx's words.
+    /// Compiles `pattern`, to machine code if `jit`. `intern` gives each named group its variable. Errors have nginx's
+    /// wording.
     pub fn new(
         pattern: &str,
         caseless: bool,
@@ -88,7 +89,7 @@ impl Regex {
         &self.pattern
     }
 
-    /// Whether `subject` matches, captures left alone.
+    /// Whether `subject` matches; does not change captures.
     pub fn is_match(&self, subject: &[u8]) -> Result<bool, MatchFailed> {
         let outcome = match self.inner.is_match(subject) {
             Err(error) if error.code() == OUT_OF_STACK => {
@@ -181,7 +182,7 @@ fn compile(pattern: &str, caseless: bool, jit: bool) -> Result<pcre2::bytes::Reg
         .build(pattern)
 }
 
-/// Matches with one of the two; an error is PCRE2's code.
+/// Matches with the compiled or the interpreted pattern; an error is PCRE2's code.
 fn read(
     regex: &pcre2::bytes::Regex,
     block: &mut CaptureLocations,
@@ -208,7 +209,7 @@ mod tests {
         Regex::new(pattern, false, jit, |_| VariableId(0)).expect("a pattern")
     }
 
-    /// Patterns that need more stack the longer the subject is, and a subject that they match.
+    /// Patterns that need more stack the longer the subject is, each with a subject that it matches.
     fn deep() -> [(&'static str, Vec<u8>); 4] {
         let long = |first: &str, middle: &str, last: &str| [first, &middle.repeat(40_000), last].concat().into_bytes();
         [

@@ -1,12 +1,12 @@
-//! Passes an upstream's body to the client: reads ahead of a slow client within bounds, in memory first,
-//! then in a file.
+//! Passes an upstream's body to the client: reads ahead of a slow client within bounds, in memory first, then in a
+//! file.
 //!
 //! ```text
 //!  upstream ─ read ─► decode ─► filters ─► frame ─► queue (memory, then file) ─► write ─► client
 //! ```
 //!
-//! One task, one loop: each turn writes what the client takes and reads what the upstream gives. A body
-//! that came in whole with its head leaves with the client's head in one write.
+//! One task, one loop: each turn writes as much as the client accepts and reads as much as the upstream sends. A body
+//! that arrived whole with its head leaves with the client's head in one write.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -25,25 +25,25 @@ use crate::exchange::Exchange;
 use crate::family::proxy::response;
 use crate::family::upstream::attempt::Failure;
 use crate::family::upstream::source::{Broken, Source};
-use crate::log::Level;
 use crate::pace::Pace;
 use crate::patience::SendTimeout;
 use crate::respond::{self, Framing};
 use crate::writing;
+use weir_net::log::Level;
 
 mod aside;
 
 pub use aside::{collect, drain};
 use aside::{drain_rest, feed_first, keep};
 
-/// One read from an upstream takes at most this much: large enough that a megabyte costs few calls,
-/// small enough to stay in the second-level cache.
+/// One read from an upstream takes at most this much: large enough that a megabyte costs few calls, small enough for
+/// the second-level cache.
 const READ_BYTES: usize = 128 << 10;
 
-/// The first read of a body whose length is not known.
+/// The size of the first read of a body of unknown length.
 const READ_BYTES_FIRST: usize = 16 << 10;
 
-/// Where answers go when `proxy_temp_path` says nothing.
+/// The directory for answers if `proxy_temp_path` is not set.
 pub const DIRECTORY: &str = "proxy_temp";
 
 /// Pieces written in one call.
@@ -87,7 +87,7 @@ pub async fn run(
     match result {
         Ok(()) => source.finish_if_open(exchange),
         Err(End::Client(gone)) => {
-            // The client is gone, and those after it want the answer all the same.
+            // The client is gone, but the cache still wants the answer for later clients.
             exchange.cache.saving = None;
             if exchange.cache.is_filling() {
                 drain_rest(exchange, source).await;
@@ -116,8 +116,8 @@ fn note(exchange: &mut Exchange<'_>, broken: &Broken) {
     exchange.log(Level::Error, format_args!("{broken}"));
 }
 
-/// The usual small answer: its body came in with its head, nothing changes it. One write, and the connection
-/// to the upstream is free before it. `None` when this is not such an answer.
+/// The usual small answer: its body arrived with its head, and nothing changes it. weir frees the connection to the
+/// upstream first, and then sends the answer in one write. `None` if this is another kind of answer.
 async fn whole(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
@@ -159,7 +159,7 @@ async fn whole(
     Some(result)
 }
 
-/// Sends on what is left of the request, where the answer came first.
+/// Sends the rest of the request, if the answer arrived before all of the request was sent.
 fn poll_upload(exchange: &mut Exchange<'_>, conn: &Conn, source: &Source) -> Result<(), End> {
     let (Some(mut upload), Some(link)) = (exchange.upload.take(), source.link()) else { return Ok(()) };
     match upload.poll(exchange, conn, link) {
@@ -175,11 +175,11 @@ fn poll_upload(exchange: &mut Exchange<'_>, conn: &Conn, source: &Source) -> Res
 struct Piece {
     bytes: Lease,
     start: usize,
-    /// How much of it is body, for `$body_bytes_sent`.
+    /// How many of these bytes are body, for `$body_bytes_sent`.
     body: u64,
 }
 
-/// What waits for a slow client in a file. The file keeps its length until all of it is read.
+/// The bytes in a file that wait for a slow client. The file keeps its length until all of it is read.
 struct Spill {
     file: File,
     written: u64,
@@ -203,15 +203,15 @@ impl Drop for Spill {
     }
 }
 
-/// Bytes of all answers that are in temporary files now, of the whole process.
+/// Bytes of all answers in temporary files at the moment, for the whole process.
 static SPILLED: AtomicU64 = AtomicU64::new(0);
 
-/// How much of all answers together may wait in temporary files, where `proxy_max_temp_file_size` is not written. A client
-/// that opens many streams and takes nothing would fill the disk otherwise, for each answer has a file of its own.
+/// Bytes of all answers together that may wait in temporary files, if `proxy_max_temp_file_size` is not set. Otherwise
+/// a client that opens many streams and accepts nothing would fill the disk, because each answer has its own file.
 const SPILLED_MAX: u64 = 1 << 30;
 
-/// Whether more may be put into an answer's file, of which `written` bytes are there already. A size that is written bounds
-/// each answer's file, as in nginx.
+/// Whether an answer's file, which has `written` bytes, may take more. A configured size bounds the file of each
+/// answer, as in nginx.
 fn has_room(file_max: Option<u64>, written: u64) -> bool {
     match file_max {
         Some(max) => written < max,
@@ -227,7 +227,7 @@ struct Relay {
     ended: bool,
     /// The temporary file failed: the answer cannot be completed.
     is_broken: bool,
-    /// The client's socket took no more.
+    /// The client's socket accepts no more.
     is_blocked: bool,
     pace: Option<Pace>,
     read_pace: Option<Pace>,
@@ -302,7 +302,7 @@ impl Relay {
         .await
     }
 
-    /// The body bytes that came in with the upstream's head.
+    /// The body bytes that arrived with the upstream's head.
     fn first(&mut self, exchange: &mut Exchange<'_>, source: &mut Source) -> Result<(), End> {
         if let Some(piece) = feed_first(exchange, source).map_err(End::Origin)? {
             self.take_in(exchange, source, piece);
@@ -310,7 +310,7 @@ impl Relay {
         Ok(())
     }
 
-    /// Writes what the client takes now. `Ready(Ok(true))` when something went.
+    /// Writes as much as the client accepts. `Ready(Ok(true))` if it wrote something.
     fn poll_write(
         &mut self,
         exchange: &mut Exchange<'_>,
@@ -319,8 +319,8 @@ impl Relay {
     ) -> Poll<Result<bool, Gone>> {
         let mut progress = false;
         loop {
-            // Not tried again before there is room: the kernel may take a little at any time, and a client that
-            // takes nothing would be waited for anew.
+            // Waits for room before it writes again: the kernel may accept a few bytes at any time, and each of these
+            // writes would restart the timeout of a client that accepts nothing.
             if self.is_blocked {
                 if conn.stream().poll_writable().is_ready() {
                     self.is_blocked = false;
@@ -401,7 +401,7 @@ impl Relay {
         }
     }
 
-    /// Reads from the upstream if there is room. `Ready(Ok(true))` when something was taken in.
+    /// Reads from the upstream if there is room. `Ready(Ok(true))` if it read something.
     fn poll_fill(
         &mut self,
         exchange: &mut Exchange<'_>,
@@ -414,7 +414,7 @@ impl Relay {
             return Poll::Pending;
         }
         let in_memory = self.spill.is_none() && (self.queued == 0 || self.queued < memory_max);
-        // Where it is not read on, the client has to take something first, and then it is asked again.
+        // weir does not read further here: this function runs again when the client has accepted something.
         if !in_memory && !has_room(file_max, self.spill.as_ref().map_or(0, |spill| spill.written)) {
             return Poll::Pending;
         }
@@ -470,7 +470,7 @@ impl Relay {
         }
     }
 
-    /// Frames body bytes, and queues them in memory; behind the `last` of them stands what ends the body.
+    /// Frames body bytes, and queues them in memory; after the `last` bytes, adds the end of the body.
     fn enqueue(&mut self, exchange: &mut Exchange<'_>, mut piece: Lease, last: bool) {
         let body = piece.len() as u64;
         if self.framing == Framing::Chunked && body > 0 {
@@ -490,7 +490,7 @@ impl Relay {
         }
     }
 
-    /// Whether body bytes belong into the file: behind what waits there, or because memory is full.
+    /// Whether body bytes must go into the file: other bytes wait there, or memory is full.
     fn must_spill(&self, exchange: &Exchange<'_>, piece: &[u8]) -> bool {
         let proxy = &exchange.location.values.proxy;
         let (count, size) = proxy.buffers;
@@ -499,12 +499,13 @@ impl Relay {
         self.spill.is_some() || (is_full && !piece.is_empty())
     }
 
-    /// Writes body bytes to the file as they are: they are framed when they come back. `false` when there is no file.
+    /// Writes body bytes to the file without framing: they are framed when they are read back. `false` if no file
+    /// could be made.
     fn spill(&mut self, exchange: &mut Exchange<'_>, piece: &[u8]) -> bool {
         if self.spill.is_none() {
             let path = exchange.location.values.proxy.temp_path.as_deref();
             let Some((file, name)) = crate::body::temporary(exchange, path, DIRECTORY) else { return false };
-            // Its name is not needed: what is read again is read by the descriptor.
+            // The file needs no name: weir reads it back through the descriptor.
             let _ = std::fs::remove_file(&name);
             exchange.log(Level::Warn, format_args!("an upstream response is buffered to a temporary file"));
             self.spill = Some(Spill::new(file));
@@ -521,7 +522,7 @@ impl Relay {
         true
     }
 
-    /// Brings the next part of the file back; `false` when there is none.
+    /// Reads the next part of the file back; `false` if there is none.
     fn unspill(&mut self, exchange: &mut Exchange<'_>) -> Result<bool, Gone> {
         let Some(spill) = &mut self.spill else { return Ok(false) };
         let count = (spill.written - spill.read).min(READ_BYTES as u64) as usize;

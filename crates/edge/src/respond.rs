@@ -1,7 +1,7 @@
 //! Sends the answer: head, then body, in as few writes as the body allows.
 //!
-//! A body of ours leaves with its head in one write. An upstream's body goes through `relay`, which reads
-//! ahead of a slow client within bounds. What changes a body on its way is a `BodyFilter`.
+//! A body of weir's own leaves with its head in one write. An upstream's body goes through `relay`, which reads ahead
+//! of a slow client within bounds. A `BodyFilter` changes a body on its way.
 
 use std::fs::File;
 use std::io::IoSlice;
@@ -12,7 +12,6 @@ use std::sync::Arc;
 use weir_net::clock;
 use weir_wire::{Known, Version, encode};
 
-use crate::cache::store::Object;
 use crate::conn::{Conn, Gone};
 use crate::dash::{self, hall::Viewer};
 use crate::exchange::{Exchange, Response};
@@ -20,23 +19,24 @@ use crate::family::cache::plain;
 use crate::family::headers;
 use crate::family::slice::{self, Sliced};
 use crate::family::upstream::source::Source;
-use crate::fields::make_safe;
 use crate::h2;
 use crate::keepalive;
 use crate::kept::{self, Kept};
-use crate::log::Level;
 use crate::pace::Pace;
 use crate::relay;
 use crate::special;
 use crate::writing;
+use weir_cache::store::Object;
+use weir_net::log::Level;
+use weir_wire::fields::make_safe;
 
-/// What a response carries after its head.
+/// The body of a response.
 #[derive(Default)]
 pub enum Body {
     /// Nothing.
     #[default]
     Empty,
-    /// Bytes made here.
+    /// Bytes that weir made.
     Bytes(Vec<u8>),
     /// A part of a file.
     File {
@@ -47,18 +47,18 @@ pub enum Body {
         /// Its length.
         length: u64,
     },
-    /// Several parts of a body, each after a text of its own: `multipart/byteranges`.
+    /// Several parts of a body, each after its own head: `multipart/byteranges`.
     Parts {
-        /// What they are parts of.
+        /// The whole that the parts belong to.
         whole: Whole,
         /// The parts in order.
         parts: Vec<Part>,
-        /// What follows the last one.
+        /// The text after the last part.
         end: Vec<u8>,
     },
-    /// A body of the cache, or a part of it.
+    /// A body from the cache, or a part of it.
     Kept(Kept),
-    /// A body that is fetched in parts (`slice`).
+    /// A body that weir fetches in parts (`slice`).
     Sliced(Box<Sliced>),
     /// Events for a viewer of the dashboard, until it leaves.
     Feed(Box<Viewer>),
@@ -66,17 +66,17 @@ pub enum Body {
     Origin,
 }
 
-/// What the parts of a `Body::Parts` are cut out of.
+/// The whole that the parts of a `Body::Parts` belong to.
 pub enum Whole {
     /// An open file.
     File(Rc<File>),
-    /// A body of the cache.
+    /// A body from the cache.
     Kept(Arc<Object>),
 }
 
 /// One part of a `Body::Parts`.
 pub struct Part {
-    /// What stands before it.
+    /// The text before it.
     pub head: Vec<u8>,
     /// Where it begins in the whole.
     pub offset: u64,
@@ -84,19 +84,20 @@ pub struct Part {
     pub length: u64,
 }
 
-/// Changes a body on its way out: gzip, ranges over a stream. Fed in order; `last` comes exactly once.
-/// One that changes the length takes `content_length` out of the response, or puts the right one there.
+/// Changes a body on its way out: gzip, ranges over a stream. Fed in order; `last` comes exactly once. A filter that
+/// changes the length removes `content_length` from the response, or sets the right one.
 pub trait BodyFilter {
-    /// Takes `input`, appends to `out` what is to be sent. `flush` asks for everything held back.
+    /// Takes `input`, and appends the bytes to send to `out`. `flush` also appends the bytes that the filter holds
+    /// back.
     fn write(&mut self, input: &[u8], flush: bool, last: bool, out: &mut Vec<u8>);
 
-    /// Bytes taken and given so far, if it keeps account of them (`$gzip_ratio`).
+    /// Bytes taken and returned so far, if the filter counts them (`$gzip_ratio`).
     fn bytes(&self) -> Option<(u64, u64)> {
         None
     }
 }
 
-/// How the end of the body is told.
+/// How the client finds the end of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// No body at all.
@@ -114,18 +115,19 @@ pub enum Framing {
 /// Files up to this size are read and leave with the head in one write; above it the kernel copies.
 const READ_FILE_MAX: u64 = 32 << 10;
 
-/// Where bytes are wrapped before they leave, a file is read in pieces of this size: three full TLS records.
+/// If bytes are encrypted or framed before they leave, weir reads a file in pieces of this size: three full TLS
+/// records.
 const READ_WRAPPED: u64 = 48 << 10;
 
-/// The version of nginx whose directives weir reads; `$nginx_version` and `nginx -v` tell it to programs.
+/// The version of nginx whose directives weir reads; programs read it from `$nginx_version` and `nginx -v`.
 pub const VERSION: &str = crate::nginx_version!();
 
-/// The build that `server_tokens build` adds in parentheses and `-V` gives as `--build=`: the nginx whose directives
-/// weir reads.
+/// The build name that `server_tokens build` adds in parentheses and `-V` prints as `--build=`: the nginx version
+/// whose directives weir reads.
 pub const BUILD: &str = concat!("nginx/", crate::nginx_version!());
 
-/// Sends the response that stands in the exchange. `source` is where the body of `Body::Origin` comes from.
-/// Gives a status when a filter refused the response: then nothing was sent, and the status is to be answered.
+/// Sends the response in the exchange. `source` is the source of a `Body::Origin`. If a filter refused the response,
+/// sends nothing and returns the status to answer with.
 pub async fn send(exchange: &mut Exchange<'_>, conn: &mut Conn, source: Option<Source>) -> Result<Option<u16>, Gone> {
     if exchange.error_status != 0 {
         exchange.response.status = exchange.error_status;
@@ -169,7 +171,7 @@ async fn send_with(
     framing: Framing,
     out: &mut Vec<u8>,
 ) -> Result<(), Gone> {
-    // Here every head of an answer comes by, whatever put its fields there.
+    // Every head of an answer passes here, whichever code set its fields.
     let response = &mut exchange.response;
     response.fields.make_safe();
     make_safe(&mut response.content_type);
@@ -192,7 +194,7 @@ async fn send_with(
         (_, source) if framing == Framing::Bodiless => {
             let sent = writing::pieces(exchange, conn, &mut [IoSlice::new(out)]).await;
             match source {
-                // Nobody gets the body, but the cache keeps it.
+                // No client gets the body, but the cache keeps it.
                 Some(source) if exchange.cache.is_filling() => relay::drain(exchange, source).await,
                 Some(source) => source.finish_unread(exchange),
                 None => {}
@@ -220,12 +222,12 @@ async fn send_with(
         (Body::Sliced(sliced), None) => Box::pin(slice::send(exchange, conn, framing, out, *sliced)).await,
         (Body::Feed(viewer), None) => Box::pin(dash::answer::send(exchange, conn, framing, out, viewer)).await,
         (Body::Kept(kept), None) => kept::send(exchange, conn, framing, out, kept).await,
-        // What has a source was sent above.
+        // A body with a source was sent above.
         (Body::Origin, _) | (_, Some(_)) => Err(Gone::Cut),
     }
 }
 
-/// How the end of this response's body will be told.
+/// How the client will find the end of this response's body.
 fn framing(exchange: &mut Exchange<'_>, conn: &Conn) -> Framing {
     let response = &mut exchange.response;
     if response.header_only || exchange.request.is_head() || matches!(response.status, 100..=199 | 204 | 304) {
@@ -281,14 +283,14 @@ fn head(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>) {
         out.extend_from_slice(&clock::http_date());
         out.extend_from_slice(b"\r\n");
     }
-    // nginx: a 204 of its own has no type; an upstream's keeps what it came with.
+    // nginx: its own 204 has no type; an upstream's 204 keeps its type.
     let is_own_204 = response.status == 204 && response.status_line.is_empty();
     if !response.content_type.is_empty() && !is_own_204 {
         encode::push_field(out, b"Content-Type", &response.content_type);
     }
     match (framing, response.content_length) {
         (Framing::Length, Some(length)) => encode::push_field_decimal(out, b"Content-Length", length),
-        // RFC 9110 §9.3.2: HEAD may tell the length GET would have; 204 and 1xx must not (§8.6).
+        // RFC 9110 §9.3.2: an answer to HEAD may have the length of the answer to GET; 204 and 1xx must not (§8.6).
         (Framing::Bodiless, Some(length)) if !matches!(response.status, 100..=199 | 204 | 304) => {
             encode::push_field_decimal(out, b"Content-Length", length);
         }
@@ -316,7 +318,7 @@ fn head(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// When the body last changed, where the response tells it by a field of ours.
+/// The time when the body last changed, if the response has it in a field of weir's own.
 pub(crate) fn last_modified(response: &Response) -> Option<i64> {
     let tells = matches!(response.status, 200 | 206 | 304) && !response.fields.has(Known::LastModified);
     response.last_modified.filter(|_| tells)
@@ -445,7 +447,7 @@ async fn send_file_by_kernel(
     Ok(())
 }
 
-/// The parts one after the other; the length of the whole is known, so nothing frames them.
+/// Sends the parts one after the other; the total length is known, so they need no framing.
 async fn send_parts(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,

@@ -1,4 +1,4 @@
-//! Which server and which location answer: addresses, host names, URIs.
+//! Chooses the server and the location that answer: addresses, host names, URIs.
 //!
 //! nginx's rules: <https://nginx.org/en/docs/http/request_processing.html> and
 //! <https://nginx.org/en/docs/http/ngx_http_core_module.html#location>. Pure lookups; no allocation.
@@ -15,11 +15,11 @@ use crate::exchange::SlotStore;
 use crate::family::server::NameKind;
 use crate::regex::MatchFailed;
 
-/// A socket to listen on, and the `Listen` for each local address it may be reached at.
+/// A socket to listen on, and the `Listen` for each local address of its connections.
 pub struct Socket {
-    /// Where it is bound.
+    /// The address it is bound to.
     pub address: Address,
-    /// How.
+    /// Its options.
     pub options: ListenOptions,
     /// The listen for connections to any other address.
     pub fallback: usize,
@@ -37,7 +37,7 @@ pub struct Listen {
     pub proxy_protocol: bool,
     /// TLS is spoken.
     pub ssl: bool,
-    /// HTTP/2 is spoken whatever the servers say.
+    /// HTTP/2 is spoken, also if the servers do not ask for it.
     pub http2: bool,
 }
 
@@ -63,7 +63,7 @@ impl Hosts {
         }
     }
 
-    /// The server that answers when no name matches.
+    /// The server that answers if no name matches.
     pub fn default_server(&self) -> ServerId {
         self.default
     }
@@ -130,7 +130,7 @@ pub struct Places {
     exact: HashMap<Box<[u8]>, LocationId>,
     /// Sorted by name, each with the longest other prefix that is a prefix of it.
     prefixes: Vec<Prefix>,
-    /// Prefix locations that end in a slash and have a handler: without the slash they redirect.
+    /// Prefix locations that end in a slash and have a handler: a URI without the slash is redirected.
     slashless: HashMap<Box<[u8]>, LocationId>,
     regexes: Vec<(SharedRegex, LocationId)>,
 }
@@ -142,29 +142,29 @@ struct Prefix {
     parent: Option<usize>,
 }
 
-/// What a URI was found to mean.
+/// The result of looking up a URI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// This location answers.
     Here(LocationId),
     /// The URI lacks the final slash of this location's name: redirect there.
     AddSlash(LocationId),
-    /// No location: the server's own level.
+    /// No location: the settings of the server level apply.
     Nowhere,
 }
 
 impl Places {
-    /// Whether there is none.
+    /// Whether there are no locations.
     pub fn is_empty(&self) -> bool {
         self.exact.is_empty() && self.prefixes.is_empty() && self.regexes.is_empty()
     }
 
-    /// Adds `location = path`; `true` when it stood there already.
+    /// Adds `location = path`; `true` if it was already there.
     pub(crate) fn add_exact(&mut self, path: &str, id: LocationId) -> bool {
         self.exact.insert(path.as_bytes().into(), id).is_some()
     }
 
-    /// Adds `location path` or `location ^~ path`; `true` when it stood there already.
+    /// Adds `location path` or `location ^~ path`; `true` if it was already there.
     pub(crate) fn add_prefix(&mut self, path: &str, id: LocationId, stops_regex: bool, redirects: bool) -> bool {
         let name: Box<[u8]> = path.as_bytes().into();
         if self.prefixes.iter().any(|prefix| prefix.name == name) {
@@ -204,7 +204,8 @@ impl Places {
         None
     }
 
-    /// Finds the location of a URI at this level and inside what it finds; the flag says "decided, no regex".
+    /// Finds the location of a URI at this level, and inside the location it finds. The flag means "decided, do not
+    /// try regexes".
     fn find(&self, conf: &Conf, uri: &[u8], slots: &mut SlotStore) -> Result<(Place, bool), MatchFailed> {
         if let Some(id) = self.exact.get(uri) {
             return Ok((Place::Here(*id), true));
@@ -316,7 +317,7 @@ pub(crate) fn listens(build: &mut Build<'_>, drafts: &[Drafted]) -> (Vec<Socket>
     (sockets(&listens, options), listens)
 }
 
-/// One socket an address, but a wildcard socket takes the particular addresses of its port along (nginx: `bind`).
+/// One socket per address; a wildcard socket also serves the specific addresses of its port (nginx: `bind`).
 fn sockets(listens: &[Listen], options: Vec<(ListenOptions, bool, bool)>) -> Vec<Socket> {
     let wildcard = |address: &Address| match address {
         Address::Tcp(tcp) if tcp.ip().is_unspecified() => Some((tcp.port(), tcp.is_ipv4())),
@@ -358,7 +359,7 @@ fn sockets(listens: &[Listen], options: Vec<(ListenOptions, bool, bool)>) -> Vec
 }
 
 impl Socket {
-    /// The listen for a connection that came to this local address.
+    /// The listen for a connection to this local address.
     pub fn listen_for(&self, local: Option<&SocketAddr>) -> usize {
         let Some(local) = local else { return self.fallback };
         self.by_address.iter().find(|(ip, _)| *ip == local.ip()).map_or(self.fallback, |(_, index)| *index)

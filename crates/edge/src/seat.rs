@@ -1,8 +1,9 @@
-//! Where a connection is served: the memory of `conn::active`, used by one connection after another.
+//! The memory in which a connection is served: the future of `conn::active`, which one connection uses after another.
 //!
-//! That future is some kilobytes. A connection that waits should not keep it, and making one for every request is
-//! an allocation for every request: so the worker has seats, and a connection takes one for as long as it is busy.
-//! The seat last left is taken first, for it is warm. Invariant: an empty seat refers to nothing outside itself.
+//! That future has some kilobytes. A waiting connection should not keep it, and a new future for every request would
+//! be an allocation for every request. So the worker has seats, and a connection takes one while it is busy. The seat
+//! that was used last is taken first, because it is in the CPU's cache. Invariant: an empty seat refers to nothing
+//! outside itself.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -15,22 +16,22 @@ use crate::exchange::Parts;
 use crate::h2::Begun;
 use crate::worker::{SPARE_BYTES_MAX, Worker};
 
-/// One place to be served at.
+/// A place to serve one connection.
 pub struct Seat {
     table: Rc<Table>,
-    /// Serves whoever is laid on the table; never ends.
+    /// Serves the guest on the table; never ends.
     future: Pin<Box<dyn Future<Output = ()>>>,
 }
 
-/// A connection that has something to say.
+/// A connection that is ready to be served.
 pub struct Guest {
     /// The connection.
     pub conn: Box<Conn>,
     /// The worker it belongs to.
     pub worker: Rc<Worker>,
-    /// Bytes of its that were read already.
+    /// Bytes of the connection that were read already.
     pub early: Option<Box<[u8]>>,
-    /// A request that came on a stream, and is all that it came for.
+    /// A request from a stream; this is the only request of the connection.
     pub begun: Option<Begun>,
 }
 
@@ -41,7 +42,7 @@ struct Table {
 }
 
 impl Seat {
-    /// A seat nobody sits on.
+    /// An empty seat.
     pub fn new() -> Seat {
         let table = Rc::new(Table::default());
         let future = Box::pin(serve(table.clone()));
@@ -53,7 +54,7 @@ impl Seat {
         self.table.guest.set(Some(guest));
     }
 
-    /// Serves to the end of the requests that came; gives the connection back, and what becomes of it.
+    /// Serves all requests that have arrived; returns the connection and its next step.
     pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<(Box<Conn>, After)> {
         match (self.future.as_mut().poll(context), self.table.served.take()) {
             (_, Some(served)) => Poll::Ready(served),
@@ -73,7 +74,7 @@ async fn serve(table: Rc<Table>) {
     loop {
         let Guest { mut conn, worker, early, begun } = poll_fn(|_| match table.guest.take() {
             Some(guest) => Poll::Ready(guest),
-            // Not to be woken: whoever takes the seat polls it.
+            // No waker is needed: the worker polls a seat after a guest takes it.
             None => Poll::Pending,
         })
         .await;
@@ -91,7 +92,7 @@ async fn serve(table: Rc<Table>) {
         if parts.capacity() > SPARE_BYTES_MAX {
             parts = Parts::default();
         } else if !parts.request().bytes.is_empty() {
-            // What the client sent behind its last request, or of a request that did not become whole.
+            // Bytes that the client sent after its last request, or of a request that did not become complete.
             parts.clear();
         }
         table.served.set(Some((conn, after)));

@@ -1,8 +1,8 @@
-//! How a connection begins where `listen … ssl` stands: what the client asks for, the server that answers, the handshake.
+//! The beginning of a connection to a `listen … ssl`: the client's hello, the server that answers, the handshake.
 //!
-//! The server is chosen by the name the client asks for, before there is a session, so that everything of TLS is that
-//! server's own. A client that speaks plain HTTP gets nginx's 400 for it (`head`). What was agreed on is kept with the
-//! client as [`Secured`], small, for variables and for HTTP/2's streams.
+//! The name in the client's hello chooses the server before there is a session, so that all TLS settings are those of
+//! this server. A client that speaks plain HTTP gets nginx's 400 (`head`). The result is kept with the client as a
+//! small [`Secured`], for variables and for HTTP/2's streams.
 
 use std::cell::OnceCell;
 use std::io;
@@ -10,92 +10,22 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use weir_meter::live::cells::{Distrust, SslCell};
-use weir_net::tls::{Alert, Beginning, ClientHello, Complaint, Context, Fault, Noted, Purpose, TlsStream, failure};
+use weir_net::tls::{Alert, Beginning, ClientHello, Complaint, Noted, Purpose, TlsStream, failure};
 use weir_net::{Transport, clock};
 
+use crate::board::{Leg, count_fault};
+use crate::client::{Agreed, Facts, Secured};
 use crate::conf::{Conf, LocationId, Server, ServerId};
 use crate::conn::Conn;
-use crate::exchange::{Client, Exchange, Parts, SlotStore};
+use crate::exchange::{Exchange, Parts, SlotStore};
 use crate::family::ssl::Verify;
 use crate::head::default_core;
-use crate::live::board::Leg;
-use crate::log::{self, Level};
+use crate::line;
 use crate::variable::{Definition, Template};
 use crate::worker::{Generation, Worker};
+use weir_net::log::{self, Level};
 
-/// What is known of a connection to a socket that speaks TLS.
-pub enum Secured {
-    /// The client does not.
-    Plain,
-    /// It does.
-    Tls(Facts),
-}
-
-/// What a client asked for, and what was agreed on.
-pub struct Facts {
-    /// The name it asked for.
-    pub server_name: Option<String>,
-    /// What it offered, where a variable asks for that.
-    pub offered: Option<Box<ClientHello>>,
-    /// What sessions of the server that answered are bound to.
-    pub context: Context,
-    /// The configuration that the client's certificate was judged by.
-    pub generation: u32,
-    /// Random bytes of the client's: no two connections have the same.
-    pub random: [u8; 32],
-    /// What came of the handshake.
-    pub agreed: OnceCell<Agreed>,
-}
-
-/// What came of a handshake.
-pub struct Agreed {
-    /// As OpenSSL writes it.
-    pub protocol: &'static str,
-    /// The suite's number.
-    pub cipher: u16,
-    /// The group's number; 0 without one.
-    pub group: u16,
-    /// The protocol above; empty without one.
-    pub alpn: Vec<u8>,
-    /// An earlier session was resumed.
-    pub is_resumed: bool,
-    /// Schemes that were signed with.
-    pub noted: Noted,
-    /// The client's certificate in DER, if it showed one.
-    pub certificate: Option<Box<[u8]>>,
-    /// The verdict on it.
-    pub verdict: Result<(), Complaint>,
-}
-
-impl Client {
-    /// What the client and the server agreed on; `None` where no TLS is spoken.
-    pub fn facts(&self) -> Option<&Facts> {
-        match self.secured.get().map(Rc::as_ref) {
-            Some(Secured::Tls(facts)) => Some(facts),
-            Some(Secured::Plain) | None => None,
-        }
-    }
-
-    /// Whether HTTP/2 was agreed on with the handshake.
-    pub fn speaks_http2(&self) -> bool {
-        self.facts().and_then(|facts| facts.agreed.get()).is_some_and(|agreed| agreed.alpn == b"h2")
-    }
-
-    /// Whether it speaks plain HTTP where TLS is spoken.
-    pub fn is_plain_by_mistake(&self) -> bool {
-        matches!(self.secured.get().map(Rc::as_ref), Some(Secured::Plain))
-    }
-}
-
-impl Facts {
-    /// What came of the handshake, for a client that showed a certificate: the certificate and the verdict on it.
-    pub fn shown(&self) -> Option<(&[u8], Result<(), Complaint>)> {
-        let agreed = self.agreed.get()?;
-        Some((agreed.certificate.as_deref()?, agreed.verdict))
-    }
-}
-
-/// Begins; `false` when the connection is to be closed, which is said in the log.
+/// Begins TLS; logs the reason and returns `false` if the connection must be closed.
 pub async fn begin(conn: &Conn, worker: &Rc<Worker>, early: &[u8]) -> bool {
     let Transport::Tls(tls) = conn.stream() else { return false };
     let generation = worker.generation();
@@ -129,21 +59,22 @@ pub async fn begin(conn: &Conn, worker: &Rc<Worker>, early: &[u8]) -> bool {
     true
 }
 
-/// How long a client whose TLS failed may take to hear why.
+/// How long a client may take to read the alert after a TLS failure.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Lets the client hear the alert that says why TLS failed; returns at once where TLS did not fail.
+/// Lets the client read the alert with the reason of a TLS failure; returns at once if TLS did not fail.
 pub async fn say_why(conn: &Conn) {
     let Transport::Tls(tls) = conn.stream() else { return };
     if tls.has_failed() {
-        // A stop need not wait for it.
+        // A stop need not wait for this.
         conn.shared.lie_idle();
         conn.deadline.set(LAST_WORDS);
         tls.say_why(&conn.deadline).await;
     }
 }
 
-/// Chooses the server and makes the session; the server whose TLS is spoken. `None` when the client was turned away.
+/// Chooses the server and makes the session; returns the server whose TLS settings are used. `None` if weir refused
+/// the client.
 fn serve_as(
     conn: &Conn,
     worker: &Rc<Worker>,
@@ -160,7 +91,7 @@ fn serve_as(
             Ok(server) => server,
             Err(failed) => {
                 tls.refuse(Alert::InternalError);
-                log::client_line(conf, &conn.client, Level::Alert, format_args!("{failed} while SSL handshaking"));
+                line::client_line(conf, &conn.client, Level::Alert, format_args!("{failed} while SSL handshaking"));
                 return None;
             }
         },
@@ -170,10 +101,15 @@ fn serve_as(
     let server = conf.server(found);
     if values(server).ssl.rejects {
         tls.refuse(Alert::UnrecognizedName);
-        log::client_line(conf, &conn.client, Level::Info, format_args!("SSL handshake rejected while SSL handshaking"));
+        line::client_line(
+            conf,
+            &conn.client,
+            Level::Info,
+            format_args!("SSL handshake rejected while SSL handshaking"),
+        );
         return None;
     }
-    // A server without certificates is served with those of the default server.
+    // A server without certificates uses those of the default server.
     let own = if values(server).ssl.tls.is_some() { server } else { conf.server(listen.hosts.default_server()) };
     let Some(speaks) = values(own).ssl.tls.clone() else {
         tls.refuse(Alert::UnrecognizedName);
@@ -194,13 +130,13 @@ fn serve_as(
         Ok(Ok(())) => Some(own.id),
         Ok(Err(error)) | Err(error) => {
             tls.refuse(Alert::InternalError);
-            log::client_line(conf, &conn.client, Level::Error, format_args!("{error} while SSL handshaking"));
+            line::client_line(conf, &conn.client, Level::Error, format_args!("{error} while SSL handshaking"));
             None
         }
     }
 }
 
-/// Whether a variable asks for what clients offer: otherwise it is not kept.
+/// Whether a variable reads the client's hello: otherwise weir does not keep it.
 fn wants_offer(conf: &Conf) -> bool {
     conf.definitions.iter().any(|definition| match definition {
         Definition::Computed(_, argument) => {
@@ -210,7 +146,7 @@ fn wants_offer(conf: &Conf) -> bool {
     })
 }
 
-/// A name of a certificate, for this client: there is no request yet, so variables of one are empty.
+/// A file name of a certificate, for this client: there is no request yet, so variables about a request are empty.
 fn evaluate(
     conn: &Conn,
     worker: &Rc<Worker>,
@@ -225,7 +161,7 @@ fn evaluate(
     String::from_utf8_lossy(&template.text(&mut exchange)).into_owned()
 }
 
-/// Keeps what came of the handshake, and judges the client's chain.
+/// Keeps the result of the handshake, and judges the client's certificate chain.
 async fn agree(conn: &Conn, worker: &Rc<Worker>, server: &Server, conf: &Conf, tls: &TlsStream, noted: Noted) {
     let Some(facts) = conn.client.facts() else { return };
     let speaks = &conf.location(server.root).values.ssl.tls;
@@ -246,7 +182,7 @@ async fn agree(conn: &Conn, worker: &Rc<Worker>, server: &Server, conf: &Conf, t
         let chain = tls.with_peer(|chain| speaks.trust.chain(chain, speaks.depth)).unwrap_or_default();
         verdict = Box::pin(checks.judge(worker, &speaks.trust, &chain)).await;
     }
-    // One handshake a connection: nothing was kept before.
+    // There is one handshake per connection, so nothing was set before.
     let _ = facts.agreed.set(Agreed {
         protocol: tls.version().unwrap_or_default(),
         cipher: tls.cipher().unwrap_or(0),
@@ -286,26 +222,7 @@ fn count_failure(worker: &Worker, conf: &Conf, root: LocationId, error: &io::Err
     count_fault(cell, error);
 }
 
-/// Counts why a handshake came to nothing, where there is a place for it.
-pub fn count_fault(cell: &SslCell, error: &io::Error) {
-    let Some(failure) = failure(error) else {
-        if error.kind() == io::ErrorKind::TimedOut {
-            cell.timeout.one();
-        }
-        return;
-    };
-    match failure.fault {
-        Fault::NoCommonVersion => cell.no_common_protocol.one(),
-        Fault::NoCommonCipher => cell.no_common_cipher.one(),
-        Fault::CertificateRejected => cell.rejected.one(),
-        Fault::NoCommonProtocol | Fault::Other => {}
-    }
-    if let Some(complaint) = failure.distrust {
-        cell.distrusted(Distrust::of(complaint.code));
-    }
-}
-
-/// Says why there is no connection, as nginx does.
+/// Logs why there is no connection, as nginx does.
 fn note(conf: &Conf, conn: &Conn, error: &io::Error) {
     let told = match failure(error) {
         Some(failure) => format!("SSL_do_handshake() failed (SSL: {failure})"),
@@ -313,10 +230,10 @@ fn note(conf: &Conf, conn: &Conn, error: &io::Error) {
         None if error.kind() == io::ErrorKind::UnexpectedEof => "peer closed connection in SSL handshake".to_owned(),
         None => format!("SSL_do_handshake() failed {}", log::Os(error)),
     };
-    log::client_line(conf, &conn.client, Level::Info, format_args!("{told} while SSL handshaking"));
+    line::client_line(conf, &conn.client, Level::Info, format_args!("{told} while SSL handshaking"));
 }
 
-/// The status of a request that the connection's TLS does not allow, and what the log says of it.
+/// The status and the log message for a request that the connection's TLS does not allow.
 pub fn objection(exchange: &Exchange<'_>) -> Option<(u16, String)> {
     if exchange.client.is_plain_by_mistake() {
         return Some((497, "client sent plain HTTP request to HTTPS port".to_owned()));
@@ -333,7 +250,8 @@ pub fn objection(exchange: &Exchange<'_>) -> Option<(u16, String)> {
         .is_some_and(|name| host.is_empty() || name.trim_end_matches('.').as_bytes().eq_ignore_ascii_case(host));
     let context = settings.tls.as_ref().map(|tls| tls.context);
     let shown = facts.shown();
-    // Without a name nginx lets a certificate pass that another server asked for and judged; here it is as with one.
+    // If the client named no server, nginx accepts a certificate that another server asked for and judged; weir
+    // treats it as if the client had named that server.
     let is_other = match &facts.server_name {
         Some(_) => !is_same_name,
         None => shown.is_some() && context != Some(facts.context),
@@ -343,7 +261,8 @@ pub fn objection(exchange: &Exchange<'_>) -> Option<(u16, String)> {
         return Some((421, told.to_owned()));
     }
     if shown.is_some() && facts.generation != exchange.conf.generation {
-        // What was trusted may not be any more; a new connection is judged anew (nginx closes those that wait).
+        // A certificate that was trusted may not be trusted any more; a new connection is judged again (nginx closes
+        // waiting connections).
         return Some((421, "client SSL certificate was judged by an earlier configuration".to_owned()));
     }
     match (shown, settings.verify) {

@@ -1,7 +1,7 @@
-//! How a family keeps its settings: `Settings` as written (unset is `None`) and `Values` as they act.
+//! How a family keeps its settings: `Settings` as written (unset is `None`) and `Values` in force.
 //!
-//! `settings!` writes both structs from one list, so a setting has one definition: its name, its type
-//! and its default. Inheritance is nginx's: what a block does not set, it takes from the block around it.
+//! `settings!` writes both structs from one list, so a setting has one definition: its name, its type and its
+//! default. Inheritance is nginx's: a block takes the settings that it does not set from the block around it.
 
 /// Defines a family's `Settings`, `Values`, inheritance and defaults from one list of `name: Type = default`.
 #[macro_export]
@@ -16,7 +16,7 @@ macro_rules! settings {
         pub struct Values { $( $(#[$doc])* pub $name: $type, )* }
 
         impl Settings {
-            /// Takes from the enclosing block what this one does not set.
+            /// Takes from the enclosing block the settings that this block does not set.
             #[allow(unused_variables)]
             pub fn inherit(&mut self, outer: &Settings) {
                 $( if self.$name.is_none() { self.$name = outer.$name.clone(); } )*

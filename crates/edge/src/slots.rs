@@ -3,7 +3,7 @@
 use crate::regex::{Captures, MatchFailed, Regex};
 use crate::variable::VariableId;
 
-/// The values of variables that live in the exchange, and the captures of the last match.
+/// The values of variables that the exchange keeps, and the captures of the last match.
 #[derive(Clone, Default)]
 pub struct SlotStore {
     values: Vec<Option<Vec<u8>>>,

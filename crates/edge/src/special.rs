@@ -1,7 +1,7 @@
 //! Answers of weir's own: status lines, error pages, `error_page`, absolute redirects.
 //!
-//! Reason phrases and page texts are nginx's, byte for byte: clients and test suites compare them.
-//! Not here: the directives (`family/error_page.rs`) and what becomes of an unread body (`conn`).
+//! Reason phrases and page texts are nginx's, byte for byte: clients and test suites compare them. Not here: the
+//! directives (`family/error_page.rs`) and the handling of an unread body (`conn`).
 
 use std::io::Write;
 
@@ -15,10 +15,10 @@ use crate::family::server::address_text;
 use crate::phase::{self, From, Outcome};
 use crate::respond::Body;
 
-/// Lets the location's `error_page` answer for `status`; `None` when it says nothing about it.
+/// Lets the location's `error_page` answer for `status`; `None` if it has no entry for this status.
 ///
-/// Whether it does or not, the status is from here on the one the client will see, and statuses after which the
-/// connection's state is in doubt end keep-alive (nginx: `ngx_http_special_response_handler`).
+/// In both cases the client will see this status. A status that leaves the connection's state in doubt ends
+/// keep-alive (nginx: `ngx_http_special_response_handler`).
 pub fn redirect(exchange: &mut Exchange<'_>, status: u16) -> Option<Outcome> {
     exchange.error_status = status;
     if matches!(status, 400 | 413 | 414 | 495 | 496 | 497 | 500 | 501) {
@@ -37,12 +37,12 @@ pub fn redirect(exchange: &mut Exchange<'_>, status: u16) -> Option<Outcome> {
     Some(follow(exchange, page))
 }
 
-/// Whether the location's `error_page` names this status: what `proxy_intercept_errors` asks.
+/// Whether the location's `error_page` names this status, for `proxy_intercept_errors`.
 pub fn is_intercepted(exchange: &Exchange<'_>, status: u16) -> bool {
     exchange.location.values.error_page.pages.iter().any(|page| page.status == status)
 }
 
-/// Goes where an `error_page` points: a URI of ours, a named location, or another server.
+/// Goes to the target of an `error_page`: a URI of this server, a named location, or another server.
 fn follow(exchange: &mut Exchange<'_>, page: &Page) -> Outcome {
     if let Some(shown) = page.shown {
         exchange.error_status = shown;
@@ -70,7 +70,7 @@ fn follow(exchange: &mut Exchange<'_>, page: &Page) -> Outcome {
     }
 }
 
-/// A URI and what follows its first `?`.
+/// A URI, and the text after its first `?`.
 pub fn split_args(target: &[u8]) -> (&[u8], &[u8]) {
     match memchr::memchr(b'?', target) {
         Some(at) => (target.get(..at).unwrap_or_default(), target.get(at + 1..).unwrap_or_default()),
@@ -78,7 +78,7 @@ pub fn split_args(target: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Puts nginx's page for `status` in place of whatever body the response had; other fields stay.
+/// Puts nginx's page for `status` in place of the body that the response had; other fields stay.
 pub fn page(exchange: &mut Exchange<'_>, status: u16) {
     let shown = if matches!(status, 494..=497) { 400 } else { status };
     let tokens = exchange.location.values.core.server_tokens;
@@ -128,7 +128,7 @@ fn page_texts(status: u16) -> Option<(String, String, Option<&'static str>)> {
         495 => return bad_request("The SSL certificate error"),
         496 => return bad_request("No required SSL certificate was sent"),
         497 => return bad_request("The plain HTTP request was sent to HTTPS port"),
-        // nginx's pages and status lines disagree about these two, and 498 has the page of 404.
+        // nginx's pages and status lines differ for these two, and 498 has the page of 404.
         302 => "Found",
         401 => "Authorization Required",
         498 => return Some(("404 Not Found".to_owned(), "404 Not Found".to_owned(), None)),
@@ -138,7 +138,7 @@ fn page_texts(status: u16) -> Option<(String, String, Option<&'static str>)> {
     Some((format!("{status} {phrase}"), format!("{status} {phrase}"), None))
 }
 
-/// Appends what follows the version in a status line; a status without a phrase is its number and a space.
+/// Appends the rest of a status line after the version; a status without a phrase is its number and a space.
 pub fn status_line(status: u16, out: &mut Vec<u8>) {
     let written = match status::reason(status) {
         Some(phrase) => write!(out, "{status} {phrase}"),
@@ -147,14 +147,14 @@ pub fn status_line(status: u16, out: &mut Vec<u8>) {
     debug_assert!(written.is_ok());
 }
 
-/// Appends a `Location` of this server, made absolute where `absolute_redirect` asks for it.
+/// Appends a `Location` of this server, made absolute if `absolute_redirect` is on.
 pub fn absolute(exchange: &Exchange<'_>, location: &[u8], out: &mut Vec<u8>) {
     let values = &exchange.location.values;
     if location.first() != Some(&b'/') || !values.core.absolute_redirect {
         out.extend_from_slice(location);
         return;
     }
-    out.extend_from_slice(crate::family::variables::scheme(exchange.client));
+    out.extend_from_slice(exchange.client.scheme());
     out.extend_from_slice(b"://");
     let local = exchange.client.local();
     if values.server.name_in_redirect {

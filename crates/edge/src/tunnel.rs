@@ -1,10 +1,10 @@
 //! Two connections joined after `101 Switching Protocols`: bytes both ways until one side ends.
 //!
-//! What a WebSocket carries is counted as it passes (`frames`); no byte waits for that or is changed by it.
+//! weir counts the messages of a WebSocket as they pass (`frames`); this delays and changes no byte.
 //!
-//! The idle budget is `proxy_read_timeout`, for both directions together, as in nginx; close codes are the
-//! peers' own bytes and pass through. An idle tunnel holds no buffer and no future but its connection's: its
-//! exchange is put aside until the log wants it.
+//! The idle timeout is `proxy_read_timeout`, for both directions together, as in nginx; close codes are the peers'
+//! own bytes and pass through. An idle tunnel holds no buffer and no future but its connection's: its exchange is put
+//! aside until the log needs it.
 
 mod frames;
 
@@ -15,32 +15,25 @@ use std::task::Poll;
 use weir_net::{Deadline, Lease, Transport, buffer, clock};
 
 use crate::aside::Aside;
+use crate::board::tunnels::{Closer, Sender, TunnelCell};
 use crate::body;
 use crate::conn::{self, After, Conn, Gone};
 use crate::counters;
 use crate::exchange::{Exchange, Parts};
 use crate::family::log_phase;
-use crate::family::upstream::group::Outcome;
+use crate::family::upstream::forward::Upgraded;
 use crate::family::upstream::pool::Link;
 use crate::family::upstream::source::Hold;
-use crate::live::tunnels::{Closer, Sender, TunnelCell};
-use crate::log::{self, Level};
 use crate::respond;
 use crate::worker::Worker;
 use frames::Frames;
+use weir_net::log::{self, Level};
+use weir_peers::group::Outcome;
 
 /// Bytes moved at a time.
 const READ_BYTES: usize = 16 << 10;
 
-/// An upstream that agreed to switch protocols.
-pub struct Upgraded {
-    /// The connection.
-    pub link: Box<Link>,
-    /// The chosen peer.
-    pub hold: Hold,
-}
-
-/// One direction. What was read and could not be written is held only while there is any.
+/// One direction. It holds a buffer only while there are bytes that were read and could not be written.
 #[derive(Default)]
 struct Flow {
     pending: Option<Box<Pending>>,
@@ -49,7 +42,7 @@ struct Flow {
     finished: bool,
 }
 
-/// What was read, and how much of it is written.
+/// Bytes that were read, and how many of them are written.
 struct Pending {
     bytes: Lease,
     start: usize,
@@ -66,12 +59,12 @@ impl Flow {
         flow
     }
 
-    /// What came before this began.
+    /// The bytes that arrived before the tunnel began.
     fn early(&self) -> &[u8] {
         self.pending.as_ref().map_or(&[], |pending| &pending.bytes)
     }
 
-    /// Moves what can be moved now and shows it to `watch`; `true` when something did.
+    /// Moves the bytes that can be moved at the moment and shows them to `watch`; `true` if it moved any.
     fn turn(&mut self, from: &Transport, to: &Transport, mut watch: impl FnMut(&[u8])) -> io::Result<bool> {
         let mut progress = false;
         loop {
@@ -88,7 +81,7 @@ impl Flow {
             if self.ended {
                 if !self.finished {
                     self.finished = true;
-                    // The other side learns of the end; it may still answer.
+                    // The other side sees the end of this direction; it may still answer.
                     let _ = to.shutdown_write();
                     return Ok(true);
                 }
@@ -118,7 +111,7 @@ impl Flow {
     }
 }
 
-/// Writes what can be written from `start` on; `true` when that is all.
+/// Writes as many bytes from `start` on as possible; `true` if none is left.
 fn write(to: &Transport, bytes: &[u8], start: &mut usize) -> io::Result<bool> {
     while let Some(rest) = bytes.get(*start..).filter(|rest| !rest.is_empty()) {
         match to.try_write(rest) {
@@ -135,7 +128,7 @@ fn write(to: &Transport, bytes: &[u8], start: &mut usize) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Two ends that have agreed, with what each sent too early to be read by the other.
+/// Two connections that have agreed, with the bytes that each sent too early for the other to read.
 pub struct Joined {
     upgraded: Upgraded,
     up: Flow,
@@ -154,9 +147,9 @@ pub async fn open(exchange: &mut Exchange<'_>, conn: &mut Conn, upgraded: Upgrad
     Ok(Joined { upgraded, up, down })
 }
 
-/// How a tunnel came to its end.
+/// How a tunnel ended.
 pub enum End {
-    /// A side ended, or was told to.
+    /// A side ended it, or weir did.
     Closed,
     /// Nothing moved for `proxy_read_timeout`.
     TimedOut,
@@ -175,7 +168,7 @@ pub struct Tunnel {
     writing: Writing,
 }
 
-/// Counts as a connection that is written to until it is dropped, be it that its task panics.
+/// Counts as a connection that is written to, until it is dropped, also if its task panics.
 struct Writing(Rc<Worker>);
 
 impl Writing {
@@ -192,11 +185,11 @@ impl Drop for Writing {
 }
 
 impl Tunnel {
-    /// Joins the two connections; the exchange's memory comes back.
+    /// Joins the two connections; returns the exchange's memory.
     pub fn new(joined: Joined, exchange: Exchange<'_>, conn: &mut Conn) -> (Box<Tunnel>, Parts) {
         let Joined { upgraded: Upgraded { link, hold }, up, down } = joined;
         link.deadline.set(exchange.location.values.proxy.read_timeout);
-        // One deadline is enough for two ends.
+        // The two ends share one deadline.
         conn.deadline = Deadline::new();
         let writing = Writing::new(exchange.worker);
         let cell = &exchange.worker.board.tunnels;
@@ -211,7 +204,7 @@ impl Tunnel {
         (Box::new(Tunnel { link, hold, up, down, frames, exchange, writing }), parts)
     }
 
-    /// Moves what can be moved, to the end.
+    /// Moves bytes until the end.
     pub fn poll(&mut self, conn: &Conn) -> Poll<End> {
         let (client, upstream) = (conn.stream(), &self.link.stream);
         let cell = &self.writing.0.board.tunnels;
@@ -230,7 +223,7 @@ impl Tunnel {
                 (Ok(up), Ok(down)) => up | down,
                 (Err(error), _) | (_, Err(error)) => return Poll::Ready(End::Broken(error)),
             };
-            // nginx: the tunnel ends when the upstream has; what is queued goes first.
+            // nginx: the tunnel ends when the upstream ends, after the queued bytes are sent.
             if self.down.finished && self.down.pending.is_none() {
                 return Poll::Ready(End::Closed);
             }
@@ -242,7 +235,7 @@ impl Tunnel {
         }
     }
 
-    /// Ends the exchange, with its line in the log; tells what becomes of the client's connection.
+    /// Ends the exchange and writes its log line; returns the next step of the client's connection.
     pub fn close(self: Box<Self>, end: End, conn: &Conn, worker: &Rc<Worker>) -> After {
         let Tunnel { link, mut hold, up, down, frames, exchange, writing } = *self;
         drop((link, writing));
@@ -279,8 +272,8 @@ impl Tunnel {
     }
 }
 
-/// Counts the end of a tunnel. Where both sides have ended, the client is taken to have gone first: an upstream that
-/// goes first ends the tunnel at once.
+/// Counts the end of a tunnel. If both sides have ended, weir takes the client as the first: an upstream that ends
+/// first ends the tunnel at once.
 fn count_end(end: &End, up: &Flow, down: &Flow, cell: &TunnelCell) {
     let closer = match end {
         End::TimedOut => Closer::Timeout,

@@ -105,7 +105,7 @@ pub fn time(statement: &Statement) -> Result<Duration, Refusal> {
     time_of(statement.text(0)).ok_or_else(|| Refusal::directive("invalid value"))
 }
 
-/// One of a list of words.
+/// The value of the first argument, which must be one of a list of words.
 pub fn choice<T: Copy>(statement: &Statement, choices: &[(&str, T)]) -> Result<T, Refusal> {
     choice_of(statement.text(0), choices).ok_or_else(|| {
         let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
@@ -117,12 +117,12 @@ pub fn choice<T: Copy>(statement: &Statement, choices: &[(&str, T)]) -> Result<T
     })
 }
 
-/// The value a word stands for.
+/// The value of a word.
 pub fn choice_of<T: Copy>(word: &str, choices: &[(&str, T)]) -> Option<T> {
     choices.iter().find(|(name, _)| *name == word).map(|(_, value)| *value)
 }
 
-/// `NUMBER SIZE`, as `proxy_buffers` and `large_client_header_buffers` take.
+/// `NUMBER SIZE`, for `proxy_buffers` and `large_client_header_buffers`.
 pub fn buffers(statement: &Statement) -> Result<(u32, u64), Refusal> {
     let count = number(statement.text(0)).filter(|n| (1..=u64::from(u32::MAX)).contains(n));
     let size = size_of(statement.text(1)).filter(|n| *n > 0);

@@ -1,8 +1,8 @@
 //! `$name` and the texts that hold them: nginx's "complex values".
 //!
-//! Names are interned while the file is read and bound once it is read whole, so a `map` may follow its
-//! use. At run time a name is an index: into the definitions of the configuration and into the slots of
-//! the exchange. A variable that is not found reads as empty, as in nginx.
+//! Names are interned while the file is read, and bound when the whole file is read, so a `map` may follow its use.
+//! At run time a name is an index: into the definitions of the configuration and into the slots of the exchange. A
+//! variable that is not found reads as empty, as in nginx.
 
 use std::collections::HashMap;
 
@@ -15,12 +15,12 @@ use crate::exchange::Exchange;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct VariableId(pub u32);
 
-/// What a getter is told besides the exchange: the rest of a prefixed name, and a number of the family's own.
+/// The arguments of a getter besides the exchange: the rest of a prefixed name, and an index for the family.
 #[derive(Clone, Debug, Default)]
 pub struct Argument {
     /// `user_agent` for `$http_user_agent`; the whole name otherwise.
     pub name: String,
-    /// The family's index of what it declared (which map, which split).
+    /// The index of a declaration of the family (which map, which split).
     pub index: u32,
 }
 
@@ -33,25 +33,25 @@ pub struct Variable {
     pub name: &'static str,
     /// Reads it.
     pub get: Get,
-    /// Writes it by `set`, where nginx allows that.
+    /// Writes it with `set`, if nginx allows that.
     pub set: Option<fn(&mut Exchange<'_>, &[u8])>,
-    /// It reads the fields of the answer: where it is mentioned, every answer has its fields, and none goes out with a
-    /// head that was made for another (`family::cache::plain`).
+    /// True if it reads the fields of the answer. If a configuration mentions such a variable, every answer gets its
+    /// own fields, and no answer reuses a head that was made for another (`family::cache::plain`).
     pub reads_answer: bool,
 }
 
 impl Variable {
-    /// A variable that cannot be set, and may read whatever the exchange has.
+    /// A variable that cannot be set, and may read anything in the exchange.
     pub const fn new(name: &'static str, get: Get) -> Variable {
         Variable { name, get, set: None, reads_answer: true }
     }
 
-    /// A variable that cannot be set, and reads nothing of the answer's fields.
+    /// A variable that cannot be set, and does not read the answer's fields.
     pub const fn without_answer(name: &'static str, get: Get) -> Variable {
         Variable { name, get, set: None, reads_answer: false }
     }
 
-    /// A variable that `set` may change; it is about the request, and reads nothing of the answer's fields.
+    /// A variable that `set` may change; it is about the request, and does not read the answer's fields.
     pub const fn changeable(name: &'static str, get: Get, set: fn(&mut Exchange<'_>, &[u8])) -> Variable {
         Variable { name, get, set: Some(set), reads_answer: false }
     }
@@ -68,15 +68,15 @@ pub enum Definition {
     Cached(Get, Argument),
 }
 
-/// All names a configuration mentions, and what defines them.
+/// All names that a configuration mentions, and their definitions.
 #[derive(Default)]
 pub struct Names {
     ids: HashMap<String, VariableId>,
     names: Vec<String>,
     definitions: Vec<Option<Definition>>,
-    /// Where each is read first.
+    /// The statement that reads each name first.
     used: Vec<Option<At>>,
-    /// Where the statement being read stands.
+    /// The place of the current statement.
     pub here: At,
 }
 
@@ -95,7 +95,7 @@ impl Names {
         id
     }
 
-    /// As `intern`, for a place that reads the value: such a name must be defined in the end.
+    /// As `intern`, for a place that reads the value: something in the file must define this name.
     pub fn read(&mut self, name: &str) -> VariableId {
         let id = self.intern(name);
         if let Some(used @ None) = self.used.get_mut(id.0 as usize) {
@@ -104,7 +104,7 @@ impl Names {
         id
     }
 
-    /// Says what a name means. A second definition replaces the first, as a second `map` to one name does.
+    /// Defines a name. A second definition replaces the first, as with a second `map` to one name.
     pub fn define(&mut self, name: &str, definition: Definition) -> VariableId {
         let id = self.intern(name);
         if let Some(slot) = self.definitions.get_mut(id.0 as usize) {
@@ -122,7 +122,7 @@ impl Names {
         id
     }
 
-    /// As `define`, for a meaning that gives way to any other than a plain slot: `set` on a `map`'s variable.
+    /// As `define`, but replaces only a plain slot and no other definition: for `set` on a `map`'s variable.
     pub fn define_weak(&mut self, name: &str, definition: Definition) -> VariableId {
         let id = self.intern(name);
         if let Some(slot @ (None | Some(Definition::Slot))) = self.definitions.get_mut(id.0 as usize) {
@@ -136,12 +136,12 @@ impl Names {
         self.names.get(id.0 as usize).map_or("", String::as_str)
     }
 
-    /// Whether a name is one of those.
+    /// Whether `is_one` is true for any name.
     pub fn any(&self, is_one: impl Fn(&str) -> bool) -> bool {
         self.names.iter().any(|name| is_one(name))
     }
 
-    /// Binds every name; those that nothing defines are given back, with the place that reads them first.
+    /// Binds every name; returns the names that nothing defines, with the statement that reads each first.
     pub fn bind(&self, families: impl Fn(&str) -> Option<Definition>) -> (Vec<Definition>, Vec<(String, At)>) {
         let mut unknown = Vec::new();
         let mut bound = Vec::with_capacity(self.names.len());
@@ -177,7 +177,7 @@ pub struct Template {
 }
 
 impl Template {
-    /// Compiles `text`: `$name`, `${name}`, `$1`. Refuses a `$` that names nothing, as nginx does.
+    /// Compiles `text`: `$name`, `${name}`, `$1`. Refuses a `$` without a name, as nginx does.
     pub fn compile(text: &str, names: &mut Names) -> Result<Template, Refusal> {
         let mut parts = Vec::new();
         let mut rest = text;
@@ -223,7 +223,7 @@ impl Template {
         Template { parts }
     }
 
-    /// The value of one variable, of whatever letters its name is.
+    /// The value of one variable; its name may have any letters.
     pub fn of_variable(name: &str, names: &mut Names) -> Template {
         Template { parts: vec![Part::Variable(names.read(name))] }
     }
@@ -282,7 +282,7 @@ impl Template {
         }
     }
 
-    /// The value in a buffer of its own; for places off the hot path.
+    /// The value in a buffer of its own; for code outside the hot path.
     pub fn text(&self, exchange: &mut Exchange<'_>) -> Vec<u8> {
         let mut out = Vec::new();
         self.eval(exchange, &mut out);

@@ -1,4 +1,4 @@
-//! One worker thread's own things: nothing here is shared, so nothing here is locked.
+//! The data of one worker thread: no other thread shares it, so it needs no locks.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -13,6 +13,7 @@ use std::time::Duration;
 use weir_net::slots::{Key, Slots};
 use weir_net::{Address, Listener, Listening, Stream, TlsStream, Transport, timer};
 
+use crate::board::Board;
 use crate::colleagues::{self, Colleagues};
 use crate::conf::Conf;
 use crate::conn::{self, Rest, Shared};
@@ -27,11 +28,11 @@ use crate::family::upstream::line::Lines;
 use crate::family::upstream::live::{self, AllSeen};
 use crate::family::upstream::pool::{Pools, Shelf};
 use crate::family::upstream::source::GroupRef;
-use crate::live::{Board, Live};
-use crate::log::{self, Level};
+use crate::live::Live;
 use crate::seat::Seat;
+use weir_net::log::{self, Level};
 
-/// A peer's name, and the number of the cell its tries are counted in.
+/// A peer's name, and the number of the cell that counts its tries.
 type KnownPeer = (Rc<str>, u32);
 
 /// A configuration with this worker's connections to its upstreams.
@@ -40,26 +41,26 @@ pub struct Generation {
     pub conf: Arc<Conf>,
     /// Idle connections to upstreams.
     pub pools: Pools,
-    /// Connections to upstreams that carry many exchanges.
+    /// Connections to upstreams that each carry many exchanges.
     pub lines: Lines,
     /// TLS sessions with upstreams.
     pub sessions: AllSessions,
-    /// Groups with names in them, as this worker saw them last.
+    /// Groups with host names, in the state that this worker saw last.
     pub seen: AllSeen,
-    /// What this worker knows of names, by the number of the resolver.
+    /// This worker's resolver clients, by the number of the resolver.
     resolvers: RefCell<HashMap<usize, Rc<Client>>>,
     /// The names and cells of peers by group and index, for tries to share.
     known_peers: RefCell<Vec<Vec<KnownPeer>>>,
 }
 
 impl Drop for Generation {
-    /// The last exchange of the generation is over on this worker. Once it is on all of them, nothing is left of the
-    /// configuration: what in nginx is a worker process that exits.
+    /// The last exchange of this generation on this worker is over. When it is over on all workers, nothing is left
+    /// of the configuration. In nginx, a worker process exits at this point.
     fn drop(&mut self) {
         if self.conf.holders.fetch_sub(1, Ordering::AcqRel) > 1 {
             return;
         }
-        // nginx's words, which scripts wait for after a reload; the parenthesis says what ended here.
+        // nginx's words, because scripts wait for them after a reload; the parentheses add what ended in weir.
         log::global(
             Level::Notice,
             format_args!(
@@ -85,12 +86,12 @@ impl Generation {
         }
     }
 
-    /// This worker's way to the servers of a `resolver`.
+    /// This worker's client for the servers of a `resolver`.
     pub fn resolver(&self, servers: &Arc<Servers>) -> Rc<Client> {
         self.resolvers.borrow_mut().entry(servers.number).or_insert_with(|| Client::new(servers.clone())).clone()
     }
 
-    /// A peer's name, shared by all tries that ask it, and the number of the cell they are counted in.
+    /// A peer's name, shared by all tries at this peer, and the number of the cell that counts them.
     pub fn known_peer(&self, live: &Live, group: usize, peer: usize) -> KnownPeer {
         if let Some(known) = self.known_peers.borrow().get(group).and_then(|known| known.get(peer)) {
             return known.clone();
@@ -104,7 +105,7 @@ impl Generation {
         known.get(group).and_then(|known| known.get(peer)).cloned().unwrap_or_default()
     }
 
-    /// The listen for connections accepted on a socket; the local address is asked only where it decides.
+    /// The listen for connections accepted on a socket; reads the local address only if it matters.
     pub fn listen_of(&self, socket: &Address, stream: &Stream) -> Option<usize> {
         let socket = self.conf.sockets.iter().find(|known| known.address == *socket)?;
         if socket.by_address.is_empty() {
@@ -115,33 +116,33 @@ impl Generation {
     }
 }
 
-/// Memory for exchanges kept for reuse, per worker: for as many as the events of one turn may begin.
+/// Memory for exchanges kept for reuse, per worker: as many as the events of one turn may begin.
 const SPARE_MAX: usize = 256;
 
-/// Seats kept for connections to come, per worker: as many as one turn's events may wake.
+/// Seats kept for later connections, per worker: as many connections as the events of one turn may wake.
 const SEATS_MAX: usize = 256;
 
-/// Larger buffers than this are not kept.
+/// Larger buffers are not kept.
 pub const SPARE_BYTES_MAX: usize = 64 << 10;
 
 /// How long accepting pauses when the process is out of files (nginx: 500 ms).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 
-/// How long connections that were told to end have for giving up their descriptors.
+/// How long weir waits for ended connections to free their descriptors.
 const ROOM_PAUSE: Duration = Duration::from_millis(10);
 
-/// How often room is made for one connection before it is said that there is none.
+/// How often weir makes room for one connection before it logs that there is none.
 const ROOMS_MAX: u32 = 8;
 
-/// Connections a worker that is dismissed still accepts, at most: what a listen queue holds by default.
+/// Connections that a dismissed worker still accepts, at most: the default length of a listen queue.
 const REST_MAX: usize = weir_net::listener::BACKLOG_DEFAULT as usize;
 
-/// How often idle upstream connections are looked through.
+/// How often weir checks idle upstream connections.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
 static NEXT_CONNECTION: AtomicU64 = AtomicU64::new(1);
 
-/// Ends an accepting task from outside it.
+/// Ends an accepting task from outside.
 #[derive(Default)]
 pub struct Stop {
     is_set: Cell<bool>,
@@ -150,8 +151,8 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// The task ends. Where others accept from the same socket on, it first takes the connections that wait now:
-    /// the kernel may have woken this worker alone for them.
+    /// Ends the task. If other workers go on accepting from the same socket, the task first takes the waiting
+    /// connections: the kernel may have woken only this worker for them.
     pub fn set(&self, others_accept: bool) {
         self.is_set.set(true);
         self.others_accept.set(others_accept);
@@ -182,15 +183,15 @@ impl Stop {
     }
 }
 
-/// What a worker holds.
+/// The data of a worker.
 pub struct Worker {
-    /// Its place among the counters of all workers: the only ones written here.
+    /// Its place among the counters of all workers: it writes only these.
     seat: usize,
     /// The counters of all workers.
     pub all_counters: AllCounters,
     /// All workers.
     pub colleagues: Colleagues,
-    /// What cells are found by, and who reads them.
+    /// The lookup of the cells, and their reader.
     pub live: Arc<Live>,
     /// The cells of this worker.
     pub board: Arc<Board>,
@@ -204,9 +205,9 @@ pub struct Worker {
     spare_origins: RefCell<Vec<Box<Origin>>>,
     random: Cell<u64>,
     places_taken: Rc<Cell<usize>>,
-    /// Statuses of clients' certificates that are asked for.
+    /// Questions about the status of clients' certificates, on their way.
     pub statuses: Flights,
-    /// Second in which the log last heard that connections are closed to make room.
+    /// The second of the last log line about connections that were closed to make room.
     noted_reuse: Cell<u64>,
 }
 
@@ -231,7 +232,7 @@ impl Drop for Place {
 pub struct Entry {
     /// The worker.
     pub worker: Rc<Worker>,
-    /// What others may know of the connection.
+    /// The state of the connection that others may read.
     pub shared: Rc<Shared>,
     key: Key,
 }
@@ -247,7 +248,7 @@ impl Drop for Entry {
 const CLOSED_AT_ONCE: usize = 32;
 
 impl Worker {
-    /// A worker's things, before it accepts.
+    /// A worker's data, before it accepts.
     pub fn new(
         seat: usize,
         conf: Arc<Conf>,
@@ -291,7 +292,7 @@ impl Worker {
         self.all_counters.seat(self.seat)
     }
 
-    /// The seat of the other worker that keeps most connections to a peer which it could lend; `None` when none does.
+    /// The seat of the other worker that has the most idle connections to a peer to lend; `None` if none has any.
     pub fn richest_colleague(&self, generation: u32, group: usize, peer: usize) -> Option<usize> {
         let kept = |counters: &Counters| counters.lendable.to(generation, group, peer).load(Ordering::Relaxed);
         let others = self.all_counters.iter().enumerate().filter(|(seat, _)| *seat != self.seat);
@@ -299,7 +300,7 @@ impl Worker {
         (kept > 0).then_some(seat)
     }
 
-    /// Puts another configuration in force; exchanges under way end with theirs.
+    /// Puts another configuration in force; exchanges under way end with their own.
     pub fn adopt(self: &Rc<Self>, conf: Arc<Conf>) {
         let shelf = Shelf { counters: self.all_counters.clone(), seat: self.seat, generation: conf.generation };
         let old = self.generation.replace(Rc::new(Generation::new(conf, shelf)));
@@ -317,7 +318,7 @@ impl Worker {
         }
     }
 
-    /// Looks after what the configuration in force has to be asked for again and again, if no other worker does.
+    /// Starts the regular tasks of the configuration in force, if no other worker runs them.
     pub fn watch(self: &Rc<Self>) {
         live::watch(self);
         health::watch(self);
@@ -338,8 +339,9 @@ impl Worker {
         self.draining.get()
     }
 
-    /// Stops keeping connections: idle ones close now, the others after their exchange. Where other workers go on,
-    /// one whose first request may be on its way still gets its answer; at the end of all it closes as in nginx.
+    /// Stops keeping connections: idle ones close now, the others after their exchange. If other workers go on, a
+    /// connection whose first request may be on its way still gets an answer; if all workers end, it closes as in
+    /// nginx.
     pub fn drain(self: &Rc<Self>, others_go_on: bool) {
         if self.draining.replace(true) && others_go_on {
             return;
@@ -384,9 +386,9 @@ impl Worker {
 
     /// A place for a connection; `None`, and a line in the log, when the table is full.
     ///
-    /// In a full table connections that only wait make room: kept ones to upstreams first (nginx keeps none by
-    /// default), then clients between requests, those that wait longest first, as in nginx (which begins when
-    /// 1/16 is free).
+    /// If the table is full, weir closes waiting connections: first kept connections to upstreams (nginx keeps none
+    /// by default), then connections of clients between requests, the longest waiting first, as in nginx (which
+    /// begins when 1/16 is free).
     pub fn take_place(&self) -> Option<Place> {
         let (places, _) = self.generation().conf.places();
         if self.places_taken.get() >= places {
@@ -400,7 +402,8 @@ impl Worker {
         Some(Place::take(&self.places_taken))
     }
 
-    /// Closes connections that only wait, clients' only in these states: the table is full, or there is no descriptor.
+    /// Closes waiting connections because the table is full or there is no descriptor. Of clients, only connections
+    /// in these states.
     fn make_room(&self, states: &[Rest]) {
         let generation = self.generation();
         if !generation.pools.close_oldest() && !generation.lines.close_oldest() {
@@ -408,8 +411,8 @@ impl Worker {
         }
     }
 
-    /// The process may open no more files: connections between two requests are closed. New ones stay, for their requests
-    /// may be here already, unread.
+    /// The process may open no more files: weir closes connections between two requests. New connections stay,
+    /// because their requests may have arrived unread.
     pub fn make_descriptors(&self) {
         self.make_room(&[Rest::Idle]);
     }
@@ -442,12 +445,12 @@ impl Worker {
         }
     }
 
-    /// A place for a connection to be served at.
+    /// A seat for a busy connection.
     pub fn lease_seat(&self) -> Seat {
         self.spare_seats.borrow_mut().pop().unwrap_or_default()
     }
 
-    /// Takes it back; nobody sits on it any more.
+    /// Takes back an empty seat.
     pub fn return_seat(&self, seat: Seat) {
         let mut spare = self.spare_seats.borrow_mut();
         if spare.len() < SEATS_MAX {
@@ -507,7 +510,7 @@ impl Worker {
         if below == 0 { 0 } else { ((x >> 32) % u64::from(below)) as u32 }
     }
 
-    /// Looks through idle upstream connections, as long as the worker lives.
+    /// Checks idle upstream connections, as long as the worker lives.
     pub async fn sweep(self: Rc<Self>) {
         loop {
             timer::sleep(SWEEP_EVERY).await;
@@ -518,7 +521,7 @@ impl Worker {
         }
     }
 
-    /// Shows levels that only this thread can see.
+    /// Publishes levels that only this thread can read.
     fn publish(&self) {
         self.board.places.set(self.places_taken.get() as u64);
         let generation = self.generation();
@@ -532,7 +535,7 @@ impl Worker {
         });
     }
 
-    /// Accepts on one socket until told otherwise.
+    /// Accepts on one socket until it is stopped.
     pub async fn accept(self: Rc<Self>, listening: Listening, socket: Rc<Address>, stop: Rc<Stop>) {
         let listener = match Listener::new(&listening) {
             Ok(listener) => listener,
@@ -541,7 +544,7 @@ impl Worker {
                 return;
             }
         };
-        // Workers that share the socket wait for it through this copy; it is closed with the last of them.
+        // Other workers of this socket wait through this copy; it closes when the last of them drops it.
         drop(listening);
         let mut rooms_made = 0;
         loop {
@@ -552,7 +555,7 @@ impl Worker {
                     rooms_made = 0;
                     self.accepted(stream, remote, &socket);
                 }
-                // What was told to end still holds its descriptor: it is given up within a turn.
+                // The ended connections still hold their descriptors: they free them within a turn.
                 Some(Err(error)) if weir_net::is_out_of_files(&error) && rooms_made < ROOMS_MAX => {
                     rooms_made += 1;
                     self.make_descriptors();
@@ -568,7 +571,7 @@ impl Worker {
         }
     }
 
-    /// Takes what waits in a queue that others look after from now on.
+    /// Takes the waiting connections of a queue that other workers serve from here on.
     fn accept_rest(self: &Rc<Self>, listener: &Listener, socket: &Rc<Address>) {
         listener.leave();
         for _ in 0..REST_MAX {

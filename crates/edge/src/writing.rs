@@ -1,6 +1,6 @@
-//! The ways bytes leave for a client, whatever they are a body of: pieces at once, pieces at a rate, a file by the kernel.
+//! The ways to send bytes to a client, for all kinds of bodies: pieces at once, pieces at a rate, a file by the kernel.
 //!
-//! What went out is counted here, in `Exchange::bytes_sent`. What of it is body, the caller knows.
+//! This module counts all sent bytes in `Exchange::bytes_sent`. The caller counts the bytes of the body.
 
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -9,11 +9,11 @@ use weir_wire::encode;
 
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
-use crate::log::Level;
 use crate::pace::Pace;
 use crate::respond::Framing;
+use weir_net::log::Level;
 
-/// Bodies up to this size are copied behind the head: cheaper than a vector of two for the kernel to read.
+/// Bodies up to this size are copied behind the head: this is cheaper than a vector of two pieces.
 pub const COPY_MAX: usize = 4 << 10;
 
 /// One `sendfile` call moves at most this much, so that one connection does not hold the worker.
@@ -27,7 +27,7 @@ pub async fn pieces(exchange: &mut Exchange<'_>, conn: &mut Conn, pieces: &mut [
     Ok(())
 }
 
-/// Writes bytes at the rate that is allowed, where there is one.
+/// Writes bytes, at the allowed rate if there is one.
 pub async fn paced(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
@@ -46,8 +46,8 @@ pub async fn paced(
     Ok(())
 }
 
-/// Has the kernel copy a part of a file, at the rate that is allowed; counts it as body too. `what` is the file, in the
-/// alert that says it is shorter than it was.
+/// Lets the kernel copy a part of a file, at the allowed rate; counts it as body too. `what` names the file in the
+/// alert that the file has become shorter.
 pub async fn file(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
@@ -84,7 +84,7 @@ pub async fn file(
     Ok(())
 }
 
-/// Appends bytes of a body to `out`, as a chunk where the body goes in chunks.
+/// Appends bytes of a body to `out`, as a chunk if the body uses chunks.
 pub fn frame(framing: Framing, bytes: &[u8], out: &mut Vec<u8>) {
     if framing != Framing::Chunked {
         out.extend_from_slice(bytes);

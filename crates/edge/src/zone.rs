@@ -1,7 +1,8 @@
-//! Shared zones: tables all workers count in, kept over a reload, with memory bounded by the zone's size.
+//! Shared zones: tables in which all workers count. A reload keeps them, and the zone's size bounds their memory.
 //!
-//! A table is split into shards by the key's hash, each behind its own lock held for one lookup. Invariant:
-//! the keys of a shard and `ENTRY_BYTES` for each never exceed its share of the zone, but for a lone key.
+//! A table is split into shards by the key's hash, each behind its own lock held for one lookup. Invariant: the keys
+//! of a shard and `ENTRY_BYTES` for each never exceed its share of the zone, except for a single key that is larger
+//! than the share.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -13,11 +14,11 @@ use weir_net::{Instant, Lease, buffer, clock};
 use crate::build::Build;
 use crate::directive::Refusal;
 use crate::exchange::Exchange;
-use crate::log::Level;
 use crate::value;
 use crate::variable::Template;
+use weir_net::log::Level;
 
-/// What an entry is taken to cost besides its key; nginx's nodes cost about as much.
+/// The assumed size of an entry besides its key; nginx's nodes have about the same size.
 const ENTRY_BYTES: usize = 96;
 
 /// A zone has at most this many shards.
@@ -29,21 +30,21 @@ const SHARD_BYTES_MIN: usize = 64 << 10;
 /// nginx refuses zones of less than eight pages.
 const ZONE_BYTES_MIN: u64 = 32 << 10;
 
-/// A zone as a file declares it, and the table it names, which reloads leave as it is.
+/// A zone as a file declares it, and its table, which reloads do not change.
 pub struct Zone<T, P = ()> {
     /// Its name.
     pub name: String,
     /// The key as written.
     pub key_text: String,
-    /// What its family says about it besides.
+    /// Further parameters of its family.
     pub parameters: P,
-    /// What is counted.
+    /// The counts.
     pub table: Arc<Table<T>>,
     /// Bytes.
     size: u64,
-    /// What is counted by.
+    /// The text that requests are counted by.
     key: Template,
-    /// The number of the cell that its verdicts are counted in.
+    /// The number of the cell that counts its verdicts.
     pub cell: u32,
 }
 
@@ -81,7 +82,7 @@ pub fn refuse_undeclared(b: &mut Build<'_>, (directive, at): (&str, At), name: &
 }
 
 impl<T, P> Zones<T, P> {
-    /// Adds what `statement` declares, its first argument being the key; `place` is what `parameter` read.
+    /// Adds the zone that `statement` declares; its first argument is the key. `place` is the result of `parameter`.
     pub fn declare(
         &mut self,
         statement: &Statement,
@@ -102,7 +103,7 @@ impl<T, P> Zones<T, P> {
         Ok(())
     }
 
-    /// Gives each zone the cell that `number` says belongs to its name.
+    /// Gives each zone the cell that `number` returns for its name.
     pub fn number_cells(&mut self, number: impl Fn(&str) -> u32) {
         for zone in &mut self.0 {
             zone.cell = number(&zone.name);
@@ -124,8 +125,8 @@ impl<T, P> Zones<T, P> {
         self.0.get(number)
     }
 
-    /// Takes over the tables of zones an older configuration had; an error, which begins with `who`, when a zone's
-    /// key changed.
+    /// Takes over the tables of the same zones in an older configuration. If a zone's key changed, returns an error
+    /// that begins with `who`.
     pub fn adopt(&mut self, old: &Zones<T, P>, who: &str) -> Result<(), String> {
         for new in &mut self.0 {
             for old in &old.0 {
@@ -139,7 +140,7 @@ impl<T, P> Zones<T, P> {
 }
 
 impl<T, P> Zone<T, P> {
-    /// Bytes it may take.
+    /// Bytes it may use.
     pub fn size(&self) -> u64 {
         self.size
     }
@@ -165,7 +166,7 @@ impl<T, P> Zone<T, P> {
         Some(key)
     }
 
-    /// Whether the zone of an older configuration may live on as this one; an error when its key is another.
+    /// Whether this zone continues the zone of an older configuration; an error if the keys differ.
     fn continues(&self, old: &Zone<T, P>, who: &str) -> Result<bool, String> {
         if self.name != old.name || self.size != old.size {
             return Ok(false);
@@ -184,12 +185,12 @@ impl<T, P> Zone<T, P> {
 pub struct Table<T> {
     shards: Box<[Mutex<Shard<T>>]>,
     hasher: std::hash::RandomState,
-    /// The beginning of its time.
+    /// The start of its time.
     epoch: Instant,
 }
 
 impl<T> Table<T> {
-    /// A table of so many bytes.
+    /// A table of this many bytes.
     pub fn new(bytes: u64) -> Table<T> {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         let count = (bytes / SHARD_BYTES_MIN).clamp(1, SHARDS_MAX);
@@ -197,7 +198,7 @@ impl<T> Table<T> {
         Table { shards, hasher: std::hash::RandomState::new(), epoch: clock::now() }
     }
 
-    /// Bytes its entries take; it looks at one shard after the other.
+    /// Bytes that its entries use; locks one shard after the other.
     pub fn bytes(&self) -> u64 {
         self.shards.iter().map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner).bytes as u64).sum()
     }
@@ -210,7 +211,7 @@ impl<T> Table<T> {
     /// The shard of a key, locked.
     pub fn shard(&self, key: &[u8]) -> MutexGuard<'_, Shard<T>> {
         let index = self.hasher.hash_one(key) as usize % self.shards.len();
-        // A worker that panicked left at worst one count too many.
+        // A worker that panicked left at most one wrong count.
         self.shards[index].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -248,7 +249,7 @@ impl<T> Shard<T> {
         }
     }
 
-    /// The value of a key, which becomes the last used.
+    /// The value of a key; marks the key as last used.
     pub fn get(&mut self, key: &[u8]) -> Option<&mut T> {
         let at = *self.index.get(key)?;
         self.unlink(at);
@@ -256,7 +257,7 @@ impl<T> Shard<T> {
         self.nodes.get_mut(at as usize)?.value.as_mut()
     }
 
-    /// Adds a key the shard has not; the entries unused longest make room.
+    /// Adds a key that the shard does not have; removes the longest unused entries to make room.
     pub fn insert(&mut self, key: &[u8], value: T) {
         let cost = key.len() + ENTRY_BYTES;
         while self.bytes + cost > self.bytes_max && self.oldest != NOBODY {
@@ -265,7 +266,7 @@ impl<T> Shard<T> {
         self.add(key, value);
     }
 
-    /// Adds a key the shard has not, if there is room.
+    /// Adds a key that the shard does not have, if there is room.
     pub fn insert_if_room(&mut self, key: &[u8], value: T) -> bool {
         let has_room = self.bytes + key.len() + ENTRY_BYTES <= self.bytes_max || self.index.is_empty();
         if has_room {
@@ -286,7 +287,7 @@ impl<T> Shard<T> {
         self.index.len()
     }
 
-    /// Whether there is none.
+    /// Whether it has no keys.
     pub fn is_empty(&self) -> bool {
         self.index.is_empty()
     }

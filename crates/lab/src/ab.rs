@@ -1,4 +1,4 @@
-//! Before and after: blocks in quartets, looks, and what they end in.
+//! Compares before and after: blocks in quartets, looks, and the verdict.
 
 use std::fs;
 use std::path::PathBuf;
@@ -21,19 +21,19 @@ use crate::schedule::{AGAIN_MAX, Arm, Place as Turn, QUARTET, blocks};
 use crate::stack::{self, Failed, HUB, Place};
 use crate::store;
 
-/// Who is told how it goes.
+/// Receives the progress of a run.
 pub trait Tell {
-    /// Something that is to be read.
+    /// A line for the user.
     fn line(&mut self, line: &str);
-    /// Blocks done, of how many at most, and what is going on.
+    /// Number of finished blocks, the most blocks there can be, and the present activity.
     fn progress(&mut self, done: usize, of: usize, what: &str);
-    /// What a run has come to so far, as it will be kept but without a verdict: that is for its looks to say.
+    /// The run so far, as it will be stored but without a verdict. Only a look gives a verdict.
     fn so_far(&mut self, run: &Value);
-    /// The language of whoever is told.
+    /// The language of the output.
     fn language(&self) -> Language {
         Language::English
     }
-    /// Something that is to be read, in that language.
+    /// A line for the user, in that language.
     fn tell(&mut self, said: &Said) {
         let language = self.language();
         self.line(said.say(language));
@@ -48,32 +48,32 @@ pub trait Tell {
 /// A comparison.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// What is there; with itself if there is no other.
+    /// The present configuration. It is compared with itself if there is no other.
     pub before: Side,
-    /// What is tried.
+    /// The changed configuration.
     pub after: Option<Side>,
     /// The name of the one factor.
     pub factor: String,
-    /// What differs.
+    /// The differences.
     pub changes: Vec<Change>,
-    /// Why that can have no effect, if a lint knows.
+    /// Why the change can have no effect, if a lint knows.
     pub no_effect: Vec<Said>,
-    /// Everything the blocks share.
+    /// The settings that all blocks share.
     pub ask: Ask,
     /// How the two are compared.
     pub design: Design,
-    /// A quartet shares its processes: the edge is reloaded and not started anew, and what it remembers stays.
+    /// A quartet shares its processes: the edge is reloaded instead of restarted, and keeps its state.
     pub warm: Option<Warm>,
     /// Both blocks of a pair run at once.
     pub is_duet: bool,
 }
 
-/// What is served while an edge is kept.
+/// The served configuration of an edge that keeps running.
 #[derive(Clone, Debug)]
 pub struct Warm {
-    /// The file that the edge reads; each block's configuration is laid over it.
+    /// The file that the edge reads. Each block writes its configuration over it.
     pub served: Side,
-    /// What is laid over it: before, and after.
+    /// The files that are written over it: before, and after.
     pub files: (PathBuf, PathBuf),
 }
 
@@ -91,8 +91,8 @@ impl Comparison {
         })
     }
 
-    /// How long it will take: until the first look that may decide, or to the last; a configuration beside itself always is
-    /// measured to its end.
+    /// The expected time: until the first look that may decide, and until the last one. A configuration that is
+    /// compared with itself always runs to its end.
     fn outlook(&self) -> Said {
         let each = if self.is_duet { 1 } else { 2 };
         let most = self.design.looks.pairs_max() * each;
@@ -100,7 +100,7 @@ impl Comparison {
         outlook::duration(&self.ask, (least.min(most), most))
     }
 
-    /// Asks somebody who knows defaults and limits whether the change can have an effect, before it is run.
+    /// Checks, before the run, whether the change can have an effect. The lint knows defaults and limits.
     pub fn lint(&mut self, lint: &NoEffect) {
         if let Some(after) = &self.after {
             self.no_effect = lint(&self.before.tree, &after.tree, &self.changes);
@@ -108,7 +108,7 @@ impl Comparison {
     }
 }
 
-/// What is known while it runs.
+/// The state of a run.
 struct Lab<'a> {
     it: &'a Comparison,
     place: Place,
@@ -120,18 +120,18 @@ struct Lab<'a> {
     started_ms: u64,
 }
 
-/// A load that cannot answer is refused before it is sent.
+/// Refuses, before the run, a load that has too few requests for an answer.
 pub(crate) fn refuse_too_few(ask: &Ask, design: &Design, language: Language) -> Result<(), String> {
     outlook::too_few(ask, design.primary).map_or(Ok(()), |why| Err(why.say(language).to_owned()))
 }
 
-/// Runs it, and gives the run as it is kept. The error is for the user: nothing could be measured.
+/// Runs the comparison and returns the run as it is stored. The error is for the user: nothing could be measured.
 pub fn run(it: &Comparison, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, String> {
     stack::sweep().iter().for_each(|line| tell.tell(line));
     refuse_too_few(&it.ask, &it.design, tell.language())?;
     let after = it.after.as_ref().unwrap_or(&it.before);
     tell.tell(&it.outlook());
-    // Each of two at once has all of it on its own host.
+    // In a duet, each configuration has all of its parts on its own host.
     let near = Ask { is_isolated: it.ask.is_isolated && !it.is_duet, ..it.ask.clone() };
     let stacks = (near.stack(&it.before)?, near.stack(after)?);
     let mut lab = Lab {
@@ -180,11 +180,11 @@ pub fn run(it: &Comparison, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Va
 }
 
 impl Lab<'_> {
-    /// Runs blocks until the looks are over or one of them decides; why nothing may be said, if so.
+    /// Runs blocks until the last look, or until a look decides. Returns why no conclusion is allowed, if so.
     fn all_blocks(&mut self, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Option<Said>, String> {
         let design = &self.it.design;
         let turns = blocks(design.seed, design.looks.pairs_max());
-        // What shares its processes is measured, and repeated, as one.
+        // Blocks that share their processes are measured, and repeated, together.
         let together = match self.it.is_duet {
             true => 2,
             false if self.it.warm.is_some() => QUARTET,
@@ -197,7 +197,7 @@ impl Lab<'_> {
                 Turned::Stopped => return Ok(None),
                 Turned::Spoiled(why) => return Ok(Some(why)),
             }
-            // A closed loop tells by its first blocks how many requests they hold.
+            // For a closed loop, the first blocks show how many requests a block has.
             if turn.index < QUARTET
                 && let Some(why) = analysis::none_is_enough(&self.blocks, design.primary)
             {
@@ -205,7 +205,7 @@ impl Lab<'_> {
             }
             let pairs = turn.pair + 1;
             let is_look = turn.index % 2 == 1 && design.looks.at.contains(&pairs);
-            // A configuration beside itself is measured to its end: its spread is what is wanted.
+            // A configuration that is compared with itself runs to its end: its spread is the result.
             if is_look && pairs < design.looks.pairs_max() && self.it.after.is_some() {
                 let analysis = self.analyse(None);
                 tell.tell(&say!(LOOK, pairs, &analysis.verdict.text));
@@ -217,7 +217,7 @@ impl Lab<'_> {
         Ok(None)
     }
 
-    /// Runs a block, again while it is spoiled.
+    /// Runs a block, and again while it is spoiled.
     fn turn(&mut self, group: &[Turn], of: usize, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Turned, String> {
         let Some(turn) = group.first() else { return Ok(Turned::Good) };
         let letters: String = group.iter().map(|turn| turn.arm.letter()).collect();
@@ -230,7 +230,7 @@ impl Lab<'_> {
             None if self.it.is_duet => self.duet(turn, attempt, stop),
             None => self.block(turn, attempt, stop),
         })?;
-        // Blocks of a quartet that was run again do not count, though nothing was wrong with them alone.
+        // If a quartet is run again, none of its earlier blocks counts, even a good one.
         if warm.is_some() {
             let last = tried.iter().map(|block| block.attempt).max();
             tried.iter_mut().filter(|block| Some(block.attempt) != last && block.spoiled.is_empty()).for_each(
@@ -245,7 +245,7 @@ impl Lab<'_> {
         Ok(turned)
     }
 
-    /// Both blocks of a pair at once; which of them is on the hub is as chance has it.
+    /// Runs both blocks of a pair at once. Chance decides which of them is on the hub.
     fn duet(&mut self, turn: &Turn, attempt: u32, stop: &AtomicBool) -> Result<Vec<Block>, Failed> {
         let it = self.it;
         let dir = self.place.path().join(format!("{}-{attempt}", turn.index));
@@ -264,7 +264,7 @@ impl Lab<'_> {
         Ok(duet::blocks(&answer, &it.ask, turn.pair, arms, attempt))
     }
 
-    /// Blocks of one stack, told apart by reloads.
+    /// Runs the blocks of one stack, with a reload before each.
     fn quartet(&mut self, warm: &Warm, group: &[Turn], attempt: u32, stop: &AtomicBool) -> Result<Vec<Block>, Failed> {
         let it = self.it;
         let dir = self.place.path().join(format!("{}-{attempt}", group.first().map_or(0, |turn| turn.index)));
@@ -295,7 +295,7 @@ impl Lab<'_> {
         Ok(vec![Block::of(&answer, turn.pair, turn.arm, attempt, it.ask.asked())])
     }
 
-    /// The run before its end.
+    /// The run so far.
     fn so_far(&self, blocks_max: usize) -> Value {
         let it = self.it;
         json!({
@@ -333,23 +333,23 @@ impl Lab<'_> {
     }
 }
 
-/// Periods of the edge's quota in all blocks, and in how many of them it had to wait.
+/// Periods of the edge's quota in all blocks, and the number of throttled periods.
 fn throttled(blocks: &[Block]) -> (u64, u64) {
     let sum = |name: &str| blocks.iter().filter_map(|block| block.usage["hosts"][HUB][name].as_u64()).sum();
     (sum("periods"), sum("throttled"))
 }
 
-/// How a turn ended.
+/// The result of a turn.
 pub(crate) enum Turned {
-    /// Its last try may be used.
+    /// Its last try is usable.
     Good,
-    /// Somebody told the lab to.
+    /// The user stopped the lab.
     Stopped,
-    /// No try may be used; why not.
+    /// No try is usable, for this reason.
     Spoiled(Said),
 }
 
-/// Runs what `run` measures, again while it is spoiled, and leaves every try in `tried`.
+/// Runs the measurement `run`, and again while it is spoiled. Puts every try into `tried`.
 pub(crate) fn again(
     what: &Said,
     stop: &AtomicBool,
@@ -381,7 +381,7 @@ pub(crate) fn again(
     Ok(Turned::Spoiled(say!(TIMES_IN_A_ROW, last, AGAIN_MAX + 1)))
 }
 
-/// One block of a side, in a directory that goes with it; the keeper's answer.
+/// Runs one block of a side in a temporary directory. Returns the keeper's answer.
 pub(crate) fn measured(
     ask: &Ask,
     side: &Side,
@@ -394,18 +394,18 @@ pub(crate) fn measured(
     let dir = place.path().join(name);
     fs::create_dir_all(&dir).map_err(|error| Failed::Broken(format!("{}: {error}", dir.display())))?;
     let answer = stack::run(&ask.spec(side, stack, &dir, seed), &ask.weir, stop)?;
-    // What is left of a block is its report, which the run keeps.
+    // The report is all that the run keeps of a block.
     let _ = fs::remove_dir_all(&dir);
     Ok(answer)
 }
 
-/// A side as a run keeps it.
+/// A side, as a run stores it.
 pub(crate) fn side_json(side: &Side) -> Value {
     let text = side.tree.files.iter().map(|file| String::from_utf8_lossy(&file.bytes)).collect::<Vec<_>>();
     json!({"file": side.file.display().to_string(), "edge": side.edge.name(), "text": text})
 }
 
-/// What tells one machine, and one build, from another.
+/// Facts that identify the machine and the build.
 pub(crate) fn environment_of(before: &Side, after: &Side) -> Value {
     let read = |path: &str| fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default();
     json!({
@@ -418,7 +418,7 @@ pub(crate) fn environment_of(before: &Side, after: &Side) -> Value {
     })
 }
 
-/// What the edge says it is, `nginx/1.22.1` or `weir/0.1.0`: the defaults of a directive depend on it.
+/// The edge's version, `nginx/1.22.1` or `weir/0.1.0`. The defaults of directives depend on it.
 pub fn version(edge: &Edge) -> String {
     match edge {
         Edge::Weir => concat!("weir/", env!("CARGO_PKG_VERSION")).to_owned(),

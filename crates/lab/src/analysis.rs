@@ -1,4 +1,4 @@
-//! From blocks to what may be said: pairs, estimates, verdicts.
+//! From blocks to a conclusion: pairs, estimates, verdicts.
 
 use std::collections::BTreeSet;
 
@@ -11,43 +11,43 @@ use crate::schedule::{Arm, Looks};
 use crate::stats;
 use crate::verdict::{self, Basis, Estimate, Pair, Run, Situation, Verdict};
 
-/// What an analysis is asked.
+/// The question that an analysis answers.
 #[derive(Clone, Debug)]
 pub struct Question<'a> {
-    /// The metric that was declared before anything ran.
+    /// The primary metric, declared before the run.
     pub primary: &'static Metric,
-    /// What matters to nobody, of the primary metric.
+    /// Changes of the primary metric below this are negligible.
     pub threshold: f64,
-    /// When one looks.
+    /// When the lab looks.
     pub looks: &'a Looks,
     /// Why the change can have no effect.
     pub no_effect: &'a [Said],
-    /// Why nothing may be said.
+    /// Why no conclusion is allowed, if so.
     pub gate: Option<Said>,
-    /// Minutes that a pair takes.
+    /// Minutes for a pair.
     pub minutes_a_pair: f64,
 }
 
-/// What the blocks say.
+/// The result of an analysis.
 #[derive(Clone, Debug)]
 pub struct Analysis {
-    /// Of the primary metric.
+    /// The verdict on the primary metric.
     pub verdict: Verdict,
-    /// All metrics, as a run keeps them.
+    /// All metrics, as a run stores them.
     pub metrics: Vec<Value>,
-    /// Whether nothing more is to be learnt by going on.
+    /// Whether further blocks would add nothing.
     pub is_decided: bool,
 }
 
-/// What blocks say of a metric; `None` where none of them has its figure.
+/// Estimates a metric from blocks. `None` if no block has its figure.
 type Estimator = fn(&[Block], &'static Metric, f64) -> Option<Estimate>;
 
-/// Analyses the blocks that may be used, in their pairs.
+/// Analyses the usable blocks, in their pairs.
 pub fn analyse(blocks: &[Block], question: &Question<'_>) -> Analysis {
     analyse_by(of_pairs, blocks, question)
 }
 
-/// Analyses pairs of which both blocks ran at once.
+/// Analyses pairs of blocks that ran at the same time.
 pub fn analyse_duets(blocks: &[Block], question: &Question<'_>) -> Analysis {
     let of_duets: Estimator = |blocks, metric, alpha| {
         of_pairs(blocks, metric, alpha).map(|estimate| Estimate { basis: Basis::Duets, ..estimate })
@@ -55,7 +55,7 @@ pub fn analyse_duets(blocks: &[Block], question: &Question<'_>) -> Analysis {
     analyse_by(of_duets, blocks, question)
 }
 
-/// Analyses blocks that belong to no pairs: runs that were made elsewhere.
+/// Analyses blocks without pairs: runs that were made elsewhere.
 pub fn analyse_runs(blocks: &[Block], question: &Question<'_>) -> Analysis {
     analyse_by(of_runs, blocks, question)
 }
@@ -140,14 +140,14 @@ fn analyse_by(estimator: Estimator, blocks: &[Block], question: &Question<'_>) -
     }
 }
 
-/// Whether the middle block of an arm has no more than a lower bound for this metric.
+/// Whether the figure of an arm's middle block is only a lower bound.
 fn is_least(blocks: &[Block], metric: &Metric, arm: Arm) -> bool {
     let usable: Vec<&Block> = blocks.iter().filter(|block| block.arm == arm && block.spoiled.is_empty()).collect();
     let least = usable.iter().filter(|block| block.censored.iter().any(|key| key == metric.key));
     least.count() * 2 > usable.len()
 }
 
-/// Why the primary metric will have no figure: a block of each arm was good, and none of them could give one.
+/// Why the primary metric will have no figure: each arm has a good block, and none of them has enough requests.
 pub(crate) fn none_is_enough(blocks: &[Block], metric: &Metric) -> Option<Said> {
     let usable = || blocks.iter().filter(|block| block.spoiled.is_empty());
     let has = |arm: Arm| usable().any(|block| block.arm == arm);
@@ -155,14 +155,14 @@ pub(crate) fn none_is_enough(blocks: &[Block], metric: &Metric) -> Option<Said> 
     (is_none && has(Arm::Before) && has(Arm::After)).then(|| too_few(blocks, metric))?
 }
 
-/// Why the primary metric has no figure, if no block could give one.
+/// Why the primary metric has no figure, if no block has enough requests.
 fn too_few(blocks: &[Block], metric: &Metric) -> Option<Said> {
     let usable = blocks.iter().filter(|block| block.spoiled.is_empty());
     let least = usable.filter(|block| !block.values.contains_key(metric.key)).map(|block| block.requests).min()?;
     Some(say!(TOO_FEW_REQUESTS, metric.key, metric.requests_min, least))
 }
 
-/// A metric's figures in both blocks of each pair that is whole.
+/// A metric's figures in both blocks of each complete pair.
 fn pairs(blocks: &[Block], metric: &Metric) -> Vec<Pair> {
     let usable = |pair: usize, arm: Arm| {
         blocks.iter().find(|block| block.pair == pair && block.arm == arm && block.spoiled.is_empty())
@@ -180,7 +180,7 @@ fn pairs(blocks: &[Block], metric: &Metric) -> Vec<Pair> {
     numbers.into_iter().filter_map(pair).collect()
 }
 
-/// Kinds of errors that are shown to be rarer.
+/// Kinds of errors that became rarer with certainty.
 fn reclassified(estimator: Estimator, blocks: &[Block], alpha: f64) -> Vec<String> {
     let kinds: BTreeSet<&String> = blocks.iter().flat_map(|block| block.errors.keys()).collect();
     let is_rarer = |kind: &&String| {
@@ -200,7 +200,7 @@ fn reclassified(estimator: Estimator, blocks: &[Block], alpha: f64) -> Vec<Strin
 
 fn kept(metric: &Metric, estimate: &Estimate, holm: f64, threshold: f64, verdict: &Verdict) -> Value {
     let amount = |difference: f64| estimate.amount(metric, difference);
-    // Nothing that failed has no size, and few pairs have no spread to speak of.
+    // Without failures there is no size. A few pairs have no meaningful spread.
     let has_size = !estimate.has_no_errors(metric);
     let interval = estimate.interval.filter(|_| has_size).map(|interval| [amount(interval.low), amount(interval.high)]);
     let detectable = Some(estimate.detectable(metric)).filter(|_| has_size && estimate.pairs >= stats::PAIRS_MIN);

@@ -1,4 +1,4 @@
-//! What a lab was asked: the edge, the load, the design. Checked before anything is started.
+//! The settings of a lab: the edge, the load, the design. They are checked before anything starts.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -17,19 +17,19 @@ use crate::survey::{Survey, survey};
 
 /// The shortest and the longest measurement of one block.
 pub const BLOCK: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(1800));
-/// Connections of a load.
+/// Most connections of a load.
 pub const CONNECTIONS_MAX: usize = 50_000;
-/// What a window of a block covers.
+/// The length of a window.
 const WINDOW: &str = "250ms";
-/// What a block takes beside warming up and measuring.
+/// The time of a block beyond warming up and measuring.
 const BESIDE: Duration = Duration::from_secs(40);
 
-/// What serves the configuration.
+/// The program that serves the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Edge {
     /// This binary.
     Weir,
-    /// An nginx, or another weir called by that name, by its path.
+    /// An nginx, or another weir under nginx's name, by its path.
     Nginx(PathBuf),
 }
 
@@ -43,10 +43,10 @@ impl Edge {
     }
 }
 
-/// What is sent.
+/// The load.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Load {
-    /// One URL's path, over so many connections; at a rate, or as fast as they are answered.
+    /// One URL's path over a number of connections: at a rate, or as fast as the edge answers.
     Path {
         /// `/…`.
         path: String,
@@ -55,27 +55,27 @@ pub enum Load {
         /// Requests a second.
         rate: Option<f64>,
     },
-    /// An Artillery script, by its file; it brings its own length.
+    /// An Artillery script. It sets its own length.
     Script {
-        /// The file.
+        /// The file of the script.
         file: PathBuf,
-        /// How long its phases take.
+        /// The length of its phases.
         length: Duration,
     },
 }
 
-/// A configuration as one arm runs it.
+/// The configuration of one arm.
 #[derive(Clone, Debug)]
 pub struct Side {
     /// Its file, absolute.
     pub file: PathBuf,
-    /// What it says.
+    /// Its content.
     pub tree: Tree,
-    /// What serves it.
+    /// The program that serves it.
     pub edge: Edge,
 }
 
-/// Which CPUs each role has.
+/// The CPUs of each role.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cpus {
     /// The edge's.
@@ -87,7 +87,8 @@ pub struct Cpus {
 }
 
 impl Cpus {
-    /// A fair share of these: half for the edge, and the client away from it. Two CPUs leave the client and the origin one.
+    /// Splits these CPUs: half for the edge, and other CPUs for the client. With two CPUs, the client and the origin
+    /// share one.
     pub fn of(allowed: &[usize]) -> Cpus {
         let count = allowed.len();
         let part = |from: usize, to: usize| allowed.get(from..to).unwrap_or(allowed).to_vec();
@@ -103,49 +104,49 @@ impl Cpus {
     }
 }
 
-/// Everything that blocks of a lab share.
+/// The settings that all blocks of a lab share.
 #[derive(Clone, Debug)]
 pub struct Ask {
     /// This program.
     pub weir: PathBuf,
-    /// What is sent.
+    /// The load.
     pub load: Load,
-    /// How long a block measures; of a script, its own length.
+    /// How long a block measures. A script sets its own length.
     pub block: Duration,
-    /// How long it warms up first; nothing for none.
+    /// How long a block warms up first. Zero: no warm-up.
     pub warm_up: Duration,
-    /// A script that warms up; else a URL's own load does.
+    /// A script for the warm-up. `None`: the load on the URL warms up.
     pub warm_script: Option<(PathBuf, Duration)>,
-    /// A command that is the application, instead of the dummy origin.
+    /// A command that runs the application. `None`: the dummy origin.
     pub origin: Option<String>,
-    /// Work of others on this machine only warns.
+    /// Other work on this machine causes only a warning.
     pub is_noisy: bool,
-    /// With namespaces of their own.
+    /// Blocks have namespaces of their own.
     pub is_isolated: bool,
-    /// Which port is loaded, where several are listened on.
+    /// The port to load, if the configuration listens on several.
     pub port: Option<u16>,
-    /// Which CPUs.
+    /// The CPUs of each role.
     pub cpus: Cpus,
-    /// CPUs the edge may use up, where that is less than it may run on.
+    /// CPUs that the edge may use, if fewer than it may run on.
     pub quota: Option<f64>,
-    /// Fields of each request of a path's load, as `Name: value`.
+    /// Header fields of each request of a load on a path, as `Name: value`.
     pub headers: Vec<String>,
 }
 
-/// How the two are compared.
+/// How the two sides are compared.
 #[derive(Clone, Debug)]
 pub struct Design {
-    /// What is looked at.
+    /// The primary metric.
     pub primary: &'static Metric,
-    /// What matters to nobody.
+    /// Changes below this are negligible.
     pub threshold: f64,
-    /// When one looks.
+    /// When the lab looks.
     pub looks: Looks,
-    /// What chance begins with.
+    /// The seed of the random numbers.
     pub seed: u64,
 }
 
-/// A stack that was thought through: what a block of a side needs, but for its number.
+/// A planned stack: all that a block of a side needs, except its number.
 #[derive(Clone, Debug)]
 pub struct Stack {
     layout: Layout,
@@ -155,12 +156,12 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// Whether everything of it is on one host.
+    /// Whether all parts are on one host.
     pub fn is_near(&self) -> bool {
         self.layout.hosts.is_empty() && self.layout.far.is_empty()
     }
 
-    /// Where the load goes.
+    /// The URL of the target.
     fn url(&self) -> String {
         let scheme = if self.layout.is_secure { "https" } else { "http" };
         format!("{scheme}://{}", self.target)
@@ -168,7 +169,7 @@ impl Stack {
 }
 
 impl Ask {
-    /// Finds a place for everything a side's configuration names; the refusal says what to do.
+    /// Finds a place for every address and name in a side's configuration. The error says what to do.
     pub fn stack(&self, side: &Side) -> Result<Stack, String> {
         let survey = survey(&side.tree);
         let found = layout(&survey, self.port, self.is_isolated)?;
@@ -176,7 +177,7 @@ impl Ask {
         Ok(Stack { target, layout: found, fresh: fresh(&survey), globals: globals(&survey, self.is_isolated)? })
     }
 
-    /// What a keeper is told for one block.
+    /// The spec of one block.
     pub fn spec(&self, side: &Side, stack: &Stack, dir: &Path, seed: u64) -> Spec {
         let edge = Process {
             name: EDGE.to_owned(),
@@ -204,8 +205,8 @@ impl Ask {
         }
     }
 
-    /// What a keeper is told for several blocks of one stack: `served` is the file that the edge reads, and each turn one of the
-    /// files that is laid over it.
+    /// The spec of several blocks of one stack. `served` is the file that the edge reads. Each turn writes one of the
+    /// files over it.
     pub fn spec_of_turns(&self, served: &Side, stack: &Stack, dir: &Path, turns: &[(PathBuf, u64)]) -> Spec {
         let first = turns.first().map_or(0, |(_, seed)| *seed);
         let spec = self.spec(served, stack, dir, first);
@@ -222,7 +223,7 @@ impl Ask {
         }
     }
 
-    /// The hosts, the hub among them with its share of CPU, of which everybody but the edge is free.
+    /// The hosts, including the hub with its CPU limit. The limit applies only to the edge.
     fn hosts(&self, layout: &Layout) -> Vec<Host> {
         let mut hosts = layout.hosts.clone();
         if self.quota.is_some() && !hosts.iter().any(|host| host.name == HUB) {
@@ -232,18 +233,19 @@ impl Ask {
         hosts
     }
 
-    /// How long a block may take: three rounds of warming up, and the load once with what it waits for at its end.
+    /// The longest time of a block: three rounds of warming up, and twice the length of the load for the load and its
+    /// last answers.
     fn limit(&self) -> Duration {
         let warm = self.warm_script.as_ref().map_or(self.warm_up, |(_, length)| *length);
         BESIDE + 3 * (warm + Duration::from_secs(12)) + 2 * self.length()
     }
 
-    /// What a block's judgement depends on.
+    /// The settings that the judgement of a block depends on.
     pub fn asked(&self) -> Asked {
         Asked { is_steady: matches!(self.load, Load::Path { .. }), is_noisy: self.is_noisy, is_search: false }
     }
 
-    /// How long the load of a block takes.
+    /// The length of a block's load.
     pub fn length(&self) -> Duration {
         match &self.load {
             Load::Path { .. } => self.block,
@@ -288,11 +290,11 @@ impl Ask {
             }
             Load::Script { file, .. } => {
                 argv.extend([file.display().to_string(), "-t".to_owned(), stack.url()]);
-                // The same arrivals and the same data in both arms of a pair.
+                // Both arms of a pair get the same arrivals and the same data.
                 argv.extend(["--seed".to_owned(), (seed >> 1).to_string()]);
             }
         }
-        // A lab's address is in no certificate.
+        // No certificate contains a lab's address.
         argv.extend(stack.layout.is_secure.then(|| "--insecure".to_owned()));
         argv.extend(["--workers".to_owned(), self.cpus.client.len().max(1).to_string()]);
         argv.extend(["--interval", WINDOW, "-q", "-o"].map(str::to_owned));
@@ -323,7 +325,7 @@ impl Ask {
         places.enumerate().map(|(number, (list, host))| role(dummy(list), host, list, number)).collect()
     }
 
-    /// As a run keeps it.
+    /// The settings, as a run stores them.
     pub fn to_json(&self) -> Value {
         let load = match &self.load {
             Load::Path { path, connections, rate } => json!({"path": path, "connections": connections, "rate": rate}),
@@ -360,29 +362,30 @@ impl Ask {
     }
 }
 
-/// What the edge of a simple stack is called.
+/// The name of the edge in a simple stack.
 const EDGE: &str = "edge";
 
-/// A process that is not under its host's limits, which are the edge's.
+/// A process that is exempt from its host's limits, which are for the edge.
 fn beside(name: &str, host: &str) -> Process {
     Process { name: name.to_owned(), host: host.to_owned(), is_unlimited: true, ..Process::default() }
 }
 
-/// All CPUs this process may use.
+/// All CPUs that this process may use.
 pub fn allowed_cpus() -> Vec<usize> {
     host::allowed_cpus(Path::new("/"))
 }
 
-/// Directories that begin each block empty: caches, and logs that belong to this machine and not to a lab.
+/// Directories that are empty at the start of each block: caches, and the machine's log directory, which no lab may
+/// change.
 fn fresh(survey: &Survey) -> Vec<String> {
     let logs = Path::new(LOGS).is_dir().then(|| LOGS.to_owned());
     survey.caches.iter().filter(|path| path.starts_with('/') && path.len() > 1).cloned().chain(logs).collect()
 }
 
-/// Where Debian's nginx, and weir, log unless told otherwise.
+/// The default log directory of Debian's nginx, and of weir.
 pub(crate) const LOGS: &str = "/var/log/nginx";
 
-/// What `-g` has to say so that the process stays in the foreground, and writes nowhere that matters.
+/// Directives for `-g`: the process stays in the foreground, and writes no file that the machine uses.
 pub(crate) fn globals(survey: &Survey, is_isolated: bool) -> Result<Vec<String>, String> {
     let said = |name: &str| survey.process.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
     let mut globals = Vec::new();
@@ -395,7 +398,7 @@ pub(crate) fn globals(survey: &Survey, is_isolated: bool) -> Result<Vec<String>,
     }
     match said("pid") {
         None => globals.push("pid @DIR@/edge.pid;".to_owned()),
-        // Within namespaces /run is a block's own.
+        // In namespaces, /run belongs to the block.
         Some(path) if is_isolated && ["/run/", "/var/run/"].iter().any(|run| path.starts_with(run)) => {}
         Some(path) => {
             return Err(format!(
@@ -423,7 +426,7 @@ fn edge_argv(weir: &Path, side: &Side, stack: &Stack, dir: &Path) -> Vec<String>
 pub(crate) mod tests {
     use super::*;
 
-    /// One that nobody runs.
+    /// Settings that are never run.
     pub(crate) fn ask() -> Ask {
         Ask {
             weir: PathBuf::from("weir"),

@@ -1,4 +1,4 @@
-//! A block's figures, and whether they may be used.
+//! A block's figures, and whether they are usable.
 
 use std::collections::BTreeMap;
 
@@ -12,35 +12,35 @@ use crate::said::{Said, say};
 use crate::schedule::Arm;
 use crate::series::{self, Series};
 
-/// A core of the generator busier than this is not always on time.
+/// A load generator with a thread busier than this is not always on time.
 const CLIENT_CPU_MAX: f64 = 0.80;
-/// The core it runs on, whoever else is there: beyond, requests wait for it.
+/// If all processes together use more than this of the CPU that the generator runs on, requests wait for the CPU.
 const CLIENT_CORE_MAX: f64 = 0.95;
-/// Other work on the CPUs of the stack, as a part of them.
+/// Largest share of the stack's CPUs for other work.
 pub(crate) const FOREIGN_MAX: f64 = 0.05;
-/// What the host of this machine took, as a part.
+/// Largest share of CPU time that the hypervisor may take.
 pub(crate) const STEAL_MAX: f64 = 0.02;
-/// How late arrivals may begin, ms; or this part of the median latency, if that is more.
+/// Latest start of arrivals, ms; or this part of the median latency, if that is more.
 const LAG_MAX_MS: f64 = 1.0;
 const LAG_PART_MAX: f64 = 0.05;
-/// Windows of a block that a report keeps for its picture.
+/// Most windows of a block that a report keeps for its picture.
 const STRIP_MAX: usize = 120;
-/// Failures of the generator's own machine, by the names of their error codes.
+/// Failures of the load generator's own machine, by error code.
 const LOCAL_ERRORS: [&str; 4] = ["EADDRNOTAVAIL", "EMFILE", "ENFILE", "ENOBUFS"];
 
-/// What was asked of a block, as far as its judgement depends on it.
+/// The settings of a block that its judgement depends on.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Asked {
-    /// The load is of one kind all the way, so that it can be judged by its windows.
+    /// The load is constant, so its windows can judge it.
     pub is_steady: bool,
-    /// Work that others do on this machine only warns.
+    /// Other work on this machine causes only a warning.
     pub is_noisy: bool,
-    /// A rate that could not be reached is an answer, and not a fault of the block.
+    /// A rate that was not reached is a result, not a fault of the block.
     pub is_search: bool,
 }
 
-/// What of a keeper's answer no block can be judged without. Keeper and lab are one program: a key that is missing or has
-/// another name is a fault, and never "nothing was used".
+/// The parts of a keeper's answer that the judgement of a block needs. Keeper and lab are the same program: a missing
+/// or renamed key is an error, and never means "nothing was used".
 #[derive(Deserialize)]
 #[expect(dead_code, reason = "that they are there, and of their kind, is all that is asked")]
 struct Answer {
@@ -97,37 +97,38 @@ struct Aggregate {
 pub struct Block {
     /// Its pair, from 0.
     pub pair: usize,
-    /// What ran.
+    /// The arm that ran.
     pub arm: Arm,
-    /// Which try this was, from 0.
+    /// The number of this try, from 0.
     pub attempt: u32,
-    /// When it was measured, ms since 1970.
+    /// The time of the measurement, ms since 1970.
     pub started_ms: u64,
-    /// Requests sent, or what the script's engine sends.
+    /// Requests sent, or the messages of the script's engine.
     pub requests: u64,
     /// Requests that failed, by name.
     pub errors: BTreeMap<String, u64>,
-    /// Figures by the keys of [`METRICS`]; those that too few requests do not give are absent.
+    /// Figures by the keys of [`METRICS`]. A figure that needs more requests is absent.
     pub values: BTreeMap<String, f64>,
-    /// Keys of those that are a lower bound: so many requests were never answered that the quantile lies among them.
+    /// Keys of the figures that are lower bounds: so many requests were never answered that the quantile lies among
+    /// them.
     pub censored: Vec<String>,
-    /// Answers a second in its windows.
+    /// Answers a second in each window.
     pub strip: Vec<f64>,
     /// The mean response, ms.
     pub mean_ms: Option<f64>,
-    /// Why it may not be used, one sentence each.
+    /// Why the block is not usable, a sentence each.
     pub spoiled: Vec<String>,
-    /// What is to be known when it is used.
+    /// Cautions for its use.
     pub cautions: Vec<String>,
-    /// The same in every language, as far as it was added by [`Block::spoil`] and [`Block::caution`].
+    /// The same sentences in every language, as far as [`Block::spoil`] and [`Block::caution`] added them.
     pub said: Reasons,
-    /// What everybody used, as the keeper told it.
+    /// The resource use of all processes, from the keeper.
     pub usage: Value,
-    /// How the load generator kept up: the busiest of its threads, as a part of a core, and how late arrivals began.
+    /// How the load generator kept up: its busiest thread as a part of a core, and the delay of arrivals.
     pub generator: Value,
 }
 
-/// What stands in [`Block::spoiled`] and [`Block::cautions`], in every language and in the same order.
+/// The sentences of [`Block::spoiled`] and [`Block::cautions`] in every language, in the same order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reasons {
     spoiled: Vec<Said>,
@@ -135,19 +136,19 @@ pub struct Reasons {
 }
 
 impl Block {
-    /// Adds why it may not be used.
+    /// Adds a reason why the block is not usable.
     pub fn spoil(&mut self, why: Said) {
         self.spoiled.push(why.en().to_owned());
         self.said.spoiled.push(why);
     }
 
-    /// Adds what is to be known when it is used.
+    /// Adds a caution for its use.
     pub fn caution(&mut self, what: Said) {
         self.cautions.push(what.en().to_owned());
         self.said.cautions.push(what);
     }
 
-    /// Why it may not be used, in every language.
+    /// Why the block is not usable, in every language.
     pub fn why_spoiled(&self) -> Vec<Said> {
         let said = |(at, english): (usize, &String)| {
             let said = self.said.spoiled.get(at).filter(|said| said.en() == english);
@@ -156,7 +157,8 @@ impl Block {
         self.spoiled.iter().enumerate().map(said).collect()
     }
 
-    /// Of a keeper's answer. One that cannot be read spoils the block, which says what of it is wrong.
+    /// Makes a block from a keeper's answer. An answer that cannot be read spoils the block, with the error as the
+    /// reason.
     pub fn of(answer: &Value, pair: usize, arm: Arm, attempt: u32, asked: Asked) -> Block {
         let mut block = Block::imported(answer, pair, arm, attempt, asked);
         if let Err(error) = Answer::deserialize(answer) {
@@ -167,7 +169,7 @@ impl Block {
         block
     }
 
-    /// Of a load made elsewhere, where nobody kept account: what is not said is not judged.
+    /// Makes a block from a load that ran elsewhere, without the keeper's figures. A missing figure is not judged.
     pub fn imported(answer: &Value, pair: usize, arm: Arm, attempt: u32, asked: Asked) -> Block {
         let (report, usage) = (&answer["load"], &answer["usage"]);
         let (weir, counters) = (&report["weir"], &report["aggregate"]["counters"]);
@@ -210,7 +212,7 @@ impl Block {
         let answers = weir["response"]["count"].as_u64().unwrap_or(0);
         let seconds =
             weir["ended_ms"].as_f64().zip(weir["started_ms"].as_f64()).map_or(0.0, |(to, from)| (to - from) / 1000.0);
-        // Without an answer there is no latency, and it was longer than any that was waited for.
+        // A request without an answer has no latency. It would be longer than any time that the client waited.
         let unanswered = self.unanswered().min(self.requests.saturating_sub(answers));
         for metric in METRICS {
             let value = match metric.key {
@@ -227,7 +229,8 @@ impl Block {
         }
     }
 
-    /// A quantile of all requests where some were never answered: among the answers, or at least the time that was waited.
+    /// A quantile over all requests if some were never answered: from the answers, or else the time that the client
+    /// waited, as a lower bound.
     fn censored_quantile(
         &mut self,
         key: &str,
@@ -244,7 +247,7 @@ impl Block {
             return exact.or_else(|| weir["response"][key].as_f64());
         }
         self.censored.push(key.to_owned());
-        // A script may have a time of its own; then the longest answer is what is known to have been waited for.
+        // A script may set its own timeout. Then the longest answer is the only known waiting time.
         let is_default = asked.is_steady || asked.is_search;
         let waited = if is_default { Some(TIMEOUT.as_secs_f64() * 1000.0) } else { weir["response"]["max"].as_f64() };
         waited.filter(|ms| *ms > 0.0)
@@ -253,18 +256,19 @@ impl Block {
     /// Requests that failed without an answer.
     fn unanswered(&self) -> u64 {
         let is_status = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
-        // These were answered; what they answered was not what was wanted.
+        // These requests were answered, but not with the expected answer.
         let is_judgement = |name: &str| name.starts_with("Failed capture or match") || name.contains("Expectation");
         let without = self.errors.iter().filter(|(name, _)| !is_status(name) && !is_judgement(name));
         sum(without.map(|(_, count)| count))
     }
 
-    /// Requests that failed.
+    /// Number of failed requests.
     pub fn failed(&self) -> u64 {
         sum(self.errors.values()).min(self.requests)
     }
 
-    /// Whether the block may be used: the generator kept up, nobody else was there, and it was warm and steady.
+    /// Checks whether the block is usable: the load generator kept up, there was no other work, and the block was
+    /// warm and steady.
     fn gate(&mut self, answer: &Value, asked: Asked) {
         let (report, usage) = (&answer["load"], &answer["usage"]);
         let (weir, generator) = (&report["weir"], &report["weir"]["generator"]);
@@ -272,7 +276,7 @@ impl Block {
         if busiest >= CLIENT_CPU_MAX {
             self.spoil(say!(SATURATED, format!("{:.0}", busiest * 100.0)));
         } else {
-            // The generator's own sentence is English; its figures are everybody's.
+            // The load generator's own sentence is in English. Its figures are the same in every language.
             let lag = generator["lag_p99_ms"].as_f64().map_or("?".to_owned(), |lag| format!("{lag:.1}"));
             for limit in texts(&generator["limits"]) {
                 self.spoil(say!(LOAD_LIMIT, limit, format!("{:.0}", busiest * 100.0), &lag));
@@ -313,12 +317,12 @@ impl Block {
         }
     }
 
-    /// Adds what spoils it, or only is to be known.
+    /// Adds sentences as reasons why the block is not usable, or as cautions.
     fn note(&mut self, all: Vec<Said>, is_spoiled: bool) {
         all.into_iter().for_each(|one| if is_spoiled { self.spoil(one) } else { self.caution(one) });
     }
 
-    /// As a run keeps it.
+    /// The block, as a run stores it.
     pub fn to_json(&self) -> Value {
         json!({
             "pair": self.pair,
@@ -340,7 +344,7 @@ impl Block {
     }
 }
 
-/// Failures by name: what the client could not finish, and answers of 500 and above.
+/// Failures by name: requests that the client could not finish, and answers with status 500 or higher.
 fn errors(counters: &Value) -> BTreeMap<String, u64> {
     let named = |(name, count): (&String, &Value)| {
         let name = name
@@ -351,7 +355,7 @@ fn errors(counters: &Value) -> BTreeMap<String, u64> {
     counters.as_object().into_iter().flatten().filter_map(named).collect()
 }
 
-/// Of counts that may come from anybody's file: what is too many is the most there can be.
+/// Adds up counts, which may come from a file that someone else wrote. An overflow gives the largest number.
 pub(crate) fn sum<'c>(counts: impl IntoIterator<Item = &'c u64>) -> u64 {
     counts.into_iter().fold(0, |sum, count| sum.saturating_add(*count))
 }
@@ -373,7 +377,7 @@ fn texts(json: &Value) -> Vec<String> {
 pub(crate) mod tests {
     use super::*;
 
-    /// One without figures.
+    /// A block without figures.
     pub(crate) fn empty() -> Block {
         Block {
             pair: 0,
@@ -483,7 +487,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Who never got an answer waited longer than all who did: leaving him out makes an outage look fast.
+    /// A request that was never answered waited longer than every answered one. Without it, an outage would look fast.
     #[test]
     fn a_quantile_counts_those_who_were_never_answered() {
         let of = |timeouts: u64| {

@@ -17,14 +17,14 @@ use crate::stack::{self, Failed, Place};
 use crate::stats;
 use crate::store;
 
-/// Answers below this part of what was offered: the rate was not reached.
+/// If fewer of the offered requests than this part are answered, the rate was not reached.
 const REACHED_MIN: f64 = 0.99;
-/// How much longer than asked a block may be, so that a low rate gives its quantile enough answers.
+/// How many times longer than its setting a block may be, so that a low rate gives enough answers for the quantile.
 const LONGER_MAX: u32 = 10;
-/// How far beyond what was measured a fitted law is still quoted.
+/// A fitted law is quoted up to this many times the measured range.
 const BEYOND_MAX: f64 = 1.5;
 
-/// What has to hold.
+/// The condition that has to hold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Objective {
     /// A quantile of the response latency: `p50`, `p95`, `p99`.
@@ -36,7 +36,7 @@ pub struct Objective {
 }
 
 impl Objective {
-    /// As it is said.
+    /// The objective in words.
     pub fn in_words(&self) -> String {
         self.said().en().to_owned()
     }
@@ -46,7 +46,7 @@ impl Objective {
         say!(OBJECTIVE, self.quantile, digits(self.limit_ms), digits(self.errors * 100.0))
     }
 
-    /// Whether a block met it; if not, why.
+    /// Whether a block met the objective. The error says why not.
     fn judge(&self, block: &Block, offered: f64) -> Result<(), Said> {
         let value = |key: &str| block.values.get(key).copied();
         let answered = value("throughput").unwrap_or(0.0);
@@ -68,22 +68,22 @@ impl Objective {
 /// A search for a capacity.
 #[derive(Clone, Debug)]
 pub struct Capacity {
-    /// What is loaded.
+    /// The configuration that is loaded.
     pub side: Side,
-    /// What blocks share; its load is a path.
+    /// The settings that blocks share. The load is a path.
     pub ask: Ask,
-    /// What has to hold.
+    /// The condition that has to hold.
     pub objective: Objective,
-    /// The first rate.
+    /// The rate to start with.
     pub from: f64,
-    /// What chance begins with.
+    /// The seed of the random numbers.
     pub seed: u64,
 }
 
-/// Runs it, and gives the run as it is kept. The error is for the user.
+/// Runs the search and returns the run as it is stored. The error is for the user.
 pub fn run(it: &Capacity, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, String> {
     stack::sweep().iter().for_each(|line| tell.tell(line));
-    // The search ends as soon as the largest rate that holds was confirmed.
+    // The search ends as soon as the largest rate that holds is confirmed.
     tell.tell(&crate::outlook::duration(&it.ask, (CONFIRMATIONS + 2, TRIES_MAX)));
     let place = Place::new()?;
     let (id, started_ms) = (store::new_id(), now_ms());
@@ -147,7 +147,7 @@ enum Ended {
     Spoiled(Said),
 }
 
-/// One rate in a block of its own; again while it is spoiled.
+/// Runs one rate in a block of its own, and again while it is spoiled.
 fn step(
     it: &Capacity,
     rate: f64,
@@ -172,7 +172,7 @@ fn step(
         let dir = place.path().join(format!("{number}-{attempt}"));
         std::fs::create_dir_all(&dir).map_err(|error| Ended::Broken(format!("{}: {error}", dir.display())))?;
         let mut spec = ask.spec(&it.side, &stack, &dir, it.seed);
-        // Beyond its capacity nothing becomes warm: a round is a round.
+        // Beyond its capacity a stack never becomes warm, so the warm-up is not judged.
         spec.is_warm_judged = false;
         let answer = match stack::run(&spec, &ask.weir, stop) {
             Ok(answer) => answer,
@@ -193,7 +193,7 @@ fn step(
     Err(Ended::Spoiled(why))
 }
 
-/// What may be said.
+/// The verdict of a search.
 fn verdict(it: &Capacity, tries: &[Try], end: Result<Next, Said>) -> Value {
     let held = tries.iter().filter(|one| one.passed).map(|one| one.rate).fold(0.0, f64::max);
     let at_least = if held > 0.0 { say!(HELD, digits(held)) } else { Said::default() };
@@ -217,14 +217,15 @@ fn verdict(it: &Capacity, tries: &[Try], end: Result<Next, Said>) -> Value {
     })
 }
 
-/// The rate at which half of the tries pass, and its interval: a logistic curve through all of them, over the logarithm of the rate.
+/// The rate at which half of the tries pass, with its interval. It fits a logistic curve to all tries, over the
+/// logarithm of the rate.
 fn half(tries: &[Try]) -> Option<stats::Logistic> {
     let points: Vec<(f64, bool)> = tries.iter().map(|one| (one.rate, one.passed)).collect();
     stats::logistic(&points)
 }
 
-/// The scalability law through what was answered, where there are levels enough: in flight is answers a second times the
-/// time an answer takes (Little). A peak far beyond what was measured is not told.
+/// Fits the scalability law to the answers, if there are enough levels. The load is the number of requests in flight:
+/// answers a second times response time (Little's law). A peak far beyond the measured range is not reported.
 fn law(tries: &[Try], blocks: &[Block], seed: u64) -> Value {
     let points: Vec<(f64, f64)> = tries
         .iter()
@@ -234,7 +235,7 @@ fn law(tries: &[Try], blocks: &[Block], seed: u64) -> Value {
             Some((answers * ms / 1000.0, *answers)).filter(|(flight, _)| *flight > 0.0)
         })
         .collect();
-    // What is in flight differs from try to try of one rate: levels are rates.
+    // Requests in flight differ between tries of one rate. So the rates count as levels.
     let mut rates: Vec<u64> = tries.iter().map(|one| one.rate.to_bits()).collect();
     rates.sort_unstable();
     rates.dedup();
@@ -307,7 +308,7 @@ mod tests {
             let rates: Vec<f64> = (1..=count).map(|n| 100.0 * 1.5f64.powi(n as i32)).collect();
             let tries: Vec<Try> =
                 rates.iter().map(|rate| Try { rate: *rate, passed: true, is_confirmation: false }).collect();
-            // Nearly linear: a peak, if any, is far away.
+            // Almost linear: a peak, if there is one, is far away.
             let blocks: Vec<Block> = rates.iter().map(|rate| block(*rate, 2.0 + rate / 1e5, 0.0)).collect();
             law(&tries, &blocks, 1)
         };

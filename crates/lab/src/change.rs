@@ -1,6 +1,6 @@
-//! What differs between two configurations, and whether that is one change.
+//! The differences of two configurations, and whether they are a single change.
 //!
-//! A lab compares one factor. Two at once would be measured together, and nobody could say which of them did it.
+//! A lab compares one factor. With two factors at once, the effect could not be assigned to either of them.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use weir_conf::{Statement, Tree};
 
 use crate::said::{Said, say};
 
-/// Differences shown in a refusal.
+/// Most differences that a refusal shows.
 const SHOWN_MAX: usize = 12;
 
-/// A directive that is not the same in both, at one place.
+/// A directive that differs between both configurations, at one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The blocks around it: `http/server 1/location /api`; empty at the top.
+    /// The blocks around it: `http/server 1/location /api`. Empty at the top level.
     pub place: String,
     /// The directive.
     pub name: String,
-    /// Its arguments before, each time it stood there.
+    /// Its arguments before, one entry for each occurrence.
     pub before: Vec<String>,
-    /// Its arguments after.
+    /// Its arguments after, one entry for each occurrence.
     pub after: Vec<String>,
 }
 
@@ -47,12 +47,14 @@ impl Change {
     }
 }
 
-/// Says why changes can have no effect: what a doctor knows of defaults and headroom. None is no opinion.
+/// Says why changes can have no effect, from a doctor's knowledge of defaults and headroom. An empty list is no
+/// opinion.
 ///
-/// The seam for the no-op lint: it is given both trees and their differences, and names each change that does nothing.
+/// This is the interface of the no-op lint. It gets both trees and their differences, and names each change that
+/// does nothing.
 pub type NoEffect = dyn Fn(&Tree, &Tree, &[Change]) -> Vec<Said>;
 
-/// Everything that differs, in the order of places.
+/// Every difference, in the order of places.
 pub fn changes(before: &Tree, after: &Tree) -> Vec<Change> {
     let (mut before, mut after) = (flat(before), flat(after));
     let mut keys: Vec<_> = before.keys().chain(after.keys()).cloned().collect();
@@ -65,10 +67,10 @@ pub fn changes(before: &Tree, after: &Tree) -> Vec<Change> {
     keys.into_iter().filter_map(change).collect()
 }
 
-/// What is to be called one change although several directives take part: each list is one.
+/// Directives that count as one change together. Each inner list is one change.
 pub type Together = Vec<Vec<String>>;
 
-/// The one factor that changes, as a name. Two are refused by name.
+/// The name of the single factor that changes. The error names the factors if there are several.
 pub fn one_factor(changes: &[Change], together: &Together) -> Result<String, String> {
     let factor = |name: &str| {
         together
@@ -104,11 +106,11 @@ pub fn one_factor(changes: &[Change], together: &Together) -> Result<String, Str
     }
 }
 
-/// Directives by place and name. A block is a place; its own arguments are part of the place, so that a renamed location is
-/// one that went and one that came.
+/// Directives by place and name. A block is a place, and its own arguments are part of the place. So a renamed
+/// location counts as one removed and one added.
 fn flat(tree: &Tree) -> BTreeMap<(String, String), Vec<String>> {
     let mut found = BTreeMap::new();
-    // Statements wait here: a configuration may be nested as deep as the parser allows.
+    // A list, not recursion: a configuration may be nested as deep as the parser allows.
     let mut open: Vec<(String, &[Statement])> = vec![(String::new(), &tree.root)];
     while let Some((place, statements)) = open.pop() {
         let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
@@ -177,7 +179,7 @@ mod tests {
         let other = tree("events {}\nhttp {\n    server {\n        listen 80; # there\n    }\n}\n");
         assert_eq!(changes(&one, &other), []);
         assert!(one_factor(&[], &Vec::new()).unwrap_err().contains("--aa"));
-        // Order among equals counts: the first server is the default one.
+        // The order of equal blocks matters: the first server is the default server.
         let swapped = changes(
             &tree("http { server { listen 80; } server { listen 81; } }"),
             &tree("http { server { listen 81; } server { listen 80; } }"),

@@ -1,6 +1,7 @@
-//! Both at once: two edges side by side in one block, each on a host of its own with the same share of CPU, under the same load
-//! (Bulej et al., ICPE 2020). What the machine does to one of them in that moment it does to the other, so that differences of
-//! CPU for a request are seen that would drown between blocks. Times are not compared: each of the two waits for the other.
+//! Both configurations at once: two edges in one block, each on a host of its own with the same share of CPU, under
+//! the same load (Bulej et al., ICPE 2020). A disturbance of the machine affects both at the same moment. So small
+//! differences of CPU for a request become visible, which noise between blocks would hide. Times are not compared:
+//! each edge waits for the other.
 
 use std::path::Path;
 
@@ -14,12 +15,12 @@ use crate::stack::{Action, Deed, HUB, Host, Process, Spec};
 
 /// The second edge's host.
 const TWIN: &str = "twin";
-/// How much of its share an edge may use; beyond, the two are in each other's way.
+/// The largest part of its share that an edge may use. Beyond it, the two disturb each other.
 const USED_MAX: f64 = 0.60;
-/// The errand that brings the second client's report.
+/// The process that prints the second client's report.
 const REPORT: &str = "twin-report";
 
-/// What a keeper is told for both at once, the first on the hub and the second on its own host; `dir/twin` has to be there.
+/// The spec for both at once: the first on the hub, the second on its own host. `dir/twin` has to exist.
 pub fn spec(ask: &Ask, first: (&Side, &Stack), second: (&Side, &Stack), dir: &Path, seed: u64) -> Result<Spec, String> {
     if !first.1.is_near() || !second.1.is_near() {
         return Err(
@@ -38,7 +39,7 @@ pub fn spec(ask: &Ask, first: (&Side, &Stack), second: (&Side, &Stack), dir: &Pa
     hosts.push(Host { cpus: limit, ..Host::named(TWIN) });
     let client = at_once(&one.client, &other.client);
     let warm = one.warm.as_ref().zip(other.warm.as_ref()).map(|(one, other)| at_once(one, other));
-    // A report is written on many lines, and an errand's last line is what it tells.
+    // A report has many lines, but the keeper reads only the last line that the process prints.
     let script = "tr -d '\\n' < \"$1\"";
     let argv = ["sh", "-c", script, "sh", &beside.join("load.json").display().to_string()].map(str::to_owned).to_vec();
     let errand =
@@ -61,7 +62,7 @@ fn twin(name: &str) -> String {
     format!("{TWIN}-{name}")
 }
 
-/// Both clients, begun together; it ends when both have.
+/// Starts both clients together; ends when both have ended.
 fn at_once(one: &Process, other: &Process) -> Process {
     let quoted = |argv: &[String]| {
         argv.iter().map(|word| format!("'{}'", word.replace('\'', "'\\''"))).collect::<Vec<_>>().join(" ")
@@ -70,7 +71,7 @@ fn at_once(one: &Process, other: &Process) -> Process {
     Process { argv: vec!["sh".to_owned(), "-c".to_owned(), script], ..one.clone() }
 }
 
-/// The two blocks of a keeper's answer: of the first, which was on the hub, and of the second.
+/// The two blocks in a keeper's answer: of the first side, which was on the hub, and of the second.
 pub fn blocks(answer: &Value, ask: &Ask, pair: usize, arms: (Arm, Arm), attempt: u32) -> Vec<Block> {
     let of = |arm: Arm, name: &str, load: &Value| {
         let mut own = answer.clone();
@@ -80,7 +81,7 @@ pub fn blocks(answer: &Value, ask: &Ask, pair: usize, arms: (Arm, Arm), attempt:
         block.values.retain(|key, _| key == "cpu" || key == "errors");
         let seconds = answer["usage"]["seconds"].as_f64().unwrap_or(f64::NAN);
         let used = own["usage"]["edge_cpu_s"].as_f64().unwrap_or(f64::NAN) / seconds;
-        // Without a limit the two share the edge's CPUs.
+        // Without a quota, the two share the edge's CPUs.
         let share = ask.quota.unwrap_or(ask.cpus.edge.len().max(1) as f64 / 2.0);
         if used.is_nan() || used > share * USED_MAX {
             let (used, most) = (used / share * 100.0, USED_MAX * 100.0);

@@ -1,4 +1,4 @@
-//! Runs that were made elsewhere, compared without pairs: what they can show, and what they cannot.
+//! Compares runs that were made elsewhere, without pairs, and says what they cannot show.
 
 use serde_json::{Value, json};
 use weir_conf::language::Language;
@@ -16,19 +16,19 @@ use crate::store;
 /// Two kinds of runs.
 #[derive(Clone, Debug)]
 pub struct Elsewhere {
-    /// What holds those before: a directory or a file.
+    /// The directory or file of the runs before, and the runs.
     pub before: (String, Vec<Imported>),
-    /// What holds those after.
+    /// The directory or file of the runs after, and the runs.
     pub after: (String, Vec<Imported>),
-    /// What is looked at.
+    /// The primary metric.
     pub primary: &'static Metric,
-    /// What matters to nobody.
+    /// Changes below this are negligible.
     pub threshold: f64,
-    /// What chance begins with.
+    /// The seed of the random numbers.
     pub seed: u64,
 }
 
-/// The comparison as a run that can be kept.
+/// The comparison, as a run that can be stored.
 pub fn compare(it: &Elsewhere) -> Value {
     let blocks: Vec<Block> = it.before.1.iter().chain(&it.after.1).map(|run| run.block.clone()).collect();
     let looks = Looks::one(stats::RUNS_MIN);
@@ -68,7 +68,8 @@ pub fn compare(it: &Elsewhere) -> Value {
     })
 }
 
-/// One run of a kind that may not be used leaves nothing to say of it; more are told and left out.
+/// If every run of a kind is unusable, no conclusion is possible. Otherwise the unusable runs are reported and left
+/// out.
 fn gate(it: &Elsewhere) -> Option<Said> {
     let runs = it.before.1.iter().chain(&it.after.1);
     let all_spoiled = |runs: &[Imported]| runs.iter().all(|run| !run.block.spoiled.is_empty());
@@ -90,7 +91,7 @@ fn counted(runs: &[Imported]) -> Said {
     }
 }
 
-/// Of a kind with one run alone: how it varied within itself.
+/// For a kind with a single run: the variation within that run.
 fn within(it: &Elsewhere) -> Vec<Value> {
     let alone = |(arm, runs): (Arm, &Vec<Imported>)| {
         let [run] = runs.as_slice() else { return None };
@@ -104,7 +105,7 @@ fn within(it: &Elsewhere) -> Vec<Value> {
     [(Arm::Before, &it.before.1), (Arm::After, &it.after.1)].into_iter().filter_map(alone).collect()
 }
 
-/// What is beside the table: who ran alone, and what of it was not used.
+/// Notes beside the table: kinds with a single run, and parts of runs that were not used.
 pub fn notes(run: &Value, language: Language) -> Vec<String> {
     let ends = |json: &Value| Some((json["interval"][0].as_f64()?, json["interval"][1].as_f64()?));
     let alone = run["within"].as_array().into_iter().flatten().filter_map(|json| {

@@ -1,7 +1,8 @@
-//! Experiments as data: `labs/NAME/lab.yml` says hosts, processes, load, what happens, and what is expected of it.
+//! Experiments as data: `labs/NAME/lab.yml` has the hosts, processes, load, actions and expectations of an experiment.
 //!
-//! A lab is run for each of its edges and variants, a block each, and its facts are compared with what was expected; where it
-//! compares, its two variants are run in alternating blocks, as `weir lab ab` does, and the verdict is a fact too.
+//! The lab runs one block for each edge and variant, and compares its facts with the expectations. If the file has
+//! `compare`, the lab runs its two variants in alternating blocks, as `weir lab ab` does. The verdict is then a fact
+//! too.
 
 pub mod facts;
 pub mod page;
@@ -22,95 +23,95 @@ pub use read::{KEYS, read};
 
 /// The name of the file in a lab's folder.
 pub const FILE: &str = "lab.yml";
-/// Folders that are looked through.
+/// Most folders that are searched.
 pub const LABS_MAX: usize = 1000;
 
-/// Where a lab finds things: what `${…}` in its file stands for.
+/// The paths that `${…}` in a lab's file stands for.
 #[derive(Clone, Debug)]
 pub struct Places {
     /// This program: `${weir}`.
     pub weir: PathBuf,
-    /// The nginx: `${nginx}`.
+    /// The nginx binary: `${nginx}`.
     pub nginx: PathBuf,
-    /// What was prepared once and is kept: `${cache}`.
+    /// The directory of prepared files, which are kept: `${cache}`.
     pub cache: PathBuf,
 }
 
-/// A lab, read.
+/// An experiment, as read from its file.
 #[derive(Clone, Debug)]
 pub struct Lab {
     /// Its folder's name.
     pub name: String,
     /// Its folder: `${lab}`.
     pub dir: PathBuf,
-    /// In a line.
+    /// Its title, one line.
     pub title: String,
-    /// What the field report, or the study, led one to expect.
+    /// The expectation from the field report or the study.
     pub prior: String,
-    /// It belongs to the ones that CI runs: with these of its variants, or with all if none is named.
+    /// CI runs it. The list names the variants for CI; empty means all. `None`: CI does not run it.
     pub ci: Option<Vec<String>>,
-    /// What has to be there.
+    /// The programs and files that it needs.
     pub needs: Vec<Need>,
-    /// What is made once, outside of everything.
+    /// Things that are made once, outside of any block.
     pub prepare: Vec<Prepare>,
-    /// Which edges it is for: `nginx`, `weir`.
+    /// The edges that it is for: `nginx`, `weir`.
     pub edges: Vec<String>,
-    /// Its variants by name, in order; one without a name if there are none.
+    /// Its variants, in order. One variant without a name if the file has none.
     pub variants: Vec<Variant>,
-    /// How two variants are compared, if they are.
+    /// How two variants are compared. `None`: they are not.
     pub compare: Option<Compare>,
-    /// What is expected.
+    /// The expectations.
     pub expect: Vec<Expect>,
 }
 
-/// Something that has to be installed.
+/// A program or file that has to be installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Need {
     /// A program's name, or a path.
     pub what: String,
-    /// The command that brings it.
+    /// The command that installs it.
     pub install: String,
 }
 
-/// Something that is made once.
+/// A thing that is made once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prepare {
-    /// What is there afterwards.
+    /// The path that the command makes.
     pub makes: PathBuf,
-    /// What it is made from: if something there is newer, it is made again.
+    /// Its source. If any file there is newer, the command runs again.
     pub from: Option<PathBuf>,
     /// The command.
     pub run: String,
 }
 
-/// What is run in a block, but for the edge.
+/// The settings of a block, except the edge program.
 #[derive(Clone, Debug, Default)]
 pub struct Variant {
     /// Its name.
     pub name: String,
     /// The hosts.
     pub hosts: Vec<Host>,
-    /// What is started, the edge left out.
+    /// The processes, without the edge.
     pub processes: Vec<Process>,
-    /// How many of them are started after the edge.
+    /// How many of these processes start after the edge.
     pub after_edge: usize,
     /// The edge.
     pub front: Front,
-    /// What loads it.
+    /// The load.
     pub load: Option<Sent>,
-    /// What warms it up.
+    /// The warm-up load.
     pub warm: Option<Sent>,
-    /// What happens.
+    /// The actions during the block.
     pub actions: Vec<Action>,
-    /// What is counted.
+    /// The lines that are counted.
     pub watches: Vec<Watch>,
-    /// Directories that begin empty.
+    /// Directories that are empty at the start.
     pub fresh: Vec<String>,
-    /// Directories whose changes are forgotten.
+    /// Directories whose changes are dropped after the block.
     pub overlaid: Vec<String>,
-    /// Processes may end.
+    /// Processes may end during the block.
     pub may_end: bool,
-    /// How long a block may take.
+    /// The longest time of a block.
     pub limit: Duration,
 }
 
@@ -119,78 +120,78 @@ pub struct Variant {
 pub struct Front {
     /// Its configuration.
     pub conf: PathBuf,
-    /// What `-g` says besides.
+    /// Further directives, passed with `-g`.
     pub globals: String,
-    /// Descriptors: soft and hard limit.
+    /// Limit of its descriptors: soft and hard.
     pub files: Option<(u64, u64)>,
-    /// CPUs it may run on; its half if none are said.
+    /// CPUs that it may run on. Empty: the edge's share.
     pub cpus: Vec<usize>,
-    /// The port that is waited for and loaded; the configuration's only one if not said.
+    /// The port to wait for and to load. `None`: the only port in the configuration.
     pub port: Option<u16>,
-    /// The scheme of what is loaded.
+    /// The scheme of the loaded URL.
     pub scheme: String,
 }
 
-/// What is sent.
+/// A load and its sender.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sent {
-    /// The host that sends it.
+    /// The host of the sender.
     pub host: String,
-    /// The CPUs it may run on.
+    /// The CPUs that the sender may run on.
     pub cpus: Vec<usize>,
-    /// Whom it asks, if not the edge: another process of the stack.
+    /// The target, if it is another process of the stack than the edge.
     pub to: Option<SocketAddr>,
-    /// What it is.
+    /// The kind of load.
     pub what: What,
 }
 
 /// A load.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
-    /// `weir load` of one URL, with these flags besides.
+    /// `weir load` of one URL, with these additional flags.
     Path(String, Vec<String>),
-    /// `weir load` of an Artillery script, with these flags besides.
+    /// `weir load` of an Artillery script, with these additional flags.
     Script(PathBuf, Vec<String>),
-    /// A command that prints numbers as JSON in its last line.
+    /// A command that prints numbers as JSON in its last output line.
     Command(Vec<String>, Vec<(String, String)>),
 }
 
-/// How the variants are compared: the first is A, the second B.
+/// How the variants are compared. The first is A, the second is B.
 #[derive(Clone, Debug)]
 pub struct Compare {
-    /// What is looked at.
+    /// The metric.
     pub metric: &'static Metric,
-    /// What matters to nobody, as a ratio.
+    /// The threshold below which a change is negligible, as a ratio.
     pub threshold: f64,
     /// Pairs of blocks.
     pub pairs: usize,
 }
 
-/// Something that is expected.
+/// An expectation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expect {
-    /// Facts, added up.
+    /// The facts that are summed.
     pub that: Vec<String>,
-    /// Facts, added up: the first are divided by them.
+    /// The facts whose sum divides the first sum.
     pub of: Vec<String>,
-    /// Only of this edge.
+    /// Only for this edge.
     pub edge: Option<String>,
-    /// Only of this variant.
+    /// Only for this variant.
     pub variant: Option<String>,
-    /// Divided by the same of this variant.
+    /// Divide by the same figure of this variant.
     pub against: Option<String>,
-    /// The least and the most it may be.
+    /// The least and the largest allowed value.
     pub range: (f64, f64),
-    /// Verdicts it may be instead of a number.
+    /// Allowed verdicts, instead of a range.
     pub verdicts: Vec<String>,
-    /// In words.
+    /// The expectation in words.
     pub says: String,
-    /// Where it stands.
+    /// Its place in the file.
     pub place: String,
 }
 
 impl Lab {
-    /// Only these of its variants, and what is expected of them; all if none is named. The error is for the user.
+    /// Keeps only the named variants and their expectations. No names: keeps all. The error is for the user.
     pub fn only(mut self, names: &[String]) -> Result<Lab, String> {
         if names.is_empty() {
             return Ok(self);
@@ -206,7 +207,7 @@ impl Lab {
         Ok(self)
     }
 
-    /// What is not installed of what it needs.
+    /// The needs that are not installed.
     pub fn missing(&self) -> Vec<&Need> {
         let has = |need: &&Need| match need.what.contains('/') {
             true => self.dir.join(&need.what).exists(),
@@ -218,12 +219,12 @@ impl Lab {
 
 fn in_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    // Where Debian has its servers, which is in root's path and nobody else's.
+    // Debian installs servers here. Only root has this directory in PATH.
     let mut all = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
     all.any(|dir| dir.join(program).is_file())
 }
 
-/// The labs below a folder by name: those that cannot be read with why.
+/// The labs below a folder, by name. A lab that cannot be read has its error.
 pub fn list(labs: &Path, places: &Places) -> BTreeMap<String, Result<Lab, String>> {
     let entries = std::fs::read_dir(labs).into_iter().flatten().flatten().take(LABS_MAX);
     let dirs = entries.map(|entry| entry.path()).filter(|path| path.join(FILE).is_file());
@@ -234,12 +235,12 @@ fn name_of(dir: &Path) -> String {
     dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Which program an edge's name is.
+/// The program for an edge's name.
 fn edge_of(name: &str, places: &Places) -> Edge {
     if name == "weir" { Edge::Weir } else { Edge::Nginx(places.nginx.clone()) }
 }
 
-/// The keys and the facts as the guide has them.
+/// The tables of keys and facts in the guide.
 pub fn tables() -> String {
     let row = |(name, what): &(&str, &str)| format!("| `{name}` | {what} |\n");
     let table = |head: &str, rows: &[(&str, &str)]| {

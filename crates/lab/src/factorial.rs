@@ -1,7 +1,8 @@
-//! Several changes at once, told apart: all combinations of them, blocks in rounds, main effects and interactions (2^k).
+//! Several changes at once, with separate effects: all combinations, blocks in rounds, main effects and interactions
+//! (2^k).
 //!
-//! A round has each combination once, in an order by chance; the next has them the other way round, so that what drifts
-//! cancels. A contrast of a round's figures, in logarithms, is one number; what rounds say of it is what pairs say of a pair.
+//! A round has each combination once, in a random order. The next round has the reverse order, so that a drift
+//! cancels out. A contrast of a round's figures, in logarithms, is one number. Rounds then play the role of pairs.
 
 mod mix;
 mod text;
@@ -25,40 +26,40 @@ use crate::verdict::{self, Basis, Estimate, Situation};
 pub use mix::{Factor, factors, mixed};
 pub use text::text;
 
-/// Changes that are told apart at most: eight combinations.
+/// Most changes in one experiment: eight combinations.
 pub const FACTORS_MAX: usize = 3;
 
 /// An experiment.
 #[derive(Clone, Debug)]
 pub struct Factorial {
-    /// What changes, each one factor.
+    /// The changes, each a factor.
     pub factors: Vec<Factor>,
-    /// The combinations: bit i of a place says whether factor i is on.
+    /// The combinations. Bit i of an index says whether factor i is on.
     pub sides: Vec<Side>,
-    /// Everything the blocks share.
+    /// The settings that all blocks share.
     pub ask: Ask,
-    /// The metric, the threshold, chance; its one look is after so many rounds.
+    /// The metric, the threshold and the seed. Its single look is after this many rounds.
     pub design: Design,
 }
 
-/// Rounds unless said: the least with which every contrast can be shown, and eight.
+/// The default number of rounds: the least with which every contrast can be shown, and at least eight.
 pub fn rounds(factors: usize) -> usize {
     rounds_min(factors).max(8)
 }
 
-/// Rounds below which no contrast has an interval.
+/// With fewer rounds, no contrast has an interval.
 fn rounds_min(factors: usize) -> usize {
     (stats::PAIRS_MIN..=stats::PAIRS_MAX)
         .find(|n| 0.5f64.powi(*n as i32 - 1) <= alpha(factors))
         .unwrap_or(stats::PAIRS_MAX)
 }
 
-/// What each contrast may spend so that all of them together cry wolf once in twenty (Bonferroni).
+/// The level of each contrast, so that all of them together give a false alarm once in twenty (Bonferroni).
 fn alpha(factors: usize) -> f64 {
     stats::ALPHA / ((1usize << factors) - 1) as f64
 }
 
-/// The order of combinations, round by round.
+/// The order of combinations in each round.
 fn order(seed: u64, cells: usize, rounds: usize) -> Vec<Vec<usize>> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut found: Vec<Vec<usize>> = Vec::with_capacity(rounds);
@@ -72,7 +73,7 @@ fn order(seed: u64, cells: usize, rounds: usize) -> Vec<Vec<usize>> {
     found
 }
 
-/// Runs it, and gives the run as it is kept. The error is for the user: nothing could be measured.
+/// Runs the experiment and returns the run as it is stored. The error is for the user: nothing could be measured.
 pub fn run(it: &Factorial, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, String> {
     stack::sweep().iter().for_each(|line| tell.tell(line));
     crate::ab::refuse_too_few(&it.ask, &it.design, tell.language())?;
@@ -140,7 +141,7 @@ pub fn run(it: &Factorial, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Val
     }))
 }
 
-/// The blocks as a run keeps them, each with its combination.
+/// The blocks as a run stores them, each with its combination.
 fn kept(it: &Factorial, blocks: &[(usize, Block)]) -> Vec<Value> {
     let one = |(cell, block): &(usize, Block)| {
         let (mut json, arm) = (block.to_json(), cell_name(&it.factors, *cell));
@@ -159,13 +160,13 @@ fn cell_name(factors: &[Factor], cell: usize) -> Said {
     on.reduce(|one, other| say!(WITH, one, other)).unwrap_or_else(|| say!(NOTHING))
 }
 
-/// What the blocks say.
+/// The results of the analysis.
 struct Found {
     effects: Vec<Value>,
     verdict: Value,
 }
 
-/// What is looked at: which factors take part; one is a main effect, several are an interaction.
+/// The contrasts, as sets of factors. One factor is a main effect; several are an interaction.
 fn contrasts(factors: usize) -> Vec<usize> {
     let mut all: Vec<usize> = (1..1usize << factors).collect();
     all.sort_by_key(|mask| (mask.count_ones(), *mask));
@@ -240,10 +241,10 @@ fn analyse(it: &Factorial, blocks: &[(usize, Block)], gate: Option<&Said>, minut
     Found { effects, verdict }
 }
 
-/// What the rounds say of one contrast of a metric; `None` where no round is whole.
+/// Estimates one contrast of a metric from the rounds. `None` if no round is complete.
 ///
-/// Of one factor it is the mean change that it makes, over all states of the others; of several, how much each changes what the
-/// others change.
+/// For one factor, it is the mean change that the factor makes, over all states of the others. For several factors,
+/// it is how much each of them alters the effects of the others.
 fn estimate(blocks: &[(usize, Block)], factors: usize, mask: usize, metric: &'static Metric) -> Option<Estimate> {
     let cells = 1usize << factors;
     let rounds = blocks.iter().map(|(_, block)| block.pair + 1).max()?;

@@ -1,4 +1,4 @@
-//! A stored run as one page that needs nothing else.
+//! A stored run as one page without external files.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::said::{Said, say, shown, shown_list};
 use crate::verdict::{plain, signed};
 use crate::{experiment, metric, report, texts, tune, waterline};
 
-/// The page of a run. That of an experiment is English.
+/// The page of a run. The page of an experiment is in English.
 pub fn page(run: &Value, language: Language) -> String {
     let is_english = run["kind"] == "lab" || language == Language::English;
     let body = if run["kind"] == "lab" { experiment::page::body(run) } else { one_of_two(run, language) };
@@ -22,13 +22,13 @@ fn one_of_two(run: &Value, language: Language) -> String {
     parts.iter().map(|part| part(run, language)).collect()
 }
 
-/// What two configurations differ in: what makes that less than it seems, intervals, blocks, figures.
+/// The comparison of two configurations: notes, intervals, blocks, figures.
 pub(crate) fn comparison(run: &Value, language: Language) -> String {
     let parts = [notes, forest, blocks, table];
     parts.iter().map(|part| part(run, language)).collect()
 }
 
-/// Limits of what ran, where blocks tell of them.
+/// Limits of the block's resources, if its blocks report them.
 fn limits(run: &Value, language: Language) -> String {
     let rows = Value::Array(waterline::of_blocks(run));
     let has_some = rows.as_array().is_some_and(|rows| !rows.is_empty());
@@ -36,7 +36,7 @@ fn limits(run: &Value, language: Language) -> String {
     if has_some { format!("<h2>{title}</h2>\n{}", waterlines(&rows, language)) } else { String::new() }
 }
 
-/// A table of limits beside their use, with bars.
+/// A table of limits and their use, with bars.
 pub(crate) fn waterlines(rows: &Value, language: Language) -> String {
     let of_them = texts::PAGE_OF_THEM;
     let unit = |row: &Value| match row["unit"] == of_them.en {
@@ -66,7 +66,7 @@ pub(crate) fn waterlines(rows: &Value, language: Language) -> String {
 
 const TEMPLATE: &str = include_str!("html/template.html");
 
-/// A text as HTML shows it.
+/// A text with HTML escapes.
 pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
 }
@@ -108,7 +108,7 @@ fn head(run: &Value, language: Language) -> String {
     )
 }
 
-/// What limits, with what it rests on.
+/// The verdict of `weir lab why`, with its evidence.
 fn cause(run: &Value, language: Language) -> String {
     match run["kind"].as_str() {
         Some("why") => format!("<pre>{}</pre>\n", escape(&crate::why::say::text(&report::in_language(run, language)))),
@@ -117,20 +117,20 @@ fn cause(run: &Value, language: Language) -> String {
     }
 }
 
-/// What makes the figures less than they seem.
+/// Notes that weaken the figures.
 fn notes(run: &Value, language: Language) -> String {
     let list: String = report::notes(run, language).iter().map(|note| format!("<li>{}</li>", escape(note))).collect();
     if list.is_empty() { list } else { format!("<ul class=\"notes\">{list}</ul>\n") }
 }
 
-/// Width of a picture, and what of it names take.
+/// Width of a picture, and the part of it for names.
 pub(crate) const WIDTH: f64 = 720.0;
 pub(crate) const NAMES: f64 = 110.0;
-/// From this part of a limit on, its bar is one of those to look at.
+/// From this part of a limit on, a bar is highlighted.
 const FULL: f64 = 0.9;
 const ROW: f64 = 30.0;
 
-/// Intervals of all metrics that are compared by their ratio, on one axis.
+/// The intervals of all metrics that are compared by ratio, on one axis.
 fn forest(run: &Value, language: Language) -> String {
     let rows: Vec<(&str, f64, f64, f64)> = run["metrics"]
         .as_array()
@@ -172,7 +172,7 @@ fn forest(run: &Value, language: Language) -> String {
     figure(texts::PAGE_FOREST.say(language), height, &svg)
 }
 
-/// Each block as a column of the primary metric, in the order in which they ran, with its windows beneath.
+/// Each block as a column of the primary metric, in running order, with its windows below.
 fn blocks(run: &Value, language: Language) -> String {
     let key = run["design"]["primary"].as_str().unwrap_or_default();
     let blocks = run["blocks"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -269,7 +269,7 @@ fn steps(run: &Value, language: Language) -> String {
     if rows.is_empty() { rows } else { format!("<table>{rows}</table>\n") }
 }
 
-/// The knobs that were tried, and the diff of those that stay.
+/// The settings that were tried, and the diff of those that are kept.
 fn tries(run: &Value, language: Language) -> String {
     let rows: String = run["tries"]
         .as_array()

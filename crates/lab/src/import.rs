@@ -1,4 +1,5 @@
-//! Runs that were made elsewhere: reports of `weir load`, and of Artillery 2 and 1, as blocks of a comparison without pairs.
+//! Imports runs that were made elsewhere: reports of `weir load`, Artillery 2 and Artillery 1 become blocks of a
+//! comparison without pairs.
 
 use serde_json::{Map, Value, json};
 
@@ -11,15 +12,15 @@ use crate::series::Series;
 pub struct Imported {
     /// Its file.
     pub name: String,
-    /// Who wrote it: `weir load`, `Artillery 2`, `Artillery 1`.
+    /// The program that wrote it: `weir load`, `Artillery 2`, `Artillery 1`.
     pub by: &'static str,
     /// Its figures.
     pub block: Block,
-    /// What tells how it varied within itself: its throughput in windows.
+    /// Its throughput in windows, which shows the variation within the run.
     pub windows: Vec<f64>,
 }
 
-/// Reads a report; the error says what is wrong with it, with its file.
+/// Reads a report. The error names the file and the fault.
 pub fn read(name: &str, text: &str, number: usize, arm: Arm) -> Result<Imported, String> {
     let report: Value = serde_json::from_str(text).map_err(|error| format!("{name}: {error}"))?;
     let aggregate = &report["aggregate"];
@@ -35,12 +36,12 @@ pub fn read(name: &str, text: &str, number: usize, arm: Arm) -> Result<Imported,
             ));
         }
     };
-    // Nobody knows what else ran there, nor what the edge used.
+    // Other work on that machine and the edge's use of it are unknown.
     let block = Block::imported(&json!({"load": load, "usage": {}}), number, arm, 0, Asked::default());
     Ok(Imported { name: name.to_owned(), by, windows: windows(&report), block })
 }
 
-/// A report of Artillery 2 under the names that a block is read by.
+/// A report of Artillery 2 with the names that a block reads.
 fn of_second(report: &Value) -> Value {
     let aggregate = &report["aggregate"];
     let of = |name: &str| &aggregate["summaries"][name];
@@ -51,7 +52,7 @@ fn of_second(report: &Value) -> Value {
     json!({"aggregate": {"counters": aggregate["counters"]}, "weir": weir})
 }
 
-/// A report of Artillery 1: `codes`, `errors` and `latency` by their old names, and a rate instead of times.
+/// A report of Artillery 1: `codes`, `errors` and `latency` under their old names, and a rate instead of times.
 fn of_first(aggregate: &Value) -> Value {
     let mut counters = Map::new();
     for (prefix, key) in [("http.codes.", "codes"), ("errors.", "errors")] {
@@ -70,14 +71,15 @@ fn of_first(aggregate: &Value) -> Value {
     let median = latency.get("median").cloned().unwrap_or_default();
     latency.insert("p50".to_owned(), median);
     latency.insert("count".to_owned(), json!(answers));
-    // The mean rate is all that is told of its length.
+    // Its length follows only from the mean rate.
     let seconds = aggregate["rps"]["mean"].as_f64().filter(|rate| *rate > 0.0).map(|rate| answers as f64 / rate);
     let ended = seconds.map(|seconds| (seconds * 1000.0).round());
     let weir = json!({"started_ms": 0, "ended_ms": ended, "response": latency, "incomplete": []});
     json!({"aggregate": {"counters": counters}, "weir": weir})
 }
 
-/// Answers a second in each window: of weir's fine ones, else of the periods without the first and the last, which are cut off.
+/// Answers a second in each window: from weir's short windows, else from Artillery's periods without the first and
+/// the last, which are incomplete.
 fn windows(report: &Value) -> Vec<f64> {
     if let Some(series) = Series::of(report) {
         return series.throughput;
@@ -92,7 +94,7 @@ fn windows(report: &Value) -> Vec<f64> {
     inner.iter().filter_map(count).map(|count| count / PERIOD_S).collect()
 }
 
-/// Artillery's periods.
+/// The length of Artillery's periods.
 const PERIOD_S: f64 = 10.0;
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
-//! `lab`: experiments, and what they are made on.
+//! Measurements: experiments, and the stacks that they run on.
 //!
-//! So far the [`origin`]: a dummy application that does what the request says, so
-//! that everything can be tried, tested and measured with no application at hand.
-//! Not here: an edge; the lab meets the product only over sockets.
+//! The [`origin`] is a dummy application: it does what the request says, so that everything can be tried, tested and
+//! measured without a real application. The edge is not in this crate: the lab talks to it only over sockets.
 #![forbid(unsafe_code)]
 
 pub mod ab;

@@ -1,9 +1,9 @@
-//! What a block is asked for: one table, from which verdicts, reports and the guide take names, units and directions.
+//! The figures of a block in one table. Verdicts, reports and the guide take names, units and directions from it.
 
 use crate::said::Text;
 use crate::texts;
 
-/// Which way is good.
+/// The direction that is good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Good {
     /// More is better.
@@ -12,12 +12,12 @@ pub enum Good {
     Less,
 }
 
-/// How two values of it are told apart.
+/// How two values are compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scale {
-    /// By their ratio; the threshold is a part of it.
+    /// By their ratio. The threshold is a relative change.
     Ratio,
-    /// As shares of what was asked, by their odds; the threshold is in percentage points.
+    /// As shares of the requests, by their odds. The threshold is in percentage points.
     Share,
 }
 
@@ -28,19 +28,19 @@ pub struct Metric {
     pub key: &'static str,
     /// What it is.
     pub title: Text,
-    /// The unit it is kept in.
+    /// The unit of stored values.
     pub unit: &'static str,
-    /// Which way is good.
+    /// The direction that is good.
     pub good: Good,
     /// How it is compared.
     pub scale: Scale,
-    /// What is smaller than this matters to nobody: a part, or percentage points.
+    /// Smaller changes are negligible: a relative change, or percentage points.
     pub threshold: f64,
-    /// What a change for the better is called, and one for the worse.
+    /// The words for an improvement and for a degradation.
     pub words: (Text, Text),
-    /// Whether getting worse spoils what got better elsewhere.
+    /// Whether a degradation turns an improvement elsewhere into a trade-off.
     pub is_guard: bool,
-    /// Requests a block needs before it says anything.
+    /// Least number of requests that a block needs for this figure.
     pub requests_min: u64,
 }
 
@@ -58,7 +58,8 @@ const fn latency(key: &'static str, title: Text, threshold: f64, requests_min: u
     }
 }
 
-/// All of them, in the order in which they are shown. A quantile q needs 100/(1-q) requests, so that a hundred are in its tail.
+/// All metrics, in the order in which they are shown. A quantile q needs 100/(1-q) requests, so that a hundred are in
+/// its tail.
 pub const METRICS: &[Metric] = &[
     Metric {
         key: "throughput",
@@ -98,13 +99,13 @@ pub const METRICS: &[Metric] = &[
     },
 ];
 
-/// The metric of a name.
+/// The metric with this name.
 pub fn of(key: &str) -> Option<&'static Metric> {
     METRICS.iter().find(|metric| metric.key == key)
 }
 
 impl Metric {
-    /// A value with its unit, to three digits.
+    /// A value with its unit, with three digits.
     pub fn show(&self, value: f64) -> String {
         let (value, space) = match self.scale {
             Scale::Ratio => (value, if self.unit.starts_with('/') { "" } else { " " }),
@@ -114,7 +115,7 @@ impl Metric {
     }
 }
 
-/// Three digits that say something: `1234`, `41.2`, `0.0123`, `0`.
+/// Three significant digits: `1234`, `41.2`, `0.0123`, `0`.
 pub fn digits(value: f64) -> String {
     let size = value.abs();
     match () {

@@ -1,13 +1,12 @@
-//! The dummy origin: the request says the size, the delay, the status, the failure.
+//! The dummy origin: the request sets the size, the delay, the status and the failure of the answer.
 //!
 //! ```text
 //!  start ─► worker threads ─ accept ─► connection ─ Ask::of(target) ─► answer | failure | echo | WebSocket
 //! ```
 //!
-//! HTTP/1.1 and 1.0 with keep-alive and pipelining; any path answers, so that a load
-//! script written for a real application runs against it unchanged. It keeps nothing
-//! and reads no file. Invariants: what a request can ask for is bounded by the
-//! constants of [`ask`]; a connection holds no buffer while it waits.
+//! HTTP/1.1 and 1.0 with keep-alive and pipelining; it answers every path, so that a load script for a real
+//! application runs against it unchanged. It stores nothing and reads no file. Invariants: the constants of [`ask`]
+//! bound every wish of a request; a connection holds no buffer while it waits.
 
 mod answer;
 pub mod ask;
@@ -25,42 +24,42 @@ use std::time::Duration;
 use weir_net::worker::{self, Remote};
 use weir_net::{Address, ListenOptions, Listener, Listening, listener, timer};
 
-/// Connections one worker serves at a time; further ones are closed at once.
+/// Connections that one worker serves at a time. Further ones are closed at once.
 pub const CONNECTIONS_MAX: usize = 65_536;
 
-/// Threads [`start`] makes at most.
+/// Most threads that [`start`] makes.
 pub const WORKERS_MAX: usize = 256;
 
-/// How long accepting rests when the process has no descriptor left.
+/// The pause in accepting when the process has no descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
-/// A running origin; stopped when dropped.
+/// A running origin. Dropping it stops it.
 pub struct Origin {
     addresses: Vec<Address>,
     workers: Vec<Remote>,
     tallies: Vec<Arc<Tally>>,
 }
 
-/// What an origin has done since it started.
+/// Counts of an origin since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Connections accepted.
     pub connections: u64,
-    /// Requests whose head was understood.
+    /// Requests with a valid head.
     pub requests: u64,
-    /// Heads and wishes that were refused with a 4xx or 5xx of the origin's own.
+    /// Requests that the origin refused with a 4xx or 5xx of its own: an invalid head, or an invalid wish.
     pub refused: u64,
-    /// Failures done because a request asked for them.
+    /// Failures that requests asked for.
     pub failures: u64,
     /// Connections that became WebSockets.
     pub websockets: u64,
-    /// Frames echoed on them.
+    /// Frames that were echoed on WebSockets.
     pub frames: u64,
-    /// Bytes sent, of HTTP and WebSocket alike.
+    /// Bytes sent, over HTTP and WebSocket.
     pub sent_bytes: u64,
 }
 
-/// One worker's share of the totals: written by it alone, read by anybody.
+/// The counts of one worker. Only that worker writes them; every thread may read them.
 #[derive(Default)]
 struct Tally {
     connections: AtomicU64,
@@ -103,9 +102,9 @@ impl Totals {
 
 /// Starts an origin on these addresses with `workers` threads named `origin N`.
 ///
-/// `workers` is kept between 1 and [`WORKERS_MAX`]; with more than one, each has its
-/// own socket (`SO_REUSEPORT`) on every TCP address. Port 0 picks a free port, told by
-/// [`Origin::addresses`]. Fails if an address cannot be bound or a thread not started.
+/// `workers` is kept between 1 and [`WORKERS_MAX`]; with more than one, each has its own socket (`SO_REUSEPORT`) on
+/// every TCP address. Port 0 picks a free port; [`Origin::addresses`] returns it. Fails if an address cannot be bound
+/// or a thread cannot be started.
 pub fn start(addresses: &[Address], workers: usize) -> io::Result<Origin> {
     let workers = workers.clamp(1, WORKERS_MAX);
     let mut origin = Origin { addresses: Vec::new(), workers: Vec::new(), tallies: Vec::new() };
@@ -113,7 +112,7 @@ pub fn start(addresses: &[Address], workers: usize) -> io::Result<Origin> {
     for address in addresses {
         let bound = bind(address, workers)?;
         origin.addresses.extend(bound.first().map(|socket| socket.local_addr().clone()));
-        // Fewer sockets than workers (a unix socket): they are shared.
+        // With fewer sockets than workers (a unix socket), workers share them.
         for (mine, socket) in sockets.iter_mut().zip(bound.iter().cycle()) {
             mine.push(socket.clone());
         }
@@ -134,7 +133,8 @@ pub fn start(addresses: &[Address], workers: usize) -> io::Result<Origin> {
 fn bind(address: &Address, workers: usize) -> io::Result<Vec<Listening>> {
     let options = ListenOptions { reuseport: workers > 1 && !address.is_unix(), ..ListenOptions::default() };
     if options.reuseport {
-        // Found taken now, or else shared unawares with another origin of the same user.
+        // This finds a taken address. With SO_REUSEPORT alone, the origin could unknowingly share it with another
+        // origin of the same user.
         drop(listener::bind(address, &ListenOptions::default())?);
     }
     let first = listener::bind(address, &options)?;
@@ -166,14 +166,14 @@ async fn accept(socket: Listening, tally: Arc<Tally>) {
     }
 }
 
-/// Counts; a worker is the only writer of its tally, so nothing is contended.
+/// Adds to a count. A worker is the only writer of its tally, so there is no contention.
 #[inline]
 fn add(count: &AtomicU64, more: u64) {
     count.fetch_add(more, Ordering::Relaxed);
 }
 
 impl Origin {
-    /// Where it listens, in the order asked for, with the real ports.
+    /// The addresses that it listens on, in the given order, with the real ports.
     pub fn addresses(&self) -> &[Address] {
         &self.addresses
     }
@@ -183,12 +183,12 @@ impl Origin {
         self.addresses.iter().find_map(Address::tcp)
     }
 
-    /// What all workers have done so far.
+    /// The sums over all workers so far.
     pub fn totals(&self) -> Totals {
         self.tallies.iter().map(|tally| tally.totals()).fold(Totals::default(), Totals::plus)
     }
 
-    /// Ends the workers and closes every connection; [`Origin::join`] waits for it.
+    /// Stops the workers and closes every connection. [`Origin::join`] waits for that.
     pub fn stop(&self) {
         for remote in &self.workers {
             remote.stop();

@@ -1,4 +1,4 @@
-//! What is known of a lab before its first block: whether its blocks can answer, and how long it will take.
+//! Facts about a lab before its first block: whether its blocks can answer the question, and how long it takes.
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use crate::metric::Metric;
 use crate::said::{Said, Text, say};
 use crate::texts;
 
-/// Requests below which one is more than a per cent, which is what counts as not answered.
+/// With fewer requests, a single failure is more than a per cent, which already counts as not answered.
 const WHY_REQUESTS_MIN: f64 = 100.0;
 
-/// Why no block of this length can answer, where that is known: a rate and a length are enough to know it.
+/// Why no block of this length can answer, if that is known. A rate and a length are enough to know it.
 pub fn too_few(ask: &Ask, metric: &Metric) -> Option<Said> {
     few(ask, metric, texts::TOO_FEW_AT_RATE)
 }
 
-/// As [`too_few`], in a text that says what to do instead.
+/// As [`too_few`], with a text that also says what to do.
 fn few(ask: &Ask, metric: &Metric, text: Text) -> Option<Said> {
     let Load::Path { rate: Some(rate), .. } = ask.load else { return None };
     let needed = metric.requests_min as f64;
@@ -34,8 +34,8 @@ fn few(ask: &Ask, metric: &Metric, text: Text) -> Option<Said> {
     })
 }
 
-/// What is to be known of `weir lab why` before its first block, a line each: whether its blocks hold enough requests. The error is
-/// that they cannot answer: for the quantile of its objective, or for a proof.
+/// The lines that `weir lab why` prints before its first block: whether its blocks have enough requests. The error
+/// says that they cannot answer, for the quantile of its objective or for a proof.
 pub fn of_why(ask: &Ask, quantile: Option<&str>, is_proving: bool) -> Result<Vec<Said>, Said> {
     let of_objective = |metric: &Metric| few(ask, metric, texts::TOO_FEW_FOR_OBJECTIVE);
     if let Some(why) = quantile.and_then(crate::metric::of).and_then(of_objective) {
@@ -54,7 +54,7 @@ pub fn of_why(ask: &Ask, quantile: Option<&str>, is_proving: bool) -> Result<Vec
     Ok(if half < least { vec![say!(HALF_HAS_FEW, format!("{half:.0}"), longer(half))] } else { Vec::new() })
 }
 
-/// How long so many blocks take, the least and the most of them; starting the processes comes on top.
+/// The time of the least and of the most blocks. Starting the processes takes extra time.
 pub fn duration(ask: &Ask, (least, most): (usize, usize)) -> Said {
     let block = ask.length() + ask.warm_up;
     let times = |blocks: usize| time(block * u32::try_from(blocks).unwrap_or(u32::MAX));
@@ -127,7 +127,7 @@ mod tests {
             "p95 needs 2000 requests in a block, and --rate 60 for 2 s gives 120: --block 34s, --rate 1000, or another --metric"
         );
         assert_eq!((few(Some(60.0), 34, "p95"), few(Some(60.0), 2, "p50").is_some()), (None, true));
-        // Of a closed loop the first blocks tell.
+        // For a closed loop, the first blocks show it.
         assert_eq!(few(None, 2, "p95"), None);
         assert_eq!(
             duration(&ask(None, 20), (12, 48)),

@@ -9,11 +9,11 @@ use crate::stats;
 use crate::texts;
 use crate::verdict::{plain, signed};
 
-/// From here on it is said that errors come in bursts, and not one by one.
+/// From this dispersion on, the report says that errors come in bursts, not one by one.
 const DISPERSION_TOLD: f64 = 2.0;
-/// Changes and spoiled blocks that are listed.
+/// Most changes, and most spoiled blocks, in a list.
 const LISTED_MAX: usize = 8;
-/// Where changes stand below the side that they are of.
+/// The indent of changes below their side.
 pub(crate) const INDENT: &str = "           ";
 
 /// The whole report.
@@ -38,27 +38,27 @@ pub fn text(run: &Value, language: Language) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What is said in the end.
+/// The line with the verdict.
 pub(crate) fn verdict(run: &Value, language: Language) -> String {
     let text = shown(&run["verdict"], "text", language);
     let text = if text.is_empty() { texts::NONE.say(language).to_owned() } else { text };
     say!(VERDICT, text).say(language).to_owned()
 }
 
-/// A run's id, its configuration, what served it, its load.
+/// A run's id, its configuration, its edge, its load.
 pub(crate) fn title(run: &Value, language: Language) -> String {
     let (load, version) = (shown(run, "load", language), shown(&run["environment"], "before", language));
     say!(RUN_OF_CONF_LOAD, word(&run["id"]), word(&run["before"]["file"]), version, load).say(language).to_owned()
 }
 
-/// What limits, with what it rests on.
+/// The verdict of `weir lab why`, with its evidence.
 fn cause(run: &Value, language: Language) -> String {
     let caution = |caution: &String| say!(CAUTION, caution).say(language).to_owned() + "\n";
     let cautions: String = shown_list(run, "cautions", language).iter().map(caution).collect();
     format!("{}\n\n{}{cautions}", title(run, language), crate::why::say::text(&in_language(run, language)))
 }
 
-/// A run of `weir lab why`, which speaks the language that is kept with it.
+/// A copy of a run of `weir lab why` with this language set, because its text follows the run's own language.
 pub(crate) fn in_language(run: &Value, language: Language) -> Value {
     let mut run = run.clone();
     if run.is_object() {
@@ -67,7 +67,7 @@ pub(crate) fn in_language(run: &Value, language: Language) -> Value {
     run
 }
 
-/// A search: what was tried, in order.
+/// The report of a search: its tries, in order.
 fn capacity(run: &Value, language: Language) -> String {
     let (id, file) = (word(&run["id"]), word(&run["before"]["file"]));
     let mut lines = vec![
@@ -86,7 +86,7 @@ fn capacity(run: &Value, language: Language) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What a rate takes in its column.
+/// The width of the column for rates.
 const STEP_COLUMNS: usize = 12;
 
 /// Whether the objective held at a rate, and if not, why.
@@ -143,7 +143,7 @@ fn head(run: &Value, language: Language) -> Vec<String> {
     lines
 }
 
-/// The blocks in their order, each by its letter; lower case where it was not used.
+/// The blocks in order, each as a letter. A lower-case letter is a block that was not used.
 fn strips(run: &Value, language: Language) -> String {
     let blocks = run["blocks"].as_array().map(Vec::as_slice).unwrap_or_default();
     let key = run["design"]["primary"].as_str().unwrap_or_default();
@@ -209,7 +209,7 @@ fn row(json: &Value, metric: &Metric, is_primary: bool, language: Language) -> V
     ]
 }
 
-/// From where to where, if there is an interval.
+/// The ends of the interval, if there is one.
 pub(crate) fn interval(json: &Value, metric: &Metric, language: Language) -> String {
     match (json["interval"][0].as_f64(), json["interval"][1].as_f64()) {
         (Some(low), Some(high)) => say!(FROM_TO, signed(metric, low), signed(metric, high)).say(language).to_owned(),
@@ -217,13 +217,14 @@ pub(crate) fn interval(json: &Value, metric: &Metric, language: Language) -> Str
     }
 }
 
-/// Blocks that were not used, and what makes the rest less than it seems.
+/// Blocks that were not used, and notes that weaken the rest.
 pub(crate) fn notes(run: &Value, language: Language) -> Vec<String> {
     let of_errors = of_errors(run, language).into_iter().chain(crate::elsewhere::notes(run, language));
     spoiled(run, language).into_iter().chain(cautions(run, language)).chain(of_errors).collect()
 }
 
-/// How far counts of errors can be trusted: what none of so many leaves open, and how much more than by chance they differ.
+/// How far error counts can be trusted: the largest share that zero failures leave possible, and how much more than
+/// by chance counts vary.
 fn of_errors(run: &Value, language: Language) -> Vec<String> {
     let Some(json) = run["metrics"].as_array().into_iter().flatten().find(|json| json["key"] == "errors") else {
         return Vec::new();
@@ -250,7 +251,7 @@ fn spoiled(run: &Value, language: Language) -> Vec<String> {
     blocks.map(line).take(LISTED_MAX).collect()
 }
 
-/// What makes the figures less than they seem, each kind once.
+/// Cautions that weaken the figures, each kind once.
 fn cautions(run: &Value, language: Language) -> Vec<String> {
     let blocks = run["blocks"].as_array().map(Vec::as_slice).unwrap_or_default();
     let with = blocks
@@ -271,7 +272,7 @@ fn cautions(run: &Value, language: Language) -> Vec<String> {
     said.iter().map(|said| said.say(language).to_owned()).collect()
 }
 
-/// What a configuration beside itself is run for.
+/// The result of comparing a configuration with itself.
 fn calibration(run: &Value, language: Language) -> String {
     let alarms: Vec<&str> = run["metrics"]
         .as_array()
@@ -397,7 +398,7 @@ mod tests {
         assert!(super::text(&Value::Null, Language::English).contains("Verdict: none"));
     }
 
-    /// What a lab keeps, with what is said of it by name: of each kind one.
+    /// One run of each kind, with its texts stored by name.
     fn runs() -> Vec<Value> {
         let verdict = |said: Said| json!({"text": said.en(), "text_said": said});
         let mut ab = run();
@@ -459,7 +460,7 @@ mod tests {
         for run in runs() {
             let (korean, english) = (text(&run, Language::Korean), text(&run, Language::English));
             assert_eq!(english_in(&korean), None, "{korean}");
-            // A line that has words in English has Korean ones.
+            // If an English line has words, its Korean line has Korean ones.
             for (ko, en) in korean.lines().zip(english.lines()) {
                 let has_words = english_in(&format!("{en} ")).is_some();
                 assert!(!has_words || is_korean(ko), "{ko}");

@@ -1,8 +1,8 @@
-//! What a lab says, in the language that the reader chose, and as a run keeps it: in none.
+//! Texts of a lab in the language of the reader. A run stores them independently of the language.
 //!
-//! A [`Text`] is a sentence in every language, by its name in [`crate::texts`]. With what stands in its holes it is a [`Said`],
-//! which a run keeps as the name and the holes; so an old run can be printed in either language. English stays beside it, for
-//! programs, and for runs that were kept before a text had its name.
+//! A [`Text`] is a sentence in every language, with a name in [`crate::texts`]. With the values of its holes it
+//! becomes a [`Said`]. A run stores the name and the values; so an old run can be printed in either language. The
+//! English text is stored beside it, for programs, and for runs that were stored before a text had its name.
 
 use std::fmt;
 use std::ops::Deref;
@@ -13,24 +13,25 @@ use weir_conf::language::Language;
 
 use crate::texts::ALL;
 
-/// How deep what is said may stand in other holes, when it is read: a text may name a hole twice, and a file is anybody's.
+/// Deepest nesting of texts in holes when a stored text is read. A text may use a hole twice, and any user may have
+/// written the file.
 const DEPTH_MAX: usize = 8;
-/// Bytes of what is said, when it is read.
+/// Most bytes of a stored text.
 const BYTES_MAX: usize = 64 << 10;
 
 /// A text with holes, in every language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Text {
-    /// Its name in runs that are kept.
+    /// Its name in stored runs.
     pub name: &'static str,
-    /// English; `{0}`, `{1}` … are its holes.
+    /// The English text. `{0}`, `{1}` … are its holes.
     pub en: &'static str,
-    /// Korean, with the same holes in an order of its own.
+    /// The Korean text, with the same holes in its own order.
     pub ko: &'static str,
 }
 
 impl Text {
-    /// In this language, as it is written: for a text without holes.
+    /// The text in this language, for a text without holes.
     pub fn say(&self, language: Language) -> &'static str {
         match language {
             Language::English => self.en,
@@ -38,7 +39,7 @@ impl Text {
         }
     }
 
-    /// With its holes filled.
+    /// The text with its holes filled.
     pub fn with(&self, holes: &[Said]) -> Said {
         Said {
             en: filled(self.en, &|number| holes.get(number).map(|hole| hole.en.as_str())),
@@ -56,17 +57,17 @@ macro_rules! say {
 }
 pub(crate) use say;
 
-/// Something that is said, in every language.
+/// A sentence in every language.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
     en: String,
     ko: String,
-    /// Names and values, of which both are made.
+    /// The stored form: the name of the text, and the values.
     kept: Value,
 }
 
 impl Said {
-    /// In this language.
+    /// The sentence in this language.
     pub fn say(&self, language: Language) -> &str {
         match language {
             Language::English => &self.en,
@@ -74,18 +75,18 @@ impl Said {
         }
     }
 
-    /// In English, as programs read it.
+    /// The sentence in English, as programs read it.
     pub fn en(&self) -> &str {
         &self.en
     }
 
-    /// What somebody else says, who gives every language: a rule of the doctor.
+    /// A sentence from another part of weir that supplies every language, such as a rule of the doctor.
     pub fn of_both(en: impl Into<String>, ko: impl Into<String>) -> Said {
         let (en, ko) = (en.into(), ko.into());
         Said { kept: json!({"en": en, "ko": ko}), en, ko }
     }
 
-    /// Several, one after the other.
+    /// Several sentences, joined with a separator.
     pub fn list(all: &[Said], between: &str) -> Said {
         let joined = |language| all.iter().map(|one| one.say(language)).collect::<Vec<_>>().join(between);
         Said {
@@ -95,7 +96,7 @@ impl Said {
         }
     }
 
-    /// As a run keeps it; `None` where it is none of ours, or of a text that is no more, or longer than anything that is said.
+    /// Reads a stored sentence. `None` if it has another form, names an unknown text, or is longer than any real text.
     pub fn read(kept: &Value) -> Option<Said> {
         Said::read_within(kept, DEPTH_MAX)
     }
@@ -119,14 +120,14 @@ impl Said {
     }
 }
 
-/// Nothing is said.
+/// The empty text.
 impl Default for Said {
     fn default() -> Said {
         Said::from("")
     }
 }
 
-/// Whoever looks for words looks in the English.
+/// Code that searches for words searches the English text.
 impl Deref for Said {
     type Target = str;
 
@@ -159,7 +160,7 @@ impl PartialEq<str> for Said {
     }
 }
 
-/// A name or a value is the same in every language; a sentence is not, and is a [`Text`].
+/// Names and values are the same in every language. Sentences are not, so a sentence is a [`Text`].
 impl From<&str> for Said {
     fn from(word: &str) -> Said {
         Said { en: word.to_owned(), ko: word.to_owned(), kept: json!(word) }
@@ -195,7 +196,8 @@ macro_rules! from_numbers {
 }
 from_numbers!(u32, u64, usize, f64);
 
-/// A member of a run that is kept in English, and beside it as `NAME_said`; where that is not there, the English.
+/// A member of a stored run in this language. Runs store it in English, and beside it as `NAME_said`. Without
+/// `NAME_said`, this is the English text.
 pub fn shown(json: &Value, name: &str, language: Language) -> String {
     let english = || json[name].as_str().unwrap_or_default().to_owned();
     match language {
@@ -204,7 +206,7 @@ pub fn shown(json: &Value, name: &str, language: Language) -> String {
     }
 }
 
-/// As [`shown`], of a list.
+/// As [`shown`], for a list.
 pub fn shown_list(json: &Value, name: &str, language: Language) -> Vec<String> {
     let said = &json[said_of(name)];
     let one = |(number, text): (usize, &Value)| {
@@ -219,22 +221,22 @@ fn said_of(name: &str) -> String {
     format!("{name}_said")
 }
 
-/// A text in its columns, with spaces behind it: a Korean syllable takes two.
+/// A text padded with spaces on its right. A Korean syllable takes two columns.
 pub fn left(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
-/// As [`left`], with the spaces before it.
+/// As [`left`], but padded on its left.
 pub fn right(text: &str, columns: usize) -> String {
     format!("{}{text}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
-/// How many columns a text takes.
+/// The number of columns of a text.
 pub fn width(text: &str) -> usize {
     text.chars().map(|c| if ('가'..='힣').contains(&c) { 2 } else { 1 }).sum()
 }
 
-/// A text with its holes filled; what stands in a hole is not looked at again.
+/// A text with its holes filled. Holes in the inserted values are not filled.
 fn filled<'h>(text: &str, hole: &dyn Fn(usize) -> Option<&'h str>) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -275,7 +277,7 @@ pub(crate) mod tests {
         for strange in [json!(null), json!(3), json!({"text": "NO_SUCH", "holes": []}), json!({"en": "x"})] {
             assert_eq!(Said::read(&strange), None, "{strange}");
         }
-        // A hole that is named twice doubles what is in it, as often as somebody else's file wants.
+        // A text that uses a hole twice doubles its content. A hostile file could repeat that many times.
         let deeper = |inner: Value| json!({"text": "WRITE_IT", "holes": [inner]});
         assert!(Said::read(&(0..6).fold(json!("x"), |inner, _| deeper(inner))).is_some());
         assert_eq!(Said::read(&(0..60).fold(json!("x"), |inner, _| deeper(inner))), None);
@@ -288,7 +290,7 @@ pub(crate) mod tests {
         assert_eq!(shown(&old, "text", Language::Korean), "a");
         assert_eq!(shown_list(&old, "list", Language::Korean), ["나", "c"]);
         assert_eq!(shown_list(&old, "list", Language::English), ["b", "c"]);
-        // Names that belong to another sentence are not believed.
+        // Stored names that do not match their English sentence are ignored.
         let other = json!({"list": ["x"], "list_said": [{"en": "b", "ko": "나"}]});
         assert_eq!(shown_list(&other, "list", Language::Korean), ["x"]);
     }
@@ -303,7 +305,7 @@ pub(crate) mod tests {
         text.chars().any(|c| ('가'..='힣').contains(&c))
     }
 
-    /// Words of the vocabulary that stay as they are, of several words.
+    /// Vocabulary of several words that stays in English.
     const KEPT: [&str; 8] = [
         "no verdict",
         "not comparable",
@@ -315,12 +317,12 @@ pub(crate) mod tests {
         "no interaction",
     ];
 
-    /// Three English words in a row, which are no command and no word of the vocabulary.
+    /// Three English words in a row that are neither a command nor vocabulary.
     pub(crate) fn english_in(korean: &str) -> Option<String> {
         let text = KEPT.iter().fold(korean.to_owned(), |text, kept| text.replace(kept, ";"));
         let is_word = |word: &&str| word.len() > 1 && word.chars().all(|c| c.is_ascii_lowercase() || c == '\'');
         for part in text.split([';', ':', ',', '(', ')', '\n']) {
-            // A command is as one types it.
+            // A command stays as the user types it.
             let words: Vec<&str> = part.split_whitespace().collect();
             let found = words.windows(3).find(|three| !part.contains("weir ") && three.iter().all(is_word));
             if let Some(three) = found {
@@ -330,7 +332,7 @@ pub(crate) mod tests {
         None
     }
 
-    /// What other programs say in English, and a number that wants its word in Korean.
+    /// Texts of other programs in English, and a text with a different hole in Korean.
     const OTHER_HOLES: [Text; 3] = [texts::LOAD_LIMIT, texts::INCOMPLETE, texts::BEFORE_FIRST_LOOK];
 
     fn holes(text: &str) -> Vec<usize> {
@@ -347,7 +349,7 @@ pub(crate) mod tests {
         for (number, text) in ALL.iter().enumerate() {
             let (en, ko) = (text.en, text.ko);
             let without = (0..10).fold(en.to_owned(), |text, number| text.replace(&format!("{{{number}}}"), ""));
-            // One word between two holes may be a sign in Korean.
+            // Korean may replace a single word between two holes by a sign.
             let words = without.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty()).count();
             let is_sign = words == 1 && !ko.chars().any(char::is_alphabetic);
             let is_same = OTHER_HOLES.contains(text) || holes(en) == holes(ko);

@@ -1,14 +1,14 @@
-//! Which block comes when: quartets ABBA or BAAB, chosen by a seed that is printed.
+//! The order of blocks: quartets ABBA or BAAB, chosen by a seed that is printed.
 //!
-//! A quartet cancels a drift that is linear in time; choosing its order by chance guards against what comes and goes in step
+//! A quartet cancels a linear drift in time. The random choice guards against disturbances that come and go in step
 //! with the blocks.
 
-/// Which of the two.
+/// One of the two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Arm {
-    /// A: what is there.
+    /// A: the present configuration.
     Before,
-    /// B: what is tried.
+    /// B: the changed configuration.
     After,
 }
 
@@ -24,21 +24,21 @@ impl Arm {
 
 /// Blocks in a quartet.
 pub const QUARTET: usize = 4;
-/// How often a block that was spoiled is run again.
+/// How often a spoiled block is run again.
 pub const AGAIN_MAX: u32 = 2;
 
-/// The place of a block.
+/// The position of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Its number, from 0.
     pub index: usize,
     /// The pair it belongs to: two neighbours.
     pub pair: usize,
-    /// What runs in it.
+    /// The side that runs in it.
     pub arm: Arm,
 }
 
-/// The blocks of so many pairs, in order; pairs come in twos, a quartet each.
+/// The blocks of this many pairs, in order. Two pairs make a quartet.
 pub fn blocks(seed: u64, pairs: usize) -> Vec<Place> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut places = Vec::with_capacity(2 * pairs);
@@ -53,12 +53,12 @@ pub fn blocks(seed: u64, pairs: usize) -> Vec<Place> {
     places
 }
 
-/// When one looks, and at what level.
+/// When the lab looks, and at which level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Looks {
-    /// After how many pairs; the last is the end.
+    /// The numbers of pairs. The last one is the end.
     pub at: Vec<usize>,
-    /// What each may spend.
+    /// The level of each look.
     pub alpha: f64,
 }
 
@@ -68,7 +68,7 @@ impl Looks {
         Looks { at: crate::stats::LOOKS.to_vec(), alpha: crate::stats::LOOK_ALPHA }
     }
 
-    /// One look after exactly so many pairs, at 5 %.
+    /// One look after exactly this many pairs, at 5 %.
     pub fn one(pairs: usize) -> Looks {
         Looks { at: vec![pairs], alpha: crate::stats::ALPHA }
     }
@@ -78,7 +78,7 @@ impl Looks {
         self.at.last().copied().unwrap_or(0)
     }
 
-    /// Pairs before which nothing is said.
+    /// With fewer pairs, no verdict is given.
     pub fn pairs_min(&self) -> usize {
         self.at.first().copied().unwrap_or(0).max(crate::stats::PAIRS_MIN)
     }
@@ -107,7 +107,7 @@ mod tests {
         assert!(firsts.contains(&Arm::Before) && firsts.contains(&Arm::After));
     }
 
-    /// A drift that is linear adds nothing to the mean of a quartet's two pairs.
+    /// A linear drift adds nothing to the mean of a quartet's two pairs.
     #[test]
     fn a_linear_drift_cancels() {
         for seed in 0..20 {

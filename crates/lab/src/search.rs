@@ -1,18 +1,18 @@
-//! Which rate is tried next: a search for the largest one that holds, as arithmetic.
+//! Chooses the next rate of a search for the largest rate that holds. Pure arithmetic.
 //!
-//! Up by half until one fails, then by halves between, until the two are 5 % apart; then each of them three times. What
-//! passes twice of three stands.
+//! The rate rises by half until one fails. Then the search halves the interval until its ends are 5 % apart. Then it
+//! runs each end three times. An end is confirmed if two of three tries pass.
 
-/// How much more each step of the climb asks.
+/// The factor of each step upward.
 const CLIMB: f64 = 1.5;
-/// How close the best that passed and the least that failed have to be.
+/// The largest ratio of the lowest failing rate to the highest passing one at the end.
 const BRACKET: f64 = 1.05;
-/// How often each end of the bracket is confirmed, and how many have to pass.
+/// How often each end is confirmed, and how many tries have to pass.
 pub const CONFIRMATIONS: usize = 3;
 const PASSES_MIN: usize = 2;
-/// Tries of the longest search.
+/// Most tries of a search.
 pub const TRIES_MAX: usize = 60;
-/// The rates a search stays between.
+/// The lowest and the highest rate of a search.
 pub const RATES: (f64, f64) = (1.0, 1_000_000.0);
 
 /// One try.
@@ -22,33 +22,33 @@ pub struct Try {
     pub rate: f64,
     /// Whether the objective held.
     pub passed: bool,
-    /// It was one of the confirmations at the end.
+    /// It was a confirmation at the end.
     pub is_confirmation: bool,
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Next {
     /// Try this rate.
     Try(f64),
     /// Try this rate, to confirm.
     Confirm(f64),
-    /// This one holds, and 5 % more does not.
+    /// This rate holds, and 5 % more does not.
     Found(f64),
     /// Not even the lowest rate holds.
     Nothing,
-    /// Every rate that may be asked for holds.
+    /// Every allowed rate holds.
     Everything(f64),
-    /// So many tries told nothing more: passes and failures lie among each other.
+    /// The tries up to the limit show nothing clear: passes and failures overlap.
     Unclear,
 }
 
-/// Decides from what has been tried.
+/// Chooses the next step from the tries so far.
 pub fn next(tries: &[Try], from: f64) -> Next {
     if tries.len() >= TRIES_MAX {
         return Next::Unclear;
     }
-    // A rate stands by the majority of its tries.
+    // The majority of its tries decides about a rate.
     let holds = |rate: f64| {
         let at: Vec<&Try> = tries.iter().filter(|one| one.rate == rate).collect();
         at.iter().filter(|one| one.passed).count() * 2 > at.len()
@@ -71,7 +71,8 @@ pub fn next(tries: &[Try], from: f64) -> Next {
     }
 }
 
-/// Confirms both ends in turn; an end that does not stand moves the bracket, which the next decision sees.
+/// Confirms both ends alternately. If an end is not confirmed, the bracket moves, and the next call takes that into
+/// account.
 fn confirm(tries: &[Try], low: f64, high: f64) -> Next {
     let confirmed = |rate: f64| tries.iter().filter(|one| one.rate == rate && one.is_confirmation).count();
     match (confirmed(low), confirmed(high)) {
@@ -83,12 +84,12 @@ fn confirm(tries: &[Try], low: f64, high: f64) -> Next {
     }
 }
 
-/// Confirmations of a rate that passed.
+/// Number of confirmations of a rate that passed.
 pub fn passes(tries: &[Try], rate: f64) -> usize {
     tries.iter().filter(|one| one.rate == rate && one.is_confirmation && one.passed).count()
 }
 
-/// Three digits, so that a rate can be said and asked for again.
+/// Three digits, so that the rate can be printed and used again.
 fn round(rate: f64) -> f64 {
     let scale = 10f64.powf((rate.log10().floor() - 3.0).max(-1.0));
     (rate / scale).round() * scale
@@ -135,7 +136,7 @@ mod tests {
         assert!(!matches!(end, Next::Nothing | Next::Everything(_)), "{end:?}");
     }
 
-    /// Near the limit chance decides: what is found is still near it.
+    /// Near the limit, chance decides. The result is still near the limit.
     #[test]
     fn a_blurred_limit_is_found_nearly() {
         for seed in 0..50 {

@@ -1,4 +1,4 @@
-//! A block in windows: whether it was warm, and whether it was steady.
+//! A block in windows: whether it was warm and steady.
 
 use serde_json::Value;
 
@@ -6,14 +6,14 @@ use crate::said::{Said, say};
 use crate::stats;
 use crate::texts;
 
-/// Windows below which nothing is said of warmth or steadiness: five seconds of the usual 250 ms.
+/// Least number of windows for a statement about warmth or steadiness: five seconds of the usual 250 ms.
 const WINDOWS_MIN: usize = 20;
-/// How unlikely a drift or a step has to be.
+/// The largest probability, by chance, of a drift or step that counts.
 const P_MAX: f64 = 0.01;
-/// How large it has to be to spoil a block, as a part: what is smaller, quartets cancel.
+/// The smallest relative drift or step that spoils a block. Quartets cancel smaller ones.
 const DRIFT_MIN: f64 = 0.10;
 
-/// Windows of a report of `weir load`, without the first and the last, which are cut off by the clock.
+/// The windows of a report of `weir load`, without the first and the last, which are incomplete.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
     /// Answers a second of each window.
@@ -23,7 +23,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// Of a report; `None` where it has no lines over time.
+    /// The series of a report. `None` if the report has no series.
     pub fn of(report: &Value) -> Option<Series> {
         let (interval, counts) = answers(report)?;
         let medians = report["weir"]["series"]["response"]["p50"].as_array()?;
@@ -34,7 +34,7 @@ impl Series {
     }
 }
 
-/// What a window covers, s, and the answers in each.
+/// The length of a window, s, and the answers in each.
 fn answers(report: &Value) -> Option<(f64, Vec<f64>)> {
     let series = &report["weir"]["series"];
     let interval = series["interval_ms"].as_f64().filter(|ms| *ms > 0.0)? / 1000.0;
@@ -49,7 +49,7 @@ fn answers(report: &Value) -> Option<(f64, Vec<f64>)> {
     Some((interval, counts))
 }
 
-/// Answers a second between two moments of a load, s, in the windows that lie between them; `None` where none does.
+/// Answers a second between two times of a load, s, from the windows that lie between them. `None` if there is none.
 pub fn throughput_between(report: &Value, from: f64, to: f64) -> Option<f64> {
     let (interval, counts) = answers(report)?;
     let first = (from / interval).ceil().max(0.0) as usize;
@@ -57,14 +57,14 @@ pub fn throughput_between(report: &Value, from: f64, to: f64) -> Option<f64> {
     (!between.is_empty()).then(|| between.iter().sum::<f64>() / (between.len() as f64 * interval))
 }
 
-/// Whether neither line has its warm-up reach beyond its middle; so few windows that nobody can tell count as warm.
+/// Whether neither series is still warming up in its second half. Too few windows for a judgement count as warm.
 pub fn has_warmed_up(series: &Series) -> bool {
     [&series.throughput, &series.log_median]
         .into_iter()
         .all(|line| line.len() < WINDOWS_MIN || stats::warm_up(line).is_some())
 }
 
-/// What was not steady, one sentence each: drifts and steps that are both unlikely by chance and large.
+/// The drifts and steps that are both large and unlikely by chance, a sentence each.
 pub fn unsteady(series: &Series) -> Vec<Said> {
     let middle = stats::median(&series.throughput);
     let lines = [
@@ -78,7 +78,7 @@ pub fn unsteady(series: &Series) -> Vec<Said> {
         }
         let drift = stats::mann_kendall(&line).filter(|trend| trend.p < P_MAX && trend.over_all.abs() >= DRIFT_MIN);
         let step = stats::change_point(&line, 1).filter(|shift| shift.p <= P_MAX && shift.by.abs() >= DRIFT_MIN);
-        // A drift is also a step somewhere: the drift is the better word if its ends are as far apart.
+        // A drift also looks like a step. It is reported as a drift if its ends are further apart than the step.
         match (drift, step) {
             (Some(drift), step) if step.is_none_or(|step| step.by.abs() < drift.over_all.abs()) => {
                 found.push(say!(DRIFTED, name.with(&[]), format!("{:+.0}", drift.over_all * 100.0)));

@@ -1,21 +1,23 @@
-//! A block's processes: client, edge and origin, started, measured and gone again.
+//! A block's processes: starts client, edge and origin, measures them and ends them.
 //!
 //! ```text
-//!   lab ── stdin: what to do, then open ──► keeper  (first process of namespaces of its own, with root)
+//!   lab ── stdin: the spec, stays open ───► keeper  (first process of namespaces of its own, with root)
 //!       ◄─ stdout: one answer ────────────    ├─ processes in their order, on hosts: origins, then the edge
 //!                                             └─ client   weir load, once to warm up and once to measure
 //! ```
 //!
-//! With root the keeper is in fresh network, process and mount namespaces: ports that rest, counters and mounts end with the
-//! block. Without, it is a plain process. Either way everything ends with the keeper, and the keeper ends when its standard
-//! input does: whatever becomes of the lab, by Ctrl-C, panic or `kill -9`, nothing of a block outlives it.
+//! With root, the keeper runs in new network, process and mount namespaces: ports in TIME_WAIT, counters and mounts
+//! end with the block. Without root, it is a plain process. In both cases every process of the block ends with the
+//! keeper, and the keeper ends when its standard input closes. So no part of a block outlives the lab, even after
+//! Ctrl-C, a panic or `kill -9`.
 
 pub mod credits;
 mod group;
 pub mod keeper;
 pub mod leftovers;
+mod name;
 mod network;
-mod spec;
+pub(crate) mod spec;
 mod started;
 mod usage;
 
@@ -35,19 +37,19 @@ pub use leftovers::{Place, sweep};
 pub use network::{CLIENT, Layout, ORIGIN, layout};
 pub use spec::{Action, Again, Deed, HUB, Host, LIMIT_MAX, Process, Ready, Spec, Watch};
 
-/// How often a waiting lab looks whether it is to stop.
+/// How often a waiting lab checks whether it has to stop.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long a keeper may take beyond what its block may.
+/// The extra time that a keeper gets beyond the limit of its block.
 const GRACE: Duration = Duration::from_secs(20);
-/// Bytes of an answer, and of what a keeper complains of.
+/// Most bytes of an answer, and of a keeper's standard error.
 const ANSWER_MAX: u64 = 16 << 20;
 
-/// Why there is no block.
+/// Why a block gave no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failed {
-    /// Somebody told the lab to stop.
+    /// The user stopped the lab.
     Stopped,
-    /// It could not be run; the text is for the user.
+    /// The block could not be run; the text is for the user.
     Broken(String),
 }
 
@@ -63,8 +65,8 @@ pub fn can_isolate() -> bool {
             .is_ok_and(|status| status.success())
 }
 
-/// A command in namespaces of its own, which the caller adds. Its `/proc` shows its own processes; at `machine`, a directory
-/// that only it sees so, is ours.
+/// A command in new namespaces; the caller adds its words. Its `/proc` shows its own processes. The directory
+/// `machine` shows the lab's `/proc` inside the new mount namespace.
 fn isolated(machine: &Path) -> Command {
     let inner = "unshare --net --pid --fork --mount-proc --kill-child";
     let mut command = Command::new("unshare");
@@ -72,9 +74,9 @@ fn isolated(machine: &Path) -> Command {
     command
 }
 
-/// Runs one block by a keeper of the program `weir`, and gives its answer.
+/// Runs one block with a keeper of the program `weir`, and returns its answer.
 ///
-/// Hosts with limits get their control groups here, so that those go when the keeper has gone, however it went.
+/// Hosts with limits get their control groups here, so that the groups are removed however the keeper ended.
 pub fn run(spec: &Spec, weir: &Path, stop: &AtomicBool) -> Result<Value, Failed> {
     spec.check().map_err(Failed::Broken)?;
     let groups = Groups::make(Path::new("/"), &group::lab_name(&spec.dir), &spec.hosts).map_err(Failed::Broken)?;
@@ -86,10 +88,10 @@ pub fn run(spec: &Spec, weir: &Path, stop: &AtomicBool) -> Result<Value, Failed>
     let listening = worker::block_aside("lab block", move || {
         let mut line = String::new();
         if let Some(stdout) = stdout {
-            // An answer that cannot be read is none.
+            // An answer that cannot be read counts as none.
             let _ = BufReader::new(stdout.take(ANSWER_MAX)).read_line(&mut line);
         }
-        // Nobody waits for it any more: then it does not matter.
+        // The send fails only if the receiver is gone; then the answer is not needed.
         let _ = tell.send(line);
     });
     listening.map_err(|error| Failed::Broken(format!("a block cannot be heard: {error}")))?;
@@ -115,7 +117,7 @@ pub fn run(spec: &Spec, weir: &Path, stop: &AtomicBool) -> Result<Value, Failed>
     }
 }
 
-/// The keeper of a block; everything it keeps ends when this is dropped.
+/// The keeper of a block. Dropping it ends every process of the block.
 struct Keeper {
     child: Child,
 }
@@ -133,7 +135,7 @@ impl Keeper {
             false => Command::new(weir),
         };
         command.args(["lab", "block"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // A group of its own: Ctrl-C is the lab's to hear.
+        // The keeper is in a process group of its own: the terminal sends Ctrl-C only to the lab.
         let mut child = process::spawn_on(&[], &mut command)?;
         if let Some(stdin) = &mut child.stdin {
             stdin.write_all(format!("{}\n", spec.to_json()).as_bytes())?;
@@ -141,7 +143,7 @@ impl Keeper {
         Ok(Keeper { child })
     }
 
-    /// What it said on standard error, for a message.
+    /// The text on its standard error, for a message.
     fn complaint(&mut self) -> String {
         let mut text = String::new();
         drop(self.child.stdin.take());
@@ -154,13 +156,13 @@ impl Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        // The end of its input is what a keeper lives by; it has its own to kill before it goes.
+        // Closing its input ends a keeper. The keeper first kills its own processes.
         drop(self.child.stdin.take());
         let end = clock::precise() + Duration::from_secs(5);
         while matches!(self.child.try_wait(), Ok(None)) && clock::precise() < end {
             std::thread::sleep(Duration::from_millis(5));
         }
-        // Gone already is as good.
+        // The keeper may have ended already.
         let _ = process::kill_group(self.child.id());
         let _ = self.child.wait();
     }

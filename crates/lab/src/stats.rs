@@ -1,7 +1,9 @@
-//! What numbers of blocks allow one to say: pure functions, no clock, no chance that was not handed in.
+//! Statistics of blocks: pure functions without a clock. Random numbers come only from a seed that the caller passes
+//! in.
 //!
-//! The unit is the block, never the request: requests of one run depend on each other, and counting them as if they did
-//! not makes noise look certain. Effects are differences of logarithms, so that "10 % more" and "10 % less" weigh the same.
+//! The unit is the block, never the request. Requests of one run depend on each other; counting them as independent
+//! makes noise look certain. Effects are differences of logarithms, so that "10 % more" and "10 % less" weigh the
+//! same.
 
 mod fit;
 mod power;
@@ -17,12 +19,12 @@ pub use rank::{Interval, PAIRS_MIN, hodges_lehmann, interval, is_equivalent, sig
 pub use series::{Shift, Trend, change_point, lag_one, mann_kendall, warm_up};
 pub use unpaired::{RUNS_MAX, RUNS_MIN, moving_block, rank_sum_p, shift, shift_interval};
 
-/// The mean; NaN of nothing.
+/// The mean; NaN for an empty list.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The sample's standard deviation; NaN of fewer than two.
+/// The sample's standard deviation; NaN for fewer than two values.
 pub fn deviation(values: &[f64]) -> f64 {
     if values.len() < 2 {
         return f64::NAN;
@@ -31,7 +33,7 @@ pub fn deviation(values: &[f64]) -> f64 {
     (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64).sqrt()
 }
 
-/// The median; NaN of nothing.
+/// The median; NaN for an empty list.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -47,7 +49,7 @@ pub fn median(values: &[f64]) -> f64 {
 
 #[cfg(test)]
 pub(crate) mod chance {
-    //! Chance for simulations, from a seed.
+    //! Random numbers for simulations, from a seed.
 
     /// A normal number (Box and Muller).
     pub(crate) fn normal(rng: &mut fastrand::Rng) -> f64 {
@@ -55,7 +57,7 @@ pub(crate) mod chance {
         (-2.0 * one.ln()).sqrt() * (std::f64::consts::TAU * two).cos()
     }
 
-    /// Of three degrees of freedom: heavy tails, as latencies have them.
+    /// Student's t with three degrees of freedom: heavy tails, as latencies have them.
     pub(crate) fn heavy(rng: &mut fastrand::Rng) -> f64 {
         let square: f64 = (0..3).map(|_| normal(rng).powi(2)).sum();
         normal(rng) / (square / 3.0).sqrt() / 3f64.sqrt()

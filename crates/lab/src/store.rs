@@ -1,4 +1,4 @@
-//! Where runs are kept: a file each, written once and never again.
+//! The store of runs: one file for each run, written once and never changed.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -11,14 +11,14 @@ use weir_net::clock;
 
 use crate::said::shown;
 
-/// Where, unless said.
+/// The default directory.
 pub const DEFAULT: &str = ".weir/runs";
-/// Bytes of a run.
+/// Most bytes of a run.
 const RUN_MAX: u64 = 256 << 20;
-/// Runs that are looked through for an id.
+/// Most runs that are searched for an id.
 const RUNS_MAX: usize = 100_000;
 
-/// A name for a run that begins now: its time, and what tells two of one second apart.
+/// An id for a new run: its time, and a part that separates two runs in the same second.
 pub fn new_id() -> String {
     let since = clock::precise_wall().duration_since(UNIX_EPOCH).unwrap_or_default();
     let (year, month, day) = date(since.as_secs() / 86_400);
@@ -39,7 +39,7 @@ fn date(days: u64) -> (u64, u64, u64) {
     (era * 400 + year + u64::from(month <= 2), month, day)
 }
 
-/// Writes a run; one of the same name is never touched.
+/// Writes a run. Never overwrites a file of the same name.
 pub fn keep(store: &Path, id: &str, run: &Value) -> Result<PathBuf, String> {
     let path = store.join(format!("{id}.json"));
     let written = fs::create_dir_all(store)
@@ -48,8 +48,8 @@ pub fn keep(store: &Path, id: &str, run: &Value) -> Result<PathBuf, String> {
     written.map(|()| path.clone()).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Writes what a run has come to so far, for whoever watches: `ID.running`, each time anew. A reader sees all of one or
-/// of the other.
+/// Writes the run so far to `ID.running`, for a watching user. The file is replaced as a whole: a reader sees the old
+/// or the new state, never a mixture.
 pub fn note(store: &Path, id: &str, run: &Value) -> Result<(), String> {
     let (path, fresh) = (running(store, id), store.join(format!("{id}.running.new")));
     let written = fs::create_dir_all(store)
@@ -58,9 +58,9 @@ pub fn note(store: &Path, id: &str, run: &Value) -> Result<(), String> {
     written.map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Takes away what `note` wrote: the run is kept, or nothing came of it.
+/// Removes the file of `note`: the run is stored, or it failed.
 pub fn forget(store: &Path, id: &str) {
-    // There may be none.
+    // The file may not exist.
     let _ = fs::remove_file(running(store, id));
 }
 
@@ -68,7 +68,7 @@ fn running(store: &Path, id: &str) -> PathBuf {
     store.join(format!("{id}.running"))
 }
 
-/// A run by its id, by the beginning of one, or by its file.
+/// Reads a run by its id, by the beginning of its id, or by its file.
 pub fn read(store: &Path, id: &str) -> Result<Value, String> {
     let path = if Path::new(id).is_file() { PathBuf::from(id) } else { find(store, id)? };
     let mut text = String::new();
@@ -102,7 +102,7 @@ fn find(store: &Path, id: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// All runs, oldest first: id, kind, and what was said.
+/// All runs, oldest first: id, kind, and verdict.
 pub fn list(store: &Path, language: Language) -> Vec<(String, String, String)> {
     let mut names: Vec<String> = fs::read_dir(store)
         .into_iter()

@@ -1,28 +1,28 @@
-//! What a configuration says about the machines around it: where it listens, whom it asks, what it keeps.
+//! The surroundings that a configuration expects: the addresses it listens on, its peers, its caches.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use weir_conf::{Statement, Tree};
 
-/// Addresses of either kind that are looked at.
+/// Most listen addresses, and most peers, that are kept.
 const ADDRESSES_MAX: usize = 1_000;
 
-/// What a stack has to provide for a configuration.
+/// The parts that a stack has to provide for a configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
-    /// Where servers listen; a wildcard is 0.0.0.0.
+    /// The addresses that servers listen on. A wildcard is 0.0.0.0.
     pub listens: Vec<SocketAddr>,
-    /// Those where TLS is spoken.
+    /// The listen addresses with TLS.
     pub secure: Vec<SocketAddr>,
-    /// Whom it asks: host and port, as written.
+    /// The peers: host and port, as written.
     pub peers: Vec<(String, u16)>,
     /// Directories that hold a cache.
     pub caches: Vec<String>,
-    /// Top-level directives that say how the process is run: `daemon`, `pid`, `master_process`.
+    /// Top-level directives about the process: `daemon`, `pid`, `master_process`.
     pub process: Vec<(String, String)>,
 }
 
-/// Looks through a configuration.
+/// Collects these parts from a configuration.
 pub fn survey(tree: &Tree) -> Survey {
     let mut found = Survey::default();
     for statement in &tree.root {
@@ -43,7 +43,7 @@ pub fn survey(tree: &Tree) -> Survey {
             match statement.name.text.as_str() {
                 "listen" => {
                     let says = |word: &str| statement.args.iter().any(|argument| argument.text == word);
-                    // Over UDP there is nothing for a load here.
+                    // A load cannot use UDP.
                     let at = listen(statement.text(0)).filter(|_| !says("quic"));
                     found.secure.extend(at.filter(|_| says("ssl")));
                     found.listens.extend(at);
@@ -67,7 +67,7 @@ pub fn survey(tree: &Tree) -> Survey {
     found
 }
 
-/// `80`, `*:80`, `127.0.0.1:80`, `[::1]:80`, `localhost`; a unix socket is none.
+/// Parses `80`, `*:80`, `127.0.0.1:80`, `[::1]:80`, `localhost`. `None` for a unix socket.
 fn listen(text: &str) -> Option<SocketAddr> {
     if text.starts_with("unix:") {
         return None;
@@ -88,7 +88,7 @@ fn listen(text: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(address, port))
 }
 
-/// Whom a `proxy_pass` asks, unless that is a group or known only at run time.
+/// The peer of a `proxy_pass`. `None` if that is an upstream group, or known only at run time.
 fn passed(url: &str, upstreams: &[&str]) -> Option<(String, u16)> {
     let (port, rest) = [("http://", 80), ("https://", 443)]
         .into_iter()

@@ -1,6 +1,7 @@
-//! Every text of the lab's reports, in English and in Korean. The words of the vocabulary stay, with the Korean beside them.
+//! Every text of the lab's reports, in English and in Korean. The words of the vocabulary stay in English, with the
+//! Korean beside them.
 //!
-//! A name is a promise: runs are kept by it. A text that changes its meaning gets another name.
+//! Never change the meaning of a name: stored runs use the names. A text with another meaning gets another name.
 //!
 //! long: a table, one row a text.
 
@@ -9,13 +10,13 @@ use crate::said::Text;
 macro_rules! texts {
     ($($name:ident: $en:literal, $ko:literal;)*) => {
         $(#[doc = $en] pub const $name: Text = Text { name: stringify!($name), en: $en, ko: $ko };)*
-        /// All of them.
+        /// All texts.
         pub const ALL: &[Text] = &[$($name),*];
     };
 }
 
 texts! {
-    // What may be said of a change.
+    // Verdicts on a change.
     NO_VERDICT: "no verdict: {0}", "no verdict (판정 없음): {0}";
     ANSWER_UNREADABLE: "the keeper's answer cannot be read: {0}", "측정 프로세스의 응답을 읽을 수 없습니다: {0}";
     NOT_COMPARABLE: "not comparable: {0}", "not comparable (비교할 수 없음): {0}";
@@ -39,7 +40,7 @@ texts! {
     CHEAPER: "cheaper", "cheaper (비용 감소)";
     DEARER: "dearer", "dearer (비용 증가)";
 
-    // What it rests on.
+    // The basis of a verdict.
     PAIRS: "{0} pairs", "{0}쌍";
     DUETS: "{0} duets", "duet {0}회";
     ROUNDS: "{0} rounds", "{0}라운드";
@@ -52,7 +53,7 @@ texts! {
     ONE_RUN: "one run per arm", "설정마다 실행이 한 번뿐입니다";
     BEFORE_FIRST_LOOK: "{0}, and the first look is at {1}", "현재 {0}입니다. 첫 판정에는 {2} 이상이 필요합니다";
 
-    // When each is said.
+    // The condition of each verdict.
     WHEN_NO_VERDICT: "the generator, the host or the stack spoiled the blocks", "부하 생성기, 호스트 또는 스택 때문에 블록을 쓸 수 없을 때";
     WHEN_NOT_COMPARABLE: "there are fewer pairs than any interval needs", "구간을 구하기에 쌍이 부족할 때";
     WHEN_NO_ERRORS: "errors are compared, and neither had any", "오류를 비교하는데 양쪽 모두 오류가 없을 때";
@@ -74,7 +75,7 @@ texts! {
     VERDICT_HEADING: "verdict", "판정";
     WHEN_HEADING: "said when", "조건";
 
-    // Of blocks.
+    // About blocks.
     TOO_FEW_REQUESTS: "{0} needs {1} requests in a block and one had {2}: longer blocks (--block), more load, or another --metric", "{0}에는 블록마다 요청 {1}건이 필요한데 {2}건뿐인 블록이 있습니다: 블록을 늘리거나(--block), 부하를 늘리거나, 다른 --metric을 쓰세요";
     TOO_FEW_AT_RATE: "{0} needs {1} requests in a block, and --rate {2} for {3} s gives {4}: --block {5}s, --rate {6}, or another --metric", "{0}에는 블록마다 요청 {1}건이 필요한데 --rate {2}로 {3}초 동안 보내면 {4}건입니다: --block {5}s, --rate {6} 또는 다른 --metric을 쓰세요";
     TOO_FEW_FOR_OBJECTIVE: "{0} needs {1} requests in a block, and --rate {2} for {3} s gives {4}: --block {5}s, --rate {6}, or a lower quantile of --slo", "{0}에는 블록마다 요청 {1}건이 필요한데 --rate {2}로 {3}초 동안 보내면 {4}건입니다: --block {5}s, --rate {6} 또는 --slo에 더 낮은 분위수를 쓰세요";
@@ -101,7 +102,7 @@ texts! {
     STOPPED: "stopped before its end", "끝나기 전에 중단되었습니다";
     NAMED: "{0}: {1}", "{0}: {1}";
 
-    // While it runs.
+    // Progress.
     LOAD_GOES: "Load goes to: processes that this lab starts, and to nobody else (seed {0})", "부하 대상: 이 랩이 시작한 프로세스뿐입니다 (시드 {0})";
     TAKES: "Takes about {0}: {1} blocks of {2} s and {3} s of warm-up", "예상 소요 시간: 약 {0} (블록 {1}개, 각각 {2}초와 워밍업 {3}초)";
     TAKES_FROM_TO: "Takes about {0} to {1}: {2} to {3} blocks of {4} s and {5} s of warm-up", "예상 소요 시간: 약 {0}~{1} (블록 {2}~{3}개, 각각 {4}초와 워밍업 {5}초)";
@@ -126,14 +127,14 @@ texts! {
     SWEPT: "removed {0}, of a lab that is no more", "{0} 삭제: 종료된 랩이 남긴 것입니다";
     SWEPT_GROUP: "ended process group {0}, of a lab that is no more", "프로세스 그룹 {0} 종료: 종료된 랩이 남긴 것입니다";
 
-    // What was asked.
+    // The settings.
     LOAD_AT_RATE: "{0} at {1} a second over {2} connections", "{0}, 초당 {1}건, 연결 {2}개";
     LOAD_CLOSED: "{0} over {1} connections, as fast as they are answered", "{0}, 연결 {1}개, 응답을 받는 즉시 다음 요청";
     CHANGE: "{0} (in {1}): {2} → {3}", "{0} ({1} 안): {2} → {3}";
     CHANGE_AT_TOP: "{0}: {1} → {2}", "{0}: {1} → {2}";
     NONE: "none", "없음";
 
-    // The report of two.
+    // The report of a comparison.
     RUN: "Run {0} of {1}", "실행 {0}: {1}";
     RUN_OF_CONF: "Run {0} of {1} ({2})", "실행 {0}: {1} ({2})";
     RUN_OF_CONF_LOAD: "Run {0} of {1} ({2}), {3}", "실행 {0}: {1} ({2}), {3}";
@@ -203,7 +204,7 @@ texts! {
     BEYOND: "beyond 1.5 times what was measured", "측정 범위의 1.5배 밖";
     NO_PEAK: "no peak in what was measured; extrapolation beyond 1.5 times its range is suppressed", "측정 범위 안에 최댓값이 없습니다. 범위의 1.5배를 넘는 외삽은 하지 않습니다";
 
-    // One knob after another.
+    // Trying one setting after another.
     KNOB: "Knob {0}", "시험할 설정: {0}";
     EVERYTHING_KEPT: "everything kept", "채택한 설정 전부";
     CUT_BY_TRIES: "{0} knobs were tried: --tries asks for more", "설정 {0}개를 시험했습니다: 더 시험하려면 --tries를 늘리세요";
@@ -221,7 +222,7 @@ texts! {
     WRITE_IT: "Write it: weir lab apply {0}    take it back: weir lab undo {0}", "쓰기: weir lab apply {0}    되돌리기: weir lab undo {0}";
     WRITTEN: "Written; weir lab {0} {1} takes it back. nginx -t, then a reload, makes it so", "썼습니다. 되돌리려면: weir lab {0} {1}. 적용하려면: nginx -t && nginx -s reload";
 
-    // Several changes, told apart.
+    // Several changes at once.
     NOTHING: "nothing", "변경 없음";
     WITH: "{0} with {1}", "{0} + {1}";
     NO_ROUND: "no round is whole", "온전히 끝난 라운드가 없습니다";

@@ -1,6 +1,7 @@
-//! One knob after another, each compared by blocks, and only what is shown to help is kept.
+//! Tries one setting after another, compares each in blocks, and keeps only those that are shown to help.
 //!
-//! Who knows knobs and who compares are handed in: a doctor, and [`crate::ab`]. A [`Draft`] is what files would say.
+//! The caller passes in the two parts: a doctor that recommends knobs, and the comparison, [`crate::ab`]. A
+//! [`Draft`] holds the changed content of files.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,20 +14,20 @@ use crate::report::{self, INDENT};
 use crate::said::{Said, Text, left, say, shown, shown_list, width};
 use crate::texts;
 
-/// Knobs tried in one run, at most.
+/// Most knobs that one run tries.
 pub const TRIES_MAX: usize = 32;
-/// The only verdict for which a change is kept.
+/// The only verdict that keeps a change.
 const HELPS: &str = "better";
 
-/// Files that would say something else than they do.
+/// Changed contents of files that are not written yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Draft {
-    /// What they would say, by full path.
+    /// The new contents, by full path.
     pub changed: BTreeMap<String, Vec<u8>>,
 }
 
 impl Draft {
-    /// This draft, with what these files say now.
+    /// This draft with further changed files.
     #[must_use]
     pub fn with(&self, changed: impl IntoIterator<Item = (String, Vec<u8>)>) -> Draft {
         let mut draft = self.clone();
@@ -34,7 +35,7 @@ impl Draft {
         draft
     }
 
-    /// The files as they would be.
+    /// The files with the draft's changes.
     pub fn over<'d>(&'d self, files: &'d dyn Files) -> impl Files + 'd {
         Over { draft: self, files }
     }
@@ -55,33 +56,33 @@ impl Files for Over<'_> {
     }
 }
 
-/// A change that somebody recommends: one idea, however many lines it takes.
+/// A recommended change: one idea, in one or several lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Knob {
-    /// Its name; one is tried once.
+    /// Its name. A name is tried once.
     pub name: String,
     /// Why it is recommended.
     pub says: Said,
-    /// The files with it.
+    /// The files with the change.
     pub draft: Draft,
 }
 
-/// Who recommends and who compares.
+/// Recommends and compares.
 pub trait Bench {
-    /// Knobs for files as this draft has them, the most promising first.
+    /// Knobs for the files in this draft, the most promising first.
     fn knobs(&mut self, draft: &Draft) -> Result<Vec<Knob>, String>;
 
-    /// Compares two drafts and gives the run of [`crate::ab`]; `None` when somebody told the lab to stop. Why a change can
-    /// have no effect, where that is known, is an answer without a run.
+    /// Compares two drafts and returns the run of [`crate::ab`]. `None` if the user stopped the lab. If a change is
+    /// known to have no effect, the reason is the result, without a run.
     fn compare(&mut self, before: &Draft, after: &Draft, name: &str) -> Result<Option<Compared>, String>;
 }
 
-/// What a comparison came to.
+/// The result of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Compared {
     /// A run.
     Run(Box<Value>),
-    /// It was not run: nothing is to be expected, for this reason.
+    /// It was not run: the change has no effect, for this reason.
     Pointless(Said),
 }
 
@@ -92,33 +93,33 @@ pub struct Try {
     pub knob: String,
     /// Why it was recommended.
     pub says: Said,
-    /// What it changes, of the run: its changes in English, and by name.
+    /// The changes in that run: in English, and by name.
     pub changes: (Value, Value),
     /// The run that compared it.
     pub run: Option<String>,
     /// The verdict's name and sentence.
     pub verdict: (String, Said),
-    /// It stays.
+    /// The knob is kept.
     pub is_kept: bool,
 }
 
-/// What came of it.
+/// The result of tuning.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tuned {
     /// Every knob tried, in order.
     pub tries: Vec<Try>,
-    /// The files with what is kept.
+    /// The files with all kept knobs.
     pub draft: Draft,
-    /// All that is kept beside the beginning, where it is more than one knob.
+    /// The comparison of all kept knobs with the start, if there are several.
     pub total: Option<Value>,
     /// Why it ended before every knob was tried.
     pub cut: Option<Said>,
 }
 
-/// Tries knobs until there is none that was not tried.
+/// Tries knobs until every recommended one was tried.
 ///
 /// # Errors
-/// What could not be compared at all; what was tried before is lost only to the report, its runs are the caller's.
+/// A comparison could not run. Only the report of the earlier tries is lost; the caller has their runs.
 pub fn tune(bench: &mut dyn Bench, tries_max: usize) -> Result<Tuned, String> {
     let start = Draft::default();
     let mut it = Tuned::default();
@@ -136,7 +137,7 @@ pub fn tune(bench: &mut dyn Bench, tries_max: usize) -> Result<Tuned, String> {
             return Ok(it);
         };
         let tried = judged(&knob, &compared);
-        // What spoils one comparison spoils the next.
+        // The cause that spoils one comparison spoils the next too.
         let is_hopeless = tried.verdict.0 == "no verdict";
         if is_hopeless {
             it.cut = Some(tried.verdict.1.clone());
@@ -149,7 +150,7 @@ pub fn tune(bench: &mut dyn Bench, tries_max: usize) -> Result<Tuned, String> {
             break;
         }
     }
-    // Effects do not add up: what all of it does is measured too.
+    // Effects do not add up, so the sum of all kept knobs is measured too.
     if it.kept().count() > 1 && it.cut.is_none() {
         match bench.compare(&start, &it.draft, texts::EVERYTHING_KEPT.en)? {
             Some(Compared::Run(run)) => it.total = Some(*run),
@@ -173,14 +174,14 @@ fn judged(knob: &Knob, compared: &Compared) -> Try {
     Try { knob: knob.name.clone(), says: knob.says.clone(), changes, run, verdict, is_kept }
 }
 
-/// The sentence of a verdict, by name if it has one.
+/// The sentence of a verdict, from its name if it has one.
 fn said(verdict: &Value) -> Said {
     let english = || Said::from(verdict["text"].as_str().unwrap_or_default());
     Said::read(&verdict["text_said"]).unwrap_or_else(english)
 }
 
 impl Tuned {
-    /// The knobs that stay.
+    /// The kept knobs.
     pub fn kept(&self) -> impl Iterator<Item = &Try> {
         self.tries.iter().filter(|tried| tried.is_kept)
     }
@@ -202,7 +203,7 @@ impl Tuned {
         }
     }
 
-    /// As the run keeps it; files as they were are the caller's to give.
+    /// The result, as a run stores it. `before` gives the original files.
     pub fn to_json(&self, before: &dyn Fn(&str) -> Vec<u8>) -> Value {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (name, sentence) = self.verdict();
@@ -236,7 +237,7 @@ impl Tuned {
     }
 }
 
-/// A run of this kind for a terminal.
+/// A run of this kind as text for a terminal.
 pub fn text(run: &Value, language: Language) -> String {
     let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut lines = vec![report::title(run, language)];
@@ -259,7 +260,7 @@ pub fn text(run: &Value, language: Language) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Whether a knob stays, as it is said.
+/// The word for whether a knob is kept.
 pub(crate) fn fate(tried: &Value) -> Text {
     if tried["is_kept"] == true { texts::KEPT } else { texts::DROPPED }
 }
@@ -269,7 +270,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// Knobs by name with the verdict that their comparison has, and what was compared.
+    /// Knobs by name, the verdict of each comparison, and the comparisons so far.
     struct Fake {
         knobs: Vec<(&'static str, &'static str)>,
         compared: Vec<String>,
@@ -289,7 +290,7 @@ mod tests {
                 says: Said::default(),
                 draft: draft.with([(format!("/{name}"), name.as_bytes().to_vec())]),
             };
-            // "then" is recommended only where "first" is there.
+            // "then" is recommended only after "first" is there.
             let is_offered = |name: &str| name != "then" || draft.changed.contains_key("/first");
             Ok(self.knobs.iter().filter(|(name, _)| is_offered(name)).map(|(name, _)| knob(name)).collect())
         }
@@ -334,7 +335,7 @@ mod tests {
         assert_eq!(verdict(&[], 9).0, "nothing to try");
         assert_eq!(verdict(&[("a", "no difference"), ("b", "trade-off")], 9).0, "nothing helps");
         assert_eq!(verdict(&[("a", "better")], 9), ("tuned", say!(TUNED, 1u32, 1u32, "a", "better")));
-        // Noise ends it: the next knob would not be seen either.
+        // A noisy machine ends it: the next knob would not be visible either.
         assert_eq!(verdict(&[("a", "no verdict"), ("b", "better")], 9).0, "no verdict");
         assert!(verdict(&[("a", "better"), ("b", "better"), ("c", "better")], 2).1.contains("together: not measured"));
         let mut fake = Fake { patience: 1, ..Fake::new(&[("a", "worse"), ("b", "better")]) };

@@ -1,7 +1,8 @@
-//! What may be said of a change, in fixed words.
+//! Verdicts on a change, in fixed words.
 //!
-//! [`ROWS`] is the whole vocabulary: the first row whose condition holds gives the sentence. Nothing else in weir calls a
-//! configuration faster. A sentence carries its interval, its units and its number of pairs, or its reason for having none.
+//! [`ROWS`] is the whole vocabulary. The first row whose condition holds gives the sentence. No other part of weir
+//! calls a configuration faster. A sentence has its interval, its units and its number of pairs, or the reason why
+//! it has none.
 
 use serde_json::{Value, json};
 use weir_conf::language::Language;
@@ -11,7 +12,7 @@ use crate::said::{Said, Text, say};
 use crate::stats::{self, Interval};
 use crate::texts;
 
-/// A figure of every pair: before and after, with how many requests each block saw and how many failed.
+/// A figure of a pair, before and after, with the requests and failures of each block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair {
     /// The figure of the block before.
@@ -24,7 +25,7 @@ pub struct Pair {
     pub failed_after: (u64, u64),
 }
 
-/// A figure of a run that belongs to no pair.
+/// A figure of a run without a pair.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Run {
     /// The figure.
@@ -33,16 +34,16 @@ pub struct Run {
     pub failed: (u64, u64),
 }
 
-/// What an estimate rests on, and how many of them there are.
+/// The basis of an estimate, with its counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
-    /// Neighbouring blocks, one of each.
+    /// Neighbouring blocks, one of each side.
     Pairs,
-    /// Both at once.
+    /// Blocks of both sides at the same time.
     Duets,
     /// Blocks of all combinations of several changes.
     Rounds,
-    /// Runs that were made elsewhere, so many of each.
+    /// Runs that were made elsewhere: the number before and after.
     Runs(usize, usize),
 }
 
@@ -67,7 +68,7 @@ impl Basis {
         }
     }
 
-    /// Why so few say nothing.
+    /// Why this many are too few.
     fn too_few(self, pairs: usize, needed: usize) -> Said {
         match (self, pairs) {
             (Basis::Runs(before, after), 2..) => say!(TOO_FEW_RUNS, before, after, needed),
@@ -77,37 +78,38 @@ impl Basis {
     }
 }
 
-/// What the pairs say of one metric.
+/// The estimate of one metric from the pairs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
-    /// What it rests on.
+    /// Its basis.
     pub basis: Basis,
-    /// Pairs it rests on; of runs that are none, those of the kind with fewer.
+    /// Number of pairs. For runs without pairs, the smaller number of runs.
     pub pairs: usize,
-    /// Hodges and Lehmann's: a difference of logarithms, or of logits.
+    /// The Hodges-Lehmann estimate: a difference of logarithms, or of logits.
     pub effect: f64,
-    /// The exact interval; `None` where so few pairs have none.
+    /// The exact interval. `None` if there are too few pairs.
     pub interval: Option<Interval>,
     /// Its confidence, 0 to 1.
     pub confidence: f64,
-    /// The 90 % interval, for showing that nothing changed.
+    /// The 90 % interval, for showing that there is no difference.
     pub narrow: Option<Interval>,
     /// The spread of the differences.
     pub deviation: f64,
-    /// The exact test of flipped signs.
+    /// The p-value of the exact sign-flip test.
     pub p: f64,
-    /// The middle block before, and after.
+    /// The figure of the middle block before, and after.
     pub middles: (f64, f64),
-    /// The middle block before, and after, is a lower bound: its quantile lies among requests that were never answered.
+    /// Whether the middle block before, and after, has only a lower bound: its quantile lies among requests that were
+    /// never answered.
     pub is_least: (bool, bool),
     /// Failures and requests of all blocks before, and after.
     pub failed: ((u64, u64), (u64, u64)),
-    /// How much more failures differ from block to block than chance would make them, before the change.
+    /// How much more failures vary from block to block than by chance, before the change.
     pub dispersion: Option<f64>,
 }
 
 impl Estimate {
-    /// Of these pairs, by exact methods, at a confidence.
+    /// Estimates from pairs, by exact methods, at a confidence of 1 - alpha.
     pub fn of(metric: &Metric, pairs: &[Pair], alpha: f64) -> Estimate {
         let differences: Vec<f64> = pairs.iter().map(|pair| difference(metric, pair)).collect();
         let middle = |of: fn(&Pair) -> f64| stats::median(&pairs.iter().map(of).collect::<Vec<_>>());
@@ -121,7 +123,7 @@ impl Estimate {
         }
     }
 
-    /// Of differences alone, of which each stands for one independent comparison.
+    /// Estimates from differences alone, each from one independent comparison.
     pub fn of_differences(differences: &[f64], alpha: f64) -> Estimate {
         Estimate {
             basis: Basis::Pairs,
@@ -139,7 +141,7 @@ impl Estimate {
         }
     }
 
-    /// Of runs that belong to no pairs: a figure of each, with its failures and requests.
+    /// Estimates from runs without pairs: a figure of each, with its failures and requests.
     pub fn of_runs(metric: &Metric, before: &[Run], after: &[Run], alpha: f64) -> Estimate {
         let on_scale = |runs: &[Run]| -> Vec<f64> {
             let of = |run: &Run| match metric.scale {
@@ -159,7 +161,7 @@ impl Estimate {
             interval: stats::shift_interval(&one, &other, 1.0 - alpha),
             confidence: 1.0 - alpha,
             narrow: stats::shift_interval(&one, &other, 0.90),
-            // As that of a difference between one of each.
+            // The spread of a difference between one run of each side.
             deviation: stats::deviation(&one).hypot(stats::deviation(&other)),
             p: stats::rank_sum_p(&one, &other),
             middles: (middle(before), middle(after)),
@@ -173,7 +175,7 @@ impl Estimate {
         1.0 - self.confidence
     }
 
-    /// A difference in the metric's own words: a part of what was (0.12 is 12 %), or percentage points.
+    /// A difference in the units of the metric: a relative change (0.12 is 12 %), or percentage points.
     pub fn amount(&self, metric: &Metric, difference: f64) -> f64 {
         match metric.scale {
             Scale::Ratio => difference.exp_m1(),
@@ -189,7 +191,7 @@ impl Estimate {
         self.interval.map(|interval| (self.amount(metric, interval.low), self.amount(metric, interval.high)))
     }
 
-    /// Whether the interval leaves nothing out but nothing.
+    /// Whether the interval leaves out 0.
     pub fn excludes_zero(&self) -> bool {
         self.interval.is_some_and(Interval::excludes_zero)
     }
@@ -200,12 +202,12 @@ impl Estimate {
         })
     }
 
-    /// Whether the effect goes the good way, as far as it goes anywhere.
+    /// Whether the effect is in the good direction, however small it is.
     pub fn is_good(&self, metric: &Metric) -> bool {
         (self.effect > 0.0) == (metric.good == Good::More)
     }
 
-    /// Whether it is shown to be worse, by more than matters to nobody.
+    /// Whether it is shown to be worse by more than the threshold.
     pub fn is_worse(&self, metric: &Metric, threshold: f64) -> bool {
         self.excludes_zero()
             && !self.is_good(metric)
@@ -213,23 +215,23 @@ impl Estimate {
             && !self.has_no_errors(metric)
     }
 
-    /// The smallest effect that pairs like these show, as a part or in points.
+    /// The smallest effect that such pairs detect, as a relative change or in points.
     pub fn detectable(&self, metric: &Metric) -> f64 {
         self.amount(metric, stats::detectable(self.deviation, self.pairs, self.alpha()))
     }
 
-    /// More pairs until the threshold is detectable; `None` where no number of them is enough.
+    /// The number of further pairs until the threshold is detectable. `None` if no number of pairs is enough.
     pub fn pairs_missing(&self, metric: &Metric, threshold: f64) -> Option<usize> {
         let effect = match metric.scale {
             Scale::Ratio => threshold.ln_1p(),
-            // Where a point is so many logits, at the share that was.
+            // The size of a percentage point in logits, at the share before.
             Scale::Share => threshold / self.amount(metric, 1e-3).abs() * 1e-3,
         };
         let needed = stats::pairs_needed(self.deviation, effect, self.alpha())?;
         needed.checked_sub(self.pairs).filter(|missing| *missing > 0)
     }
 
-    /// Whether shares are compared and nothing failed anywhere: then no difference has a size.
+    /// Whether shares are compared and nothing failed on either side. Then no difference has a size.
     pub fn has_no_errors(&self, metric: &Metric) -> bool {
         metric.scale == Scale::Share && self.failed.0.0 == 0 && self.failed.1.0 == 0
     }
@@ -242,26 +244,26 @@ fn difference(metric: &Metric, pair: &Pair) -> f64 {
     }
 }
 
-/// Everything a verdict depends on.
+/// All inputs of a verdict.
 #[derive(Clone, Debug)]
 pub struct Situation<'a> {
-    /// What was declared before anything ran.
+    /// The metric, declared before the run.
     pub metric: &'a Metric,
-    /// What matters to nobody: as the metric's, unless the user said otherwise.
+    /// The threshold: the metric's, unless the user set another.
     pub threshold: f64,
-    /// What the pairs say.
+    /// The estimate from the pairs.
     pub estimate: &'a Estimate,
-    /// Why nothing may be said, if so.
+    /// Why no conclusion is allowed, if so.
     pub gate: Option<&'a Said>,
-    /// Pairs without which nothing is said.
+    /// Least number of pairs for a verdict.
     pub pairs_min: usize,
     /// Guard metrics that got worse, each as `errors +2.1 pp`.
     pub worse: &'a [String],
-    /// Kinds of errors that became fewer while errors did not.
+    /// Kinds of errors that became fewer although errors in total did not.
     pub reclassified: &'a [String],
     /// Why the change can have no effect, if a lint knows.
     pub no_effect: &'a [Said],
-    /// How long a pair takes, in minutes.
+    /// Minutes for a pair.
     pub minutes_a_pair: f64,
 }
 
@@ -269,15 +271,15 @@ pub struct Situation<'a> {
 pub struct Row {
     /// Its name in stored runs.
     pub name: &'static str,
-    /// When it is said, for readers.
+    /// Its condition, for readers.
     pub when: Text,
-    /// What the exit code makes of it: is the change shown to be worse?
+    /// Whether the exit code counts it as a regression: the change is shown to be worse.
     pub is_regression: bool,
     holds: fn(&Situation<'_>) -> bool,
     say: fn(&Situation<'_>) -> Said,
 }
 
-/// The vocabulary, in the order in which it is tried.
+/// The vocabulary, in the order of the checks.
 pub const ROWS: &[Row] = &[
     Row {
         name: "no verdict",
@@ -370,7 +372,7 @@ pub const ROWS: &[Row] = &[
     },
 ];
 
-/// What is said, and by which row.
+/// The chosen row and its sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// The row's name.
@@ -382,13 +384,13 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// As a run keeps it.
+    /// The verdict, as a run stores it.
     pub fn to_json(&self) -> Value {
         json!({"name": self.name, "text": self.text.en(), "text_said": self.text, "is_regression": self.is_regression})
     }
 }
 
-/// The first row that holds.
+/// The verdict of the first row that holds.
 pub fn judge(situation: &Situation<'_>) -> Verdict {
     let row = ROWS.iter().find(|row| (row.holds)(situation));
     row.map_or(Verdict { name: "", text: Said::default(), is_regression: false }, |row| Verdict {
@@ -398,7 +400,7 @@ pub fn judge(situation: &Situation<'_>) -> Verdict {
     })
 }
 
-/// What may be said of an interaction: whether one change alters what another does. It is neither good nor bad.
+/// The verdict on an interaction: whether one change alters the effect of another. It is neither good nor bad.
 pub fn interaction(it: &Situation<'_>) -> Verdict {
     let said = |name: &'static str, text: Said| Verdict { name, text, is_regression: false };
     let usual = judge(it);
@@ -413,7 +415,7 @@ pub fn interaction(it: &Situation<'_>) -> Verdict {
     }
 }
 
-/// Whether enough is known to stop at a look: an effect, or none that matters.
+/// Whether a look knows enough to stop: an effect, or no effect that matters.
 pub fn is_decided(estimate: &Estimate, metric: &Metric, threshold: f64) -> bool {
     estimate.excludes_zero() || estimate.is_within(metric, estimate.narrow, threshold)
 }
@@ -444,7 +446,7 @@ fn inconclusive(it: &Situation<'_>) -> Said {
         Some(missing) => {
             let minutes = (missing as f64 * it.minutes_a_pair).ceil().max(1.0);
             let least = plain(it.metric, it.threshold);
-            // Nobody knows how long runs took that were made elsewhere.
+            // The length of runs that were made elsewhere is unknown.
             let is_known = it.minutes_a_pair > 0.0;
             let time = if is_known { say!(ABOUT_MINUTES, format!("{minutes:.0}")) } else { Said::default() };
             say!(MORE_TO_DETECT, it.estimate.basis.more(missing), time, least)
@@ -454,7 +456,8 @@ fn inconclusive(it: &Situation<'_>) -> Said {
     say!(INCONCLUSIVE, range(it), seen, more)
 }
 
-/// How much, without a sign, the smaller end first: `12–18 %`. An interval that excludes nothing has ends of one sign.
+/// The size without a sign, smaller end first: `12–18 %`. Both ends of an interval that leaves out 0 have the same
+/// sign.
 fn size(it: &Situation<'_>) -> String {
     let (low, high) = it.estimate.amounts(it.metric).unwrap_or((f64::NAN, f64::NAN));
     let (low, high) = if low.abs() <= high.abs() { (low, high) } else { (high, low) };
@@ -462,7 +465,7 @@ fn size(it: &Situation<'_>) -> String {
     format!("{}–{} {unit}", part(it.metric, low.abs()), part(it.metric, high.abs()))
 }
 
-/// From where to where, with signs: `−4.0…+9.0 %`.
+/// The interval with signs: `−4.0…+9.0 %`.
 fn range(it: &Situation<'_>) -> String {
     let (low, high) = it.estimate.amounts(it.metric).unwrap_or((f64::NAN, f64::NAN));
     format!("{}…{}", sign(it.metric, low), signed(it.metric, high))
@@ -472,7 +475,7 @@ fn unit(metric: &Metric) -> &'static str {
     if metric.scale == Scale::Share { "pp" } else { "%" }
 }
 
-/// An amount as a number of its unit.
+/// An amount as a number in its unit.
 fn part(metric: &Metric, amount: f64) -> String {
     let value = if metric.scale == Scale::Share { amount } else { amount * 100.0 };
     match () {
@@ -508,7 +511,7 @@ pub fn table_of_why(language: Language) -> String {
     rows(&WHY_WHEN, language)
 }
 
-/// When each word of [`crate::why::say::WORDS`] is said.
+/// The condition of each word of [`crate::why::say::WORDS`].
 const WHY_WHEN: [(&str, Text); 7] = [
     ("no verdict", texts::WHEN_WHY_NO_VERDICT),
     ("POLICY", texts::WHEN_POLICY),

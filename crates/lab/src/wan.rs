@@ -1,11 +1,11 @@
-//! Latency where the kernel has no netem: the frames of two interfaces, each passed on to the other when its time has come.
+//! Adds latency without the kernel's netem: passes the frames of two interfaces on to each other after a delay.
 //!
 //! ```text
 //!   hub ── to NAME ══ hub │ wan.NAME │ host ══ eth0 ── host      `weir lab wan` runs in the namespace in the middle
 //! ```
 //!
-//! Whole frames and not streams: a handshake takes a round trip, a close and a reset take their way, and any protocol does. What
-//! is between has its order, since each direction is one queue and one delay. A full queue drops, as a router's does.
+//! It passes whole frames, not streams: so handshakes, closes and resets take their time, with any protocol. Each
+//! direction is one queue with one delay, so frames stay in order. A full queue drops frames, as a router's does.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,24 +15,24 @@ use std::time::Duration;
 use weir_net::frames::FRAME_MAX;
 use weir_net::{Frames, Instant, clock, worker};
 
-/// Frames under way in one direction.
+/// Most delayed frames in one direction.
 const FRAMES_MAX: usize = 8192;
-/// Their bytes.
+/// Most bytes of these frames.
 const BYTES_MAX: usize = 64 << 20;
 /// The longest delay of a direction.
 pub const DELAY_MAX: Duration = Duration::from_secs(10);
-/// The interfaces in the middle: towards the hub, and towards the host.
+/// The interfaces in the middle: to the hub, and to the host.
 pub const ENDS: [&str; 2] = ["hub", "host"];
-/// What is printed when frames pass.
+/// The text that is printed once frames pass.
 pub const JOINED: &str = "joined";
 
-/// A frame under way, and when it is to arrive.
+/// A delayed frame, and the time at which it has to arrive.
 struct Late {
     due: Instant,
     frame: Vec<u8>,
 }
 
-/// Where frames wait: bounded in number and in bytes.
+/// The queue of delayed frames. Limited in number and in bytes.
 struct Way {
     enter: SyncSender<Late>,
     held: Arc<AtomicUsize>,
@@ -44,7 +44,7 @@ impl Way {
         (Way { enter, held: Arc::default() }, leave)
     }
 
-    /// Whether there was room for it.
+    /// Adds a frame. False if there was no room for it.
     fn put(&self, late: Late) -> bool {
         let bytes = late.frame.len();
         if self.held.fetch_add(bytes, Ordering::Relaxed) + bytes <= BYTES_MAX && self.enter.try_send(late).is_ok() {
@@ -55,8 +55,8 @@ impl Way {
     }
 }
 
-/// Passes frames between [`ENDS`], `there` late towards the host and `back` late from it, until the process ends. Needs root.
-/// Returns only why it cannot.
+/// Passes frames between [`ENDS`] until the process ends, with the delay `there` towards the host and `back` from it.
+/// Needs root. Returns only on an error, with the reason.
 pub fn run(there: Duration, back: Duration) -> String {
     let open = |name: &str| Frames::open(name).map(Arc::new).map_err(|error| format!("interface {name}: {error}"));
     let joined = open(ENDS[0]).and_then(|hub| Ok((hub, open(ENDS[1])?)));
@@ -75,7 +75,7 @@ pub fn run(there: Duration, back: Duration) -> String {
     pass(&hub, host, there)
 }
 
-/// One direction; why it ended.
+/// Passes frames in one direction. Returns why it ended.
 fn pass(from: &Frames, to: Arc<Frames>, delay: Duration) -> String {
     let (way, leave) = Way::new();
     let held = way.held.clone();
@@ -86,7 +86,7 @@ fn pass(from: &Frames, to: Arc<Frames>, delay: Duration) -> String {
                 std::thread::sleep(wait);
             }
             held.fetch_sub(late.frame.len(), Ordering::Relaxed);
-            // One that an interface does not take is lost, as on a network.
+            // A frame that the interface refuses is lost, as on a network.
             let _ = to.send(&late.frame);
         }
     };
@@ -98,7 +98,7 @@ fn pass(from: &Frames, to: Arc<Frames>, delay: Duration) -> String {
         match from.receive(&mut buffer) {
             Ok(length) => {
                 let frame = buffer.get(..length).unwrap_or_default().to_vec();
-                // A full way drops, as a router does.
+                // A full queue drops the frame, as a router does.
                 let _ = way.put(Late { due: clock::precise() + delay, frame });
             }
             Err(error) => return error.to_string(),

@@ -1,26 +1,27 @@
-//! What a block is watched by: who used what, every quarter of a second, on one clock, inside the block's own namespaces.
+//! Watches a block: samples the resource use of its processes every quarter of a second, on one clock, inside the
+//! block's own namespaces.
 //!
 //! ```text
 //!   keeper ── Watcher ──► /proc of every process and network   (meter::host)
 //!                    ├──► the edge's own account: weir's API, or stub_status and a private log   (edge, sink)
 //!                    ├──► where their threads wait, if asked: programs in the kernel, or /proc   (inside)
-//!                    ├──► programs behind it that tell something of themselves, each half second   (probe)
+//!                    ├──► programs behind the edge, probed every half second   (probe)
 //!                    └──► what the edge logged   (errors)
 //! ```
 //!
-//! What it needs of the edge is put into a copy of its configuration ([`tap`]), which is laid over the file within the block's
-//! mount namespace. Not here: any judgement; what comes out is data, [`Watched`].
+//! [`tap`] adds the statements that the watcher needs to a copy of the edge's configuration. The block mounts this
+//! copy over the file in its own mount namespace. This module judges nothing: its result is data, [`Watched`].
 
 pub mod edge;
 pub mod errors;
 pub mod inside;
+pub mod plan;
 pub mod probe;
 pub mod sink;
 pub mod tap;
 pub mod tick;
 
-use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -33,90 +34,56 @@ use weir_meter::host;
 use weir_net::{clock, worker};
 
 pub use edge::Account;
+pub use plan::{Plan, Target};
 pub use tick::{HostTick, ProcessTick, ThreadTick, Tick};
 
-/// How often everything is looked at.
+/// The interval between samples.
 const EVERY: Duration = Duration::from_millis(250);
-/// Ticks of a block; a longer one is thinned to every second tick, again and again.
+/// Most ticks of a block. A longer series is thinned to every second tick, repeatedly.
 const TICKS_MAX: usize = 480;
-/// Every so many ticks the tables of sockets are read, which costs with many sockets.
+/// The socket tables are read every this many ticks: reading is slow with many sockets.
 const SOCKETS_EVERY: u64 = 2;
 
-/// A process to look at, with its descendants.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Target {
-    /// Its name in the stack.
-    pub name: String,
-    /// Its host.
-    pub host: String,
-    /// Its id.
-    pub pid: u32,
-    /// It is the edge.
-    pub is_edge: bool,
-    /// Its host's address, where the hub reaches it.
-    pub address: Option<IpAddr>,
-}
-
-/// How a block is to be watched.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Plan {
-    /// The edge is weir, and not nginx.
-    pub is_weir: bool,
-    /// Where the edge's account is asked for, and its log goes; empty if its configuration could not be tapped.
-    pub at: PathBuf,
-    /// A file of the block that the edge logs to as well.
-    pub log: PathBuf,
-    /// The directory of the block.
-    pub dir: PathBuf,
-    /// Programs that are asked beside those that are found.
-    pub probes: Vec<probe::Wanted>,
-    /// Whether and how it is looked at where threads wait.
-    pub inside: inside::Way,
-    /// Of what was seen only the limits are told, each beside the most that was used of it.
-    pub is_summed: bool,
-}
-
-/// What was seen.
+/// The observations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Watched {
-    /// In order; the first at the load's beginning, the last after its end.
+    /// In order. The first tick is at the beginning of the load, the last one after its end.
     pub ticks: Vec<Tick>,
-    /// Kinds of lines of the edge's log, and how many.
+    /// Number of lines in the edge's log, by kind.
     pub said: BTreeMap<String, u64>,
-    /// How many connections may wait to be accepted, by the address listened on.
+    /// Size of the accept queue, by listen address.
     pub backlogs: BTreeMap<String, u64>,
-    /// Local ports an outgoing connection may have, by host.
+    /// Number of local ports for outgoing connections, by host.
     pub ports: BTreeMap<String, u64>,
-    /// Where each process listens, by its name; at the beginning or at the end.
+    /// The addresses that each process listens on, by process name, at the beginning or at the end.
     pub listens: BTreeMap<String, BTreeSet<String>>,
-    /// What programs told of themselves.
+    /// Figures that probed programs reported about themselves.
     pub told: Vec<probe::Answers>,
-    /// Kinds of lines that each process wrote, and how many.
+    /// Number of lines that each process wrote, by kind.
     pub wrote: BTreeMap<String, BTreeMap<String, u64>>,
-    /// Connections that each listening socket turned away while it was watched, its queue being full; by host, then address.
+    /// Connections that each listening socket turned away because its queue was full, by host, then address.
     pub turned_away: BTreeMap<String, BTreeMap<String, u64>>,
-    /// What could not be read, a sentence each: what these would have counted is not known, and not zero.
+    /// The values that could not be read, a sentence each. Their counts are unknown, not zero.
     pub unread: Vec<String>,
     /// Where threads waited.
     pub inside: Option<inside::Inside>,
 }
 
-/// What `ss` and the kernel tell of a host beside the ticks.
+/// Facts about a host from `ss` and the kernel, beside the ticks.
 #[derive(Default)]
 struct Facts {
-    /// How many connections may wait, by address.
+    /// Size of the accept queue, by address.
     backlogs: BTreeMap<String, u64>,
-    /// Connections that were turned away since the socket is listened on, by address.
+    /// Connections turned away since the socket began to listen, by address.
     drops: BTreeMap<String, u64>,
     /// Local ports.
     ports: Option<u64>,
-    /// What could not be read.
+    /// The values that could not be read.
     unread: Vec<String>,
 }
 
-/// Watches on a thread of its own, from its start to [`Watcher::end`].
+/// Watches on its own thread, from [`Watcher::start`] to [`Watcher::end`].
 pub struct Watcher {
     targets: Arc<Mutex<Vec<Target>>>,
     is_over: Arc<AtomicBool>,
@@ -130,7 +97,7 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Begins; `sink` is where nginx logs to, opened before it was started.
+    /// Starts watching. `sink` is the socket that nginx logs to; it was opened before nginx started.
     pub fn start(plan: &Plan, targets: Vec<Target>, sink: Option<sink::Sink>) -> std::io::Result<Watcher> {
         let listens = listens_of(&targets);
         let drops_before = hosts_of(&targets).into_iter().map(|host| (host.clone(), facts_of(&host).drops)).collect();
@@ -166,19 +133,19 @@ impl Watcher {
                 let next = start + EVERY * u32::try_from(number).unwrap_or(u32::MAX);
                 std::thread::sleep(next.saturating_duration_since(clock::precise()));
             }
-            // Nobody waits any more: then nobody wants it.
+            // The send fails only if the receiver is gone; then the result is not needed.
             let _ = tell.send(ticks);
         })?;
         let said_before = std::fs::metadata(&plan.log).map_or(0, |file| file.len());
         Ok(Watcher { targets, is_over, ticks, plan: plan.clone(), said_before, listens, drops_before, asker, follower })
     }
 
-    /// One more to look at, from now on.
+    /// Adds a process to watch from this moment on.
     pub fn add(&self, target: Target) {
         self.targets.lock().unwrap_or_else(PoisonError::into_inner).push(target);
     }
 
-    /// Looks once more, and ends.
+    /// Takes a last sample and stops.
     pub fn end(self) -> Watched {
         self.is_over.store(true, Ordering::Relaxed);
         let inside = self.follower.and_then(inside::Follower::end);
@@ -223,19 +190,19 @@ impl Watcher {
     }
 }
 
-/// The hosts of processes, each once.
+/// The hosts of the processes, each once.
 fn hosts_of(targets: &[Target]) -> BTreeSet<String> {
     targets.iter().map(|target| target.host.clone()).collect()
 }
 
-/// Where each listens, itself or a descendant.
+/// The addresses that each process or its descendants listen on.
 fn listens_of(targets: &[Target]) -> BTreeMap<String, BTreeSet<String>> {
     let root = Path::new("/");
     let one = |target: &Target| (target.name.clone(), host::listens_of(root, &host::family_under(root, target.pid)));
     targets.iter().map(one).collect()
 }
 
-/// Backlogs, drops and local ports of a host: `ss` alone tells the former without a netlink socket of our own.
+/// Accept queues, drops and local ports of a host. Without a netlink socket of our own, only `ss` shows the first two.
 fn facts_of(host: &str) -> Facts {
     let mut unread = Vec::new();
     let mut output = |words: &[&str]| {
@@ -263,7 +230,7 @@ fn facts_of(host: &str) -> Facts {
     let ports = ends.next().zip(ends.next()).and_then(|(low, high)| Some(high.checked_sub(low)? + 1));
     let mut facts = Facts { ports, unread, ..Facts::default() };
     for (address, most, drops) in listeners.lines().filter_map(listener) {
-        // Several sockets of one address (reuseport) have a queue each.
+        // Several sockets of one address (reuseport) have one queue each.
         let known = facts.backlogs.entry(address.clone()).or_insert(most);
         *known = most.max(*known);
         if let Some(drops) = drops {
@@ -273,8 +240,8 @@ fn facts_of(host: &str) -> Facts {
     facts
 }
 
-/// State, Recv-Q, Send-Q, local address, …, `skmem:(…,d7)`: of a listener the third is how many may wait, and the drops are the
-/// connections that its full queue turned away.
+/// State, Recv-Q, Send-Q, local address, …, `skmem:(…,d7)`. For a listener, Send-Q is the size of the accept queue,
+/// and `d` counts the connections that the full queue turned away.
 fn listener(line: &str) -> Option<(String, u64, Option<u64>)> {
     let mut words = line.split_ascii_whitespace().skip(2);
     let (most, address) = (words.next()?.parse().ok()?, words.next()?);

@@ -1,6 +1,6 @@
-//! Limits of a block beside what was used of them: of hosts, processes, queues, ports, links.
+//! The limits of a block and their highest use: of hosts, processes, queues, ports, links.
 //!
-//! Facts alone, for a reader: nothing is concluded here (that is `why`'s).
+//! Only facts for a reader. `why` draws the conclusions.
 
 use serde_json::{Value, json};
 
@@ -8,12 +8,12 @@ use crate::said::{Said, say};
 use crate::stack::Host;
 use crate::watch::{Tick, Watched};
 
-/// Rows of a block that are kept: those that come nearest to their limits.
+/// Rows of a block that are kept: those closest to their limits.
 const KEPT_MAX: usize = 8;
-/// What a rate is looked at over: shorter, and it is the bursts of a quota's period.
+/// The window for a rate. A shorter one would show the bursts within a quota's period.
 const WINDOW_MS: u64 = 900;
 
-/// A limit, and the most that was used of it.
+/// A limit and its highest use.
 #[derive(Clone, Debug, PartialEq)]
 struct Row {
     what: Said,
@@ -22,7 +22,8 @@ struct Row {
     unit: &'static str,
 }
 
-/// Of a block that was watched, by what its hosts are and used: rows of `what`, `most`, `limit`, `unit`, the fullest first.
+/// The rows of a watched block, from its observations and the limits of its hosts: `what`, `most`, `limit`, `unit`,
+/// the fullest first.
 pub fn of(watched: &Watched, usage: &Value, hosts: &[Host]) -> Vec<Value> {
     let mut rows = quotas(usage, hosts);
     rows.extend(queues(watched));
@@ -32,7 +33,8 @@ pub fn of(watched: &Watched, usage: &Value, hosts: &[Host]) -> Vec<Value> {
     json(rows)
 }
 
-/// Of what two configurations are compared by: the edge's CPUs and the generator's, and what others took, the most of the used blocks.
+/// The rows of a comparison: the CPU of the edge and of the load generator, and the CPU that others took. Each is the
+/// highest value of the used blocks.
 pub fn of_blocks(run: &Value) -> Vec<Value> {
     let blocks = run["blocks"].as_array().into_iter().flatten();
     let used: Vec<&Value> = blocks.filter(|block| block["spoiled"].as_array().is_none_or(Vec::is_empty)).collect();
@@ -61,7 +63,7 @@ fn json(mut rows: Vec<Row>) -> Vec<Value> {
     kept.map(|row| json!({"what": row.what.en(), "what_said": row.what, "most": row.most, "limit": row.limit, "unit": row.unit})).collect()
 }
 
-/// CPU and memory that a control group allows.
+/// CPU and memory under a control group's limits.
 fn quotas(usage: &Value, hosts: &[Host]) -> Vec<Row> {
     let seconds = usage["seconds"].as_f64().unwrap_or(f64::NAN);
     let one = |host: &Host| {
@@ -72,7 +74,7 @@ fn quotas(usage: &Value, hosts: &[Host]) -> Vec<Row> {
     hosts.iter().filter_map(one).collect()
 }
 
-/// Connections that waited to be accepted.
+/// Connections in accept queues.
 fn queues(watched: &Watched) -> Vec<Row> {
     let waited = |address: &str| {
         let all = watched.ticks.iter().flat_map(|tick| &tick.hosts).filter_map(|host| host.waiting.get(address));
@@ -87,12 +89,12 @@ fn queues(watched: &Watched) -> Vec<Row> {
     watched.backlogs.iter().map(one).collect()
 }
 
-/// Local ports towards one address, those that rest after their connection as well.
+/// Local ports towards one address, including ports in TIME_WAIT.
 fn ports(watched: &Watched) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     for host in watched.ticks.iter().flat_map(|tick| &tick.hosts) {
         let Some(limit) = watched.ports.get(&host.name) else { continue };
-        // Those that rest are among those that are held.
+        // `held` includes the ports in TIME_WAIT.
         for (address, (held, _)) in &host.held {
             let (what, most) = (Said::from(format!("ports of {} to {address}", host.name)), *held as f64);
             match rows.iter_mut().find(|row| row.what == what) {
@@ -104,7 +106,7 @@ fn ports(watched: &Watched) -> Vec<Row> {
     rows
 }
 
-/// Descriptors of a process, and its busiest thread, which is never more than one CPU.
+/// Descriptors of a process, and its busiest thread, which can use at most one CPU.
 fn processes(watched: &Watched) -> Vec<Row> {
     let mut names: Vec<&str> =
         watched.ticks.iter().flat_map(|tick| &tick.processes).map(|it| it.name.as_str()).collect();
@@ -128,7 +130,7 @@ fn processes(watched: &Watched) -> Vec<Row> {
     rows
 }
 
-/// What a host's link carried, the busier direction.
+/// The rate of a host's link, in the busier direction.
 fn links(watched: &Watched, hosts: &[Host]) -> Vec<Row> {
     let one = |host: &Host| {
         let limit = host.rate_kbit? as f64;
@@ -146,10 +148,10 @@ fn links(watched: &Watched, hosts: &[Host]) -> Vec<Row> {
     hosts.iter().filter_map(one).collect()
 }
 
-/// Tells the totals of a tick, each with what it is the total of.
+/// Passes each total of a tick to the callback, with an id.
 type Totals<'a> = &'a dyn Fn(&Tick, &mut dyn FnMut(u64, f64));
 
-/// The steepest rise of any of these totals, for a millisecond, over windows of [`WINDOW_MS`] or all there is.
+/// The largest increase of any of these totals per millisecond, over windows of [`WINDOW_MS`], or over all there is.
 fn rate(ticks: &[Tick], totals: Totals<'_>) -> f64 {
     let list = |tick: &Tick| {
         let mut list: Vec<(u64, f64)> = Vec::new();
@@ -163,7 +165,7 @@ fn rate(ticks: &[Tick], totals: Totals<'_>) -> f64 {
             first += 1;
         }
         let Some((began, then)) = all.get(first).filter(|(began, _)| began < at) else { continue };
-        // Shorter windows only where there are no longer ones.
+        // Shorter windows count only if there are no longer ones.
         if at - began < WINDOW_MS && all.last().is_some_and(|(last, _)| *last >= WINDOW_MS) {
             continue;
         }

@@ -1,11 +1,13 @@
-//! What limits, and how one knows.
+//! `weir lab why` finds the resource that limits a configuration, and shows the evidence.
 //!
 //! ```text
-//!   block as asked ─► gate ─► policy? ─► half of it ─► signals ─► rules ─► knee ─► squeeze each suspect ─► give more of it ─► one of seven words
+//!   block as asked ─► gate ─► policy? ─► half of the load ─► signals ─► rules
+//!     ─► knee ─► squeeze each suspect ─► give more of each ─► one of seven words
 //! ```
 //!
-//! Nothing is named from a correlation alone: a rule needs a count or a full resource, and PROVED needs the counter-experiment, both
-//! ways. The remedy is tried, too, where it is a line of the configuration.
+//! A correlation alone names no bottleneck. A rule needs a count or a full resource. PROVED needs the
+//! counter-experiment in both directions: less of the resource, and more of it. If the remedy is a line of the
+//! configuration, the lab tries the remedy too.
 
 mod assign;
 pub mod attempt;

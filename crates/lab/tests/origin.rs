@@ -1,4 +1,4 @@
-//! The dummy origin over loopback; the peer is the standard library, not our parser.
+//! Tests the dummy origin over loopback. The peer is the standard library, not weir's parser.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::{ErrorKind, Read, Write};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use weir_lab::origin::{self, Origin};
 use weir_net::Address;
 
-/// What a test waits for at most before it fails.
+/// The longest wait of a test before it fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn origin() -> Origin {
@@ -22,7 +22,7 @@ fn connect(origin: &Origin) -> TcpStream {
     stream
 }
 
-/// Everything the origin sends until it closes.
+/// All bytes that the origin sends until it closes.
 fn talk(request: &str) -> String {
     let origin = origin();
     let mut stream = connect(&origin);
@@ -32,7 +32,7 @@ fn talk(request: &str) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// As [`talk`], for one GET that asks the connection to be closed after it.
+/// As [`talk`], for one GET that asks the origin to close the connection after it.
 fn get(target: &str) -> String {
     talk(&format!("GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"))
 }

@@ -1,8 +1,8 @@
-//! Reports that Artillery 2.0.34 wrote, read and written again: the JSON must come back byte for byte, and the console
-//! printed from it must be in what Artillery printed. Ends with an error at the first difference.
+//! Reads reports that Artillery 2.0.34 wrote, and writes them again: the JSON must be equal byte for byte, and the
+//! console text made from it must occur in Artillery's own output. Ends with an error at the first difference.
 //!
-//! The reports are not part of the project: `cargo run -p weir-load --example artillery_samples DIR`, with a folder of
-//! `NAME.json` and `NAME.stdout.txt`.
+//! The reports are not part of the project: `cargo run -p weir-load --example artillery_samples DIR`, with a folder
+//! of `NAME.json` and `NAME.stdout.txt`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use std::fs;
@@ -62,7 +62,7 @@ fn console_comes_back(path: &Path) {
     println!("{}: {} bytes of console the same", path.display(), bytes + block.len());
 }
 
-/// The summary as printed: it ended in some millisecond of the minute after the last metric.
+/// The summary as printed: it ended at some millisecond of the minute after the last metric.
 fn summary(console: &Console, whole: &Period, printed: &str) -> Option<String> {
     let (first, last) = (whole.stamps.first()?, whole.stamps.last()?);
     let blocks = (last..last + 60_000).step_by(50).map(|now_ms| console.summary(whole, Some(first), now_ms));

@@ -1,4 +1,4 @@
-//! `check FILES`: reads each as a script of its own and prints its plan or what is wrong with it.
+//! `check FILES`: reads each file as a separate script, and prints its plan or its problems.
 #![allow(clippy::print_stdout)]
 
 use std::path::Path;

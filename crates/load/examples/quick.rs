@@ -7,7 +7,7 @@ use std::time::Duration;
 use weir_load::quick::{Quick, Rate, run};
 use weir_load::record::Hdr;
 
-/// As in weir itself.
+/// The same allocator as in weir itself.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,4 +1,4 @@
-//! A made-up run as every kind of output, to look at: `report html|json|console`, or `report html FILE.json`.
+//! Prints a made-up run in each kind of output, for viewing: `report html|json|console`, or `report html FILE.json`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 use std::time::Duration;
@@ -36,7 +36,7 @@ fn console(outcome: &Outcome, facts: &Facts) {
     print!("{}", honest::block(outcome, facts, &console));
 }
 
-/// Warm up, ramp, a target that freezes for three seconds, errors after it.
+/// A warm-up, a ramp, a target that freezes for three seconds, then errors.
 fn made_up() -> (Outcome, Facts) {
     let recorder = Recorder::at(START_MS);
     let mut noise = 12_345_u64;

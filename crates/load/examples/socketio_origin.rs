@@ -1,8 +1,8 @@
-//! `socketio_origin ADDR`: acknowledges Socket.IO events with their arguments, over WebSocket alone.
+//! `socketio_origin ADDR`: acknowledges Socket.IO events with their arguments, over WebSocket only.
 //!
-//! For `bench/load.py`: Node serves some 30,000 messages a second, which keeps a generator half idle, and one that waits
-//! pays a wake-up for each. This is far cheaper than its clients, who are then full. A thread for each of a few
-//! connections, short frames only; no server to use.
+//! For `bench/load.py`: Node serves some 30,000 messages a second, which keeps a load generator half idle, and an
+//! idle generator pays a wake-up for each message. This server is far cheaper than its clients, so the clients become
+//! the limit. It has a thread for each of a few connections and accepts short frames only; it is not for real use.
 
 #![allow(clippy::disallowed_methods, reason = "workers are what is measured, not what it is measured with")]
 
@@ -11,9 +11,9 @@ use std::net::{TcpListener, TcpStream};
 
 use weir_wire::websocket::{Key, accept};
 
-/// What a connection may have sent that is not yet a whole head or frame.
+/// Most bytes of an incomplete head or frame that a connection may have sent.
 const HELD_BYTES_MAX: usize = 64 << 10;
-/// Connections at once.
+/// Most connections at the same time.
 const CONNECTIONS_MAX: usize = 1000;
 const OPEN: &[u8] = br#"0{"sid":"bench","upgrades":[],"pingInterval":25000,"pingTimeout":20000,"maxPayload":1000000}"#;
 
@@ -21,7 +21,7 @@ fn main() -> io::Result<()> {
     let address = std::env::args().nth(1).ok_or_else(|| io::Error::other("usage: socketio_origin ADDRESS:PORT"))?;
     for stream in TcpListener::bind(address)?.incoming().take(CONNECTIONS_MAX) {
         let stream = stream?;
-        // A connection that fails is over, and nobody else is concerned.
+        // A connection that fails has ended; others are not affected.
         std::thread::spawn(move || serve(stream));
     }
     Ok(())
@@ -79,7 +79,7 @@ fn frame(bytes: &[u8]) -> Option<(Vec<u8>, usize)> {
     Some((payload.iter().zip([a, b, c, d].iter().cycle()).map(|(byte, key)| byte ^ key).collect(), 6 + len))
 }
 
-/// `40` connects a namespace, `42ID["event",…]` is acknowledged by `43ID[…]`; anything else is passed over.
+/// `40` connects a namespace, `42ID["event",…]` is acknowledged by `43ID[…]`; other messages are ignored.
 fn answer(text: &[u8], out: &mut Vec<u8>) {
     if text.starts_with(b"40") {
         return push(out, br#"40{"sid":"bench"}"#);

@@ -8,9 +8,9 @@
 //!   merge ◄────────────── weir.v1.run.ID.up ──── beat and tick each second, the last one with the self-check
 //! ```
 //!
-//! Every message may be lost or come twice: states are repeated until they are seen, [`stream`] numbers what is
-//! counted. Arrival k is agent k mod n's, so nobody is asked during the run. docs/guide/load/agents.md is for users.
-//! Not here: printing; TLS.
+//! Every message may be lost or arrive twice: states are repeated until the other end has seen them, and [`stream`]
+//! numbers the messages with counts. Arrival k belongs to agent k mod n, so the agents need not ask each other during
+//! the run. docs/guide/load/agents.md is for users. Not here: printing; TLS.
 
 mod clock;
 mod conduct;
@@ -29,17 +29,17 @@ pub use job::{Parts, chosen_env, pack};
 pub use nats::Server;
 pub use serve::{Agent, serve};
 
-/// Agents of one run.
+/// Most agents of one run.
 pub const AGENTS_MAX: u64 = 1000;
-/// Who is silent for so long is lost: an agent for its controller, a controller for its agents.
+/// A silent peer counts as lost after this time: an agent for its controller, a controller for its agents.
 pub const LOST: Duration = Duration::from_secs(5);
-/// How often everybody is heard of.
+/// Interval at which the controller and each agent send a message.
 const BEAT: Duration = Duration::from_secs(1);
-/// How often there is a look at the time while nothing comes.
+/// Interval between two looks at the clock while no message arrives.
 const LOOK: Duration = Duration::from_millis(50);
-/// Messages that wait for their reader; beyond, the server keeps them.
+/// Most messages that wait for their reader; the server keeps the others.
 const HEARD_MAX: usize = 1024;
-/// Lines of `log` steps in one tick; more are counted as lost.
+/// Most lines of `log` steps in one tick; the others are counted as lost.
 const LINES_MAX: usize = 1000;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Phases to arrivals: who is due when, as pure arithmetic (artillery.md §1.2).
+//! Turns phases into arrivals: which virtual user is due when, as pure arithmetic (artillery.md §1.2).
 //!
-//! Every worker and every agent walks the same schedule and serves its own share of it, so nobody has to be asked:
-//! arrival number `k` belongs to share `k mod n`. Counts of phases that are not random are Artillery's own.
+//! Every worker and every agent computes the same schedule and runs only its own share, so they need not ask each
+//! other: arrival number `k` belongs to share `k mod n`. The counts of phases without randomness equal Artillery's.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use fastrand::Rng;
 
 use crate::plan::{Arrivals, Phase};
 
-/// Arrivals of one phase; one more is never due. A day at a million a second.
+/// Most arrivals of one phase; later arrivals are never due. It is a day at a million a second.
 pub const ARRIVALS_MAX: u64 = 86_400_000_000;
-/// Arrivals are a microsecond apart at least: a higher rate is served as this one.
+/// Shortest time between two arrivals, one microsecond: a higher rate is lowered to this one.
 const GAP_MIN: Duration = Duration::from_micros(1);
-/// Rates step once in this long while they ramp.
+/// Interval between two steps of a rate in a ramp.
 const RAMP_STEP: Duration = Duration::from_secs(1);
 
 /// One virtual user that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// Its number in the whole run, from 0.
+    /// The virtual user's number in the whole run, from 0.
     pub number: u64,
-    /// The index of its phase.
+    /// The index of the virtual user's phase.
     pub phase: usize,
-    /// When, after the start of the run.
+    /// Due time, after the start of the run.
     pub due: Duration,
 }
 
@@ -64,7 +64,7 @@ impl Iterator for Schedule<'_> {
     }
 }
 
-/// How many arrive in a phase; `None` when chance decides.
+/// Number of arrivals in a phase; `None` if it is random.
 pub fn expected(phase: &Phase) -> Option<u64> {
     match phase.arrivals {
         Arrivals::Poisson(_) => None,
@@ -72,7 +72,7 @@ pub fn expected(phase: &Phase) -> Option<u64> {
     }
 }
 
-/// When the phases have ended, counted from the start of the run.
+/// Time from the start of the run to the end of the phases.
 pub fn length(phases: &[Phase]) -> Duration {
     phases.iter().map(|phase| phase.duration).sum()
 }
@@ -156,7 +156,7 @@ impl Pacer {
         }
     }
 
-    /// How many there will be; for what chance does not decide.
+    /// Number of arrivals in total; only for phases that are not random.
     fn total(&self) -> u64 {
         match self {
             Pacer::Even(even) => even.left,
@@ -172,7 +172,7 @@ impl Pacer {
 fn ramp_second(from: f64, to: f64, step: u64, steps: u64) -> Even {
     let begin = RAMP_STEP.saturating_mul(u32::try_from(step).unwrap_or(u32::MAX));
     let rate = ramp_rate(from, to, step, steps);
-    // Whole milliseconds up to a thousand a second, as Artillery has them; beyond, microseconds.
+    // Whole milliseconds up to a thousand a second, as in Artillery; microseconds for higher rates.
     let gap = match rate {
         0 => RAMP_STEP,
         1..=1000 => Duration::from_millis(1000 / rate),
@@ -181,7 +181,7 @@ fn ramp_second(from: f64, to: f64, step: u64, steps: u64) -> Even {
     Even::new(begin, gap, rate)
 }
 
-/// How many arrive in a second of a ramp: the straight line at that second, rounded half up.
+/// Number of arrivals in one second of a ramp: the straight line at that second, rounded half up.
 fn ramp_rate(from: f64, to: f64, step: u64, steps: u64) -> u64 {
     let rate = match steps {
         1 => f64::midpoint(from, to),
@@ -191,7 +191,7 @@ fn ramp_rate(from: f64, to: f64, step: u64, steps: u64) -> u64 {
 }
 
 fn whole_micros(seconds: f64) -> Duration {
-    // A float beyond the range saturates; an hour's gap is as good as never.
+    // A float out of range saturates; a gap of a day is practically never.
     Duration::from_micros((seconds * 1e6 + 1e-6).floor().clamp(0.0, 86_400e6) as u64)
 }
 
@@ -212,7 +212,7 @@ mod tests {
     fn per_second(phases: &[Phase]) -> Vec<usize> {
         let mut counts = Vec::new();
         for arrival in Schedule::new(phases, 7) {
-            // The last of a second falls on its end.
+            // The last arrival of a second is at the end of the second.
             let second = ((arrival.due.as_millis().max(1) - 1) / 1000) as usize;
             counts.resize(counts.len().max(second + 1), 0);
             counts[second] += 1;

@@ -16,26 +16,26 @@ mod message;
 
 pub use message::{Headers, Message, NotJson};
 
-/// Why a path finds nothing in a body that is no JSON.
+/// Error for a path into a body that is not JSON.
 const NOT_JSON: &str = "the body is no JSON";
 
-/// What is taken, and where it goes.
+/// A capture: the value to take, and the variable that it is stored in.
 #[derive(Debug)]
 pub struct Capture {
-    /// What is taken.
+    /// The value to take.
     pub what: Extract,
     /// `as`: the variable, and the path inside it (`as: a.b`).
     pub slot: Slot,
     /// The path inside the variable, empty as a rule.
     pub path: Vec<Key>,
-    /// `strict`: whether nothing found fails the virtual user; unset follows `defaults.strictCapture`.
+    /// `strict`: true if an empty capture fails the virtual user; unset: `defaults.strictCapture` applies.
     pub strict: Option<bool>,
 }
 
-/// What is compared.
+/// A `match`: the value to take and the expected value.
 #[derive(Debug)]
 pub struct Match {
-    /// What is taken.
+    /// The value to take.
     pub what: Extract,
     /// `value`.
     pub value: Tree,
@@ -43,7 +43,7 @@ pub struct Match {
     pub strict: Option<bool>,
 }
 
-/// How a value is found in a message; compiled beforehand where no template is in it.
+/// How to find a value in a message. Without a template it is compiled in advance.
 #[derive(Debug)]
 pub struct Extract(Way);
 
@@ -57,7 +57,7 @@ enum Way {
     None,
 }
 
-/// A regular expression, shown as it was written.
+/// A regular expression; shown as the script wrote it.
 struct Regexp(regress::Regex);
 
 impl fmt::Debug for Regexp {
@@ -66,27 +66,28 @@ impl fmt::Debug for Regexp {
     }
 }
 
-/// A template, and what its text means if it is known.
+/// A template, and its compiled text if it is known in advance.
 #[derive(Debug)]
 struct Pattern<T> {
     template: Template,
     known: Option<Result<Arc<T>, String>>,
 }
 
-/// Which of several.
+/// Which of several matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Index {
-    /// This one.
+    /// The match with this index.
     At(usize),
-    /// The last.
+    /// The last match.
     Last,
-    /// Any.
+    /// A random match.
     Random,
 }
 
-/// Captures all and compares all; false if the virtual user fails by it. Variables are set only when nothing failed.
+/// Takes all captures and checks all matches; false if the virtual user fails. Variables are set only if nothing
+/// failed.
 ///
-/// `strict` is `defaults.strictCapture`. Of captures with the same `as` the last counts.
+/// `strict` is `defaults.strictCapture`. If several captures have the same `as`, the last one counts.
 pub fn take(
     (captures, matches): (&[Capture], &[Match]),
     message: &Message<'_>,
@@ -118,7 +119,7 @@ pub fn take(
 }
 
 impl Capture {
-    /// Whether what was taken fails the virtual user: nothing, or the empty text, where that is not tolerated.
+    /// True if the captured value fails the virtual user: nothing or the empty text, unless `strict` allows that.
     fn fails(&self, taken: &Result<Value, String>, default: Option<bool>) -> bool {
         let is_empty = match taken {
             Err(_) | Ok(Value::Undefined) => true,
@@ -144,7 +145,7 @@ impl Capture {
 }
 
 impl Match {
-    /// Whether what is taken is the same (`===`) as what is expected.
+    /// True if the value found equals (`===`) the expected value.
     pub fn holds(&self, message: &Message<'_>, vars: &Vars, functions: &dyn Functions) -> bool {
         let taken = self.what.value(message, vars, functions);
         taken.is_ok_and(|taken| taken.is_same(&self.value.value(vars, functions)))
@@ -152,7 +153,7 @@ impl Match {
 }
 
 impl Extract {
-    /// `json`: a JSONPath; of several matches one at random, or with `multiple: false` all of them.
+    /// `json`: a JSONPath. Of several matches it takes one at random, or all of them with `multiple: false`.
     pub fn json(path: Template, multiple: bool) -> Extract {
         Extract(Way::Json { path: Pattern::new(path, JsonPath::parse), all: !multiple })
     }
@@ -178,12 +179,12 @@ impl Extract {
         Extract(Way::Xpath(Pattern::new(path, XPath::parse)))
     }
 
-    /// None of these: it takes the empty text, and so fails.
+    /// No method of extraction: it takes the empty text, and so fails.
     pub fn none() -> Extract {
         Extract(Way::None)
     }
 
-    /// What is wrong with it, as far as can be known before the run.
+    /// The problem of this extraction that is known before the run, if any.
     pub fn problem(&self) -> Option<&str> {
         match &self.0 {
             Way::Json { path, .. } => path.problem(),
@@ -194,7 +195,7 @@ impl Extract {
         }
     }
 
-    /// What it finds. An error is a message that cannot be read so, or an expression that is none.
+    /// The value found. An error: the message cannot be read that way, or the expression is invalid.
     pub fn value(&self, message: &Message<'_>, vars: &Vars, functions: &dyn Functions) -> Result<Value, String> {
         match &self.0 {
             Way::Json { path, all } => {
@@ -243,7 +244,7 @@ impl<T> Pattern<T> {
     }
 }
 
-/// A path that is none, or that stumbles, finds the empty text; a body that is no JSON is an error.
+/// An invalid or failing path finds the empty text; a body that is not JSON is an error.
 fn json(message: &Message<'_>, path: Result<Arc<JsonPath>, String>, all: bool) -> Result<Value, String> {
     let nothing = || Value::from("");
     let Ok(path) = path else {
@@ -252,7 +253,7 @@ fn json(message: &Message<'_>, path: Result<Arc<JsonPath>, String>, all: bool) -
     if let (Some(bytes), Some(keys)) = (message.unparsed(), path.keys()) {
         match value::extract(bytes, keys) {
             Ok(Some(value)) => return Ok(one_value(value, all)),
-            // Nothing there, or something that only the tree has.
+            // Nothing is there, or only the full tree can answer.
             Ok(None) => {}
             Err(_) => return Err(NOT_JSON.to_owned()),
         }
@@ -261,7 +262,7 @@ fn json(message: &Message<'_>, path: Result<Arc<JsonPath>, String>, all: bool) -
     if !root.is_object() {
         return Ok(nothing());
     }
-    // Names and indexes lead to one place; what only a search finds is left to it.
+    // Names and indexes lead to one place. Other paths go to the search below.
     if let Some(value) = path.keys().and_then(|keys| keys.iter().try_fold(root, |at, key| key.of(at))) {
         return Ok(one_value(value.clone(), all));
     }
@@ -274,7 +275,7 @@ fn json(message: &Message<'_>, path: Result<Arc<JsonPath>, String>, all: bool) -
     })
 }
 
-/// With `multiple: false` Artillery takes a value that is `false` in an `if` for nothing.
+/// With `multiple: false` Artillery treats a falsy JavaScript value as not found.
 fn one_value(value: Value, all: bool) -> Value {
     if all && !value.is_truthy() { Value::from("") } else { value }
 }
@@ -283,7 +284,7 @@ fn regexp_value(regex: &regress::Regex, group: Option<&str>, text: &str) -> Valu
     let Some(found) = regex.find(text) else { return Value::from("") };
     let part = |range: Option<std::ops::Range<usize>>| range.and_then(|range| text.get(range)).map(Value::from);
     if let Some(group) = group.filter(|group| !group.is_empty() && *group != "0") {
-        // Once groups have names, only names count.
+        // If groups have names, only the named groups count.
         if found.named_groups().next().is_some() {
             return part(found.named_group(group)).unwrap_or_default();
         }

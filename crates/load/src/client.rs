@@ -4,8 +4,8 @@
 //!  Origin ─ resolve ─ open ─► Link ─ send ─ Incoming: head, body ─► Answer (bytes stay in the leased buffer)
 //! ```
 //!
-//! A connection that waits holds no buffer: what is read goes into a lease that the [`Answer`] gives back.
-//! Every failure names the step it happened in and what Node calls it ([`Error`]).
+//! A waiting connection holds no buffer: the bytes of an answer go into a lease that the [`Answer`] gives back. Every
+//! failure names its step and has Node's name for the error ([`Error`]).
 
 mod answer;
 mod coding;

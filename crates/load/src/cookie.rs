@@ -1,15 +1,15 @@
-//! Cookies of one virtual user (RFC 6265), where it leaves room with the habits of npm's tough-cookie.
+//! Cookies of one virtual user (RFC 6265). Where the RFC leaves a choice, weir does as npm's tough-cookie.
 //!
-//! No list of public suffixes: a Domain of a single label (`com`) is refused, `co.uk` is not.
+//! There is no list of public suffixes: a Domain of a single label (`com`) is refused, `co.uk` is not.
 
 use weir_wire::date::parse_http_date;
 
 use crate::url::Scheme;
 use crate::value::{Map, Value};
 
-/// Cookies one virtual user keeps; a new one beyond takes the place of the oldest.
+/// Most cookies that one virtual user keeps; a new one then replaces the oldest.
 pub const COOKIES_MAX: usize = 300;
-/// The longest cookie, name and value; browsers' limit.
+/// The longest cookie, name and value together, in bytes; browsers have the same limit.
 pub const COOKIE_BYTES_MAX: usize = 4096;
 
 /// One cookie.
@@ -18,37 +18,37 @@ struct Cookie {
     name: String,
     value: String,
     domain: String,
-    /// Only this very host, not those below it.
+    /// For this exact host only, not for its subdomains.
     is_host_only: bool,
     path: String,
     is_secure: bool,
-    /// Seconds since 1970; `None` lasts as long as the jar.
+    /// Seconds since 1970; `None`: the cookie lasts as long as the jar.
     expires: Option<i64>,
 }
 
-/// A cookie could not be read, or is not for that host.
+/// The cookie cannot be read, or is not for that host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused;
 
-/// `cookieJarOptions`: those of npm's tough-cookie.
+/// `cookieJarOptions`: the options of npm's tough-cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// `looseMode`: cookies without a name are taken.
+    /// `looseMode`: accept cookies without a name.
     pub is_loose: bool,
-    /// `rejectPublicSuffixes`: nobody sets cookies for a whole `com`.
+    /// `rejectPublicSuffixes`: refuse cookies for a whole `com`.
     pub rejects_public: bool,
     /// `prefixSecurity`.
     pub prefixes: Prefixes,
 }
 
-/// What becomes of a cookie whose name begins with `__Secure-` or `__Host-` without being so.
+/// How to handle a cookie whose name begins with `__Secure-` or `__Host-` but which breaks the rules of that prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefixes {
-    /// `silent`: it is passed over.
+    /// `silent`: ignore it.
     Silent,
-    /// `strict`: it is an error.
+    /// `strict`: report an error.
     Strict,
-    /// `unsafe-disabled`: it is taken.
+    /// `unsafe-disabled`: accept it.
     Unsafe,
 }
 
@@ -65,8 +65,8 @@ pub struct Jar {
 }
 
 impl Jar {
-    /// Takes the value of a Set-Cookie field, or `name=value`, from a host, asked for a target; `now` in seconds since
-    /// 1970.
+    /// Takes the value of a Set-Cookie field, or `name=value`, from the answer of `host` to a request for `target`.
+    /// `now` is in seconds since 1970.
     pub fn set(&mut self, text: &str, host: &str, target: &str, now: i64, rules: Rules) -> Result<(), Refused> {
         let cookie = parse(text, host, target, now, rules)?;
         if !cookie.keeps_its_prefix() {
@@ -83,7 +83,7 @@ impl Jar {
             Some(index) if is_over => {
                 self.cookies.remove(index);
             }
-            // It keeps its place: cookies go out in the order they were first set.
+            // The new cookie keeps the old one's place: cookies are sent in the order in which they were first set.
             Some(index) => {
                 if let Some(place) = self.cookies.get_mut(index) {
                     *place = cookie;
@@ -100,7 +100,8 @@ impl Jar {
         Ok(())
     }
 
-    /// Appends the Cookie field's value for a URL: longer paths first. False, and nothing, if there is none.
+    /// Appends the Cookie field's value for a URL, longer paths first. Returns false and appends nothing if no cookie
+    /// matches.
     pub fn write(&self, scheme: Scheme, host: &str, target: &str, now: i64, out: &mut Vec<u8>) -> bool {
         if self.cookies.is_empty() {
             return false;
@@ -122,7 +123,8 @@ impl Jar {
         !all.is_empty()
     }
 
-    /// Those that are alive, as npm's tough-cookie writes its own, but `expires`, which is milliseconds since 1970.
+    /// The cookies that have not expired, as npm's tough-cookie writes them, except `expires`, which is in
+    /// milliseconds since 1970.
     pub fn list(&self, now: i64) -> Value {
         let alive = self.cookies.iter().filter(|cookie| cookie.expires.is_none_or(|at| at > now));
         Value::from(alive.map(Cookie::listed).collect::<Vec<Value>>())
@@ -145,7 +147,7 @@ impl Cookie {
         Value::from(map)
     }
 
-    /// What `__Secure-` and `__Host-` promise (RFC 6265bis §4.1.3).
+    /// True if the cookie follows the rules of `__Secure-` and `__Host-` (RFC 6265bis §4.1.3).
     fn keeps_its_prefix(&self) -> bool {
         match &self.name {
             name if name.starts_with("__Secure-") => self.is_secure,
@@ -176,7 +178,7 @@ fn parse(text: &str, host: &str, target: &str, now: i64, rules: Rules) -> Result
     let mut parts = text.split(';');
     let pair = parts.next().unwrap_or_default().trim();
     let (name, value) = match rules.is_loose {
-        // tough-cookie: one `=` at the start is passed over, and a text without any is a value.
+        // As tough-cookie: one `=` at the start is ignored, and a text without `=` is a value.
         true => pair.strip_prefix('=').unwrap_or(pair).split_once('=').unwrap_or(("", pair.trim_start_matches('='))),
         false => pair.split_once('=').ok_or(Refused)?,
     };
@@ -224,7 +226,8 @@ fn parse(text: &str, host: &str, target: &str, now: i64, rules: Rules) -> Result
     Ok(cookie)
 }
 
-/// HTTP's formats, and the one with dashes that applications still send: `Wed, 21-Oct-2037 07:28:00 GMT`.
+/// Parses HTTP's date formats, and the format with dashes that applications still send: `Wed, 21-Oct-2037 07:28:00
+/// GMT`.
 fn date(text: &str) -> Option<i64> {
     parse_http_date(text.as_bytes()).or_else(|| {
         let (day, rest) = text.split_once(", ")?;

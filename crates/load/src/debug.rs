@@ -1,29 +1,29 @@
-//! `DEBUG=http,http:response,…`: what goes over the wire, on stderr, under Artillery's names (artillery.md §4.5).
+//! `DEBUG=http,http:response,…`: prints traffic to stderr, under Artillery's names (artillery.md §4.5).
 //!
 //! | name | says |
 //! |---|---|
 //! | `http:request` | the path of every request sent |
 //! | `http` | every request: URL, method, fields, the first 512 characters of its body; captures; errors |
-//! | `http:full_body` | bodies whole, beside `http` |
+//! | `http:full_body` | whole bodies, in addition to `http` |
 //! | `http:response` | fields and body of every answer |
 //! | `http:capture` | captures alone |
-//! | `ws` | messages sent and taken |
-//! | `socketio` | events sent and taken, acknowledgements, and how each was compared with what is expected |
-//! | `plugin:ensure` | each check and what came of it |
+//! | `ws` | messages sent and received |
+//! | `socketio` | events sent and received, acknowledgements, and the comparison of each with the expected value |
+//! | `plugin:ensure` | each check and its result |
 //!
-//! `*` in a name stands for anything, and a name after `-` is left out, as in npm's debug.
+//! `*` in a name stands for any text, and a `-` before a name excludes it, as in npm's debug.
 
 use serde_json::{Map, Value as Json, json};
 
-/// Characters of a body that `http` shows.
+/// Most characters of a body that `http` shows.
 const BODY_CHARS_MAX: usize = 512;
-/// Bytes of a body that are shown at all.
+/// Most bytes of a body that are ever shown.
 const BODY_BYTES_MAX: usize = 1 << 20;
 
-/// What of it is asked for.
+/// The kinds of output that are switched on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Debug {
-    /// Any of `http…`.
+    /// True if any of `http…` is switched on.
     pub speaks_http: bool,
     /// `ws`.
     pub ws: bool,
@@ -39,17 +39,17 @@ pub struct Debug {
 }
 
 impl Debug {
-    /// What the environment asks for.
+    /// Reads the environment variable `DEBUG`.
     pub fn asked() -> Debug {
         std::env::var("DEBUG").map(|text| Debug::read(&text)).unwrap_or_default()
     }
 
-    /// Reads the variable `DEBUG`.
+    /// Parses the text of `DEBUG`.
     pub fn read(text: &str) -> Debug {
         let is = |name: &str| is_asked(text, name);
         let [http, request, response] = ["http", "http:request", "http:response"].map(is);
         let capture = http || is("http:capture");
-        // As Artillery looks for it: anywhere.
+        // As in Artillery: anywhere in the text.
         let full_body = text.contains("http:full_body");
         Debug {
             speaks_http: http || request || response || capture,
@@ -64,7 +64,7 @@ impl Debug {
         }
     }
 
-    /// The lines of a request that is sent now.
+    /// The lines for a request that is being sent.
     pub fn request(&self, origin: &str, head: &[u8], body: &[u8]) -> Vec<String> {
         let mut lines = Vec::new();
         let text = String::from_utf8_lossy(head);
@@ -87,7 +87,7 @@ impl Debug {
         lines
     }
 
-    /// The lines of an answer.
+    /// The lines for an answer.
     pub fn response<'a>(
         &self,
         status: u16,
@@ -104,7 +104,7 @@ impl Debug {
         vec![format!("http:response {status} {:#}", Json::from(headers)), format!("http:response {}", Json::from(body))]
     }
 
-    /// The line of what was captured, `name: value`.
+    /// The line for captured values, `name: value`.
     pub fn captures(&self, captured: &[(String, String)]) -> Option<String> {
         if !self.capture || captured.is_empty() {
             return None;
@@ -115,7 +115,7 @@ impl Debug {
         Some(format!("{name} captures and matches: {:#}", Json::from(all)))
     }
 
-    /// The line of a request that failed.
+    /// The line for a failed request.
     pub fn error(&self, name: &str) -> Option<String> {
         self.http.then(|| format!("http error: {name}"))
     }
@@ -129,14 +129,14 @@ impl Debug {
     }
 }
 
-/// Whether npm's debug would speak for a name.
+/// True if npm's debug would print this name.
 fn is_asked(patterns: &str, name: &str) -> bool {
     let patterns = || patterns.split([',', ' ']).filter(|pattern| !pattern.is_empty());
     let is_out = patterns().filter_map(|pattern| pattern.strip_prefix('-')).any(|pattern| is_like(pattern, name));
     !is_out && patterns().any(|pattern| is_like(pattern, name))
 }
 
-/// `*` stands for any text.
+/// True if the name matches; `*` stands for any text.
 fn is_like(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,

@@ -1,6 +1,7 @@
-//! How long: the npm module `ms`, and the two ways Artillery reads it (artillery.md §1.2, §2.2).
+//! Durations: the npm module `ms`, and the two ways in which Artillery reads it (artillery.md §1.2, §2.2).
 //!
-//! Unlike Artillery, a fraction without a unit is seconds (`think: 0.5`); who asks is told that it was one.
+//! Unlike Artillery, weir reads a fraction without a unit as seconds (`think: 0.5`), and reports to the caller that
+//! it did.
 
 use std::time::Duration;
 
@@ -8,19 +9,19 @@ use crate::value::Value;
 
 /// The longest text `ms` reads.
 const TEXT_MAX: usize = 100;
-/// The longest time, 1000 years: more is the same as never.
+/// The longest time, 1000 years; longer times have the same effect.
 const SECONDS_MAX: f64 = 1000.0 * 365.25 * 86_400.0;
 
-/// A time that was read.
+/// A parsed time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Time {
-    /// How long; a negative time is none.
+    /// The duration; a negative time becomes zero.
     pub time: Duration,
-    /// Whether it was a fraction without a unit: seconds here, something else in Artillery.
+    /// True for a fraction without a unit: seconds in weir, a different time in Artillery.
     pub is_bare_fraction: bool,
 }
 
-/// `ms(text)`: milliseconds, negative too; `None` where `ms` says nothing.
+/// `ms(text)`: milliseconds, may be negative; `None` if `ms` returns nothing.
 pub fn ms(text: &str) -> Option<f64> {
     if text.is_empty() || text.len() > TEXT_MAX {
         return None;
@@ -29,7 +30,7 @@ pub fn ms(text: &str) -> Option<f64> {
     let (number, unit) = text.split_at_checked(end)?;
     let number = decimal(number)?;
     let factor = match unit.trim_start_matches(' ').to_ascii_lowercase().as_str() {
-        // Spaces may stand before a unit, not after the number alone; `ms` takes them all the same.
+        // `ms` allows spaces before a unit, and accepts them after a bare number too.
         "" | "milliseconds" | "millisecond" | "msecs" | "msec" | "ms" => 1.0,
         "seconds" | "second" | "secs" | "sec" | "s" => 1000.0,
         "minutes" | "minute" | "mins" | "min" | "m" => 60_000.0,
@@ -42,18 +43,18 @@ pub fn ms(text: &str) -> Option<f64> {
     Some(number * factor)
 }
 
-/// `think`, and a `jitter` in time: a whole number is seconds, the rest is for [`ms`].
+/// `think`, and a `jitter` given as a time: a whole number is seconds, other values are for [`ms`].
 pub fn think(value: &Value) -> Option<Time> {
     match value {
         Value::Number(number) => from_number(*number),
-        // What JavaScript takes for the number 0: `Number.isInteger(Number(null))`.
+        // JavaScript converts these to the number 0: `Number.isInteger(Number(null))`.
         Value::Null | Value::Bool(_) => from_number(value.to_number()),
         Value::Text(text) => from_text(text),
         _ => None,
     }
 }
 
-/// `duration` and `pause` of a phase: as [`think`], but none at all is no time.
+/// `duration` and `pause` of a phase: as [`think`], but an absent value is not a time.
 pub fn phase(value: &Value) -> Option<Time> {
     think(value).filter(|time| !time.time.is_zero())
 }

@@ -1,4 +1,4 @@
-//! What speaks to a target.
+//! The engines: code that speaks to a target.
 
 pub(crate) mod bell;
 mod dial;

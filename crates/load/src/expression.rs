@@ -1,6 +1,6 @@
 //! filtrex 2 expressions: `ifTrue` and `ensure` (artillery.md §2.6).
 //!
-//! As in filtrex, a word operator takes the character after it along: `not (x)` is right, `not(x)` is a mistake.
+//! As in filtrex, a word operator consumes the character after it: `not (x)` is right, `not(x)` is an error.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ pub struct Expression {
     root: Node,
 }
 
-/// A part of one.
+/// A part of an expression.
 #[derive(Clone, Debug)]
 enum Node {
     Literal(Value),
@@ -33,7 +33,7 @@ enum Node {
     Or(Box<Node>, Box<Node>),
     If(Box<[Node; 3]>),
     Binary(Operator, Box<Node>, Box<Node>),
-    /// `~=` with an expression known beforehand.
+    /// `~=` with an expression that is known in advance.
     Matches(Box<Node>, Box<Regex>),
     In {
         one: Box<Node>,
@@ -74,22 +74,22 @@ enum Function {
 }
 
 impl Expression {
-    /// Compiles a text; the error says what is wrong and where (byte offset).
+    /// Compiles an expression; the error says what is wrong and where (byte offset).
     pub fn parse(text: &str) -> Result<Expression, String> {
         Ok(Expression { text: text.to_owned(), root: parse::parse(text)? })
     }
 
-    /// As it was written.
+    /// The text of the expression.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Its value; names are looked up by `lookup`. An error is a regular expression that is none.
+    /// Computes the value; `lookup` returns the value of a name. The error: a regular expression is invalid.
     pub fn value(&self, lookup: &dyn Fn(&str) -> Value) -> Result<Value, String> {
         self.root.value(lookup)
     }
 
-    /// The names it looks up.
+    /// The names that the expression uses.
     pub fn names(&self) -> Vec<&str> {
         let mut names = Vec::new();
         self.root.names(&mut names);
@@ -213,14 +213,14 @@ impl Function {
             Function::Max => fold(f64::NEG_INFINITY, |one, two| if one.is_nan() || one > two { one } else { two }),
             Function::Min => fold(f64::INFINITY, |one, two| if one.is_nan() || one < two { one } else { two }),
             Function::Random => random::unit(),
-            // Halves go up, also below zero.
+            // Halves are rounded up, also below zero.
             Function::Round => (first + 0.5).floor(),
             Function::Sqrt => first.sqrt(),
         }
     }
 }
 
-/// JavaScript's `+`: joins as soon as one side is text.
+/// JavaScript's `+`: joins texts if one side is a text.
 pub(crate) fn add(one: &Value, two: &Value) -> Value {
     let is_text = |value: &Value| matches!(value, Value::Text(_)) || value.is_object();
     if is_text(one) || is_text(two) {
@@ -229,7 +229,7 @@ pub(crate) fn add(one: &Value, two: &Value) -> Value {
     Value::Number(one.to_number() + two.to_number())
 }
 
-/// JavaScript's `<` (or `<=`): by letters when both are text.
+/// JavaScript's `<` (or `<=`): compares as texts if both are texts.
 pub(crate) fn is_less(one: &Value, two: &Value, or_equal: bool) -> bool {
     let text =
         |value: &Value| (matches!(value, Value::Text(_)) || value.is_object()).then(|| value.to_text().into_owned());
@@ -241,12 +241,12 @@ pub(crate) fn is_less(one: &Value, two: &Value, or_equal: bool) -> bool {
     if or_equal { one <= two } else { one < two }
 }
 
-/// `Math.pow`: unlike C's, 1 to the power of NaN or infinity is NaN.
+/// `Math.pow`: unlike in C, 1 to the power of NaN or infinity is NaN.
 fn power(base: f64, exponent: f64) -> f64 {
     if exponent.is_nan() || (base.abs() == 1.0 && exponent.is_infinite()) { f64::NAN } else { base.powf(exponent) }
 }
 
-/// Whether each of one (or one itself) is among all.
+/// True if each element of `one` (or `one` itself) is in `all`.
 fn is_subset(one: &Value, all: &Value) -> bool {
     let list = |value: &Value| match value {
         Value::List(list) => list.to_vec(),
@@ -273,7 +273,7 @@ mod tests {
         })
     }
 
-    /// Each agrees with filtrex 2.2.3 under Node 20.
+    /// Each result agrees with filtrex 2.2.3 under Node 20.
     #[test]
     fn as_filtrex() {
         for (text, expected) in [

@@ -1,7 +1,7 @@
 //! `plugins.fake-data`: invented names, addresses, numbers for templates (artillery.md §5.5).
 //!
-//! Faker's names (`$internetEmail()`) and falso's (`$randEmail()`), as far as they have a natural counterpart. As in
-//! Artillery, options come from the plugin's configuration under the function's name, never from the template.
+//! Supports Faker's names (`$internetEmail()`) and falso's names (`$randEmail()`) that have a natural counterpart. As
+//! in Artillery, the options are in the plugin's configuration under the function's name, never in the template.
 
 use std::collections::HashMap;
 
@@ -14,14 +14,15 @@ mod numbers;
 mod people;
 mod words;
 
-/// Makes one value.
+/// Makes a value.
 type Make = fn(&Options<'_>) -> Value;
 
 /// Every function, family by family.
 const FAMILIES: [&[(&str, Make)]; 5] =
     [people::FUNCTIONS, internet::FUNCTIONS, numbers::FUNCTIONS, words::FUNCTIONS, dates::FUNCTIONS];
 
-/// falso's names: Artillery's own list, with its note, comes first; then others with a counterpart.
+/// falso's names: first Artillery's own list, whose names Artillery reports as deprecated; then others with a
+/// counterpart.
 const ALIASES: [(&str, &str); 82] = [
     ("randEmail", "internetEmail"),
     ("randFullName", "personFullName"),
@@ -106,7 +107,7 @@ const ALIASES: [(&str, &str); 82] = [
     ("randUserAgent", "internetUserAgent"),
     ("randWeekday", "dateWeekday"),
 ];
-/// How many of [`ALIASES`] Artillery 2.0.33 and later still know.
+/// Number of names at the start of [`ALIASES`] that Artillery 2.0.33 and later still know.
 const NOTED: usize = 24;
 
 /// The functions, with the plugin's options.
@@ -143,14 +144,14 @@ impl Functions for Fake {
     }
 }
 
-/// Whether there is a function of that name (with the `$`).
+/// True if a function with this name exists (with the `$`).
 pub fn is_known(name: &str) -> bool {
     let Some(name) = name.strip_prefix('$') else { return false };
     ALIASES.iter().any(|(alias, _)| *alias == name)
         || FAMILIES.iter().any(|family| family.iter().any(|(known, _)| *known == name))
 }
 
-/// What Artillery says, once, about a name (with the `$`) that it means to drop.
+/// Artillery's warning, printed once, for a deprecated name (with the `$`).
 pub fn deprecation(name: &str) -> Option<String> {
     let name = name.strip_prefix('$')?;
     let (_, better) = ALIASES.iter().take(NOTED).find(|(alias, _)| *alias == name)?;
@@ -165,7 +166,7 @@ impl Options<'_> {
         }
     }
 
-    /// An option in numbers; a number alone stands for whatever the function takes first.
+    /// A numeric option. A bare number as the options means the first option of the function.
     fn number(&self, name: &str) -> Option<f64> {
         let value = if let Value::Number(_) = self.0 { self.0.clone() } else { self.value(name) };
         Some(value.to_number()).filter(|number| number.is_finite() && value != Value::Null)
@@ -175,9 +176,9 @@ impl Options<'_> {
         Some(self.value(name)).filter(Value::is_truthy).map(|value| value.to_text().into_owned())
     }
 
-    /// A length: a number, or something between `min` and `max`.
+    /// A length: a number, or a random number between `min` and `max`.
     fn length(&self, name: &str, default: usize) -> usize {
-        /// The longest text or list one call makes.
+        /// The longest text or list that one call makes.
         const LENGTH_MAX: f64 = 100_000.0;
         let inner = self.value(name);
         let inner = if inner.is_object() { Options(&inner) } else { Options(self.0) };
@@ -192,12 +193,12 @@ impl Options<'_> {
     }
 }
 
-/// One of these, as text.
+/// A random element of the list.
 fn pick(list: &[&'static str]) -> &'static str {
     crate::random::one_of(list).copied().unwrap_or("")
 }
 
-/// `#` becomes a digit, `^` one from 1, `?` a letter.
+/// Replaces `#` by a digit, `^` by a digit from 1 to 9, `?` by a letter.
 fn digits(format: &str) -> String {
     let fill = |char: char| match char {
         '#' => char::from(b'0' + crate::random::below(10) as u8),
@@ -235,7 +236,7 @@ mod tests {
             for _ in 0..20 {
                 let value = fake.call(&name, &[]).unwrap();
                 assert!(!value.to_text().is_empty() && value != Value::Undefined, "{name}");
-                // Formats are filled in.
+                // All signs of the format are replaced.
                 let has_signs = ["Rgb", "Symbol", "Password", "Sample"].iter().any(|with| name.contains(with));
                 assert!(has_signs || !value.to_text().contains(['#', '^']), "{name}: {value}");
             }

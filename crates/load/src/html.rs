@@ -1,4 +1,4 @@
-//! CSS selectors on HTML, as far as `capture` needs them: attributes of what is found.
+//! CSS selectors on HTML, as far as `capture` needs them: reads attributes of the found elements.
 
 use scraper::Html;
 
@@ -8,7 +8,7 @@ use crate::value::{Map, Value};
 
 /// The longest selector, in bytes.
 const SELECTOR_MAX: usize = 4 << 10;
-/// Attributes whose value is their name, whatever is written (cheerio's list).
+/// Attributes whose value is always their name, whatever the page contains (cheerio's list).
 const FLAGS: [&str; 16] = [
     "autofocus",
     "autoplay",
@@ -53,7 +53,7 @@ impl Document {
     }
 }
 
-/// An attribute of one of the elements found; without a name all of its attributes. `undefined` if there is none.
+/// An attribute of one of the found elements; without `attr`, all of its attributes. `undefined` if there is none.
 pub(crate) fn attribute(page: &Document, selector: &Selector, attr: Option<&str>, index: Index) -> Value {
     let mut found = page.0.select(&selector.0);
     let element = match index {

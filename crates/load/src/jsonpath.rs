@@ -1,8 +1,8 @@
-//! JSONPath in the dialect of the npm module jsonpath-plus 10, which is Artillery's.
+//! JSONPath in the dialect of the npm module jsonpath-plus 10, which Artillery uses.
 //!
-//! Names, indexes, slices, `*`, `..`, unions, filters `[?(…)]` and scripts `[(…)]` in JavaScript, `^` (parent), `~`
-//! (name) and types (`@number()`). More than there: unions of quoted names, and spaces in unions. Less: `@path` and
-//! assignments in a script.
+//! Supports names, indexes, slices, `*`, `..`, unions, filters `[?(…)]` and scripts `[(…)]` in JavaScript, `^`
+//! (parent), `~` (name) and types (`@number()`). Also supports unions of quoted names and spaces in unions, which
+//! jsonpath-plus lacks. Does not support `@path` and assignments in a script.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ mod script;
 
 use script::{Here, Script};
 
-/// Places looked at for one query; a query that would need more has failed.
+/// Most places that one query may visit; a query that needs more fails.
 const PLACES_MAX: usize = 2_000_000;
-/// What one query may find; more than this it has failed too.
+/// Most matches of one query; a query with more matches fails.
 const FOUND_MAX: usize = 200_000;
 
 /// A compiled path.
 #[derive(Clone, Debug)]
 pub(crate) struct JsonPath {
     steps: Vec<Step>,
-    /// The same, when it is names and indexes only.
+    /// The same path, if it consists of names and indexes only.
     keys: Option<Vec<Key>>,
 }
 
@@ -51,7 +51,7 @@ enum Type {
     Object,
     Array,
     Null,
-    /// `undefined`, `function`, `nonFinite`: JSON has none.
+    /// `undefined`, `function`, `nonFinite`: they do not occur in JSON.
     Never,
 }
 
@@ -59,7 +59,7 @@ impl JsonPath {
     pub(crate) fn parse(text: &str) -> Result<JsonPath, String> {
         let steps = parse::parse(text)?;
         let key = |step: &Step| match step {
-            // The length of a list is made, not found.
+            // The length of a list is computed and is not a member.
             Step::Name(key) if &*key.name != "length" => Some(key.clone()),
             _ => None,
         };
@@ -67,12 +67,12 @@ impl JsonPath {
         Ok(JsonPath { steps, keys })
     }
 
-    /// The steps of a path that needs no tree.
+    /// The steps of a path that can be extracted without parsing the whole body into a tree.
     pub(crate) fn keys(&self) -> Option<&[Key]> {
         self.keys.as_deref().filter(|keys| !keys.is_empty())
     }
 
-    /// All that is found, in jsonpath-plus's order; the flag says whether several could have been.
+    /// All matches, in jsonpath-plus's order. The flag is true if the path could have several matches.
     pub(crate) fn find(&self, root: &Value) -> Result<(Vec<Value>, bool), String> {
         let mut query = Query { root, left: PLACES_MAX, found: Vec::new() };
         let place = Place { value: root.clone(), parent: Value::Null, name: Value::Null, is_many: false };
@@ -97,7 +97,7 @@ struct Query<'v> {
 
 enum Found {
     Value(Value, bool),
-    /// `^`: the frame above goes on from its own value with the steps from here.
+    /// `^`: the calling frame continues at its own value with the last steps of this number.
     Parent(usize),
 }
 
@@ -183,7 +183,7 @@ impl Query<'_> {
         self.go_up(begin, rest, &place)
     }
 
-    /// Where a way from here asked for its parent, which is this place, goes on from here.
+    /// Continues, from this place, all paths from here that asked for their parent.
     fn go_up(&mut self, begin: usize, rest: &[Step], place: &Place) -> Result<(), String> {
         if !self.found.iter().skip(begin).any(|found| matches!(found, Found::Parent(_))) {
             return Ok(());
@@ -215,7 +215,7 @@ impl Query<'_> {
         let Value::List(list) = &place.value else { return Ok(()) };
         let len = i64::try_from(list.len()).unwrap_or(i64::MAX);
         let bound = |at: i64| usize::try_from(if at < 0 { (at + len).max(0) } else { at.min(len) }).unwrap_or(0);
-        // An end of 0 is no end, to jsonpath-plus.
+        // jsonpath-plus treats an end of 0 as no end.
         let (start, end) = (bound(start), bound(if end == 0 { len } else { end }));
         for index in (start..end).step_by(step.max(1)) {
             let value = list.get(index).cloned().unwrap_or_default();
@@ -235,7 +235,7 @@ impl Query<'_> {
     }
 }
 
-/// What lies directly below, with names (numbers in lists).
+/// The direct children, with their names (numbers in lists).
 fn children(value: &Value) -> Vec<(Value, Value)> {
     match value {
         Value::List(list) => {

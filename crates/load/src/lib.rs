@@ -1,7 +1,7 @@
-//! `load`: sends requests and says honestly what came back.
+//! `load`: sends requests and reports the results, with the limits of the measurement.
 //!
-//! [`quick`]: a closed loop of HTTP/1.1 requests to one URL. Load goes only to
-//! the URL it is given, and ends: it is bounded in connections, count and time.
+//! [`quick`] sends HTTP/1.1 requests to one URL in a closed loop. It sends load only to the URL it is given, and it
+//! ends: connections, number of requests and time are limited.
 #![forbid(unsafe_code)]
 
 pub mod agent;

@@ -1,4 +1,4 @@
-//! One request, answered: for verbs that ask an edge something.
+//! Sends one request and reads its answer, for verbs that query an edge.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -14,19 +14,20 @@ use crate::url::Url;
 pub struct Once {
     /// `http://[user:password@]host[:port]/path`, or `https://`; the user becomes Basic authorization (RFC 7617).
     pub url: String,
-    /// `GET` and so on.
+    /// The method, `GET` and so on.
     pub method: &'static str,
-    /// A body of JSON; sent if it is not empty.
+    /// A JSON body; sent if it is not empty.
     pub json: Vec<u8>,
-    /// From resolving the name to the last byte.
+    /// Time limit from resolving the name to the last byte.
     pub timeout: Duration,
-    /// Takes any certificate.
+    /// True: accept any certificate.
     pub insecure: bool,
     /// A token, for `Authorization: Bearer` (RFC 6750).
     pub bearer: Option<String>,
 }
 
-/// Sends it and waits: status and body of the answer. The error is for the user, without the password.
+/// Sends the request and waits; returns status and body of the answer. The error is for the user, without the
+/// password.
 pub fn ask(once: &Once) -> Result<(u16, Vec<u8>), String> {
     let url = Url::parse(&once.url)?;
     let (place, head) = (url.authority.clone(), head(once, &url));
@@ -64,7 +65,7 @@ fn head(once: &Once, url: &Url) -> Vec<u8> {
     if let Some(basic) = url.basic() {
         head += &format!("Authorization: {basic}\r\n");
     }
-    // A token that would end the line is none.
+    // Ignore a token with characters that could end the header line.
     if let Some(token) = once.bearer.as_ref().filter(|token| token.bytes().all(|byte| (b' '..=b'~').contains(&byte))) {
         head += &format!("Authorization: Bearer {token}\r\n");
     }

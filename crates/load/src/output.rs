@@ -1,4 +1,4 @@
-//! What is shown of a run: Artillery's console and JSON, and what weir adds to both.
+//! Output of a run: Artillery's console and JSON, and weir's additions to both.
 //!
 //! Everything here is a function from an [`Outcome`](crate::record::Outcome) and [`Facts`] to text.
 

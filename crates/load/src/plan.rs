@@ -1,6 +1,6 @@
-//! A script made ready to run: immutable, shared by all workers, everything looked up that can be.
+//! A script prepared for its run: immutable, shared by all workers, with everything looked up in advance.
 //!
-//! `script` makes one from YAML or JSON; `vuser` walks it. Terms are Artillery's.
+//! `script` makes it from YAML or JSON; `vuser` runs it. Terms are Artillery's.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,35 +15,36 @@ use crate::template::{Template, Tree};
 use crate::value::{Map, Value};
 use crate::vars::{Names, Slot};
 
-/// A script made ready to run.
+/// A script prepared for its run.
 #[derive(Debug)]
 pub struct Plan {
     /// The first script file, absolute: `$scenarioFile`.
     pub file: PathBuf,
-    /// Where relative paths of the script begin.
+    /// The directory from which relative paths in the script start.
     pub dir: PathBuf,
     /// `config.target`.
     pub target: Arc<str>,
-    /// What arrives when, in order.
+    /// The phases in order.
     pub phases: Vec<Phase>,
-    /// What a virtual user may do.
+    /// The scenarios of virtual users.
     pub scenarios: Vec<Scenario>,
-    /// Runs once before the first virtual user; the variables it leaves are everybody's.
+    /// Runs once before the first virtual user; all virtual users get the variables it sets.
     pub before: Option<Hook>,
     /// Runs once after the summary.
     pub after: Option<Hook>,
-    /// How many requests there are, in flows and in hooks.
+    /// The numbers of the requests, in flows and in hooks.
     pub requests: Requests,
-    /// Every variable name mentioned.
+    /// Every variable name in the script.
     pub names: Arc<Names>,
-    /// Every virtual user's first variables in order: `target`, `$environment`, `$processEnvironment`, `$env`,
-    /// `$testId`, `$dirname`, `$scenarioFile`. Then come those of `before`, a row of each payload, `variables`, `$uuid`.
+    /// The first variables of every virtual user in order: `target`, `$environment`, `$processEnvironment`, `$env`,
+    /// `$testId`, `$dirname`, `$scenarioFile`. After them come those of `before`, a row of each payload, `variables`,
+    /// `$uuid`.
     pub globals: Vec<(Slot, Value)>,
     /// `config.payload`.
     pub payloads: Vec<Payload>,
     /// `config.variables`.
     pub variables: Vec<(Slot, Initial)>,
-    /// `config.http`, with the legacy places of its keys.
+    /// `config.http`, and its keys in their legacy places.
     pub http: HttpConfig,
     /// `config.ws`.
     pub ws: WsConfig,
@@ -53,65 +54,65 @@ pub struct Plan {
     pub tls: Map,
     /// `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`, for requests.
     pub proxies: Proxies,
-    /// `config.timeout`: the legacy one, which wins over `http.timeout`.
+    /// `config.timeout`: the legacy key, which wins over `http.timeout`.
     pub timeout: Option<Duration>,
     /// `config.processor`.
     pub processor: Option<PathBuf>,
-    /// `config.plugins`, and what lies in their legacy places.
+    /// `config.plugins`, and plugin options in their legacy places.
     pub plugins: Plugins,
-    /// Files that were read or will be, besides the script's own: CSV, forms, the processor. Absolute.
+    /// Files besides the script's own that were read or will be read: CSV, forms, the processor. Absolute paths.
     pub files: Vec<PathBuf>,
-    /// What the user should know before the run, one sentence each.
+    /// Warnings for the user before the run, one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// A stretch of the run.
+/// A phase of the run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Phase {
     /// Its name, `unnamed` if it has none.
     pub name: String,
     /// As the console shows it: `6s`, `5m`.
     pub shown: String,
-    /// How long.
+    /// The duration.
     pub duration: Duration,
-    /// What arrives.
+    /// The arrivals.
     pub arrivals: Arrivals,
-    /// No more virtual users at once than this: later ones are dropped and counted as skipped.
+    /// Most virtual users at the same time; above it, new ones are dropped and counted as skipped.
     pub vusers_max: Option<u64>,
 }
 
 /// How virtual users arrive in a phase (artillery.md §1.2).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arrivals {
-    /// Nobody.
+    /// No arrivals.
     Pause,
-    /// So many in all, evenly spread.
+    /// This many in all, evenly spread.
     Count(u64),
-    /// So many a second, evenly spread.
+    /// This many a second, evenly spread.
     Rate(f64),
-    /// So many a second on average, at random (`mode: poisson`).
+    /// This many a second on average, at random (`mode: poisson`).
     Poisson(f64),
-    /// From so many a second to so many, in steps of a second.
+    /// A rate that changes from the first to the second number a second, in steps of a second.
     Ramp(f64, f64),
 }
 
 /// The first value of a variable.
 #[derive(Clone, Debug)]
 pub enum Initial {
-    /// This.
+    /// This value.
     Fixed(Value),
-    /// One of these, at random for each virtual user.
+    /// One of these values, at random for each virtual user.
     OneOf(Vec<Value>),
 }
 
 /// Rows of a CSV file.
 #[derive(Debug)]
 pub struct Payload {
-    /// The variables the columns go to.
+    /// The variables for the columns.
     pub fields: Vec<Slot>,
     /// The rows, each as long as `fields`.
     pub rows: Vec<Vec<Value>>,
-    /// Rows in turn instead of at random.
+    /// True: rows in order; false: rows at random.
     pub is_sequence: bool,
     /// `loadAll`: the variable that gets all rows, as one value.
     pub all: Option<(Slot, Value)>,
@@ -120,7 +121,7 @@ pub struct Payload {
 /// `before` or `after`.
 #[derive(Debug)]
 pub struct Hook {
-    /// What speaks to the target.
+    /// The engine that speaks to the target.
     pub engine: Engine,
     /// The steps.
     pub flow: Flow,
@@ -129,13 +130,13 @@ pub struct Hook {
 /// One kind of virtual user.
 #[derive(Debug)]
 pub struct Scenario {
-    /// Its name, or its index as text.
+    /// The name, or the index as text.
     pub name: Arc<str>,
-    /// How often it is picked: 0 is never.
+    /// Relative frequency; 0: never.
     pub weight: u32,
-    /// What speaks to the target.
+    /// The engine that speaks to the target.
     pub engine: Engine,
-    /// The steps; `beforeScenario` and `afterScenario` are function steps at its ends.
+    /// The steps; `beforeScenario` and `afterScenario` are function steps at their beginning and end.
     pub flow: Flow,
     /// Functions called before every request.
     pub before_request: Vec<Template>,
@@ -145,16 +146,16 @@ pub struct Scenario {
     pub on_error: Vec<Template>,
     /// `socketio`: merged over `config.socketio`.
     pub socketio: Option<Tree>,
-    /// The scenario as written: `context.scenario` of a processor.
+    /// The scenario as the script wrote it: `context.scenario` of a processor.
     pub spec: Value,
 }
 
-/// What a scenario speaks.
+/// The engine of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
-    /// Requests.
+    /// HTTP requests.
     Http,
-    /// A WebSocket.
+    /// One WebSocket.
     Ws,
     /// Socket.IO 4, with requests in between.
     SocketIo,
@@ -176,23 +177,23 @@ pub enum Step {
     Function(Template),
     /// `loop`.
     Loop(Box<Loop>),
-    /// `parallel`: each step at once, at most `limit` at a time.
+    /// `parallel`: runs all steps at the same time, at most `limit` at once.
     Parallel {
         /// The steps.
         steps: Flow,
-        /// At most so many at a time.
+        /// Most steps at the same time.
         limit: usize,
     },
-    /// ws `send`, with what is to be checked of the next message.
+    /// ws `send`, with the captures and matches for the next message.
     Send {
-        /// What is sent: text as it is, anything else as JSON.
+        /// The data to send: a text unchanged, any other value as JSON.
         payload: Tree,
-        /// Waits for the next message if there is something to take from it.
+        /// Captures and matches; if there are any, the step waits for the next message.
         then: Option<Box<Take>>,
     },
     /// ws `wait`.
     Wait(Box<Take>),
-    /// ws `connect`; meaningful as the first step only.
+    /// ws `connect`; it has an effect only as the first step.
     Connect(Box<Connect>),
     /// socketio `emit`.
     Emit(Box<Emit>),
@@ -203,54 +204,54 @@ pub enum Step {
 pub struct Loop {
     /// The steps.
     pub flow: Flow,
-    /// How often.
+    /// Number of rounds.
     pub times: Times,
-    /// `whileTrue`: asked after each round.
+    /// `whileTrue`: evaluated after each round.
     pub while_true: Option<String>,
-    /// The variable that counts: `$loopCount`, or `loopValue`'s.
+    /// The variable with the counter: `$loopCount`, or the name in `loopValue`.
     pub count: Slot,
-    /// The variable of the element: `$loopElement`, or as renamed.
+    /// The variable with the element: `$loopElement`, or another name.
     pub element: Slot,
-    /// `from`: what counting begins at.
+    /// `from`: the first value of the counter.
     pub from: i64,
 }
 
-/// How often a loop goes round.
+/// The number of rounds of a loop.
 #[derive(Debug)]
 pub enum Times {
     /// Without end.
     Forever,
-    /// Known now: from (inclusive) to (exclusive).
+    /// Known in advance: from (inclusive) to (exclusive).
     Range(i64, i64),
     /// A text rendered when the loop begins (`count: "{{ n }}"`).
     Rendered(Template),
-    /// Once for each of these.
+    /// One round for each of these values.
     Over(Vec<Value>),
-    /// Once for each element of a variable.
+    /// One round for each element of a variable.
     OverVariable(Slot),
-    /// Once for each element of what lies inside a variable (`over: a.b`).
+    /// One round for each element of a value inside a variable (`over: a.b`).
     OverPath(Template),
 }
 
 /// `think`.
 #[derive(Debug)]
 pub struct Think {
-    /// How long, when known now; otherwise a text to render and read then.
+    /// The duration if it is known in advance; otherwise a text that is rendered and parsed at run time.
     pub time: Result<Duration, Template>,
-    /// More or less, at random: its own, or what `defaults.think` says for the engine.
+    /// Random deviation: the step's own, or that of the engine's `defaults.think`.
     pub jitter: Option<Jitter>,
 }
 
 /// `jitter` of a think.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Jitter {
-    /// So much.
+    /// This time.
     Time(Duration),
-    /// So large a part of the time, 0 to 1.
+    /// This share of the time, 0 to 1.
     Part(f64),
 }
 
-/// The numbers given to the requests of a plan while it is made.
+/// Gives numbers to the requests of a plan while it is made.
 #[derive(Debug, Default)]
 pub struct Requests(usize);
 
@@ -261,15 +262,15 @@ impl Requests {
         RequestNumber(self.0 - 1)
     }
 
-    /// How many numbers were given.
+    /// Number of numbers given.
     pub fn count(&self) -> usize {
         self.0
     }
 }
 
-/// A request's number in its plan, from 0: what a worker makes of a request beforehand is found by it.
+/// A request's number in its plan, from 0: the index of the worker's compiled request.
 ///
-/// Only [`Requests`] makes one, so no two requests of a plan have the same.
+/// Only [`Requests`] makes these numbers, so no two requests of a plan have the same one.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RequestNumber(usize);
 
@@ -301,9 +302,9 @@ pub struct Request {
     pub cookies: Vec<(String, Template)>,
     /// `auth`.
     pub auth: Option<(Template, Template)>,
-    /// `http2`: by ALPN where `true`, not at all where `false`; `None` as `config.http.http2` says.
+    /// `http2`: `true` uses HTTP/2 by ALPN, `false` never uses it; `None`: as `config.http.http2` says.
     pub http2: Option<bool>,
-    /// `gzip`; `None` is on.
+    /// `gzip`; `None` means on.
     pub gzip: Option<bool>,
     /// `followRedirect`.
     pub follows: bool,
@@ -313,7 +314,7 @@ pub struct Request {
     pub captures: Vec<Capture>,
     /// `match`.
     pub matches: Vec<Match>,
-    /// `expect`, in order: the check's name and what it expects.
+    /// `expect`, in order: the check's name and its expected value.
     pub expect: Vec<(String, Tree)>,
     /// `beforeRequest`.
     pub before_request: Vec<Template>,
@@ -323,23 +324,23 @@ pub struct Request {
     pub if_true: Option<Condition>,
     /// `probability`, 0 to 100.
     pub probability: Option<f64>,
-    /// The step as written: `requestParams` of a processor.
+    /// The step as the script wrote it: `requestParams` of a processor.
     pub spec: Value,
 }
 
-/// `ifTrue`: a processor's function of that name, or else an expression.
+/// `ifTrue`: a processor's function with this name, or else an expression.
 #[derive(Debug)]
 pub struct Condition {
-    /// As written.
+    /// The text in the script.
     pub text: String,
-    /// As an expression; `None` when it is none: then the step runs.
+    /// The compiled expression; `None` if the text is not an expression: then the step runs.
     pub expression: Option<Expression>,
 }
 
 /// A request's body.
 #[derive(Debug)]
 pub enum Body {
-    /// None.
+    /// No body.
     None,
     /// `json`.
     Json(Tree),
@@ -367,7 +368,7 @@ pub enum Part {
     FileNamed(Template, Option<String>),
 }
 
-/// What is taken from, or expected of, one message.
+/// The captures and matches for one message.
 #[derive(Debug, Default)]
 pub struct Take {
     /// `capture`.
@@ -390,9 +391,9 @@ pub enum Connect {
 /// socketio `emit` (artillery.md §2.5).
 #[derive(Debug)]
 pub struct Emit {
-    /// The event and its arguments, or `None` when the step only listens.
+    /// The event and its arguments; `None` if the step only listens.
     pub message: Option<(Template, Vec<Tree>)>,
-    /// `namespace`; empty is the default one.
+    /// `namespace`; `None` or the empty text means the default namespace.
     pub namespace: Option<Template>,
     /// `response`.
     pub response: Option<Response>,
@@ -407,11 +408,11 @@ pub struct Response {
     pub channel: Template,
     /// `concat`.
     pub concat: bool,
-    /// The rest.
+    /// The expected arguments, with captures and matches.
     pub expected: Expected,
 }
 
-/// What the arguments of a message or acknowledgement are to be.
+/// The expected arguments of a message or acknowledgement.
 #[derive(Debug, Default)]
 pub struct Expected {
     /// `data` or `args`.
@@ -425,15 +426,15 @@ pub struct Expected {
 pub struct HttpConfig {
     /// `timeout`.
     pub timeout: Option<Duration>,
-    /// `pool`: sockets shared by everybody.
+    /// `pool`: sockets that all virtual users share.
     pub pool: Option<usize>,
-    /// `http2`, weir's own: everything over HTTP/2, with prior knowledge over `http://`.
+    /// `http2`, weir's own: all requests use HTTP/2, with prior knowledge over `http://`.
     pub http2: bool,
-    /// `maxSockets`: of one virtual user; 1 unless set.
+    /// `maxSockets`: sockets of one virtual user; 1 if not set.
     pub sockets_max: Option<usize>,
     /// `extendedMetrics`.
     pub extended_metrics: bool,
-    /// `defaults.headers`, names in lower case; `None` leaves Artillery's own.
+    /// `defaults.headers`, names in lower case; `None`: Artillery's own headers.
     pub headers: Option<Vec<(String, Template)>>,
     /// `defaults.cookie`.
     pub cookies: Vec<(String, Template)>,
@@ -452,27 +453,27 @@ pub struct WsConfig {
     pub headers: Vec<(String, Template)>,
     /// `subprotocols`.
     pub subprotocols: Vec<String>,
-    /// `timeout`: for a capture; 10 s.
+    /// `timeout`: for a capture; default 10 s.
     pub timeout: Option<Duration>,
-    /// The rest, as options of the npm module `ws`.
+    /// All other keys, as options of the npm module `ws`.
     pub options: Map,
 }
 
-/// `config.plugins` (artillery.md §5), each present if it is to run.
+/// `config.plugins` (artillery.md §5); a plugin that must run is present.
 #[derive(Debug, Default)]
 pub struct Plugins {
-    /// `ensure`, its options as written.
+    /// `ensure`, its options as the script wrote them.
     pub ensure: Option<Value>,
-    /// `expect`, its options as written.
+    /// `expect`, its options as the script wrote them.
     pub expect: Option<Value>,
-    /// `metrics-by-endpoint`; `None` when the script does not name it, and then it runs with Artillery's hidden options.
+    /// `metrics-by-endpoint`; `None` if the script does not name it: then it runs with Artillery's hidden options.
     pub by_endpoint: Option<Value>,
     /// `apdex`: the threshold in ms.
     pub apdex: Option<f64>,
-    /// `fake-data`, its options as written.
+    /// `fake-data`, its options as the script wrote them.
     pub fake_data: Option<Value>,
-    /// `publish-metrics`: the reporters that are sent to.
+    /// `publish-metrics`: the reporters that get metrics.
     pub publish: Vec<Reporter>,
-    /// `slack`, `memory-inspector` and strangers: name and options, each with a warning.
+    /// `slack`, `memory-inspector` and unknown plugins: name and options; each causes a warning.
     pub others: Vec<(String, Value)>,
 }

@@ -5,9 +5,9 @@
 //!                                          '- node   a Node child: npm packages, all of Node, TypeScript
 //! ```
 //!
-//! QuickJS is tried first. What it lacks is found when the files are loaded, by what they import and which globals
-//! they mention, so that a run does not find out in its middle. Functions see Artillery's arguments and objects in both.
-//! Not here: npm's resolution, which is Node's; plugins.
+//! weir tries QuickJS first. When it loads the files, it checks their imports and the globals they mention, and so
+//! finds out if they need Node before the run begins. Functions get Artillery's arguments and objects in both
+//! engines. Not here: npm's resolution, which Node does; plugins.
 
 mod convert;
 mod files;
@@ -37,10 +37,11 @@ use quick::Quick;
 use state::{Outcome, State};
 use wires::Wires;
 
-/// Virtual users for whom something is kept that a [`Value`] cannot hold; with more, all of it is forgotten.
+/// Virtual users for whom weir keeps values that a [`Value`] cannot hold; above this number, all of them are
+/// forgotten.
 const KEPT_MAX: usize = 50_000;
 
-/// What a hook works on.
+/// The inputs of a hook.
 pub struct Context<'c> {
     /// `context.vars`.
     pub vars: &'c mut Vars,
@@ -48,18 +49,18 @@ pub struct Context<'c> {
     pub scenario: &'c Value,
     /// `$uuid` and `context._uid`.
     pub uid: &'c str,
-    /// Its cookies: `context._jar`.
+    /// The virtual user's cookies: `context._jar`.
     pub session: &'c Session,
-    /// Its open connections: `context.sockets`, `context.ws`.
+    /// The virtual user's open connections: `context.sockets`, `context.ws`.
     pub wires: Option<&'c Rc<Wires>>,
-    /// `ee.emit('counter' | 'histogram' | 'rate' | 'error', …)` ends here.
+    /// Records `ee.emit('counter' | 'histogram' | 'rate' | 'error', …)`.
     pub recorder: &'c Recorder,
 }
 
-/// What a processor is told about the run, and where its lines go.
+/// Facts about the run for a processor, and the output for its lines.
 #[derive(Clone)]
 pub struct Host {
-    /// Takes what `console.log` and `artillery.log` print, a line or several.
+    /// Called with the text of `console.log` and `artillery.log`, one line or several.
     pub say: Rc<dyn Fn(String)>,
     /// `artillery.testRunId`.
     pub test_run_id: String,
@@ -74,7 +75,7 @@ impl Default for Host {
     }
 }
 
-/// Which function is called, and so with what: the numbers are those of calls.js and host.js.
+/// The kind of function, which sets its arguments. The numbers are those of calls.js and host.js.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Function = 0,
@@ -86,19 +87,19 @@ enum Kind {
     Connect = 6,
 }
 
-/// Which engine runs it; the environment variable `WEIR_JS` is `quickjs` or `node` to force one.
+/// The engine to use; the environment variable `WEIR_JS` forces one: `quickjs` or `node`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// QuickJS, unless the files need Node.
     Fitting,
-    /// QuickJS, whatever the files say.
+    /// QuickJS, even if the files need Node.
     QuickJs,
     /// Node.
     Node,
 }
 
 impl Choice {
-    /// What `WEIR_JS` says.
+    /// The choice in `WEIR_JS`.
     pub fn from_environment() -> Choice {
         match std::env::var("WEIR_JS").as_deref() {
             Ok("quickjs") => Choice::QuickJs,
@@ -108,13 +109,13 @@ impl Choice {
     }
 }
 
-/// The file to load, as JavaScript sees it.
+/// The file to load, in the form for JavaScript.
 struct Facts {
-    /// Its path, absolute.
+    /// The absolute path of the file.
     file: String,
     /// The current folder.
     folder: String,
-    /// QuickJS is to be used whatever the files say.
+    /// QuickJS must be used even if the files need Node.
     is_forced: bool,
 }
 
@@ -142,12 +143,12 @@ enum Engine {
 }
 
 impl Processor {
-    /// Loads the file. The error is for the user: what is wrong, where, and what to do.
+    /// Loads the file. The error is for the user: the problem, the place, and the remedy.
     pub fn load(path: &Path) -> Result<Processor, String> {
         Processor::load_with(path, Host::default(), Choice::from_environment())
     }
 
-    /// Loads the file for a run. Its top level runs now, and may take as long as [`quick::LOAD_MAX`].
+    /// Loads the file for a run. Its top-level code runs here, for at most [`quick::LOAD_MAX`].
     pub fn load_with(path: &Path, host: Host, choice: Choice) -> Result<Processor, String> {
         let facts = Facts::new(path, choice)?;
         if let Err(why) = plain(path, choice) {
@@ -160,7 +161,7 @@ impl Processor {
         }
     }
 
-    /// `QuickJS` or `Node`, for who wants to know.
+    /// The name of the engine, `QuickJS` or `Node`.
     pub fn engine(&self) -> &'static str {
         match self.engine {
             Engine::Quick(_) => "QuickJS",
@@ -168,7 +169,7 @@ impl Processor {
         }
     }
 
-    /// Whether it exports a function of that name.
+    /// True if the file exports a function with this name.
     pub fn has(&self, name: &str) -> bool {
         match &self.engine {
             Engine::Quick(quick) => quick.has(name),
@@ -176,7 +177,7 @@ impl Processor {
         }
     }
 
-    /// A `function` step, `beforeScenario` or `afterScenario`. The error is the name after `errors.`.
+    /// Calls a `function` step, `beforeScenario` or `afterScenario`. The error is the name after `errors.`.
     pub async fn function(&self, name: &str, context: Context<'_>) -> Result<(), String> {
         self.call(name, Kind::Function, [&Value::Undefined; 2], context).await.map(drop)
     }
@@ -205,11 +206,11 @@ impl Processor {
         self.call(name, Kind::AfterResponse, [params, response], context).await.map(drop)
     }
 
-    /// `onError`; what it answers changes nothing.
+    /// `onError`; its result has no effect.
     pub async fn on_error(&self, name: &str, error: &str, params: &Value, context: Context<'_>) {
         let mut members = Map::default();
         members.insert("message".into(), error.into());
-        // An error of the system is its code, such as `ECONNREFUSED`; others are sentences.
+        // A system error has only a code, such as `ECONNREFUSED`; other errors are sentences.
         if !error.contains(' ') {
             members.insert("code".into(), error.into());
         }
@@ -232,7 +233,8 @@ impl Processor {
         Ok(())
     }
 
-    /// A function a template calls that the processor added to `context.funcs`. One in Node is waited for here.
+    /// Calls a function that the processor added to `context.funcs`, for a template. With Node, this thread waits for
+    /// the result.
     pub fn template(&self, name: &str, arguments: &[Value]) -> Option<Value> {
         match &self.engine {
             Engine::Quick(quick) => quick.template(name, arguments),
@@ -240,7 +242,7 @@ impl Processor {
         }
     }
 
-    /// A virtual user is over: what its functions left beside its variables is forgotten.
+    /// Ends a virtual user: forgets the values that its functions left besides the variables.
     pub fn forget(&self, uid: &str) {
         match &self.engine {
             Engine::Quick(quick) => quick.forget(uid),
@@ -248,7 +250,7 @@ impl Processor {
         }
     }
 
-    /// Counts what was emitted since the last call ended, by timers say; at the end of a run.
+    /// Counts metrics that were emitted after the last call ended, for example by timers. Called at the end of a run.
     pub fn flush(&self, recorder: &Recorder) {
         self.state().record(recorder);
     }
@@ -288,7 +290,7 @@ pub fn load_script(path: &Path) -> Result<Value, String> {
     script.map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Whether QuickJS may be tried; otherwise why not.
+/// Checks that QuickJS may be tried; the error says why not.
 fn plain(path: &Path, choice: Choice) -> Result<(), String> {
     if choice == Choice::Node {
         Err("WEIR_JS=node".to_owned())
@@ -299,7 +301,7 @@ fn plain(path: &Path, choice: Choice) -> Result<(), String> {
     }
 }
 
-/// What to do when QuickJS refused a file.
+/// Handles a file that QuickJS refused.
 fn otherwise<T>(
     refused: quick::Refused,
     choice: Choice,
@@ -307,7 +309,7 @@ fn otherwise<T>(
 ) -> Result<T, String> {
     match refused.needs_node {
         Some(why) if choice == Choice::Fitting => in_node(&why),
-        // It may be the file's own mistake, or something that QuickJS lacks: Node knows.
+        // Either the file is wrong, or QuickJS lacks a feature: Node can tell.
         None if choice == Choice::Fitting && node::find().is_some() => in_node(&refused.message),
         _ => Err(refused.message),
     }

@@ -1,11 +1,12 @@
-//! `publish-metrics`: every period of the report sent to who keeps metrics (artillery.md §5.6).
+//! `publish-metrics`: sends every period of the report to metrics stores (artillery.md §5.6).
 //!
 //! ```text
 //!   the thread that watches ─ period ─► queue ─► thread "publish" ─► Pushgateway | StatsD | OpenTelemetry
 //! ```
 //!
-//! A run never waits for a receiver: what finds the queue full is dropped and counted, and a receiver that fails is
-//! named once. Names and numbers are those of Artillery's plugin. Not here: traces, vendors' own interfaces.
+//! A run never waits for a receiver: a period that finds the queue full is dropped and counted, and a failing
+//! receiver is reported once. Names and numbers are those of Artillery's plugin. Not here: traces, vendors' own
+//! interfaces.
 
 mod options;
 mod otlp;
@@ -26,14 +27,14 @@ use statsd::StatsD;
 
 pub use options::{Kind, Refused, Reporter};
 
-/// Periods that wait to be sent; the next is dropped. A period lasts 10 s, so ten minutes.
+/// Most periods that wait to be sent; further ones are dropped. A period lasts 10 s, so this is ten minutes.
 pub const PERIODS_MAX: usize = 60;
-/// How long the end of a run waits for what is still to be sent.
+/// Longest wait at the end of a run for periods that are not sent yet.
 pub const FINISH_MAX: Duration = Duration::from_secs(20);
-/// Sentences for the user that wait; there is one for each reporter at most.
+/// Most messages for the user that wait; each reporter causes at most one.
 const SENTENCES_MAX: usize = 64;
 
-/// Sends periods to the reporters of a script, from a thread of its own.
+/// Sends periods to the reporters of a script, on a thread of its own.
 pub struct Publisher {
     queue: SyncSender<Message>,
     sentences: Receiver<String>,
@@ -47,7 +48,7 @@ enum Message {
     Period(Box<Period>),
 }
 
-/// How one reporter fared.
+/// The results of one reporter.
 struct Tally {
     name: String,
     failed: u64,
@@ -56,7 +57,7 @@ struct Tally {
 }
 
 impl Publisher {
-    /// Begins; `None` if there is nobody to send to. `target` is what the load goes to, for events.
+    /// Starts the thread; `None` if there is no reporter. `target` is the target of the load, for events.
     ///
     /// The error is for the user.
     pub fn start(reporters: &[Reporter], target: &str) -> Result<Option<Publisher>, String> {
@@ -68,19 +69,19 @@ impl Publisher {
         let (tell, tallies) = mpsc::sync_channel(1);
         let reporters = reporters.iter().map(|reporter| Sender::new(reporter, target)).collect();
         worker::block_aside("publish", move || {
-            // Who does not listen any more does not matter.
+            // It does not matter if the receiver is gone.
             let _ = tell.send(serve(reporters, &messages, &say));
         })
         .map_err(|error| format!("publish-metrics: no thread: {error}"))?;
         Ok(Some(Publisher { queue, sentences, tallies, dropped: 0 }))
     }
 
-    /// The first phase has begun: events say so where the script wants them.
+    /// Call when the first phase begins: sends the start event if the script wants one.
     pub fn started(&mut self) {
         self.put(Message::Started);
     }
 
-    /// Takes a period that is over; never waits.
+    /// Queues a completed period; never waits.
     pub fn period(&mut self, period: &Period) {
         self.put(Message::Period(Box::new(period.clone())));
     }
@@ -91,12 +92,12 @@ impl Publisher {
         }
     }
 
-    /// What the user is to know by now: each failing receiver once.
+    /// New messages for the user: one for each failing receiver.
     pub fn sentences(&self) -> Vec<String> {
         self.sentences.try_iter().collect()
     }
 
-    /// Waits until everything is sent, for [`FINISH_MAX`] at most; says what was not.
+    /// Waits until everything is sent, for at most [`FINISH_MAX`]; returns messages about periods that were not sent.
     pub fn finish(self) -> Vec<String> {
         let Publisher { queue, sentences, tallies, dropped } = self;
         drop(queue);
@@ -123,7 +124,7 @@ impl Tally {
     }
 }
 
-/// A reporter at work.
+/// A running reporter.
 struct Sender {
     tally: Tally,
     to: To,
@@ -153,7 +154,7 @@ impl Sender {
         }
     }
 
-    /// The run has begun, or is over.
+    /// Sends an event: the run has begun or ended.
     fn event(&mut self, what: &str) {
         if let To::StatsD(statsd) = &mut self.to {
             statsd.event(what);
@@ -161,7 +162,7 @@ impl Sender {
     }
 }
 
-/// Sends until nobody gives any more.
+/// Sends until the queue is closed.
 fn serve(mut senders: Vec<Sender>, messages: &Receiver<Message>, say: &SyncSender<String>) -> Vec<Tally> {
     let mut has_started = false;
     for message in messages {
@@ -178,7 +179,7 @@ fn serve(mut senders: Vec<Sender>, messages: &Receiver<Message>, say: &SyncSende
             sender.tally.failed += 1;
             if sender.tally.failed == 1 {
                 let name = &sender.tally.name;
-                // A reader that does not read has enough already.
+                // If the queue of messages is full, the user has enough of them.
                 let _ = say.try_send(format!("publish-metrics: {name}: {why} (said once; the run goes on)"));
             }
             sender.tally.last = why;

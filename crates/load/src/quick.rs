@@ -1,11 +1,11 @@
-//! One request to one URL, again and again: `weir load URL`.
+//! Sends one request to one URL repeatedly: `weir load URL`.
 //!
-//! Two models. A closed loop, as wrk has it: so many connections, each asking again as soon as it is answered; it
-//! slows down with the server. And a fixed rate, an open model: each request has an instant at which it is due,
-//! whatever became of the others, and its response time counts from there.
+//! There are two models. A closed loop, as in wrk: each connection sends its next request as soon as the answer has
+//! arrived, so it slows down with the server. A fixed rate, an open model: each request has a due time that does not
+//! depend on other requests, and its response time counts from the due time.
 //!
-//! It counts by the names of a script's requests, into the same recorders, and is heard by the same listener: what shows
-//! and stores a script's run shows and stores this.
+//! It counts under the names of a script's requests, in the same recorders, for the same listener. So everything that
+//! shows and stores a script's run shows and stores this run too.
 
 mod connection;
 mod schedule;
@@ -28,58 +28,57 @@ use crate::selfcheck::THREAD_NAME;
 use crate::url::Url;
 use crate::worker::Shared;
 
-/// Requests at once, of all connections.
+/// Most requests at the same time, on all connections.
 pub const STREAMS_TOTAL_MAX: usize = 100_000;
-/// Connections of one run.
+/// Most connections of one run.
 pub const CONNECTIONS_MAX: usize = 50_000;
-/// Threads of one run.
+/// Most threads of one run.
 pub const THREADS_MAX: usize = 64;
 /// The longest run.
 pub const DURATION_MAX: Duration = Duration::from_secs(24 * 3600);
 /// The longest wait for one answer.
 pub const TIMEOUT_MAX: Duration = Duration::from_secs(600);
-/// Requests a second, of all threads.
+/// Most requests a second, on all threads.
 pub const RATE_MAX: f64 = 10_000_000.0;
-/// A request of a fixed rate begun later than this after it was due is counted as late: five turns of a timer's
-/// millisecond.
+/// A request of a fixed rate that begins later than this after its due time counts as late: five ticks of the timer,
+/// of one millisecond each.
 pub const LATE_AFTER: Duration = Duration::from_millis(5);
 
-/// What to send, where, how often, and when to stop.
+/// The request, the target, the rate, and the end.
 #[derive(Clone, Debug)]
 pub struct Quick {
     /// `http://host[:port]/path?query`, or `https://`.
     pub url: String,
     /// `GET` and so on.
     pub method: String,
-    /// Fields beyond those of every request; `Host`, `User-Agent`, `Accept` and `Connection` take the place of ours.
+    /// Additional header fields; `Host`, `User-Agent`, `Accept` and `Connection` replace weir's own.
     pub headers: Vec<(String, String)>,
-    /// The body; sent with its length if it is not empty, or the method is POST, PUT or PATCH.
+    /// The body; sent with its length if it is not empty, or if the method is POST, PUT or PATCH.
     pub body: Vec<u8>,
-    /// Connections, kept between 1 and [`CONNECTIONS_MAX`].
+    /// Number of connections, limited to 1 to [`CONNECTIONS_MAX`].
     pub connections: usize,
-    /// Threads, kept between 1 and the connections and [`THREADS_MAX`].
+    /// Number of threads, at least 1, at most the number of connections and [`THREADS_MAX`].
     pub threads: usize,
-    /// When no further request is sent; at most [`DURATION_MAX`]. Requests under way
-    /// are waited for.
+    /// Time after which no request is sent; at most [`DURATION_MAX`]. weir waits for the answers to current requests.
     pub duration: Duration,
-    /// No further request after so many.
+    /// Most requests in total.
     pub requests_max: Option<u64>,
-    /// How long one request may take, its connect included; at most [`TIMEOUT_MAX`].
+    /// Time limit of one request, including its connect; at most [`TIMEOUT_MAX`].
     pub timeout: Duration,
     /// Requests at a fixed rate; `None` is a closed loop.
     pub rate: Option<Rate>,
-    /// Takes any certificate.
+    /// True: accept any certificate.
     pub insecure: bool,
-    /// Speaks HTTP/2: so many requests at once on each connection, at most [`STREAMS_MAX`].
+    /// Use HTTP/2 with this many requests at the same time on each connection, at most [`STREAMS_MAX`].
     pub streams: Option<usize>,
 }
 
 /// A fixed rate: an open model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rate {
-    /// So many a second, evenly spread.
+    /// This many a second, evenly spread.
     Constant(f64),
-    /// So many a second on average, at random.
+    /// This many a second on average, at random.
     Poisson(f64),
 }
 
@@ -102,14 +101,14 @@ impl Default for Quick {
     }
 }
 
-/// Runs it with nobody watching. The error says why it could not begin; what fails later is in the report.
+/// Runs the load without a watcher. The error says why it could not begin; later failures are in the report.
 pub fn run(quick: &Quick) -> Result<Report, String> {
     watched(quick, Channel::new(), &mut Nobody).map(|(report, _)| report)
 }
 
-/// Runs it, and tells `watch` how it goes; what it came to, and everything that was counted.
+/// Runs the load and reports its progress to `watch`. Returns the report and all counts.
 ///
-/// Told to stop, it sends nothing more and waits for no answer. The error says why it could not begin.
+/// After a stop, it sends no more requests and waits for no answer. The error says why it could not begin.
 pub fn watched(quick: &Quick, channel: Channel, watch: &mut dyn Watch) -> Result<(Report, run::Outcome), String> {
     let plan = Plan::of(quick)?;
     let shown = plan.url.shown();
@@ -134,7 +133,7 @@ pub fn watched(quick: &Quick, channel: Channel, watch: &mut dyn Watch) -> Result
     drop(give);
     let outcome = run::listen(&[phase(quick)], plan.begin, threads, &shared, &channel, watch)?;
     let mut sum = Report::default();
-    // Each has given its share before it said that it has ended.
+    // Each thread sends its share before it reports its end.
     reports.try_iter().for_each(|report| sum.merge(&report));
     if let Some(why) = unspoken(&shown, &sum) {
         return Err(why);
@@ -145,7 +144,7 @@ pub fn watched(quick: &Quick, channel: Channel, watch: &mut dyn Watch) -> Result
     Ok((sum, outcome))
 }
 
-/// Why nothing came of it, if the server does not speak HTTP/2.
+/// An error message if no request succeeded because the server does not support HTTP/2.
 fn unspoken(url: &str, report: &Report) -> Option<String> {
     let met = |wanted: &str| report.errors_at.keys().any(|(_, name)| name == wanted);
     let why = match () {
@@ -157,12 +156,12 @@ fn unspoken(url: &str, report: &Report) -> Option<String> {
     Some(format!("{url} does not speak HTTP/2: {why}; without --http2 it is asked in HTTP/1.1"))
 }
 
-/// Whether an error says that the server does not speak HTTP/2.
+/// True if the error means that the server does not support HTTP/2.
 fn is_unspoken(name: &str) -> bool {
     name == NOT_AGREED || name == NOT_SPOKEN
 }
 
-/// The threads; they end with it.
+/// The threads; dropping it ends them.
 struct Crew(Vec<Remote>);
 
 impl Drop for Crew {
@@ -172,7 +171,7 @@ impl Drop for Crew {
     }
 }
 
-/// Watches nothing.
+/// A watcher that ignores everything.
 struct Nobody;
 
 impl Watch for Nobody {
@@ -184,7 +183,7 @@ impl Watch for Nobody {
     fn progress(&mut self, _: &Progress, _: &Merger) {}
 }
 
-/// The run as a phase of a script: named by its model.
+/// The run in the form of a script's phase, with the name of its model.
 fn phase(quick: &Quick) -> Phase {
     let duration = quick.duration.min(DURATION_MAX);
     let (name, arrivals) = match quick.rate {
@@ -195,19 +194,19 @@ fn phase(quick: &Quick) -> Phase {
     Phase { name: name.to_owned(), shown: format!("{}s", duration.as_secs_f64()), duration, arrivals, vusers_max: None }
 }
 
-/// Where a thread's share of the load is told.
+/// The receivers for a thread's results.
 struct Ears {
     give: Sender<Report>,
     events: Sender<Event>,
 }
 
-/// `total` dealt out to `among`: what the `index`th gets.
+/// The share of the `index`th when `total` is divided among `among`.
 fn nth_share(total: u64, index: usize, among: usize) -> u64 {
     let (index, among) = (index as u64, among.max(1) as u64);
     total / among + u64::from(index < total % among)
 }
 
-/// A run made ready.
+/// A prepared run.
 #[derive(Clone)]
 struct Plan {
     url: Url,
@@ -223,7 +222,7 @@ struct Plan {
     end: Instant,
 }
 
-/// One thread's part of the load.
+/// One thread's share of the load.
 struct Share {
     connections: usize,
     requests: u64,
@@ -264,7 +263,7 @@ impl Plan {
     }
 }
 
-/// Request line and fields. The error names what cannot be sent.
+/// Request line and fields. The error names the part that cannot be sent.
 fn head(quick: &Quick, url: &Url) -> Result<Vec<u8>, String> {
     let is_token = |text: &str| {
         !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))

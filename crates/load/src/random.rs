@@ -1,4 +1,4 @@
-//! Chance: one small generator per worker thread, and the template functions that need nothing else.
+//! Random numbers: one small generator per worker thread, and the template functions that need nothing else.
 //!
 //! Not for secrets.
 
@@ -9,38 +9,38 @@ use crate::value::Value;
 
 /// The longest `$randomString(n)`, in characters.
 pub const STRING_MAX: usize = 16 << 20;
-/// What `$randomString` is made of.
+/// The characters of `$randomString`.
 const ALPHABET: &[u8; 62] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 /// The length of `$randomString()`.
 const STRING_DEFAULT: usize = 10;
 
-/// Makes this thread's generator begin here; without it every thread begins somewhere else.
+/// Seeds this thread's generator; without it, every thread starts at a different point.
 pub fn seed(seed: u64) {
     fastrand::seed(seed);
 }
 
-/// From 0 (inclusive) to 1 (exclusive).
+/// A random number from 0 (inclusive) to 1 (exclusive).
 pub fn unit() -> f64 {
     fastrand::f64()
 }
 
-/// From 0 (inclusive) to `end` (exclusive); 0 when that is empty.
+/// A random number from 0 (inclusive) to `end` (exclusive); 0 if the range is empty.
 pub fn below(end: usize) -> usize {
     if end == 0 { 0 } else { fastrand::usize(..end) }
 }
 
-/// One of these, with equal chances.
+/// One of these, with equal probability.
 pub fn one_of<T>(list: &[T]) -> Option<&T> {
     list.get(below(list.len()))
 }
 
-/// A whole number between two, both included; whichever way round (lodash's `random`).
+/// A whole number between two, both included, in any order (lodash's `random`).
 pub fn between(one: f64, two: f64) -> f64 {
     let (min, max) = if one > two { (two, one) } else { (one, two) };
     (min + (unit() * (max - min + 1.0)).floor()).min(max.max(min))
 }
 
-/// So many letters and digits.
+/// A text of `len` letters and digits.
 pub fn string(len: usize) -> String {
     let letter = |_| char::from(ALPHABET.get(below(ALPHABET.len())).copied().unwrap_or(b'a'));
     (0..len.min(STRING_MAX)).map(letter).collect()
@@ -51,10 +51,10 @@ pub fn uuid() -> String {
     uuid_text().to_string()
 }
 
-/// The same, shared: each request that hooks see has one, so it costs one allocation and no `format!`.
+/// The same, shared. Each request that hooks see has one, so it needs only one allocation and no `format!`.
 pub fn uuid_text() -> Arc<str> {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    /// Where the digits of each byte stand.
+    /// Positions of the digits of each byte.
     const PLACES: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
     let bits = fastrand::u128(..);
     let bits = (bits & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
@@ -68,7 +68,8 @@ pub fn uuid_text() -> Arc<str> {
     std::str::from_utf8(&text).unwrap_or_default().into()
 }
 
-/// What templates of a script may call before a processor adds more: [`Builtins`], and fake data if that is on.
+/// The functions that templates of a script may call before a processor adds more: [`Builtins`], and fake data if it
+/// is on.
 #[derive(Default)]
 pub struct Standard {
     /// `plugins.fake-data`.
@@ -81,7 +82,7 @@ impl Functions for Standard {
     }
 }
 
-/// The functions every template knows: `$randomNumber(min, max)` and `$randomString(n)` (artillery.md §1.9).
+/// The functions that every template has: `$randomNumber(min, max)` and `$randomString(n)` (artillery.md §1.9).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Builtins;
 
@@ -100,7 +101,7 @@ impl Functions for Builtins {
                 };
                 Some(Value::Number(between(one, two)))
             }
-            // `as` saturates: a negative length is none at all.
+            // `as` saturates: a negative length becomes 0.
             "$randomString" => Some(Value::from(string(number(0).map_or(STRING_DEFAULT, |len| len.ceil() as usize)))),
             _ => None,
         }

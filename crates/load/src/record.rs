@@ -1,9 +1,9 @@
-//! What happened, counted: counters, rates and histograms by Artillery's names (artillery.md §3), and the
-//! latencies and errors by hop that weir adds.
+//! Counts everything: counters, rates and histograms under Artillery's names (artillery.md §3), and weir's additions:
+//! two latencies and errors by hop.
 //!
-//! One [`Recorder`] per worker. Every 10 s slice of the wall clock becomes a [`Window`], every second a [`Second`];
-//! [`Recorder::take`] hands both over, and a [`Merger`] on any thread puts those of all workers together.
-//! Invariant: what is recorded reads no clock but that of the worker's turn, so a record costs some nanoseconds.
+//! There is one [`Recorder`] per worker. Every 10 s slice of the wall clock becomes a [`Window`], every second a
+//! [`Second`]. [`Recorder::take`] returns both, and a [`Merger`] on any thread merges those of all workers.
+//! Invariant: recording reads only the clock of the worker's turn, so a record costs some nanoseconds.
 
 mod encode;
 mod glance;
@@ -31,26 +31,27 @@ pub use window::{Own, Rate, Second, Stamps, Taken, Window};
 
 /// Length of a window, aligned to the wall clock.
 pub const WINDOW_MS: u64 = 10_000;
-/// What a point of the lines over time covers unless said, ms.
+/// Default length of a point in the lines over time, ms.
 pub const POINT_MS: u64 = 1000;
-/// Distinct names of metrics in a recorder; events of later ones are counted as [`DROPPED_NAMES`].
+/// Most distinct metric names in a recorder; events of later names are counted as [`DROPPED_NAMES`].
 pub const NAMES_MAX: usize = 10_000;
-/// Where events go whose metric has no room.
+/// The metric for events whose own metric has no room.
 pub const DROPPED_NAMES: &str = "metrics.dropped_names";
-/// Artillery cuts a metric's name here, in characters.
+/// Longest metric name, in characters; Artillery cuts names here.
 const NAME_CHARS_MAX: usize = 1024;
-/// Windows that nobody took: beyond, they are merged into the last, which loses their times but no count. A day.
+/// Most windows that wait to be taken, a day. Later ones are merged into the last, which loses their times but no
+/// count.
 const CLOSED_MAX: usize = 8640;
-/// Seconds that nobody took, likewise: an hour.
+/// Most seconds that wait to be taken, an hour; later ones are merged in the same way.
 const SECONDS_MAX: usize = 3600;
-/// Counters followed by the second.
+/// Most counters that are recorded by the second.
 const FOLLOWED_MAX: usize = 64;
 
-/// A metric's name, known to one recorder.
+/// A metric's id in one recorder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Metric(u32);
 
-/// Counts for one worker.
+/// The counts of one worker.
 #[derive(Default)]
 pub struct Recorder {
     inner: RefCell<Inner>,
@@ -59,26 +60,27 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// One whose time stands at so many ms since 1970 until [`Recorder::set_ms`], instead of following the worker's.
+    /// A recorder whose time stands at this many ms since 1970 until [`Recorder::set_ms`], instead of following the
+    /// worker's.
     pub fn at(ms: u64) -> Recorder {
         let recorder = Recorder::default();
         recorder.set_ms(ms);
         recorder
     }
 
-    /// What a point of the lines over time covers, ms; before anything is recorded.
+    /// Sets the length of a point in the lines over time, ms; call it before anything is recorded.
     pub fn set_point_ms(&self, ms: u64) {
         self.inner.borrow_mut().point_ms = ms.max(1);
     }
 
-    /// Moves the time of one made by [`Recorder::at`].
+    /// Moves the time of a recorder from [`Recorder::at`].
     pub fn set_ms(&self, ms: u64) {
         self.time.set.set(Some(ms));
     }
 
     /// The metric of a name, cut at 1024 characters.
     ///
-    /// With [`NAMES_MAX`] names already, the metric [`DROPPED_NAMES`].
+    /// If there are [`NAMES_MAX`] names already, the metric [`DROPPED_NAMES`].
     pub fn metric(&self, name: &str) -> Metric {
         let name = cut(name);
         let mut inner = self.inner.borrow_mut();
@@ -89,7 +91,7 @@ impl Recorder {
         inner.ids.get(name).copied().unwrap_or_else(|| inner.add_name(name))
     }
 
-    /// Adds to a counter; 0 makes it known.
+    /// Adds to a counter; adding 0 makes the counter appear.
     #[inline]
     pub fn count(&self, metric: Metric, by: u64) {
         let inner = &mut *self.inner.borrow_mut();
@@ -117,7 +119,7 @@ impl Recorder {
         slot.rate.last_ms = now;
     }
 
-    /// Adds a finite sample to a histogram; others are left out.
+    /// Adds a finite sample to a histogram; ignores other samples.
     #[inline]
     pub fn sample(&self, metric: Metric, value: f64) {
         let inner = &mut *self.inner.borrow_mut();
@@ -134,7 +136,7 @@ impl Recorder {
         sketch.add(value, &self.keys);
     }
 
-    /// Notes both latencies of an exchange: from the instant it was meant to begin, and from when it was sent.
+    /// Records both latencies of an exchange: from its intended start, and from its send.
     #[inline]
     pub fn latency(&self, response: Duration, service: Duration) {
         let inner = &mut *self.inner.borrow_mut();
@@ -145,38 +147,38 @@ impl Recorder {
         inner.second.service.add(service);
     }
 
-    /// Notes how late an arrival was, against its schedule.
+    /// Records how late an arrival was, against its schedule.
     pub fn lag(&self, late: Duration) {
         let inner = &mut *self.inner.borrow_mut();
         inner.turn(self.time.ms());
         inner.own.lag.add(late);
     }
 
-    /// Notes work of the schedule that was never begun, and will not be.
+    /// Records scheduled requests or virtual users that were never begun, and will not be.
     pub fn dropped(&self, count: u64) {
         let inner = &mut *self.inner.borrow_mut();
         inner.turn(self.time.ms());
         inner.own.dropped += count;
     }
 
-    /// Notes a failure by where it happened, beside `errors.NAME`.
+    /// Records a failure by its step, in addition to `errors.NAME`.
     pub fn failure(&self, step: Step, name: &str) {
         let inner = &mut *self.inner.borrow_mut();
         inner.turn(self.time.ms());
         inner.own.fail(step, cut(name), 1);
     }
 
-    /// What is added to this machine's clock, ms: an agent's times are the controller's.
+    /// Sets the offset that is added to this machine's clock, ms: an agent uses the controller's time.
     pub fn set_ahead(&self, ms: i64) {
         self.time.ahead.set(ms);
     }
 
-    /// Now, ms since 1970.
+    /// The current time, ms since 1970.
     pub fn now_ms(&self) -> u64 {
         self.time.ms()
     }
 
-    /// Windows and seconds that ended before `now_ms`; all there is with `u64::MAX`.
+    /// Windows and seconds that ended before `now_ms`; all with `u64::MAX`.
     pub fn take(&self, now_ms: u64) -> Taken {
         let inner = &mut *self.inner.borrow_mut();
         if now_ms == u64::MAX {
@@ -220,12 +222,12 @@ impl Time {
     }
 }
 
-/// All kinds of a name: a name may be a counter, a rate and a histogram at once.
+/// All kinds of one name: a name may be a counter, a rate and a histogram at the same time.
 #[derive(Default)]
 struct Slot {
     counts: bool,
     count: u64,
-    /// The count at the end of the last second, of followed counters.
+    /// The count at the end of the last second; only for counters that are recorded by the second.
     before: u64,
     rate: Rate,
     sketch: Option<Box<Sketch>>,
@@ -235,7 +237,7 @@ struct Inner {
     ids: HashMap<Arc<str>, Metric>,
     names: Vec<Arc<str>>,
     slots: Vec<Slot>,
-    /// What this window has seen of each kind, in order.
+    /// Metrics of each kind in this window, in order of first use.
     counters: Vec<u32>,
     rates: Vec<u32>,
     sketches: Vec<u32>,
@@ -285,7 +287,7 @@ impl Inner {
         metric
     }
 
-    /// Closes what ended before this moment; the moment, for convenience.
+    /// Closes the seconds and windows that ended before this moment; returns the moment.
     #[inline]
     fn turn(&mut self, now_ms: u64) -> u64 {
         if now_ms.wrapping_sub(self.second.start_ms) >= self.point_ms {
@@ -296,7 +298,7 @@ impl Inner {
 
     #[cold]
     fn turn_second(&mut self, now_ms: u64) {
-        // A clock that was set back stays in the second it was in: times never go backwards within a run.
+        // If the clock was set back, stay in the current second: times never go backwards within a run.
         if now_ms < self.second.start_ms {
             return;
         }

@@ -5,7 +5,7 @@ use regress::Regex;
 /// The longest expression.
 const TEXT_MAX: usize = 64 << 10;
 
-/// Compiles one, with JavaScript's flags; `g`, `y` and `d` change nothing in a first search and are taken.
+/// Compiles an expression with JavaScript's flags; accepts `g`, `y` and `d`, which do not change a first search.
 pub(crate) fn compile(text: &str, flags: &str) -> Result<Regex, String> {
     if text.len() > TEXT_MAX {
         return Err(format!("a regular expression is at most {TEXT_MAX} bytes"));

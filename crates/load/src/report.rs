@@ -1,4 +1,4 @@
-//! What a load run found: counts, errors by name, latencies, and its own cost.
+//! The results of a load run: counts, errors by name, latencies, and its own CPU cost.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,18 +10,18 @@ use weir_meter::Step;
 use crate::client;
 use crate::record::Hdr;
 
-/// Why a request did not end as it should.
+/// Why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Failure {
-    /// No connection: refused, unreachable, or no port or descriptor left here.
+    /// No connection: refused, unreachable, or this machine has no free port or descriptor.
     Connect,
-    /// No connection in time.
+    /// No connection within the time limit.
     ConnectTimeout,
     /// The connection was reset.
     Reset,
     /// The connection was closed before the answer was complete.
     Closed,
-    /// No complete answer in time.
+    /// No complete answer within the time limit.
     Timeout,
     /// The answer is not HTTP.
     Invalid,
@@ -30,7 +30,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// What an error of the client is called here.
+    /// The failure for an error of the client.
     pub(crate) fn of(error: &client::Error) -> Failure {
         let is_late = error.name == "ETIMEDOUT";
         match error.step {
@@ -58,27 +58,27 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What a load run found.
+/// The results of a load run.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Complete answers, whatever their status.
     pub requests: u64,
-    /// What went wrong, by name.
+    /// Failures by kind.
     pub failures: BTreeMap<Failure, u64>,
-    /// The same failures by where they happened and by what Node calls them.
+    /// The same failures by step and by Node's name.
     pub errors_at: BTreeMap<(Step, Cow<'static, str>), u64>,
     /// Complete answers by status.
     pub statuses: BTreeMap<u16, u64>,
     /// Bytes received, heads included.
     pub received_bytes: u64,
-    /// Latencies of the complete answers from the instant the request was meant to begin. In a closed loop that is when it
-    /// did begin, a connect before it included.
+    /// Latencies of the complete answers from the intended start of the request. In a closed loop that is the actual
+    /// start, including a connect before it.
     pub response: Hdr,
-    /// Latencies of the complete answers from when the request was sent.
+    /// Latencies of the complete answers from the send of the request.
     pub service: Hdr,
-    /// How late requests were begun, against the schedule of a fixed rate; empty in a closed loop.
+    /// Lateness of requests against the schedule of a fixed rate; empty in a closed loop.
     pub lag: Hdr,
-    /// Requests of a fixed rate begun more than [`crate::quick::LATE_AFTER`] late.
+    /// Requests of a fixed rate that began more than [`crate::quick::LATE_AFTER`] late.
     pub late: u64,
     /// Requests of a fixed rate that were due before the end and never sent.
     pub dropped: u64,
@@ -86,9 +86,9 @@ pub struct Report {
     pub elapsed: Duration,
     /// CPU time of the load's own threads.
     pub cpu: Duration,
-    /// How many threads that was.
+    /// Number of these threads.
     pub threads: usize,
-    /// How busy each of them was, 0 to 1 of a core.
+    /// How busy each thread was, 0 to 1 of a core.
     pub busy: Vec<f64>,
 }
 
@@ -97,7 +97,7 @@ impl Report {
         *self.failures.entry(failure).or_default() += 1;
     }
 
-    /// Adds another thread's share, but for what the recorders have: latencies, and what was dropped.
+    /// Adds another thread's report, except what the recorders hold: latencies and dropped requests.
     pub(crate) fn merge(&mut self, other: &Report) {
         self.requests += other.requests;
         for (failure, count) in &other.failures {
@@ -117,7 +117,7 @@ impl Report {
         self.busy.extend(&other.busy);
     }
 
-    /// All failures together.
+    /// Number of all failures.
     pub fn errors(&self) -> u64 {
         self.failures.values().sum()
     }
@@ -127,8 +127,8 @@ impl Report {
         self.requests as f64 / self.elapsed.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
-    /// How busy the load's own threads were, from 0 to 1. Near 1 the figures tell of
-    /// the load and not of what was loaded.
+    /// How busy the load's own threads were, from 0 to 1. Near 1, the figures show the limit of the load generator
+    /// and not of the target.
     pub fn saturation(&self) -> f64 {
         let available = self.elapsed.as_secs_f64() * self.threads as f64;
         self.cpu.as_secs_f64() / available.max(f64::MIN_POSITIVE)

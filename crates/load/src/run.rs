@@ -1,11 +1,12 @@
-//! A run from its first arrival to its last virtual user: workers started, watched, heard out.
+//! Runs a plan from its first arrival to its last virtual user: starts the workers, watches them, collects their
+//! counts.
 //!
 //! ```text
 //!   this thread                      worker threads (one per core)
 //!   phases, windows, log lines  ◄──  arrivals ─► virtual users ─► recorder
 //! ```
 //!
-//! Nothing here prints: a [`Watch`] is told what happens, when it happens.
+//! Nothing here prints: a [`Watch`] gets every event when it happens.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -26,52 +27,52 @@ use crate::value::Value;
 use crate::vuser::{self, Failed};
 use crate::worker::{Shared, Worker};
 
-/// Threads of one run.
+/// Most threads of one run.
 pub const WORKERS_MAX: usize = 64;
-/// Virtual users may outlive the last phase by this much before the run is ended.
+/// Longest time that virtual users may run after the last phase before the run is ended.
 pub const DRAIN_MAX: Duration = Duration::from_secs(3600);
-/// How long the workers may take to be ready before the first phase begins.
+/// Time for the workers to get ready before the first phase begins.
 const LEAD: Duration = Duration::from_millis(30);
-/// How often a worker hands over what it counted, and looks whether the run is to end.
+/// Interval at which a worker reports its counts, and checks whether the run must end.
 pub(crate) const TELL: Duration = Duration::from_millis(250);
-/// Arrivals that are due at once before the sockets get their turn.
+/// Most arrivals in one turn; then the sockets get their turn.
 const ARRIVALS_PER_TURN: u32 = 256;
-/// How often the watcher hears of progress.
+/// Interval at which the watcher gets the progress.
 const PROGRESS: Duration = Duration::from_millis(200);
 
-/// What to run, and how.
+/// A plan and the parameters of its run.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// The plan.
     pub plan: Arc<Plan>,
-    /// Threads, kept between 1 and [`WORKERS_MAX`].
+    /// Number of threads, limited to 1 to [`WORKERS_MAX`].
     pub workers: usize,
-    /// What chance begins with.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Which part of the arrivals is this process's: number, of how many.
+    /// This process's share of the arrivals: its number, and the number of shares.
     pub share: (u64, u64),
-    /// When the first phase begins; `None` is as soon as everything is ready.
+    /// Start of the first phase; `None`: as soon as everything is ready.
     pub start: Option<Instant>,
-    /// For somebody who merges: what is counted is handed over as it comes instead of by whole windows, and its times
-    /// are this many ms ahead of the clock here.
+    /// For a process that sends its counts to a controller: counts are reported as they come instead of by whole
+    /// windows, and their times are this many ms ahead of this machine's clock.
     pub ahead_ms: Option<i64>,
 }
 
-/// What somebody who watches a run is told.
+/// Receives the events of a run.
 pub trait Watch {
     /// A phase has begun.
     fn phase_started(&mut self, index: usize, phase: &Phase);
-    /// A phase is over; its virtual users may not be.
+    /// A phase is over; its virtual users may still run.
     fn phase_completed(&mut self, index: usize, phase: &Phase);
     /// A `log` step's text.
     fn line(&mut self, line: &str);
     /// A period of the report is over.
     fn period(&mut self, period: &Period);
-    /// Something was counted for a period that was over: it is in the whole only.
+    /// Counts came for a period that is closed: they are in the whole only.
     fn late(&mut self, start_ms: u64);
-    /// How far the run is.
+    /// The progress of the run.
     fn progress(&mut self, progress: &Progress, merger: &Merger);
-    /// What a worker counted, before it is merged; and up to when all of them have told.
+    /// The counts of a worker before they are merged; and the time up to which all workers have reported.
     fn taken(&mut self, taken: &Taken, before_ms: u64) {
         let _ = (taken, before_ms);
     }
@@ -85,36 +86,36 @@ pub trait Watch {
     }
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// Since the first phase began.
+    /// Time since the first phase began.
     pub elapsed: Duration,
-    /// What all phases take.
+    /// Duration of all phases.
     pub length: Duration,
-    /// Virtual users under way.
+    /// Number of active virtual users.
     pub active: u64,
-    /// The phase that is on, unless all are over.
+    /// The current phase; `None` after the last.
     pub phase: Option<usize>,
 }
 
-/// The variables that `before` left.
+/// The variables that `before` set.
 pub type Before = Vec<(Arc<str>, Value)>;
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Everything counted.
+    /// All counts.
     pub merger: Merger,
-    /// It was told to end before its time.
+    /// The run was stopped early.
     pub is_interrupted: bool,
-    /// Virtual users were left when [`DRAIN_MAX`] had passed.
+    /// Virtual users were still running after [`DRAIN_MAX`].
     pub is_cut: bool,
     /// Lines of `log` steps that were not printed.
     pub lines_lost: u64,
-    /// How long it took, from the first phase on.
+    /// Duration of the run, from the first phase on.
     pub took: Duration,
-    /// What `before` left, for `after`.
+    /// The variables that `before` set, for `after`.
     pub before: Before,
 }
 
@@ -123,31 +124,31 @@ pub struct Outcome {
 pub struct Stop(Sender<Event>, Arc<AtomicBool>);
 
 impl Stop {
-    /// Ends it: no more arrive, those under way are dropped, what was counted is reported.
+    /// Ends the run: no more virtual users arrive, the active ones are dropped, and the counts are reported.
     pub fn stop(&self) {
         self.1.store(true, Ordering::Relaxed);
-        // A run that is over need not be told.
+        // It does not matter if the run is over already.
         let _ = self.0.send(Event::Stop);
     }
 }
 
-/// What the thread that runs hears.
+/// Events for the thread that runs the load.
 #[derive(Debug)]
 pub enum Event {
     /// A line to print.
     Line(String),
-    /// What a worker counted, all of it up to a moment.
+    /// The counts of a worker, complete up to a moment.
     Taken {
-        /// Which.
+        /// Number of the worker.
         worker: usize,
         /// The counts.
         taken: Taken,
         /// The moment, ms since 1970.
         before_ms: u64,
     },
-    /// A worker has served its share.
+    /// A worker has finished its share.
     Ended {
-        /// Which.
+        /// Number of the worker.
         worker: usize,
     },
     /// A worker could not begin.
@@ -156,16 +157,16 @@ pub enum Event {
     Debug(String),
     /// A processor set `artillery.suggestedExitCode`.
     ExitCode(i32),
-    /// The run is to end.
+    /// The run must end.
     Stop,
 }
 
-/// A run's ears: made first, so that somebody can be given the [`Stop`].
+/// The event channel of a run. It is made first, so that another thread can have the [`Stop`].
 pub struct Channel {
     sender: Sender<Event>,
     receiver: Receiver<Event>,
     is_stopped: Arc<AtomicBool>,
-    /// What a point of the lines over time covers, ms; a second unless said.
+    /// Length of a point in the lines over time, ms; `None`: a second.
     pub point_ms: Option<u64>,
 }
 
@@ -176,17 +177,17 @@ impl Channel {
         Channel { sender, receiver, is_stopped: Arc::default(), point_ms: None }
     }
 
-    /// Where those speak that run it.
+    /// The sender for workers.
     pub fn sender(&self) -> Sender<Event> {
         self.sender.clone()
     }
 
-    /// Whether somebody has told it to stop.
+    /// True if the run was told to stop.
     pub fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::Relaxed)
     }
 
-    /// What ends the run.
+    /// A handle that ends the run.
     pub fn stop(&self) -> Stop {
         Stop(self.sender.clone(), self.is_stopped.clone())
     }
@@ -213,13 +214,13 @@ impl From<String> for NotBegun {
     }
 }
 
-/// Runs it. What fails once it has begun is counted.
+/// Runs the plan. Failures after the beginning are counted.
 pub fn run(run: &Run, channel: Channel, watch: &mut dyn Watch) -> Result<Outcome, NotBegun> {
     let before = before(run, &channel, watch)?;
     Ok(serve(run, before, channel, watch)?)
 }
 
-/// Runs `before`; the variables it left.
+/// Runs `before`; returns the variables it set.
 pub fn before(run: &Run, channel: &Channel, watch: &mut dyn Watch) -> Result<Before, NotBegun> {
     let before = match &run.plan.before {
         Some(_) => hook(run, channel, Vec::new(), |plan| plan.before.as_ref())
@@ -257,7 +258,7 @@ pub fn serve(run: &Run, before: Before, channel: Channel, watch: &mut dyn Watch)
     Ok(Outcome { lines_lost: shared.lines_lost.load(Ordering::Relaxed), before, ..heard })
 }
 
-/// Listens to those who run these phases, here or elsewhere, until each of them has ended.
+/// Collects events until all workers, local or remote, have ended.
 pub fn listen(
     phases: &[Phase],
     began: Instant,
@@ -268,7 +269,7 @@ pub fn listen(
 ) -> Result<Outcome, String> {
     let mut hearing = Hearing::new(phases, shared.clone(), began, workers);
     if channel.is_stopped() {
-        // It was told while `before` ran.
+        // The stop came while `before` ran.
         hearing.hear(Event::Stop, watch)?;
     }
     hearing.listen(&channel.receiver, watch)?;
@@ -282,7 +283,7 @@ pub fn listen(
     })
 }
 
-/// Runs `after`, with the variables that `before` left. Its error is for the user.
+/// Runs `after` with the variables that `before` set. Its error is for the user.
 pub fn after(run: &Run, before: Before, watch: &mut dyn Watch) -> Result<(), String> {
     if run.plan.after.is_none() {
         return Ok(());
@@ -293,7 +294,7 @@ pub fn after(run: &Run, before: Before, watch: &mut dyn Watch) -> Result<(), Str
     outcome.map(drop).map_err(|Failed(name)| format!("`after` failed: {name}"))
 }
 
-/// Walks `before` or `after` on a worker of its own; what it counts is nobody's.
+/// Runs `before` or `after` on a separate worker; its counts are dropped.
 fn hook(
     run: &Run,
     channel: &Channel,
@@ -305,7 +306,7 @@ fn hook(
     let (tell, told) = mpsc::channel();
     let remote = worker::start("load hook", None, move || {
         spawn(async move {
-            // Who does not listen any more does not matter.
+            // It does not matter if the receiver is gone.
             let _ = tell.send(walk(&run, shared, events, which).await);
         });
     })
@@ -341,7 +342,7 @@ fn print_lines(channel: &Channel, watch: &mut dyn Watch) {
     }
 }
 
-/// The workers; they end with it.
+/// The workers; dropping it ends them.
 struct Crew {
     remotes: Vec<Remote>,
 }
@@ -366,14 +367,14 @@ struct Part {
 }
 
 impl Part {
-    /// Whether an arrival is this worker's.
+    /// True if the arrival belongs to this worker.
     fn is_mine(&self, number: u64) -> bool {
         let (share, shares) = self.run.share;
         let shares = shares.max(1);
         number % shares == share && (number / shares) % self.of as u64 == self.index as u64
     }
 
-    /// How many virtual users at once this process may have of a phase's.
+    /// This process's share of a phase's limit of virtual users.
     fn most(&self, phase: &Phase) -> Option<u64> {
         let (share, shares) = self.run.share;
         let most = phase.vusers_max?;
@@ -381,15 +382,15 @@ impl Part {
     }
 }
 
-/// A worker thread's first act.
+/// Starts a worker thread's part.
 fn begin(part: Part, shared: Arc<Shared>, events: Sender<Event>) {
-    // Another stream of chance for every worker of every agent: no two virtual users share a UUID.
+    // Every worker of every agent gets a different random stream: no two virtual users share a UUID.
     let number = part.run.share.0 * WORKERS_MAX as u64 + part.index as u64 + 1;
     let seed = part.run.seed ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let worker = match Worker::new(part.run.plan.clone(), shared, events.clone(), seed) {
         Ok(worker) => Rc::new(worker),
         Err(Failed(error)) => {
-            // Nobody listens any more: then it does not matter.
+            // It does not matter if the receiver is gone.
             let _ = events.send(Event::Failed(error.into_owned()));
             return;
         }
@@ -406,7 +407,7 @@ fn begin(part: Part, shared: Arc<Shared>, events: Sender<Event>) {
     });
 }
 
-/// Lets virtual users arrive, each at its time, and waits for the last of them.
+/// Starts virtual users, each at its time, and waits for the last of them.
 async fn serve_arrivals(part: &Part, worker: &Rc<Worker>) {
     let plan = &part.run.plan;
     let mut at_once = 0;
@@ -439,7 +440,7 @@ async fn serve_arrivals(part: &Part, worker: &Rc<Worker>) {
     }
 }
 
-/// Hands over what was counted, again and again.
+/// Reports the counts at intervals.
 async fn tell(worker: Rc<Worker>, index: usize, events: Sender<Event>, in_parts: bool) {
     loop {
         weir_net::timer::sleep(TELL).await;
@@ -454,24 +455,24 @@ fn report(worker: &Worker, index: usize, events: &Sender<Event>, in_parts: bool,
         worker.tell_exit_code();
     }
     let taken = worker.recorder.take(if in_parts { u64::MAX } else { before_ms });
-    // Nobody listens any more: then it does not matter.
+    // It does not matter if the receiver is gone.
     let _ = events.send(Event::Taken { worker: index, taken, before_ms });
 }
 
-/// What the thread that runs knows.
+/// State of the thread that runs the load.
 struct Hearing<'r> {
     plan: &'r [Phase],
     shared: Arc<Shared>,
     began: Instant,
     merger: Merger,
-    /// Up to when each worker has reported.
+    /// The time up to which each worker has reported.
     reported: Vec<u64>,
     ended: Vec<bool>,
     is_interrupted: bool,
     is_cut: bool,
-    /// When the next phase begins or the last one ends.
+    /// End of the current phase.
     boundary: Duration,
-    /// Phases begun.
+    /// Number of phases begun.
     phases: usize,
 }
 
@@ -491,7 +492,7 @@ impl<'r> Hearing<'r> {
         }
     }
 
-    /// Listens until every worker has ended.
+    /// Collects events until every worker has ended.
     fn listen(&mut self, receiver: &Receiver<Event>, watch: &mut dyn Watch) -> Result<(), String> {
         let mut next_progress = self.began;
         while !self.ended.iter().all(|ended| *ended) {
@@ -523,7 +524,7 @@ impl<'r> Hearing<'r> {
             }
             Event::Taken { worker, taken, before_ms } => {
                 if let Some(reported) = self.reported.get_mut(worker) {
-                    // A worker that has served its share still tells what it has: nothing.
+                    // A worker that has finished its share still sends empty reports.
                     *reported = before_ms.max(*reported);
                 }
                 let before_ms = self.reported.iter().copied().min().unwrap_or(0);
@@ -561,7 +562,7 @@ impl<'r> Hearing<'r> {
         (self.began + self.boundary).saturating_duration_since(clock::precise())
     }
 
-    /// Tells of the phases that have ended and begun by now.
+    /// Reports the phases that have ended and begun by now.
     fn turn_phases(&mut self, watch: &mut dyn Watch) {
         let phases = self.plan;
         while self.phases <= phases.len() && clock::precise() >= self.began + self.boundary && !self.is_interrupted {

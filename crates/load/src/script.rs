@@ -1,8 +1,8 @@
-//! Artillery scripts: text files to a [`Plan`](crate::plan::Plan).
+//! Artillery scripts: turns text files into a [`Plan`](crate::plan::Plan).
 //!
-//! [`load`] goes Artillery's way in Artillery's order: files are merged, the environment and the flags applied,
-//! `config` is rendered, the shape checked, then the plan made (artillery.md §0 and §1). What is wrong is said with
-//! file, line and column. Not here: running anything.
+//! [`load`] follows Artillery's order: it merges the files, applies the environment and the flags, renders `config`,
+//! checks the shape, and makes the plan (artillery.md §0 and §1). A problem is reported with file, line and column.
+//! Not here: running the plan.
 
 mod build;
 mod document;
@@ -43,7 +43,7 @@ use node::Node;
 use notes::Notes;
 use source::Problem;
 
-/// What the command line says about a script (artillery.md §4.1).
+/// The options of the command line for a script (artillery.md §4.1).
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The script files, merged in order.
@@ -79,13 +79,13 @@ pub struct Options {
 pub struct Refusal {
     /// For the terminal; every line ends in `\n`.
     pub text: String,
-    /// What Artillery exits with: 1, or 11 where its worker would end.
+    /// Artillery's exit code: 1, or 11 where Artillery's worker would end.
     pub exit: i32,
-    /// What was noticed before.
+    /// Warnings from before the error.
     pub warnings: Vec<String>,
 }
 
-/// Makes the plan of a script. `load_js` gives what a `.js` or `.ts` script exports.
+/// Makes the plan of a script. `load_js` returns the exports of a `.js` or `.ts` script.
 ///
 /// Reads the files that the script names: CSV, files of forms. Sends nothing.
 pub fn load(options: &Options, load_js: &dyn Fn(&Path) -> Result<Value, String>) -> Result<Plan, Refusal> {
@@ -100,7 +100,7 @@ pub fn load(options: &Options, load_js: &dyn Fn(&Path) -> Result<Value, String>)
             Some(text) => Err(Refusal { text, exit: 1, warnings: notes.into_warnings() }),
         },
         Err(stop) => {
-            // The first problem is Artillery's; what else is wrong is told in the same run.
+            // The first problem is Artillery's; the same run reports all other problems too.
             let more = notes.refusal().unwrap_or_default();
             let text = notes.sources.render(&stop.problem) + &more;
             Err(Refusal { text, exit: stop.exit, warnings: notes.into_warnings() })
@@ -147,7 +147,7 @@ fn settled_plan(script: Node, options: &Options, environment: Value, notes: &mut
     Ok(build::plan(settled, &scenarios, notes))
 }
 
-/// A problem, and what to exit with.
+/// A problem and an exit code.
 pub(crate) struct Stop {
     problem: Problem,
     exit: i32,

@@ -1,4 +1,4 @@
-//! How the generator itself fares: a figure of a target that was limited by whoever measured it is no figure.
+//! The generator measures itself, because figures are worthless if the generator and not the target was the limit.
 
 use std::fs;
 use std::path::Path;
@@ -12,22 +12,22 @@ use crate::output::SelfCheck;
 use crate::output::facts::LAG_ARRIVALS_MIN;
 use crate::record::Own;
 
-/// How often it looks.
+/// Interval between two measurements.
 const EVERY: Duration = Duration::from_secs(1);
-/// Periods of a quota below which nothing is said of it: two seconds of the usual 100 ms.
+/// With fewer periods of a quota, there is no figure: two seconds of the usual 100 ms periods.
 const PERIODS_MIN: u64 = 20;
-/// What worker threads are called, before their number.
+/// Prefix of worker threads' names; a number follows.
 pub const THREAD_NAME: &str = "load ";
 
-/// Looks at this process and its machine while a run goes on.
+/// Measures this process and its machine during a run.
 #[derive(Debug)]
 pub struct Sampler {
     began: Instant,
     last: Instant,
-    /// CPU of each worker thread when it was first and last seen.
+    /// CPU time of each worker thread at the first and the last measurement.
     workers: Vec<Worker>,
     machine: Option<Machine>,
-    /// Periods of its CPU quota, and those in which it was stopped, at first.
+    /// At the start: periods of the CPU quota, and those in which the group was throttled.
     quota: Option<(u64, u64)>,
     peak: Option<f64>,
     descriptors: u64,
@@ -42,7 +42,7 @@ struct Worker {
     last: Duration,
 }
 
-/// Jiffies of the machine, all and idle.
+/// Jiffies of the machine: all, and idle ones.
 #[derive(Clone, Copy, Debug)]
 struct Machine {
     all: u64,
@@ -66,7 +66,7 @@ impl Default for Sampler {
 }
 
 impl Sampler {
-    /// Looks, if it is time to.
+    /// Measures, if it is time to.
     pub fn look(&mut self) {
         let now = clock::precise();
         let since = now - self.last;
@@ -91,7 +91,7 @@ impl Sampler {
         self.ports = self.ports.max(open + waiting_sockets().unwrap_or(0));
     }
 
-    /// What it saw, with the lateness and the losses that were recorded.
+    /// The results, with the lateness and the losses from the recorder.
     pub fn finish(self, own: &Own) -> SelfCheck {
         let cpu = |worker: &Worker| {
             let seconds = (self.last - worker.since).as_secs_f64();
@@ -126,7 +126,8 @@ fn quota() -> Option<(u64, u64)> {
     host::throttling_under(Path::new("/"), None)
 }
 
-/// The part of the periods between two looks that it was stopped in; so few periods that one of them is a large part say nothing.
+/// The share of periods between two measurements in which the group was throttled. `None` for few periods, where a
+/// single one would be a large share.
 fn stopped(then: (u64, u64), now: (u64, u64)) -> Option<f64> {
     let periods = now.0.saturating_sub(then.0);
     (periods >= PERIODS_MIN).then(|| now.1.saturating_sub(then.1) as f64 / periods as f64)
@@ -136,7 +137,7 @@ fn machine() -> Option<Machine> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     let line = stat.lines().next()?.strip_prefix("cpu ")?;
     let fields: Vec<u64> = line.split_ascii_whitespace().filter_map(|field| field.parse().ok()).collect();
-    // user nice system idle iowait …: waiting for a disk is idle too (proc_stat(5)).
+    // The fields are user nice system idle iowait …; waiting for a disk counts as idle (proc_stat(5)).
     let idle = fields.get(3)?.saturating_add(*fields.get(4)?);
     Some(Machine { all: fields.iter().take(8).sum(), idle })
 }

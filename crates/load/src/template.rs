@@ -1,9 +1,9 @@
 //! `{{ … }}` in texts and trees, compiled once (artillery.md §1.9).
 //!
-//! As in Artillery: functions are called first, one by one, then variables are put in until no template is left, so
-//! that a value which holds `{{ x }}` is rendered too; a text that is one variable and nothing else keeps its type; an
-//! unknown function makes the whole text `undefined`. Unlike it: `$&` and `$1` in a value are just text, and a value
-//! that holds itself is put in [`EXPANSIONS_MAX`] times, not for ever.
+//! As in Artillery: functions are called first, one by one, then variables are inserted until no template is left. So
+//! a value that contains `{{ x }}` is rendered too. A text that is a single variable keeps the variable's type. An
+//! unknown function makes the whole text `undefined`. Unlike in Artillery, `$&` and `$1` in a value are plain text,
+//! and a value that contains itself is inserted [`EXPANSIONS_MAX`] times, not for ever.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ mod scan;
 
 use scan::{Call, Found, Reference};
 
-/// Templates put into one text, when values bring new ones.
+/// Most insertions into one text, when inserted values bring new templates.
 pub const EXPANSIONS_MAX: usize = 1000;
 
-/// What a template may call: `$randomNumber`, `$randomString`, fake data, functions a processor added.
+/// The functions for templates: `$randomNumber`, `$randomString`, fake data, and those that a processor added.
 pub trait Functions {
-    /// The value of a function, its name with the `$`; `None` when there is no such function.
+    /// The result of a function; its name has the `$`. `None`: no function has this name.
     fn call(&self, name: &str, arguments: &[Value]) -> Option<Value>;
 }
 
@@ -51,7 +51,7 @@ struct Lone {
 #[derive(Clone, Debug)]
 struct Mixed {
     source: Arc<str>,
-    /// None when templates may arise from what is put in: then the text is read again each time.
+    /// Empty if inserted values may form new templates: then the text is parsed again each time.
     pieces: Vec<Piece>,
 }
 
@@ -62,17 +62,17 @@ enum Piece {
     Call(Call),
 }
 
-/// How a mixed text came out.
+/// The result of writing a mixed text.
 #[derive(PartialEq, Eq)]
 enum Outcome {
     Text,
     Undefined,
-    /// Something put in has braces.
+    /// An inserted value contains braces.
     Again,
 }
 
 impl Template {
-    /// Compiles a text. Never fails: what is no template is text.
+    /// Compiles a text. Never fails: anything that is not a template is text.
     pub fn parse(text: &str, names: &mut Names) -> Template {
         let Some(pieces) = pieces(text, names) else {
             let mixed = Mixed { source: text.into(), pieces: Vec::new() };
@@ -88,12 +88,12 @@ impl Template {
         Template { kind }
     }
 
-    /// A text that is no template, whatever it looks like.
+    /// A text without templates, even if it looks like one.
     pub fn verbatim(text: &str) -> Template {
         Template { kind: Kind::Literal(text.into()) }
     }
 
-    /// The text when it holds no template at all.
+    /// The text, if it contains no template.
     pub fn literal(&self) -> Option<&str> {
         match &self.kind {
             Kind::Literal(text) => Some(text),
@@ -101,7 +101,7 @@ impl Template {
         }
     }
 
-    /// The text as written.
+    /// The text as it was written.
     pub fn source(&self) -> Cow<'_, str> {
         match &self.kind {
             Kind::Literal(text) => Cow::Borrowed(text),
@@ -110,7 +110,7 @@ impl Template {
         }
     }
 
-    /// The functions it calls, names with the `$`.
+    /// The functions that it calls; names have the `$`.
     pub fn functions(&self) -> impl Iterator<Item = &str> {
         let pieces = match &self.kind {
             Kind::Mixed(mixed) => mixed.pieces.as_slice(),
@@ -122,7 +122,7 @@ impl Template {
         })
     }
 
-    /// Its value: a text that is one template and nothing else keeps the variable's type.
+    /// The value. A text that is a single template keeps the variable's type.
     pub fn value(&self, vars: &Vars, functions: &dyn Functions) -> Value {
         match &self.kind {
             Kind::Literal(text) => Value::Text(text.clone()),
@@ -138,9 +138,9 @@ impl Template {
         }
     }
 
-    /// Its value as text, appended: objects and lists as JSON, `undefined` as that word.
+    /// Appends the value as text: objects and lists as JSON, `undefined` as that word.
     ///
-    /// False if the value is `undefined`, for those who would rather leave it out.
+    /// Returns false if the value is `undefined`, so that the caller can leave it out.
     pub fn write(&self, vars: &Vars, functions: &dyn Functions, out: &mut Vec<u8>) -> bool {
         let begin = out.len();
         match &self.kind {
@@ -161,7 +161,7 @@ impl Template {
         true
     }
 
-    /// Its value as text; borrowed when it is no template.
+    /// The value as text; borrowed if there is no template.
     pub fn text(&self, vars: &Vars, functions: &dyn Functions) -> Cow<'_, str> {
         if let Some(text) = self.literal() {
             return Cow::Borrowed(text);
@@ -172,7 +172,7 @@ impl Template {
     }
 }
 
-/// The value of a text known only now: a url a hook changed, a value that holds a template.
+/// Renders a text that is known only at run time: a URL that a hook changed, a value that contains a template.
 pub fn render(text: &str, vars: &Vars, functions: &dyn Functions) -> Value {
     let mut text = text.to_owned();
     let mut left = EXPANSIONS_MAX;
@@ -197,7 +197,7 @@ pub fn render(text: &str, vars: &Vars, functions: &dyn Functions) -> Value {
     Value::from(text)
 }
 
-/// As [`render`], for a whole value: keys too.
+/// As [`render`], for a whole value with its keys.
 pub fn render_value(value: &Value, vars: &Vars, functions: &dyn Functions) -> Value {
     match value {
         Value::Text(text) if has_braces(text.as_bytes()) => render(text, vars, functions),
@@ -243,7 +243,7 @@ impl Mixed {
             }
             is_suspect |= memchr::memchr(b'{', put_in).is_some();
         }
-        // Braces alone are harmless, as in JSON; two together may begin a template.
+        // Single braces are harmless, as in JSON; two together may begin a template.
         if is_suspect && has_braces(out.get(begin..).unwrap_or_default()) { Outcome::Again } else { Outcome::Text }
     }
 }
@@ -252,7 +252,7 @@ fn has_braces(text: &[u8]) -> bool {
     memmem::find(text, b"{{").is_some()
 }
 
-/// What Artillery makes of a variable that stands alone.
+/// Artillery's result for a text that is a single variable.
 fn lone(value: Cow<'_, Value>) -> Value {
     match &*value {
         Value::Number(number) if number.is_nan() => Value::from(""),
@@ -269,7 +269,7 @@ fn write_value(value: &Value, out: &mut Vec<u8>) -> bool {
     *value != Value::Undefined
 }
 
-/// The pieces of a text; `None` if what is put in may make a template with what is there.
+/// The pieces of a text; `None` if inserted values may form a template together with the text.
 fn pieces(text: &str, names: &mut Names) -> Option<Vec<Piece>> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -317,7 +317,7 @@ enum Node {
     Map(Vec<(Label, Tree)>),
 }
 
-/// A member's name.
+/// The name of a member.
 #[derive(Clone, Debug)]
 enum Label {
     Plain(Arc<str>),
@@ -360,7 +360,7 @@ impl Tree {
         }
     }
 
-    /// The value when nothing in it is a template.
+    /// The value, if it contains no template.
     pub fn literal(&self) -> Option<&Value> {
         match &self.node {
             Node::Literal(value) => Some(value),
@@ -385,7 +385,7 @@ impl Tree {
         }
     }
 
-    /// The value with all templates rendered. Members whose name is a template go to the end, as in Artillery.
+    /// The value with all templates rendered. Members with a template as name come last, as in Artillery.
     pub fn value(&self, vars: &Vars, functions: &dyn Functions) -> Value {
         match &self.node {
             Node::Literal(value) => value.clone(),
@@ -403,7 +403,7 @@ impl Tree {
         }
     }
 
-    /// Appends `JSON.stringify` of the value, without making it where no key is a template; false if that is
+    /// Appends `JSON.stringify` of the value; builds no value if no key is a template. Returns false if the result is
     /// `undefined`.
     pub fn write_json(&self, vars: &Vars, functions: &dyn Functions, out: &mut Vec<u8>) -> bool {
         match &self.node {
@@ -448,7 +448,7 @@ impl Tree {
     }
 }
 
-/// An object of members, rendered names last; such a name is a path to lodash (`a.b` nests).
+/// An object of members, rendered names last. lodash treats such a name as a path (`a.b` nests).
 fn make_map<'k>(members: impl Iterator<Item = (Result<&'k Arc<str>, Value>, Value)>) -> Value {
     let mut map = Map::default();
     let mut rendered = Vec::new();

@@ -1,4 +1,4 @@
-//! `config.tls` (artillery.md §1.1): how every engine speaks TLS, under got's names and Node's alike.
+//! `config.tls` (artillery.md §1.1): the TLS settings of every engine, under got's names and Node's.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -9,24 +9,24 @@ use weir_net::{Deadline, Stream, TlsStream, Transport};
 
 use crate::value::{Map, Value};
 
-/// What a connection's own options may say of it.
+/// TLS options that a connection may set for itself.
 const OWN: [&str; 7] = ["ca", "cert", "key", "pfx", "passphrase", "servername", "rejectUnauthorized"];
 
-/// TLS as a script asks for it; made ready when the first connection needs it.
+/// The TLS settings of a script; prepared when the first connection needs them.
 #[derive(Debug, Default)]
 pub struct Tls {
     options: ClientOptions,
-    /// Asked for and expected instead of the host.
+    /// Sent as SNI and expected in the certificate, instead of the host.
     server_name: Option<Rc<str>>,
     client: OnceCell<Client>,
-    /// The same, and it offers HTTP/2.
+    /// The same client, but it offers HTTP/2.
     h2: OnceCell<Client>,
-    /// As it was written.
+    /// The options as the script wrote them.
     written: Map,
 }
 
 impl Tls {
-    /// Reads `config.tls`. What it names but cannot be had is refused, as a sentence for the user.
+    /// Reads `config.tls`. Options that weir does not support are an error, as a sentence for the user.
     pub fn new(map: &Map) -> Result<Rc<Tls>, String> {
         for (name, instead) in [
             ("pfx", "PKCS #12 bundles are not read; write `cert` and `key`"),
@@ -54,7 +54,7 @@ impl Tls {
             written: map.clone(),
         };
         if tls.options.identity.is_some() || !tls.options.authorities.is_empty() {
-            // What is written in the script is right or wrong before the first connection.
+            // Certificates and keys in the script are checked before the first connection.
             let client = Client::new(&tls.options).map_err(|error| {
                 let place = match &error {
                     OptionError::Authorities(_) => either(map, "ca", "certificateAuthority").0,
@@ -68,14 +68,14 @@ impl Tls {
         Ok(Rc::new(tls))
     }
 
-    /// The same, with any certificate accepted.
+    /// The same settings, but any certificate is accepted.
     pub fn accepting_anyone(&self) -> Rc<Tls> {
         let options = ClientOptions { accepts_anyone: true, ..self.options.clone() };
         let (server_name, written) = (self.server_name.clone(), self.written.clone());
         Rc::new(Tls { options, server_name, client: OnceCell::new(), h2: OnceCell::new(), written })
     }
 
-    /// What a connection with options of its own uses: as Node's TLS takes them, they count before `config.tls`.
+    /// The settings for a connection with its own options: as in Node's TLS, those win over `config.tls`.
     pub fn with(self: &Rc<Tls>, options: &Map) -> Result<Rc<Tls>, String> {
         let own = OWN.iter().filter_map(|name| Some((Arc::from(*name), options.get(*name)?.clone())));
         let own: Map = own.collect();
@@ -83,7 +83,7 @@ impl Tls {
             return Ok(self.clone());
         }
         let mut all = self.written.clone();
-        // Else `config.tls` had the first word under got's name.
+        // Otherwise the value in `config.tls` under got's name would win.
         for (node, got) in [("ca", "certificateAuthority"), ("cert", "certificate")] {
             if own.contains_key(node) {
                 all.shift_remove(got);
@@ -93,7 +93,7 @@ impl Tls {
         Tls::new(&all)
     }
 
-    /// Shakes hands with `host` over a connected stream; `http2` offers that and nothing else (RFC 9113 §3.2).
+    /// Does the handshake with `host` over a connected stream; `http2` offers only HTTP/2 (RFC 9113 §3.2).
     pub async fn open(
         &self,
         stream: Stream,
@@ -125,7 +125,7 @@ impl Tls {
     }
 }
 
-/// `rejectUnauthorized: false`, and nothing like it; where it is not said, what Node's own switch says.
+/// True for `rejectUnauthorized: false` exactly. If it is not set, Node's own environment variable decides.
 fn accepts_anyone(map: &Map) -> bool {
     match map.get("rejectUnauthorized") {
         Some(value) => *value == Value::Bool(false),
@@ -133,7 +133,7 @@ fn accepts_anyone(map: &Map) -> bool {
     }
 }
 
-/// The member under one of two names, and the name it is under.
+/// The member under one of two names, and that name.
 fn either<'m>(map: &'m Map, node: &'static str, got: &'static str) -> (&'static str, Option<&'m Value>) {
     match (map.get(node), map.get(got)) {
         (None, Some(value)) => (got, Some(value)),
@@ -141,7 +141,7 @@ fn either<'m>(map: &'m Map, node: &'static str, got: &'static str) -> (&'static 
     }
 }
 
-/// A text, or several.
+/// A text, or a list of texts.
 fn texts(value: Option<&Value>) -> Vec<Vec<u8>> {
     let text = |value: &Value| format!("{}\n", value.to_text()).into_bytes();
     match value {

@@ -1,23 +1,23 @@
-//! URLs as a request needs them: scheme, host, port, and what stands on the request line.
+//! URLs for requests: scheme, host, port, and the target for the request line.
 //!
-//! Read as browsers and Node do (WHATWG URL), as far as http goes: spaces and odd bytes are escaped, dot
-//! segments are resolved, a default port is left out. Host names stay as they are written: no punycode.
+//! Parsed as in browsers and Node (WHATWG URL), as far as http needs it: spaces and unusual bytes are escaped, dot
+//! segments are resolved, a default port is left out. Host names stay as written: no punycode.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use weir_wire::escape::{Unescape, unescape_uri};
 
-/// What is spoken.
+/// The protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheme {
-    /// In the clear.
+    /// Without TLS.
     Http,
-    /// Over TLS.
+    /// With TLS.
     Https,
 }
 
 impl Scheme {
-    /// The port that need not be written.
+    /// The default port.
     pub fn port(self) -> u16 {
         match self {
             Scheme::Http => 80,
@@ -25,7 +25,7 @@ impl Scheme {
         }
     }
 
-    /// As it is written before `://`.
+    /// The text before `://`.
     pub fn name(self) -> &'static str {
         match self {
             Scheme::Http => "http",
@@ -42,7 +42,7 @@ impl Scheme {
     }
 }
 
-/// A URL taken apart.
+/// The parts of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
     /// `http` or `https`.
@@ -51,11 +51,11 @@ pub struct Url {
     pub authority: String,
     /// Host without the brackets of an IPv6 address.
     pub host: String,
-    /// The scheme's when none is written.
+    /// The port; the scheme's default if the URL has none.
     pub port: u16,
     /// Path and query; at least `/`.
     pub target: String,
-    /// `user:password` as written, which becomes Basic authorization.
+    /// `user:password` as written; sent as Basic authorization.
     pub user: Option<String>,
 }
 
@@ -63,7 +63,7 @@ pub struct Url {
 pub const URL_BYTES_MAX: usize = 1 << 20;
 
 impl Url {
-    /// `Basic …`, for a URL with `user:password@` in it, whose escapes are undone (RFC 7617).
+    /// `Basic …` for a URL with `user:password@`; percent escapes are decoded (RFC 7617).
     pub fn basic(&self) -> Option<String> {
         let (user, password) = {
             let user = self.user.as_deref()?;
@@ -76,12 +76,12 @@ impl Url {
         Some(format!("Basic {}", STANDARD.encode(plain)))
     }
 
-    /// The URL as it may be shown: without user and password.
+    /// The URL without user and password, for output.
     pub fn shown(&self) -> String {
         format!("{}://{}{}", self.scheme.name(), self.authority, self.target)
     }
 
-    /// Reads a URL; the error says what is wrong with it.
+    /// Parses a URL; the error says what is wrong with it.
     pub fn parse(text: &str) -> Result<Url, String> {
         let bad = |why: &str| format!("\"{text}\" cannot be loaded: {why}");
         if text.len() > URL_BYTES_MAX {
@@ -126,7 +126,7 @@ impl Url {
         })
     }
 
-    /// Whether both have one scheme, host and port.
+    /// True if both have the same scheme, host and port.
     pub fn same_origin(&self, other: &Url) -> bool {
         (self.scheme, &self.host, self.port) == (other.scheme, &other.host, other.port)
     }
@@ -136,7 +136,7 @@ impl Url {
         format!("{}://{}", self.scheme.name(), self.authority)
     }
 
-    /// The URL a reference in this one means (RFC 3986 §5.2): a `Location`.
+    /// The absolute URL of a reference relative to this URL (RFC 3986 §5.2): a `Location`.
     pub fn join(&self, reference: &str) -> Result<Url, String> {
         let reference = reference.trim_matches(|c: char| c <= ' ');
         let has_scheme = reference.split_once(':').is_some_and(|(scheme, _)| {
@@ -164,15 +164,15 @@ impl Url {
     }
 }
 
-/// What stands on the request line for what follows the host.
+/// The target for the request line, from the text after the host.
 fn target_of(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len() + 1);
     write_target(text.as_bytes(), &mut out);
-    // Everything outside ASCII was escaped.
+    // Everything outside ASCII is percent-encoded at this point.
     String::from_utf8(out).unwrap_or_else(|_| "/".to_owned())
 }
 
-/// Appends path and query as they go on the request line: escaped, dot segments resolved, fragment cut.
+/// Appends path and query for the request line: escaped, dot segments resolved, without the fragment.
 pub fn write_target(text: &[u8], out: &mut Vec<u8>) {
     if is_plain(text) {
         out.extend_from_slice(text);
@@ -186,7 +186,7 @@ pub fn write_target(text: &[u8], out: &mut Vec<u8>) {
         let segment = if index == 0 && segment.is_empty() { continue } else { segment };
         push_segment(segment, start, out);
     }
-    // The last segment, if it was dots, names a folder.
+    // If the last segment was dots, it names a folder.
     let last = path.rsplit(|&byte| byte == b'/' || byte == b'\\').next().unwrap_or_default();
     if out.len() == start || (dots(last) > 0 && out.last() != Some(&b'/')) {
         out.push(b'/');
@@ -212,7 +212,7 @@ fn push_segment(segment: &[u8], start: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// 1 for `.`, 2 for `..`, also escaped; 0 for anything else.
+/// 1 for `.`, 2 for `..`, also if escaped; 0 for anything else.
 fn dots(segment: &[u8]) -> usize {
     let mut rest = segment;
     let mut count = 0;
@@ -241,7 +241,7 @@ fn escaped(byte: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte & 15)]);
 }
 
-/// Whether a target can be sent as it is: the usual case, found in one pass.
+/// True if the target can be sent unchanged: the usual case, found in one pass.
 fn is_plain(text: &[u8]) -> bool {
     let mut before = 0;
     for &byte in text {

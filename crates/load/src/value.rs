@@ -1,6 +1,7 @@
-//! What a variable of a script holds: a JavaScript value, since scripts, captures and processors mean those.
+//! The value of a script's variable: a JavaScript value, because scripts, captures and processors expect JavaScript's
+//! rules.
 //!
-//! Cheap to clone and free to cross threads: texts, lists and maps are shared. Not here: templates.
+//! Values are cheap to clone and can move between threads: texts, lists and maps are shared. Not here: templates.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,8 +19,8 @@ pub use number::{text_to_number, write_number};
 pub(crate) use path::get;
 pub use path::{Key, Path};
 
-/// How names are hashed: by a key of this process, as JSON of a peer may bring names made to collide, and bounded by what a
-/// body may hold; at a tenth of what SipHash costs for names of a few letters.
+/// The hash for names. Its key is random for each process, because a peer's JSON may contain names that are made to
+/// collide; the size of a body limits their number. For names of a few letters it costs a tenth of SipHash.
 pub type Keyed = foldhash::fast::RandomState;
 
 /// An object's members, in the order they were added.
@@ -28,7 +29,7 @@ pub type Map = IndexMap<Arc<str>, Value, Keyed>;
 /// A JavaScript value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Value {
-    /// `undefined`: a variable nobody set.
+    /// `undefined`: a variable that was never set.
     #[default]
     Undefined,
     /// `null`.
@@ -45,11 +46,11 @@ pub enum Value {
     Map(Arc<Map>),
 }
 
-/// `undefined`, to refer to.
+/// `undefined`, as a value to borrow.
 pub static UNDEFINED: Value = Value::Undefined;
 
 impl Value {
-    /// Whether an `if` takes it.
+    /// True if an `if` would accept it.
     pub fn is_truthy(&self) -> bool {
         match self {
             Value::Undefined | Value::Null => false,
@@ -60,7 +61,7 @@ impl Value {
         }
     }
 
-    /// Whether `typeof` says `object`, `null` excepted.
+    /// True if `typeof` returns `object`, except for `null`.
     pub fn is_object(&self) -> bool {
         matches!(self, Value::List(_) | Value::Map(_))
     }
@@ -85,7 +86,7 @@ impl Value {
         }
     }
 
-    /// `String(value)`; borrowed where it is a text already.
+    /// `String(value)`; borrowed if it is a text.
     pub fn to_text(&self) -> Cow<'_, str> {
         match self {
             Value::Text(text) => Cow::Borrowed(text),
@@ -100,7 +101,7 @@ impl Value {
         }
     }
 
-    /// Appends `String(value)`; texts and numbers cost no allocation of their own.
+    /// Appends `String(value)`; texts and numbers need no additional allocation.
     pub fn write_text(&self, out: &mut Vec<u8>) {
         match self {
             Value::Text(text) => out.extend_from_slice(text.as_bytes()),
@@ -122,7 +123,7 @@ impl Value {
         }
     }
 
-    /// Appends `JSON.stringify(value)`; false, and nothing, where that is `undefined`.
+    /// Appends `JSON.stringify(value)`; appends nothing and returns false if that is `undefined`.
     pub fn write_json(&self, out: &mut Vec<u8>) -> bool {
         json::write(self, out)
     }
@@ -139,7 +140,7 @@ impl Value {
         json::write_pretty(self, 0, &mut out).then(|| into_string(out))
     }
 
-    /// `===`: lists and maps are equal to themselves only.
+    /// `===`: lists and maps equal only themselves.
     pub fn is_same(&self, other: &Value) -> bool {
         match (self, other) {
             (Value::List(one), Value::List(two)) => Arc::ptr_eq(one, two),
@@ -162,7 +163,7 @@ impl Value {
         }
     }
 
-    /// lodash's `isEqual`: the same all the way down, whatever the order of members; NaN equals itself.
+    /// lodash's `isEqual`: deep equality, in any order of members; NaN equals itself.
     pub fn is_deeply(&self, other: &Value) -> bool {
         match (self, other) {
             (Value::Number(one), Value::Number(two)) => one == two || (one.is_nan() && two.is_nan()),
@@ -177,18 +178,18 @@ impl Value {
         }
     }
 
-    /// lodash's `get`: what lies at a path; [`UNDEFINED`] if nothing does.
+    /// lodash's `get`: the value at a path; [`UNDEFINED`] if there is none.
     pub fn get(&self, path: &Path) -> Value {
         path.get(self)
     }
 
-    /// lodash's `set`: puts a value at a path and makes the objects and lists on the way.
+    /// lodash's `set`: sets the value at a path, and makes missing objects and lists.
     pub fn set(&mut self, path: &[Key], value: Value) {
         path::set(self, path, value);
     }
 }
 
-/// Texts written here are UTF-8; anything else would be a mistake of ours, and is shown as such.
+/// Text written by weir is UTF-8; other bytes would be a bug, and are shown as U+FFFD.
 pub(crate) fn into_string(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
@@ -279,7 +280,7 @@ mod tests {
 
     #[test]
     fn three_kinds_of_equal() {
-        // one, two, ==, isEqual
+        // The columns: one, two, ==, isEqual.
         for (one, two, loose, deep) in [
             (json("1"), "1".into(), true, false),
             (Value::Undefined, Value::Null, true, false),

@@ -1,21 +1,21 @@
 //! The variables of one virtual user (Artillery's `context.vars`).
 //!
-//! Names a script mentions have a slot, found when the plan is made; what a processor or a dynamic template adds
-//! is looked up by name. A virtual user that sets nothing costs one small allocation.
+//! Names in the script have a slot, assigned when the plan is made. Names that a processor or a dynamic template adds
+//! are looked up by name. A virtual user that sets nothing needs one small allocation.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::value::{self, Key, Keyed, Map, Path, UNDEFINED, Value};
 
-/// Names added at run time, per virtual user; a name more is not kept.
+/// Most names that are added at run time, per virtual user; further ones are dropped.
 pub const OTHERS_MAX: usize = 10_000;
 
-/// Where the variable of a name is.
+/// The slot of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Slot(u32);
 
-/// The names a plan mentions.
+/// The names in a plan.
 #[derive(Debug, Default)]
 pub struct Names {
     slots: HashMap<Arc<str>, Slot, Keyed>,
@@ -23,7 +23,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// The slot of a name; a new one if it has none.
+    /// The slot of a name; a new slot if the name has none.
     pub fn slot(&mut self, name: &str) -> Slot {
         if let Some(slot) = self.slots.get(name) {
             return *slot;
@@ -35,17 +35,17 @@ impl Names {
         slot
     }
 
-    /// The slot of a name, if it has one.
+    /// The slot of a name, if there is one.
     pub fn find(&self, name: &str) -> Option<Slot> {
         self.slots.get(name).copied()
     }
 
-    /// How many there are.
+    /// Number of names.
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Whether there are none.
+    /// True if there are no names.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
@@ -60,13 +60,13 @@ pub struct Vars {
 }
 
 impl Vars {
-    /// None set.
+    /// Variables of which none is set.
     pub fn new(names: Arc<Names>) -> Vars {
         let values = vec![Value::Undefined; names.len()];
         Vars { names, values, others: None }
     }
 
-    /// Hands all of them over, and leaves none set.
+    /// Takes all variables, and leaves none set.
     pub fn take(&mut self) -> Vars {
         let (values, others) = (std::mem::take(&mut self.values), self.others.take());
         Vars { names: self.names.clone(), values, others }
@@ -97,7 +97,7 @@ impl Vars {
         }
     }
 
-    /// What lies at a path known only now: `a.b[0]`; a variable of that very name goes first.
+    /// The value at a path that is known only at run time: `a.b[0]`. A variable with exactly this name wins.
     pub fn by_path(&self, text: &str) -> Value {
         let whole = self.by_name(text);
         if *whole != Value::Undefined {
@@ -110,14 +110,14 @@ impl Vars {
         }
     }
 
-    /// Puts a value at a path inside the variable in a slot, and makes the objects and lists on the way.
+    /// Sets the value at a path inside a slot's variable, and makes missing objects and lists.
     pub fn set_path(&mut self, slot: Slot, path: &[Key], value: Value) {
         if let Some(place) = self.values.get_mut(slot.0 as usize) {
             place.set(path, value);
         }
     }
 
-    /// Sets the value of a name.
+    /// Sets the variable with this name.
     pub fn set_by_name(&mut self, name: &str, value: Value) {
         if let Some(slot) = self.names.find(name) {
             return self.set(slot, value);
@@ -128,7 +128,7 @@ impl Vars {
         }
     }
 
-    /// Takes over what differs between two states of the same variables.
+    /// Applies the differences between two states of the same variables.
     pub fn take_changes(&mut self, before: &Vars, after: &Vars) {
         for (own, (before, after)) in self.values.iter_mut().zip(before.values.iter().zip(&after.values)) {
             if before != after {
@@ -142,7 +142,7 @@ impl Vars {
         }
     }
 
-    /// All that are set, with their names.
+    /// All set variables, with their names.
     pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Value)> {
         let slots = self.names.names.iter().zip(&self.values).filter(|(_, value)| **value != Value::Undefined);
         slots.chain(self.others.iter().flat_map(|others| others.iter()))

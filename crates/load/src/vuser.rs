@@ -1,6 +1,7 @@
-//! One virtual user: its variables, and the walk through its flow.
+//! One virtual user: its variables, and the execution of its flow.
 //!
-//! The walk keeps its own stack of loops, so however deep they are nested a virtual user stays one small future.
+//! The flow is executed with an explicit stack of loops, so a virtual user stays one small future however deep they
+//! nest.
 
 use std::borrow::Cow;
 use std::future::poll_fn;
@@ -19,32 +20,32 @@ use crate::value::Value;
 use crate::vars::Vars;
 use crate::worker::Worker;
 
-/// Steps a virtual user takes before others get their turn, when none of its steps had to wait.
+/// Most steps of a virtual user in one turn, if none of them has to wait; then others get their turn.
 const STEPS_PER_TURN: u32 = 64;
 
 /// A virtual user.
 pub struct Vuser {
-    /// Its worker.
+    /// The worker.
     pub worker: Rc<Worker>,
-    /// Which scenario of the plan; `None` in `before` and `after`.
+    /// Index of the scenario; `None` in `before` and `after`.
     pub scenario: Option<usize>,
-    /// Its variables.
+    /// The variables.
     pub vars: Vars,
     /// `$uuid`.
     pub uid: Rc<str>,
-    /// When its next exchange is meant to begin: at its arrival, or the end of a `think`; `None` is when it begins.
+    /// Intended start of the next exchange: the arrival, or the end of a `think`. `None`: its actual start.
     pub due: Option<Instant>,
-    /// Its connections and cookies.
+    /// Connections and cookies.
     pub session: http::Session,
-    /// Its WebSocket.
+    /// The WebSocket.
     pub ws: Option<Box<ws::Session>>,
-    /// Its Socket.IO connections.
+    /// The Socket.IO connections.
     pub socketio: Option<Box<socketio::Session>>,
-    /// The same for its processor, if there is one.
+    /// The same connections for the processor, if there is one.
     pub wires: Option<Rc<Wires>>,
 }
 
-/// Why a virtual user ends early: `errors.` and this name are counted once.
+/// Why a virtual user ends early; counts `errors.` with this name once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed(pub Cow<'static, str>);
 
@@ -55,12 +56,12 @@ impl From<String> for Failed {
 }
 
 impl Vuser {
-    /// The scenario it walks.
+    /// The virtual user's scenario.
     pub fn scenario(&self) -> Option<&Scenario> {
         self.worker.plan.scenarios.get(self.scenario?)
     }
 
-    /// The same virtual user in a branch of its own: connections and cookies are shared, variables are not.
+    /// The same virtual user for a parallel branch: connections and cookies are shared, variables are not.
     pub fn share(&self, vars: Vars) -> Vuser {
         Vuser {
             worker: self.worker.clone(),
@@ -75,13 +76,13 @@ impl Vuser {
         }
     }
 
-    /// When an exchange that begins at `begin` was meant to. What follows it is meant to begin when it does.
+    /// The intended start of an exchange that begins at `begin`. Later exchanges are intended to begin when they do.
     pub fn meant(&mut self, begin: Instant) -> Instant {
         self.due.take().map_or(begin, |due| due.min(begin))
     }
 
-    /// Notes both latencies of an exchange that is complete now, from when it was meant to begin and from when it was
-    /// sent; gives the second.
+    /// Records both latencies of an exchange that is complete at this moment, from its intended start and from its
+    /// send. Returns the second one.
     pub fn answered(&self, meant: Instant, sent: Instant) -> Duration {
         let now = clock::precise();
         let service = now.saturating_duration_since(sent);
@@ -89,7 +90,7 @@ impl Vuser {
         service
     }
 
-    /// What a processor's function works on.
+    /// The context for a processor's function.
     pub fn context(&mut self) -> (Rc<Worker>, Context<'_>) {
         static NOTHING: Value = Value::Undefined;
         let worker = self.worker.clone();
@@ -100,14 +101,14 @@ impl Vuser {
         (worker, Context { vars, scenario, uid, session, wires: wires.as_ref(), recorder: &own.recorder })
     }
 
-    /// What a processor's listeners have set since is set, and what is set here they see.
+    /// Exchanges variables with the processor's listeners, in both directions.
     fn sync(&mut self) {
         if let Some(wires) = &self.wires {
             wires.sync(&mut self.vars);
         }
     }
 
-    /// Gives the processor, if there is one, a hand on the connections.
+    /// Gives the processor, if there is one, access to the connections.
     fn wire(&mut self) {
         if self.worker.processor.is_some() {
             let line = socketio::line(self).or_else(|| ws::line(self));
@@ -115,14 +116,14 @@ impl Vuser {
         }
     }
 
-    /// Takes it away again.
+    /// Ends the processor's access to the connections.
     fn unwire(&mut self) {
         self.sync();
         self.wires.take().iter().for_each(|wires| wires.over());
     }
 }
 
-/// Lives a virtual user's whole life: its scenario from the first step to the last, counted.
+/// Runs a virtual user from the first step of its scenario to the last, and counts it.
 pub async fn live(mut vuser: Vuser) {
     let Some(index) = vuser.scenario else { return };
     let worker = vuser.worker.clone();
@@ -143,13 +144,13 @@ pub async fn live(mut vuser: Vuser) {
     }
 }
 
-/// Walks `before` or `after`; the variables it leaves are the result.
+/// Runs `before` or `after`; returns the variables afterwards.
 pub async fn hook(mut vuser: Vuser, hook: &Hook) -> Result<Vars, Failed> {
     engaged(&mut vuser, hook.engine, &hook.flow).await?;
     Ok(vuser.vars)
 }
 
-/// Walks a flow with its engine's connection open around it.
+/// Opens the engine's connection, runs a flow, and closes the connection.
 async fn engaged(vuser: &mut Vuser, engine: Engine, flow: &[Step]) -> Result<(), Failed> {
     match engine {
         Engine::Http => walk(vuser, flow).await,
@@ -172,25 +173,25 @@ async fn engaged(vuser: &mut Vuser, engine: Engine, flow: &[Step]) -> Result<(),
     }
 }
 
-/// A flow somebody is in, or a round of a loop.
+/// A running flow, or a round of a loop.
 struct Frame<'p> {
     flow: &'p [Step],
     at: usize,
     rounds: Option<Rounds<'p>>,
 }
 
-/// What is left of a loop.
+/// The remaining rounds of a loop.
 struct Rounds<'p> {
     spec: &'p Loop,
-    /// The next value of the loop's count.
+    /// The next value of the loop's counter.
     count: i64,
-    /// Rounds left after this one; `None` is without end.
+    /// Rounds left after this one; `None`: endless.
     left: Option<i64>,
-    /// The elements, when the loop goes over some.
+    /// The elements, if the loop has some.
     elements: Option<Elements<'p>>,
 }
 
-/// What a loop goes over.
+/// The elements of a loop.
 enum Elements<'p> {
     Written(&'p [Value]),
     Variable(std::sync::Arc<Vec<Value>>),
@@ -216,7 +217,7 @@ impl<'p> Frame<'p> {
         Some(step)
     }
 
-    /// The first round of a loop; `None` when there is none.
+    /// The first round of a loop; `None` if there is none.
     fn first_round(spec: &'p Loop, vuser: &mut Vuser) -> Option<Frame<'p>> {
         let (count, rounds, elements) = match &spec.times {
             Times::Forever => (spec.from, None, None),
@@ -240,7 +241,7 @@ impl<'p> Frame<'p> {
         Some(Frame { flow: &spec.flow, at: 0, rounds: Some(rounds) })
     }
 
-    /// Begins another round; `false` when the flow is over.
+    /// Begins another round; `false` if the flow is over.
     async fn another_round(&mut self, vuser: &mut Vuser) -> Result<bool, Failed> {
         let Some(rounds) = &mut self.rounds else { return Ok(false) };
         if let Some(name) = &rounds.spec.while_true {
@@ -268,7 +269,7 @@ impl<'p> Frame<'p> {
     }
 }
 
-/// A loop over what a variable holds; what is no list is nothing to go over.
+/// A loop over the value of a variable; a value that is not a list has no elements.
 fn over<'p>(from: i64, value: Value) -> Option<(i64, Option<i64>, Option<Elements<'p>>)> {
     match value {
         Value::List(list) => Some((from, i64::try_from(list.len()).ok(), Some(Elements::Variable(list)))),
@@ -279,7 +280,7 @@ fn over<'p>(from: i64, value: Value) -> Option<(i64, Option<i64>, Option<Element
 impl Rounds<'_> {
     fn set_variables(&self, vuser: &mut Vuser, round: usize) {
         vuser.vars.set(self.spec.count, Value::Number(self.count as f64));
-        // Without anything to go over the element stays what counting began at, as in Artillery.
+        // Without elements, the element is the start of the counter, as in Artillery.
         let element = match &self.elements {
             Some(elements) => elements.all().get(round).cloned().unwrap_or_default(),
             None => Value::Number(self.spec.from as f64),
@@ -288,7 +289,7 @@ impl Rounds<'_> {
     }
 }
 
-/// Takes the steps of a flow one after another, through its loops.
+/// Runs the steps of a flow one after another, with its loops.
 pub async fn walk(vuser: &mut Vuser, flow: &[Step]) -> Result<(), Failed> {
     let mut around: Vec<Frame<'_>> = Vec::new();
     let mut here = Frame::once(flow);
@@ -329,7 +330,7 @@ pub async fn walk(vuser: &mut Vuser, flow: &[Step]) -> Result<(), Failed> {
     }
 }
 
-/// A `function` step. One that is not there is counted and passed over.
+/// A `function` step. A missing function is counted and skipped.
 async fn function(vuser: &mut Vuser, name: &crate::template::Template) -> Result<(), Failed> {
     let name = name.value(&vuser.vars, &*vuser.worker.functions);
     let name = name.to_text().into_owned();
@@ -362,14 +363,14 @@ async fn pause(vuser: &mut Vuser, think: &Think) -> Result<(), Failed> {
             around(time, Duration::try_from_secs_f64(time.as_secs_f64() * part).unwrap_or(time))
         }
     };
-    // What comes next was meant to begin when the thinking was to end.
+    // The next exchange is intended to begin at the end of the think time.
     let due = clock::precise() + time;
     vuser.due = Some(due);
     until(due).await;
     Ok(())
 }
 
-/// A time that differs from `time` by at most `by`, never negative.
+/// A random time within `by` of `time`, never negative.
 fn around(time: Duration, by: Duration) -> Duration {
     let least = time.saturating_sub(by);
     least + time.saturating_add(by).saturating_sub(least).mul_f64(crate::random::unit())

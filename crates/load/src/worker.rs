@@ -1,4 +1,4 @@
-//! What the virtual users of one worker thread share, and how they come to be.
+//! State that the virtual users of one worker thread share, and how they start.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -23,58 +23,58 @@ use crate::value::Value;
 use crate::vars::Vars;
 use crate::vuser::{self, Failed, Vuser};
 
-/// Lines of `log` steps that wait to be printed; what comes beyond is dropped and counted.
+/// Most lines of `log` steps that wait to be printed; further ones are dropped and counted.
 pub const LINES_MAX: u64 = 10_000;
 
-/// What the virtual users of one worker thread share.
+/// State that the virtual users of one worker thread share.
 pub struct Worker {
     /// The plan.
     pub plan: Arc<Plan>,
-    /// Counts.
+    /// The recorder of counts.
     pub recorder: Recorder,
-    /// The metrics every virtual user touches.
+    /// The metrics of every virtual user.
     pub metrics: Metrics,
     /// The processor, if the script names one.
     pub processor: Option<Rc<Processor>>,
-    /// What requests need: connections kept for everybody, names resolved, metrics looked up.
+    /// State for requests: shared connections, resolved names, metrics.
     pub http: http::Http,
-    /// How TLS is spoken.
+    /// TLS settings.
     pub tls: Rc<Tls>,
-    /// What WebSockets need.
+    /// State for WebSockets.
     pub ws: ws::Shared,
-    /// What Socket.IO needs.
+    /// State for Socket.IO.
     pub socketio: socketio::Shared,
-    /// What templates may call.
+    /// Functions for templates.
     pub functions: Box<dyn Functions>,
-    /// What the workers of a run share.
+    /// State that the workers of a run share.
     pub shared: Arc<Shared>,
-    /// What `DEBUG` asks for.
+    /// The kinds of output that `DEBUG` selects.
     pub debug: Debug,
-    /// Virtual users of this worker that are under way.
+    /// Number of active virtual users of this worker.
     active: Cell<u64>,
     events: Sender<Event>,
-    /// The last exit code of the processor's that was told.
+    /// The processor's last exit code that was reported.
     exit_code: Cell<Option<i32>>,
 }
 
-/// What all workers of a run share.
+/// State that all workers of a run share.
 #[derive(Debug, Default)]
 pub struct Shared {
-    /// Virtual users under way.
+    /// Number of active virtual users.
     pub active: AtomicU64,
-    /// No more arrive.
+    /// No more virtual users arrive.
     pub is_ending: AtomicBool,
-    /// Lines sent and not yet printed.
+    /// Number of lines that wait to be printed.
     pub lines_waiting: AtomicU64,
-    /// Lines dropped because too many waited.
+    /// Number of lines dropped because too many waited.
     pub lines_lost: AtomicU64,
     /// The next row of each payload that is read in sequence.
     pub rows: Vec<AtomicU64>,
-    /// Which part of the arrivals is this process's: number, of how many.
+    /// This process's share of the arrivals: its number, and the number of shares.
     pub share: (u64, u64),
-    /// What a point of the lines over time covers, ms; [`POINT_MS`](crate::record::POINT_MS) unless said.
+    /// Length of a point in the lines over time, ms; `None`: [`POINT_MS`](crate::record::POINT_MS).
     pub point_ms: Option<u64>,
-    /// What `before` left behind, for everybody.
+    /// The variables that `before` set, for all virtual users.
     pub before: Vec<(Arc<str>, Value)>,
 }
 
@@ -105,7 +105,7 @@ impl Metrics {
     }
 }
 
-/// Counts a virtual user for as long as it lives.
+/// Counts a virtual user while it lives.
 struct Presence(Rc<Worker>);
 
 impl Presence {
@@ -124,7 +124,7 @@ impl Drop for Presence {
 }
 
 impl Worker {
-    /// Loads the processor and looks up what a run needs; the error is for the user.
+    /// Loads the processor and prepares the state for a run; the error is for the user.
     pub fn new(plan: Arc<Plan>, shared: Arc<Shared>, events: Sender<Event>, seed: u64) -> Result<Worker, Failed> {
         let recorder = Recorder::default();
         let tls = Tls::new(&plan.tls)?;
@@ -160,17 +160,17 @@ impl Worker {
         })
     }
 
-    /// Virtual users under way here.
+    /// Number of active virtual users of this worker.
     pub fn active(&self) -> u64 {
         self.active.get()
     }
 
-    /// Tells of the exit code that the processor suggests, when it is another than before.
+    /// Reports the exit code that the processor suggests, if it has changed.
     pub fn tell_exit_code(&self) {
         let code = self.processor.as_ref().and_then(|processor| processor.exit_code());
         if let Some(code) = code.filter(|_| code != self.exit_code.get()) {
             self.exit_code.set(Some(code));
-            // Nobody listens any more: then it does not matter.
+            // It does not matter if the receiver is gone.
             let _ = self.events.send(Event::ExitCode(code));
         }
     }
@@ -180,7 +180,7 @@ impl Worker {
         say(&self.shared, &self.events, Event::Line(line));
     }
 
-    /// Prints lines that `DEBUG` asks for, unless too many wait.
+    /// Prints lines for `DEBUG`, unless too many wait.
     pub fn say_debug(&self, lines: impl IntoIterator<Item = String>) {
         lines.into_iter().for_each(|line| say(&self.shared, &self.events, Event::Debug(line)));
     }
@@ -190,12 +190,12 @@ impl Worker {
         self.recorder.count(self.recorder.metric(&format!("errors.{name}")), 1);
     }
 
-    /// Counts a processor's function that is not there.
+    /// Counts a missing function of the processor.
     pub fn count_undefined(&self, name: &str) {
         self.count_error(&format!("Undefined function \"{name}\""));
     }
 
-    /// A virtual user arrives; `most` bounds those at once.
+    /// Starts a virtual user; `most` limits the number of active ones.
     pub fn arrive(self: &Rc<Worker>, due: Instant, most: Option<u64>) {
         if most.is_some_and(|most| self.shared.active.load(Ordering::Relaxed) >= most) {
             self.recorder.count(self.metrics.skipped, 1);
@@ -218,7 +218,7 @@ impl Worker {
         });
     }
 
-    /// A scenario by weight.
+    /// Picks a scenario at random, by weight.
     fn pick(&self) -> Option<usize> {
         let scenarios = &self.plan.scenarios;
         let total: u64 = scenarios.iter().map(|scenario| u64::from(scenario.weight)).sum();
@@ -246,7 +246,7 @@ impl Worker {
                 vars.set(*slot, rows.clone());
             }
             let row = match self.shared.rows.get(index) {
-                // Each agent takes every n-th row, so that together they take each once.
+                // Each agent takes every n-th row, so that together they use each row once.
                 Some(next) if payload.is_sequence => {
                     let (share, shares) = self.shared.share;
                     next.fetch_add(1, Ordering::Relaxed).wrapping_mul(shares.max(1)).wrapping_add(share)
@@ -290,14 +290,14 @@ fn say(shared: &Shared, events: &Sender<Event>, line: Event) {
     }
 }
 
-/// `$testId`, which processors know as `artillery.testRunId`.
+/// `$testId`; processors have it as `artillery.testRunId`.
 fn test_id(plan: &Plan) -> String {
     let slot = plan.names.find("$testId");
     let found = plan.globals.iter().find(|(own, _)| Some(*own) == slot);
     found.map(|(_, value)| value.to_string()).unwrap_or_default()
 }
 
-/// What templates may call: the two of Artillery's core, fake data where the script asks for it, and what its
+/// The functions for templates: the two of Artillery's core, fake data if the script asks for it, and those that its
 /// processor added.
 struct Callable {
     fake: Option<Fake>,

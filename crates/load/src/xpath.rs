@@ -7,14 +7,15 @@ use crate::value::Value;
 
 /// The longest path, in bytes.
 const PATH_MAX: usize = 4 << 10;
-/// How deep elements may nest: the library walks them recursively.
+/// Deepest nesting of elements: the library recurses.
 const DEPTH_MAX: usize = 500;
-/// How deep brackets of a path may nest.
+/// Deepest nesting of a path's brackets.
 const BRACKETS_MAX: usize = 50;
 
-/// A path known to be one.
+/// A path that has been checked.
 ///
-/// The library's own compiled form cannot be shared by threads; compiling costs little beside parsing the body.
+/// The library's own compiled form cannot be shared between threads. Compiling is cheap compared with parsing the
+/// body.
 #[derive(Debug)]
 pub(crate) struct XPath {
     text: String,
@@ -34,7 +35,7 @@ impl XPath {
         }
     }
 
-    /// The text of what is found, one of several at random; the empty text if nothing is. An error: no XML.
+    /// The text of a match, a random one if there are several; the empty text if there is none. The error: not XML.
     pub(crate) fn value(&self, body: &str) -> Result<Value, String> {
         if depth(body) > DEPTH_MAX {
             return Err(format!("the XML nests more than {DEPTH_MAX} deep"));
@@ -56,7 +57,7 @@ impl XPath {
     }
 }
 
-/// How deep the elements of a text nest, roughly: comments count as text would.
+/// The approximate nesting depth of the elements: tags inside comments count too.
 fn depth(xml: &str) -> usize {
     let bytes = xml.as_bytes();
     let (mut depth, mut deepest) = (0_usize, 0);

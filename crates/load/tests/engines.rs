@@ -1,4 +1,4 @@
-//! The ws and socketio engines against the servers of npm: `ws` 8 and `socket.io` 4, as pinned in `tests/apps`.
+//! Tests the ws and socketio engines against npm's servers: `ws` 8 and `socket.io` 4, as pinned in `tests/apps`.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
@@ -13,7 +13,7 @@ use weir_load::record::{Merger, Period};
 use weir_load::run::{Channel, Progress, Run, Watch, run};
 use weir_load::script;
 
-/// An application of `tests/apps`, until the test is over.
+/// An application of `tests/apps`, running until the end of the test.
 struct App {
     child: Child,
     port: String,
@@ -57,7 +57,7 @@ fn file_of(script: &str) -> PathBuf {
     file
 }
 
-/// Runs a script and returns what it counted.
+/// Runs a script and returns its counts.
 fn counted(script: &str) -> Period {
     let file = file_of(script);
     let options = script::Options { files: vec![file.clone()], ..Default::default() };
@@ -68,7 +68,7 @@ fn counted(script: &str) -> Period {
     run(&what, Channel::new(), &mut Silent).unwrap().merger.outcome().whole
 }
 
-/// Runs the flow by three virtual users and compares counters; of those not named, only `errors.` must not be.
+/// Runs the flow with three virtual users and compares counters. Other counters are allowed, except `errors.`.
 fn check(engine: &str, target: &str, config: &str, flow: &str, expect: &[(&str, u64)]) -> Period {
     let script = format!(
         "config:\n  target: \"{target}\"\n  phases: [{{ duration: 1, arrivalCount: 3 }}]\n  timeout: 1\n{config}\
@@ -98,11 +98,11 @@ fn a_websocket_echoes_is_captured_from_and_waited_for() {
 ";
     let expect = [("vusers.completed", 3), ("websocket.messages_sent", 21), ("websocket.messages_received", 18)];
     let whole = check("ws", &target, "", flow, &expect);
-    // Three openings, and each message that was asked for.
+    // Three connects, and each message that answers a request.
     assert_eq!((whole.response.count, whole.service.count), (3 + 18, 3 + 18));
     let greeted =
         format!("      - connect: \"{target}/greet\"\n      - wait: {{ match: {{ regexp: h, value: h }} }}\n");
-    // The greeting may come before the step that waits for it is reached: then nothing comes any more.
+    // The greeting may come before the waiting step begins; then no further message comes.
     let whole = counted(&format!(
         "config: {{ target: \"{target}\", phases: [{{ duration: 1, arrivalCount: 1 }}], timeout: 1 }}\n\
          scenarios:\n  - engine: ws\n    flow:\n{greeted}"
@@ -146,7 +146,7 @@ fn socketio_speaks_by_every_transport() {
         let whole = check("socketio", &target, &config, flow, &[("vusers.completed", 3), ("socketio.emit", 12)]);
         let times = whole.summaries.get("socketio.response_time").expect("response times");
         assert_eq!(times.count, 12, "one sample an emit: {transports}");
-        // Three openings, and the three emits of each that wait for an answer; the fourth expects none.
+        // Three connects, and three emits of each user that wait for an answer; the fourth expects none.
         assert_eq!((whole.response.count, whole.service.count), (3 + 9, 3 + 9), "{transports}");
     }
 }
@@ -171,8 +171,9 @@ fn what_goes_wrong_with_socketio_has_artillerys_names() {
     check("socketio", nobody, websocket, flow, &[("errors.Error: websocket error", 3)]);
 }
 
-/// A server of two processes without stickiness, as PM2's cluster is: engine.io-client gives such a session up at its first
-/// request that is not known, and socket.io-client says so to who waits for the connection.
+/// A server with two processes without sticky sessions, like PM2's cluster. engine.io-client gives such a session up
+/// at the first request with an unknown session, and socket.io-client reports that to the user that waits for the
+/// connection.
 #[test]
 fn a_session_that_another_process_does_not_know_fails_at_once() {
     let app = App::start("socketio-two.mjs");
@@ -187,7 +188,7 @@ fn a_session_that_another_process_does_not_know_fails_at_once() {
     check("socketio", &target, config, flow, &[("vusers.completed", 3)]);
 }
 
-/// TLS in front of a port, by Node, with a certificate that names `localhost` and is signed by itself.
+/// A TLS proxy in front of a port, in Node, with a self-signed certificate for `localhost`.
 struct Front {
     app: App,
     certificate: PathBuf,
@@ -225,7 +226,7 @@ impl Front {
         format!("{scheme}://localhost:{}", self.app.port)
     }
 
-    /// `config.tls` that trusts it.
+    /// `config.tls` that trusts the certificate.
     fn trusted(&self) -> String {
         let text = std::fs::read_to_string(&self.certificate).unwrap();
         format!("  tls:\n    ca: |\n      {}\n", text.trim().replace('\n', "\n      "))
@@ -281,14 +282,14 @@ fn requests_go_over_tls() {
     }
     let refused = [("errors.DEPTH_ZERO_SELF_SIGNED_CERT", 3), ("vusers.failed", 3), ("http.responses", 0)];
     check("http", &front.target("https"), "", flow, &refused);
-    // Plain HTTP where TLS is expected.
+    // Plain HTTP where the client expects TLS.
     let plain = format!("https://127.0.0.1:{}", app.port);
     check("http", &plain, ANYONE, flow, &[("errors.EPROTO", 3), ("vusers.failed", 3)]);
 }
 
 #[test]
 fn a_response_counts_from_the_end_of_a_think() {
-    // What keeps the thread busy between a think and the send is the generator's, and in the response all the same.
+    // Work that delays the send after a think is the generator's fault, but the response time includes it.
     let dawdle = file_of(
         "module.exports = { dawdle(context, ee, next) { const end = Date.now() + 60; while (Date.now() < end); next(); } };",
     );

@@ -1,6 +1,6 @@
-//! The closed loop over loopback, against a server of a few lines of the standard library.
+//! The closed loop over loopback, against a small server made with the standard library.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-// The server must not stand on what it tests.
+// The server must not depend on the tested code.
 #![allow(clippy::disallowed_methods)]
 
 use std::io::{Read, Write};
@@ -13,10 +13,10 @@ use std::time::Duration;
 use weir_load::quick::{Quick, run};
 use weir_load::{Failure, Report};
 
-/// What the server does with the nth request it has seen, counted from 0.
+/// The server's action for the nth request, counted from 0.
 type Script = fn(&mut TcpStream, usize) -> bool;
 
-/// Answers until the script says false; threads end with their connections.
+/// Answers until the script returns false; threads end with their connections.
 fn serve(script: Script) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! Scripts from files to plans, as `weir load` reads them.
+//! Reads scripts from files into plans, as `weir load` does.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use weir_load::plan::{Arrivals, Body, Engine, Initial, Plan, Step, Times};
 use weir_load::script::{Options, Refusal, load};
 use weir_load::value::Value;
 
-/// A directory with files in it, gone at the end.
+/// A directory with files, removed at the end.
 struct Dir(PathBuf);
 
 impl Dir {
@@ -56,7 +56,7 @@ const BASE: &str = r#"config:
 scenarios: [{name: one, flow: [{get: {url: /}}]}, {name: two, weight: 3, flow: [{log: x}]}]
 "#;
 
-/// The numbers of the requests of a flow, in order, with those inside.
+/// The numbers of the requests of a flow, in order, with nested ones.
 fn numbers(flow: &[Step]) -> Vec<usize> {
     let of = |step: &Step| match step {
         Step::Request(request) => vec![request.number.index()],
@@ -181,7 +181,7 @@ fn an_engine_of_socketios_package_is_told_weirs_own() {
         let dir = Dir::with(&[("a.yml", &script)]);
         let text = load(&dir.options(&["a.yml"]), &no_js).unwrap_err().text;
         assert!(text.contains("write `engine: socketio`"), "{text}");
-        // What was included was not forgotten.
+        // The hint about a forgotten engine appears only if `config.engines` does not include it.
         assert_eq!(text.contains("Did you forget"), engines.is_empty(), "{text}");
     }
 }
@@ -230,7 +230,7 @@ fn unknown_keys_are_named() {
         let is_said = plan.warnings.iter().any(|warning| warning.contains(name) && warning.contains(near));
         assert!(is_said, "{name}: {:#?}", plan.warnings);
     }
-    // `http2` is known, and says nothing.
+    // `http2` is a known key and causes no warning.
     assert_eq!(plan.warnings.len(), 6, "{:#?}", plan.warnings);
 }
 
@@ -324,7 +324,7 @@ fn the_summary_counts() {
     }
 }
 
-/// A script with a bit of everything, to be broken.
+/// A script with many features, to be broken.
 const RICH: &str = r#"config:
   target: "http://127.0.0.1:1"
   phases: [{duration: 5m, arrivalRate: 1, rampTo: 5, name: warm}, {pause: 1}, {duration: 0.5, arrivalCount: 3}]
@@ -358,7 +358,7 @@ fn the_rich_script_is_good() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// However a script is broken, it is read or refused with a text.
+    /// A script broken in any way is either read, or refused with a text.
     #[test]
     fn broken_scripts_are_refused_not_fatal(
         edits in prop::collection::vec((0..RICH.len(), 0..12_usize, "[ \\n\\t:{}\\[\\],&*!<>|'\"#%0-9a-z-]{0,6}"), 1..6),

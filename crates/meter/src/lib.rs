@@ -1,12 +1,11 @@
-//! `meter`: the words and numbers every other crate reports with.
+//! `meter`: the words and numbers that every other crate uses for reporting.
 //!
-//! [`Step`] and [`Side`] are the shared timeline vocabulary: where an exchange
-//! stands, in nginx's own "while ..." words, so an error line written by any
-//! crate reads the same. [`host`] reads what the machine allows us: CPUs and
-//! file descriptors. [`live`] is what an edge knows of itself at one instant.
+//! [`Step`] and [`Side`] are the shared words for the progress of an exchange, in nginx's own "while ..." wording. So
+//! error lines from all crates read the same. [`host`] reads the machine's limits: CPUs and file descriptors.
+//! [`live`] is an edge's own data at one instant.
 //!
-//! Not here: sockets, clocks, threads. Invariant: nothing but [`host`] touches
-//! the outside world, and that only by reading files under a root it is given.
+//! Not here: sockets, clocks, threads. Invariant: only [`host`] touches the outside world, and it only reads files
+//! under a root that it is given.
 #![forbid(unsafe_code)]
 
 pub mod host;

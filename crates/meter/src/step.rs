@@ -1,10 +1,9 @@
-//! Where an exchange stands: the shared timeline vocabulary.
+//! The step of an exchange: words that all crates share.
 //!
-//! The words are nginx's `log->action` strings, so that an error line ends
-//! `... while connecting to upstream` exactly as operators' greps expect.
-//! Invariant: a step's words are written here and nowhere else.
+//! The words are nginx's `log->action` strings, so that an error line ends with `... while connecting to upstream`,
+//! as operators' greps expect. Invariant: the words of a step are written only here.
 
-/// What an exchange (or its connection) is doing right now.
+/// The current step of an exchange or of its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Step {
     /// A fresh connection on which nothing has arrived yet.
@@ -39,12 +38,12 @@ pub enum Step {
     Tunnel,
     /// Writing the access log.
     Log,
-    /// The answer is out; the connection is being closed or lingers.
+    /// The answer is sent; the connection is being closed, or lingers.
     Close,
 }
 
 impl Step {
-    /// Every step, in the order an exchange meets them.
+    /// All steps, in the order of an exchange.
     pub const ALL: [Step; 17] = [
         Step::AwaitRequest,
         Step::Keepalive,
@@ -67,9 +66,8 @@ impl Step {
 
     /// The words after "while" in an error line.
     ///
-    /// nginx's own `log->action` (1.31.5) wherever it has one. nginx sets none
-    /// while it reads a request body, queues or resolves; those three are ours,
-    /// in the same grammar.
+    /// They are nginx's own `log->action` (1.31.5) where nginx has one. nginx sets none while it reads a request
+    /// body, queues or resolves; for these three steps weir has words of its own, in the same grammar.
     pub const fn doing(self) -> &'static str {
         match self {
             Step::AwaitRequest => "waiting for request",
@@ -92,7 +90,7 @@ impl Step {
         }
     }
 
-    /// Whom the step waits for.
+    /// The side for which the step waits.
     pub const fn side(self) -> Side {
         match self {
             Step::AwaitRequest
@@ -115,14 +113,14 @@ impl Step {
     }
 }
 
-/// Who is meant: the client, ourselves, or the origin behind us.
+/// One of three sides: the client, weir itself, or the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Side {
-    /// The one who asked.
+    /// The side that sent the request.
     Client,
     /// The proxy itself.
     Edge,
-    /// The one who answers.
+    /// The side that answers.
     Origin,
 }
 

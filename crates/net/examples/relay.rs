@@ -1,8 +1,8 @@
 //! A keep-alive TCP relay: `relay LISTEN ORIGIN [WORKERS]`, to profile the runtime.
 //!
-//! Each client connection leases an origin connection from its worker's LIFO pool
-//! while a message is under way (a message is what one read yields), so that with
-//! a request/response protocol of small messages it costs what a proxy costs.
+//! Each client connection leases an origin connection from its worker's LIFO pool while a message is under way (a
+//! message is the result of one read). With a request/response protocol of small messages, it then costs as much as a
+//! proxy.
 
 use std::cell::RefCell;
 use std::io;

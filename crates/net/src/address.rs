@@ -1,4 +1,4 @@
-//! Where a socket is: a TCP address or a path.
+//! The address of a socket: a TCP address or a path.
 
 use rustix::net::{AddressFamily, SocketAddrAny, SocketAddrUnix};
 use std::fmt;
@@ -16,7 +16,7 @@ pub enum Address {
     Unix(PathBuf),
 }
 
-/// The same type, by the name the streams use.
+/// The same type, by the name that streams use.
 pub type SocketAddress = Address;
 
 impl Address {
@@ -46,7 +46,7 @@ impl Address {
         }
     }
 
-    /// As the kernel wants it; a path longer than 107 bytes is refused.
+    /// The kernel's form of the address; a path longer than 107 bytes is an error.
     pub(crate) fn to_kernel(&self) -> io::Result<SocketAddrAny> {
         Ok(match self {
             Address::Tcp(address) => (*address).into(),

@@ -1,18 +1,19 @@
-//! Moments to the nanosecond and who waits for them, first come first: pure.
+//! Moments with nanosecond resolution and the tasks that wait for them, in order. Pure.
 //!
-//! The wheel beside it counts milliseconds, which is what a connection's deadlines want: thousands, moved all the time,
-//! hardly ever reached. An alarm is the other kind: set once and nearly always reached, on time. An ordered map costs it
-//! a search; where nobody sets one it costs a look at an empty map. Invariant: one entry for each alarm that is waited
-//! for, so there are never more than tasks that wait.
+//! The timer wheel counts milliseconds, which suits the deadlines of connections: there are thousands, they move all
+//! the time, and hardly any is reached. An alarm is different: it is set once, is nearly always reached, and must
+//! ring on time. With an ordered map, an alarm costs a search; without alarms, a turn costs a look at an empty map.
+//! Invariant: there is one entry for each alarm that a task waits for, so there are never more alarms than waiting
+//! tasks.
 
 use crate::slots::Key;
 use std::collections::BTreeMap;
 
 /// All alarms of a worker.
 pub(crate) struct Alarms {
-    /// Moment and number to the task that is woken.
+    /// From moment and number to the task to wake.
     waiting: BTreeMap<(u64, u64), Key>,
-    /// The next alarm's: those of one moment ring in the order in which they were set.
+    /// The number of the next alarm: alarms of the same moment ring in the order in which they were set.
     number: u64,
 }
 
@@ -21,7 +22,7 @@ impl Alarms {
         Alarms { waiting: BTreeMap::new(), number: 0 }
     }
 
-    /// A new alarm at `at_ns`; its number is what [`Alarms::remove`] wants.
+    /// A new alarm at `at_ns`; returns its number, for [`Alarms::remove`].
     pub(crate) fn add(&mut self, at_ns: u64, task: Key) -> u64 {
         let number = self.number;
         self.number += 1;
@@ -29,7 +30,7 @@ impl Alarms {
         number
     }
 
-    /// Who polled last is who is woken.
+    /// Makes the alarm wake the task that polled it last.
     pub(crate) fn pass_on(&mut self, at_ns: u64, number: u64, task: Key) {
         if let Some(waits) = self.waiting.get_mut(&(at_ns, number)) {
             *waits = task;
@@ -88,7 +89,7 @@ mod tests {
         let (gone, kept) = (alarms.add(10, task(1)), alarms.add(10, task(2)));
         alarms.remove(10, gone);
         alarms.pass_on(10, kept, task(3));
-        // It rang, is removed, is asked for: another alarm of that moment is none of its business.
+        // The alarm rang, is removed, and is passed on: this does not change another alarm of the same moment.
         assert_eq!(rung(&mut alarms, 10), [3]);
         alarms.pass_on(10, kept, task(4));
         let other = alarms.add(10, task(5));

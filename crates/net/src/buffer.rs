@@ -1,9 +1,8 @@
-//! Buffers on loan: per-worker pools, the last returned given out first.
+//! Buffers on loan: per-worker pools that give out the last returned buffer first.
 //!
-//! A connection that waits holds no buffer; it leases one when there is something
-//! to read and gives it back when that is dealt with, so a thousand connections
-//! share a few buffers that stay in the cache. Invariant: a pool keeps at most
-//! [`POOL_BYTES_MAX`] per size, whatever was on loan at the peak.
+//! A connection that waits holds no buffer; it leases one when there is something to read and gives it back when the
+//! bytes are handled, so a thousand connections share a few buffers that stay in the cache. Invariant: a pool keeps
+//! at most [`POOL_BYTES_MAX`] per size, however much was on loan at the peak.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -14,7 +13,7 @@ const CLASS_BYTES_MIN: usize = 1 << CLASS_BITS_MIN;
 const CLASS_BITS_MIN: u32 = 10;
 /// Classes of 1 KiB, 2 KiB, ... 1 MiB; anything larger is not pooled.
 const CLASSES: usize = 11;
-/// What one class keeps for reuse, per worker.
+/// Bytes that one class keeps for reuse, per worker.
 pub const POOL_BYTES_MAX: usize = 1 << 20;
 
 thread_local! {
@@ -53,7 +52,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// A loan of nothing: takes no memory until it is written to.
+    /// An empty loan: takes no memory until somebody writes to it.
     pub const fn none() -> Lease {
         Lease { buf: Vec::new() }
     }
@@ -88,7 +87,7 @@ impl Drop for Lease {
             return;
         }
         buf.clear();
-        // The largest class it can serve: the owner may have grown it.
+        // The largest class that this buffer fits: its owner may have grown it.
         let class = (capacity.ilog2() - CLASS_BITS_MIN) as usize;
         let _ = POOLS.try_with(|pools| {
             if let Some(pool) = pools.borrow_mut().get_mut(class)

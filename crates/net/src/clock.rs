@@ -11,8 +11,8 @@ use std::num::NonZeroU64;
 use std::ops::{Add, Sub};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A moment of the monotonic clock, in nanoseconds: `std`'s takes ten times the work to subtract, and a request asks
-/// for ten differences.
+/// A moment of the monotonic clock, in nanoseconds: a subtraction takes ten times as long with `std`'s type, and a
+/// request makes ten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(NonZeroU64);
 
@@ -24,7 +24,7 @@ impl Instant {
         NonZeroU64::new(ns).map_or(Instant::FIRST, Instant)
     }
 
-    /// The time from `earlier` to this moment; nothing when that is later.
+    /// The time from `earlier` to this moment; zero if `earlier` is later.
     #[inline]
     pub fn saturating_duration_since(self, earlier: Instant) -> Duration {
         Duration::from_nanos(self.ns_since(earlier))
@@ -42,7 +42,7 @@ impl Instant {
         self.ns_since(earlier) / NS_PER_US
     }
 
-    /// Nanoseconds of the monotonic clock, `CLOCK_MONOTONIC`: what the kernel's own programs read.
+    /// Nanoseconds of the monotonic clock, `CLOCK_MONOTONIC`: the clock that the kernel's own programs read.
     #[inline]
     pub fn ns(self) -> u64 {
         self.0.get()
@@ -57,7 +57,7 @@ impl Instant {
 impl Add<Duration> for Instant {
     type Output = Instant;
 
-    /// Saturates 584 years after the clock's start.
+    /// Saturates 584 years after the start of the clock.
     #[inline]
     fn add(self, after: Duration) -> Instant {
         let ns = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
@@ -119,9 +119,9 @@ pub fn unix_seconds() -> u64 {
     unix_ns() / NS_PER_SECOND
 }
 
-/// What local time is ahead of UTC at that moment, in minutes; for logs.
+/// The offset of local time from UTC at that moment, in minutes; for logs.
 ///
-/// Some hundred nanoseconds: ask once a second, not once a line.
+/// It takes some hundred nanoseconds: call it once a second, not for each line.
 pub fn utc_offset_minutes(unix_seconds: i64) -> i32 {
     crate::sys::utc_offset_minutes(unix_seconds)
 }
@@ -157,7 +157,7 @@ pub(crate) struct Clock {
     now_ms_up: Cell<u64>,
     /// The wall clock at `now`, in nanoseconds since 1970.
     unix_ns: Cell<u64>,
-    /// When the wall clock was read last: since then it is extrapolated.
+    /// When the wall clock was last read: since then weir extrapolates it.
     wall_read: Cell<Option<Instant>>,
 }
 
@@ -216,7 +216,7 @@ impl Clock {
         self.now_ms.get()
     }
 
-    /// `after` from now on this clock, rounded up so that it is never early.
+    /// The moment `after` from now on this clock, rounded up so that it is never early.
     #[inline]
     pub(crate) fn after_ms(&self, after: Duration) -> u64 {
         self.now_ms_up.get().saturating_add(whole_ms_up(after))

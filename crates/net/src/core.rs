@@ -1,19 +1,17 @@
 //! The heart of a worker: tasks, sockets, timers, one loop.
 //!
-//! Everything lives in one thread-local [`Core`]. A turn of the loop is: poll what
-//! is queued, run what was mailed, fire timers, run the turn-end hooks, wait in
-//! `epoll_wait`, read the clock, ring alarms, note what became ready.
+//! Everything lives in one thread-local [`Core`]. A turn of the loop polls the queued tasks, runs the mailed errands,
+//! fires timers, runs the turn-end hooks, waits in `epoll_wait`, reads the clock, rings alarms, and notes which
+//! sockets became ready.
 //!
-//! What is under way is finished before anything is begun: who waits for a connection
-//! that we opened (an upstream's answer) is polled before who waits for one that we
-//! accepted (a client's request), and of those only [`BEGUN_MAX`] a turn. Otherwise an
-//! answer stands behind hundreds of new requests where a thousand clients ask at once.
-//! Measured there: 0.6 of the CPU a request (bench row `1k-1000`, tuned).
+//! Started work goes before new work. A task that waits for a connection that we opened (an upstream's answer) is
+//! polled before a task that waits for one that we accepted (a client's request); of the latter, only [`BEGUN_MAX`]
+//! per turn. Otherwise, if a thousand clients send requests at once, an answer waits behind hundreds of new requests.
+//! Measured in that case: 0.6 of the CPU per request (bench row `1k-1000`, tuned).
 //!
-//! Our own primitives (readiness, deadlines) remember the *task* that polls them
-//! and wake it by pushing its number on the run queue: no `Waker`, no atomics, no
-//! allocation. Invariant: no `RefCell` is borrowed while foreign code (a future's
-//! poll or drop, a hook, an errand) runs.
+//! Our own primitives (readiness, deadlines) remember the *task* that polls them and wake it by pushing its number on
+//! the run queue: no `Waker`, no atomics, no allocation. Invariant: no `RefCell` is borrowed while foreign code (a
+//! future's poll or drop, a hook, an errand) runs.
 
 mod sockets;
 mod waiting;
@@ -43,15 +41,16 @@ pub(crate) use sockets::{ENDING, FAILED, HUNG_UP, PEER_CLOSED, READ, Registratio
 
 /// Events fetched by one `epoll_wait`; nginx's epoll_events is 512.
 const EVENTS_MAX: usize = 256;
-/// Tasks polled a turn besides those that wait for an answer: one `epoll_wait` is little for so many.
+/// Tasks polled per turn besides those that wait for an answer: for this many, the cost of one `epoll_wait` is small.
 const BEGUN_MAX: usize = 32;
 /// Turn-end hooks per worker.
 pub(crate) const HOOKS_MAX: usize = 64;
-/// The bell of the mailbox, where a registration's key would be.
+/// Marks the bell of the mailbox, in place of a registration's key.
 const BELL: u64 = u64::MAX;
 
 thread_local! {
-    // Without a destructor no access need ask whether it ran; an exchange makes some twenty. `Core::end` frees it.
+    // Without a destructor, an access need not check whether the destructor ran; an exchange makes some twenty
+    // accesses. `Core::end` frees it.
     static CORE: ManuallyDrop<Core> = const { ManuallyDrop::new(Core::new()) };
 }
 
@@ -67,7 +66,7 @@ type BoxFuture = Pin<Box<dyn Future<Output = ()>>>;
 struct Task {
     /// Absent while it is being polled.
     future: Option<BoxFuture>,
-    /// Made the first time a future clones its waker, and kept for the next.
+    /// Made the first time a future clones its waker, and kept for later polls.
     waker: Option<Waker>,
     queued: bool,
 }
@@ -78,19 +77,19 @@ pub(crate) struct Core {
     mailbox: RefCell<Option<Arc<Mailbox>>>,
     tasks: RefCell<Slots<Task>>,
     queue: RefCell<VecDeque<u32>>,
-    /// The part of the queue that goes first: tasks whose answers came.
+    /// The part of the queue that goes first: tasks whose answers arrived.
     answered: RefCell<VecDeque<u32>>,
     sockets: RefCell<Slots<Registration>>,
     pub(crate) wheel: RefCell<Wheel>,
     pub(crate) alarms: RefCell<Alarms>,
-    /// Whether the kernel was asked to be punctual; only who has alarms asks.
+    /// Whether weir asked the kernel for exact wake-ups; only a worker with alarms does.
     is_punctual: Cell<bool>,
     /// The kernel has no `epoll_pwait2`.
     is_coarse: Cell<bool>,
     pub(crate) clock: Clock,
     /// The task being polled.
     current: Cell<Key>,
-    /// A waker the current task cloned, on its way into the task's slot.
+    /// A waker the current task cloned, on its way to the task's slot.
     cloned: RefCell<Option<Waker>>,
     hooks: RefCell<Vec<Rc<dyn Fn()>>>,
     panic_hook: RefCell<Option<PanicHook>>,
@@ -133,7 +132,7 @@ impl Core {
         Ok(())
     }
 
-    /// Turns until the mailbox says stop or `done` does.
+    /// Runs turns until the mailbox is stopped or `done` returns true.
     pub(crate) fn run(&self, done: impl Fn() -> bool) -> io::Result<()> {
         let epoll = self.epoll.borrow().clone();
         let mailbox = self.mailbox.borrow().clone();
@@ -155,7 +154,7 @@ impl Core {
         }
     }
 
-    /// Drops every task, then everything else; the thread is no worker any more.
+    /// Drops every task, then everything else; the thread is not a worker any more.
     pub(crate) fn end(&self) {
         self.ending.set(true);
         loop {
@@ -207,7 +206,7 @@ impl Core {
         self.current.get()
     }
 
-    /// Puts a task on the run queue, once. A key to a task that ended does nothing.
+    /// Puts a task on the run queue, once. The key of an ended task does nothing.
     #[inline]
     pub(crate) fn wake(&self, task: Key) {
         self.wake_in(&self.queue, task);
@@ -223,7 +222,7 @@ impl Core {
         }
     }
 
-    /// Polls each task whose answer came and the first of the others; what they queue waits for the next turn.
+    /// Polls each task whose answer arrived, and the first of the others; tasks that they queue wait for the next turn.
     fn poll_queued(&self, mailbox: &Arc<Mailbox>) {
         self.poll_first(&self.answered, usize::MAX, mailbox);
         self.poll_first(&self.queue, BEGUN_MAX, mailbox);
@@ -292,7 +291,7 @@ impl Core {
             .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
             .unwrap_or("unknown");
         if let Some(hook) = hook {
-            // A hook that panics itself must not recurse.
+            // If the hook itself panics, it must not be called again for that.
             let _ = catch_unwind(AssertUnwindSafe(|| hook(what)));
         }
         // The payload is foreign too, and its drop may panic.
@@ -350,7 +349,7 @@ pub(crate) fn wake_if_home(mailbox: &Arc<Mailbox>, task: Key) -> bool {
     .unwrap_or(false)
 }
 
-/// Keeps a waker the current task just cloned, to be offered at its next poll.
+/// Keeps a waker that the current task has just cloned, for its next poll.
 pub(crate) fn keep_waker(mailbox: &Arc<Mailbox>, task: Key, waker: &Waker) {
     with(|core| {
         if is_home(core, mailbox) && core.current.get() == task {
@@ -380,7 +379,7 @@ mod tests {
         core.sockets.borrow_mut().insert(Registration { ready: 0, side, reader: Key::NONE, writer: Key::NONE })
     }
 
-    /// A task that says its number each time it is polled, and the connection it waits for.
+    /// A task that reports its number each time it is polled, and the connection it waits for.
     fn waiter(core: &Core, side: Side, number: usize, said: &Rc<RefCell<Vec<usize>>>) -> Key {
         let said = said.clone();
         let future: BoxFuture = Box::pin(std::future::poll_fn(move |_| {
@@ -454,7 +453,7 @@ mod tests {
         assert_eq!(core.ready(key), READ | PEER_CLOSED);
     }
 
-    /// As on a kernel with the exact call, and on one without.
+    /// Runs as on a kernel with the exact call, and as on one without it.
     #[test]
     fn an_idle_connection_is_cheap() {
         let task = Slots::<Task>::slot_bytes();

@@ -8,7 +8,7 @@ use std::cell::Cell;
 
 macro_rules! counts {
     ($($(#[$doc:meta])* $field:ident $kind:ident,)*) => {
-        /// What kind of call is counted.
+        /// The kind of a counted call.
         #[derive(Clone, Copy)]
         pub(crate) enum Kind { $($kind),* }
 
@@ -17,7 +17,7 @@ macro_rules! counts {
         pub struct Counts { $($(#[$doc])* pub $field: u64),* }
 
         impl Counts {
-            /// What happened between `before` and `self`.
+            /// The counts between `before` and `self`.
             pub fn since(&self, before: &Counts) -> Counts {
                 Counts { $($field: self.$field.wrapping_sub(before.$field)),* }
             }
@@ -30,7 +30,7 @@ macro_rules! counts {
 
         const KINDS: usize = [$(Kind::$kind),*].len();
 
-        /// This thread's counts now.
+        /// This thread's counts at this moment.
         pub fn snapshot() -> Counts {
             CELLS.with(|cells| Counts {
                 $($field: cells.get(Kind::$kind as usize).map_or(0, Cell::get)),*
@@ -66,11 +66,11 @@ counts! {
     epoll_ctl EpollCtl,
     /// `write` to another worker's eventfd.
     notify Notify,
-    /// Memory asked of the allocator, where the binary's is [`Allocator`]; otherwise 0.
+    /// Allocations, if the binary's allocator is [`Allocator`]; otherwise 0.
     allocations Allocation,
     /// Polls of a task (not a syscall, but the same kind of figure).
     polls Poll,
-    /// Tasks that panicked and were ended for it.
+    /// Tasks that ended with a panic.
     panics Panic,
 }
 
@@ -91,8 +91,8 @@ thread_local! {
     static HELD_BYTES: Cell<i64> = const { Cell::new(0) };
 }
 
-/// Bytes this thread has asked of the allocator and not given back, where the binary's is [`Allocator`]; what one
-/// thread allocates and another frees counts up here and down there.
+/// Bytes that this thread has allocated and not freed, if the binary's allocator is [`Allocator`]. Memory that one
+/// thread allocates and another frees raises the count of the first and lowers that of the second.
 pub fn held_bytes() -> i64 {
     HELD_BYTES.with(Cell::get)
 }
@@ -107,7 +107,7 @@ pub(crate) fn release(bytes: usize) {
     HELD_BYTES.with(|held| held.set(held.get().wrapping_sub_unsigned(bytes as u64)));
 }
 
-/// The system's allocator, counting what each thread asks of it: a `#[global_allocator]` for tests.
+/// The system's allocator, which counts the allocations of each thread: a `#[global_allocator]` for tests.
 pub struct Allocator;
 
 #[cfg(test)]

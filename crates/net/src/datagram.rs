@@ -1,7 +1,7 @@
-//! A UDP socket with one peer: what a question is sent by and its answer comes back to.
+//! A UDP socket with one peer: it sends a question and receives the answer.
 //!
-//! The kernel chooses a port at random for each, and drops what others than the peer send. Registered once, as a
-//! [`crate::Stream`] is; it never leaves its worker.
+//! The kernel chooses a random port for each socket, and drops datagrams from other senders than the peer. Registered
+//! once, as a [`crate::Stream`] is; it never leaves its worker.
 
 use crate::core::{self, READ, Side};
 use crate::counts::{Kind, count};
@@ -43,13 +43,13 @@ impl Datagram {
         Ok(Datagram { key, fd, not_send: PhantomData })
     }
 
-    /// Sends one datagram, or fails: what does not fit now is lost, as it may be on its way.
+    /// Sends one datagram, or fails: a datagram without room is lost, as it may also be lost on its way.
     pub fn try_send(&self, bytes: &[u8]) -> io::Result<()> {
         count(Kind::Write);
         Ok(net::send(&self.fd, bytes, SendFlags::NOSIGNAL).map(drop)?)
     }
 
-    /// Receives one datagram; what is longer than `buf` is cut off. `WouldBlock` means wait.
+    /// Receives one datagram; a datagram longer than `buf` is cut off. `WouldBlock` means wait.
     pub fn try_receive(&self, buf: &mut [u8]) -> io::Result<usize> {
         count(Kind::Read);
         match net::recv(&self.fd, buf, RecvFlags::empty()) {
@@ -63,7 +63,7 @@ impl Datagram {
         }
     }
 
-    /// Ready if something may have come; otherwise the current task is woken when it has.
+    /// Ready if a datagram may have arrived; otherwise the current task is woken when one has.
     pub fn poll_readable(&self) -> Poll<()> {
         core::with(|core| core.poll_ready(self.key, READ)).unwrap_or(Poll::Pending)
     }

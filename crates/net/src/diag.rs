@@ -1,5 +1,5 @@
-//! What the kernel knows of connections that are not ours to ask: `sock_diag(7)` over netlink, and who holds the other end
-//! of one from this machine.
+//! The kernel's facts about connections that this process has not opened: `sock_diag(7)` over netlink, and the holder
+//! of the other end of a connection from this machine.
 
 use rustix::net::netlink::{self, SocketAddrNetlink};
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
@@ -19,7 +19,7 @@ const DUMP: u16 = 0x301;
 const ONE: u16 = 1;
 const HEADER_BYTES: usize = 16;
 const TCP: u8 = 6;
-/// Established, SYN sent, FIN wait 1 and 2, TIME_WAIT, CLOSE_WAIT, LAST_ACK, CLOSING: what holds a port towards a peer.
+/// Established, SYN sent, FIN wait 1 and 2, TIME_WAIT, CLOSE_WAIT, LAST_ACK, CLOSING: they hold a port towards a peer.
 const STATES: u32 = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 8 | 1 << 9 | 1 << 11;
 const REQ_BYTECODE: u16 = 1;
 const BC_D_COND: u8 = 8;
@@ -27,11 +27,11 @@ const BC_D_COND: u8 = 8;
 /// The kernel answers in pieces of at most 32 kB.
 const PIECE_BYTES: usize = 32 << 10;
 
-/// Pieces read of one answer, at most: beyond 64 thousand connections nobody asks how many more there are.
+/// Pieces read of one answer, at most: a count above 64 thousand connections need not be exact.
 const PIECES_MAX: usize = 512;
 
-/// Connections of this network namespace to `address` that hold a local port, those in TIME_WAIT among them, whoever's
-/// they are; `None` where the kernel does not say. It walks the kernel's table of connections: a millisecond.
+/// Connections of this network namespace to `address` that hold a local port, of all users and including those in
+/// TIME_WAIT; `None` if the kernel does not say. It walks the kernel's table of connections, which takes a millisecond.
 pub fn connections_to(address: SocketAddr) -> Option<u64> {
     let socket = ask(&question(address))?;
     let mut piece = vec![0; PIECE_BYTES];
@@ -47,7 +47,7 @@ pub fn connections_to(address: SocketAddr) -> Option<u64> {
     Some(count)
 }
 
-/// Who holds the other end of a connection from this machine.
+/// The holder of the other end of a connection from this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder {
     /// The user who made the socket.
@@ -56,11 +56,11 @@ pub struct Holder {
     pub is_us: bool,
 }
 
-/// Who holds the other end of a connection that comes from this machine over a unix socket or TCP; `None` where the
-/// kernel does not say, or where the other end is closed already.
+/// The holder of the other end of a connection that comes from this machine over a unix socket or TCP; `None` if the
+/// kernel does not say, or if the other end is already closed.
 ///
-/// For TCP it asks netlink, and where the user is this thread's it looks through this process' open files: milliseconds,
-/// for what is rare.
+/// For TCP it asks netlink; if the user is this thread's user, it also looks through this process' open files. That
+/// takes milliseconds, and is rarely needed.
 pub fn holder(stream: &Stream) -> Option<Holder> {
     let (ours, theirs) = (stream.local_addr().ok()?, stream.peer_addr().ok()?);
     let (Some(ours), Some(theirs)) = (ours.tcp(), theirs.tcp()) else {
@@ -69,7 +69,7 @@ pub fn holder(stream: &Stream) -> Option<Holder> {
         return Some(Holder { uid: theirs.uid.as_raw(), is_us });
     };
     let end = end_of(canonical(theirs), canonical(ours))?;
-    // Workers connect as the user they all are.
+    // All workers have the same user, so a connection of weir's own comes from this user.
     let is_us = end.uid == geteuid().as_raw() && has_open(end.inode)?;
     Some(Holder { uid: end.uid, is_us })
 }
@@ -78,7 +78,7 @@ fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// Whether this process has the socket open; `None` where `/proc` does not say.
+/// Whether this process has the socket open; `None` if `/proc` cannot be read.
 fn has_open(inode: u32) -> Option<bool> {
     let wanted = format!("socket:[{inode}]");
     let files = std::fs::read_dir("/proc/self/fd").ok()?;
@@ -92,7 +92,7 @@ struct End {
     inode: u32,
 }
 
-/// The socket `at` an address of this network namespace whose other end is at `peer`, while somebody has it open.
+/// The open socket at the address `at` of this network namespace whose other end is at `peer`.
 fn end_of(at: SocketAddr, peer: SocketAddr) -> Option<End> {
     let socket = ask(&question_for_one(at, peer))?;
     let mut piece = vec![0; PIECE_BYTES];
@@ -121,7 +121,7 @@ fn question_for_one(at: SocketAddr, peer: SocketAddr) -> Vec<u8> {
 }
 
 /// The user and inode of an `inet_diag_msg`. A socket that its holder has closed belongs to nobody, and the kernel then
-/// says root; a listener stands in where there is no connection. Neither is anybody's end.
+/// reports root. If there is no connection, the kernel may report a listener. Neither is the end of a connection.
 fn read_end(piece: &[u8]) -> Option<End> {
     /// Established, FIN wait 1 and 2.
     const OPEN: [u8; 3] = [1, 4, 5];
@@ -132,7 +132,7 @@ fn read_end(piece: &[u8]) -> Option<End> {
     (kind == SOCK_DIAG_BY_FAMILY && OPEN.contains(&state) && end.inode != 0).then_some(end)
 }
 
-/// A netlink socket on which the question was asked.
+/// A netlink socket on which the question was sent.
 fn ask(question: &[u8]) -> Option<OwnedFd> {
     let flags = SocketFlags::CLOEXEC;
     let socket = net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(netlink::SOCK_DIAG)).ok()?;
@@ -158,11 +158,12 @@ fn question(address: SocketAddr) -> Vec<u8> {
     let mut out = vec![0; HEADER_BYTES];
     out.extend([family, TCP, 0, 0]);
     out.extend(STATES.to_ne_bytes());
-    // The socket's id: not asked for by id.
+    // The socket's id: empty, because this question is not about one id.
     out.extend([0; 48]);
     out.extend(((condition_bytes + 4) as u16).to_ne_bytes());
     out.extend(REQ_BYTECODE.to_ne_bytes());
-    // The program is one condition: met, it ends where the program does; not met, four bytes behind that, which says no.
+    // The program is one condition. If it is met, it jumps to the end of the program, which means yes. If not, it
+    // jumps four bytes beyond the end, which means no.
     out.extend([BC_D_COND, condition_bytes as u8]);
     out.extend(((condition_bytes + 4) as u16).to_ne_bytes());
     out.extend([family, (octets.len() * 8) as u8, 0, 0]);

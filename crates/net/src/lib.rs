@@ -1,4 +1,4 @@
-//! `net`: worker threads and what they hold.
+//! `net`: worker threads, and the sockets and timers they hold.
 //!
 //! ```text
 //!   control thread                    worker thread (one per CPU)
@@ -6,10 +6,9 @@
 //!                     (mailbox)       one epoll, one run queue, one clock
 //! ```
 //!
-//! Our own single-threaded async runtime (docs/why/001-runtime.md): everything
-//! above is plain `async fn`, and nothing above names a reactor. Not here: HTTP,
-//! configuration, logging. Invariants: a socket never leaves its worker; the only
-//! `unsafe`, the only clock and the only syscalls of weir are in this crate.
+//! Our own single-threaded async runtime (docs/why/001-runtime.md): everything above is plain `async fn`, and nothing
+//! above names a reactor. `log` is the error log of the process. Not here: HTTP, configuration. Invariants: a socket
+//! never leaves its worker; the only `unsafe`, the only clock and the only syscalls of weir are in this crate.
 #![deny(unsafe_code)]
 
 pub mod address;
@@ -21,7 +20,9 @@ pub mod counts;
 pub mod datagram;
 pub mod diag;
 pub mod frames;
+pub mod identity;
 pub mod listener;
+pub mod log;
 mod mailbox;
 pub mod path;
 pub mod process;
@@ -33,6 +34,7 @@ pub mod timer;
 pub mod tls;
 mod transport;
 mod wheel;
+pub mod whole_file;
 pub mod worker;
 
 pub use address::{Address, SocketAddress};

@@ -1,11 +1,9 @@
 //! Listening sockets: bound by the control thread, accepted from by workers.
 //!
-//! A [`Listening`] is the socket itself: made before the workers, cheap to clone,
-//! inherited by a new binary. A [`Listener`] is one worker's registration of it.
-//! Without `reuseport` the workers share one socket and the kernel wakes one of
-//! them per connection (`EPOLLEXCLUSIVE`); with it each worker binds its own.
-//! Invariant: after an error from accept readiness is kept, so that a caller who
-//! pauses and tries again loses no connection.
+//! A [`Listening`] is the socket itself: made before the workers, cheap to clone, inherited by a new binary. A
+//! [`Listener`] is one worker's registration of it. Without `reuseport` the workers share one socket and the kernel
+//! wakes one of them per connection (`EPOLLEXCLUSIVE`); with it each worker binds its own. Invariant: after an error
+//! from accept, readiness is kept, so that a caller that pauses and tries again loses no connection.
 
 use crate::address::{Address, SocketAddress};
 use crate::core::{self, READ, Side, WRITE};
@@ -26,7 +24,7 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 
-/// Connections the kernel may hold for us where `backlog=` says nothing: what Linux allows by default
+/// Connections that the kernel may hold for us if `backlog=` is not set: the default limit of Linux
 /// (`net.core.somaxconn`). nginx's 511 drops connections when a few thousand clients arrive at once.
 pub const BACKLOG_DEFAULT: i32 = 4096;
 
@@ -45,7 +43,7 @@ pub struct ListenOptions {
     pub fastopen: Option<u32>,
     /// `TCP_DEFER_ACCEPT`: accept when data has arrived.
     pub deferred: bool,
-    /// `IPV6_V6ONLY`; nginx sets it unless told otherwise.
+    /// `IPV6_V6ONLY`; nginx sets it by default.
     pub ipv6only: Option<bool>,
     /// `SO_KEEPALIVE`, inherited by accepted connections.
     pub keepalive: Option<Keepalive>,
@@ -73,9 +71,8 @@ pub struct Listening {
     address: Address,
 }
 
-/// Binds and listens. `SO_REUSEADDR` is always set; a unix socket left behind by a
-/// process that is gone is replaced, and gets mode 0666 as nginx does. (To find
-/// out, one connection is attempted; nginx fails with `EADDRINUSE` instead.)
+/// Binds and listens. `SO_REUSEADDR` is always set; a unix socket that a dead process left behind is replaced, and
+/// gets mode 0666 as in nginx. (To find out, one connection is attempted; nginx fails with `EADDRINUSE` instead.)
 pub fn bind(address: &SocketAddress, options: &ListenOptions) -> io::Result<Listening> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let fd = net::socket_with(address.family(), SocketType::STREAM, flags, None)?;
@@ -97,12 +94,12 @@ impl Listening {
         Ok(Listening { fd: Arc::new(fd), address })
     }
 
-    /// Where it listens; a port asked for as 0 is the real one here.
+    /// Its address; if the options had port 0, this has the real port.
     pub fn local_addr(&self) -> &SocketAddress {
         &self.address
     }
 
-    /// The same to look at.
+    /// A view of the socket that does not keep it open.
     pub fn watch(&self) -> Watched {
         Watched { fd: Arc::downgrade(&self.fd), address: self.address.clone() }
     }
@@ -118,7 +115,7 @@ impl Listening {
     }
 }
 
-/// A socket that somebody else listens on: to look at it, not to keep it open.
+/// A view of a listening socket that does not keep the socket open.
 #[derive(Clone, Debug)]
 pub struct Watched {
     fd: Weak<OwnedFd>,
@@ -126,16 +123,16 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// Where it listens.
+    /// Its address.
     pub fn address(&self) -> &SocketAddress {
         &self.address
     }
 
-    /// Connections that wait to be accepted, and how many may; `None` where the kernel does not say (unix sockets), and
-    /// once the socket is closed.
+    /// The number of connections that wait to be accepted, and the limit; `None` if the kernel does not say (unix
+    /// sockets), or if the socket is closed.
     pub fn queue(&self) -> Option<(u64, u64)> {
         let fd = self.fd.upgrade().filter(|_| !self.address.is_unix())?;
-        // Of a listening socket these two hold its queue (Linux, tcp_diag.c: `tcp_get_info`).
+        // For a listening socket, these two fields describe its queue (Linux, tcp_diag.c: `tcp_get_info`).
         let info = crate::sys::tcp_info(fd.as_fd()).ok()?;
         Some((info.tcpi_unacked.into(), info.tcpi_sacked.into()))
     }
@@ -163,7 +160,7 @@ fn prepare(fd: BorrowedFd<'_>, address: &Address, options: &ListenOptions) -> io
     }
     set_buffers(fd, options)?;
     if !address.is_unix() {
-        // Inherited by accepted sockets, which saves them the syscall.
+        // Accepted sockets inherit it, which saves them the syscall.
         sockopt::set_tcp_nodelay(fd, true)?;
         set_tcp(fd, options)?;
     }
@@ -204,7 +201,7 @@ fn bind_socket(fd: BorrowedFd<'_>, address: &Address) -> io::Result<()> {
     }
 }
 
-/// True for a socket file nobody listens on.
+/// True for a socket file that no process listens on.
 fn is_abandoned(path: &Path, address: &Address) -> bool {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket());
     is_socket && refuses(address).unwrap_or(false)
@@ -232,12 +229,12 @@ impl Listener {
         Ok(Listener { key, listening: listening.clone(), not_send: PhantomData })
     }
 
-    /// Where it listens.
+    /// Its address.
     pub fn local_addr(&self) -> &SocketAddress {
         self.listening.local_addr()
     }
 
-    /// The kernel wakes this worker no more for new connections; `try_accept` still takes those that wait.
+    /// The kernel does not wake this worker for new connections any more; `try_accept` still takes the waiting ones.
     pub fn leave(&self) {
         core::with(|core| core.unregister(self.key, self.listening.as_fd()));
     }
@@ -289,7 +286,7 @@ const ABORTED_MAX: usize = 64;
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        // The socket may live on in other workers, so epoll must be told.
+        // The socket may live on in other workers, so it must be removed from epoll.
         core::with(|core| core.unregister(self.key, self.listening.as_fd()));
     }
 }

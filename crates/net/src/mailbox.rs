@@ -1,9 +1,8 @@
-//! How other threads reach a worker: closures, wake-ups and stop.
+//! The way for other threads to reach a worker: closures, wake-ups and stop.
 //!
-//! Three parts: the [`Mailbox`] itself (a locked queue and an eventfd), the
-//! [`TaskWake`] behind every cloned `Waker`, and [`LocalWake`], the waker a task
-//! is polled with. Invariant: the lock is never held while foreign code runs, and
-//! a worker that finds the mailbox not rung touches no lock.
+//! Three parts: the [`Mailbox`] itself (a locked queue and an eventfd), the [`TaskWake`] behind every cloned `Waker`,
+//! and [`LocalWake`], the waker a task is polled with. Invariant: the lock is never held while foreign code runs, and
+//! a worker takes no lock if the mailbox was not rung.
 
 use crate::core;
 use crate::counts::{Kind, count};
@@ -16,23 +15,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 
-/// How many closures may wait for one worker before more are refused.
+/// Closures that may wait for one worker; more are refused.
 pub const MAIL_MAX: usize = 65_536;
 
 /// Work sent to a worker from elsewhere.
 pub(crate) type Errand = Box<dyn FnOnce() + Send>;
 
-/// What has been sent and not been fetched.
+/// Work that was sent and not yet fetched.
 #[derive(Default)]
 pub(crate) struct Mail {
     pub(crate) errands: VecDeque<Errand>,
-    /// At most one per task: `TaskWake::sent` guards the door.
+    /// At most one per task: `TaskWake::sent` makes sure of this.
     pub(crate) wakes: Vec<Arc<TaskWake>>,
-    /// The worker has ended; nothing will be fetched any more.
+    /// The worker has ended, and fetches nothing any more.
     closed: bool,
 }
 
-/// The door of one worker.
+/// The mailbox of one worker.
 pub(crate) struct Mailbox {
     mail: Mutex<Mail>,
     bell: OwnedFd,
@@ -83,7 +82,7 @@ impl Mailbox {
         self.stop.load(Ordering::Acquire)
     }
 
-    /// Everything sent since the last call. Unlocked if nobody rang.
+    /// Everything sent since the last call. Takes no lock if the mailbox was not rung.
     pub(crate) fn fetch(&self) -> Option<Mail> {
         if !self.rung.load(Ordering::Acquire) {
             return None;
@@ -94,7 +93,7 @@ impl Mailbox {
         Some(std::mem::replace(&mut mail, Mail { closed, ..Mail::default() }))
     }
 
-    /// Refuses all further mail and returns what was left.
+    /// Refuses all further mail and returns the rest.
     pub(crate) fn close(&self) -> Mail {
         let mut mail = self.lock();
         mail.closed = true;
@@ -120,7 +119,7 @@ impl Mailbox {
     }
 }
 
-/// What an owned `Waker` of a task points to: made when a waker is first cloned.
+/// The target of a task's owned `Waker`s: made when a waker is first cloned.
 pub(crate) struct TaskWake {
     mailbox: Arc<Mailbox>,
     task: Key,

@@ -1,24 +1,33 @@
-//! Opening a file without following links that others may have made (nginx: `disable_symlinks`).
+//! Paths out of bytes, and opening a file without following links that others may have made (nginx: `disable_symlinks`).
 //!
 //! Each component is opened from the one before it, so a link put in place meanwhile is found out too. Two calls a
 //! component, or four where owners are compared.
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
-/// Which links on the way to a file are followed.
+/// Bytes as a path.
+pub fn as_path(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
+}
+
+/// The links on the way to a file that are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
     /// None.
     Refused,
-    /// Those that belong to the owner of what they lead to.
+    /// Links that have the same owner as their target.
     OfOwner,
 }
 
-/// Opens a file for reading; its first `trusted` bytes, which end before a slash, are followed whatever they are.
+/// Opens a file for reading. Links in the first `trusted` bytes of the path, which end before a slash, are always
+/// followed.
 ///
 /// The flags are nginx's, and so are the errors: `ELOOP` for a link that is refused, `ENOTDIR` for one among the
 /// directories. A FIFO without a writer does not block.
@@ -26,8 +35,8 @@ pub fn open(path: &[u8], trusted: usize, links: Links) -> io::Result<File> {
     Ok(File::from(walk(path, trusted, links, OFlags::RDONLY, Mode::empty())?))
 }
 
-/// Opens a file for appending, and creates it readable for all. Owners of what is created are not compared, as in
-/// nginx: a link in the last place is refused.
+/// Opens a file for appending, and creates it readable for all. As in nginx, owners are not compared for a file that
+/// may be created: a link as the last component is refused.
 pub fn append(path: &[u8], trusted: usize, links: Links) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
     Ok(File::from(walk(path, trusted, links, flags, Mode::from_raw_mode(0o644))?))
@@ -39,7 +48,7 @@ pub fn free_bytes(path: &std::path::Path) -> io::Result<u64> {
     Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
-/// `O_PATH`: a directory is only passed through, reading it need not be allowed.
+/// `O_PATH`: the directory is only passed, so no permission to read it is needed.
 const SEARCH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 fn walk(path: &[u8], trusted: usize, links: Links, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
@@ -75,7 +84,7 @@ fn step(at: BorrowedFd<'_>, name: &[u8], links: Links, flags: OFlags) -> io::Res
         return Ok(openat(at, name, flags | OFlags::NOFOLLOW, Mode::empty())?);
     }
     let fd = openat(at, name, flags, Mode::empty())?;
-    // Between the two calls the name may have become another; so owners are compared even if it is no link now.
+    // Between the two calls the name may have been replaced, so owners are compared even if it is not a link any more.
     let (named, opened) = (statat(at, name, AtFlags::SYMLINK_NOFOLLOW)?, fstat(&fd)?);
     if named.st_uid != opened.st_uid {
         return Err(Errno::LOOP.into());
@@ -90,7 +99,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::os::unix::fs::{MetadataExt, lchown, symlink};
 
-    /// A directory with `dir/file`, links to both, and one that leads nowhere.
+    /// A directory with `dir/file`, links to both, and one without a target.
     fn room(name: &str) -> String {
         let room = std::env::temp_dir().join(format!("weir-path-{}-{name}", std::process::id()));
         std::fs::create_dir_all(room.join("dir")).unwrap();
@@ -98,7 +107,7 @@ mod tests {
         symlink("file", room.join("dir/link")).unwrap();
         symlink("dir", room.join("way")).unwrap();
         symlink("nothing", room.join("lost")).unwrap();
-        // Where the temporary directory itself is behind a link, the test begins behind it.
+        // If the temporary directory itself is behind a link, the test begins behind that link.
         std::fs::canonicalize(room).unwrap().to_str().unwrap().to_owned()
     }
 
@@ -142,7 +151,7 @@ mod tests {
         let way = format!("{room}/way/link");
         assert_eq!(outcome(&way, 0, Links::OfOwner), Ok("text".to_owned()));
         assert_eq!(outcome(&format!("{room}/lost"), 0, Links::OfOwner), Err(Errno::NOENT.raw_os_error()));
-        // Only root can give a link away.
+        // Only root can change the owner of a link.
         if std::fs::metadata("/proc/self").unwrap().uid() == 0 {
             lchown(format!("{room}/way"), Some(65534), None).unwrap();
             assert_eq!(outcome(&way, 0, Links::OfOwner), Err(Errno::LOOP.raw_os_error()));

@@ -1,12 +1,10 @@
 //! A slab whose keys carry a generation, so a key to a reused slot finds nothing.
 //!
-//! Tasks, socket registrations and timer entries live here and refer to each
-//! other by [`Key`]: plain numbers, no reference counts, no pointers to dangle.
-//! It grows by chunks: doubling would copy ten thousand connections' entries, and
-//! leave the copies behind in the allocator. Invariant: a key finds the value it
-//! was made for, or none.
+//! Tasks, socket registrations and timer entries live here and refer to each other by [`Key`]: plain numbers, no
+//! reference counts, no pointers to dangle. It grows by chunks: doubling would copy the entries of ten thousand
+//! connections, and leave the old memory to the allocator. Invariant: a key finds the value it was made for, or none.
 
-/// Slots in one piece of memory: some kilobytes of them.
+/// Slots in one chunk of memory: some kilobytes.
 const CHUNK: usize = 1 << CHUNK_BITS;
 const CHUNK_BITS: u32 = 7;
 
@@ -21,7 +19,7 @@ impl Key {
     /// A key that finds nothing anywhere.
     pub(crate) const NONE: Key = Key { index: u32::MAX, generation: u32::MAX };
 
-    /// As one number, for `epoll_event.data`.
+    /// The key as one number, for `epoll_event.data`.
     pub(crate) fn pack(self) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.index)
     }
@@ -67,12 +65,12 @@ impl<T> Slots<T> {
         self.len() == 0
     }
 
-    /// The values, in no order that means anything.
+    /// The values, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.chunks.iter().flatten().filter_map(|slot| slot.value.as_ref())
     }
 
-    /// Bytes that one value costs here.
+    /// Bytes that one value takes here.
     #[cfg(test)]
     pub(crate) const fn slot_bytes() -> usize {
         size_of::<Slot<T>>()
@@ -117,7 +115,7 @@ impl<T> Slots<T> {
         }
     }
 
-    /// Whatever lives at an index now, with its present key.
+    /// The value at an index, with its current key.
     #[inline]
     pub(crate) fn at_mut(&mut self, index: u32) -> Option<(Key, &mut T)> {
         let slot = self.slot_mut(index)?;

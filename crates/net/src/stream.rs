@@ -1,10 +1,9 @@
 //! One TCP or unix-domain connection: readiness, and calls that never block.
 //!
-//! A stream is registered once, edge-triggered, for its whole life; what epoll
-//! reported is kept as bits, so the steady path is one read and one write with no
-//! `epoll_ctl` between. Try first, wait only after `WouldBlock`. A connection that
-//! waits holds no buffer: await [`Stream::readable`], then read into a lease.
-//! Invariant: a stream never leaves its worker (it is not `Send`); its descriptor may, by [`Stream::into_fd`].
+//! A stream is registered once, edge-triggered, for its whole life; the reported readiness is kept as bits, so the
+//! steady path is one read and one write with no `epoll_ctl` between. Try first, wait only after `WouldBlock`. A
+//! connection that waits holds no buffer: await [`Stream::readable`], then read into a lease. Invariant: a stream
+//! never leaves its worker (it is not `Send`); its descriptor may, by [`Stream::into_fd`].
 
 use crate::address::{Address, SocketAddress};
 use crate::core::{self, ENDING, FAILED, HUNG_UP, PEER_CLOSED, READ, Side, WRITE};
@@ -25,7 +24,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::task::Poll;
 use std::time::Duration;
 
-/// How a connection is made.
+/// The options for making a connection.
 #[derive(Clone, Debug, Default)]
 pub struct ConnectOptions {
     /// The local address to connect from; nginx's `proxy_bind`.
@@ -43,13 +42,13 @@ pub struct ConnectOptions {
 pub struct Keepalive {
     /// Silence before the first probe.
     pub idle: Option<Duration>,
-    /// Between probes.
+    /// Time between two probes.
     pub interval: Option<Duration>,
     /// Probes before the connection counts as dead.
     pub count: Option<u32>,
 }
 
-/// What the kernel knows about a TCP connection; nginx's `$tcpinfo_*`.
+/// The kernel's facts about a TCP connection; nginx's `$tcpinfo_*`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpInfo {
     /// Smoothed round-trip time in microseconds.
@@ -87,8 +86,8 @@ impl Drop for Socket {
 impl Stream {
     /// Starts connecting; [`Stream::connected`] waits for the outcome.
     ///
-    /// TCP connections get `TCP_NODELAY`. Errors that show at once (no route,
-    /// refused by a unix socket, no descriptor left) are returned here.
+    /// TCP connections get `TCP_NODELAY`. Errors that show at once (no route, refusal by a unix socket, no descriptor
+    /// left) are returned here.
     pub fn connect(address: &SocketAddress, options: &ConnectOptions) -> io::Result<Stream> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let fd = net::socket_with(address.family(), SocketType::STREAM, flags, None)?;
@@ -109,7 +108,8 @@ impl Stream {
         Stream::register(fd, Side::Theirs, WRITE)
     }
 
-    /// A connection with nobody: its other end, which is to be kept as long as it, sends and takes nothing.
+    /// A connection without a peer: its other end sends and accepts nothing. The caller must keep the other end as
+    /// long as the connection.
     pub fn with_nobody() -> io::Result<(Stream, OwnedFd)> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let (fd, other) = net::socketpair(net::AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -126,13 +126,13 @@ impl Stream {
         Ok(Stream { socket, fd })
     }
 
-    /// Waits until the connection stands, or why it does not.
+    /// Waits until the connection is made; an error says why it is not.
     ///
     /// `ETIMEDOUT` if the deadline passes first.
     pub async fn connected(&self, deadline: &Deadline) -> io::Result<()> {
         self.writable(deadline).await?;
-        // A failed connect always reports an error event: without one, SO_ERROR
-        // has nothing to tell and the syscall is saved.
+        // A failed connect always reports an error event: without such an event, SO_ERROR has no error, and weir
+        // saves the syscall.
         if self.ready() & FAILED != 0 {
             count(Kind::Sockopt);
             sockopt::socket_error(&self.fd)??;
@@ -142,15 +142,15 @@ impl Stream {
 
     // Waiting.
 
-    /// Ready if there is, or may be, something to read; otherwise the current task
-    /// is woken when there is. One task waits at a time: the last that asked.
+    /// Ready if there is, or may be, something to read; otherwise the current task is woken when there is. One task
+    /// waits at a time: the last that polled.
     #[inline]
     pub fn poll_readable(&self) -> Poll<()> {
         self.poll_ready(READ)
     }
 
-    /// Ready once the peer has shut down its side or the connection failed, whatever is
-    /// left to read; otherwise the current task is woken then, or when bytes come.
+    /// Ready once the peer has shut down its side or the connection failed, also if bytes are left to read. Otherwise
+    /// the current task is woken then, or when bytes arrive.
     #[inline]
     pub fn poll_closed(&self) -> Poll<()> {
         self.poll_ready(ENDING)
@@ -189,7 +189,7 @@ impl Stream {
 
     // Reading and writing.
 
-    /// Reads what is there. 0 is the end; `WouldBlock` means wait.
+    /// Reads the available bytes. 0 is the end; `WouldBlock` means wait.
     #[inline]
     pub fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
         let room = buf.len();
@@ -213,7 +213,7 @@ impl Stream {
         self.after_read(result, room)
     }
 
-    /// Writes what fits. `WouldBlock` means wait.
+    /// Writes as many bytes as fit. `WouldBlock` means wait.
     #[inline]
     pub fn try_write(&self, buf: &[u8]) -> io::Result<usize> {
         count(Kind::Write);
@@ -221,7 +221,7 @@ impl Stream {
         self.after_write(result, buf.len())
     }
 
-    /// Writes what fits of several pieces (at most 1024) with one syscall.
+    /// Writes as many bytes of several pieces (at most 1024) as fit, with one syscall.
     #[inline]
     pub fn try_write_vectored(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         let pieces = pieces.get(..PIECES_MAX).unwrap_or(pieces);
@@ -237,14 +237,12 @@ impl Stream {
     pub fn try_sendfile(&self, file: &File, offset: &mut u64, len: usize) -> io::Result<usize> {
         count(Kind::Sendfile);
         let result = rustix::fs::sendfile(&self.fd, file, Some(offset), len);
-        // A short count may also mean the end of the file: readiness stays, and
-        // the next call tells.
+        // A short count may also mean the end of the file: readiness stays, and the next call finds out.
         self.after_write(result, 0)
     }
 
-    /// Keeps readiness true to what a read told. After a short read the socket is
-    /// empty, and the next byte raises a new edge - unless its end was announced,
-    /// after which no edge follows: then readiness stays until 0 or an error.
+    /// Updates readiness after a read. After a short read the socket is empty, and the next byte raises a new edge -
+    /// unless the end was announced, because no edge follows it: then readiness stays until 0 or an error.
     #[inline]
     fn after_read(&self, result: rustix::io::Result<usize>, room: usize) -> io::Result<usize> {
         match result {
@@ -267,7 +265,7 @@ impl Stream {
         match result {
             Ok(len) if len >= asked => Ok(len),
             Ok(len) => {
-                // Short: the send buffer is full, the kernel will tell of room.
+                // A short write: the send buffer is full, and the kernel will report room.
                 self.clear(WRITE);
                 Ok(len)
             }
@@ -290,8 +288,8 @@ impl Stream {
 
     // State.
 
-    /// For a pooled connection: has the peer closed it, or sent what nobody asked
-    /// for? Costs a syscall only if something happened since the last read.
+    /// For a pooled connection: whether the peer has closed it, or sent unsolicited bytes. Costs a syscall only if
+    /// something happened since the last read.
     pub fn peek_closed(&self) -> bool {
         let ready = self.ready();
         if ready & (HUNG_UP | FAILED) != 0 {
@@ -323,21 +321,20 @@ impl Stream {
         self.ready() & ENDING == PEER_CLOSED
     }
 
-    /// Sends FIN: no more will be written.
+    /// Sends FIN: no more bytes will be written.
     pub fn shutdown_write(&self) -> io::Result<()> {
         count(Kind::Shutdown);
         Ok(net::shutdown(&self.fd, Shutdown::Write)?)
     }
 
-    /// Ends both directions: whoever waits for this socket is woken and finds its end.
+    /// Ends both directions: a task that waits for this socket is woken and finds the end.
     pub fn shutdown(&self) {
         count(Kind::Shutdown);
-        // A socket that is not connected any more has nothing to end.
+        // Fails only if the socket is not connected any more.
         let _ = net::shutdown(&self.fd, Shutdown::Both);
     }
 
-    /// Makes closing send RST and drop what is unsent; nginx's
-    /// `reset_timedout_connection`.
+    /// Makes a close send RST and drop unsent bytes; nginx's `reset_timedout_connection`.
     pub fn set_linger_zero(&self) -> io::Result<()> {
         count(Kind::Sockopt);
         Ok(sockopt::set_socket_linger(&self.fd, Some(Duration::ZERO))?)
@@ -385,14 +382,14 @@ impl Stream {
         })
     }
 
-    /// Whether the peer has taken nothing of what waits to be sent for some six seconds and more: the kernel asks
-    /// at doubling intervals, and has doubled them often. `false` where it cannot be known.
+    /// Whether the peer has accepted none of the waiting bytes for about six seconds or more: the kernel probes at
+    /// doubling intervals, and has doubled them often. `false` if this is unknown.
     pub fn is_stuck(&self) -> bool {
         count(Kind::Sockopt);
         sys::tcp_info(self.fd.as_fd()).is_ok_and(|info| info.tcpi_backoff >= STUCK_DOUBLINGS)
     }
 
-    /// Bytes that the peer has acknowledged since the connection began. `None` where it cannot be known.
+    /// Bytes that the peer has acknowledged since the connection began. `None` if this is unknown.
     pub fn taken_bytes(&self) -> Option<u64> {
         count(Kind::Sockopt);
         sys::tcp_bytes_acked(self.fd.as_fd()).ok()
@@ -407,10 +404,10 @@ impl Stream {
     }
 }
 
-/// From at least 200 ms on, each time twice as long: five of them are 6.2 s.
+/// The first interval is at least 200 ms, and each next one is twice as long: five of them are 6.2 s.
 const STUCK_DOUBLINGS: u8 = 5;
 
-/// `IOV_MAX`: more pieces the kernel refuses.
+/// `IOV_MAX`: the kernel refuses more pieces.
 const PIECES_MAX: usize = 1024;
 
 impl AsFd for Stream {

@@ -1,8 +1,7 @@
 //! Every `unsafe` of weir.
 //!
-//! The one waker that borrows (so that polling a task allocates nothing), and the
-//! few socket options and look-ups rustix does not wrap. Everything else goes
-//! through rustix's safe calls. Invariant: each block says why it is sound.
+//! The one waker that borrows (so that polling a task allocates nothing), and the few socket options and look-ups that
+//! rustix does not wrap. Everything else goes through rustix's safe calls. Invariant: each block says why it is sound.
 #![allow(unsafe_code)]
 
 use crate::counts::{Allocator, Kind, count, hold, release};
@@ -17,7 +16,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::task::{Context, RawWaker, RawWakerVTable, Waker};
 use std::{io, ptr};
 
-// SAFETY: each function hands its arguments on to `System` and its answer back. Counting neither allocates nor
+// SAFETY: each function passes its arguments on to `System` and returns its answer. Counting neither allocates nor
 // fails: the cells are constants in thread-local storage without a destructor.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -44,8 +43,7 @@ unsafe impl GlobalAlloc for Allocator {
 
 /// Calls `f` with a context whose waker is `wake`, without allocating.
 ///
-/// A clone of that waker owns what it needs (`LocalWake::owned`), so it may
-/// outlive the call and leave the thread.
+/// A clone of that waker owns its data (`LocalWake::owned`), so it may outlive the call and leave the thread.
 pub(crate) fn with_waker<R>(wake: &LocalWake<'_>, f: impl FnOnce(&mut Context<'_>) -> R) -> R {
     let raw = RawWaker::new(ptr::from_ref(wake).cast(), &BORROWED);
     // SAFETY: the vtable's functions only read the `LocalWake` the pointer came
@@ -96,13 +94,14 @@ pub(crate) fn set_option(fd: BorrowedFd<'_>, level: i32, name: i32, value: i32) 
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// A packet socket's frames come and go with the kernel's note of what is not filled in yet, and without those sent here.
+/// Makes a packet socket pass each frame with the kernel's header about missing checksums, and leave out frames sent
+/// from here.
 pub(crate) fn keep_frames_whole(fd: &OwnedFd) -> io::Result<()> {
     set_option(fd.as_fd(), libc::SOL_PACKET, libc::PACKET_VNET_HDR, 1)?;
     set_option(fd.as_fd(), libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)
 }
 
-/// How much may wait to be received, whatever the machine's limit is. Needs CAP_NET_ADMIN.
+/// Sets the bytes that may wait to be received, also above the machine's limit. Needs CAP_NET_ADMIN.
 pub(crate) fn receive_room(fd: &OwnedFd, bytes: i32) -> io::Result<()> {
     set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes)
 }
@@ -114,8 +113,8 @@ pub(crate) fn bind_frames(fd: &OwnedFd, index: u32) -> io::Result<()> {
     address.sll_family = libc::AF_PACKET as libc::sa_family_t;
     address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
     address.sll_ifindex = i32::try_from(index).map_err(io::Error::other)?;
-    // SAFETY: the pointer and the length describe `address`, which lives on our stack during the call; the descriptor is open
-    // because it is borrowed.
+    // SAFETY: the pointer and the length describe `address`, which lives on our stack during the call; the descriptor
+    // is open because it is borrowed.
     let result = unsafe {
         libc::bind(fd.as_raw_fd(), ptr::from_ref(&address).cast(), size_of::<libc::sockaddr_ll>() as libc::socklen_t)
     };
@@ -126,8 +125,8 @@ pub(crate) fn bind_frames(fd: &OwnedFd, index: u32) -> io::Result<()> {
 pub(crate) fn tcp_info(fd: BorrowedFd<'_>) -> io::Result<libc::tcp_info> {
     let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
     let mut len = size_of::<libc::tcp_info>() as libc::socklen_t;
-    // SAFETY: the pointer and `len` describe `info`; the kernel writes at most
-    // `len` bytes and an older one fewer, hence zeroed first.
+    // SAFETY: the pointer and `len` describe `info`; the kernel writes at most `len` bytes, an older kernel fewer, so
+    // `info` is zeroed first.
     let result = unsafe {
         libc::getsockopt(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, info.as_mut_ptr().cast(), &raw mut len)
     };
@@ -139,7 +138,8 @@ pub(crate) fn tcp_info(fd: BorrowedFd<'_>) -> io::Result<libc::tcp_info> {
     Ok(unsafe { info.assume_init() })
 }
 
-/// Who sent a signal. Where the kernel wrote neither process nor user, both are what else stands in that place.
+/// The sender of a signal. If the kernel wrote neither process nor user, both fields contain the other data of that
+/// place.
 pub(crate) fn sender(info: &libc::siginfo_t) -> Sender {
     // SAFETY: both read four bytes inside the union that follows `si_code`, which the kernel or the C library
     // initialised as a whole; every value of them is a valid integer.
@@ -147,7 +147,7 @@ pub(crate) fn sender(info: &libc::siginfo_t) -> Sender {
     Sender { code: info.si_code, pid, uid }
 }
 
-/// `tcpi_bytes_acked`, which libc's `tcp_info` ends before (Linux 4.2; <linux/tcp.h> never moves a field).
+/// `tcpi_bytes_acked`; libc's `tcp_info` ends before this field (Linux 4.2; <linux/tcp.h> never moves a field).
 pub(crate) fn tcp_bytes_acked(fd: BorrowedFd<'_>) -> io::Result<u64> {
     const AT: usize = 15; // the byte 120
     let mut info = [0u64; AT + 1];
@@ -167,7 +167,8 @@ pub(crate) fn tcp_bytes_acked(fd: BorrowedFd<'_>) -> io::Result<u64> {
 
 /// CLOCK_MONOTONIC in nanoseconds.
 ///
-/// libc's: std's `Instant` does not tell its number, and rustix's search for the vDSO crashes under valgrind.
+/// It uses libc's call: std's `Instant` does not reveal its number, and rustix's search for the vDSO crashes under
+/// valgrind.
 pub(crate) fn monotonic_ns() -> u64 {
     let mut time = MaybeUninit::<libc::timespec>::zeroed();
     // SAFETY: the pointer is to a live timespec of ours, which is all that the call writes.
@@ -177,15 +178,15 @@ pub(crate) fn monotonic_ns() -> u64 {
     (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
 }
 
-/// What local time was ahead of UTC at that moment, in minutes: the zone of `TZ` or
-/// `/etc/localtime`. 0 where the year does not fit.
+/// The offset of local time from UTC at that moment, in minutes: in the zone of `TZ` or `/etc/localtime`. 0 if the
+/// year does not fit.
 ///
-/// libc's, because std has none and a zone-file crate would be a dependency for one number.
+/// It uses libc's call, because std has none and a zone-file crate would be a dependency for one number.
 pub(crate) fn utc_offset_minutes(unix_seconds: i64) -> i32 {
     let time = unix_seconds as libc::time_t;
     let mut local = MaybeUninit::<libc::tm>::zeroed();
-    // SAFETY: both pointers are to live values of the types libc wants; localtime_r
-    // writes only `local` and, unlike localtime, keeps no state of ours.
+    // SAFETY: both pointers are to live values of the types that libc expects; localtime_r writes only `local` and,
+    // unlike localtime, keeps no state of ours.
     let result = unsafe { libc::localtime_r(&raw const time, local.as_mut_ptr()) };
     if result.is_null() {
         return 0;
@@ -230,7 +231,7 @@ pub(crate) fn epoll_wait_exactly(
         return Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO));
     };
     let filled = events.len() + found.min(room);
-    // SAFETY: the kernel filled that many events from the end of those that were there.
+    // SAFETY: the kernel filled that many events after the existing ones.
     unsafe { events.set_len(filled) };
     Ok(())
 }
@@ -239,7 +240,7 @@ pub(crate) fn epoll_wait_exactly(
 ///
 /// `None`, and nothing is touched, if the number is not an open listening socket.
 pub(crate) fn adopt_inherited(number: RawFd) -> Option<OwnedFd> {
-    // SAFETY: F_GETFD takes no pointer and any number; it tells whether it is open.
+    // SAFETY: F_GETFD takes no pointer and accepts any number; it only checks whether the descriptor is open.
     if number < 0 || unsafe { libc::fcntl(number, libc::F_GETFD) } < 0 {
         return None;
     }
@@ -249,8 +250,7 @@ pub(crate) fn adopt_inherited(number: RawFd) -> Option<OwnedFd> {
     if !crate::process::is_listening(borrowed) {
         return None;
     }
-    // SAFETY: open as just seen. It was opened by our parent, which named it for
-    // us to own; the caller asks for each number once, at start-up, before this
-    // process has opened listening sockets of its own.
+    // SAFETY: open as just seen. Our parent opened it and passed its number to us to own; the caller uses each number
+    // once, at start-up, before this process has opened listening sockets of its own.
     Some(unsafe { OwnedFd::from_raw_fd(number) })
 }

@@ -1,12 +1,10 @@
 //! Deadlines and sleep.
 //!
-//! One [`Deadline`] per connection or exchange, alive as long as it is: a new
-//! phase stores a new moment, and the wheel finds out when the old one fires.
-//! No timer syscall, no tree operation on the steady path. Resolution 1 ms;
+//! Each connection or exchange has one [`Deadline`] for its whole life: a new phase stores a new moment, and the
+//! wheel notices it when the old one fires. No timer syscall, no tree operation on the steady path. Resolution 1 ms;
 //! never early by the worker's clock, which is as old as the loop turn.
 //!
-//! [`until`] is for who must be on time: to the nanosecond in what it asks of the kernel, some
-//! microseconds late in what it gets.
+//! [`until`] is for tasks that must be on time: it asks the kernel for the nanosecond, and is some microseconds late.
 
 use crate::clock::Instant;
 use crate::core;
@@ -43,7 +41,7 @@ impl Deadline {
         core::with(|core| self.want(core, core.clock.at_ms(at)));
     }
 
-    /// Takes it away: it never comes until set again.
+    /// Clears it: it never comes until it is set again.
     pub fn clear(&self) {
         if self.timer.get() != Key::NONE {
             core::with(|core| self.want(core, NEVER));
@@ -64,7 +62,7 @@ impl Deadline {
         self.timer.get()
     }
 
-    /// True if it is set, whether or not it has passed.
+    /// True if it is set, also if it has passed.
     pub fn is_set(&self) -> bool {
         core::with(|core| core.wheel.borrow().wanted(self.timer.get()) != NEVER).unwrap_or(false)
     }
@@ -118,19 +116,19 @@ pub async fn sleep(after: Duration) {
     deadline.expired().await;
 }
 
-/// Waits for a moment, as exactly as the machine can: never early, and late by what a wake-up takes.
+/// Waits for a moment, as exactly as the machine can: never early, and late only by the time of a wake-up.
 ///
-/// Where the kernel has no `epoll_pwait2` (before Linux 5.11, or a seccomp filter of that time) it is up to 1 ms late.
-/// Dearer than a [`Deadline`] that is moved again and again, so what is to be on time waits here and nothing else.
+/// Without `epoll_pwait2` (before Linux 5.11, or with a seccomp filter of that time) it is up to 1 ms late. It costs
+/// more than a [`Deadline`] that is moved again and again, so use it only where a task must be on time.
 pub async fn until(at: Instant) {
     let alarm = Alarm { at, number: Cell::new(None), not_send: PhantomData };
     poll_fn(|_| alarm.poll()).await;
 }
 
-/// A moment somebody waits for; its place among the worker's alarms is given back when it is dropped.
+/// A moment that a task waits for; a drop removes it from the worker's alarms.
 struct Alarm {
     at: Instant,
-    /// Given when it is polled first.
+    /// Set at the first poll.
     number: Cell<Option<u64>>,
     not_send: PhantomData<*const ()>,
 }

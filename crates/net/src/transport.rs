@@ -1,4 +1,4 @@
-//! Plain, TLS, or a stream among others: what speaks HTTP or WebSocket need not know which.
+//! Plain, TLS, or one stream of many: code for HTTP or WebSocket need not know which.
 
 use crate::stream::Stream;
 use crate::timer::{Deadline, TimedOut};
@@ -9,18 +9,18 @@ use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::task::Poll;
 
-/// A connection as protocols see it; every method is [`Stream`]'s of that name.
+/// A connection as protocols see it; every method is the one of that name in [`Stream`].
 #[derive(Debug)]
 pub enum Transport {
     /// The socket's bytes are the protocol's.
     Plain(Stream),
     /// They are encrypted. Boxed: it is ten times as large, and most connections are plain.
     Tls(Box<TlsStream>),
-    /// They travel with those of other streams (HTTP/2).
+    /// Its bytes share a connection with other streams (HTTP/2).
     Carried(Rc<dyn Carried>),
 }
 
-/// A stream of bytes that shares a connection with others. What is not said here is as [`Stream`] has it.
+/// A stream of bytes that shares a connection with others. Methods without a description are as in [`Stream`].
 pub trait Carried: fmt::Debug {
     /// The socket it shares.
     fn socket(&self) -> &Stream;
@@ -73,7 +73,7 @@ impl Transport {
         }
     }
 
-    /// Whether TLS failed, so that nothing more can be read or written; never without TLS of its own.
+    /// Whether TLS failed, so that nothing more can be read or written; always false without TLS of its own.
     pub fn has_failed(&self) -> bool {
         matches!(self, Transport::Tls(tls) if tls.has_failed())
     }
@@ -166,7 +166,7 @@ impl Transport {
         }
     }
 
-    /// The socket, where the kernel may be given a file to send: nothing wraps the bytes.
+    /// The socket, if the kernel may send a file over it: nothing wraps the bytes.
     pub fn bare(&self) -> Option<&Stream> {
         match self {
             Transport::Plain(stream) => Some(stream),
@@ -174,16 +174,16 @@ impl Transport {
         }
     }
 
-    /// Closing it destroys what is unsent: [`Stream::set_linger_zero`], and for one stream among others its end.
+    /// Makes a close destroy unsent bytes: [`Stream::set_linger_zero`]; ends a stream that shares its connection.
     pub fn reset(&self) {
         match self {
             Transport::Carried(carried) => carried.shutdown(),
-            // Failing to reset it is closing it.
+            // If the reset fails, a normal close remains.
             Transport::Plain(_) | Transport::Tls(_) => drop(self.socket().set_linger_zero()),
         }
     }
 
-    /// [`Stream::shutdown_write`], announced first where that is possible.
+    /// [`Stream::shutdown_write`], announced first if possible.
     pub fn shutdown_write(&self) -> io::Result<()> {
         match self {
             Transport::Plain(stream) => stream.shutdown_write(),

@@ -1,9 +1,8 @@
 //! A hierarchical timer wheel over slots: pure, counted in milliseconds.
 //!
-//! Six levels of 64 slots; level `n` has slots of 64^n ms, so the wheel reaches a
-//! year ahead and anything later waits in the last slot and is looked at again. Every
-//! entry stores the moment it is *wanted*; where it sits in the wheel may be
-//! earlier. Invariant: a linked entry never sits later than it is wanted.
+//! Six levels of 64 slots; level `n` has slots of 64^n ms, so the wheel reaches a year ahead and anything later waits
+//! in the last slot and is checked again. Every entry stores the moment when it is *wanted*; its place in the wheel
+//! may be earlier. Invariant: a linked entry never sits later than it is wanted.
 
 use crate::slots::{Key, Slots};
 
@@ -18,13 +17,13 @@ const BITS: u32 = 6;
 const SPAN_MS: u64 = 1 << (BITS * LEVELS as u32 - 1);
 const NIL: u32 = u32::MAX;
 
-/// One timer: what it is wanted for, and where it hangs.
+/// One timer: the moment it is wanted, and its place in the wheel.
 pub(crate) struct Entry {
-    /// When to fire, in ms of the worker's clock; [`NEVER`] for not at all.
+    /// When to fire, in ms of the worker's clock; [`NEVER`] if it should not fire.
     wanted: u64,
-    /// Where it is linked; [`NEVER`] if it is not.
+    /// The moment of its place in the wheel; [`NEVER`] if it is not.
     linked: u64,
-    /// Whom to wake.
+    /// The task to wake.
     task: Key,
     prev: u32,
     next: u32,
@@ -57,7 +56,7 @@ impl Wheel {
         self.entries.len()
     }
 
-    /// A new timer that is wanted never and linked nowhere.
+    /// A new timer that is never wanted and has no place in the wheel.
     pub(crate) fn add(&mut self) -> Key {
         self.entries.insert(Entry {
             wanted: NEVER,
@@ -76,8 +75,7 @@ impl Wheel {
         self.entries.remove(key);
     }
 
-    /// Says when the timer is wanted. Only a store, unless somebody already waits
-    /// for a later moment.
+    /// Sets the moment when the timer is wanted. This is only a store, unless a task already waits for a later moment.
     #[inline]
     pub(crate) fn want(&mut self, key: Key, at: u64) {
         let Some(entry) = self.entries.get_mut(key) else {
@@ -110,7 +108,7 @@ impl Wheel {
         false
     }
 
-    /// Moves the wheel to `now` and hands out every task whose timer came due.
+    /// Moves the wheel to `now` and passes on every task whose timer is due.
     pub(crate) fn advance(&mut self, now: u64, mut wake: impl FnMut(Key)) {
         while let Some((level, slot, start)) = self.first() {
             if start > now {
@@ -150,8 +148,8 @@ impl Wheel {
         Some((slot, start))
     }
 
-    /// Fires or re-inserts everything in a slot. An entry wanted later than now
-    /// (its owner stored a later moment, or it sat on a coarse level) moves on.
+    /// Fires or re-inserts everything in a slot. An entry that is wanted later (its owner stored a later moment, or
+    /// it was on a coarse level) moves on.
     fn empty_slot(&mut self, level: usize, slot: usize, now: u64, wake: &mut impl FnMut(Key)) {
         let mut at = std::mem::replace(&mut self.heads[level][slot], NIL);
         self.occupied[level] &= !(1 << slot);
@@ -180,8 +178,8 @@ impl Wheel {
             return;
         };
         let at = entry.wanted.clamp(now, now.saturating_add(SPAN_MS));
-        // The highest bit in which the moment differs from now names the level:
-        // within it the slot's number alone tells the order.
+        // The highest bit in which the moment differs from `now` chooses the level: within a level, the slot's number
+        // alone gives the order.
         let differs = (at ^ now) | (SLOTS as u64 - 1);
         let level = ((63 - differs.leading_zeros()) / BITS).min(LEVELS as u32 - 1) as usize;
         let slot = (at >> (BITS * level as u32)) as usize % SLOTS;
@@ -226,7 +224,7 @@ impl Wheel {
 mod tests {
     use super::*;
 
-    /// Keys that tell tasks apart in these tests.
+    /// Keys that distinguish tasks in these tests.
     fn task(n: u32) -> Key {
         Key::unpack(u64::from(n))
     }

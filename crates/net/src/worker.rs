@@ -1,12 +1,11 @@
-//! Worker threads: start, spawn, reach from outside, stop.
+//! Worker threads: how to start them, spawn tasks, reach them from outside, and stop them.
 //!
-//! A worker is one OS thread with one single-threaded executor; nothing is stolen
-//! and nothing is shared. Other threads reach it through its [`Remote`]. A panic
-//! in a task ends that task only; it is counted and handed to [`on_panic`]'s hook.
+//! A worker is one OS thread with one single-threaded executor; nothing is stolen and nothing is shared. Other
+//! threads reach it through its [`Remote`]. A panic in a task ends that task only; it is counted and handed to
+//! [`on_panic`]'s hook.
 //!
-//! Our own primitives wake the *task* that polled them last, not the `Waker` they
-//! were polled with: inside one task poll them directly (`poll_fn`, a hand-written
-//! join), not through combinators that make their own wakers, such as
+//! Our own primitives wake the *task* that polled them last, not the `Waker` they were polled with: inside one task
+//! poll them directly (`poll_fn`, a hand-written join), not through combinators that make their own wakers, such as
 //! `FuturesUnordered`; spawn tasks instead.
 
 use crate::core::{self, not_a_worker};
@@ -41,7 +40,7 @@ pub fn start(name: &str, cpu: Option<usize>, init: impl FnOnce() + Send + 'stati
             core::with(|core| {
                 core.guarded(init);
                 if core.run(|| false).is_err() {
-                    // epoll_wait fails only on a bug of ours; end cleanly.
+                    // epoll_wait fails only because of a bug in weir; end cleanly.
                     debug_assert!(false, "epoll_wait failed");
                 }
                 core.end();
@@ -52,7 +51,7 @@ pub fn start(name: &str, cpu: Option<usize>, init: impl FnOnce() + Send + 'stati
     Ok(Remote { mailbox, thread: Arc::new(Mutex::new(Some(thread))) })
 }
 
-/// Starts a plain thread for what must block: a signal's coming, a library's call. It ends with the process at the
+/// Starts a plain thread for blocking work: a wait for a signal, a call of a library. It ends with the process at the
 /// latest; nobody waits for it.
 pub fn block_aside(name: &str, what: impl FnOnce() + Send + 'static) -> io::Result<()> {
     std::thread::Builder::new().name(name.to_owned()).spawn(what).map(drop)
@@ -113,9 +112,9 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Runs `f` on the worker, after those sent before it.
+    /// Runs `f` on the worker, after closures sent before it.
     ///
-    /// False, and `f` is dropped, if the worker has ended or [`MAIL_MAX`] wait.
+    /// False, and `f` is dropped, if the worker has ended or [`MAIL_MAX`] closures wait.
     pub fn run(&self, f: impl FnOnce() + Send + 'static) -> bool {
         self.mailbox.send(Box::new(f))
     }
@@ -134,7 +133,7 @@ impl Remote {
     pub fn join(&self) {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(thread) = thread.take() {
-            // Foreign code is guarded; a panic that got here was reported already.
+            // Foreign code is guarded; a panic that gets here was already reported.
             let _ = thread.join();
         }
     }
@@ -142,7 +141,7 @@ impl Remote {
 
 /// Starts a task on the current worker; it is polled in the next turn.
 ///
-/// Off a worker, or while the worker ends, the future is dropped at once.
+/// Outside a worker, or while the worker ends, the future is dropped at once.
 pub fn spawn(future: impl Future<Output = ()> + 'static) {
     core::with(|core| core.spawn(Box::pin(future)));
 }
@@ -157,7 +156,7 @@ pub fn live_tasks() -> usize {
 pub struct Task(Key);
 
 impl Task {
-    /// Nobody: waking it does nothing.
+    /// No task: waking it does nothing.
     pub const NONE: Task = Task(Key::NONE);
 
     /// The task being polled.
@@ -165,7 +164,7 @@ impl Task {
         Task(core::with(core::Core::current).unwrap_or(Key::NONE))
     }
 
-    /// Has it polled once more; nothing happens if it has ended.
+    /// Polls the task once more; nothing happens if it has ended.
     pub fn wake(self) {
         core::with(|core| core.wake(self.0));
     }
@@ -181,21 +180,20 @@ pub fn live_sockets() -> usize {
     core::with(core::Core::live_sockets).unwrap_or(0)
 }
 
-/// Registers a hook run at the end of every loop turn, before the worker blocks,
-/// and once more when it ends.
+/// Registers a hook run at the end of every loop turn, before the worker blocks, and once more when it ends.
 ///
-/// For what is better done once per turn than once per exchange: flushing a log.
-/// False if 64 are registered already.
+/// For work that is better done once per turn than once per exchange, such as flushing a log. False if 64 are
+/// registered already.
 pub fn at_turn_end(hook: Rc<dyn Fn()>) -> bool {
     core::with(|core| core.add_hook(hook)).unwrap_or(false)
 }
 
-/// Sets what is called with the message when a task of this worker panicked.
+/// Sets the hook that gets the message when a task of this worker panics.
 pub fn on_panic(hook: Rc<dyn Fn(&str)>) {
     core::with(|core| core.on_panic(hook));
 }
 
-/// Lets every other task that is ready, and new events, go first.
+/// Lets every other ready task and new events go first.
 pub fn yield_now() -> impl Future<Output = ()> {
     let mut yielded = false;
     poll_fn(move |_| {

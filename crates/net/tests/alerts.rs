@@ -1,4 +1,4 @@
-//! What a client that breaks the rules of records hears: the alert that RFC 8446 names, and then the end.
+//! The server's answer to a client that breaks the rules of records: the alert that RFC 8446 names, and then the end.
 //!
 //! The client is rustls with an encrypter that spoils one record: real keys, real handshakes, one wrong record.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -28,12 +28,12 @@ use std::time::Duration;
 use weir_net::tls::{Beginning, KeyPair, Server, ServerOptions};
 use weir_net::{Deadline, TlsStream, worker};
 
-/// What is done to one record.
+/// A change to one record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Spoil {
-    /// It gets this type and this content.
+    /// The record gets this type and this content.
     Becomes(u8, &'static [u8]),
-    /// It is sent as it is.
+    /// The record is sent unencrypted.
     InPlainText,
 }
 
@@ -84,7 +84,7 @@ impl MessageEncrypter for Spoiler {
                 let mut payload = PrefixedPayload::with_capacity(record.payload.len());
                 payload.extend_from_chunks(&record.payload);
                 let (typ, version) = (record.typ, record.version);
-                // The key counts records, and wants each of them.
+                // The key counts records and must see each of them.
                 self.0.encrypt(record, seq)?;
                 Ok(OutboundOpaqueMessage::new(typ, version, payload))
             }
@@ -96,7 +96,7 @@ impl MessageEncrypter for Spoiler {
     }
 }
 
-/// Takes any certificate: who the server is does not matter here.
+/// Accepts any certificate: the server's identity does not matter here.
 #[derive(Debug)]
 struct Anyone;
 
@@ -162,7 +162,7 @@ fn spoiling() -> ClientConnection {
     ClientConnection::new(Arc::new(config), ServerName::try_from("localhost").unwrap()).unwrap()
 }
 
-/// Serves one client: shakes hands, reads to the end, and says why where TLS failed.
+/// Serves one client: shakes hands, reads to the end, and sends the alert if TLS failed.
 async fn serve(stream: weir_net::Stream, server: &Server) {
     let deadline = Deadline::new();
     deadline.set(Duration::from_secs(20));
@@ -183,7 +183,7 @@ async fn serve(stream: weir_net::Stream, server: &Server) {
     tls.say_why(&deadline).await;
 }
 
-/// Runs `act` as the client of a server; what it returns.
+/// Runs `act` as the client of a server; returns its result.
 fn with_server<T: Send + 'static>(act: impl FnOnce(TcpStream) -> T + Send + 'static) -> T {
     let made = Authority::new();
     let pair = KeyPair::read(&made.read("good.pem"), &made.read("leaf.key"), &[]).unwrap();
@@ -199,7 +199,7 @@ fn with_server<T: Send + 'static>(act: impl FnOnce(TcpStream) -> T + Send + 'sta
     receive.recv().unwrap()
 }
 
-/// The alert that the client hears, after its handshake with the Finished spoiled, or after data that is.
+/// The alert that the client receives, after a handshake with a spoiled Finished, or after spoiled data.
 fn hears(finished: Option<Spoil>, data: &[Option<Spoil>]) -> AlertDescription {
     let data = data.to_vec();
     with_server(move |mut socket| {
@@ -215,7 +215,7 @@ fn hears(finished: Option<Spoil>, data: &[Option<Spoil>]) -> AlertDescription {
             DATA.set(spoil);
             session.writer().write_all(b"data").unwrap();
         }
-        // What the server does not read: an end by RST would take the alert along.
+        // Bytes that the server does not read: a close with RST would destroy the alert.
         session.writer().write_all(&[0; 40_000]).unwrap();
         while session.wants_write() {
             let _ = session.write_tls(&mut socket).unwrap();
@@ -257,7 +257,7 @@ fn records_that_may_not_stand_there_get_their_alert() {
 
 #[test]
 fn before_there_are_keys_alerts_are_plain() {
-    // A ClientHello of 256 bytes begins, and a record of application data follows.
+    // The beginning of a ClientHello of 256 bytes, then a record of application data.
     let mut within = vec![22, 3, 1, 0, 10, 1, 0, 1, 0, 3, 3, 7, 7, 7, 7];
     within.extend([23, 3, 3, 0, 1, 0]);
     within.extend([22, 3, 1, 0, 250]);

@@ -1,4 +1,4 @@
-//! Running out of descriptors; alone in its process, whose limit it lowers.
+//! Tests running out of descriptors. It is alone in its process, because it lowers the limit of the process.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -19,7 +19,7 @@ fn accept_without_a_descriptor_left_loses_no_connection() {
             assert_eq!(error.raw_os_error(), Some(24), "EMFILE");
         }
         hoard.truncate(hoard.len() - 2);
-        // No new connection arrives, so only kept readiness can bring these.
+        // No new connection arrives, so only kept readiness can deliver these.
         listener.accept().await.unwrap();
         listener.accept().await.unwrap();
     })

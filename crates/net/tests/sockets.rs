@@ -109,7 +109,7 @@ fn a_half_closed_peer_is_read_to_the_end() {
             worker::yield_now().await;
         }
         assert!(stream.is_half_closed());
-        // Reads that come back short must not lose the end: no edge follows.
+        // Short reads must not lose the end: no edge follows.
         let mut total = 0;
         loop {
             stream.readable(&deadline).await.unwrap();
@@ -142,14 +142,14 @@ fn a_pooled_connection_knows_that_it_was_closed() {
             worker::yield_now().await;
         }
 
-        // Bytes nobody asked for are as bad.
+        // Unsolicited bytes are as bad.
         let (stream, mut client) = pair().await;
         client.write_all(b"?").unwrap();
         while !stream.peek_closed() {
             worker::yield_now().await;
         }
 
-        // A read that emptied the socket leaves it fit for the pool.
+        // After a read that emptied the socket, the connection may go to the pool.
         let (stream, mut client) = pair().await;
         client.write_all(b"answer").unwrap();
         assert_eq!(read(&stream, &Deadline::new()).await.unwrap(), b"answer");
@@ -167,7 +167,7 @@ fn a_closed_stream_does_not_disturb_its_successor() {
             let (old, _) = listener.accept().await.unwrap();
             let _second = dial(&listening);
             first.write_all(b"late").unwrap();
-            // Old is closed with its event pending; new takes the slot at once.
+            // `old` is closed while its event is pending; `new` takes the slot at once.
             drop(old);
             let (new, _) = listener.accept().await.unwrap();
             worker::yield_now().await;
@@ -213,7 +213,7 @@ fn waiting_ends_at_the_deadline() {
         let deadline = Deadline::new();
         deadline.set(Duration::from_millis(3));
         assert_eq!(stream.readable(&deadline).await, Err(TimedOut));
-        // What is ready wins over a deadline that has passed.
+        // Readiness wins over a deadline that has passed.
         client.write_all(b"late").unwrap();
         deadline.set(Duration::from_secs(60));
         stream.readable(&deadline).await.unwrap();
@@ -339,7 +339,7 @@ fn workers_share_one_socket_or_have_their_own() {
             client.write_all(b"x").unwrap();
             client.read_exact(&mut [0; 1]).unwrap();
         }
-        // One leaves: the other answers all (a shared socket loses nothing).
+        // One worker leaves: the other accepts all connections (a shared socket loses none).
         if !reuseport {
             one.stop();
             one.join();
@@ -363,7 +363,7 @@ fn unix_sockets_work_and_an_abandoned_one_is_replaced() {
         let listening = listener::bind(&inside, &ListenOptions::default()).unwrap();
         assert!(listener::bind(&inside, &ListenOptions::default()).is_err(), "in use");
         let listener = Listener::new(&listening).unwrap();
-        // The attempt to take the address knocked, and went away again.
+        // The attempt to take the address made a connection and closed it again.
         let (probe, _) = listener.accept().await.unwrap();
         assert_eq!(read(&probe, &Deadline::new()).await.unwrap(), b"");
         let client = Stream::connect(&inside, &ConnectOptions::default()).unwrap();
@@ -372,11 +372,11 @@ fn unix_sockets_work_and_an_abandoned_one_is_replaced() {
         assert_eq!(client.try_write(b"hi").unwrap(), 2);
         assert_eq!(read(&stream, &Deadline::new()).await.unwrap(), b"hi");
     });
-    // The file is still there, but nobody listens.
+    // The file is still there, but no process listens.
     let again = listener::bind(&address, &ListenOptions::default());
     std::fs::remove_file(&path).unwrap();
     again.unwrap();
-    // A file that is no socket is never removed.
+    // A file that is not a socket is never removed.
     std::fs::write(&path, "precious").unwrap();
     assert!(listener::bind(&address, &ListenOptions::default()).is_err());
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");

@@ -1,6 +1,6 @@
-//! A TLS client against OpenSSL's server and nginx, with certificates made for the occasion.
+//! A TLS client against OpenSSL's server and nginx, with certificates made for these tests.
 //!
-//! What Node 20 and 24 say of each certificate was seen with them; the table repeats it.
+//! The table has the codes that Node 20 and 24 reported for each certificate.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "tls/authority.rs"]
@@ -15,7 +15,7 @@ use std::time::Duration;
 use weir_net::tls::{Client, ClientOptions, Identity, Sessions, failure};
 use weir_net::{Address, ConnectOptions, Deadline, Stream, TlsStream, Transport, worker};
 
-/// What an attempt comes to: `ok` or Node's code.
+/// The result of an attempt: `ok` or Node's code.
 async fn try_hands(
     address: SocketAddr,
     client: &Client,
@@ -40,7 +40,7 @@ fn code(error: &std::io::Error) -> String {
     }
 }
 
-/// Sends all of a request and reads until `done` says so, or the end.
+/// Sends all of a request and reads until `done` returns true, or the end.
 async fn ask(link: &Transport, mut request: &[u8], done: impl Fn(&[u8]) -> bool) -> Result<Vec<u8>, String> {
     let deadline = Deadline::new();
     deadline.set(Duration::from_secs(20));
@@ -81,7 +81,7 @@ fn certificates_are_judged_as_node_judges_them() {
     let own = |name: &str| made.read(name);
     #[rustfmt::skip]
     let cases = [
-        // certificate, those sent with it, trusted, name asked for, outcome
+        // certificate, other certificates sent with it, trusted, requested name, outcome
         ("good.pem", "", &nobody, "localhost", "UNABLE_TO_VERIFY_LEAF_SIGNATURE"),
         ("good.pem", "", &ca, "localhost", "ok"),
         ("good.pem", "", &ca, "LOCALHOST.", "ok"),
@@ -170,7 +170,7 @@ fn bodies_of_many_records_come_whole_both_ways() {
         let whole = 3_000_000;
         let get = b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n";
         let down = ask(&link, get, |answer| body(answer).is_some_and(|body| body.len() == whole)).await.unwrap();
-        // The tickets that came meanwhile do not make the connection a closed one.
+        // Tickets that arrived meanwhile do not make the connection count as closed.
         let stale = link.peek_closed();
         let mut post =
             format!("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: {whole}\r\n\r\n").into_bytes();

@@ -108,7 +108,7 @@ fn dropping_a_deadline_that_is_awaited_is_harmless() {
     });
 }
 
-/// Hands its waker to `give` and ends once `flag` is set.
+/// Passes its waker to `give`, and ends once `flag` is set.
 async fn woken_by(give: mpsc::Sender<Waker>, flag: Arc<AtomicUsize>) {
     poll_fn(|context| {
         if flag.load(Ordering::SeqCst) > 0 {
@@ -127,7 +127,7 @@ fn a_waker_works_from_another_thread() {
     let raise = flag.clone();
     let other = thread::spawn(move || {
         let waker = take.recv().unwrap();
-        // A wake-up before the flag only makes it ask again, with the same waker.
+        // A wake-up before the flag only polls the task again, with the same waker.
         waker.wake_by_ref();
         let again = take.recv().unwrap();
         assert!(again.will_wake(&waker), "one waker a task, made once");
@@ -202,7 +202,7 @@ struct Guard(Arc<AtomicUsize>);
 impl Drop for Guard {
     fn drop(&mut self) {
         self.0.fetch_add(1, Ordering::SeqCst);
-        // What a dropped task spawns must not keep the worker alive.
+        // Tasks that a dropped task spawns must not keep the worker alive.
         worker::spawn(pending());
     }
 }

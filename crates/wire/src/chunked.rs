@@ -1,11 +1,10 @@
 //! The chunked transfer coding, decoded without copying (RFC 9112 §7.1).
 //!
-//! The decoder is given the buffer and a position, and answers with ranges of
-//! the buffer that are payload. Only a trailer section is copied, into a
-//! buffer of its own with a bound.
+//! The decoder takes the buffer and a position, and returns the ranges of the buffer that are payload. It copies only
+//! a trailer section, into a bounded buffer of its own.
 //!
-//! Invariant: framing lines end in CRLF and nothing else. A bare LF is refused
-//! (nginx since 1.29.4): another party may see a line end where we do not.
+//! Invariant: framing lines end in CRLF and nothing else. A bare LF is refused (as in nginx since 1.29.4): another
+//! party may see a line end where weir does not.
 
 mod extension;
 
@@ -15,23 +14,22 @@ use crate::violation::Violation;
 
 use extension::Place;
 
-/// Most bytes of one chunk's extension; S3's signatures take some 90.
+/// Bytes of one chunk's extension, at most; S3's signatures take some 90.
 pub const CHUNK_EXTENSION_BYTES_MAX: usize = 1024;
 
-/// Most digits of a chunk size; leading zeros are grammatical, an endless row of
-/// them is an attack.
+/// Digits of a chunk size, at most; the grammar allows leading zeros, but an endless row of them is an attack.
 pub const CHUNK_SIZE_DIGITS_MAX: usize = 32;
 
 /// Largest chunk: nginx's `off_t`.
 pub const CHUNK_BYTES_MAX: u64 = i64::MAX as u64;
 
-/// Most bytes of a trailer section, line ends included.
+/// Bytes of a trailer section, at most, including line ends.
 pub const TRAILER_BYTES_MAX: usize = 8192;
 
-/// Most fields of a trailer section.
+/// Fields of a trailer section, at most.
 pub const TRAILER_FIELDS_MAX: usize = 64;
 
-/// What the decoder found.
+/// The next part that the decoder found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkEvent {
     /// `input[start..end]` is payload; never empty.
@@ -43,8 +41,7 @@ pub enum ChunkEvent {
     },
     /// All of the input is consumed and the body is not complete.
     NeedMore,
-    /// The body and its trailer section are complete; what follows `pos` is
-    /// the next message.
+    /// The body and its trailer section are complete; the next message begins at `pos`.
     End,
 }
 
@@ -56,7 +53,7 @@ enum State {
     /// Spaces after the size: only `;` or the line end may follow.
     SizeSpace,
     Extension,
-    /// The same of a client: the extension is read as its grammar has it.
+    /// The extension of a client's chunk: read by the grammar of extensions.
     ClientExtension(Place),
     LineFeed,
     Data,
@@ -84,13 +81,13 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder before the first chunk. Spaces behind a size and odd extensions are forgiven: old origins fill
-    /// their sizes up with spaces, and what they sent is framed anew.
+    /// A decoder before the first chunk. It accepts spaces after a size and odd extensions: old origins pad their
+    /// sizes with spaces, and weir frames their bodies anew.
     pub fn new() -> Decoder {
         Decoder::default()
     }
 
-    /// A decoder of a request's body: chunk lines are those of RFC 9112 §7.1 and no others.
+    /// A decoder of a request's body: it accepts only the chunk lines of RFC 9112 §7.1.
     pub fn of_client() -> Decoder {
         Decoder { is_of_client: true, ..Decoder::default() }
     }
@@ -109,10 +106,10 @@ impl Decoder {
         self.state == State::End
     }
 
-    /// Reads on from `input[*pos]` and moves `pos` past what it consumed.
+    /// Reads on from `input[*pos]` and moves `pos` past the consumed bytes.
     ///
-    /// Call it until [`ChunkEvent::NeedMore`] or [`ChunkEvent::End`]. Consumed
-    /// bytes need not be kept. After a refusal or the end, `pos` moves no more.
+    /// Call it until [`ChunkEvent::NeedMore`] or [`ChunkEvent::End`]. Consumed bytes need not be kept. After a
+    /// refusal or the end, `pos` does not move any more.
     pub fn next(&mut self, input: &[u8], pos: &mut usize) -> Result<ChunkEvent, Violation> {
         loop {
             if self.state == State::End {
@@ -134,9 +131,9 @@ impl Decoder {
         }
     }
 
-    /// The trailer fields, after [`ChunkEvent::End`]: ranges into the returned
-    /// bytes. Fields that may not come in a trailer section (RFC 9110 §6.5.1:
-    /// framing, routing, authentication ...) and ill-named ones are left out.
+    /// The trailer fields, after [`ChunkEvent::End`]: ranges into the returned bytes. Fields that are not allowed in
+    /// a trailer section (RFC 9110 §6.5.1: framing, routing, authentication ...) and fields with an invalid name are
+    /// left out.
     pub fn trailers(&self) -> (&[u8], &[Field]) {
         (&self.trailer, &self.fields)
     }
@@ -212,7 +209,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// One more digit of the size; `None` when it is no digit or too many.
+    /// One more digit of the size; `None` if it is not a digit, or one too many.
     fn digit(&mut self, byte: u8) -> Option<State> {
         let digit = (byte as char).to_digit(16)?;
         self.count += 1;

@@ -1,5 +1,4 @@
-//! The Connection field: what it says about this connection, and which other
-//! fields it names (RFC 9110 §7.6.1).
+//! The Connection field: its options for this connection, and the other fields it names (RFC 9110 §7.6.1).
 
 use crate::field::trim;
 use crate::head::{Field, Version};
@@ -7,8 +6,8 @@ use crate::known::Known;
 
 /// The tokens of all Connection fields of a head.
 ///
-/// nginx searches the value for substrings; here they are whole list members,
-/// so `Connection: not-close` closes nothing. `close` outranks `keep-alive`.
+/// nginx searches the value for substrings; weir reads whole list members, so `Connection: not-close` closes nothing.
+/// `close` has priority over `keep-alive`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionTokens {
     /// `close`.
@@ -17,7 +16,7 @@ pub struct ConnectionTokens {
     pub keep_alive: bool,
     /// `upgrade`.
     pub upgrade: bool,
-    /// Some other token: fields of that name go no further, see [`lists`](Self::lists) for an answer, and
+    /// Some other token: fields of that name are not passed on; see [`lists`](Self::lists) for an answer, and
     /// [`RequestHead::leave_out_named`](crate::RequestHead::leave_out_named) for a request.
     pub names: bool,
 }
@@ -40,18 +39,18 @@ impl ConnectionTokens {
         tokens
     }
 
-    /// Whether Connection names this field, which is then hop-by-hop. Ask only
-    /// when [`names`](Self::names) is set: most heads have nothing to list.
+    /// Whether Connection names this field, which is then hop-by-hop. Call it only if [`names`](Self::names) is set:
+    /// most heads have nothing to list.
     pub fn lists(buf: &[u8], fields: &[Field], name: &[u8]) -> bool {
         members(buf, fields).any(|token| token.eq_ignore_ascii_case(name))
     }
 }
 
-/// Whether a request's Connection may name a field, which is then for this connection alone.
+/// Whether a request's Connection may name this field, and so limit it to this connection.
 ///
-/// RFC 9110 §7.6.1 forbids to name a field that is for everybody who handles the message, and a client must not take
-/// away that way what a proxy before us told of it. So the fields weir knows stay, except those of one hop; those by
-/// which weir itself reads the message stay too, and no request carries them further anyway.
+/// RFC 9110 §7.6.1 forbids naming a field that is for all recipients of the message. A client must not be able to
+/// remove in this way the fields that a proxy before weir added about it. So the fields that weir knows stay, except
+/// those of one hop. The fields that weir needs to read the message stay too; no request passes them on anyway.
 pub(crate) fn may_be_named(buf: &[u8], field: &Field) -> bool {
     const FORWARDED: &[u8] = b"x-forwarded-";
     match field.known {

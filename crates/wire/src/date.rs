@@ -1,8 +1,7 @@
 //! Dates in HTTP and in logs, pure over seconds since 1970 (RFC 9110 §5.6.7).
 //!
-//! Not a clock and not a time zone database: the caller passes the time and
-//! the minutes its zone is ahead of UTC. Times before 1970 are written as 1970,
-//! times after the year 9999 as its last second.
+//! Not a clock and not a time zone database: the caller passes the time and the offset of its zone from UTC in
+//! minutes. Times before 1970 are written as 1970, times after the year 9999 as its last second.
 
 const WEEK: [&[u8; 3]; 7] = [b"Thu", b"Fri", b"Sat", b"Sun", b"Mon", b"Tue", b"Wed"];
 
@@ -11,10 +10,10 @@ const MONTHS: [&[u8; 3]; 12] =
 
 const DAY: i64 = 86400;
 
-/// 9999-12-31T23:59:59Z: four digits of year are all the formats have.
+/// 9999-12-31T23:59:59Z: the formats have only four digits for the year.
 pub const SECONDS_MAX: i64 = 253_402_300_799;
 
-/// A point in time, taken apart.
+/// A point in time, split into its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Civil {
     /// Four digits.
@@ -34,7 +33,7 @@ pub struct Civil {
 }
 
 impl Civil {
-    /// Seconds since 1970, taken apart; clipped to 1970..=9999.
+    /// Splits seconds since 1970 into parts; clipped to 1970..=9999.
     pub fn of(seconds: i64) -> Civil {
         let seconds = seconds.clamp(0, SECONDS_MAX);
         let days = seconds / DAY;
@@ -80,8 +79,8 @@ pub fn http_date(seconds: i64) -> [u8; 29] {
     line.bytes
 }
 
-/// `Sun, 06-Nov-94 08:49:37 GMT`: a cookie's, as nginx writes it; from 2038 on with four digits, since RFC 6265 §5.1.1
-/// takes two of them for years before 1970.
+/// `Sun, 06-Nov-94 08:49:37 GMT`: for cookies, as nginx writes it. From 2038 on the year has four digits: RFC 6265
+/// §5.1.1 reads two digits as a year from 1970 to 2069.
 pub fn cookie_date(seconds: i64) -> Vec<u8> {
     let civil = Civil::of(seconds);
     let mut line = Fixed::<29>::new();
@@ -137,12 +136,11 @@ pub fn syslog(seconds: i64, offset_minutes: i32) -> [u8; 15] {
     line.bytes
 }
 
-/// Reads an HTTP date in any of its three forms: `Sun, 06 Nov 1994 08:49:37 GMT`,
-/// `Sunday, 06-Nov-94 08:49:37 GMT`, `Sun Nov  6 08:49:37 1994`.
+/// Reads an HTTP date in any of its three forms: `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT`,
+/// `Sun Nov  6 08:49:37 1994`.
 ///
-/// As lenient as nginx's ngx_parse_http_time: the day's name and what follows
-/// the date are not looked at. Two-digit years below 70 are in this century.
-/// Seconds since 1970, negative before.
+/// As lenient as nginx's ngx_parse_http_time: the day's name and the text after the date are ignored. Two-digit years
+/// below 70 are in this century. Seconds since 1970, negative before.
 pub fn parse_http_date(text: &[u8]) -> Option<i64> {
     let gap = text.iter().position(|&b| b == b',' || b == b' ')?;
     let is_asctime = text.get(gap) == Some(&b' ');
@@ -266,7 +264,7 @@ impl Reader<'_> {
     }
 }
 
-/// A line whose length is known, at the most; what would not fit is left out.
+/// A line with a known maximum length; text that does not fit is left out.
 struct Fixed<const N: usize> {
     bytes: [u8; N],
     at: usize,
@@ -285,7 +283,7 @@ impl<const N: usize> Fixed<N> {
         self
     }
 
-    /// What there is so far, of a line that may be shorter than its room.
+    /// The text so far; a line may be shorter than its room.
     fn written(&self) -> &[u8] {
         self.bytes.get(..self.at).unwrap_or_default()
     }

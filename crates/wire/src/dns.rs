@@ -1,7 +1,8 @@
 //! DNS messages, as far as a stub resolver needs them: one question out, the answer to it in (RFC 1035, RFC 2782).
 //!
-//! Bytes of strangers: an answer counts only if it answers this question under this number, and of it only the records
-//! of the name asked for and of those its aliases lead to. What servers add besides (authority, additional) is not read.
+//! The bytes are untrusted. An answer counts only if it has this question and this number. Of an answer, only the
+//! records of the name and of the names that its aliases lead to count. The other sections (authority, additional)
+//! are not read.
 
 mod name;
 #[cfg(test)]
@@ -11,10 +12,10 @@ use std::net::IpAddr;
 
 pub use name::{BadName, NAME_BYTES_MAX, Name};
 
-/// Bytes of the fixed part in front.
+/// Bytes of the fixed part at the beginning.
 const HEADER_BYTES: usize = 12;
 
-/// Records read of one answer, at most: what a message of 64 KiB can hold is less than twice as many.
+/// Records read of one answer, at most: a message of 64 KiB holds less than twice as many.
 pub const RECORDS_MAX: usize = 4096;
 
 /// Aliases followed within one answer, at most (nginx: 50 over all answers).
@@ -32,14 +33,14 @@ const OPCODE: u16 = 0x7800;
 const TRUNCATED: u16 = 0x0200;
 const RECURSION_DESIRED: u16 = 0x0100;
 
-/// What is asked about a name.
+/// The kind of the requested records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Its IPv4 addresses.
     A,
     /// Its IPv6 addresses.
     Aaaa,
-    /// Where a service is.
+    /// The hosts of a service.
     Srv,
 }
 
@@ -53,18 +54,18 @@ impl Kind {
     }
 }
 
-/// What a server says of a question (RFC 1035 §4.1.1), in nginx's words.
+/// A server's verdict on a question (RFC 1035 §4.1.1), in nginx's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Code(pub u8);
 
 impl Code {
-    /// All went well.
+    /// No error.
     pub const NO_ERROR: Code = Code(0);
-    /// The question was not understood.
+    /// The server did not understand the question.
     pub const FORMAT_ERROR: Code = Code(1);
-    /// The server has trouble of its own.
+    /// The server has an error of its own.
     pub const SERVER_FAILURE: Code = Code(2);
-    /// There is no such name.
+    /// The name does not exist.
     pub const NAME_ERROR: Code = Code(3);
 
     /// nginx: `ngx_resolver_strerror`.
@@ -81,12 +82,12 @@ impl Code {
     }
 }
 
-/// One place a service is at (RFC 2782).
+/// One host of a service (RFC 2782).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
-    /// The lowest is to be tried first.
+    /// The lowest is tried first.
     pub priority: u16,
-    /// Its share among those of one priority.
+    /// Its share among the hosts of the same priority.
     pub weight: u16,
     /// Its port.
     pub port: u16,
@@ -97,32 +98,32 @@ pub struct Service {
 /// An answer to the question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// How the server judges the question.
+    /// The server's verdict on the question.
     pub code: Code,
-    /// Seconds all of it holds: the shortest of what was read.
+    /// Seconds for which all of it is valid: the shortest TTL of the read records.
     pub ttl_s: u32,
-    /// The last alias, where the answer does not tell what that stands for: to be asked next.
+    /// The last alias, if the answer does not resolve it: the next name to ask for.
     pub alias: Option<Name>,
-    /// Addresses of the kind asked for.
+    /// Addresses of the requested kind.
     pub addresses: Vec<IpAddr>,
     /// For `Kind::Srv`.
     pub services: Vec<Service>,
 }
 
-/// What came of some bytes.
+/// The result of reading some bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
     /// The answer.
     Reply(Reply),
     /// The answer did not fit a datagram: ask again over TCP.
     Truncated,
-    /// Something else: another number, another question, no response at all.
+    /// Something else: another number, another question, not a response.
     Foreign,
-    /// It would be the answer but breaks its format.
+    /// It seems to be the answer, but its format is wrong.
     Malformed,
 }
 
-/// The question, ready to be sent in a datagram; over TCP its length goes before it in two bytes.
+/// The question, ready to be sent in a datagram; over TCP, its length in two bytes must come before it.
 pub fn query(id: u16, name: &Name, kind: Kind) -> Vec<u8> {
     let mut out = Vec::with_capacity(HEADER_BYTES + name.wire().len() + 4);
     for word in [id, RECURSION_DESIRED, 1, 0, 0, 0] {
@@ -134,7 +135,7 @@ pub fn query(id: u16, name: &Name, kind: Kind) -> Vec<u8> {
     out
 }
 
-/// Reads what came back for `query(id, name, kind)`.
+/// Reads the response to `query(id, name, kind)`.
 pub fn read(bytes: &[u8], id: u16, name: &Name, kind: Kind) -> Message {
     let mut reader = Reader { bytes, at: 0 };
     let (Some(number), Some(flags), Some(questions), Some(records), Some(_), Some(_)) =
@@ -178,7 +179,7 @@ enum Data {
     Service(Service),
 }
 
-/// Follows the aliases from `name` on, and takes what its end has.
+/// Follows the aliases from `name` on, and takes the records of the last name.
 fn chain(name: &Name, kind: Kind, records: Vec<Record>, nothing: Reply) -> Reply {
     let mut reply = Reply { ttl_s: u32::MAX, ..nothing };
     let mut end = name.clone();
@@ -247,12 +248,12 @@ impl Reader<'_> {
         Some(records)
     }
 
-    /// `Some(None)` is a record of a kind that nobody asks for.
+    /// `Some(None)` is a record of a kind that weir does not use.
     fn record(&mut self) -> Option<Option<Record>> {
         let owner = self.name()?;
         let (kind, class) = (self.word()?, self.word()?);
         let ttl = self.take(4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_be_bytes)?;
-        // RFC 2181 §8: the highest bit set means none at all.
+        // RFC 2181 §8: a TTL with its highest bit set counts as 0.
         let ttl_s = if ttl > i32::MAX as u32 { 0 } else { ttl };
         let length = usize::from(self.word()?);
         let start = self.at;

@@ -1,8 +1,7 @@
-//! HTTP/1.1 messages out: small writers that append to a `Vec<u8>`.
+//! Writes HTTP/1.1 messages: small functions that append to a `Vec<u8>`.
 //!
-//! Not a checker: names and values come from a parsed head or from
-//! configuration, and neither can hold a line end ([`push_field`] asserts it in
-//! debug builds).
+//! It does not check: names and values come from a parsed head or from the configuration, and neither can contain a
+//! line end ([`push_field`] asserts it in debug builds).
 
 /// Ends a chunked body that has no trailer section.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
@@ -54,8 +53,8 @@ pub fn push_field_decimal(out: &mut Vec<u8>, name: &[u8], value: u64) {
     push_field(out, name, decimal(value, &mut [0; DECIMAL_BYTES]));
 }
 
-/// Appends `HTTP/1.1 `, the status line's rest (`200 OK`) and CRLF. The version
-/// is ours whatever the origin spoke (RFC 9110 §2.5).
+/// Appends `HTTP/1.1 `, the status line's rest (`200 OK`) and CRLF. The version is weir's own, not the origin's (RFC
+/// 9110 §2.5).
 pub fn push_status_line(out: &mut Vec<u8>, status_line: &[u8]) {
     out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(status_line);

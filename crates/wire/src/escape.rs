@@ -1,9 +1,9 @@
 //! Percent escaping, with nginx's sets of bytes (`ngx_escape_uri` types).
 //!
-//! The sets are nginx's, not the RFC's: variables, redirects and rewritten
-//! URIs must come out byte for byte as they do there.
+//! The sets are nginx's, not the RFC's: variables, redirects and rewritten URIs must be byte for byte the same as
+//! nginx's.
 
-/// The bytes one kind of text cannot carry unescaped.
+/// The bytes that one kind of text must escape.
 #[derive(Clone, Copy, Debug)]
 pub struct EscapeSet([bool; 256]);
 
@@ -88,11 +88,9 @@ pub fn escape_html(text: &[u8], out: &mut Vec<u8>) {
 pub enum Unescape {
     /// Every `%xx`.
     All,
-    /// Every `%xx` up to the first `?`, raw or decoded, which is kept; the rest
-    /// of the text is not consumed.
+    /// Every `%xx` up to the first `?`, raw or decoded. That `?` is kept; the text after it is not consumed.
     Uri,
-    /// As `Uri`, but only bytes that need no escape in a redirect are decoded;
-    /// others keep theirs.
+    /// As `Uri`, but only bytes that need no escape in a redirect are decoded; other bytes keep their escapes.
     Redirect,
 }
 

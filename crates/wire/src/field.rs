@@ -1,19 +1,17 @@
-//! One field line out of a buffer: the inner loop of both head parsers and of
-//! the trailer section.
+//! Reads one field line from a buffer: the inner loop of both head parsers and of the trailer section.
 //!
-//! Two scans and no more: one to the colon, and one through the value that finds
-//! its end and every forbidden byte on the way. A name that the table knows needs
-//! no other look. A line that is cut off, odd or bad goes through a second, slower
-//! reading.
+//! It scans only twice: once to the colon, and once through the value, which finds the end of the value and every
+//! forbidden byte. A name in the table needs no other check. A line that is cut off, odd or bad takes a second,
+//! slower path.
 
 use crate::head::{Field, Span};
 use crate::known::Known;
 use crate::word;
 
-/// What one look at a line found.
+/// The result of reading one line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Line {
-    /// A field; `next` is where the following line begins.
+    /// A field; `next` is the position of the next line.
     Field { field: Field, spelling: Spelling, next: usize },
     /// A line to be skipped (a repeated status line, see [`Side::Origin`]).
     Skipped { next: usize },
@@ -21,7 +19,7 @@ pub(crate) enum Line {
     End { next: usize },
     /// The line is not complete yet, and nothing is wrong with it so far.
     Need,
-    /// The byte at this position cannot be.
+    /// The byte at this position is not allowed.
     Bad { at: usize },
 }
 
@@ -30,13 +28,13 @@ pub(crate) enum Line {
 pub(crate) enum Spelling {
     /// `[0-9A-Za-z-]+`
     Plain,
-    /// As plain, with `_` besides.
+    /// As plain, and also `_`.
     Underscore,
     /// Another byte above space: nginx calls the header invalid.
     Odd,
 }
 
-/// Who sent the section: nginx forgives origins two things.
+/// The sender of the section: nginx is more lenient with origins in two cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     /// RFC 9112 §2.2: a bare CR is refused.
@@ -48,7 +46,7 @@ pub(crate) enum Side {
 
 const ODD: u8 = 1;
 const UNDERSCORE: u8 = 2;
-/// The name ends here, well or badly.
+/// The name ends here, correctly or not.
 const STOP: u8 = 4;
 
 static NAME: [u8; 256] = name_classes();
@@ -68,14 +66,14 @@ const fn name_classes() -> [u8; 256] {
     table
 }
 
-/// How far a line was read when the buffer ended in the middle of it.
+/// The progress in a line when the buffer ended in the middle of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Resume {
-    /// The next byte to look at.
+    /// The next byte to read.
     at: usize,
-    /// What the name is made of, so far.
+    /// The classes of the name's bytes so far.
     class: u8,
-    /// Where the name ends, once it has.
+    /// The end of the name, once it is known.
     name_end: Option<usize>,
 }
 
@@ -87,7 +85,7 @@ impl Resume {
     }
 }
 
-/// Reads the line that begins at `start`, from where `resume` says.
+/// Reads the line that begins at `start`, from the position in `resume`.
 #[inline]
 pub(crate) fn line(buf: &[u8], start: usize, resume: &mut Resume, side: Side) -> Line {
     if resume.at == start
@@ -98,11 +96,11 @@ pub(crate) fn line(buf: &[u8], start: usize, resume: &mut Resume, side: Side) ->
     unusual(buf, start, resume, side)
 }
 
-/// Names longer than this, in bytes, are read byte by byte.
+/// Longer names (in bytes) are read byte by byte.
 const USUAL_NAME_MAX: usize = 64;
 
-/// The line that nearly all are: there as a whole, in plain spelling, with nothing to forgive or to refuse; or the
-/// empty line of such a section. `None` for any other.
+/// Reads the kind of line that nearly all lines are: complete, in plain spelling, with nothing to tolerate or to
+/// refuse; or the empty line at the end of the section. `None` for any other line.
 #[inline]
 fn usual(buf: &[u8], start: usize) -> Option<Line> {
     let rest = buf.get(start..)?;
@@ -111,7 +109,7 @@ fn usual(buf: &[u8], start: usize) -> Option<Line> {
     }
     let (name, after) = rest.split_at_checked(word::find(rest, b':', USUAL_NAME_MAX)?)?;
     let known = Known::of(name);
-    // A name of the table is spelt plainly, or it would not have been found.
+    // A name that was found in the table has plain spelling.
     if known.is_none() && (name.is_empty() || name.iter().any(|&byte| class(byte) != 0)) {
         return None;
     }
@@ -125,10 +123,10 @@ fn usual(buf: &[u8], start: usize) -> Option<Line> {
     Some(Line::Field { field, spelling: Spelling::Plain, next: colon + 1 + end + 2 })
 }
 
-/// Values up to this many bytes are searched here: calling `memchr` costs more than they do.
+/// Values up to this many bytes are searched here: a call of `memchr` would cost more than the search.
 const SHORT_VALUE_MAX: usize = 48;
 
-/// Where the first LF, CR or NUL is.
+/// The position of the first LF, CR or NUL.
 #[inline]
 fn value_end(value: &[u8]) -> Option<usize> {
     let ends = |byte: u8| matches!(byte, b'\n' | b'\r' | 0);
@@ -138,13 +136,13 @@ fn value_end(value: &[u8]) -> Option<usize> {
     }
 }
 
-/// What a byte is in a name: 0 for those of a plain spelling.
+/// The class of a byte in a name: 0 for the bytes of a plain spelling.
 #[inline]
 fn class(byte: u8) -> u8 {
     NAME.get(byte as usize).copied().unwrap_or(STOP)
 }
 
-/// As `line`, byte by byte, whatever the line.
+/// As `line`, byte by byte, for every kind of line.
 fn unusual(buf: &[u8], start: usize, resume: &mut Resume, side: Side) -> Line {
     let name_end = match resume.name_end {
         Some(end) => end,
@@ -175,8 +173,7 @@ fn unusual(buf: &[u8], start: usize, resume: &mut Resume, side: Side) -> Line {
     }
 }
 
-/// Reads a name up to the byte that ends it; `Err` when the line is none with a
-/// name, or not yet.
+/// Reads a name up to the byte that ends it; `Err` if the line has no name, or is not complete yet.
 #[inline]
 fn name(buf: &[u8], start: usize, resume: &mut Resume, side: Side) -> Result<usize, Line> {
     let mut at = resume.at;
@@ -201,8 +198,8 @@ fn name(buf: &[u8], start: usize, resume: &mut Resume, side: Side) -> Result<usi
     }
     resume.at = match stop {
         b':' => at + 1,
-        // nginx: a line without a colon is a field with an empty value. Of a client that is no field line
-        // (RFC 9112 §5): who reads it as what differs from server to server.
+        // nginx: a line without a colon is a field with an empty value. From a client it is not a field line (RFC
+        // 9112 §5): different servers read it differently.
         b'\r' | b'\n' if side == Side::Origin => at,
         _ => return Err(Line::Bad { at }),
     };
@@ -232,7 +229,7 @@ fn no_name(buf: &[u8], start: usize, first: u8) -> Line {
 }
 
 enum Value {
-    /// The value ends before this byte, its line before `next`.
+    /// The value ends before this byte; the line ends before `next`.
     Found {
         value: usize,
         next: usize,
@@ -297,7 +294,7 @@ pub(crate) fn is_token_byte(byte: u8) -> bool {
 /// Whether a value has a control byte other than a tab (RFC 9110 §5.5).
 #[inline]
 pub(crate) fn has_control(value: &[u8]) -> bool {
-    // Without an early end the compiler looks at many bytes at a time.
+    // Without an early exit, the compiler checks many bytes at a time.
     value.iter().fold(false, |found, &byte| found | (byte < b' ' && byte != b'\t') | (byte == 0x7f))
 }
 

@@ -1,8 +1,7 @@
-//! How long is the body? One function per direction, and no other place.
+//! The length of the body: one function per direction decides it, and no other place.
 //!
-//! This is the heart against request smuggling: two parties that answer this
-//! question differently for the same bytes are one attack apart. So a message
-//! that has two answers is refused, and what is forwarded is framed anew.
+//! This is the main protection against request smuggling: an attack is possible if two parties find different lengths
+//! for the same bytes. So weir refuses a message with two possible lengths, and frames forwarded bodies anew.
 //!
 //! Invariant: a length is returned only when RFC 9112 §6.3 gives exactly one.
 
@@ -19,7 +18,7 @@ pub use crate::host::{Host, request_host};
 pub enum BodyLength {
     /// There is no body.
     None,
-    /// Exactly this many bytes; 0 when the message says so itself.
+    /// Exactly this many bytes; 0 if the message declares it.
     Exact(u64),
     /// Chunked transfer coding (RFC 9112 §7.1).
     Chunked,
@@ -32,9 +31,9 @@ pub const CONTENT_LENGTH_MAX: u64 = i64::MAX as u64;
 
 /// The length of a request's body (RFC 9112 §6.3).
 ///
-/// Refuses a Content-Length that is not plain digits, either framing field
-/// twice, both of them, a coding other than `chunked`, and any coding in
-/// HTTP/1.0. The parser has refused duplicates before; this does not rely on it.
+/// Refuses a Content-Length that is not plain digits, either framing field twice, both of them, a coding other than
+/// `chunked`, and any coding in HTTP/1.0. The parser has already refused duplicates, but this function does not rely
+/// on that.
 pub fn request_body(buf: &[u8], head: &RequestHead) -> Result<BodyLength, Violation> {
     if head.version == Version::Http09 {
         return Ok(BodyLength::None);
@@ -64,12 +63,10 @@ pub fn request_body(buf: &[u8], head: &RequestHead) -> Result<BodyLength, Violat
     Ok(BodyLength::Chunked)
 }
 
-/// The length of a response's body (RFC 9112 §6.3), `request_method` being the
-/// method it answers.
+/// The length of a response's body (RFC 9112 §6.3), `request_method` is the method of the request.
 ///
-/// Faulty framing fields are refused even where there is no body: what such an
-/// origin sends next cannot be trusted either. Interim responses (1xx but 101)
-/// are not judged, as nginx does not read their fields.
+/// Faulty framing fields are refused even if there is no body: the next bytes of such an origin cannot be trusted
+/// either. Interim responses (1xx except 101) are not checked, because nginx does not read their fields.
 pub fn response_body(buf: &[u8], head: &ResponseHead, request_method: &[u8]) -> Result<BodyLength, Violation> {
     if head.is_interim() {
         return Ok(BodyLength::None);
@@ -103,8 +100,8 @@ pub fn response_body(buf: &[u8], head: &ResponseHead, request_method: &[u8]) -> 
     })
 }
 
-/// Refuses the methods a reverse proxy does not serve: TRACE, and CONNECT
-/// unless allowed (nginx: `allow_connect`); CONNECT must have no body.
+/// Refuses the methods a reverse proxy does not serve: TRACE, and CONNECT unless allowed (nginx: `allow_connect`);
+/// CONNECT must not have a body.
 pub fn request_method(buf: &[u8], head: &RequestHead, body: BodyLength, allow_connect: bool) -> Result<(), Violation> {
     match head.method.of(buf) {
         b"CONNECT" if !allow_connect || head.version != Version::Http11 => Err(Violation::ConnectMethod),
@@ -138,7 +135,8 @@ fn is_chunked(value: &[u8]) -> bool {
     value.eq_ignore_ascii_case(b"chunked")
 }
 
-/// Whether the value names codings (RFC 9112 §7), one of which is not `chunked`: as yet unknown, but no attack.
+/// Whether the value names codings (RFC 9112 §7), one of which is not `chunked`: such a coding is unknown, but not an
+/// attack.
 fn is_list_of_codings(value: &[u8]) -> bool {
     let mut names = value.split(|&byte| byte == b',').map(field::trim);
     let are_names = names.clone().all(|name| !name.is_empty() && name.iter().all(|&byte| field::is_token_byte(byte)));

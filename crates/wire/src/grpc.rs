@@ -1,9 +1,9 @@
 //! gRPC's frames around messages. <https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>
 
-/// A frame's prefix: whether its message is compressed, and how long it is.
+/// The prefix of a frame: whether its message is compressed, and the length of the message.
 const PREFIX: usize = 5;
 
-/// A message in a frame, not compressed; `None` of one of 4 GiB and more.
+/// A message in a frame, not compressed; `None` for a message of 4 GiB or more.
 pub fn frame(message: &[u8]) -> Option<Vec<u8>> {
     let length = u32::try_from(message.len()).ok()?;
     let mut out = Vec::with_capacity(PREFIX + message.len());
@@ -13,7 +13,7 @@ pub fn frame(message: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The message of the first frame; `None` if it is compressed or not whole.
+/// The message of the first frame; `None` if it is compressed or incomplete.
 pub fn message(body: &[u8]) -> Option<&[u8]> {
     let (prefix, rest) = body.split_at_checked(PREFIX)?;
     let [0, length @ ..] = prefix else { return None };

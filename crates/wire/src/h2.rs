@@ -12,27 +12,27 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Code {
-    /// Nothing is wrong.
+    /// No error.
     NoError = 0,
-    /// What was sent must not be.
+    /// The peer broke the protocol.
     Protocol = 1,
-    /// Its sender's fault.
+    /// An error of the sender.
     Internal = 2,
-    /// More was sent than the window allowed.
+    /// The peer sent more than the window allowed.
     FlowControl = 3,
     /// SETTINGS were not acknowledged in time.
     SettingsTimeout = 4,
-    /// The stream was over on that side.
+    /// The stream had ended on that side.
     StreamClosed = 5,
     /// A frame's length is wrong.
     FrameSize = 6,
-    /// Nothing was done: it may be asked for again.
+    /// Nothing was processed: the request may be sent again.
     RefusedStream = 7,
-    /// It is not wanted any more.
+    /// The stream is not wanted any more.
     Cancel = 8,
-    /// The tables of compression may differ.
+    /// The compression tables may differ.
     Compression = 9,
-    /// A CONNECT's connection failed.
+    /// The connection of a CONNECT failed.
     Connect = 10,
     /// Too much of something.
     EnhanceYourCalm = 11,
@@ -65,24 +65,24 @@ impl Code {
     }
 }
 
-/// What a peer did that it must not: the end of a stream, or of the connection.
+/// A violation by the peer: it ends a stream, or the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Whose; `None` is the connection's.
+    /// The stream that it ends; `None` for the connection.
     pub stream: Option<u32>,
-    /// What the peer is told.
+    /// The code for the peer.
     pub code: Code,
-    /// What the log is told.
+    /// The text for the log.
     pub what: &'static str,
 }
 
 impl Fault {
-    /// One that ends the connection.
+    /// A fault that ends the connection.
     pub const fn connection(code: Code, what: &'static str) -> Fault {
         Fault { stream: None, code, what }
     }
 
-    /// One that ends a stream.
+    /// A fault that ends a stream.
     pub const fn stream(stream: u32, code: Code, what: &'static str) -> Fault {
         Fault { stream: Some(stream), code, what }
     }

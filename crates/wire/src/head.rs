@@ -1,16 +1,14 @@
-//! The parsed head: ranges into the buffer it was read from.
+//! The parsed head: ranges of the buffer it was read from.
 //!
-//! Not a map: fields keep their order, their case and their repetitions, as a
-//! proxy must. A head owns no bytes; reuse one object and its `Vec`s keep
-//! their capacity, so a parse allocates nothing.
+//! It is not a map: fields keep their order, case and repetitions, as a proxy must. A head owns no bytes. If an
+//! object is reused, its `Vec`s keep their capacity, so a parse allocates nothing.
 
 use crate::connection::ConnectionTokens;
 use crate::known::{Known, KnownSet};
 
 /// A range of the buffer a head was parsed from.
 ///
-/// Half-open, in bytes; `u32` because a head is bounded far below 4 GiB
-/// (see [`crate::parse::HEAD_BYTES_MAX`]).
+/// Half-open, in bytes; `u32` because a head is always far below 4 GiB (see [`crate::parse::HEAD_BYTES_MAX`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Span {
     /// First byte.
@@ -27,8 +25,7 @@ impl Span {
         Span { start: clip(start), end: clip(end) }
     }
 
-    /// The bytes of this span; empty when `buf` is not the buffer it belongs to
-    /// and too short.
+    /// The bytes of this span; empty if `buf` is another buffer and too short.
     #[inline]
     pub fn of(self, buf: &[u8]) -> &[u8] {
         buf.get(self.start as usize..self.end as usize).unwrap_or_default()
@@ -47,14 +44,14 @@ impl Span {
     }
 }
 
-/// One field line (RFC 9110 §5), its name recognised while it was parsed.
+/// One field line (RFC 9110 §5), the parser has already looked up its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     /// The name as it was sent.
     pub name: Span,
     /// The value without surrounding spaces and tabs (RFC 9110 §5.5 OWS).
     pub value: Span,
-    /// The name's place in the table of names weir acts on.
+    /// The name's place in the table of names that weir acts on.
     pub known: Option<Known>,
 }
 
@@ -81,12 +78,12 @@ pub struct RequestHead {
     pub method: Span,
     /// The request target, as sent.
     pub target: Span,
-    /// Origin-form part of the target: what follows the authority, all of it
-    /// for `/x?y`. Empty for `http://host` and CONNECT; may begin with `?`.
+    /// Origin-form part of the target: the part after the authority; for `/x?y`, the whole target. Empty for
+    /// `http://host` and CONNECT; may begin with `?`.
     pub path: Span,
-    /// `http` of `http://host/`, when the target is in absolute form.
+    /// `http` in `http://host/`, if the target is in absolute form.
     pub scheme: Option<Span>,
-    /// `host[:port]` of an absolute-form or authority-form target.
+    /// `host[:port]` in an absolute-form or authority-form target.
     pub authority: Option<Span>,
     /// The `HTTP/1.x` as sent; empty for HTTP/0.9.
     pub protocol: Span,
@@ -94,12 +91,12 @@ pub struct RequestHead {
     pub version: Version,
     /// The field lines, in order.
     pub fields: Vec<Field>,
-    /// Whole lines dropped by [`InvalidFields::Drop`], to be logged; the first
-    /// [`crate::parse::IGNORED_KEPT`] of them.
+    /// Whole lines that [`InvalidFields::Drop`] left out, for the log; the first [`crate::parse::IGNORED_KEPT`] of
+    /// them.
     pub ignored: Vec<Span>,
     /// The whole request line without its end.
     pub line: Span,
-    /// Bytes of the head, with leading empty lines and the final empty line.
+    /// Bytes of the head, including leading empty lines and the final empty line.
     pub len: usize,
     pub(crate) seen: KnownSet,
 }
@@ -118,7 +115,7 @@ impl RequestHead {
         self.fields.push(field);
     }
 
-    /// Forgets all but the memory.
+    /// Clears everything, but keeps the memory.
     pub fn clear(&mut self) {
         let RequestHead {
             method,
@@ -154,7 +151,7 @@ impl RequestHead {
         self.field(name).map(|field| field.value.of(buf))
     }
 
-    /// What the Connection fields say.
+    /// The options of the Connection fields.
     pub fn tokens(&self, buf: &[u8]) -> ConnectionTokens {
         if self.seen.contains(Known::Connection) {
             ConnectionTokens::of(buf, &self.fields)
@@ -163,8 +160,8 @@ impl RequestHead {
         }
     }
 
-    /// Takes out the fields that Connection names for this connection alone (RFC 9110 §7.6.1): whoever reads the head
-    /// sees what is passed on. Needed only where [`ConnectionTokens::names`] is set.
+    /// Removes the fields that Connection limits to this connection (RFC 9110 §7.6.1), so that every reader of the
+    /// head sees only the fields that are passed on. Needed only if [`ConnectionTokens::names`] is set.
     pub fn leave_out_named(&mut self, buf: &[u8]) {
         let is_named = |field: &Field| {
             crate::connection::may_be_named(buf, field)
@@ -179,7 +176,7 @@ impl RequestHead {
         stays.into_iter().for_each(|field| self.push(field));
     }
 
-    /// The names of the table this head has.
+    /// The known names in this head.
     #[inline]
     pub fn known(&self) -> KnownSet {
         self.seen
@@ -195,7 +192,7 @@ pub struct ResponseHead {
     pub version: Version,
     /// The three digits.
     pub status: u16,
-    /// What follows the status code and one space; may be empty.
+    /// The text after the status code and one space; may be empty.
     pub reason: Span,
     /// The status line after `HTTP/1.x `: `200 OK`.
     pub status_line: Span,
@@ -248,7 +245,7 @@ impl ResponseHead {
         self.field(name).map(|field| field.value.of(buf))
     }
 
-    /// What the Connection fields say.
+    /// The options of the Connection fields.
     pub fn tokens(&self, buf: &[u8]) -> ConnectionTokens {
         if self.seen.contains(Known::Connection) {
             ConnectionTokens::of(buf, &self.fields)
@@ -257,7 +254,7 @@ impl ResponseHead {
         }
     }
 
-    /// The names of the table this head has.
+    /// The known names in this head.
     #[inline]
     pub fn known(&self) -> KnownSet {
         self.seen
@@ -278,9 +275,8 @@ fn find(fields: &[Field], seen: KnownSet, name: Known) -> Option<&Field> {
     fields.iter().find(|field| field.known == Some(name))
 }
 
-/// What to do with a field whose name is not `[0-9A-Za-z-]+` (nginx:
-/// `ignore_invalid_headers`). Spaces and control bytes in a name are refused
-/// whatever this says.
+/// What to do with a field whose name is not `[0-9A-Za-z-]+` (nginx: `ignore_invalid_headers`). Spaces and control
+/// bytes in a name are always refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InvalidFields {
     /// Leave it out and note it in [`RequestHead::ignored`] (`on`).

@@ -1,9 +1,8 @@
-//! Which host is asked: the authority of the target, or the Host field.
+//! The host of a request: the authority of the target, or the Host field.
 //!
-//! Not a resolver and not a DNS name check: what nginx's
-//! ngx_http_validate_host takes is taken, `_`, `%` and sub-delims included.
-//! Invariant: the returned name has no port, no trailing dot, and no byte that
-//! could end it in a log, a header or a URL.
+//! It does not resolve names and does not check DNS rules: it accepts the same hosts as nginx's
+//! ngx_http_validate_host, including `_`, `%` and sub-delims. Invariant: the returned name has no port, no trailing
+//! dot, and no byte that could end the name in a log, a header or a URL.
 
 use crate::head::{RequestHead, Span, Version};
 use crate::known::Known;
@@ -12,11 +11,11 @@ use crate::violation::Violation;
 /// A validated host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// The name, IPv6 literals with their brackets, in the case it was sent.
+    /// The name, IPv6 literals with their brackets, in the case of the request.
     pub name: Span,
     /// The port, when there is one other than 0.
     pub port: Option<u16>,
-    /// Whether the name has upper-case letters: compare it lower-cased.
+    /// Whether the name has upper-case letters: compare it in lower case.
     pub has_upper: bool,
 }
 
@@ -40,7 +39,7 @@ pub fn request_host(buf: &[u8], head: &RequestHead) -> Result<Option<Host>, Viol
     Ok(from_target.or(from_field))
 }
 
-/// Takes `host [ ":" port ]` apart (RFC 3986 §3.2.2); `None` when it is not one.
+/// Splits `host [ ":" port ]` (RFC 3986 §3.2.2); `None` if it is not valid.
 pub fn validate(buf: &[u8], span: Span) -> Option<Host> {
     let text = span.of(buf);
     let (length, upper) = if text.first() == Some(&b'[') {
@@ -63,7 +62,8 @@ pub fn validate(buf: &[u8], span: Span) -> Option<Host> {
     Some(Host { name: Span::new(start, start + name.len()), port, has_upper: upper })
 }
 
-/// How many bytes at the start are `allowed` in a name, and whether one is upper-case; `None` if two dots meet.
+/// How many bytes at the start are `allowed` in a name, and whether one is upper-case; `None` if there are two dots
+/// in a row.
 #[inline]
 fn read_name(text: &[u8], allowed: u8) -> Option<(usize, bool)> {
     let (mut length, mut any, mut dots, mut before) = (0, 0, 0, 0);

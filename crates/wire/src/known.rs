@@ -1,11 +1,10 @@
-//! The field names weir acts on: found by a hash, then by one comparison.
+//! The field names that weir acts on: found with a hash and one comparison.
 //!
-//! Not every registered name: a name is here because something reads, writes,
-//! hides or counts it.
+//! These are not all registered names: a name is here because weir reads, writes, hides or counts it.
 
 macro_rules! known {
     ($($variant:ident $name:literal $($trait_:ident)*;)+) => {
-        /// A field name weir knows (RFC 9110 §5.1: names are case-insensitive).
+        /// A field name that weir knows (RFC 9110 §5.1: names are case-insensitive).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Known {
@@ -115,12 +114,12 @@ known! {
     StrictTransportSecurity "Strict-Transport-Security";
 }
 
-/// Places of the hash table, three times as many as names.
+/// Places of the hash table, about three times as many as names.
 const PLACES: usize = 256;
-/// No name's hash led here.
+/// No name uses this place.
 const VACANT: u8 = u8::MAX;
 
-/// Rows of the table by hash; a row whose place was taken stands in the next that was not.
+/// Rows of the table by hash; if a place is taken, the row uses the next free place.
 static PLACE: [u8; PLACES] = places();
 
 const fn places() -> [u8; PLACES] {
@@ -139,15 +138,16 @@ const fn places() -> [u8; PLACES] {
     places
 }
 
-/// Length, first and last letter; the factors were tried until only two of the names shared a place with another.
+/// Length, first and last letter; the factors were found by trial: with them, only two names share a place with
+/// another.
 const fn hash(length: usize, first: u8, last: u8) -> usize {
     (length * 21 + (first | 0x20) as usize * 49 + (last | 0x20) as usize * 13) % PLACES
 }
 
-/// Whether a name is the table's, in any case.
+/// Whether a name is the name in the table, without regard to case.
 ///
-/// A word at a time, the last word overlapping. The case bit is ignored only
-/// where the table has a letter: of `[0-9A-Za-z-]` only letters have 0x40.
+/// A word at a time, the last word overlapping. It ignores the case bit only at the letters of the table's name: in
+/// `[0-9A-Za-z-]` only letters have the bit 0x40.
 #[inline]
 fn same(name: &[u8], table: &[u8]) -> bool {
     match name.len() {
@@ -158,7 +158,7 @@ fn same(name: &[u8], table: &[u8]) -> bool {
     }
 }
 
-/// As `same`, of two names of one length that is at least `WORD`, which is at most 8.
+/// As `same`, for two names of the same length, which is at least `WORD`. `WORD` is at most 8.
 #[inline]
 fn same_words<const WORD: usize>(name: &[u8], table: &[u8]) -> bool {
     let Some(last) = name.len().checked_sub(WORD) else {
@@ -202,7 +202,7 @@ impl Known {
         }
     }
 
-    /// As [`Known::of`], for tables made when this is compiled.
+    /// As [`Known::of`], for tables made at compile time.
     pub(crate) const fn of_const(name: &[u8]) -> Option<Known> {
         let mut row = 0;
         while row < TABLE.len() {
@@ -219,8 +219,8 @@ impl Known {
         TABLE.get(self as usize).map_or("", |row| row.name)
     }
 
-    /// Whether the field belongs to one connection and is not passed on
-    /// (RFC 9110 §7.6.1); fields named by Connection come on top.
+    /// Whether the field belongs to one connection and is not passed on (RFC 9110 §7.6.1); fields that Connection
+    /// names are added to these.
     #[inline]
     pub fn is_hop_by_hop(self) -> bool {
         self.has(HOP)
@@ -232,8 +232,8 @@ impl Known {
         self.has(ONCE)
     }
 
-    /// Whether of several from an origin only the first counts (nginx:
-    /// `upstream sent duplicate header line ... ignored`).
+    /// Whether only the first counts if an origin sends several (nginx: `upstream sent duplicate header line ...
+    /// ignored`).
     #[inline]
     pub fn is_first_in_response(self) -> bool {
         self.has(FIRST)
@@ -252,7 +252,7 @@ impl Known {
     }
 }
 
-/// A set of [`Known`] names: which of them a head has.
+/// A set of [`Known`] names: the names in a head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KnownSet([u64; 2]);
 

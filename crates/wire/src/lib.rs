@@ -1,16 +1,15 @@
-//! Bytes to HTTP messages, WebSocket frames and DNS messages, and back: no socket, no clock, no thread.
+//! Turns bytes into HTTP messages, WebSocket frames and DNS messages, and back: no socket, no clock, no thread.
 //!
 //! ```text
 //!  bytes ─ Parser ─► RequestHead / ResponseHead ─ framing ─► BodyLength ─ chunked::Decoder ─► ranges
 //!                     (ranges into the buffer)   target, host, connection, date
 //! ```
 //!
-//! Heads are ranges into the caller's buffer; field order and case are kept.
-//! What is accepted is what nginx accepts, except where that would leave two
-//! readings of one message: then it is refused, by name ([`Violation`]).
+//! Heads are ranges into the caller's buffer; field order and case are kept. weir accepts the messages that nginx
+//! accepts, except messages with two possible readings: it refuses these with a named [`Violation`].
 //!
-//! Invariant: one function per direction decides how long a body is
-//! ([`request_body`], [`response_body`]), and nothing else may.
+//! Invariant: one function per direction decides the length of a body ([`request_body`], [`response_body`]), and
+//! nothing else does.
 #![forbid(unsafe_code)]
 
 pub mod chunked;
@@ -20,6 +19,7 @@ pub mod dns;
 pub mod encode;
 pub mod escape;
 mod field;
+pub mod fields;
 pub mod framing;
 pub mod grpc;
 pub mod h2;

@@ -1,10 +1,10 @@
 //! The incremental head parser, for requests and responses.
 //!
-//! Not a reader: the caller owns the buffer, appends to it and calls again.
-//! Work is linear in the bytes seen, however they arrive: a line cut off by
-//! the end of the buffer is read on from where the last look stopped.
+//! It does not read from a socket: the caller owns the buffer, appends to it and calls again. The work is linear in
+//! the number of bytes, however they arrive: if the buffer ends inside a line, the next call continues where the last
+//! one stopped.
 //!
-//! Invariant: how a head is split over calls never changes the result.
+//! Invariant: the result does not depend on how a head is split over calls.
 
 mod request_line;
 mod status_line;
@@ -14,27 +14,27 @@ use crate::head::{Field, HeadPolicy, InvalidFields, RequestHead, ResponseHead, S
 use crate::known::Known;
 use crate::violation::Violation;
 
-/// No head is parsed out of a longer buffer: spans are `u32`.
+/// The longest buffer that a head is parsed from: spans are `u32`.
 pub const HEAD_BYTES_MAX: usize = 1 << 30;
 
-/// Most fields of a response; nginx bounds them only by `proxy_buffer_size`.
+/// Fields of a response, at most; nginx bounds them only by `proxy_buffer_size`.
 pub const RESPONSE_FIELDS_MAX: usize = 4096;
 
-/// Most dropped lines kept for the log in [`RequestHead::ignored`].
+/// Left-out lines kept for the log in [`RequestHead::ignored`], at most.
 pub const IGNORED_KEPT: usize = 32;
 
-/// The first bytes of an incomplete status line are judged early, so that an
-/// origin that speaks no HTTP is recognised without waiting for a line end.
+/// The first bytes of an incomplete status line are checked early, so that weir recognises an origin that does not
+/// speak HTTP without waiting for a line end.
 const STATUS_LINE_EARLY: usize = 64;
 
-/// How far a parse came.
+/// The progress of a parse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// More bytes are needed.
     Partial {
         /// Whether the request or status line is complete.
         line_done: bool,
-        /// Where the unfinished line begins; everything before it is parsed.
+        /// The start of the unfinished line; everything before it is parsed.
         offset: usize,
     },
     /// The head is complete; its `len` bytes are parsed.
@@ -50,16 +50,15 @@ enum Stage {
     Done,
 }
 
-/// Parses one head at a time out of a growing buffer.
+/// Parses one head at a time from a growing buffer.
 ///
-/// Give it the same buffer with more bytes until it is done, then
-/// [`reset`](Parser::reset) it. It owns no allocation.
+/// Give it the same buffer with more bytes until it is done, then [`reset`](Parser::reset) it. It owns no allocation.
 #[derive(Clone, Debug, Default)]
 pub struct Parser {
     stage: Stage,
-    /// Where the line being parsed begins.
+    /// The start of the current line.
     line: usize,
-    /// Up to here the first line is known to have no end.
+    /// Up to this position, the first line has no end.
     searched: usize,
     resume: Resume,
     method_done: bool,
@@ -77,17 +76,16 @@ impl Parser {
         *self = Parser::default();
     }
 
-    /// After a refusal: from the start of the refused line to the byte that was
-    /// one too many, both included. nginx's log quotes these bytes.
+    /// After a refusal: the bytes from the start of the refused line to the first wrong byte, both included. nginx's
+    /// log quotes these bytes.
     pub fn fault(&self) -> Span {
         self.fault
     }
 
     /// Parses a request head (RFC 9112 §3).
     ///
-    /// Leading empty lines are skipped and counted in `len`. The buffer must
-    /// begin with the same bytes at each call of one head. Answers 414 or 494
-    /// for nothing: how much to buffer is the caller's decision.
+    /// Leading empty lines are skipped and counted in `len`. The buffer must begin with the same bytes at each call
+    /// of one head. Never returns 414 or 494: the caller decides how much to buffer.
     pub fn request(&mut self, buf: &[u8], policy: &HeadPolicy, out: &mut RequestHead) -> Result<Progress, Violation> {
         if buf.len() > HEAD_BYTES_MAX {
             return Err(Violation::HeadTooLarge);
@@ -224,7 +222,7 @@ impl Parser {
         Ok(true)
     }
 
-    /// Judges a request's field and keeps it, or not.
+    /// Checks a request's field, and keeps it or leaves it out.
     #[inline]
     fn keep_request_field(
         &mut self,
@@ -237,7 +235,7 @@ impl Parser {
         let valid = match spelling {
             Spelling::Plain => true,
             Spelling::Underscore => policy.underscores,
-            // RFC 9110 §5.1 has no such names, and who reads them as which text is anybody's guess.
+            // RFC 9110 §5.1 allows no such names, and different recipients may read them as different texts.
             Spelling::Odd if !field.name.of(buf).is_ascii() => {
                 return Err(self.refuse(bad_name_byte(buf, field.name), Violation::InvalidField));
             }

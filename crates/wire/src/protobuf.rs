@@ -1,19 +1,21 @@
-//! Protobuf, as far as OpenTelemetry's messages and gRPC's health checks need it. <https://protobuf.dev/programming-guides/encoding/>
+//! Protobuf, as far as OpenTelemetry's messages and gRPC's health checks need it.
+//! <https://protobuf.dev/programming-guides/encoding/>
 //!
-//! Fields are given by their numbers; a message within another is written in place, its length put before it at its end.
+//! The caller passes the numbers of fields. A message inside another is written in place; at its end, its length is
+//! put before it.
 
-/// Varints, also of `bool` and enumerations.
+/// Varints, also for `bool` and enumerations.
 const VARINT: u64 = 0;
 /// `fixed64` and `double`.
 const FIXED64: u64 = 1;
 /// Texts and messages.
 const LENGTH: u64 = 2;
 
-/// A message in a field; `fill` writes what is in it.
+/// A message in a field; `fill` writes its content.
 pub fn message(field: u64, out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
     varint(field << 3 | LENGTH, out);
     let start = out.len();
-    // Most are shorter than 128 bytes, whose length is one; what is longer moves once.
+    // Most messages are shorter than 128 bytes, and their length takes one byte; a longer message moves once.
     out.push(0);
     fill(out);
     let length = (out.len() - start - 1) as u64;
@@ -34,7 +36,7 @@ pub fn bytes(field: u64, bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// A number in a field: of `uint64`, `bool`, an enumeration, or the bits of an `int64`.
+/// A number in a field: a `uint64`, a `bool`, an enumeration, or the bits of an `int64`.
 pub fn number(field: u64, value: u64, out: &mut Vec<u8>) {
     varint(field << 3 | VARINT, out);
     varint(value, out);
@@ -46,8 +48,8 @@ pub fn fixed(field: u64, value: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
-/// The number in a message's first field, if that is of this number; 0, as it means, of a message without fields. `None` of
-/// anything else.
+/// The value of a message's first field, if that field has this number; 0 for a message without fields, which means
+/// the same. `None` for anything else.
 pub fn first_number(field: u64, mut message: &[u8]) -> Option<u64> {
     if message.is_empty() {
         return Some(0);

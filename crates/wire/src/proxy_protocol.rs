@@ -1,10 +1,10 @@
-//! The PROXY protocol: what a load balancer says of a client before the client's first byte.
+//! The PROXY protocol: a load balancer's header about a client, sent before the client's first byte.
 //!
-//! Version 1 is a line of text, version 2 binary with typed values behind the addresses.
+//! Version 1 is a line of text, version 2 is binary with typed values after the addresses.
 //! <https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt>
 //!
-//! Not a decision whom to believe: that is `set_real_ip_from`. Invariant: a header is read whole or not at
-//! all, and never beyond [`V1_BYTES_MAX`] and [`V2_BYTES_MAX`].
+//! It does not decide whom to trust: `set_real_ip_from` does. Invariant: a header is read whole or not at all, and
+//! never beyond [`V1_BYTES_MAX`] and [`V2_BYTES_MAX`].
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -12,7 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 use crate::encode;
 use crate::head::Span;
 
-/// The longest line of version 1, its end included (§2.1 of the specification).
+/// The longest line of version 1, including its end (§2.1 of the specification).
 pub const V1_BYTES_MAX: usize = 107;
 
 /// The longest header of version 2 that is read (nginx: `NGX_PROXY_PROTOCOL_MAX_HEADER`).
@@ -23,26 +23,26 @@ const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 /// Signature, version and command, family and transport, two bytes of length.
 const V2_FIXED_BYTES: usize = 16;
 
-/// How far a header was read.
+/// The progress in reading a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed {
     /// More bytes are needed.
     Partial,
     /// The header is whole.
     Done {
-        /// Its length: what follows is the client's.
+        /// Its length: the client's bytes come after it.
         length: usize,
-        /// What it says; `None` for a balancer's own connection (health checks) and unknown families.
+        /// Its addresses; `None` for a balancer's own connection (health checks) and for unknown families.
         ends: Option<Ends>,
     },
 }
 
-/// The two ends of the connection the balancer accepted.
+/// The two ends of the connection that the balancer accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends {
     /// The client.
     pub source: SocketAddr,
-    /// Where the client connected to.
+    /// The address that the client connected to.
     pub destination: SocketAddr,
     /// The typed values of version 2, for [`tlv`]; empty in version 1.
     pub tlvs: Span,
@@ -53,20 +53,20 @@ pub struct Ends {
 pub enum Fault {
     /// Neither a line of version 1 nor the signature of version 2.
     Broken,
-    /// An address or port of version 1 that is none.
+    /// An invalid address or port in version 1.
     Address,
-    /// A line beyond [`V1_BYTES_MAX`].
+    /// A line longer than [`V1_BYTES_MAX`].
     LineTooLong,
-    /// Another version behind the signature of version 2.
+    /// Another version after the signature of version 2.
     Version(u8),
-    /// Beyond [`V2_BYTES_MAX`].
+    /// A header longer than [`V2_BYTES_MAX`].
     TooLarge,
-    /// Version 2 announces addresses and is too short for them.
+    /// A header of version 2 that is too short for the addresses it announces.
     AddressesCut,
 }
 
 impl fmt::Display for Fault {
-    /// nginx's words; where nginx goes on to quote the line, the caller does too.
+    /// nginx's words; if nginx also quotes the line, the caller does too.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fault::Broken | Fault::Address | Fault::LineTooLong => f.write_str("broken header"),
@@ -77,7 +77,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Reads the header at the beginning of `bytes`; called again with more bytes after `Partial`.
+/// Reads the header at the beginning of `bytes`; call it again with more bytes after `Partial`.
 pub fn parse(bytes: &[u8]) -> Result<Parsed, Fault> {
     if SIGNATURE.starts_with(bytes) || bytes.starts_with(SIGNATURE) {
         return binary(bytes);
@@ -105,7 +105,7 @@ fn text(bytes: &[u8]) -> Result<Parsed, Fault> {
     let line = std::str::from_utf8(line).map_err(|_| Fault::Broken)?;
     let mut words = line.split(' ');
     let mut word = || words.next().ok_or(Fault::Broken);
-    // nginx does not hold the addresses against the family either.
+    // nginx does not compare the addresses with the family either.
     if !matches!(word()?, "TCP4" | "TCP6") {
         return Err(Fault::Broken);
     }
@@ -127,7 +127,7 @@ fn address(word: &str) -> Result<IpAddr, Fault> {
 }
 
 fn port(word: &str) -> Result<u16, Fault> {
-    // `parse` alone would take a sign.
+    // `parse` alone would accept a sign.
     if !word.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(Fault::Address);
     }
@@ -149,7 +149,7 @@ fn binary(bytes: &[u8]) -> Result<Parsed, Fault> {
     let ends = match (version_and_command & 15, family_and_transport) {
         (PROXY, 0x11) => Some(ends::<4>(rest, length).ok_or(Fault::AddressesCut)?),
         (PROXY, 0x21) => Some(ends::<16>(rest, length).ok_or(Fault::AddressesCut)?),
-        // The balancer's own connection, a datagram, a unix socket: nothing is told of a client.
+        // The balancer's own connection, a datagram, a unix socket: the header names no client.
         _ => None,
     };
     Ok(Parsed::Done { length, ends })
@@ -171,12 +171,12 @@ where
     })
 }
 
-/// The type whose value holds, behind five bytes of its own, what the balancer's TLS said.
+/// The type for the balancer's TLS: its value has five bytes of its own, then typed values about TLS.
 const TLV_SSL: u8 = 0x20;
 
-/// Appends the typed value nginx calls `name` (`$proxy_protocol_tlv_NAME`): `alpn`, `authority`, `unique_id`,
-/// `ssl`, `netns`, `ssl_version`, `ssl_cn`, `ssl_cipher`, `ssl_sig_alg`, `ssl_key_alg`, `ssl_verify`, or a type
-/// as `0xae` and `ssl_0x21`. `false` when there is none, or the values are cut short before it.
+/// Appends the typed value that nginx calls `name` (`$proxy_protocol_tlv_NAME`): `alpn`, `authority`, `unique_id`,
+/// `ssl`, `netns`, `ssl_version`, `ssl_cn`, `ssl_cipher`, `ssl_sig_alg`, `ssl_key_alg`, `ssl_verify`, or a type as
+/// `0xae` and `ssl_0x21`. `false` if there is none, or if the values are cut off before it.
 pub fn tlv(tlvs: &[u8], name: &str, out: &mut Vec<u8>) -> bool {
     let found = match name.strip_prefix("ssl_") {
         None => type_of(name).and_then(|kind| find(tlvs, kind)),

@@ -1,6 +1,6 @@
-//! The phrases beside the numbers in status lines.
+//! The phrases after the numbers in status lines.
 
-/// nginx's reason phrase (`ngx_http_status_lines`); none for a status that nginx has no phrase for.
+/// nginx's reason phrase (`ngx_http_status_lines`); none for a status without a phrase in nginx.
 pub fn reason(status: u16) -> Option<&'static str> {
     Some(match status {
         100 => "Continue",

@@ -1,12 +1,10 @@
-//! Request targets made comparable: what location matching and files see.
+//! Normalises request targets, for location matching and for files.
 //!
-//! Decided by nginx's ngx_http_parse_complex_uri: percent escapes are decoded,
-//! `.` and `..` segments resolved, repeated slashes merged (if asked), `#` and
-//! what follows cut, `?` splits off the arguments. A target with none of these
-//! is used as it is, without a copy.
+//! It follows nginx's ngx_http_parse_complex_uri: it decodes percent escapes, resolves `.` and `..` segments, merges
+//! repeated slashes (if asked), cuts `#` and the text after it, and splits off the arguments at `?`. A target with
+//! none of these is used unchanged, without a copy.
 //!
-//! Invariant: a normalised path begins with what the target began with, holds
-//! no NUL, and never climbs above the root.
+//! Invariant: a normalised path begins with the same byte as the target, has no NUL, and never goes above the root.
 
 use std::ops::Range;
 
@@ -15,7 +13,7 @@ use crate::violation::Violation;
 
 pub use crate::escape::{Unescape, escape_args, escape_html, escape_uri, escape_uri_component, unescape_uri};
 
-/// A normalised target: where its path, arguments and extension are.
+/// A normalised target: the places of its path, arguments and extension.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Normalised {
     /// Whether the path is in the output buffer; otherwise it is a prefix of
@@ -28,13 +26,13 @@ pub struct Normalised {
     /// Arguments, as a range of the raw target; `Some` and empty after a `?`
     /// at the end.
     pub args: Option<Range<usize>>,
-    /// What follows the last dot of the last segment, as a range of the path.
+    /// The text after the last dot of the last segment, as a range of the path.
     pub exten: Option<Range<usize>>,
     path_len: usize,
 }
 
 impl Normalised {
-    /// The path; `raw` and `out` as they were given to [`normalise`].
+    /// The path; `raw` and `out` must be those passed to [`normalise`].
     pub fn path<'a>(&self, raw: &'a [u8], out: &'a [u8]) -> &'a [u8] {
         let from = if self.complex { out } else { raw };
         from.get(..self.path_len).unwrap_or_default()
@@ -66,13 +64,13 @@ pub fn normalise(raw: &[u8], merge_slashes: bool, out: &mut Vec<u8>) -> Result<N
     Walk { merge_slashes, state: State::Usual, exten: None, quoted: false, plus: false, out }.run(raw)
 }
 
-/// Whether a target holds nothing but what a URI's path and query may (RFC 3986 §3.3 and §3.4): no fragment, no byte
-/// above 0x7f, none of ``"<>\^`{|}``.
+/// Whether a target has only bytes that a URI's path and query may have (RFC 3986 §3.3 and §3.4): no fragment, no
+/// byte above 0x7f, none of ``"<>\^`{|}``.
 pub fn has_only_uri_bytes(raw: &[u8]) -> bool {
     raw.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/?%".contains(byte))
 }
 
-/// The target taken apart as it is, when normalising would not change it.
+/// The parts of the target, if normalising would not change it.
 fn clean(raw: &[u8]) -> Option<Normalised> {
     let mut exten = None;
     let mut plus = false;
@@ -104,7 +102,7 @@ fn range(start: Option<usize>, end: usize) -> Option<Range<usize>> {
     start.filter(|&start| start < end).map(|start| start..end)
 }
 
-/// What the path written so far ends with.
+/// The end of the path written so far.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Usual,
@@ -158,7 +156,7 @@ impl Walk<'_> {
         })
     }
 
-    /// A decoded byte: those that would end the path are just text now.
+    /// Adds a decoded byte: bytes that would end the path are plain text if escaped.
     fn escaped(&mut self, byte: u8) -> Result<(), Violation> {
         match byte {
             0 => Err(Violation::InvalidTarget),
@@ -171,7 +169,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A byte that is neither escape nor end.
+    /// Adds a byte that is neither an escape nor an end.
     #[inline]
     fn byte(&mut self, byte: u8) -> Result<(), Violation> {
         match (byte, self.state) {
@@ -210,7 +208,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Takes a last segment of `.` or `..` back.
+    /// Removes a last segment of `.` or `..`.
     fn close_segment(&mut self) -> Result<(), Violation> {
         match self.state {
             State::Usual | State::Slash => {}
@@ -218,7 +216,7 @@ impl Walk<'_> {
                 self.out.pop();
             }
             State::DotDot => {
-                // "/../" without the segment before it: the slash that is left.
+                // Removes "/../" and the segment before it, up to the slash that stays.
                 let before = self.out.len().saturating_sub(b"/..".len());
                 let parent = self
                     .out

@@ -1,8 +1,7 @@
-//! Every refusal by name, with the status it earns and nginx's words for it.
+//! Every refusal by name, with its status and nginx's words for it.
 //!
-//! Not an error chain: a violation is one `Copy` value; the bytes it is about
-//! are found with [`crate::Parser::fault`]. Invariant: a new reason to refuse
-//! is a new variant, never a second meaning of an old one.
+//! It is not an error chain: a violation is one `Copy` value; [`crate::Parser::fault`] finds its bytes. Invariant: a
+//! new reason to refuse is a new variant, never a second meaning of an old one.
 
 use std::fmt;
 
@@ -18,19 +17,17 @@ macro_rules! violations {
             /// Every variant, for tests and for the table in the documentation.
             pub const ALL: &'static [Violation] = &[$(Violation::$name,)+];
 
-            /// The status this earns in nginx's numbering: 494 is nginx's own
-            /// and goes out as 400; an origin's fault is 502.
+            /// Its status in nginx's numbering: 494 is nginx's own and is sent as 400; a fault of the origin is 502.
             pub fn status(self) -> u16 {
                 match self { $(Violation::$name => $status,)+ }
             }
 
-            /// nginx's words for its error log. Where nginx goes on to quote
-            /// the bytes (`: "Host: a"`), the caller does too.
+            /// nginx's words for its error log. If nginx also quotes the bytes (`: "Host: a"`), the caller does too.
             pub fn message(self) -> &'static str {
                 match self { $(Violation::$name => $message,)+ }
             }
 
-            /// What exactly is wrong, where nginx's words are vaguer than the name.
+            /// The exact error, if nginx's words are vaguer than the name.
             pub fn detail(self) -> &'static str {
                 match self { $(Violation::$name => $detail,)+ }
             }
@@ -65,7 +62,7 @@ violations! {
     /// A request field line with a forbidden byte, a fold, or a space before the colon.
     InvalidField: 400, "client sent invalid header line",
         "the field line has a forbidden byte", "RFC 9112 §5";
-    /// A request over HTTP/2 whose fields do not make one.
+    /// A request over HTTP/2 whose fields do not make a valid request.
     MalformedRequest: 400, "client sent malformed request",
         "the fields do not make a request", "RFC 9113 §8.1.1";
     /// More fields than `max_headers`.
@@ -89,7 +86,7 @@ violations! {
     /// The authority in the request line is not a host.
     InvalidTargetHost: 400, "client sent invalid host in request line",
         "the target's authority is not uri-host [ \":\" port ]", "RFC 9112 §3.2.2";
-    /// A field that may come once came twice.
+    /// Two fields of a name that is allowed only once.
     DuplicateField: 400, "client sent duplicate header line",
         "a singular field came twice", "RFC 9110 §5.3";
     /// Content-Length is not digits, or above 2^63-1.
@@ -109,7 +106,7 @@ violations! {
     /// A Transfer-Encoding that is no list of codings, or `chunked` more than once.
     InvalidEncoding: 400, "client sent invalid \"Transfer-Encoding\" header",
         "Transfer-Encoding is not one chunked", "RFC 9112 §6.3";
-    /// CONNECT where it is not allowed.
+    /// CONNECT, but it is not allowed.
     ConnectMethod: 405, "client sent CONNECT method",
         "CONNECT is for forward proxies", "RFC 9110 §9.3.6";
     /// TRACE.
@@ -153,7 +150,7 @@ violations! {
     /// The response head is larger than its buffer, or has too many fields.
     UpstreamHeadTooLarge: 502, "upstream sent too big header",
         "the head does not fit its buffer", "RFC 9112 §5";
-    /// Content-Length or Transfer-Encoding came twice from the origin.
+    /// Two Content-Length or two Transfer-Encoding fields from the origin.
     UpstreamDuplicateField: 502, "upstream sent duplicate header line",
         "a framing field came twice", "RFC 9112 §6.3";
     /// The origin's Content-Length is not digits, or above 2^63-1.
@@ -169,8 +166,8 @@ violations! {
 }
 
 impl Violation {
-    /// nginx's words when the chunked body came from an origin; for the other
-    /// violations the same as [`Violation::message`].
+    /// nginx's words if the chunked body is from an origin; for the other violations the same as
+    /// [`Violation::message`].
     pub fn upstream_message(self) -> &'static str {
         if self.message() == Violation::ChunkSize.message() {
             return "upstream sent invalid chunked response";

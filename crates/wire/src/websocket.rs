@@ -1,16 +1,16 @@
-//! WebSocket (RFC 6455): the handshake, frames in and out, messages put together; and what permessage-deflate
-//! (RFC 7692) says in a handshake.
+//! WebSocket (RFC 6455): the handshake, reading and writing frames, joining messages; and the parameters of
+//! permessage-deflate (RFC 7692) in a handshake.
 //!
 //! ```text
 //!  input ─ Messages::next ─► Event (message, ping, pong, close)     encode::push_frame ─► output
 //! ```
 //!
-//! A message that lies whole and unmasked in the input is a slice of it; only what is masked, in pieces or cut by the
-//! end of the input is copied. Compression itself is the caller's: a compressed message is handed over as such.
+//! A message that is whole and unmasked in the input is a slice of it. Only messages that are masked, in pieces or cut
+//! by the end of the input are copied. The caller does the compression: a compressed message is returned compressed.
 //!
-//! [`Passing`] tells what a relayed connection carries, for whoever counts it.
+//! [`Passing`] reports the messages of a relayed connection, for counters.
 //!
-//! Invariant: what breaks the RFC is refused by name ([`Violation`]), each with its section and its close code.
+//! Invariant: every violation of the RFC is refused by name ([`Violation`]), with its section and its close code.
 
 mod deflate;
 mod encode;
@@ -28,11 +28,11 @@ pub use messages::{CONTROL_BYTES_MAX, Event, Messages, check_text};
 pub use passing::{Mark, Passing, Seen};
 pub use violation::Violation;
 
-/// What a frame carries (RFC 6455 §5.2).
+/// The content of a frame (RFC 6455 §5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Opcode {
-    /// More of the message begun before.
+    /// The next part of a message that has begun.
     Continuation = 0,
     /// Text in UTF-8.
     Text = 1,
@@ -40,14 +40,14 @@ pub enum Opcode {
     Binary = 2,
     /// The end, with a code and a reason.
     Close = 8,
-    /// To be answered by a pong with the same bytes.
+    /// The receiver answers it with a pong of the same bytes.
     Ping = 9,
-    /// The answer to a ping, or unasked for.
+    /// The answer to a ping, or an unsolicited pong.
     Pong = 10,
 }
 
 impl Opcode {
-    /// The opcode of that number; `None` for those reserved.
+    /// The opcode of that number; `None` for reserved ones.
     pub fn of(number: u8) -> Option<Opcode> {
         Some(match number {
             0 => Opcode::Continuation,

@@ -1,26 +1,27 @@
-//! Bytes looked for eight at a time, where calling `memchr` would cost more than the search.
+//! Searches bytes eight at a time, for texts where a call of `memchr` would cost more than the search.
 //!
-//! Heads are short pieces: names, hosts, paths. Each function reads whole words only and tells the first place,
-//! or that it saw none in the words it read; what is left of the text is the caller's.
+//! Heads are short pieces: names, hosts, paths. Each function reads only whole words and returns the first match, or
+//! that these words have none; the caller searches the rest of the text.
 
 const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
 const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
 
-/// The first `byte` among the first `max` bytes, as far as whole words go.
+/// The first `byte` among the first `max` bytes, in whole words only.
 #[inline]
 pub(crate) fn find(text: &[u8], byte: u8, max: usize) -> Option<usize> {
     let wanted = LOW * u64::from(byte);
     find_by(text, max, |word| zeros(word ^ wanted))
 }
 
-/// The first byte below `limit`, which is at most 128, among the first `max` bytes, as far as whole words go.
+/// The first byte below `limit`, which is at most 128, among the first `max` bytes, in whole words only.
 #[inline]
 pub(crate) fn find_below(text: &[u8], limit: u8, max: usize) -> Option<usize> {
     let limit = LOW * u64::from(limit);
     find_by(text, max, |word| word.wrapping_sub(limit) & !word & HIGH)
 }
 
-/// How many bytes at the start are in words without a space, a control byte or DEL: of a target, all are plain.
+/// How many bytes at the start are in words without a space, a control byte or DEL. All these bytes are plain in a
+/// target.
 #[inline]
 pub(crate) fn visible(text: &[u8]) -> usize {
     let (blank, del) = (LOW * (u64::from(b' ') + 1), LOW * 0x7f);
@@ -29,7 +30,7 @@ pub(crate) fn visible(text: &[u8]) -> usize {
         * 8
 }
 
-/// Marks the first byte that is zero by its highest bit; what is marked above that may be wrong.
+/// Marks the first zero byte with its highest bit; marks in higher bytes may be wrong.
 #[inline]
 fn zeros(word: u64) -> u64 {
     word.wrapping_sub(LOW) & !word & HIGH
@@ -58,7 +59,7 @@ fn word(bytes: &[u8; 8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// What the functions promise, said byte by byte.
+    /// The same result as the functions, computed byte by byte.
     fn first(text: &[u8], max: usize, wanted: impl Fn(u8) -> bool) -> Option<usize> {
         let words = (text.len() / 8).min(max.div_ceil(8)) * 8;
         text.iter().take(words).position(|&byte| wanted(byte))

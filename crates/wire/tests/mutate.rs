@@ -10,7 +10,7 @@ mod oracle;
 
 use proptest::prelude::*;
 
-/// Rounds per target unless asked for more; a second or so in a debug build.
+/// Rounds per target by default; a second or so in a debug build.
 const ROUNDS: u64 = 6_000;
 
 const REQUESTS: &[&str] = &[
@@ -45,7 +45,7 @@ const FRAMES: &[&[u8]] = &[
     b"\xc1\x07\xf2\x48\xcd\xc9\xc9\x07\x00\x82\x7f\x00\x00\x00\x00\x00\x01\x00\x00",
 ];
 
-/// What a mutation inserts: bytes and words that mean something here.
+/// The texts that a mutation inserts: bytes and words with a meaning in these formats.
 const WORDS: &[&str] = &[
     "\r\n",
     "\n",
@@ -109,7 +109,7 @@ fn websockets() {
     mutate(FRAMES, oracle::websocket);
 }
 
-/// Words strung together reach deeper than bytes do.
+/// Sequences of words reach deeper into the code than bytes do.
 fn any_input() -> impl Strategy<Value = Vec<u8>> {
     let word = proptest::sample::select(WORDS).prop_map(|word| word.as_bytes().to_vec());
     let bytes = proptest::collection::vec(any::<u8>(), 0..8);

@@ -1,4 +1,4 @@
-//! What the rules are applied to: the files git knows and what `cargo metadata` says of the crates.
+//! The input of the rules: the files that git knows, and the crates from `cargo metadata`.
 
 use crate::run::{cargo, output};
 use serde_json::Value;
@@ -16,30 +16,30 @@ pub struct Checkout {
 
 /// A text file.
 pub struct File {
-    /// From the top of the checkout.
+    /// Path from the top of the checkout.
     pub path: String,
-    /// All of it.
+    /// The whole text.
     pub text: String,
 }
 
 /// A member of the workspace.
 pub struct Crate {
-    /// Its name in `Cargo.toml`.
+    /// The name in `Cargo.toml`.
     pub name: String,
-    /// The members it depends on, dev-dependencies too.
+    /// The workspace members that it depends on, including dev-dependencies.
     pub arrows: Vec<String>,
-    /// What it depends on from outside, dev-dependencies too.
+    /// The outside crates that it depends on, including dev-dependencies.
     pub foreign: Vec<String>,
 }
 
 impl Checkout {
-    /// Asks git and cargo.
+    /// Reads the checkout with git and cargo.
     pub fn read(root: &Path) -> Result<Self, String> {
         let list = output(Command::new("git").current_dir(root).args(["ls-files", "-co", "--exclude-standard"]))?;
         let mut files: Vec<File> = list
             .lines()
             .filter_map(|path| {
-                // What cannot be read as text is deleted or no text; neither has rules.
+                // A file that cannot be read as text was deleted or is binary; neither has rules.
                 std::fs::read_to_string(root.join(path)).ok().map(|text| File { path: path.to_owned(), text })
             })
             .collect();
@@ -49,12 +49,12 @@ impl Checkout {
         Ok(Self { files, crates: crates(&metadata)? })
     }
 
-    /// Files whose path ends so.
+    /// Files whose path has this ending.
     pub fn ending<'a>(&'a self, ending: &'a str) -> impl Iterator<Item = &'a File> {
         self.files.iter().filter(move |file| file.path.ends_with(ending))
     }
 
-    /// The text of one file, empty if there is none.
+    /// The text of one file; empty if it does not exist.
     pub fn text(&self, path: &str) -> &str {
         self.files.iter().find(|file| file.path == path).map_or("", |file| &file.text)
     }
@@ -80,7 +80,7 @@ fn list(value: &Value) -> &[Value] {
 
 #[cfg(test)]
 impl Checkout {
-    /// A checkout of these files, for the tests of rules.
+    /// A checkout with these files, for the tests of rules.
     pub fn of(files: &[(&str, &str)]) -> Self {
         let files = files.iter().map(|&(path, text)| File { path: path.to_owned(), text: text.to_owned() });
         Self { files: files.collect(), crates: Vec::new() }

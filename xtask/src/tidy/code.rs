@@ -1,15 +1,15 @@
-//! Rules about Rust files and about words anywhere.
+//! Rules about Rust files, and about words in all files.
 
-use super::checkout::File;
-use super::{Checkout, Remark};
+use super::checkout::{Checkout, File};
+use super::remark::Remark;
 
-/// A longer file is a prompt to split it by meaning.
+/// For a longer file, tidy suggests splitting it by meaning.
 const FILE_LINES_MAX: usize = 600;
-/// A longer function is a prompt to split it by meaning.
+/// For a longer function, tidy suggests splitting it by meaning.
 const FUNCTION_LINES_MAX: usize = 70;
 /// The one file that may hold `unsafe`.
 const UNSAFE_HOME: &str = "crates/net/src/sys.rs";
-/// Workspaces of their own (benchmark peers, fuzz targets): not weir's code.
+/// Separate workspaces (benchmark peers, fuzz targets): their code is not weir's.
 const OTHER_WORKSPACES: &[&str] = &["bench/", "fuzz/"];
 
 pub fn unsafe_places(checkout: &Checkout) -> Vec<Remark> {
@@ -23,7 +23,7 @@ pub fn unsafe_places(checkout: &Checkout) -> Vec<Remark> {
     remarks
 }
 
-/// Every crate but net says so itself, for the compiler to hold.
+/// Every crate except net forbids unsafe code itself, so that the compiler enforces it.
 pub fn forbids_unsafe(checkout: &Checkout) -> Vec<Remark> {
     let roots = ours(checkout).filter(|file| {
         ["src/lib.rs", "src/main.rs"].iter().any(|root| file.path.ends_with(root))
@@ -35,7 +35,7 @@ pub fn forbids_unsafe(checkout: &Checkout) -> Vec<Remark> {
         .collect()
 }
 
-/// Prompts, silenced by `// long: reason` in the file or on the function's first lines.
+/// Prompts about length; `// long: reason` in the file or on the function's first lines silences them.
 pub fn lengths(checkout: &Checkout) -> Vec<Remark> {
     let mut remarks = Vec::new();
     for file in ours(checkout) {
@@ -53,9 +53,9 @@ pub fn lengths(checkout: &Checkout) -> Vec<Remark> {
     remarks
 }
 
-/// Words that promise instead of doing; and a test that never runs.
+/// Words that promise work instead of doing it; and tests that never run.
 pub fn words(checkout: &Checkout) -> Vec<Remark> {
-    // Spelled in two halves, so that this list does not break its own rule.
+    // Written in two halves, so that this list does not break its own rule.
     let banned = [
         (concat!("TO", "DO"), "do it, or open an issue"),
         (concat!("FIX", "ME"), "do it, or open an issue"),
@@ -75,8 +75,7 @@ pub fn words(checkout: &Checkout) -> Vec<Remark> {
     remarks
 }
 
-/// A test that says on its own that it was skipped has passed for whoever counts; and a `#[test]` in a program with a
-/// `main` of its own is never run.
+/// A test that itself reports a skip counts as passed; and a `#[test]` in a program with its own `main` never runs.
 pub fn silent_tests(checkout: &Checkout) -> Vec<Remark> {
     let manifest = checkout.text("Cargo.toml");
     let own_main = manifest.split("[[test]]").skip(1).filter(|target| target.contains("harness = false"));
@@ -120,7 +119,7 @@ fn words_of(line: &str) -> impl Iterator<Item = &str> {
     outside.flat_map(|part| part.split(|c: char| !c.is_alphanumeric() && c != '_'))
 }
 
-/// Line, name and length of every function longer than a line: from its `fn` to the brace in the same column.
+/// Line, name and length of every function longer than one line: from its `fn` to the brace in the same column.
 fn functions(text: &str) -> Vec<(usize, &str, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
@@ -136,7 +135,7 @@ fn functions(text: &str) -> Vec<(usize, &str, usize)> {
         if !starts || is_long {
             continue;
         }
-        // What a trait only declares, and what is done within its line, has no lines of its own.
+        // A function that is only declared, or that ends on its line, has no length.
         let head_end = lines.iter().skip(start).find(|line| line.ends_with(['{', ';', '}']));
         if head_end.is_some_and(|line| !line.ends_with('{')) {
             continue;

@@ -1,9 +1,10 @@
-//! Rules about documents: they name what is there.
+//! Rules about documents: they must match the checkout.
 
-use super::{Checkout, Remark};
+use super::checkout::Checkout;
+use super::remark::Remark;
 use std::collections::BTreeSet;
 
-/// Every document has one title, and it is the first line.
+/// Every document has one title, on the first line.
 pub fn titles(checkout: &Checkout) -> Vec<Remark> {
     let mut remarks = Vec::new();
     for file in checkout.ending(".md") {
@@ -15,7 +16,7 @@ pub fn titles(checkout: &Checkout) -> Vec<Remark> {
     remarks
 }
 
-/// `ARCHITECTURE.md` names every crate and every folder at the top, and no crate that is gone.
+/// `ARCHITECTURE.md` names every crate and every folder at the top, and no crate that does not exist.
 pub fn architecture(checkout: &Checkout) -> Vec<Remark> {
     let map = checkout.text("ARCHITECTURE.md");
     let mut remarks = Vec::new();
@@ -37,7 +38,7 @@ pub fn architecture(checkout: &Checkout) -> Vec<Remark> {
     remarks
 }
 
-/// Every dependency from outside has its reason, and every reason is one for a dependency.
+/// Every outside dependency has its reason, and every reason belongs to a dependency.
 pub fn dependencies(checkout: &Checkout) -> Vec<Remark> {
     let page = "docs/why/dependencies.md";
     let reasons = checkout.text(page);
@@ -51,13 +52,13 @@ pub fn dependencies(checkout: &Checkout) -> Vec<Remark> {
     unexplained.chain(unused).collect()
 }
 
-/// The names in the first cell of a table's row: those between backquotes.
+/// The names in the first cell of a table row: the words in backquotes.
 fn names_of_row(row: &str) -> impl Iterator<Item = &str> {
     let cell = row.trim_start_matches('|').split('|').next().unwrap_or_default();
     cell.split('`').skip(1).step_by(2)
 }
 
-/// Lines that are not inside a code fence.
+/// Lines outside of code fences.
 fn headings(text: &str) -> impl Iterator<Item = &str> {
     let mut is_fenced = false;
     text.lines().filter(move |line| {

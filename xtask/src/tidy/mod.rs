@@ -1,33 +1,17 @@
-//! The rules of the house that a machine can hold. Each rule is a pure function of the checkout; each has a test
-//! that shows what it catches, and one test holds them all for the checkout as it stands.
+//! The rules that a machine can check. Each rule is a pure function of the checkout. Each rule has a test with cases
+//! that it must catch, and one test applies all rules to the current checkout.
 
 mod arrows;
 mod checkout;
+mod circles;
 mod code;
 mod documents;
+mod remark;
 mod scripts;
 
-pub use checkout::Checkout;
+use checkout::Checkout;
+use remark::Remark;
 use std::path::Path;
-
-/// A broken rule: fails the run. Or a prompt to think: printed, no more.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Remark {
-    /// Whether the run fails.
-    pub is_error: bool,
-    /// `FILE:LINE: what, do this instead`.
-    pub text: String,
-}
-
-impl Remark {
-    fn error(text: impl Into<String>) -> Self {
-        Self { is_error: true, text: text.into() }
-    }
-
-    fn prompt(text: impl Into<String>) -> Self {
-        Self { is_error: false, text: text.into() }
-    }
-}
 
 /// Prints every remark; an error if a rule is broken.
 pub fn tidy(root: &Path) -> Result<(), String> {
@@ -49,6 +33,7 @@ fn remarks(checkout: &Checkout) -> Vec<Remark> {
     let rules = [
         arrows::arrows,
         arrows::printed,
+        circles::circles,
         code::unsafe_places,
         code::forbids_unsafe,
         code::lengths,

@@ -1,9 +1,10 @@
 //! Rules about the end-to-end scripts.
 
-use super::{Checkout, Remark};
+use super::checkout::Checkout;
+use super::remark::Remark;
 use std::collections::BTreeMap;
 
-/// Every script opens with `vtest "what holds"`, its own; and lies where the harness looks.
+/// Every script begins with `vtest "what holds"`, with its own title, and is in a folder that the harness reads.
 pub fn titles(checkout: &Checkout) -> Vec<Remark> {
     let mut remarks = Vec::new();
     let mut seen = BTreeMap::new();

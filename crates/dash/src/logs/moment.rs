@@ -1,27 +1,27 @@
-//! When a line of a log was written, as it says itself: the forms that servers and frameworks write.
+//! Finds the time in a line of a log, in the formats of servers and frameworks.
 
 use weir_meter::live::Timestamp;
 
-/// Bytes of a line in which its moment is looked for.
+/// Number of bytes of a line that are searched for a time.
 const HEAD_BYTES: usize = 256;
-/// Bytes before a time without a date.
+/// Most bytes before a time without a date.
 const CLOCK_BEFORE_MAX: usize = 24;
 const DAY_MS: i64 = 86_400_000;
 
-/// A moment read from a line.
+/// A time from a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// Milliseconds since 1970; as if in UTC where the line does not say its zone.
+    /// Milliseconds since 1970; computed as UTC if the line contains no zone.
     pub ms: i64,
-    /// How finely it is told: 1 or 1000 ms.
+    /// Resolution: 1 or 1000 ms.
     pub grain_ms: i64,
-    /// The zone is in it.
+    /// True if the line contains the zone.
     pub has_zone: bool,
-    /// The day is in it.
+    /// True if the line contains the date.
     pub has_date: bool,
 }
 
-/// The moment in a line of a file that was last written to at `modified_ms`.
+/// The time in a line of a file whose last change was at `modified_ms`.
 pub fn find(line: &[u8], modified_ms: i64) -> Option<Moment> {
     let head = line.get(..line.len().min(HEAD_BYTES))?;
     let starts =
@@ -31,7 +31,7 @@ pub fn find(line: &[u8], modified_ms: i64) -> Option<Moment> {
     })
 }
 
-/// What is left of a text being read.
+/// The unread rest of a text.
 #[derive(Clone, Copy)]
 struct Rest<'l>(&'l [u8]);
 
@@ -43,7 +43,7 @@ impl Rest<'_> {
         Some(found)
     }
 
-    /// A number of `least` to `most` digits, none after them.
+    /// A number of `least` to `most` digits, not followed by another digit.
     fn number(&mut self, least: usize, most: usize) -> Option<u64> {
         let count = self.0.iter().take(most + 1).take_while(|byte| byte.is_ascii_digit()).count();
         let (digits, rest) = self.0.split_at_checked(count).filter(|_| (least..=most).contains(&count))?;
@@ -68,7 +68,7 @@ impl Rest<'_> {
         Some([hour, minute, self.number(2, 2)?])
     }
 
-    /// Milliseconds behind a point or comma, if there are any.
+    /// The milliseconds after a point or comma, if there are any.
     fn fraction(&mut self) -> Option<i64> {
         let mut rest = *self;
         rest.byte(b".,")?;
@@ -79,7 +79,7 @@ impl Rest<'_> {
         Some(ms)
     }
 
-    /// Milliseconds that the zone is ahead of UTC, if it is said.
+    /// Milliseconds by which the zone is ahead of UTC, if there is a zone.
     fn zone(&mut self) -> Option<i64> {
         let mut rest = *self;
         while rest.byte(b" ").is_some() {}
@@ -97,7 +97,7 @@ impl Rest<'_> {
     }
 }
 
-/// A date and a clock; what follows is looked at for a fraction and a zone.
+/// A date and a clock, with a fraction and a zone if they follow.
 fn dated(text: &[u8], modified_ms: i64) -> Option<Moment> {
     let mut rest = Rest(text);
     let (date, clock) =
@@ -142,7 +142,7 @@ fn day_first(rest: &mut Rest<'_>) -> Option<([u64; 3], [u64; 3])> {
     Some(([year, month, day], clock))
 }
 
-/// `Nov 22 20:09:17`, `Nov 22 20:09:17.123456 2026`: without a year, of the one that is nearest to the file's.
+/// `Nov 22 20:09:17`, `Nov 22 20:09:17.123456 2026`; without a year, the year nearest to the file's last change.
 fn month_first(rest: &mut Rest<'_>, modified_ms: i64) -> Option<([u64; 3], [u64; 3])> {
     let mut own = *rest;
     let month = own.month()?;
@@ -165,10 +165,10 @@ fn month_first(rest: &mut Rest<'_>, modified_ms: i64) -> Option<([u64; 3], [u64;
     Some(([year, month, day], clock))
 }
 
-/// Names under which JSON lines have seconds or milliseconds since 1970.
+/// Names of JSON members with seconds or milliseconds since 1970.
 const EPOCH_NAMES: [&[u8]; 3] = [b"\"time\":", b"\"ts\":", b"\"timestamp\":"];
 
-/// A number of seconds (10 digits) or milliseconds (13) since 1970: under a name, or at the line's beginning.
+/// A number of seconds (10 digits) or milliseconds (13) since 1970: after such a name, or at the start of the line.
 fn epoch(head: &[u8]) -> Option<Moment> {
     let named = EPOCH_NAMES.iter().find_map(|name| {
         let at = head.windows(name.len()).position(|window| window == *name)?;
@@ -188,7 +188,7 @@ fn epoch(head: &[u8]) -> Option<Moment> {
     Some(Moment { ms, grain_ms, has_zone: true, has_date: true })
 }
 
-/// `20:09:17.123`: of the day that is nearest to the file's last change.
+/// `20:09:17.123`: on the day nearest to the file's last change.
 fn undated(text: &[u8], modified_ms: i64) -> Option<Moment> {
     let mut rest = Rest(text);
     let [hour, minute, second] =

@@ -1,14 +1,14 @@
-//! Lines of logs as they may be shown: no control bytes, nothing endless, and nothing that opens a door.
+//! Makes log lines safe to show: no control bytes, limited length, and no secrets.
 //!
-//! Queries, cookies, credentials and what goes by the name of a secret are replaced by `…`. What an application writes
-//! in its own words cannot be known; the guide says so.
+//! Queries, cookies, credentials and values with names of secrets are replaced by `…`. weir cannot recognise secrets
+//! in an application's own words; the guide says so.
 
-/// Bytes shown of an entry.
+/// Most bytes of an entry that are shown.
 pub const ENTRY_BYTES_MAX: usize = 2048;
 
-/// An entry of one or more lines, as it may be shown.
+/// An entry of one or more lines, in the form to show.
 pub fn shown(entry: &[u8]) -> String {
-    // What is cut off here cannot be what makes a secret of the part before it.
+    // The cut-off rest cannot turn the shown part into a secret.
     let head = entry.get(..entry.len().min(2 * ENTRY_BYTES_MAX)).unwrap_or_default();
     let text = printable(&String::from_utf8_lossy(head));
     let mut out = String::with_capacity(text.len());
@@ -26,7 +26,7 @@ pub fn shown(entry: &[u8]) -> String {
     out
 }
 
-/// Without the colours of terminals; other control characters, and what is no text, as dots.
+/// The text without terminal colours; other control characters, and bytes that are not text, become dots.
 fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
@@ -46,7 +46,8 @@ fn printable(text: &str) -> String {
     out
 }
 
-/// Takes what follows a question mark out of each word: of the request, the referrer and the upstream's URL alike.
+/// Removes the text after a question mark from each word: from the request, the referrer and the upstream's URL
+/// alike.
 pub fn without_queries(line: &str) -> String {
     let ends = |c: char| c == '"' || c == ',' || c.is_whitespace();
     let mut shown = String::with_capacity(line.len());
@@ -59,15 +60,15 @@ pub fn without_queries(line: &str) -> String {
     shown + rest
 }
 
-/// Names of fields whose value reaches to the end of the line, without `-` and `_`.
+/// Names of fields whose value extends to the end of the line, written without `-` and `_`.
 const FIELDS: [&str; 4] = ["authorization", "proxyauthorization", "cookie", "setcookie"];
-/// What names of secrets end in, without `-` and `_`.
+/// Endings of names of secrets, written without `-` and `_`.
 const ENDS: [&str; 9] =
     ["password", "passwd", "pwd", "secret", "token", "apikey", "session", "sessionid", "privatekey"];
-/// Bytes of a name that is looked at.
+/// Most bytes of a name that are checked.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Takes credentials out of a line.
+/// Removes credentials from a line.
 fn without_secrets(line: &str) -> String {
     let bytes = line.as_bytes();
     let mut out = String::with_capacity(line.len());
@@ -94,7 +95,7 @@ fn is_word(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }
 
-/// The value behind `name=` or `name:` where the name is one of a secret.
+/// The value after `name=` or `name:`, if it is the name of a secret.
 fn after_name(line: &str, at: usize) -> Option<(usize, usize)> {
     let before = line.get(..at)?.trim_end().trim_end_matches(['"', '\'', '\\']);
     let length = before.bytes().rev().take(NAME_BYTES_MAX).take_while(is_word).count();
@@ -118,7 +119,7 @@ fn after_name(line: &str, at: usize) -> Option<(usize, usize)> {
     Some((from, from + length))
 }
 
-/// Who and with what, in `scheme://user:password@host`.
+/// The user and the password in `scheme://user:password@host`.
 fn userinfo(line: &str, at: usize) -> Option<(usize, usize)> {
     let authority = line.get(at..)?.strip_prefix("://")?;
     let ends = |c: char| c.is_whitespace() || matches!(c, '/' | '"' | '\'' | '<' | '>');
@@ -126,7 +127,7 @@ fn userinfo(line: &str, at: usize) -> Option<(usize, usize)> {
     Some((at + 3, at + 3 + authority.rfind('@')?))
 }
 
-/// What follows `Bearer` or `Basic`.
+/// The text after `Bearer` or `Basic`.
 fn after_scheme(line: &str, at: usize) -> Option<(usize, usize)> {
     let scheme = ["bearer ", "basic "]
         .into_iter()
@@ -137,7 +138,7 @@ fn after_scheme(line: &str, at: usize) -> Option<(usize, usize)> {
     (!is_inside && length >= 6).then_some((from, from + length))
 }
 
-/// A JSON Web Token, wherever it stands.
+/// A JSON Web Token, at any place.
 fn web_token(line: &str, at: usize) -> Option<(usize, usize)> {
     let text = line.get(at..)?;
     let length = credential_length(text);

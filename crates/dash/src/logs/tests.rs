@@ -59,10 +59,10 @@ fn ids_are_found_in_what_frameworks_write() {
 
 #[test]
 fn a_zone_that_is_not_said_is_told_by_the_last_change() {
-    // Nine hours ahead of UTC: Seoul's time, without saying so.
+    // Nine hours ahead of UTC: Seoul's time, without a zone in the text.
     let logs = found("2026-11-23 05:09:16.900 failed\n2026-11-23 05:09:20.000 last\n", &[&sample(1, AT, &[])]);
     assert_eq!(logs.found[0].entries, ["2026-11-23 05:09:16.900 failed"]);
-    // A file that nothing was written to since: this machine's.
+    // The file's last change does not fit any zone, so this machine's zone is used.
     let mut old = tail("2026-11-22 21:09:16 failed\n");
     old.modified_ms = AT as i64 + 400_000;
     let mut logs = Logs::default();

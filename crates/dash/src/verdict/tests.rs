@@ -6,7 +6,7 @@ use weir_meter::live::{ErrorClass, ErrorKind, Limit, Peer, PeerTimes, ServerZone
 use super::*;
 use crate::Dashboard;
 
-/// An edge that answers 400 requests a second, its limits far away.
+/// An edge that answers 400 requests a second, with all limits far away.
 fn quiet() -> Snapshot {
     let mut snapshot = Snapshot::default();
     snapshot.nginx.timestamp.0 = 1_795_363_200_000;
@@ -35,7 +35,8 @@ fn use_of<'s>(snapshot: &'s mut Snapshot, kind: &str) -> &'s mut Limit {
     snapshot.weir.limits.iter_mut().find(|limit| limit.kind == kind).unwrap()
 }
 
-/// Lets a limit fill by so much a second until it is met, and gives the verdicts: one before the first error each.
+/// Raises a limit's use by `growth` a second until it is reached; returns the verdicts of each second before the
+/// first error.
 fn fill(kind: &str, growth: f64, prepare: impl Fn(&mut Snapshot)) -> Vec<Verdict> {
     let mut snapshot = quiet();
     prepare(&mut snapshot);
@@ -53,7 +54,7 @@ fn fill(kind: &str, growth: f64, prepare: impl Fn(&mut Snapshot)) -> Vec<Verdict
     }
 }
 
-/// How many seconds before the end the limit was first named as near, and stayed so.
+/// Seconds between the first lasting warning about the limit and the end.
 fn warned(verdicts: &[Verdict], kind: &str) -> usize {
     let is_named = |verdict: &&Verdict| {
         matches!(verdict.state, State::Near | State::Limited)
@@ -64,7 +65,7 @@ fn warned(verdicts: &[Verdict], kind: &str) -> usize {
 
 #[test]
 fn s2_ports_are_named_before_they_run_out() {
-    // 470 new connections a second, none kept: 28 232 ports last a minute.
+    // 470 new connections a second and no keepalive: 28 232 ports last a minute.
     let verdicts = fill("ports", 470.5, |snapshot| {
         let peer = PeerTimes { server: "10.0.0.1:3000".into(), opened: 9_000, reused: 0, ..PeerTimes::default() };
         snapshot.weir.upstreams.insert("was".into(), vec![peer]);
@@ -88,7 +89,7 @@ fn s1_files_are_named_before_they_run_out() {
 
 #[test]
 fn s0_a_full_table_is_named_before_it_is_full() {
-    // Five users a second, each with a connection on either side.
+    // Five users a second, each with a connection on each side.
     let verdicts = fill("connections", 10.0, |_| ());
     assert!(warned(&verdicts, "connections") >= 20, "{}", warned(&verdicts, "connections"));
     let last = verdicts.last().unwrap();
@@ -118,9 +119,9 @@ fn errors_come_first() {
         (verdict.state, verdict.words.en.as_str()),
         (State::Failing, format!("5.0\u{202f}% of requests fail: {class}").as_str())
     );
-    // The limit beside it is still told.
+    // The limit is still reported beside the failures.
     assert_eq!(verdict.limit.unwrap().kind, "fds");
-    // A limit that refused is the reason, rather than what came of it.
+    // A limit that refused is reported as the reason, instead of its effects.
     later(&mut snapshot, 40);
     use_of(&mut snapshot, "connections").hits = 7;
     let verdict = dashboard.observe(Arc::new(snapshot.clone())).verdict.clone();
@@ -226,7 +227,7 @@ fn no_number_rounds_to_nothing() {
         assert_eq!(two(ratio), wanted);
     }
     assert_eq!((told(0.01, 1), told(-1.0, 2)), ("<0.1".to_owned(), "0".to_owned()));
-    // A table with one of thousands of places taken.
+    // A table with one of thousands of places in use.
     let (mut dashboard, mut snapshot) = (Dashboard::default(), quiet());
     snapshot.weir.limits.iter_mut().for_each(|limit| limit.used = limit.limit * 0.001);
     dashboard.observe(Arc::new(snapshot.clone()));

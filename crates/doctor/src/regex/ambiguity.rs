@@ -1,25 +1,25 @@
-//! Patterns that a matcher with backtracking can take exponential or polynomial time for.
+//! Finds patterns for which a backtracking matcher can take exponential or polynomial time.
 //!
-//! The pattern becomes Glushkov's automaton: one state for each place that takes a byte, and one edge for each way to
-//! get from a place to the next. If a place can be left and reached again by the same text in two ways, the ways
-//! double with each round, and a text that fails in the end makes PCRE try them all (Weideman et al., "Analyzing
+//! The pattern becomes Glushkov's automaton: one state for each place that matches a byte, and one edge for each way
+//! from one place to the next. Assume that the same text leads from a place back to it in two ways. Then the ways
+//! double with each round, and a text that fails at the end makes PCRE try all of them (Weideman et al., "Analyzing
 //! Matching Time Behavior of Backtracking Regular Expression Matchers", CIAA 2016: exponential ambiguity).
 
 use super::{ByteSet, Node};
 
-/// Places a pattern may have to be looked at; the search is of the fourth order in the worst case.
+/// Most places of a pattern that is checked. The search is of the fourth order in the worst case.
 const PLACES_MAX: usize = 160;
 
-/// How bad a pattern is.
+/// How slow a pattern can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ambiguity {
     /// The time doubles with every few bytes.
     Exponential,
-    /// The time grows with the square of the text or worse.
+    /// The time grows at least with the square of the text's length.
     Polynomial,
 }
 
-/// What is wrong with the pattern, if anything; too large a pattern is not judged.
+/// The ambiguity of the pattern, if any. A pattern that is too large is not judged.
 pub fn find(node: &Node) -> Option<Ambiguity> {
     let mut automaton = Automaton { sets: Vec::new(), follow: Vec::new() };
     automaton.add(node)?;
@@ -31,11 +31,11 @@ pub fn find(node: &Node) -> Option<Ambiguity> {
 
 struct Automaton {
     sets: Vec<ByteSet>,
-    /// Where one can go from a place; twice in it when there are two ways.
+    /// The places that follow a place. A place is listed twice if there are two ways.
     follow: Vec<Vec<usize>>,
 }
 
-/// Where a part can begin and end, and whether it can be passed over.
+/// The first and last places of a part, and whether the part can match the empty text.
 #[derive(Default)]
 struct Ends {
     first: Vec<usize>,
@@ -69,7 +69,7 @@ impl Automaton {
             }
             Node::Back => self.place(ByteSet::ALL)?,
             Node::Set(set) => self.place(*set)?,
-            // What is inside gives nothing back, so its own ways do not multiply.
+            // The inner part is atomic, so its own ways do not multiply.
             Node::Group { atomic: true, node, .. } | Node::Repeat { keeps: true, node, .. } => {
                 let mut ends = self.place(node.bytes())?;
                 ends.empty = node.may_be_empty();
@@ -114,8 +114,9 @@ impl Automaton {
         })
     }
 
-    /// Pairs of places reached by the same text, all of them and backwards: if from (q, q) a pair of different places
-    /// is reached and from there (q, q) again, or q is left by two edges to the same place, there are two ways.
+    /// Searches pairs of places that the same text reaches, forwards and backwards. There are two ways if the search
+    /// gets from (q, q) to a pair of different places and back to (q, q), or if two edges lead from q to the same
+    /// place.
     fn is_exponential(&self) -> bool {
         (0..self.sets.len()).any(|place| {
             let there = self.reach(place, false);
@@ -131,7 +132,7 @@ impl Automaton {
         })
     }
 
-    /// Whether two edges lead from `place` to one that comes back to `home`.
+    /// Whether two edges lead from `place` to a place that returns to it.
     fn is_doubled(&self, place: usize, _home: usize, back: &[u8]) -> bool {
         let follow = self.follow.get(place).map_or(&[][..], Vec::as_slice);
         follow.iter().enumerate().any(|(index, to)| {
@@ -141,7 +142,7 @@ impl Automaton {
         })
     }
 
-    /// Which pairs are reached from (place, place) in one step or more, or reach it.
+    /// The pairs that are reached from (place, place) in one or more steps; backwards, the pairs that reach it.
     fn reach(&self, place: usize, backwards: bool) -> Vec<u8> {
         let count = self.sets.len();
         let mut reached = vec![0_u8; count * count];
@@ -157,7 +158,7 @@ impl Automaton {
         while let Some((a, b)) = open.pop() {
             for to_a in edges.get(a).unwrap_or(&none) {
                 for to_b in edges.get(b).unwrap_or(&none) {
-                    // An edge is taken by a byte of the place it leads to; backwards that is the place we stand in.
+                    // An edge consumes a byte of its target place. Backwards, the target is the present place.
                     let (at_a, at_b) = if backwards { (a, b) } else { (*to_a, *to_b) };
                     let meets = match (self.sets.get(at_a), self.sets.get(at_b)) {
                         (Some(one), Some(other)) => one.meets(*other),
@@ -192,7 +193,7 @@ impl Automaton {
     }
 }
 
-/// Two unbounded repeats of the same bytes side by side (`.*.*x`), with something behind that can fail.
+/// Two adjacent unbounded repeats of the same bytes (`.*.*x`), followed by a part that can fail.
 fn has_neighbours(node: &Node) -> bool {
     if let Node::Seq(nodes) = node {
         let mut before: Option<ByteSet> = None;
@@ -210,7 +211,7 @@ fn has_neighbours(node: &Node) -> bool {
     node.children().any(has_neighbours)
 }
 
-/// The bytes of a `a*`-like node, through groups.
+/// The bytes of a node like `a*`, also inside groups.
 fn unbounded(node: &Node) -> Option<ByteSet> {
     match node {
         Node::Repeat { node, max: None, keeps: false, .. } => Some(node.bytes()),

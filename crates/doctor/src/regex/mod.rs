@@ -1,8 +1,8 @@
-//! What a regular expression may match, asked of its tree.
+//! The possible matches of a regular expression, computed from its syntax tree.
 //!
 //! `parse` reads PCRE's syntax, `set` is a set of bytes, `ambiguity` finds patterns that can take exponential time,
-//! `sample` writes texts a pattern may match. Answers err towards "it may": a look-around is not taken into account.
-//! Matching itself is PCRE2's, through `weir_edge::regex`.
+//! `sample` generates texts that a pattern may match. Results err towards "may match": look-arounds are ignored.
+//! PCRE2 does the matching itself, through `weir_edge::regex`.
 
 pub mod ambiguity;
 pub mod parse;
@@ -12,11 +12,11 @@ pub mod set;
 pub use parse::{Node, parse};
 pub use set::ByteSet;
 
-/// More bytes than this in one place, again and again: whoever writes the text can write what they want.
+/// If a repeated place accepts more bytes than this, the author of the text can choose it freely.
 const WIDE: u32 = 10;
 
 impl Node {
-    /// Every byte a match may have in it.
+    /// Every byte that a match may contain.
     pub fn bytes(&self) -> ByteSet {
         match self {
             Node::Empty | Node::Look(_) | Node::Start | Node::End | Node::Boundary => ByteSet::NONE,
@@ -40,7 +40,7 @@ impl Node {
         }
     }
 
-    /// Every byte a match may begin with.
+    /// Every byte that a match may begin with.
     pub fn first(&self) -> ByteSet {
         match self {
             Node::Seq(nodes) => {
@@ -59,7 +59,7 @@ impl Node {
         }
     }
 
-    /// Whether whoever writes the text chooses freely what it matches: many bytes, again and again.
+    /// Whether the author of the text chooses the match freely: many different bytes, repeated.
     pub fn is_free(&self) -> bool {
         match self {
             Node::Seq(nodes) | Node::Alt(nodes) => nodes.iter().any(Node::is_free),
@@ -72,7 +72,7 @@ impl Node {
         }
     }
 
-    /// The group of this number, and the set of the one byte that must stand before it, if there is one.
+    /// The group with this number. Also the set of the single byte that has to come before it, if there is one.
     pub fn group(&self, wanted: usize) -> Option<(&Node, ByteSet)> {
         self.find_group(&|number, _| number == Some(wanted), ByteSet::NONE).map(|(node, before, _)| (node, before))
     }
@@ -82,7 +82,7 @@ impl Node {
         self.find_group(&|_, name| name == Some(wanted), ByteSet::NONE).map(|(node, before, _)| (node, before))
     }
 
-    /// How many groups capture.
+    /// The number of capturing groups.
     pub fn groups(&self) -> usize {
         let own = usize::from(matches!(self, Node::Group { number: Some(_), .. }));
         own + self.children().map(Node::groups).sum::<usize>()
@@ -98,7 +98,7 @@ impl Node {
         many.iter().chain(one)
     }
 
-    /// Whether a match can begin only where the text begins.
+    /// Whether a match can begin only at the start of the text.
     pub fn is_anchored_at_start(&self) -> bool {
         match self {
             Node::Start => true,
@@ -113,7 +113,7 @@ impl Node {
         }
     }
 
-    /// Whether a match can end only where the text ends.
+    /// Whether a match can end only at the end of the text.
     pub fn is_anchored_at_end(&self) -> bool {
         match self {
             Node::End => true,
@@ -124,7 +124,7 @@ impl Node {
         }
     }
 
-    /// The one text between `^` and `$` that it matches, when there is only one.
+    /// The only text between `^` and `$` that it matches. `None` if there are several.
     pub fn only_text(&self) -> Option<Vec<u8>> {
         let Node::Seq(nodes) = self else { return None };
         let [Node::Start, inner @ .., Node::End] = nodes.as_slice() else { return None };
@@ -137,7 +137,7 @@ impl Node {
             .collect()
     }
 
-    /// The group, the byte before it, and (when not found) nothing; `before` is what stands to the left.
+    /// Finds the group and the byte before it; `before` is the set of bytes to its left.
     fn find_group<'n>(
         &'n self,
         is_wanted: &dyn Fn(Option<usize>, Option<&str>) -> bool,
@@ -224,7 +224,7 @@ mod tests {
     }
 
     proptest! {
-        // PCRE2 is the judge: what it matches is made of bytes the tree says a match may have.
+        // PCRE2 decides: a text that it matches has only bytes that the tree allows.
         #[test]
         fn pcre_agrees(pattern in r"([a-c.]|\[\^?[a-c]{1,3}\]|\([a-c.|]{0,4}\)|\\[dwsDWS]|[a-c][*+?]){0,6}", text in "[a-d1 \n/]{0,8}") {
             let regex = weir_edge::regex::Regex::new(&format!("^(?:{pattern})$"), false, true, |_| unreachable_name());

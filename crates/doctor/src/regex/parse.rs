@@ -1,14 +1,14 @@
-//! PCRE's syntax to a tree, as far as questions about what a pattern may match need it.
+//! Parses PCRE's syntax to a tree, as far as questions about possible matches need it.
 //!
-//! Judged by PCRE2 itself: a pattern that PCRE2 takes is read, or the reader says it cannot. Everything is by
-//! bytes, which is how nginx matches unless a pattern begins with `(*UTF8)`.
+//! PCRE2 is the reference. The parser either reads a pattern that PCRE2 accepts, or reports that it cannot. It works
+//! on bytes, as nginx does unless a pattern begins with `(*UTF8)`.
 
 use super::set::ByteSet;
 
-/// Bytes a pattern may have to be looked at.
+/// Most bytes of a pattern that is parsed.
 pub const PATTERN_BYTES_MAX: usize = 8192;
 
-/// Groups that may stand inside each other.
+/// Deepest nesting of groups.
 const DEPTH_MAX: usize = 64;
 
 /// A pattern as a tree.
@@ -18,45 +18,45 @@ pub enum Node {
     Empty,
     /// One byte of a set.
     Set(ByteSet),
-    /// One after the other.
+    /// All of them, one after the other.
     Seq(Vec<Node>),
     /// One of them.
     Alt(Vec<Node>),
-    /// Again and again.
+    /// A repetition.
     Repeat {
-        /// What.
+        /// The repeated part.
         node: Box<Node>,
-        /// How often at least.
+        /// Least number of repetitions.
         min: u32,
-        /// How often at most; `None` without a bound.
+        /// Most repetitions; `None` without a limit.
         max: Option<u32>,
-        /// Whether it gives nothing back (`a++`).
+        /// Whether it is possessive (`a++`).
         keeps: bool,
     },
     /// `( )`.
     Group {
-        /// Its number, when it captures.
+        /// Its number, if it captures.
         number: Option<usize>,
-        /// Its name, when it has one.
+        /// Its name, if it has one.
         name: Option<String>,
-        /// Whether it gives nothing back (`(?> )`).
+        /// Whether it is atomic (`(?> )`).
         atomic: bool,
-        /// What is in it.
+        /// Its content.
         node: Box<Node>,
     },
-    /// `(?= )` and its kin; takes no text.
+    /// `(?= )` and other look-arounds; consumes no text.
     Look(Box<Node>),
     /// `^`, `\A`: the beginning.
     Start,
     /// `$`, `\z`, `\Z`: the end.
     End,
-    /// `\b` and others that take no text.
+    /// `\b` and others that consume no text.
     Boundary,
-    /// `\1`: what a group matched.
+    /// `\1`: a back-reference to a group's match.
     Back,
 }
 
-/// The tree of a pattern; `None` when it is too long, too deep, or has syntax this reader does not know.
+/// Parses a pattern. `None` if it is too long, too deep, or has unknown syntax.
 pub fn parse(pattern: &str, caseless: bool) -> Option<Node> {
     if pattern.len() > PATTERN_BYTES_MAX {
         return None;
@@ -100,7 +100,7 @@ impl Reader<'_> {
         found
     }
 
-    /// Up to and without this byte, which is stepped over.
+    /// The bytes before `end`. Skips `end` too.
     fn until(&mut self, end: u8) -> Option<&[u8]> {
         let rest = self.bytes.get(self.at..)?;
         let length = rest.iter().position(|byte| *byte == end)?;
@@ -144,7 +144,7 @@ impl Reader<'_> {
         })
     }
 
-    /// One thing that may be repeated; `Some(None)` for what only changes flags or is a comment.
+    /// One part that can be repeated. `Some(None)` for flags and comments.
     fn item(&mut self, flags: &mut Flags) -> Option<Option<Node>> {
         let node = match self.next()? {
             b'(' => return self.group(flags),
@@ -183,7 +183,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `{2}`, `{2,}`, `{2,5}`, `{,5}` ahead, with its length; anything else in braces is text.
+    /// Reads `{2}`, `{2,}`, `{2,5}` or `{,5}` ahead, with its length. Any other text in braces is literal.
     fn counts(&self) -> Option<((u32, Option<u32>), usize)> {
         let rest = self.bytes.get(self.at + 1..)?;
         let length = rest.iter().position(|byte| *byte == b'}')?;
@@ -199,7 +199,7 @@ impl Reader<'_> {
 
     fn group(&mut self, flags: &mut Flags) -> Option<Option<Node>> {
         if self.take(b"*") {
-            // Verbs such as (*UTF8); they take no text.
+            // Verbs such as (*UTF8); they consume no text.
             self.until(b')')?;
             return Some(None);
         }
@@ -215,7 +215,7 @@ impl Reader<'_> {
             } else if self.take(b">") {
                 atomic = true;
             } else if self.take(b"|") {
-                // Branches that share numbers: read as a plain group.
+                // Branches that share group numbers are read as a plain group.
             } else if self.take(b"P<") || self.take(b"<") {
                 name = Some(String::from_utf8_lossy(self.until(b'>')?).into_owned());
             } else if self.take(b"'") {
@@ -237,7 +237,7 @@ impl Reader<'_> {
         Some(Some(if looks { Node::Look(node) } else { Node::Group { number, name, atomic, node } }))
     }
 
-    /// `i`, `s`, `-x` and so on, up to `:` (true: a group follows) or `)` (false: they hold from here on).
+    /// Flags such as `i`, `s`, `-x`, up to `:` (true: a group follows) or `)` (false: they hold from here on).
     fn flags(&mut self, flags: &mut Flags) -> Option<bool> {
         let mut on = true;
         loop {
@@ -290,7 +290,7 @@ impl Reader<'_> {
         }))
     }
 
-    /// What an escape means inside and outside of `[ ]`.
+    /// The bytes of an escape, inside and outside of `[ ]`.
     fn escape(&mut self, byte: u8, flags: &Flags) -> Option<ByteSet> {
         Some(match byte {
             b'd' => class_named(b"digit")?,
@@ -313,7 +313,7 @@ impl Reader<'_> {
             b'0' => ByteSet::one(0),
             b'x' => letter(self.hexadecimal()?, flags),
             b'p' | b'P' => {
-                // Unicode properties: which bytes they have is not told, so any.
+                // A Unicode property may contain any byte.
                 if self.take(b"{") {
                     self.until(b'}')?;
                 } else {
@@ -390,7 +390,7 @@ fn letter(byte: u8, flags: &Flags) -> ByteSet {
     if flags.caseless { ByteSet::one(byte).caseless() } else { ByteSet::one(byte) }
 }
 
-/// `[:alpha:]` and the other names of POSIX and PCRE.
+/// The classes `[:alpha:]` and the other names of POSIX and PCRE.
 fn class_named(name: &[u8]) -> Option<ByteSet> {
     let test: fn(&u8) -> bool = match name {
         b"alpha" => u8::is_ascii_alphabetic,

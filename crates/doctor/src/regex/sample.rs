@@ -1,26 +1,27 @@
-//! Texts that a pattern may match, written the way somebody would who wants to get past it.
+//! Generates texts that a pattern may match, as an attacker would write them to get past the pattern.
 //!
-//! Not every sample matches (anchors and look-arounds are not obeyed): the caller asks PCRE2.
+//! Not every sample matches, because anchors and look-arounds are ignored. The caller checks with PCRE2.
 
 use super::Node;
 
-/// Samples kept of any part of a pattern.
+/// Most samples of each part of a pattern.
 const SAMPLES_MAX: usize = 1500;
 
-/// Bytes of one sample.
+/// Most bytes of one sample.
 const SAMPLE_BYTES_MAX: usize = 300;
 
-/// What somebody would put where a pattern takes any text.
+/// Texts that an attacker would put where a pattern accepts any text.
 const INTRUDERS: &[&str] = &["", "x", "evil.com", ".evil.com", "evil.com/", "evil.com?", "evil.com#", "evil"];
 
-/// Texts the pattern may match: each `?` and `*` left out and taken, each branch, each open place filled.
+/// Texts that the pattern may match: each `?` and `*` with and without its part, each branch, and each open place
+/// filled.
 pub fn texts(node: &Node) -> Vec<String> {
     let mut texts = grow(node);
     texts.truncate(SAMPLES_MAX);
     texts
 }
 
-/// The texts whoever wrote the pattern had in mind: a bare `.` is a full stop, `/?` is `/`, what is open is left out.
+/// Texts that the author of the pattern intended: a bare `.` is a full stop, `/?` is `/`, open places are left out.
 pub fn meant(node: &Node) -> Vec<String> {
     let texts = match node {
         Node::Set(set) if set.len() > 200 && set.has(b'.') => vec![".".to_owned()],
@@ -39,7 +40,7 @@ pub fn meant(node: &Node) -> Vec<String> {
 fn grow(node: &Node) -> Vec<String> {
     let texts = match node {
         Node::Set(set) => {
-            // One byte of each kind that reads differently in a URL.
+            // One byte of each kind that has a different meaning in a URL.
             let mut texts: Vec<String> = Vec::new();
             for byte in *b".xe1/:?#-@" {
                 if set.has(byte) {
@@ -74,7 +75,7 @@ fn repeated(node: &Node, min: u32, max: Option<u32>) -> Vec<String> {
     let once = grow(node);
     let mut texts = if min == 0 { vec![String::new()] } else { Vec::new() };
     let mut round = once.clone();
-    // A count such as {3} is met as far as a sample needs it.
+    // A count such as {3} is followed only as far as a sample needs.
     for _ in 1..min.min(8) {
         round = bounded(join(&round, &once));
     }

@@ -1,6 +1,6 @@
 //! A set of bytes.
 
-/// Any of the 256 bytes, one bit each.
+/// Any set of the 256 byte values, one bit each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ByteSet([u64; 4]);
 
@@ -10,12 +10,12 @@ impl ByteSet {
     /// Every byte.
     pub const ALL: ByteSet = ByteSet([u64::MAX; 4]);
 
-    /// This byte alone.
+    /// Only this byte.
     pub fn one(byte: u8) -> ByteSet {
         ByteSet::range(byte, byte)
     }
 
-    /// From the first to the last, both included.
+    /// The bytes from the first to the last, both included.
     pub fn range(first: u8, last: u8) -> ByteSet {
         let mut set = ByteSet::NONE;
         for byte in first..=last {
@@ -45,22 +45,22 @@ impl ByteSet {
         self.0.get(usize::from(byte >> 6)).is_some_and(|word| word & (1 << (byte & 63)) != 0)
     }
 
-    /// Both together.
+    /// The union.
     pub fn or(self, other: ByteSet) -> ByteSet {
         self.with(other, |a, b| a | b)
     }
 
-    /// What both have.
+    /// The intersection.
     pub fn and(self, other: ByteSet) -> ByteSet {
         self.with(other, |a, b| a & b)
     }
 
-    /// Every other byte.
+    /// The complement.
     pub fn others(self) -> ByteSet {
         self.with(ByteSet::NONE, |a, _| !a)
     }
 
-    /// Whether a byte is in both.
+    /// Whether the sets have a byte in common.
     pub fn meets(self, other: ByteSet) -> bool {
         self.and(other) != ByteSet::NONE
     }
@@ -75,12 +75,12 @@ impl ByteSet {
         self.0.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// The bytes, rising.
+    /// The bytes in ascending order.
     pub fn bytes(self) -> impl Iterator<Item = u8> {
         (0..=u8::MAX).filter(move |byte| self.has(*byte))
     }
 
-    /// With each letter in both cases.
+    /// The set with each letter in both cases.
     pub fn caseless(self) -> ByteSet {
         let mut set = self;
         for byte in self.bytes() {

@@ -1,4 +1,4 @@
-//! `add_header Content-Type`: a second Content-Type beside the one the answer has.
+//! `add_header Content-Type`: a second Content-Type beside the answer's own.
 
 use crate::rule::prelude::*;
 
@@ -22,13 +22,24 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case<'_>, found: &mut Found) {
     for spot in case.view.named("add_header").filter(|spot| spot.arg(0).eq_ignore_ascii_case("content-type")) {
-        let hides = ["proxy_hide_header", "fastcgi_hide_header", "uwsgi_hide_header", "scgi_hide_header", "grpc_hide_header"];
+        let hides =
+            ["proxy_hide_header", "fastcgi_hide_header", "uwsgi_hide_header", "scgi_hide_header", "grpc_hide_header"];
         let is_hidden = hides.iter().any(|name| {
             spot.scope().effective_all(name).iter().any(|hide| hide.arg(0).eq_ignore_ascii_case("content-type"))
         });
         if !is_hidden {
             let line = format!("default_type {};", spot.arg(1));
-            found.add(Finding::at(spot, said!("a second Content-Type, {}, is added", "두 번째 Content-Type인 {}이(가) 추가됩니다", spot.arg(1))).write(line));
+            found.add(
+                Finding::at(
+                    spot,
+                    said!(
+                        "a second Content-Type, {}, is added",
+                        "두 번째 Content-Type인 {}이(가) 추가됩니다",
+                        spot.arg(1)
+                    ),
+                )
+                .write(line),
+            );
         }
     }
 }

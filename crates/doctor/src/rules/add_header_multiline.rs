@@ -22,7 +22,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let broken = match spot.name() {
             "add_header" | "add_trailer" | "proxy_set_header" => spot.arg(1).contains('\n'),
             "more_set_headers" | "more_set_input_headers" => {
-                // `-t` and `-s` take a list, which may go over lines.
+                // `-t` and `-s` take a list, which may span several lines.
                 let mut is_option = false;
                 spot.args().any(|arg| {
                     let is_value = is_option;
@@ -33,7 +33,14 @@ fn check(case: &Case<'_>, found: &mut Found) {
             _ => false,
         };
         if broken {
-            found.add(Finding::at(spot, said!("the value of {} goes over several lines", "{}의 값이 여러 줄에 걸쳐 있습니다", spot.arg(0).lines().next().unwrap_or_default())));
+            found.add(Finding::at(
+                spot,
+                said!(
+                    "the value of {} goes over several lines",
+                    "{}의 값이 여러 줄에 걸쳐 있습니다",
+                    spot.arg(0).lines().next().unwrap_or_default()
+                ),
+            ));
         }
     }
 }

@@ -17,13 +17,24 @@ pub static RULE: Rule = Rule {
     source: "nginx.org ngx_http_headers_module, add_header; gixy add_header_redefinition",
     check,
     fires: Example::conf("server { add_header X-Frame-Options DENY; location / { add_header X-A b; } }"),
-    silent: Example::conf("server { add_header X-Frame-Options DENY; location / { add_header X-Frame-Options DENY; add_header X-A b; } }"),
+    silent: Example::conf(
+        "server { add_header X-Frame-Options DENY; location / { add_header X-Frame-Options DENY; add_header X-A b; } }",
+    ),
 };
 
-/// Headers whose loss lets somebody do something, and not only display something.
+/// Headers that protect against an attack. Without the others, only the display changes.
 const MATTER: [&str; 12] = [
-    "x-frame-options", "x-content-type-options", "x-xss-protection", "content-security-policy", "cache-control",
-    "strict-transport-security", "referrer-policy", "permissions-policy", "content-disposition", "pragma", "expires",
+    "x-frame-options",
+    "x-content-type-options",
+    "x-xss-protection",
+    "content-security-policy",
+    "cache-control",
+    "strict-transport-security",
+    "referrer-policy",
+    "permissions-policy",
+    "content-disposition",
+    "pragma",
+    "expires",
     "cross-origin-opener-policy",
 ];
 
@@ -51,7 +62,8 @@ fn check(case: &Case<'_>, found: &mut Found) {
             }
             let matters = lost.iter().any(|lost| MATTER.contains(&lost.to_ascii_lowercase().as_str()));
             let level = if matters { Level::Risk } else { Level::Note };
-            let what = said!("answers from here go out without {}", "여기의 응답에는 {}이(가) 없습니다", lost.join(", "));
+            let what =
+                said!("answers from here go out without {}", "여기의 응답에는 {}이(가) 없습니다", lost.join(", "));
             let write = if case.version >= Version(1, 29, 3) {
                 format!("{mode} merge;")
             } else {

@@ -1,4 +1,4 @@
-//! `alias` under a location that does not end where the directory does.
+//! `alias` with which a client can read files outside of the directory.
 
 use crate::rule::prelude::*;
 
@@ -6,10 +6,7 @@ pub static RULE: Rule = Rule {
     id: "alias_traversal",
     level: Level::Wrong,
     group: Group::Safety,
-    says: words(
-        "alias serves files outside of its directory",
-        "alias로 지정한 디렉터리 바깥의 파일까지 나갑니다",
-    ),
+    says: words("alias serves files outside of its directory", "alias로 지정한 디렉터리 바깥의 파일까지 나갑니다"),
     remedy: words(
         "What follows the location is put behind the alias as it is: with `location /files` and `alias /home/`, /files../x reads /x. End both with a slash.",
         "location 뒤의 문자열이 alias 뒤에 그대로 붙습니다. `location /files`와 `alias /home/`이면 /files../x가 /x를 읽습니다. 둘 다 슬래시로 끝내세요.",
@@ -28,9 +25,15 @@ fn check(case: &Case<'_>, found: &mut Found) {
                 let directory = spot.arg(0);
                 let level = if directory.ends_with('/') { Level::Wrong } else { Level::Risk };
                 let what = if directory.ends_with('/') {
-                    said!("{prefix}../x is answered with the file {directory}../x", "{prefix}../x 요청에 파일 {directory}../x를 보냅니다")
+                    said!(
+                        "{prefix}../x is answered with the file {directory}../x",
+                        "{prefix}../x 요청에 파일 {directory}../x를 보냅니다"
+                    )
                 } else {
-                    said!("{prefix}x is answered with the file {directory}x, which may be another directory's", "{prefix}x 요청에 파일 {directory}x를 보내며, 이는 다른 디렉터리의 파일일 수 있습니다")
+                    said!(
+                        "{prefix}x is answered with the file {directory}x, which may be another directory's",
+                        "{prefix}x 요청에 파일 {directory}x를 보내며, 이는 다른 디렉터리의 파일일 수 있습니다"
+                    )
                 };
                 let line = location.line();
                 let fixed = format!("{line}/");
@@ -43,7 +46,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
     }
 }
 
-/// A capture behind the directory must not be able to climb out of it or into its neighbour.
+/// A capture after the directory must not leave the directory or reach its neighbour.
 fn captures(location: Spot<'_>, alias: Spot<'_>, found: &mut Found) {
     let Some(tree) = reach::pattern(location).and_then(|pattern| pattern.tree()) else { return };
     let mut before = String::new();
@@ -61,14 +64,17 @@ fn captures(location: Spot<'_>, alias: Spot<'_>, found: &mut Found) {
         };
         let Some((group, behind)) = group else { continue };
         let first = group.first();
-        // Only what is chosen freely can be two dots.
+        // Only a freely chosen part can be two dots.
         let dots = group.is_free() && first.has(b'.');
         let starts_segment = behind == ByteSet::one(b'/');
         let climbs = before.ends_with('/') && dots && !starts_segment;
         let neighbours = !before.ends_with('/') && !before.is_empty() && group.is_free() && first != ByteSet::one(b'/');
         if climbs || neighbours {
             let line = location.line();
-            let what = said!("${name} may begin with more than \"/\": what follows \"{before}\" leaves that directory", "${name}이(가) \"/\" 외의 문자로도 시작할 수 있어 \"{before}\" 뒤의 경로가 그 디렉터리를 벗어납니다");
+            let what = said!(
+                "${name} may begin with more than \"/\": what follows \"{before}\" leaves that directory",
+                "${name}이(가) \"/\" 외의 문자로도 시작할 수 있어 \"{before}\" 뒤의 경로가 그 디렉터리를 벗어납니다"
+            );
             found.add(Finding::at(location, what).write(format!("{line} {{  # let the group begin behind a slash")));
         }
         before.push('x');

@@ -27,7 +27,11 @@ fn check(case: &Case<'_>, found: &mut Found) {
         seen.push(scope);
         let last = scope.named("allow").next_back().unwrap_or(spot);
         let fix = edit::insert_after(case.tree(), last.statement(), "deny all");
-        let what = said!("{} is allowed, and so is everybody else", "{}을(를) 허용하지만 나머지 모두도 허용됩니다", spot.arg(0));
+        let what = said!(
+            "{} is allowed, and so is everybody else",
+            "{}을(를) 허용하지만 나머지 모두도 허용됩니다",
+            spot.arg(0)
+        );
         found.add(Finding::at(spot, what).write("deny all;").fix(fix));
     }
 }

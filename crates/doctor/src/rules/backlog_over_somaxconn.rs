@@ -1,4 +1,4 @@
-//! A listen queue that the kernel cuts.
+//! A listen queue that the kernel shortens.
 
 use crate::rule::prelude::*;
 
@@ -6,7 +6,10 @@ pub static RULE: Rule = Rule {
     id: "backlog_over_somaxconn",
     level: Level::Risk,
     group: Group::Limits,
-    says: words("The kernel gives the listen queue less than is asked for", "커널이 listen 큐를 설정값보다 작게 잡습니다"),
+    says: words(
+        "The kernel gives the listen queue less than is asked for",
+        "커널이 listen 큐를 설정값보다 작게 잡습니다",
+    ),
     remedy: words(
         "net.core.somaxconn caps every backlog without a word; a full queue drops SYNs, which shows as connects of 1, 3 or 7 s. It has nothing to do with the number of local ports.",
         "net.core.somaxconn이 모든 backlog를 말없이 자릅니다. 큐가 차면 SYN이 버려져 연결에 1·3·7초가 걸립니다. 로컬 포트 수와는 관계없습니다.",
@@ -17,7 +20,7 @@ pub static RULE: Rule = Rule {
     silent: Example::with("server { listen 80 backlog=4096; }", |facts| facts.somaxconn = Some(4096)),
 };
 
-/// nginx's backlog on Linux.
+/// nginx's default backlog on Linux.
 const BACKLOG: u64 = 511;
 
 fn check(case: &Case<'_>, found: &mut Found) {
@@ -27,9 +30,15 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let Some(wanted) = asked.or((!case.is_weir()).then_some(BACKLOG)) else { continue };
         if wanted > somaxconn {
             let what = if asked.is_some() {
-                said!("{wanted} are asked for, net.core.somaxconn is {somaxconn}", "{wanted}을 요청했지만 net.core.somaxconn은 {somaxconn}입니다")
+                said!(
+                    "{wanted} are asked for, net.core.somaxconn is {somaxconn}",
+                    "{wanted}을 요청했지만 net.core.somaxconn은 {somaxconn}입니다"
+                )
             } else {
-                said!("{wanted} are asked for by default, net.core.somaxconn is {somaxconn}", "기본값 {wanted}을 요청하지만 net.core.somaxconn은 {somaxconn}입니다")
+                said!(
+                    "{wanted} are asked for by default, net.core.somaxconn is {somaxconn}",
+                    "기본값 {wanted}을 요청하지만 net.core.somaxconn은 {somaxconn}입니다"
+                )
             };
             let level = if asked.is_some() { Level::Risk } else { Level::Note };
             found.add_as(level, Finding::at(spot, what).write(format!("sysctl -w net.core.somaxconn={wanted}")));

@@ -15,16 +15,27 @@ pub static RULE: Rule = Rule {
     source: "nginx.org ngx_http_proxy_module, proxy_cache_background_update; lab.md B33, 4-13",
     check,
     fires: Example::conf("server { proxy_cache c; proxy_cache_use_stale updating; }"),
-    silent: Example::conf("server { proxy_cache c; proxy_cache_use_stale updating; proxy_cache_background_update on; }"),
+    silent: Example::conf(
+        "server { proxy_cache c; proxy_cache_use_stale updating; proxy_cache_background_update on; }",
+    ),
 };
 
 fn check(case: &Case<'_>, found: &mut Found) {
     for spot in caches(case) {
         let scope = spot.scope();
-        let Some(stale) = scope.effective("proxy_cache_use_stale").filter(|spot| spot.says("updating")) else { continue };
+        let Some(stale) = scope.effective("proxy_cache_use_stale").filter(|spot| spot.says("updating")) else {
+            continue;
+        };
         if scope.effective("proxy_cache_background_update").is_none_or(|spot| spot.arg(0) != "on") {
             let fix = edit::insert_after(case.tree(), stale.statement(), "proxy_cache_background_update on");
-            found.add(Finding::at(stale, said!("the refresh is done by a client's own request", "클라이언트의 요청이 직접 갱신합니다")).write("proxy_cache_background_update on;").fix(fix));
+            found.add(
+                Finding::at(
+                    stale,
+                    said!("the refresh is done by a client's own request", "클라이언트의 요청이 직접 갱신합니다"),
+                )
+                .write("proxy_cache_background_update on;")
+                .fix(fix),
+            );
         }
     }
 }

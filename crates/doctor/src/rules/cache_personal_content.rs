@@ -1,4 +1,4 @@
-//! What is meant for one user is kept for all.
+//! Answers for one user are stored for all users.
 
 use super::cache_stampede::caches;
 use crate::rule::prelude::*;
@@ -7,7 +7,10 @@ pub static RULE: Rule = Rule {
     id: "cache_personal_content",
     level: Level::Wrong,
     group: Group::Safety,
-    says: words("One user's pages may be given to another out of the cache", "한 사용자의 페이지가 캐시를 통해 다른 사용자에게 갈 수 있습니다"),
+    says: words(
+        "One user's pages may be given to another out of the cache",
+        "한 사용자의 페이지가 캐시를 통해 다른 사용자에게 갈 수 있습니다",
+    ),
     remedy: words(
         "The key does not look at cookies, and the origin's own \"do not keep\" is ignored. Leave Set-Cookie and Cache-Control out of proxy_ignore_headers, or pass users with a session by: `proxy_cache_bypass $cookie_session; proxy_no_cache $cookie_session;`.",
         "키는 쿠키를 보지 않고, 오리진의 \"저장 금지\"도 무시됩니다. proxy_ignore_headers에서 Set-Cookie와 Cache-Control을 빼거나 세션이 있는 사용자는 `proxy_cache_bypass`와 `proxy_no_cache`로 지나가게 하세요.",
@@ -15,29 +18,56 @@ pub static RULE: Rule = Rule {
     source: "RFC 9111 §3; engintron/engintron#133; lab.md B32, 4-16",
     check,
     fires: Example::conf("server { proxy_cache c; proxy_ignore_headers Set-Cookie; }"),
-    silent: Example::conf("server { proxy_cache c; proxy_ignore_headers Set-Cookie; proxy_no_cache $cookie_sid; proxy_cache_bypass $cookie_sid; }"),
+    silent: Example::conf(
+        "server { proxy_cache c; proxy_ignore_headers Set-Cookie; proxy_no_cache $cookie_sid; proxy_cache_bypass $cookie_sid; }",
+    ),
 };
 
 fn check(case: &Case<'_>, found: &mut Found) {
-    // weir keeps personal answers apart, unless the file says otherwise.
+    // weir does not store personal answers for other users, unless the file turns that off.
     if case.is_weir() && !case.view.named("proxy_cache_guard").any(|spot| spot.arg(0) == "off") {
         return;
     }
     for spot in caches(case) {
         let scope = spot.scope();
-        let passes = |name| scope.effective(name).is_some_and(|spot| spot.arg(0) != "0") || scope.all().any(|spot| spot.name() == name);
-        let key = scope.effective("proxy_cache_key").is_some_and(|key| key.text().contains("$cookie_") || key.text().contains("$http_cookie") || key.text().contains("$http_authorization"));
+        let passes = |name| {
+            scope.effective(name).is_some_and(|spot| spot.arg(0) != "0") || scope.all().any(|spot| spot.name() == name)
+        };
+        let key = scope.effective("proxy_cache_key").is_some_and(|key| {
+            key.text().contains("$cookie_")
+                || key.text().contains("$http_cookie")
+                || key.text().contains("$http_authorization")
+        });
         if key || (passes("proxy_no_cache") && passes("proxy_cache_bypass")) {
             continue;
         }
-        let ignored = scope.effective("proxy_ignore_headers").filter(|spot| spot.args().any(|arg| arg.eq_ignore_ascii_case("set-cookie") || arg.eq_ignore_ascii_case("cache-control")));
+        let ignored = scope.effective("proxy_ignore_headers").filter(|spot| {
+            spot.args().any(|arg| arg.eq_ignore_ascii_case("set-cookie") || arg.eq_ignore_ascii_case("cache-control"))
+        });
         match ignored {
             Some(ignored) => {
-                found.add(Finding::at(ignored, said!("{} of the origin does not keep an answer out of the cache", "오리진의 {}이(가) 있어도 응답이 캐시에 저장됩니다", ignored.text())).write("proxy_cache_bypass $cookie_session; proxy_no_cache $cookie_session;"));
+                found.add(
+                    Finding::at(
+                        ignored,
+                        said!(
+                            "{} of the origin does not keep an answer out of the cache",
+                            "오리진의 {}이(가) 있어도 응답이 캐시에 저장됩니다",
+                            ignored.text()
+                        ),
+                    )
+                    .write("proxy_cache_bypass $cookie_session; proxy_no_cache $cookie_session;"),
+                );
             }
             None if scope.effective("proxy_cache_valid").is_some() => {
-                let what = said!("the key has no cookie in it: a page for a signed-in user that the origin does not mark (private, Set-Cookie) is kept for everybody", "키에 쿠키가 없습니다. 오리진이 표시하지 않은(private, Set-Cookie) 로그인 사용자의 페이지가 모두에게 제공됩니다");
-                found.add_as(Level::Note, Finding::at(spot, what).write("proxy_cache_bypass $cookie_session; proxy_no_cache $cookie_session;"));
+                let what = said!(
+                    "the key has no cookie in it: a page for a signed-in user that the origin does not mark (private, Set-Cookie) is kept for everybody",
+                    "키에 쿠키가 없습니다. 오리진이 표시하지 않은(private, Set-Cookie) 로그인 사용자의 페이지가 모두에게 제공됩니다"
+                );
+                found.add_as(
+                    Level::Note,
+                    Finding::at(spot, what)
+                        .write("proxy_cache_bypass $cookie_session; proxy_no_cache $cookie_session;"),
+                );
             }
             None => {}
         }

@@ -1,4 +1,4 @@
-//! Stale answers are kept back when the origin fails.
+//! Stale answers are not used when the origin fails.
 
 use super::cache_stampede::caches;
 use crate::rule::prelude::*;
@@ -7,7 +7,10 @@ pub static RULE: Rule = Rule {
     id: "cache_stale_errors",
     level: Level::Note,
     group: Group::Works,
-    says: words("The cache has an answer and still shows the origin's errors", "캐시에 답이 있는데도 오리진의 오류를 보여 줍니다"),
+    says: words(
+        "The cache has an answer and still shows the origin's errors",
+        "캐시에 답이 있는데도 오리진의 오류를 보여 줍니다",
+    ),
     remedy: words(
         "`updating` alone covers refreshes. Add `error timeout http_500 http_502 http_503 http_504` and the last good answer is served while the origin is down.",
         "`updating`만으로는 갱신 중일 때만 적용됩니다. `error timeout http_500 http_502 http_503 http_504`를 더하면 오리진이 죽어도 마지막 답을 줍니다.",
@@ -15,17 +18,26 @@ pub static RULE: Rule = Rule {
     source: "nginx.org ngx_http_proxy_module, proxy_cache_use_stale; RFC 5861; lab.md 4-15",
     check,
     fires: Example::conf("server { proxy_cache c; proxy_cache_use_stale updating; }"),
-    silent: Example::conf("server { proxy_cache c; proxy_cache_use_stale updating error timeout http_502 http_503 http_504; }"),
+    silent: Example::conf(
+        "server { proxy_cache c; proxy_cache_use_stale updating error timeout http_502 http_503 http_504; }",
+    ),
 };
 
 fn check(case: &Case<'_>, found: &mut Found) {
     for spot in caches(case) {
-        let Some(stale) = spot.scope().effective("proxy_cache_use_stale").filter(|spot| spot.arg(0) != "off") else { continue };
-        let missing: Vec<&str> = ["error", "timeout", "http_502", "http_503"].into_iter().filter(|word| !stale.says(word)).collect();
+        let Some(stale) = spot.scope().effective("proxy_cache_use_stale").filter(|spot| spot.arg(0) != "off") else {
+            continue;
+        };
+        let missing: Vec<&str> =
+            ["error", "timeout", "http_502", "http_503"].into_iter().filter(|word| !stale.says(word)).collect();
         if missing.len() > 1 {
             let line = "proxy_cache_use_stale updating error timeout http_500 http_502 http_503 http_504";
             let fix = edit::replace(stale.statement(), line);
-            found.add(Finding::at(stale, said!("{} are passed on", "{}이(가) 그대로 전달됩니다", missing.join(", "))).write(format!("{line};")).fix(Some(fix)));
+            found.add(
+                Finding::at(stale, said!("{} are passed on", "{}이(가) 그대로 전달됩니다", missing.join(", ")))
+                    .write(format!("{line};"))
+                    .fix(Some(fix)),
+            );
         }
     }
 }

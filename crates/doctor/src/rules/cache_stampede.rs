@@ -1,4 +1,4 @@
-//! Every client that waits for an expired object asks the origin.
+//! Every request for an expired object goes to the origin.
 
 use crate::rule::prelude::*;
 
@@ -6,7 +6,10 @@ pub static RULE: Rule = Rule {
     id: "cache_stampede",
     level: Level::Risk,
     group: Group::Speed,
-    says: words("When an object expires, every waiting client asks the origin", "객체가 만료되면 기다리는 클라이언트가 모두 오리진에 요청합니다"),
+    says: words(
+        "When an object expires, every waiting client asks the origin",
+        "객체가 만료되면 기다리는 클라이언트가 모두 오리진에 요청합니다",
+    ),
     remedy: words(
         "The origin then gets as many requests as there are clients, each time. `proxy_cache_lock on;` for the first fill, `proxy_cache_use_stale updating` for refreshes.",
         "만료될 때마다 클라이언트 수만큼 오리진 요청이 몰립니다. 첫 채움에는 `proxy_cache_lock on;`, 갱신에는 `proxy_cache_use_stale updating`을 쓰세요.",
@@ -20,11 +23,13 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case<'_>, found: &mut Found) {
     for spot in caches(case) {
         let scope = spot.scope();
-        // In weir the lock is on in a file that says nothing of it, and what is too old is given while one fetches.
+        // In weir the lock is on if the file does not set it. While one request fetches, the others get the stale
+        // object.
         let weirs_lock = case.is_weir() && case.view.named("proxy_cache_lock").next().is_none();
         let locks = weirs_lock || scope.effective("proxy_cache_lock").is_some_and(|spot| spot.arg(0) == "on");
         let refreshes = scope.effective("proxy_cache_background_update").is_none_or(|spot| spot.arg(0) == "on");
-        let stale = case.is_weir() && refreshes || scope.effective("proxy_cache_use_stale").is_some_and(|spot| spot.says("updating"));
+        let stale = case.is_weir() && refreshes
+            || scope.effective("proxy_cache_use_stale").is_some_and(|spot| spot.says("updating"));
         if !locks || !stale {
             let mut lines = Vec::new();
             if !locks {
@@ -32,17 +37,30 @@ fn check(case: &Case<'_>, found: &mut Found) {
             }
             let written = scope.effective("proxy_cache_use_stale");
             if !stale && written.is_none() {
-                lines.push("proxy_cache_use_stale updating error timeout http_500 http_502 http_503 http_504".to_owned());
+                lines.push(
+                    "proxy_cache_use_stale updating error timeout http_500 http_502 http_503 http_504".to_owned(),
+                );
             }
             if !stale && let Some(written) = written.filter(|spot| spot.arg(0) != "off") {
                 lines.push(format!("{} updating", written.line()));
             }
             let what = match (locks, stale) {
-                (false, false) => said!("there is no lock, and no stale answer while one fetches", "잠금도 없고, 가져오는 동안 제공할 오래된 응답도 없습니다"),
-                (false, true) => said!("there is no lock: the first fill is fetched once for each client", "잠금이 없어 처음 채울 때 클라이언트마다 오리진에 요청합니다"),
-                _ => said!("there is no stale answer while one fetches: all wait for the origin", "가져오는 동안 제공할 오래된 응답이 없어 모두 오리진을 기다립니다"),
+                (false, false) => said!(
+                    "there is no lock, and no stale answer while one fetches",
+                    "잠금도 없고, 가져오는 동안 제공할 오래된 응답도 없습니다"
+                ),
+                (false, true) => said!(
+                    "there is no lock: the first fill is fetched once for each client",
+                    "잠금이 없어 처음 채울 때 클라이언트마다 오리진에 요청합니다"
+                ),
+                _ => said!(
+                    "there is no stale answer while one fetches: all wait for the origin",
+                    "가져오는 동안 제공할 오래된 응답이 없어 모두 오리진을 기다립니다"
+                ),
             };
-            let fix = (written.is_none() && !lines.is_empty()).then(|| edit::insert_after(case.tree(), spot.statement(), &lines.join("\n"))).flatten();
+            let fix = (written.is_none() && !lines.is_empty())
+                .then(|| edit::insert_after(case.tree(), spot.statement(), &lines.join("\n")))
+                .flatten();
             found.add(Finding::at(spot, what).write(format!("{};", lines.join("; "))).fix(fix));
         }
     }

@@ -1,4 +1,4 @@
-//! The origin may not compress, and the edge does not.
+//! An empty Accept-Encoding keeps the origin from compressing, and the edge does not compress.
 
 use crate::rule::prelude::*;
 
@@ -6,7 +6,10 @@ pub static RULE: Rule = Rule {
     id: "compression_lost",
     level: Level::Risk,
     group: Group::Speed,
-    says: words("Nobody compresses: the origin is told not to, and gzip is off here", "아무도 압축하지 않습니다: 오리진에는 금지하고 여기서는 gzip이 꺼져 있습니다"),
+    says: words(
+        "Nobody compresses: the origin is told not to, and gzip is off here",
+        "아무도 압축하지 않습니다: 오리진에는 금지하고 여기서는 gzip이 꺼져 있습니다",
+    ),
     remedy: words(
         "HTML, CSS and JSON go out four to six times as large. `gzip on; gzip_proxied any; gzip_types …;` beside the empty Accept-Encoding.",
         "HTML·CSS·JSON이 4~6배 큰 채로 나갑니다. 빈 Accept-Encoding과 함께 `gzip on; gzip_proxied any; gzip_types …;`를 쓰세요.",
@@ -22,9 +25,20 @@ fn check(case: &Case<'_>, found: &mut Found) {
     for spot in headers.filter(|spot| spot.arg(0).eq_ignore_ascii_case("accept-encoding") && spot.arg(1).is_empty()) {
         let on = |name| spot.scope().effective(name).is_some_and(|spot| spot.arg(0) == "on");
         if !on("gzip") && !on("brotli") && !on("zstd") {
-            let line = "gzip on; gzip_proxied any; gzip_types text/css application/javascript application/json image/svg+xml";
+            let line =
+                "gzip on; gzip_proxied any; gzip_types text/css application/javascript application/json image/svg+xml";
             let fix = edit::insert_after(case.tree(), spot.statement(), line);
-            found.add(Finding::at(spot, said!("Accept-Encoding is emptied and gzip is off", "Accept-Encoding을 비우고 gzip은 꺼져 있습니다")).write(format!("{line};")).fix(fix));
+            found.add(
+                Finding::at(
+                    spot,
+                    said!(
+                        "Accept-Encoding is emptied and gzip is off",
+                        "Accept-Encoding을 비우고 gzip은 꺼져 있습니다"
+                    ),
+                )
+                .write(format!("{line};"))
+                .fix(fix),
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A server that nobody reaches, because another has its name.
+//! A server that gets no requests, because another server has its name.
 
 use crate::rule::prelude::*;
 
@@ -6,18 +6,25 @@ pub static RULE: Rule = Rule {
     id: "conflicting_server_name",
     level: Level::Wrong,
     group: Group::Works,
-    says: words("A server name is taken by an earlier server on the same address", "같은 주소에서 앞의 server가 이미 쓰는 이름입니다"),
+    says: words(
+        "A server name is taken by an earlier server on the same address",
+        "같은 주소에서 앞의 server가 이미 쓰는 이름입니다",
+    ),
     remedy: words(
         "nginx warns \"conflicting server name … ignored\" and serves the first; often a file is included twice, or a backup lies in sites-enabled.",
         "nginx는 \"conflicting server name … ignored\" 경고만 하고 첫 번째를 씁니다. 파일이 두 번 include 되었거나 sites-enabled에 백업이 남은 경우가 많습니다.",
     ),
     source: "nginx ngx_http.c, \"conflicting server name\"",
     check,
-    fires: Example::conf("http { server { listen 80; server_name a.example; } server { listen 80; server_name a.example; } }"),
-    silent: Example::conf("http { server { listen 80; server_name a.example; } server { listen 81; server_name a.example; } }"),
+    fires: Example::conf(
+        "http { server { listen 80; server_name a.example; } server { listen 80; server_name a.example; } }",
+    ),
+    silent: Example::conf(
+        "http { server { listen 80; server_name a.example; } server { listen 81; server_name a.example; } }",
+    ),
 };
 
-/// Names and addresses that are looked at.
+/// Most names and addresses that are checked.
 const NAMES_MAX: usize = 100_000;
 
 fn check(case: &Case<'_>, found: &mut Found) {
@@ -32,9 +39,13 @@ fn check(case: &Case<'_>, found: &mut Found) {
             for address in &addresses {
                 let key = (address.clone(), name.clone());
                 match taken.get(&key) {
-                    // `_` is a name like another, which nobody asks for.
+                    // `_` is an ordinary name that no client requests.
                     Some(first) if !first.scope().is(server) && name != "_" && !name.is_empty() => {
-                        let what = said!("conflicting server name \"{name}\" on {address}, ignored: line {} has it", "{address}의 서버 이름 \"{name}\"이(가) {}번째 줄과 겹쳐 무시됩니다", first.at().line);
+                        let what = said!(
+                            "conflicting server name \"{name}\" on {address}, ignored: line {} has it",
+                            "{address}의 서버 이름 \"{name}\"이(가) {}번째 줄과 겹쳐 무시됩니다",
+                            first.at().line
+                        );
                         found.add(Finding::at(spot, what));
                     }
                     Some(_) => {}

@@ -1,4 +1,4 @@
-//! How many clients `worker_connections` is.
+//! The number of clients that `worker_connections` allows.
 
 use crate::rule::prelude::*;
 
@@ -6,15 +6,24 @@ pub static RULE: Rule = Rule {
     id: "connection_table",
     level: Level::Note,
     group: Group::Limits,
-    says: words("worker_connections counts both sides: half as many proxied clients", "worker_connections는 양쪽을 다 세므로 프록시되는 클라이언트는 절반입니다"),
+    says: words(
+        "worker_connections counts both sides: half as many proxied clients",
+        "worker_connections는 양쪽을 다 세므로 프록시되는 클라이언트는 절반입니다",
+    ),
     remedy: words(
         "Connections to origins count as well. Full with requests in flight, clients are reset (\"worker_connections are not enough\"); full with idle keep-alive clients, nginx closes those silently from 15/16 on, and each comes back with a new TLS handshake.",
         "오리진으로의 연결도 셉니다. 처리 중인 요청으로 차면 클라이언트가 끊기고, 유휴 keep-alive로 차면 15/16부터 조용히 닫아 TLS 핸드셰이크가 반복됩니다.",
     ),
     source: "nginx ngx_drain_connections; lab.md B05, B06, 0-3, 3-6",
     check,
-    fires: Example::with("events { worker_connections 1024; } http { server { location / { proxy_pass http://10.0.0.1; } } }", |facts| facts.load.clients = Some(900.0)),
-    silent: Example::with("events { worker_connections 8192; } http { server { location / { proxy_pass http://10.0.0.1; } } }", |facts| facts.load.clients = Some(900.0)),
+    fires: Example::with(
+        "events { worker_connections 1024; } http { server { location / { proxy_pass http://10.0.0.1; } } }",
+        |facts| facts.load.clients = Some(900.0),
+    ),
+    silent: Example::with(
+        "events { worker_connections 8192; } http { server { location / { proxy_pass http://10.0.0.1; } } }",
+        |facts| facts.load.clients = Some(900.0),
+    ),
 };
 
 fn check(case: &Case<'_>, found: &mut Found) {
@@ -23,7 +32,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         return;
     }
     let written = case.view.named("worker_connections").find_map(|spot| Some((spot, spot.arg(0).parse::<u64>().ok()?)));
-    // Without the line the limit on open files decides in weir, and nothing is known of it here.
+    // Without the line, weir's limit is the limit on open files, which is unknown here.
     let Some(limit) = written.map(|(_, limit)| limit).or((!case.is_weir()).then_some(512)) else { return };
     let workers = super::headroom::workers(case);
     let need = case.facts.load.clients().map(|clients| (clients * 2.0).ceil() as u64);
@@ -34,15 +43,27 @@ fn check(case: &Case<'_>, found: &mut Found) {
     match need {
         Some(need) if need > slots => {
             let enough = (need * 2 / workers.max(1)).next_power_of_two();
-            let what = said!("{:.0} clients take up to {need} connections, and there are {slots}", "클라이언트 {:.0}명이 연결을 최대 {need}개 쓰지만 {slots}개뿐입니다", need as f64 / 2.0);
+            let what = said!(
+                "{:.0} clients take up to {need} connections, and there are {slots}",
+                "클라이언트 {:.0}명이 연결을 최대 {need}개 쓰지만 {slots}개뿐입니다",
+                need as f64 / 2.0
+            );
             let fix = written.map(|(spot, _)| edit::replace(spot.statement(), &format!("worker_connections {enough}")));
             found.add_as(Level::Wrong, Finding { at, ..Finding::nowhere(what) }.write(write(enough)).fix(fix));
         }
         Some(_) => {}
-        // Without a load there is nothing to compare with; small tables are worth the arithmetic.
+        // Without a load there is nothing to compare with. For small tables, the calculation is still useful.
         None if limit <= 1024 && !case.is_weir() => {
-            let what = said!("{limit} a worker are {} proxied clients at once, or {} idle ones before nginx closes them", "워커당 {limit}개는 동시에 프록시되는 클라이언트 {}명, 또는 nginx가 닫기 전까지 유휴 클라이언트 {}명입니다", limit / 2, limit - limit / 16);
-            found.add(Finding { at, ..Finding::nowhere(what) }.write("# weir doctor --clients N compares it with what you expect"));
+            let what = said!(
+                "{limit} a worker are {} proxied clients at once, or {} idle ones before nginx closes them",
+                "워커당 {limit}개는 동시에 프록시되는 클라이언트 {}명, 또는 nginx가 닫기 전까지 유휴 클라이언트 {}명입니다",
+                limit / 2,
+                limit - limit / 16
+            );
+            found.add(
+                Finding { at, ..Finding::nowhere(what) }
+                    .write("# weir doctor --clients N compares it with what you expect"),
+            );
         }
         None => {}
     }

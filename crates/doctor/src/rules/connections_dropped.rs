@@ -6,15 +6,22 @@ pub static RULE: Rule = Rule {
     id: "connections_dropped",
     level: Level::Wrong,
     group: Group::Limits,
-    says: words("Connections were accepted and dropped: the table was full", "받은 연결을 버렸습니다: 연결 테이블이 가득 찼습니다"),
+    says: words(
+        "Connections were accepted and dropped: the table was full",
+        "받은 연결을 버렸습니다: 연결 테이블이 가득 찼습니다",
+    ),
     remedy: words(
         "stub_status counts fewer handled than accepted connections only for that. Raise worker_connections, and worker_rlimit_nofile to twice that.",
         "handled가 accepts보다 적은 것은 이 경우뿐입니다. worker_connections를 올리고 worker_rlimit_nofile을 그 두 배로 하세요.",
     ),
     source: "nginx.org ngx_http_stub_status_module, handled; lab.md B05",
     check,
-    fires: Example::with("events { worker_connections 512; }", |facts| facts.live = Some(crate::facts::Live { accepts: 100, handled: 90, ..crate::facts::Live::default() })),
-    silent: Example::with("events { worker_connections 512; }", |facts| facts.live = Some(crate::facts::Live { accepts: 100, handled: 100, ..crate::facts::Live::default() })),
+    fires: Example::with("events { worker_connections 512; }", |facts| {
+        facts.live = Some(crate::facts::Live { accepts: 100, handled: 90, ..crate::facts::Live::default() })
+    }),
+    silent: Example::with("events { worker_connections 512; }", |facts| {
+        facts.live = Some(crate::facts::Live { accepts: 100, handled: 100, ..crate::facts::Live::default() })
+    }),
 };
 
 fn check(case: &Case<'_>, found: &mut Found) {
@@ -23,15 +30,16 @@ fn check(case: &Case<'_>, found: &mut Found) {
     if dropped > 0 {
         let spot = case.view.named("worker_connections").next();
         let written = spot.and_then(|spot| spot.arg(0).parse::<u64>().ok());
-        let what = said!("{dropped} of {} connections since the start", "시작 이후 연결 {}개 중 {dropped}개", live.accepts);
-        // Without the line, the limit on open files is weir's.
+        let what =
+            said!("{dropped} of {} connections since the start", "시작 이후 연결 {}개 중 {dropped}개", live.accepts);
+        // Without the line, weir's limit is the limit on open files.
         let Some(limit) = written.or((!case.is_weir()).then_some(512)) else {
             found.add(Finding::nowhere(what));
             return;
         };
         let line = format!("worker_connections {}", limit.saturating_mul(4));
-        // The counters stay until the program is started anew and do not tell how much would be enough: the user decides,
-        // else each look would raise the limit again.
+        // The counters keep their values until the program restarts, and do not show which limit would be enough. So
+        // there is no automatic change: otherwise each check would raise the limit again.
         found.add(Finding { at: spot.map(Spot::at), ..Finding::nowhere(what) }.write(format!("{line};")));
     }
 }

@@ -1,4 +1,4 @@
-//! The control group's CPU quota has stopped the process.
+//! The control group's CPU quota has throttled the process.
 
 use crate::rule::prelude::*;
 
@@ -6,7 +6,10 @@ pub static RULE: Rule = Rule {
     id: "cpu_throttled",
     level: Level::Risk,
     group: Group::Limits,
-    says: words("The CPU quota has stopped the process again and again", "CPU 쿼터 때문에 프로세스가 반복해서 멈췄습니다"),
+    says: words(
+        "The CPU quota has stopped the process again and again",
+        "CPU 쿼터 때문에 프로세스가 반복해서 멈췄습니다",
+    ),
     remedy: words(
         "Every thread waits for the next period (100 ms), which shows as a saw-tooth in latency. A higher quota, or fewer threads under this one.",
         "모든 스레드가 다음 주기(100ms)까지 기다려 지연이 톱니 모양이 됩니다. 쿼터를 올리거나 스레드를 줄이세요.",
@@ -19,9 +22,12 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case<'_>, found: &mut Found) {
     let Some((periods, throttled)) = case.facts.throttling.filter(|(periods, _)| *periods > 0) else { return };
-    // Of few periods a share says nothing.
+    // A share of few periods is not meaningful.
     if periods >= 100 && throttled * 20 > periods {
         let percent = throttled * 100 / periods;
-        found.add(Finding::nowhere(said!("{throttled} of {periods} periods ({percent} %) since the group began", "그룹이 생긴 뒤 {periods}주기 중 {throttled}주기({percent} %)")));
+        found.add(Finding::nowhere(said!(
+            "{throttled} of {periods} periods ({percent} %) since the group began",
+            "그룹이 생긴 뒤 {periods}주기 중 {throttled}주기({percent} %)"
+        )));
     }
 }

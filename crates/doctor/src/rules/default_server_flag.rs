@@ -1,4 +1,4 @@
-//! Several servers on one address, none of them the default by name.
+//! Several servers on one address, none of them marked as the default.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,9 @@ pub static RULE: Rule = Rule {
     source: "nginx.org, How nginx processes a request; gixy-ng default_server_flag",
     check,
     fires: Example::conf("http { server { listen 80; server_name a; } server { listen 80; server_name b; } }"),
-    silent: Example::conf("http { server { listen 80 default_server; server_name a; } server { listen 80; server_name b; } }"),
+    silent: Example::conf(
+        "http { server { listen 80 default_server; server_name a; } server { listen 80; server_name b; } }",
+    ),
 };
 
 fn check(case: &Case<'_>, found: &mut Found) {
@@ -36,7 +38,11 @@ fn check(case: &Case<'_>, found: &mut Found) {
     }
     for (address, (spots, marked)) in addresses {
         if let (false, [first, _, ..]) = (marked, spots.as_slice()) {
-            let what = said!("{} servers listen on {address}; this one answers for unknown names because it is read first", "server {}개가 {address}에서 리슨합니다. 이 server가 먼저 읽혀 모르는 이름에 응답합니다", spots.len());
+            let what = said!(
+                "{} servers listen on {address}; this one answers for unknown names because it is read first",
+                "server {}개가 {address}에서 리슨합니다. 이 server가 먼저 읽혀 모르는 이름에 응답합니다",
+                spots.len()
+            );
             let line = format!("{} default_server", first.line());
             let fix = edit::replace(first.statement(), &line);
             found.add(Finding::at(*first, what).write(format!("{line};")).fix(Some(fix)));

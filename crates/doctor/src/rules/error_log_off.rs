@@ -21,6 +21,16 @@ fn check(case: &Case<'_>, found: &mut Found) {
     for spot in case.view.named("error_log").filter(|spot| spot.arg(0) == "off") {
         let line = "error_log /var/log/nginx/error.log crit";
         let fix = edit::replace(spot.statement(), line);
-        found.add(Finding::at(spot, said!("errors go to a file named \"off\" below nginx's prefix", "오류가 nginx prefix 아래의 \"off\"라는 파일에 기록됩니다")).write(format!("{line};")).fix(Some(fix)));
+        found.add(
+            Finding::at(
+                spot,
+                said!(
+                    "errors go to a file named \"off\" below nginx's prefix",
+                    "오류가 nginx prefix 아래의 \"off\"라는 파일에 기록됩니다"
+                ),
+            )
+            .write(format!("{line};"))
+            .fix(Some(fix)),
+        );
     }
 }

@@ -6,7 +6,10 @@ pub static RULE: Rule = Rule {
     id: "fd_limit_running",
     level: Level::Wrong,
     group: Group::Limits,
-    says: words("A running worker may open fewer files than its connections need", "실행 중인 워커가 열 수 있는 파일이 필요한 연결보다 적습니다"),
+    says: words(
+        "A running worker may open fewer files than its connections need",
+        "실행 중인 워커가 열 수 있는 파일이 필요한 연결보다 적습니다",
+    ),
     remedy: words(
         "It is the process's own limit that counts, /proc/PID/limits, per worker. `worker_rlimit_nofile` in nginx.conf, or LimitNOFILE= in a drop-in of the unit; a shell's ulimit and limits.conf reach neither.",
         "중요한 것은 프로세스 자신의 한도(/proc/PID/limits)이고 워커마다입니다. nginx.conf의 `worker_rlimit_nofile`이나 unit drop-in의 LimitNOFILE=을 쓰세요. 셸의 ulimit과 limits.conf는 서비스에 적용되지 않습니다.",
@@ -24,28 +27,47 @@ fn example(soft: u64) -> weir_meter::host::Process {
 
 fn check(case: &Case<'_>, found: &mut Found) {
     let written = case.view.named("worker_connections").find_map(|spot| spot.arg(0).parse::<u64>().ok());
-    // All workers of weir are threads of one process, and without the line its limit on files decides.
+    // weir's workers are threads of one process. Without the line, that process's limit on open files decides.
     let Some(connections) = written.or((!case.is_weir()).then_some(512)) else { return };
-    let connections = if case.is_weir() { connections.saturating_mul(super::headroom::workers(case)) } else { connections };
+    let connections =
+        if case.is_weir() { connections.saturating_mul(super::headroom::workers(case)) } else { connections };
     let proxies = case.view.named("proxy_pass").next().is_some();
     let need = connections.saturating_mul(if proxies { 2 } else { 1 });
-    // weir is one process; of nginx's, the master serves nobody.
+    // weir is one process. nginx's master serves no clients.
     let workers = case.facts.processes.iter().filter(|process| !process.command.contains("master process"));
-    let Some((worker, limit)) = workers.filter_map(|worker| Some((worker, worker.files?))).min_by_key(|(_, limit)| limit.soft) else { return };
+    let Some((worker, limit)) =
+        workers.filter_map(|worker| Some((worker, worker.files?))).min_by_key(|(_, limit)| limit.soft)
+    else {
+        return;
+    };
     if limit.soft >= need {
         return;
     }
     let set_by = match (case.view.root().get("worker_rlimit_nofile"), &case.facts.unit) {
-        (Some(spot), _) => said!("worker_rlimit_nofile in line {} (or the file was not reloaded)", "{}번째 줄의 worker_rlimit_nofile(또는 파일을 reload하지 않음)", spot.at().line),
+        (Some(spot), _) => said!(
+            "worker_rlimit_nofile in line {} (or the file was not reloaded)",
+            "{}번째 줄의 worker_rlimit_nofile(또는 파일을 reload하지 않음)",
+            spot.at().line
+        ),
         (None, Some(unit)) => match &unit.limit {
             Some((value, file)) => said!("LimitNOFILE={value} in {file}", "{file}의 LimitNOFILE={value}"),
-            None => said!("systemd's default for {}, since no LimitNOFILE= is written", "LimitNOFILE=이 없어 {}의 systemd 기본값", unit.name),
+            None => said!(
+                "systemd's default for {}, since no LimitNOFILE= is written",
+                "LimitNOFILE=이 없어 {}의 systemd 기본값",
+                unit.name
+            ),
         },
-        (None, None) => said!("whoever started it: it runs in no systemd unit", "시작한 쪽(systemd unit에 속하지 않음)"),
+        (None, None) => {
+            said!("whoever started it: it runs in no systemd unit", "시작한 쪽(systemd unit에 속하지 않음)")
+        }
     };
     let open = worker.open_files.map(|open| said!(", {open} open now", ", 지금 {open}개 열림")).unwrap_or_default();
-    let may = said!("worker {} may open {} files", "워커 {}은(는) 파일을 {}개까지 열 수 있습니다", worker.id, limit.soft);
-    let needs = said!("; {connections} connections need {need}. Set by ", ". 연결 {connections}개에는 {need}개가 필요합니다. 정한 곳: ");
+    let may =
+        said!("worker {} may open {} files", "워커 {}은(는) 파일을 {}개까지 열 수 있습니다", worker.id, limit.soft);
+    let needs = said!(
+        "; {connections} connections need {need}. Set by ",
+        ". 연결 {connections}개에는 {need}개가 필요합니다. 정한 곳: "
+    );
     let what = may + open + needs + set_by;
     let line = format!("worker_rlimit_nofile {need}");
     let root = case.view.root();
@@ -58,7 +80,11 @@ fn check(case: &Case<'_>, found: &mut Found) {
         Some(spot) => Some(edit::replace(spot.statement(), &line)),
         None => root.get("events").map(|events| {
             let start = events.at().span.start;
-            edit::Edit { file: events.at().file, span: weir_conf::Span { start, end: start }, with: format!("{line};\n").into_bytes() }
+            edit::Edit {
+                file: events.at().file,
+                span: weir_conf::Span { start, end: start },
+                with: format!("{line};\n").into_bytes(),
+            }
         }),
     };
     found.add(Finding::nowhere(what).write(format!("{line};")).fix(fix));

@@ -21,7 +21,10 @@ fn check(case: &Case<'_>, found: &mut Found) {
     for spot in case.view.all().filter(|spot| matches!(spot.name(), "root" | "alias")) {
         let path = spot.arg(0);
         if path.starts_with('/') && !path.contains('$') && is_root(path) {
-            found.add(Finding::at(spot, said!("{} {path} is the file system's root", "{} {path}은(는) 파일 시스템의 루트입니다", spot.name())));
+            found.add(Finding::at(
+                spot,
+                said!("{} {path} is the file system's root", "{} {path}은(는) 파일 시스템의 루트입니다", spot.name()),
+            ));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The origin is not told which host and scheme the client asked.
+//! The origin does not learn the host and scheme that the client requested.
 
 use crate::rule::prelude::*;
 
@@ -6,7 +6,10 @@ pub static RULE: Rule = Rule {
     id: "forwarded_headers",
     level: Level::Risk,
     group: Group::Works,
-    says: words("The origin does not learn the client's host, address or scheme", "오리진이 클라이언트의 호스트·주소·스킴을 모릅니다"),
+    says: words(
+        "The origin does not learn the client's host, address or scheme",
+        "오리진이 클라이언트의 호스트·주소·스킴을 모릅니다",
+    ),
     remedy: words(
         "nginx sends $proxy_host, the name in proxy_pass, as Host: redirects, cookies and links of the application come out wrong, and its log has the proxy's address.",
         "nginx는 proxy_pass에 쓴 이름을 Host로 보냅니다. 앱의 리다이렉트·쿠키·링크가 틀어지고 로그에는 프록시 주소만 남습니다.",
@@ -14,7 +17,9 @@ pub static RULE: Rule = Rule {
     source: "nginx.org ngx_http_proxy_module, proxy_set_header; lab.md 3-11",
     check,
     fires: Example::conf("server { listen 443 ssl; location / { proxy_pass http://10.0.0.1; } }"),
-    silent: Example::conf("server { listen 443 ssl; proxy_set_header Host $host; proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; proxy_set_header X-Forwarded-Proto $scheme; location / { proxy_pass http://10.0.0.1; } }"),
+    silent: Example::conf(
+        "server { listen 443 ssl; proxy_set_header Host $host; proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; proxy_set_header X-Forwarded-Proto $scheme; location / { proxy_pass http://10.0.0.1; } }",
+    ),
 };
 
 fn check(case: &Case<'_>, found: &mut Found) {
@@ -24,9 +29,10 @@ fn check(case: &Case<'_>, found: &mut Found) {
             continue;
         }
         let headers = scope.effective_all("proxy_set_header");
-        let has = |names: &[&str]| headers.iter().any(|spot| names.iter().any(|name| spot.arg(0).eq_ignore_ascii_case(name)));
+        let has =
+            |names: &[&str]| headers.iter().any(|spot| names.iter().any(|name| spot.arg(0).eq_ignore_ascii_case(name)));
         let tls = scope.server().is_some_and(|server| server.named("listen").any(|listen| listen.says("ssl")));
-        // To a server by its own name, Host must be that name.
+        // A server that is addressed by its own name needs that name as Host.
         let is_public = pass.arg(0).starts_with("https://");
         let mut missing = Vec::new();
         if !has(&["host"]) && !is_public {
@@ -35,7 +41,16 @@ fn check(case: &Case<'_>, found: &mut Found) {
         if !has(&["x-forwarded-for", "x-real-ip", "forwarded"]) {
             missing.push("proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for");
         }
-        if tls && !has(&["x-forwarded-proto", "forwarded", "x-forwarded-ssl", "x-scheme", "x-url-scheme", "x-forwarded-scheme"]) {
+        if tls
+            && !has(&[
+                "x-forwarded-proto",
+                "forwarded",
+                "x-forwarded-ssl",
+                "x-scheme",
+                "x-url-scheme",
+                "x-forwarded-scheme",
+            ])
+        {
             missing.push("proxy_set_header X-Forwarded-Proto $scheme");
         }
         if missing.is_empty() {
@@ -44,13 +59,22 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let host = pass.arg(0).split_once("://").map_or("", |(_, rest)| rest.split('/').next().unwrap_or_default());
         let names: Vec<&str> = missing.iter().filter_map(|line| line.split(' ').nth(1)).collect();
         let what = match missing.contains(&"proxy_set_header Host $host") {
-            true => said!("the origin sees \"Host: {host}\"; {} not set", "오리진은 \"Host: {host}\"를 받습니다. {}이(가) 설정되지 않았습니다", names.join(", ")),
+            true => said!(
+                "the origin sees \"Host: {host}\"; {} not set",
+                "오리진은 \"Host: {host}\"를 받습니다. {}이(가) 설정되지 않았습니다",
+                names.join(", ")
+            ),
             false => said!("{} not set", "{}이(가) 설정되지 않았습니다", names.join(", ")),
         };
-        // Where only plain requests without a name matter, the lack of the addresses alone is worth a note.
-        let level = if missing.contains(&"proxy_set_header Host $host") || missing.len() > 1 { Level::Risk } else { Level::Note };
+        // If only the client address is missing, a note is enough.
+        let level = if missing.contains(&"proxy_set_header Host $host") || missing.len() > 1 {
+            Level::Risk
+        } else {
+            Level::Note
+        };
         let drops = !headers.is_empty() && headers.iter().all(|spot| !spot.scope().is(scope));
-        let mut finding = Finding::at(pass, what).write(missing.iter().map(|line| format!("{line};")).collect::<Vec<_>>().join(" "));
+        let mut finding =
+            Finding::at(pass, what).write(missing.iter().map(|line| format!("{line};")).collect::<Vec<_>>().join(" "));
         if !drops {
             finding = finding.fix(edit::insert_after(case.tree(), pass.statement(), &missing.join("\n")));
         }

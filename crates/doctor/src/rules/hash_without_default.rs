@@ -6,7 +6,10 @@ pub static RULE: Rule = Rule {
     id: "hash_without_default",
     level: Level::Note,
     group: Group::Safety,
-    says: words("A table without default: what is not in it becomes empty", "default가 없는 표: 목록에 없으면 빈 값이 됩니다"),
+    says: words(
+        "A table without default: what is not in it becomes empty",
+        "default가 없는 표: 목록에 없으면 빈 값이 됩니다",
+    ),
     remedy: words(
         "An empty value often means \"allowed\" or \"off\". Say what is meant with a `default` line.",
         "빈 값이 \"허용\"이나 \"꺼짐\"으로 읽히는 경우가 많습니다. `default` 줄로 뜻을 밝히세요.",
@@ -21,13 +24,20 @@ fn check(case: &Case<'_>, found: &mut Found) {
     for spot in case.view.all().filter(|spot| spot.is_block() && matches!(spot.name(), "map" | "geo")) {
         let entries: Vec<Spot<'_>> = spot.inside().statements().collect();
         let has_default = entries.iter().any(|entry| matches!(entry.name(), "default" | "include"));
-        // A map of one entry is a switch whose other side is empty on purpose (a key for limit_req).
+        // A map with one entry is a switch. Its other value is empty on purpose (a key for limit_req).
         let is_switch = spot.name() == "map" && entries.len() <= 1;
         let covers_all = spot.name() == "geo" && entries.iter().any(|entry| entry.name() == "0.0.0.0/0");
         if !has_default && !is_switch && !covers_all {
             let variable = spot.args().last().unwrap_or_default();
             let fix = edit::insert_into(case.tree(), spot.statement(), "default \"\"");
-            found.add(Finding::at(spot, said!("{variable} is empty for what is not listed", "목록에 없으면 {variable}이(가) 비어 있습니다")).write("default \"\";").fix(fix));
+            found.add(
+                Finding::at(
+                    spot,
+                    said!("{variable} is empty for what is not listed", "목록에 없으면 {variable}이(가) 비어 있습니다"),
+                )
+                .write("default \"\";")
+                .fix(fix),
+            );
         }
     }
 }

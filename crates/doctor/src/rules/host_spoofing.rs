@@ -1,4 +1,4 @@
-//! The Host that the origin sees is what the client wrote.
+//! The origin gets the Host that the client wrote.
 
 use crate::rule::prelude::*;
 
@@ -6,7 +6,10 @@ pub static RULE: Rule = Rule {
     id: "host_spoofing",
     level: Level::Risk,
     group: Group::Safety,
-    says: words("The origin gets a Host that the client chose freely", "클라이언트가 마음대로 정한 Host가 오리진으로 갑니다"),
+    says: words(
+        "The origin gets a Host that the client chose freely",
+        "클라이언트가 마음대로 정한 Host가 오리진으로 갑니다",
+    ),
     remedy: words(
         "$http_host is the header as sent, even where the request line names another host; applications build links and cookies from it. `proxy_set_header Host $host;` is checked against the request.",
         "$http_host는 보낸 그대로의 헤더이고, 앱은 이것으로 링크와 쿠키를 만듭니다. `proxy_set_header Host $host;`를 쓰세요.",
@@ -25,7 +28,11 @@ fn check(case: &Case<'_>, found: &mut Found) {
         if let Some(name) = chosen {
             let line = format!("proxy_set_header {} $host", spot.arg(0));
             let fix = edit::replace(spot.statement(), &line);
-            found.add(Finding::at(spot, said!("Host is ${name}", "Host가 ${name}입니다")).write(format!("{line};")).fix(Some(fix)));
+            found.add(
+                Finding::at(spot, said!("Host is ${name}", "Host가 ${name}입니다"))
+                    .write(format!("{line};"))
+                    .fix(Some(fix)),
+            );
         }
     }
 }

@@ -6,7 +6,10 @@ pub static RULE: Rule = Rule {
     id: "hsts_header",
     level: Level::Note,
     group: Group::Safety,
-    says: words("A TLS server does not send Strict-Transport-Security", "TLS server가 Strict-Transport-Security를 보내지 않습니다"),
+    says: words(
+        "A TLS server does not send Strict-Transport-Security",
+        "TLS server가 Strict-Transport-Security를 보내지 않습니다",
+    ),
     remedy: words(
         "The first request of a visitor may go over plain HTTP and be answered by somebody else. Once every page works over TLS, add the header with `always`.",
         "첫 요청이 평문 HTTP로 나가 가로채일 수 있습니다. 모든 페이지가 TLS로 동작하면 `always`와 함께 헤더를 추가하세요.",
@@ -14,7 +17,9 @@ pub static RULE: Rule = Rule {
     source: "RFC 6797; gixy-ng hsts_header",
     check,
     fires: Example::conf("http { server { listen 443 ssl; } }"),
-    silent: Example::conf("http { server { listen 443 ssl; add_header Strict-Transport-Security max-age=31536000 always; } }"),
+    silent: Example::conf(
+        "http { server { listen 443 ssl; add_header Strict-Transport-Security max-age=31536000 always; } }",
+    ),
 };
 
 fn check(case: &Case<'_>, found: &mut Found) {
@@ -26,12 +31,20 @@ fn check(case: &Case<'_>, found: &mut Found) {
                 .iter()
                 .any(|name| scope.effective_all(name).iter().any(|spot| spot.args().any(names)))
         };
-        let below = || server.all().any(|spot| matches!(spot.name(), "add_header" | "more_set_headers") && spot.args().any(names));
+        let below = || {
+            server.all().any(|spot| matches!(spot.name(), "add_header" | "more_set_headers") && spot.args().any(names))
+        };
         let module = server.effective("security_headers").is_some_and(|spot| spot.arg(0) == "on");
         let refuses = server.get("ssl_reject_handshake").is_some_and(|spot| spot.arg(0) == "on");
         if !says(server) && !below() && !module && !refuses {
             let line = "add_header Strict-Transport-Security \"max-age=31536000\" always;";
-            found.add(Finding::at(listen, said!("browsers are not told to stay on TLS", "브라우저에 TLS를 계속 쓰라고 알리지 않습니다")).write(line));
+            found.add(
+                Finding::at(
+                    listen,
+                    said!("browsers are not told to stay on TLS", "브라우저에 TLS를 계속 쓰라고 알리지 않습니다"),
+                )
+                .write(line),
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A default server that refuses handshakes, and answers connections that are reused for other names.
+//! A default server that rejects handshakes, but answers requests on connections that were opened for other names.
 
 use crate::rule::prelude::*;
 
@@ -17,7 +17,9 @@ pub static RULE: Rule = Rule {
     source: "RFC 9113 §9.1.2, RFC 9110 §15.5.20; gixy-ng http2_misdirected_request",
     check,
     fires: Example::conf("http { server { listen 443 ssl default_server; http2 on; ssl_reject_handshake on; } }"),
-    silent: Example::conf("http { server { listen 443 ssl default_server; http2 on; ssl_reject_handshake on; return 421; } }"),
+    silent: Example::conf(
+        "http { server { listen 443 ssl default_server; http2 on; ssl_reject_handshake on; return 421; } }",
+    ),
 };
 
 fn check(case: &Case<'_>, found: &mut Found) {
@@ -28,7 +30,13 @@ fn check(case: &Case<'_>, found: &mut Found) {
             || server.named("listen").any(|listen| listen.says("http2"));
         let answers = server.all().any(|spot| spot.name() == "return" && spot.arg(0) == "421");
         if refuses && speaks && !answers {
-            found.add(Finding::at(listen, said!("no 421 for names that have no server", "server가 없는 이름에 421을 보내지 않습니다")).write("location / { return 421; }"));
+            found.add(
+                Finding::at(
+                    listen,
+                    said!("no 421 for names that have no server", "server가 없는 이름에 421을 보내지 않습니다"),
+                )
+                .write("location / { return 421; }"),
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A line break that a client wrote may reach a header or a request line.
+//! A line break from a client may reach a header or a request line.
 
 use crate::rule::prelude::*;
 
@@ -22,11 +22,15 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case<'_>, found: &mut Found) {
     for spot in case.view.all() {
-        // A bare CR ends a line for some clients; towards an origin only LF is taken as proof.
+        // For some clients, a bare CR ends a line. For an origin, only LF counts as proof.
         let (text, breaks) = match spot.name() {
             "add_header" | "add_trailer" => (spot.arg(1), ByteSet::of(b"\r\n")),
-            "return" if matches!(spot.arg(0), "301" | "302" | "303" | "307" | "308") => (spot.arg(1), ByteSet::of(b"\r\n")),
-            "return" if spot.arg(1).is_empty() && spot.arg(0).starts_with(['h', '/', '$']) => (spot.arg(0), ByteSet::of(b"\r\n")),
+            "return" if matches!(spot.arg(0), "301" | "302" | "303" | "307" | "308") => {
+                (spot.arg(1), ByteSet::of(b"\r\n"))
+            }
+            "return" if spot.arg(1).is_empty() && spot.arg(0).starts_with(['h', '/', '$']) => {
+                (spot.arg(0), ByteSet::of(b"\r\n"))
+            }
             "rewrite" if is_redirect(spot) => (spot.arg(1), ByteSet::of(b"\r\n")),
             "proxy_pass" if !spot.is_in("stream") => (spot.arg(0), ByteSet::one(b'\n')),
             "proxy_set_header" | "fastcgi_param" | "grpc_set_header" if spot.name() == "proxy_set_header" => {
@@ -35,16 +39,23 @@ fn check(case: &Case<'_>, found: &mut Found) {
             _ => continue,
         };
         for name in reach::variables(text) {
-            // nginx escapes the captures of a rewrite that redirects.
-            let own_capture = spot.name() == "rewrite" && reach::pattern(spot).and_then(|pattern| pattern.tree()).is_some_and(|tree| {
-                name.parse().is_ok_and(|number| tree.group(number).is_some()) || tree.group_named(name).is_some()
-            });
+            // nginx escapes the captures of a redirecting rewrite.
+            let own_capture = spot.name() == "rewrite"
+                && reach::pattern(spot).and_then(|pattern| pattern.tree()).is_some_and(|tree| {
+                    name.parse().is_ok_and(|number| tree.group(number).is_some()) || tree.group_named(name).is_some()
+                });
             if own_capture {
                 continue;
             }
             let reach = reach::of_variable(name, spot);
             if reach.free && reach.bytes.meets(breaks) {
-                let mut finding = Finding::at(spot, said!("${name} may hold a line break that a client wrote", "${name}에 클라이언트가 쓴 줄바꿈이 들어갈 수 있습니다"));
+                let mut finding = Finding::at(
+                    spot,
+                    said!(
+                        "${name} may hold a line break that a client wrote",
+                        "${name}에 클라이언트가 쓴 줄바꿈이 들어갈 수 있습니다"
+                    ),
+                );
                 if matches!(name, "uri" | "document_uri") {
                     let line = spot.line().replace(&format!("${name}"), "$request_uri");
                     let fix = edit::replace(spot.statement(), &line);
@@ -57,7 +68,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
     }
 }
 
-/// `rewrite` that ends in a redirect, where the text becomes a Location.
+/// Whether a `rewrite` ends in a redirect, so that its text becomes a Location.
 fn is_redirect(spot: Spot<'_>) -> bool {
     let target = spot.arg(1);
     let is_url = ["http://", "https://", "$scheme"].iter().any(|start| target.starts_with(start));

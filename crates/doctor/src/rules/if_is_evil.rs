@@ -1,4 +1,4 @@
-//! `if` in a location with more than `return` and `rewrite` in it.
+//! `if` in a location with directives other than `return` and `rewrite`.
 
 use crate::rule::prelude::*;
 
@@ -6,7 +6,10 @@ pub static RULE: Rule = Rule {
     id: "if_is_evil",
     level: Level::Risk,
     group: Group::Works,
-    says: words("if inside a location holds more than return or rewrite … last", "location 안의 if에 return이나 rewrite … last가 아닌 것이 있습니다"),
+    says: words(
+        "if inside a location holds more than return or rewrite … last",
+        "location 안의 if에 return이나 rewrite … last가 아닌 것이 있습니다",
+    ),
     remedy: words(
         "if makes a location of its own: the last one that is true serves the request with what it inherits, and the rest of the location is not done. Choose with `map`, or with a location of its own.",
         "if는 별도의 location을 만들고, 참인 마지막 if가 요청을 처리합니다. 나머지 설정은 적용되지 않습니다. `map`이나 별도 location으로 나누세요.",
@@ -17,7 +20,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("location / { if ($arg_a) { return 403; } }"),
 };
 
-/// What does not go wrong in an `if`: it ends the request, or only sets something.
+/// Directives that are safe in an `if`: they end the request, or only set a value.
 const HARMLESS: [&str; 7] = ["return", "set", "break", "rewrite_log", "access_log", "limit_rate", "expires"];
 
 fn check(case: &Case<'_>, found: &mut Found) {
@@ -28,12 +31,16 @@ fn check(case: &Case<'_>, found: &mut Found) {
         for spot in block.inside().statements() {
             let harmless = match spot.name() {
                 "rewrite" => spot.arg(2) != "break",
-                // Documented for a context "if in location", and alone in it they do what they say.
+                // Their documentation allows the context "if in location". Alone in it, they work as written.
                 "proxy_pass" | "fastcgi_pass" => true,
                 name => HARMLESS.contains(&name),
             };
             if !harmless {
-                let what = said!("{} applies only if no later \"if\" of this location is true as well, and drops the rest of the location", "{}은(는) 이 location의 뒤쪽 \"if\"가 모두 거짓일 때만 적용되고, location의 나머지는 무시됩니다", spot.name());
+                let what = said!(
+                    "{} applies only if no later \"if\" of this location is true as well, and drops the rest of the location",
+                    "{}은(는) 이 location의 뒤쪽 \"if\"가 모두 거짓일 때만 적용되고, location의 나머지는 무시됩니다",
+                    spot.name()
+                );
                 found.add(Finding::at(spot, what));
                 break;
             }

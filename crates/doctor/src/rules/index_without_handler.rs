@@ -1,4 +1,4 @@
-//! `index.php` where nothing runs PHP.
+//! `index.php` where no handler runs PHP.
 
 use crate::rule::prelude::*;
 
@@ -6,7 +6,10 @@ pub static RULE: Rule = Rule {
     id: "index_without_handler",
     level: Level::Note,
     group: Group::NoEffect,
-    says: words("index names a .php file and nothing here runs PHP", "index에 .php가 있지만 PHP를 실행하는 설정이 없습니다"),
+    says: words(
+        "index names a .php file and nothing here runs PHP",
+        "index에 .php가 있지만 PHP를 실행하는 설정이 없습니다",
+    ),
     remedy: words(
         "If such a file is there, its source is sent. Take it out of the line.",
         "그런 파일이 있으면 소스가 그대로 나갑니다. 이 줄에서 빼세요.",
@@ -21,13 +24,18 @@ fn check(case: &Case<'_>, found: &mut Found) {
     for spot in case.view.named("index").filter(|spot| spot.args().any(|arg| arg.ends_with(".php"))) {
         let server = spot.scope().server().unwrap_or(spot.scope());
         let runs = server.all().any(|other| {
-            matches!(other.name(), "fastcgi_pass" | "uwsgi_pass" | "include") || (other.name() == "location" && other.text().contains("php"))
+            matches!(other.name(), "fastcgi_pass" | "uwsgi_pass" | "include")
+                || (other.name() == "location" && other.text().contains("php"))
         });
         if !runs {
             let stays = |arg: &str| !arg.ends_with(".php");
             let line = spot.line_where(stays);
             let fix = spot.args().any(stays).then(|| edit::replace(spot.statement(), &line));
-            found.add(Finding::at(spot, said!("index.php is a leftover", "index.php는 남은 설정입니다")).write(format!("{line};")).fix(fix));
+            found.add(
+                Finding::at(spot, said!("index.php is a leftover", "index.php는 남은 설정입니다"))
+                    .write(format!("{line};"))
+                    .fix(fix),
+            );
         }
     }
 }

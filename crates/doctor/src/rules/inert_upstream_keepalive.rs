@@ -1,4 +1,4 @@
-//! `keepalive` in an upstream whose requests say `Connection: close`.
+//! `keepalive` in an upstream, but requests to it have `Connection: close`.
 
 use crate::rule::prelude::*;
 
@@ -35,7 +35,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let version = scope.effective("proxy_http_version").is_some_and(|spot| spot.arg(0) != "1.0");
         let headers = scope.effective_all("proxy_set_header");
         let connection = headers.iter().find(|spot| spot.arg(0).eq_ignore_ascii_case("connection"));
-        // A map on $http_upgrade may well give an empty value for plain requests.
+        // A map on $http_upgrade may give an empty value for plain requests.
         let open = connection.is_some_and(|spot| spot.arg(1).is_empty() || spot.arg(1).contains('$'));
         let missing = match (version, open) {
             (true, true) => continue,
@@ -44,12 +44,17 @@ fn check(case: &Case<'_>, found: &mut Found) {
             (false, false) => vec!["proxy_http_version 1.1", "proxy_set_header Connection \"\""],
         };
         let lines: Vec<String> = missing.iter().map(|line| format!("{line};")).collect();
-        let what = said!("requests to \"{}\" open and close a connection each: keepalive {} has nothing to keep", "\"{}\"(으)로 가는 요청마다 연결을 열고 닫습니다. keepalive {}이(가) 유지할 연결이 없습니다", upstream.arg(0), upstream.inside().get("keepalive").map_or("", |spot| spot.arg(0)));
+        let what = said!(
+            "requests to \"{}\" open and close a connection each: keepalive {} has nothing to keep",
+            "\"{}\"(으)로 가는 요청마다 연결을 열고 닫습니다. keepalive {}이(가) 유지할 연결이 없습니다",
+            upstream.arg(0),
+            upstream.inside().get("keepalive").map_or("", |spot| spot.arg(0))
+        );
         let mut finding = Finding::at(pass, what).write(lines.join(" "));
-        // Of an nginx that nobody named it is not known whether it is that old.
+        // If the nginx version is unknown, it may be new enough.
         let level = if case.facts.version_is_told.is_some() { RULE.level } else { Level::Risk };
         let adds_header = missing.len() == 2 || !version || !open;
-        // A first proxy_set_header here would drop those of the blocks around.
+        // A first proxy_set_header here would drop those of the outer blocks.
         let drops = !headers.is_empty() && headers.iter().all(|spot| !spot.scope().is(scope));
         if adds_header && !drops && connection.is_none() {
             finding = finding.fix(edit::insert_after(case.tree(), pass.statement(), &missing.join("\n")));
@@ -58,7 +63,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
     }
 }
 
-/// Each `proxy_pass` to an upstream of this file, with it.
+/// Each `proxy_pass` to an upstream of this file, with that upstream.
 pub fn passes<'v>(case: &Case<'v>) -> Vec<(Spot<'v>, Spot<'v>)> {
     let pass = case.view.named("proxy_pass").filter(|spot| !spot.is_in("stream"));
     pass.filter_map(|spot| {

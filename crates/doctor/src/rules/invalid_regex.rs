@@ -1,4 +1,4 @@
-//! References to groups that a pattern does not have, and patterns PCRE refuses.
+//! References to groups that a pattern does not have, and patterns that PCRE rejects.
 
 use weir_edge::regex::Regex;
 use weir_edge::variable::VariableId;
@@ -9,7 +9,10 @@ pub static RULE: Rule = Rule {
     id: "invalid_regex",
     level: Level::Wrong,
     group: Group::Works,
-    says: words("A pattern is wrong, or a capture is used that it does not have", "패턴이 잘못되었거나 패턴에 없는 캡처를 사용합니다"),
+    says: words(
+        "A pattern is wrong, or a capture is used that it does not have",
+        "패턴이 잘못되었거나 패턴에 없는 캡처를 사용합니다",
+    ),
     remedy: words(
         "A wrong pattern keeps nginx from starting; a missing capture is empty, without a message. Put parentheses around what is meant, or use the number there is.",
         "잘못된 패턴이면 nginx가 시작하지 않고, 없는 캡처는 아무 메시지 없이 빈 값이 됩니다. 필요한 부분을 괄호로 묶거나 있는 번호를 쓰세요.",
@@ -32,7 +35,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         match spot.name() {
             "rewrite" => missing(spot, spot.arg(1), groups, found),
             "if" => {
-                // Up to the next pattern, which has captures of its own.
+                // Up to the next pattern, which sets captures of its own.
                 for inner in spot.inside().statements().take_while(|inner| !matches!(inner.name(), "rewrite" | "if")) {
                     for text in inner.args() {
                         missing(inner, text, groups, found);
@@ -48,9 +51,18 @@ fn missing(spot: Spot<'_>, text: &str, groups: usize, found: &mut Found) {
     let gone = reach::variables(text).filter_map(|name| name.parse::<usize>().ok()).find(|number| *number > groups);
     if let Some(number) = gone {
         let what = match groups {
-            0 => said!("${number} is always empty: the pattern has no group", "${number}은(는) 항상 비어 있습니다. 패턴에 그룹이 없습니다"),
-            1 => said!("${number} is always empty: the pattern has one group", "${number}은(는) 항상 비어 있습니다. 패턴에 그룹이 하나뿐입니다"),
-            _ => said!("${number} is always empty: the pattern has {groups} groups", "${number}은(는) 항상 비어 있습니다. 패턴에 그룹이 {groups}개뿐입니다"),
+            0 => said!(
+                "${number} is always empty: the pattern has no group",
+                "${number}은(는) 항상 비어 있습니다. 패턴에 그룹이 없습니다"
+            ),
+            1 => said!(
+                "${number} is always empty: the pattern has one group",
+                "${number}은(는) 항상 비어 있습니다. 패턴에 그룹이 하나뿐입니다"
+            ),
+            _ => said!(
+                "${number} is always empty: the pattern has {groups} groups",
+                "${number}은(는) 항상 비어 있습니다. 패턴에 그룹이 {groups}개뿐입니다"
+            ),
         };
         found.add(Finding::at(spot, what));
     }

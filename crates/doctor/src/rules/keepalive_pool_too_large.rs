@@ -6,7 +6,10 @@ pub static RULE: Rule = Rule {
     id: "keepalive_pool_too_large",
     level: Level::Note,
     group: Group::Speed,
-    says: words("keepalive keeps more idle connections than can be of use", "keepalive가 필요 이상으로 많은 유휴 연결을 유지합니다"),
+    says: words(
+        "keepalive keeps more idle connections than can be of use",
+        "keepalive가 필요 이상으로 많은 유휴 연결을 유지합니다",
+    ),
     remedy: words(
         "The number is idle connections per worker, not per user and no bound on connections. More than the concurrent requests of one worker gains nothing and holds threads and descriptors of the origin.",
         "워커마다의 유휴 연결 수이지, 사용자당 수도 연결 상한도 아닙니다. 워커의 동시 요청보다 많으면 이득 없이 오리진의 자원만 잡습니다.",
@@ -25,7 +28,10 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let enough = need.map_or(512, |need| need.saturating_mul(4).max(64));
         if kept >= enough {
             let what = match need {
-                Some(need) => said!("{kept} idle connections a worker, where the expected load needs {need}", "워커당 유휴 연결 {kept}개이지만 예상 부하에는 {need}개면 됩니다"),
+                Some(need) => said!(
+                    "{kept} idle connections a worker, where the expected load needs {need}",
+                    "워커당 유휴 연결 {kept}개이지만 예상 부하에는 {need}개면 됩니다"
+                ),
                 None => said!("{kept} idle connections a worker", "워커당 유휴 연결 {kept}개"),
             };
             let line = format!("keepalive {}", need.unwrap_or(64).max(16));

@@ -1,4 +1,4 @@
-//! `keepalive_timeout` that is meant for WebSockets.
+//! `keepalive_timeout` that was set for WebSockets.
 
 use crate::rule::prelude::*;
 
@@ -13,17 +13,30 @@ pub static RULE: Rule = Rule {
     ),
     source: "nginx.org ngx_http_core_module, keepalive_timeout; lab.md 0-9",
     check,
-    fires: Example::conf("server { location /ws { keepalive_timeout 600s; proxy_set_header Upgrade $http_upgrade; proxy_pass http://a; } }"),
+    fires: Example::conf(
+        "server { location /ws { keepalive_timeout 600s; proxy_set_header Upgrade $http_upgrade; proxy_pass http://a; } }",
+    ),
     silent: Example::conf("server { location / { keepalive_timeout 600s; proxy_pass http://a; } }"),
 };
 
 fn check(case: &Case<'_>, found: &mut Found) {
     for spot in case.view.named("keepalive_timeout").filter(|spot| !spot.is_in("upstream")) {
-        // The whole of http has plain requests too; a block whose every location upgrades has none.
+        // A whole http block has plain requests too. A block in which every location upgrades has none.
         let passes: Vec<Spot<'_>> = spot.scope().all().filter(|spot| spot.name() == "proxy_pass").collect();
-        let upgrades = |pass: &Spot<'_>| pass.scope().effective_all("proxy_set_header").iter().any(|spot| spot.arg(0).eq_ignore_ascii_case("upgrade"));
+        let upgrades = |pass: &Spot<'_>| {
+            pass.scope()
+                .effective_all("proxy_set_header")
+                .iter()
+                .any(|spot| spot.arg(0).eq_ignore_ascii_case("upgrade"))
+        };
         if !passes.is_empty() && passes.iter().all(upgrades) {
-            found.add(Finding::at(spot, said!("every location this holds for upgrades its connections", "이 값이 적용되는 모든 location이 연결을 업그레이드합니다")));
+            found.add(Finding::at(
+                spot,
+                said!(
+                    "every location this holds for upgrades its connections",
+                    "이 값이 적용되는 모든 location이 연결을 업그레이드합니다"
+                ),
+            ));
         }
     }
 }

@@ -6,7 +6,10 @@ pub static RULE: Rule = Rule {
     id: "localhost_dual_stack",
     level: Level::Risk,
     group: Group::Works,
-    says: words("localhost may be two origins, one of which refuses", "localhost가 두 개의 오리진이 되고 하나는 거절할 수 있습니다"),
+    says: words(
+        "localhost may be two origins, one of which refuses",
+        "localhost가 두 개의 오리진이 되고 하나는 거절할 수 있습니다",
+    ),
     remedy: words(
         "nginx takes 127.0.0.1 and ::1 as two servers. An application that listens on one of them refuses every second try: errors in the log, an ejected peer, a retry's time. Write the address.",
         "nginx는 127.0.0.1과 ::1을 두 서버로 봅니다. 하나만 듣는 앱은 시도의 절반을 거절합니다. 주소를 직접 쓰세요.",
@@ -25,13 +28,19 @@ fn check(case: &Case<'_>, found: &mut Found) {
     for spot in case.view.all() {
         let address = match spot.name() {
             "server" if !spot.is_block() => spot.arg(0),
-            "proxy_pass" => spot.arg(0).split_once("://").map_or("", |(_, rest)| rest.split('/').next().unwrap_or_default()),
+            "proxy_pass" => {
+                spot.arg(0).split_once("://").map_or("", |(_, rest)| rest.split('/').next().unwrap_or_default())
+            }
             _ => continue,
         };
         if is_local(address) {
             let line = spot.line().replacen("localhost", "127.0.0.1", 1);
             let fix = edit::replace(spot.statement(), &line);
-            found.add(Finding::at(spot, said!("localhost is 127.0.0.1 and ::1", "localhost는 127.0.0.1과 ::1입니다")).write(format!("{line};")).fix(Some(fix)));
+            found.add(
+                Finding::at(spot, said!("localhost is 127.0.0.1 and ::1", "localhost는 127.0.0.1과 ::1입니다"))
+                    .write(format!("{line};"))
+                    .fix(Some(fix)),
+            );
         }
     }
 }

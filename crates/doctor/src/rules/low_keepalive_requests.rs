@@ -23,7 +23,12 @@ fn check(case: &Case<'_>, found: &mut Found) {
     }
     for spot in case.view.named("keepalive_requests") {
         if spot.arg(0).parse::<u64>().is_ok_and(|requests| requests < 1000) {
-            let what = said!("{} requests a connection, where {} allows 1000 without this line", "연결당 요청 {}건입니다. 이 줄이 없으면 {}은(는) 1000건을 허용합니다", spot.arg(0), case.target);
+            let what = said!(
+                "{} requests a connection, where {} allows 1000 without this line",
+                "연결당 요청 {}건입니다. 이 줄이 없으면 {}은(는) 1000건을 허용합니다",
+                spot.arg(0),
+                case.target
+            );
             let fix = edit::remove(case.tree(), spot.statement());
             found.add(Finding::at(spot, what).write(format!("# {};", spot.line())).fix(fix));
         }

@@ -1,4 +1,4 @@
-//! An origin by name that is looked up once, or cannot be looked up at all.
+//! An origin name that is resolved only once, or cannot be resolved at all.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,10 @@ pub static RULE: Rule = Rule {
     id: "missing_resolver",
     level: Level::Risk,
     group: Group::Works,
-    says: words("An origin's name is looked up once at start, or never", "오리진 이름을 시작할 때 한 번만 찾거나 아예 찾지 못합니다"),
+    says: words(
+        "An origin's name is looked up once at start, or never",
+        "오리진 이름을 시작할 때 한 번만 찾거나 아예 찾지 못합니다",
+    ),
     remedy: words(
         "When its address changes (load balancers of clouds do that), requests go to the old one until a reload; a name that comes out of a variable needs `resolver` or every request is 502. Say `server NAME resolve;` in an upstream with a `zone`, and a `resolver`.",
         "주소가 바뀌어도(클라우드 로드밸런서) reload 전까지 옛 주소로 보냅니다. 변수로 된 이름은 `resolver`가 없으면 모두 502입니다. upstream에 `zone`과 `server NAME resolve;`를, 그리고 `resolver`를 쓰세요.",
@@ -19,10 +22,30 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("location / { proxy_pass http://10.0.0.1:8080; }"),
 };
 
-/// Ends of names that one's own network answers for, and seldom changes.
+/// Domain suffixes of names in private networks, which seldom change.
 const OWN_NAMES: [&str; 22] = [
-    "internal", "local", "localhost", "localdomain", "consul", "lan", "home", "corp", "intranet", "private", "test",
-    "example", "invalid", "prod", "production", "staging", "stage", "svc", "cluster", "docker", "arpa", "default",
+    "internal",
+    "local",
+    "localhost",
+    "localdomain",
+    "consul",
+    "lan",
+    "home",
+    "corp",
+    "intranet",
+    "private",
+    "test",
+    "example",
+    "invalid",
+    "prod",
+    "production",
+    "staging",
+    "stage",
+    "svc",
+    "cluster",
+    "docker",
+    "arpa",
+    "default",
 ];
 
 fn check(case: &Case<'_>, found: &mut Found) {
@@ -33,7 +56,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             by_variable(case, spot, authority, found);
             continue;
         }
-        // A variable anywhere makes nginx look the name up at each request.
+        // With a variable anywhere, nginx resolves the name at each request.
         if !spot.arg(0).contains('$') && is_upstream(case, authority).is_none() && is_public(authority) {
             found.add(once(spot, authority));
         }
@@ -48,7 +71,8 @@ fn check(case: &Case<'_>, found: &mut Found) {
 }
 
 fn once(spot: Spot<'_>, name: &str) -> Finding {
-    let what = said!("{} is looked up when nginx starts and never again", "{}은(는) 시작할 때 한 번만 조회됩니다", host(name));
+    let what =
+        said!("{} is looked up when nginx starts and never again", "{}은(는) 시작할 때 한 번만 조회됩니다", host(name));
     Finding::at(spot, what).write(format!("server {} resolve;", name))
 }
 
@@ -56,8 +80,13 @@ fn by_variable(case: &Case<'_>, spot: Spot<'_>, authority: &str, found: &mut Fou
     let Some(name) = authority.strip_prefix('$') else { return };
     let name = name.trim_matches(['{', '}']);
     let Some(set) = case.view.sets(name).next() else { return };
-    if spot.scope().effective("resolver").is_none() && is_upstream(case, set.arg(1)).is_none() && is_public(set.arg(1)) {
-        let what = said!("{} comes out of a variable and there is no resolver: every request is answered with 502", "{}을(를) 변수에서 얻지만 resolver가 없어 모든 요청에 502로 응답합니다", set.arg(1));
+    if spot.scope().effective("resolver").is_none() && is_upstream(case, set.arg(1)).is_none() && is_public(set.arg(1))
+    {
+        let what = said!(
+            "{} comes out of a variable and there is no resolver: every request is answered with 502",
+            "{}을(를) 변수에서 얻지만 resolver가 없어 모든 요청에 502로 응답합니다",
+            set.arg(1)
+        );
         found.add_as(Level::Wrong, Finding::at(spot, what).write("resolver 127.0.0.53 valid=30s;"));
     }
 }
@@ -68,10 +97,13 @@ fn is_upstream<'v>(case: &Case<'v>, name: &str) -> Option<Spot<'v>> {
 
 /// The name without its port.
 fn host(address: &str) -> &str {
-    address.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit())).map_or(address, |(host, _)| host)
+    address
+        .rsplit_once(':')
+        .filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()))
+        .map_or(address, |(host, _)| host)
 }
 
-/// A name that public DNS answers for, whose addresses may change.
+/// Whether a name is in public DNS, where its addresses may change.
 fn is_public(address: &str) -> bool {
     let name = host(address).trim_end_matches('.').to_ascii_lowercase();
     let is_address = name.parse::<IpAddr>().is_ok() || name.starts_with('[') || name.starts_with("unix");

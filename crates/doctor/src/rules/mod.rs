@@ -1,7 +1,7 @@
-//! The rules, one file each: a row of the table (name, level, sentences, source), the check, a case in which it speaks
+//! The rules, one file each: a row of the table (name, level, sentences, source), the check, a case in which it fires
 //! and one in which it is silent.
 //!
-//! A new rule is a file and its name in `rules!`.
+//! To add a rule, add a file and its name in `rules!`.
 
 use crate::rule::Rule;
 
@@ -99,10 +99,10 @@ rules! {
     worse_than_default
 }
 
-/// Rules about what nginx does and weir does not: they are silent where weir reads the file. What weir does of itself is in
-/// the edge's table of directives; `weir edge -t` tells what weir refuses or ignores, with its reason.
+/// Rules about behaviour of nginx that weir does not share. They are silent if weir reads the file. The edge's table of
+/// directives has weir's own behaviour; `weir edge -t` lists the directives that weir refuses or ignores, with reasons.
 pub const NGINXS_ALONE: [&str; 13] = [
-    // weir answers with what is too old and fetches meanwhile, wakes those who wait.
+    // weir serves the stale object while it fetches, and wakes waiting requests.
     "cache_foreground_refresh",
     "cache_lock_polling",
     "inert_upstream_keepalive",
@@ -110,23 +110,23 @@ pub const NGINXS_ALONE: [&str; 13] = [
     "nginx_cves",
     "obsolete_directive",
     "quic_bpf_reuseport",
-    // weir's groups do not depend on an OpenSSL.
+    // weir's key exchange groups do not depend on an OpenSSL.
     "ssl_ecdh_curve",
     // weir needs no open_file_cache.
     "try_files_is_evil_too",
     "unknown_directive",
     "upstream_without_keepalive",
     "use_epoll",
-    // weir forwards upgrades by itself.
+    // weir forwards upgrades by default.
     "websocket_upgrade",
 ];
 
-/// Whether nginx, a module for it, or weir has a directive of this name.
+/// Whether nginx, an nginx module or weir has a directive of this name.
 pub fn is_known(name: &str) -> bool {
     weir_edge::nginx_only::lookup(name).is_some() || is_weirs(name)
 }
 
-/// Whether weir's edge has a directive of this name, whatever nginx has.
+/// Whether weir's edge has a directive of this name, independently of nginx.
 pub fn is_weirs(name: &str) -> bool {
     weir_edge::family::FAMILIES.iter().flat_map(|family| family.directives).any(|directive| directive.name == name)
 }
@@ -145,7 +145,7 @@ mod tests {
     use crate::target::Target;
     use crate::version::Version;
 
-    /// What one rule finds in an example.
+    /// The findings of one rule for an example.
     fn found(rule: &Rule, example: &Example) -> Vec<crate::Finding> {
         let mut facts = Facts::default();
         (example.facts)(&mut facts);
@@ -175,7 +175,7 @@ mod tests {
         crate::load(&weir_conf::MemoryFiles::new().with("/example", conf), "/example", "/").0
     }
 
-    /// A user who mends a file once finds nothing left to mend: what one change makes necessary is done with it.
+    /// After one round of changes nothing is left to change: a change that requires another one makes both.
     #[test]
     fn what_was_mended_once_leaves_nothing_to_mend() {
         for rule in RULES {
@@ -212,7 +212,7 @@ mod tests {
         }
     }
 
-    /// Ports, handshakes and TIME_WAIT are TCP's: no rule may speak of them where every peer is a unix socket.
+    /// Ports, handshakes and TIME_WAIT belong to TCP: no rule may mention them if every peer is a unix socket.
     #[test]
     fn nothing_is_said_of_ports_where_peers_are_unix_sockets() {
         let conf = |server: &str, more: &str| {
@@ -247,7 +247,7 @@ mod tests {
         }
     }
 
-    /// What weir does by itself is no advice for a file that weir reads.
+    /// Behaviour that weir has by default is no advice for a file that weir reads.
     #[test]
     fn nginxs_own_rules_are_silent_where_weir_reads_the_file() {
         let rules = |target: Target, conf: &str| -> Vec<&str> {
@@ -320,7 +320,7 @@ mod tests {
                 .iter()
                 .filter(|finding| finding.rule == rule.id && fixable.iter().any(|old| old.what == finding.what))
                 .collect();
-            // What counters say was so stays so.
+            // Counters keep their values, so these findings stay.
             assert!(
                 again.is_empty() || matches!(rule.id, "connections_dropped" | "fd_limit_running"),
                 "{}: {again:?}\n{}",

@@ -20,6 +20,10 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case<'_>, found: &mut Found) {
     for spot in case.view.named("multi_accept").filter(|spot| spot.arg(0) == "on") {
         let fix = edit::remove(case.tree(), spot.statement());
-        found.add(Finding::at(spot, said!("the accept queue is emptied by one worker", "워커 하나가 accept 큐를 비웁니다")).write("# multi_accept on;").fix(fix));
+        found.add(
+            Finding::at(spot, said!("the accept queue is emptied by one worker", "워커 하나가 accept 큐를 비웁니다"))
+                .write("# multi_accept on;")
+                .fix(fix),
+        );
     }
 }

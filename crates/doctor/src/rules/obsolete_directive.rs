@@ -1,4 +1,4 @@
-//! Directives that a newer nginx ignores or refuses.
+//! Directives that a newer nginx ignores or rejects.
 
 use crate::rule::prelude::*;
 
@@ -6,7 +6,10 @@ pub static RULE: Rule = Rule {
     id: "obsolete_directive",
     level: Level::Risk,
     group: Group::NoEffect,
-    says: words("This version of nginx ignores or refuses the directive", "이 nginx 버전은 이 지시어를 무시하거나 거부합니다"),
+    says: words(
+        "This version of nginx ignores or refuses the directive",
+        "이 nginx 버전은 이 지시어를 무시하거나 거부합니다",
+    ),
     remedy: words("Write what took its place.", "대신하는 지시어를 쓰세요."),
     source: "nginx CHANGES",
     check,
@@ -14,7 +17,7 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("server { listen 443 ssl; }"),
 };
 
-/// Name, version from which on it is so, whether nginx then refuses to start, what to write.
+/// Name, first version in which it is obsolete, whether nginx then fails to start, replacement.
 const OBSOLETE: [(&str, Version, bool, &str); 10] = [
     ("ssl", Version(1, 25, 1), true, "listen 443 ssl;"),
     ("http2_push", Version(1, 25, 1), false, "add_header Link …;"),
@@ -30,7 +33,9 @@ const OBSOLETE: [(&str, Version, bool, &str); 10] = [
 
 fn check(case: &Case<'_>, found: &mut Found) {
     for spot in case.view.all().filter(|spot| !spot.is_in("mail") && !spot.is_in("stream")) {
-        let Some((name, since, refused, instead)) = OBSOLETE.iter().find(|(name, ..)| *name == spot.name()) else { continue };
+        let Some((name, since, refused, instead)) = OBSOLETE.iter().find(|(name, ..)| *name == spot.name()) else {
+            continue;
+        };
         if case.version >= *since {
             let (level, what) = if *refused {
                 (Level::Wrong, said!("{name} is refused since {since}", "{since}부터 {name}을(를) 거부합니다"))

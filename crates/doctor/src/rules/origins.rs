@@ -1,4 +1,4 @@
-//! A check of Origin or Referer that others can pass.
+//! A check of Origin or Referer that other sites can pass.
 
 use weir_edge::regex::Regex;
 use weir_edge::variable::VariableId;
@@ -31,32 +31,53 @@ fn check(case: &Case<'_>, found: &mut Found) {
             "$http_origin" => true,
             "$http_referer" => false,
             "$http_referrer" => {
-                found.add(Finding::at(pattern.spot, said!("no browser sends \"Referrer\"; the header is spelt Referer", "\"Referrer\"를 보내는 브라우저는 없습니다. 헤더 철자는 Referer입니다")).write("$http_referer"));
+                found.add(
+                    Finding::at(
+                        pattern.spot,
+                        said!(
+                            "no browser sends \"Referrer\"; the header is spelt Referer",
+                            "\"Referrer\"를 보내는 브라우저는 없습니다. 헤더 철자는 Referer입니다"
+                        ),
+                    )
+                    .write("$http_referer"),
+                );
                 continue;
             }
             _ => continue,
         };
         let Some(tree) = pattern.tree() else { continue };
         let Ok(regex) = Regex::new(pattern.text, pattern.caseless, true, |_| VariableId(0)) else { continue };
-        // Thousands of texts are tried; with such a pattern each may take a second.
+        // The rule tries thousands of texts. With such a pattern, each may take a second.
         if ambiguity::find(&tree) == Some(Ambiguity::Exponential) {
             continue;
         }
         let matches = |text: &str| regex.is_match(text.as_bytes()).unwrap_or(false);
         let what = if !tree.is_anchored_at_start() {
-            Some(said!("the pattern is not anchored: it is enough to have the text somewhere", "패턴이 고정되지 않아 어딘가에 그 문자열만 있으면 통과합니다"))
+            Some(said!(
+                "the pattern is not anchored: it is enough to have the text somewhere",
+                "패턴이 고정되지 않아 어딘가에 그 문자열만 있으면 통과합니다"
+            ))
         } else {
-            let homes: Vec<String> = sample::meant(&tree).iter().filter_map(|text| domain(text)).map(str::to_owned).collect();
+            let homes: Vec<String> =
+                sample::meant(&tree).iter().filter_map(|text| domain(text)).map(str::to_owned).collect();
             let tails: &[&str] = if tree.is_anchored_at_end() { &[""] } else { &["", ".evil.com", "evil.com"] };
             let samples = sample::texts(&tree);
-            let stranger = samples.iter().flat_map(|text| tails.iter().map(move |tail| format!("{text}{tail}"))).find(|text| {
-                let foreign = domain(text).is_some_and(|domain| !homes.iter().any(|home| home == domain));
-                foreign && (!is_origin || is_an_origin(text)) && matches(text)
-            });
-            let nobody = || is_origin && samples.iter().any(|text| matches(text)) && !samples.iter().any(|text| is_an_origin(text) && matches(text));
+            let stranger =
+                samples.iter().flat_map(|text| tails.iter().map(move |tail| format!("{text}{tail}"))).find(|text| {
+                    let foreign = domain(text).is_some_and(|domain| !homes.iter().any(|home| home == domain));
+                    foreign && (!is_origin || is_an_origin(text)) && matches(text)
+                });
+            let nobody = || {
+                is_origin
+                    && samples.iter().any(|text| matches(text))
+                    && !samples.iter().any(|text| is_an_origin(text) && matches(text))
+            };
             match stranger {
                 Some(text) => Some(said!("{text:?} passes", "{text:?}이(가) 통과합니다")),
-                None if nobody() => Some(said!("an Origin is scheme://host[:port] and has no path: none can match", "Origin은 scheme://host[:port]이고 경로가 없어 아무것도 일치할 수 없습니다")),
+                None if nobody() => Some(said!(
+                    "an Origin is scheme://host[:port] and has no path: none can match",
+                    "Origin은 scheme://host[:port]이고 경로가 없어 아무것도 일치할 수 없습니다"
+                )),
                 None => None,
             }
         };
@@ -66,8 +87,8 @@ fn check(case: &Case<'_>, found: &mut Found) {
     }
 }
 
-/// The registrable part of the host of a URL, as far as one can tell without the list of public suffixes: its last two
-/// labels. `None` when it is no URL.
+/// The registrable domain of a URL's host, approximated as its last two labels, because the list of public suffixes
+/// is not used. `None` if it is not a URL.
 fn domain(url: &str) -> Option<&str> {
     let (scheme, rest) = url.split_once("://")?;
     if !matches!(scheme, "http" | "https") {
@@ -82,7 +103,8 @@ fn domain(url: &str) -> Option<&str> {
 /// Whether a browser could send this as Origin.
 fn is_an_origin(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once("://") else { return false };
-    let scheme_fits = !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    let scheme_fits =
+        !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
     let (host, port) = rest.split_once(':').unwrap_or((rest, "1"));
     let host_fits = !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
     scheme_fits && host_fits && !host.starts_with('.') && port.bytes().all(|byte| byte.is_ascii_digit())

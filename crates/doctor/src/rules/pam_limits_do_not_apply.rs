@@ -1,4 +1,4 @@
-//! Lines of limits.conf that a service never sees.
+//! Lines of limits.conf that do not apply to a service.
 
 use crate::rule::prelude::*;
 
@@ -29,11 +29,26 @@ fn check(case: &Case<'_>, found: &mut Found) {
     for limit in &case.facts.pam_limits {
         let place = format!("{}:{}", limit.file, limit.line);
         if let (Some(unit), "nofile") = (&case.facts.unit, limit.item.as_str()) {
-            let what = said!("{place}, \"{} {} nofile {}\": {} is started by systemd", "{place}, \"{} {} nofile {}\": {}은(는) systemd가 시작합니다", limit.domain, limit.kind, limit.value, unit.name);
-            found.add(Finding::nowhere(what).write(format!("systemctl edit {}   # [Service] LimitNOFILE={}", unit.name, limit.value)));
+            let what = said!(
+                "{place}, \"{} {} nofile {}\": {} is started by systemd",
+                "{place}, \"{} {} nofile {}\": {}은(는) systemd가 시작합니다",
+                limit.domain,
+                limit.kind,
+                limit.value,
+                unit.name
+            );
+            found.add(
+                Finding::nowhere(what)
+                    .write(format!("systemctl edit {}   # [Service] LimitNOFILE={}", unit.name, limit.value)),
+            );
         }
         if limit.domain == "*" && limit.item == "nproc" {
-            let what = said!("{place}, \"* {} nproc {}\" bounds every user's processes and threads, and root's not", "{place}, \"* {} nproc {}\"은(는) root를 제외한 모든 사용자의 프로세스와 스레드를 제한합니다", limit.kind, limit.value);
+            let what = said!(
+                "{place}, \"* {} nproc {}\" bounds every user's processes and threads, and root's not",
+                "{place}, \"* {} nproc {}\"은(는) root를 제외한 모든 사용자의 프로세스와 스레드를 제한합니다",
+                limit.kind,
+                limit.value
+            );
             found.add_as(Level::Note, Finding::nowhere(what));
         }
     }

@@ -1,4 +1,4 @@
-//! One failed try takes a server out for ten seconds.
+//! A single failed try takes a server out for ten seconds.
 
 use crate::rule::prelude::*;
 
@@ -6,7 +6,10 @@ pub static RULE: Rule = Rule {
     id: "passive_ejection",
     level: Level::Note,
     group: Group::Works,
-    says: words("One failure takes a server out for 10 s, and its load falls on the others", "실패 한 번에 서버가 10초 빠지고 부하가 나머지로 몰립니다"),
+    says: words(
+        "One failure takes a server out for 10 s, and its load falls on the others",
+        "실패 한 번에 서버가 10초 빠지고 부하가 나머지로 몰립니다",
+    ),
     remedy: words(
         "The defaults are max_fails=1 fail_timeout=10s: under load one slow start takes out one server after the other until \"no live upstreams\". Say `max_fails=3 fail_timeout=5s`.",
         "기본값이 max_fails=1 fail_timeout=10s라서 부하 중에는 차례로 빠지다가 \"no live upstreams\"가 됩니다. `max_fails=3 fail_timeout=5s`로 쓰세요.",
@@ -22,12 +25,23 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let servers: Vec<Spot<'_>> = upstream.inside().named("server").filter(|server| !server.says("down")).collect();
         let plain = servers.iter().filter(|server| !server.args().any(|arg| arg.starts_with("max_fails="))).count();
         if servers.len() > 1 && plain == servers.len() {
-            let mut finding = Finding::at(upstream, said!("{} servers of \"{}\" with the defaults", "server {}개가 \"{}\"에서 기본값을 씁니다", servers.len(), upstream.arg(0)));
+            let mut finding = Finding::at(
+                upstream,
+                said!(
+                    "{} servers of \"{}\" with the defaults",
+                    "server {}개가 \"{}\"에서 기본값을 씁니다",
+                    servers.len(),
+                    upstream.arg(0)
+                ),
+            );
             if let Some(first) = servers.first() {
                 finding = finding.write(format!("{} max_fails=3 fail_timeout=5s;", first.line()));
             }
             for server in &servers {
-                finding = finding.fix(Some(edit::replace(server.statement(), &format!("{} max_fails=3 fail_timeout=5s", server.line()))));
+                finding = finding.fix(Some(edit::replace(
+                    server.statement(),
+                    &format!("{} max_fails=3 fail_timeout=5s", server.line()),
+                )));
             }
             found.add(finding);
         }

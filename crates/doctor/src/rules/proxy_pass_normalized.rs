@@ -1,4 +1,4 @@
-//! `proxy_pass` that sends another path than the client asked for: decoded once more.
+//! `proxy_pass` that sends another path than the client requested: it is decoded once more.
 
 use crate::rule::prelude::*;
 
@@ -24,7 +24,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
     for spot in case.view.named("proxy_pass").filter(|spot| !spot.is_in("stream")) {
         let target = spot.arg(0);
         let path = path(target);
-        // `rewrite ^ $request_uri` makes $uri the raw path, which then is encoded again.
+        // `rewrite ^ $request_uri` sets $uri to the raw path, which nginx then encodes again.
         let rewrites = spot.scope().outwards().any(|scope| {
             scope.named("rewrite").any(|rewrite| rewrite.arg(1).contains("$request_uri") && !spot.is(rewrite))
         });
@@ -32,23 +32,32 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let is_exact = location.is_some_and(|location| matches!(matches_by(location), Match::Exact(_)));
         let keeps = |text: &str| reach::variables(text).next().is_some();
         let normalises = match path {
-            // Without a scheme the variable may hold a whole URL.
+            // Without a scheme, the variable may hold a whole URL.
             None => target.starts_with('$') && target.contains('/') && !target.contains("://"),
             Some("") => rewrites && !keeps(target),
             Some(path) => !keeps(path) && !is_exact,
         };
         if normalises {
             let what = match path {
-                Some("") => said!("after \"rewrite ^ $request_uri\" the path is encoded a second time", "\"rewrite ^ $request_uri\" 뒤에 경로가 다시 인코딩됩니다"),
-                Some(path) => said!("the path {path} in proxy_pass makes nginx decode and rebuild the client's", "proxy_pass의 경로 {path} 때문에 nginx가 클라이언트의 경로를 디코딩해 다시 만듭니다"),
-                None => said!("the path behind the variable makes nginx rebuild the client's", "변수 뒤의 경로 때문에 nginx가 클라이언트의 경로를 다시 만듭니다"),
+                Some("") => said!(
+                    "after \"rewrite ^ $request_uri\" the path is encoded a second time",
+                    "\"rewrite ^ $request_uri\" 뒤에 경로가 다시 인코딩됩니다"
+                ),
+                Some(path) => said!(
+                    "the path {path} in proxy_pass makes nginx decode and rebuild the client's",
+                    "proxy_pass의 경로 {path} 때문에 nginx가 클라이언트의 경로를 디코딩해 다시 만듭니다"
+                ),
+                None => said!(
+                    "the path behind the variable makes nginx rebuild the client's",
+                    "변수 뒤의 경로 때문에 nginx가 클라이언트의 경로를 다시 만듭니다"
+                ),
             };
             found.add(Finding::at(spot, what));
         }
     }
 }
 
-/// What stands behind the authority; `None` when a variable is in the place of scheme and host.
+/// The text after the authority. `None` if a variable stands for scheme and host.
 fn path(target: &str) -> Option<&str> {
     let (_, rest) = target.split_once("://")?;
     if let Some(socket) = rest.strip_prefix("unix:") {

@@ -6,7 +6,10 @@ pub static RULE: Rule = Rule {
     id: "quic_bpf_reuseport",
     level: Level::Risk,
     group: Group::Works,
-    says: words("quic_bpf with reuseport loses QUIC connections on a reload", "quic_bpf와 reuseport를 같이 쓰면 reload 때 QUIC 연결이 끊깁니다"),
+    says: words(
+        "quic_bpf with reuseport loses QUIC connections on a reload",
+        "quic_bpf와 reuseport를 같이 쓰면 reload 때 QUIC 연결이 끊깁니다",
+    ),
     remedy: words(
         "With several workers, the program that routes packets is not told of the new sockets. Take one of the two out.",
         "워커가 여럿이면 패킷을 나누는 프로그램이 새 소켓을 모릅니다. 둘 중 하나를 빼세요.",
@@ -23,6 +26,13 @@ fn check(case: &Case<'_>, found: &mut Found) {
     let listens = case.view.named("listen").find(|listen| listen.says("quic") && listen.says("reuseport"));
     if let (true, Some(listen)) = (many, listens) {
         let fix = edit::remove(case.tree(), bpf.statement());
-        found.add(Finding::at(listen, said!("reuseport here, quic_bpf above", "여기는 reuseport, 위에는 quic_bpf가 있습니다")).write("# quic_bpf on;").fix(fix));
+        found.add(
+            Finding::at(
+                listen,
+                said!("reuseport here, quic_bpf above", "여기는 reuseport, 위에는 quic_bpf가 있습니다"),
+            )
+            .write("# quic_bpf on;")
+            .fix(fix),
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! A pattern that one text alone matches.
+//! A pattern that matches only one text.
 
 use crate::rule::prelude::*;
 
@@ -24,7 +24,11 @@ fn check(case: &Case<'_>, found: &mut Found) {
         if let Some(path) = only.and_then(|path| String::from_utf8(path).ok()) {
             let line = format!("location = {path}");
             let fix = edit::replace(spot.statement(), &line);
-            found.add(Finding::at(spot, said!("only {path} matches", "{path}만 일치합니다")).write(format!("{line} {{")).fix(Some(fix)));
+            found.add(
+                Finding::at(spot, said!("only {path} matches", "{path}만 일치합니다"))
+                    .write(format!("{line} {{"))
+                    .fix(Some(fix)),
+            );
         }
     }
 }

@@ -22,7 +22,10 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case<'_>, found: &mut Found) {
     for spot in case.view.named("resolver") {
         if let Some(outside) = spot.args().find(|arg| is_outside(arg)) {
-            found.add(Finding::at(spot, said!("{outside} is on the Internet", "{outside}은(는) 인터넷에 있습니다")).write("resolver 127.0.0.53 valid=30s;"));
+            found.add(
+                Finding::at(spot, said!("{outside} is on the Internet", "{outside}은(는) 인터넷에 있습니다"))
+                    .write("resolver 127.0.0.53 valid=30s;"),
+            );
         }
     }
 }

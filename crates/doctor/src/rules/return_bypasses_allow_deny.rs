@@ -1,4 +1,4 @@
-//! `return` where `allow` and `deny` are meant to protect.
+//! `return` in a block that `allow` and `deny` should protect.
 
 use crate::rule::prelude::*;
 
@@ -25,7 +25,13 @@ fn check(case: &Case<'_>, found: &mut Found) {
         }
         let refuses = matches!(spot.arg(0), "403" | "404" | "444" | "401");
         if block.get("deny").is_some() && !refuses {
-            found.add(Finding::at(spot, said!("deny in this block does not keep anybody from this answer", "이 블록의 deny는 이 응답을 막지 못합니다")));
+            found.add(Finding::at(
+                spot,
+                said!(
+                    "deny in this block does not keep anybody from this answer",
+                    "이 블록의 deny는 이 응답을 막지 못합니다"
+                ),
+            ));
         }
     }
 }

@@ -27,7 +27,12 @@ fn check(case: &Case<'_>, found: &mut Found) {
     let node: Vec<_> = case.facts.neighbours.iter().filter(|process| !process.command.starts_with("PM2 ")).collect();
     let proxies = case.view.named("proxy_pass").next().is_some();
     if let ([one], Some(cpus), true) = (node.as_slice(), case.facts.cpus.filter(|cpus| *cpus > 1), proxies) {
-        let what = said!("{cpus} CPUs, and one process ({}, {})", "CPU는 {cpus}개이고 프로세스는 하나입니다({}, {})", one.id, one.command);
+        let what = said!(
+            "{cpus} CPUs, and one process ({}, {})",
+            "CPU는 {cpus}개이고 프로세스는 하나입니다({}, {})",
+            one.id,
+            one.command
+        );
         found.add(Finding::nowhere(what).write("pm2 start app.js -i max"));
     }
 }

@@ -6,39 +6,55 @@ pub static RULE: Rule = Rule {
     id: "socketio_without_stickiness",
     level: Level::Wrong,
     group: Group::Works,
-    says: words("Socket.IO's requests are spread over servers that do not know each other's sessions", "Socket.IO 요청이 세션을 공유하지 않는 서버들로 흩어집니다"),
+    says: words(
+        "Socket.IO's requests are spread over servers that do not know each other's sessions",
+        "Socket.IO 요청이 세션을 공유하지 않는 서버들로 흩어집니다",
+    ),
     remedy: words(
         "A handshake by polling is several requests; (N-1)/N of the second ones are answered with 400, code 1, \"Session ID unknown\". `ip_hash;` in the upstream, or `hash $remote_addr consistent;`; within PM2, @socket.io/pm2 or the websocket transport alone.",
         "polling 핸드셰이크는 여러 요청이라, 두 번째 요청의 (N-1)/N이 400 \"Session ID unknown\"이 됩니다. upstream에 `ip_hash;`나 `hash $remote_addr consistent;`를, PM2에서는 @socket.io/pm2나 websocket 전용 transport를 쓰세요.",
     ),
     source: "socket.io, Using multiple nodes; Unitech/pm2#389; lab.md B41, 0-12",
     check,
-    fires: Example::conf("http { upstream a { server 10.0.0.1; server 10.0.0.2; } server { location /socket.io/ { proxy_pass http://a; } } }"),
-    silent: Example::conf("http { upstream a { ip_hash; server 10.0.0.1; server 10.0.0.2; } server { location /socket.io/ { proxy_pass http://a; } } }"),
+    fires: Example::conf(
+        "http { upstream a { server 10.0.0.1; server 10.0.0.2; } server { location /socket.io/ { proxy_pass http://a; } } }",
+    ),
+    silent: Example::conf(
+        "http { upstream a { ip_hash; server 10.0.0.1; server 10.0.0.2; } server { location /socket.io/ { proxy_pass http://a; } } }",
+    ),
 };
 
 fn check(case: &Case<'_>, found: &mut Found) {
     for (pass, upstream) in super::inert_upstream_keepalive::passes(case) {
         let scope = pass.scope();
         let path = scope.location().map(|location| location.text()).unwrap_or_default();
-        let upgrades = scope.effective_all("proxy_set_header").iter().any(|spot| spot.arg(0).eq_ignore_ascii_case("upgrade"));
+        let upgrades =
+            scope.effective_all("proxy_set_header").iter().any(|spot| spot.arg(0).eq_ignore_ascii_case("upgrade"));
         let inside = upstream.inside();
         let servers = inside.named("server").filter(|server| !server.says("backup") && !server.says("down")).count();
-        let sticks = ["ip_hash", "hash", "sticky", "sticky_cookie_insert"].iter().any(|name| inside.get(name).is_some());
+        let sticks =
+            ["ip_hash", "hash", "sticky", "sticky_cookie_insert"].iter().any(|name| inside.get(name).is_some());
         let is_socketio = path.contains("socket.io");
         if servers > 1 && !sticks && (is_socketio || upgrades) {
             let fix = edit::insert_into(case.tree(), upstream.statement(), "ip_hash");
             let level = if is_socketio { Level::Wrong } else { Level::Note };
-            let what = said!("{servers} servers in \"{}\", chosen anew for each request", "\"{}\"의 server {servers}개 중에서 요청마다 새로 고릅니다", upstream.arg(0));
+            let what = said!(
+                "{servers} servers in \"{}\", chosen anew for each request",
+                "\"{}\"의 server {servers}개 중에서 요청마다 새로 고릅니다",
+                upstream.arg(0)
+            );
             found.add_as(level, Finding::at(upstream, what).write("ip_hash;").fix(fix));
         }
     }
-    // One server for nginx may be several processes for PM2.
+    // A single server for nginx may be several processes under PM2.
     let cluster = case.facts.neighbours.iter().filter(|process| !process.command.starts_with("PM2 ")).count();
     let pm2 = case.facts.neighbours.iter().any(|process| process.command.starts_with("PM2 "));
     let upgrades = case.view.named("proxy_set_header").find(|spot| spot.arg(0).eq_ignore_ascii_case("upgrade"));
     if let (true, true, Some(spot)) = (pm2, cluster > 1, upgrades) {
-        let what = said!("{cluster} Node processes run under PM2 here: if they are one cluster, a polling handshake meets another process each time", "여기서 PM2로 Node 프로세스 {cluster}개가 실행 중입니다. 한 클러스터라면 polling 핸드셰이크가 매번 다른 프로세스를 만납니다");
+        let what = said!(
+            "{cluster} Node processes run under PM2 here: if they are one cluster, a polling handshake meets another process each time",
+            "여기서 PM2로 Node 프로세스 {cluster}개가 실행 중입니다. 한 클러스터라면 polling 핸드셰이크가 매번 다른 프로세스를 만납니다"
+        );
         found.add_as(Level::Note, Finding::at(spot, what));
     }
 }

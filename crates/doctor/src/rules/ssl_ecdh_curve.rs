@@ -6,7 +6,10 @@ pub static RULE: Rule = Rule {
     id: "ssl_ecdh_curve",
     level: Level::Risk,
     group: Group::Works,
-    says: words("ssl_ecdh_curve names a group that not every OpenSSL has", "ssl_ecdh_curve에 모든 OpenSSL이 아는 것은 아닌 그룹이 있습니다"),
+    says: words(
+        "ssl_ecdh_curve names a group that not every OpenSSL has",
+        "ssl_ecdh_curve에 모든 OpenSSL이 아는 것은 아닌 그룹이 있습니다",
+    ),
     remedy: words(
         "An unknown group refuses the whole list and nginx does not start. With OpenSSL 3.3 and newer a `?` before it makes it optional; X25519MLKEM768 itself needs 3.5.",
         "모르는 그룹이 하나라도 있으면 nginx가 시작하지 않습니다. OpenSSL 3.3 이상에서는 앞에 `?`를 붙이면 선택 사항이 됩니다.",
@@ -23,7 +26,17 @@ fn check(case: &Case<'_>, found: &mut Found) {
         if let Some(group) = spot.arg(0).split(':').find(is_new) {
             let line = format!("ssl_ecdh_curve {}", spot.arg(0).replace(group, &format!("?{group}")));
             let fix = edit::replace(spot.statement(), &line);
-            found.add(Finding::at(spot, said!("{group} must be there or nginx does not start", "{group}이(가) 없으면 nginx가 시작하지 않습니다")).write(format!("{line};")).fix(Some(fix)));
+            found.add(
+                Finding::at(
+                    spot,
+                    said!(
+                        "{group} must be there or nginx does not start",
+                        "{group}이(가) 없으면 nginx가 시작하지 않습니다"
+                    ),
+                )
+                .write(format!("{line};"))
+                .fix(Some(fix)),
+            );
         }
     }
 }

@@ -6,7 +6,10 @@ pub static RULE: Rule = Rule {
     id: "ssl_session_cache_missing",
     level: Level::Risk,
     group: Group::Speed,
-    says: words("TLS sessions are not kept: who comes back shakes hands in full", "TLS 세션을 보관하지 않아 다시 온 클라이언트도 전체 핸드셰이크를 합니다"),
+    says: words(
+        "TLS sessions are not kept: who comes back shakes hands in full",
+        "TLS 세션을 보관하지 않아 다시 온 클라이언트도 전체 핸드셰이크를 합니다",
+    ),
     remedy: words(
         "nginx keeps none by default; clients that take no tickets (many load generators, many libraries) pay a full handshake for every connection. `ssl_session_cache shared:SSL:10m;` holds about 40,000.",
         "기본값은 보관하지 않음입니다. 티켓을 쓰지 않는 클라이언트(많은 부하 도구와 라이브러리)는 연결마다 전체 핸드셰이크를 합니다. `ssl_session_cache shared:SSL:10m;`이면 약 4만 세션입니다.",
@@ -30,5 +33,9 @@ fn check(case: &Case<'_>, found: &mut Found) {
         Some(spot) => Some(edit::replace(spot.statement(), line)),
         None => edit::insert_after(case.tree(), listen.statement(), line),
     };
-    found.add(Finding::at(listen, said!("no ssl_session_cache is in force", "적용되는 ssl_session_cache가 없습니다")).write(format!("{line};")).fix(fix));
+    found.add(
+        Finding::at(listen, said!("no ssl_session_cache is in force", "적용되는 ssl_session_cache가 없습니다"))
+            .write(format!("{line};"))
+            .fix(fix),
+    );
 }

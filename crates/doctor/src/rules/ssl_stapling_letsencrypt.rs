@@ -6,14 +6,19 @@ pub static RULE: Rule = Rule {
     id: "ssl_stapling_letsencrypt",
     level: Level::Note,
     group: Group::NoEffect,
-    says: words("Let's Encrypt no longer answers OCSP: stapling does nothing", "Let's Encrypt는 OCSP를 중단해서 stapling이 동작하지 않습니다"),
+    says: words(
+        "Let's Encrypt no longer answers OCSP: stapling does nothing",
+        "Let's Encrypt는 OCSP를 중단해서 stapling이 동작하지 않습니다",
+    ),
     remedy: words(
         "Its certificates since May 2025 name no OCSP server, and nginx says \"ssl_stapling\" ignored. Take the lines out.",
         "2025년 5월 이후 인증서에는 OCSP 주소가 없어 nginx가 무시합니다. 이 줄들을 지우세요.",
     ),
     source: "letsencrypt.org, Ending OCSP Support in 2025; gixy-ng ssl_stapling_letsencrypt",
     check,
-    fires: Example::conf("server { listen 443 ssl; ssl_certificate /etc/letsencrypt/live/a/fullchain.pem; ssl_stapling on; }"),
+    fires: Example::conf(
+        "server { listen 443 ssl; ssl_certificate /etc/letsencrypt/live/a/fullchain.pem; ssl_stapling on; }",
+    ),
     silent: Example::conf("server { listen 443 ssl; ssl_certificate /etc/ssl/a.pem; ssl_stapling on; }"),
 };
 
@@ -23,7 +28,11 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let Some(stapling) = server.effective("ssl_stapling").filter(|spot| spot.arg(0) == "on") else { continue };
         if certificates.iter().any(|spot| spot.arg(0).contains("/letsencrypt/")) {
             let fix = edit::remove(case.tree(), stapling.statement());
-            found.add(Finding::at(stapling, said!("the certificate is Let's Encrypt's", "Let's Encrypt의 인증서입니다")).write("# ssl_stapling on;").fix(fix));
+            found.add(
+                Finding::at(stapling, said!("the certificate is Let's Encrypt's", "Let's Encrypt의 인증서입니다"))
+                    .write("# ssl_stapling on;")
+                    .fix(fix),
+            );
         }
     }
 }

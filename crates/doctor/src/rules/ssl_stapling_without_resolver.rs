@@ -1,4 +1,4 @@
-//! Stapling that cannot ask.
+//! Stapling that cannot resolve the responder's name.
 
 use crate::rule::prelude::*;
 
@@ -6,7 +6,10 @@ pub static RULE: Rule = Rule {
     id: "ssl_stapling_without_resolver",
     level: Level::Risk,
     group: Group::Works,
-    says: words("ssl_stapling has no resolver to find the OCSP server", "ssl_stapling이 OCSP 서버를 찾을 resolver가 없습니다"),
+    says: words(
+        "ssl_stapling has no resolver to find the OCSP server",
+        "ssl_stapling이 OCSP 서버를 찾을 resolver가 없습니다",
+    ),
     remedy: words(
         "The responder's name is looked up while nginx runs. Say `resolver 127.0.0.53;`.",
         "응답 서버의 이름을 실행 중에 찾습니다. `resolver 127.0.0.53;`을 추가하세요.",
@@ -23,7 +26,11 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let has_file = server.effective("ssl_stapling_file").is_some();
         if server.effective("resolver").is_none() && !has_file {
             let fix = edit::insert_after(case.tree(), stapling.statement(), "resolver 127.0.0.53");
-            found.add(Finding::at(stapling, said!("no resolver is in force here", "여기에 적용되는 resolver가 없습니다")).write("resolver 127.0.0.53;").fix(fix));
+            found.add(
+                Finding::at(stapling, said!("no resolver is in force here", "여기에 적용되는 resolver가 없습니다"))
+                    .write("resolver 127.0.0.53;")
+                    .fix(fix),
+            );
         }
     }
 }

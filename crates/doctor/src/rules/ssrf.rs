@@ -1,4 +1,4 @@
-//! A client chooses which server is asked.
+//! A client can choose the server that gets the request.
 
 use crate::rule::prelude::*;
 
@@ -24,15 +24,18 @@ fn check(case: &Case<'_>, found: &mut Found) {
             continue;
         }
         if let Some(name) = chosen(spot.arg(0), spot, 0) {
-            found.add(Finding::at(spot, said!("${name} decides where the request goes", "${name}이(가) 요청을 보낼 곳을 정합니다")));
+            found.add(Finding::at(
+                spot,
+                said!("${name} decides where the request goes", "${name}이(가) 요청을 보낼 곳을 정합니다"),
+            ));
         }
     }
 }
 
-/// Variables that hold an address are followed this far.
+/// Longest chain of variables that hold an address.
 const DEPTH_MAX: usize = 8;
 
-/// The variable in front of the path that a client chooses.
+/// The first variable before the path that a client can choose.
 fn chosen<'v>(target: &'v str, spot: Spot<'v>, depth: usize) -> Option<&'v str> {
     let mut before = String::new();
     for piece in reach::pieces(target) {
@@ -40,7 +43,7 @@ fn chosen<'v>(target: &'v str, spot: Spot<'v>, depth: usize) -> Option<&'v str> 
             Piece::Text(text) => {
                 before.push_str(text);
                 let authority = before.split_once("://").map_or(before.as_str(), |(_, rest)| rest);
-                // Behind the first slash of the path nothing chooses the server any more.
+                // After the first slash of the path, no text can change the server.
                 let is_past = before.contains("://") && authority.contains('/');
                 if is_past || (!before.contains("://") && before.starts_with('/')) {
                     return None;
@@ -49,7 +52,7 @@ fn chosen<'v>(target: &'v str, spot: Spot<'v>, depth: usize) -> Option<&'v str> 
             }
             Piece::Variable(name) => name,
         };
-        // `set $to http://app$request_uri` is one address, and its text is looked at as if it stood here.
+        // `set $to http://app$request_uri` is an address. Its text is checked as if it stood here.
         let is_it = |set: &Spot<'_>| set.arg(1).contains("://");
         if let Some(set) = spot.view().sets(name).find(is_it).filter(|_| depth < DEPTH_MAX && before.is_empty()) {
             return chosen(set.arg(1), set, depth + 1);

@@ -1,4 +1,4 @@
-//! `stub_status` for everybody.
+//! `stub_status` that every client can read.
 
 use crate::rule::prelude::*;
 
@@ -18,19 +18,35 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case<'_>, found: &mut Found) {
-    for spot in case.view.all().filter(|spot| matches!(spot.name(), "stub_status" | "status" | "api") && spot.scope().location().is_some()) {
+    for spot in case
+        .view
+        .all()
+        .filter(|spot| matches!(spot.name(), "stub_status" | "status" | "api") && spot.scope().location().is_some())
+    {
         if spot.name() != "stub_status" && spot.args().next().is_some() {
             continue;
         }
         let scope = spot.scope();
         let guards = ["deny", "auth_basic", "auth_request", "auth_jwt", "internal"];
         let is_guarded = guards.iter().any(|name| scope.outwards().any(|scope| scope.named(name).next().is_some()));
-        let is_own = |listen: &Spot<'_>| ["unix:", "127.", "localhost", "[::1]"].iter().any(|own| listen.arg(0).starts_with(own));
+        let is_own = |listen: &Spot<'_>| {
+            ["unix:", "127.", "localhost", "[::1]"].iter().any(|own| listen.arg(0).starts_with(own))
+        };
         let listens: Vec<Spot<'_>> = scope.server().map(|server| server.named("listen").collect()).unwrap_or_default();
         let is_local = !listens.is_empty() && listens.iter().all(is_own);
         if !is_guarded && !is_local {
             let fix = edit::insert_after(case.tree(), spot.statement(), "allow 127.0.0.1; deny all");
-            found.add(Finding::at(spot, said!("no allow, deny or password is in force here", "여기에 적용되는 allow, deny, 비밀번호가 없습니다")).write("allow 127.0.0.1; deny all;").fix(fix));
+            found.add(
+                Finding::at(
+                    spot,
+                    said!(
+                        "no allow, deny or password is in force here",
+                        "여기에 적용되는 allow, deny, 비밀번호가 없습니다"
+                    ),
+                )
+                .write("allow 127.0.0.1; deny all;")
+                .fix(fix),
+            );
         }
     }
 }

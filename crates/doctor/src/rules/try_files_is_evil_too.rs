@@ -6,7 +6,10 @@ pub static RULE: Rule = Rule {
     id: "try_files_is_evil_too",
     level: Level::Note,
     group: Group::Speed,
-    says: words("try_files asks the disk for every file, at every request", "try_files가 요청마다 디스크에서 파일을 확인합니다"),
+    says: words(
+        "try_files asks the disk for every file, at every request",
+        "try_files가 요청마다 디스크에서 파일을 확인합니다",
+    ),
     remedy: words(
         "Each name costs a stat. `open_file_cache max=1000 inactive=20s;` remembers them (nginx; weir accepts the line and needs it not). Serve what is not a file from a location of its own.",
         "이름마다 stat을 한 번씩 합니다. `open_file_cache max=1000 inactive=20s;`로 기억하게 하세요. 파일이 아닌 것은 별도 location에서 처리하세요.",
@@ -14,13 +17,15 @@ pub static RULE: Rule = Rule {
     source: "nginx.org ngx_http_core_module, open_file_cache; gixy-ng try_files_is_evil_too",
     check,
     fires: Example::conf("location / { try_files $uri $uri/ /index.php; }"),
-    silent: Example::conf("http { open_file_cache max=1000; server { location / { try_files $uri $uri/ /index.php; } } }"),
+    silent: Example::conf(
+        "http { open_file_cache max=1000; server { location / { try_files $uri $uri/ /index.php; } } }",
+    ),
 };
 
 fn check(case: &Case<'_>, found: &mut Found) {
     for spot in case.view.named("try_files") {
         let is_cached = spot.scope().effective("open_file_cache").is_some_and(|cache| cache.arg(0) != "off");
-        // The last one is not looked for.
+        // nginx does not check the last argument on the disk.
         let looks = spot.args().count().saturating_sub(1);
         if !is_cached && looks > 0 {
             let what = Said {

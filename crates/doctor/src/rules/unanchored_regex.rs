@@ -7,7 +7,10 @@ pub static RULE: Rule = Rule {
     id: "unanchored_regex",
     level: Level::Risk,
     group: Group::Safety,
-    says: words("A location for an extension matches it anywhere in the path", "확장자용 location이 경로 중간에서도 일치합니다"),
+    says: words(
+        "A location for an extension matches it anywhere in the path",
+        "확장자용 location이 경로 중간에서도 일치합니다",
+    ),
     remedy: words(
         "`~ \\.php` also takes /uploads/x.php.jpg or /x.phpinfo to the application. End the pattern with `$`.",
         "`~ \\.php`는 /uploads/x.php.jpg도 앱으로 보냅니다. 패턴을 `$`로 끝내세요.",
@@ -22,18 +25,26 @@ fn check(case: &Case<'_>, found: &mut Found) {
     for spot in case.view.named("location") {
         let Match::Pattern(text, caseless) = matches_by(spot) else { continue };
         let Some(Node::Seq(nodes)) = crate::regex::parse(text, caseless) else { continue };
-        // A dot and then letters alone, up to the end of the pattern.
+        // A dot, then only letters up to the end of the pattern.
         let tail: Vec<&Node> = nodes.iter().rev().take_while(|node| is_letter(node)).collect();
         let before = nodes.len().checked_sub(tail.len() + 1).and_then(|index| nodes.get(index));
         let is_dot = matches!(before, Some(Node::Set(set)) if *set == ByteSet::one(b'.'));
-        // What only refuses may well refuse more.
-        let refuses = spot.inside().statements().any(|inner| {
-            inner.name() == "deny" || (inner.name() == "return" && inner.arg(0).starts_with('4'))
-        });
+        // A location that only refuses requests may refuse more of them.
+        let refuses = spot
+            .inside()
+            .statements()
+            .any(|inner| inner.name() == "deny" || (inner.name() == "return" && inner.arg(0).starts_with('4')));
         if !refuses && is_dot && (2..=5).contains(&tail.len()) && !text.starts_with('^') {
             let line = format!("{}$", spot.line());
             let fix = edit::replace(spot.statement(), &line);
-            found.add(Finding::at(spot, said!("{text} need not be the end of the path", "{text}이(가) 경로의 끝이 아니어도 일치합니다")).write(format!("{line} {{")).fix(Some(fix)));
+            found.add(
+                Finding::at(
+                    spot,
+                    said!("{text} need not be the end of the path", "{text}이(가) 경로의 끝이 아니어도 일치합니다"),
+                )
+                .write(format!("{line} {{"))
+                .fix(Some(fix)),
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Names that nginx does not know, and directives where they may not stand.
+//! Names that nginx does not know, and directives in blocks that do not allow them.
 
 use weir_edge::nginx_only::{self, Origin};
 
@@ -39,31 +39,50 @@ fn check(case: &Case<'_>, found: &mut Found) {
         };
         match entry.origin() {
             Origin::Commercial => {
-                let what = said!("unknown directive \"{name}\": it is NGINX Plus's; weir edge has it or does without", "알 수 없는 지시어 \"{name}\": NGINX Plus의 지시어이며, weir edge에는 있거나 필요 없습니다");
-                found.add(Finding::at(spot, what).write(format!("# {};", spot.line())).fix(edit::remove(case.tree(), spot.statement())));
+                let what = said!(
+                    "unknown directive \"{name}\": it is NGINX Plus's; weir edge has it or does without",
+                    "알 수 없는 지시어 \"{name}\": NGINX Plus의 지시어이며, weir edge에는 있거나 필요 없습니다"
+                );
+                found.add(
+                    Finding::at(spot, what)
+                        .write(format!("# {};", spot.line()))
+                        .fix(edit::remove(case.tree(), spot.statement())),
+                );
             }
             Origin::Removed => {
-                let what = said!("unknown directive \"{name}\": nginx had it once", "알 수 없는 지시어 \"{name}\": 예전 nginx에 있던 지시어입니다");
+                let what = said!(
+                    "unknown directive \"{name}\": nginx had it once",
+                    "알 수 없는 지시어 \"{name}\": 예전 nginx에 있던 지시어입니다"
+                );
                 found.add(Finding::at(spot, what).fix(edit::remove(case.tree(), spot.statement())));
             }
             Origin::SeparateModule => {
                 let loads = case.view.root().get("load_module").is_some();
                 if !loads {
-                    let what = said!("unknown directive \"{name}\" unless nginx has {} compiled in", "nginx에 {}이(가) 컴파일되어 있지 않으면 알 수 없는 지시어 \"{name}\"입니다", entry.modules);
+                    let what = said!(
+                        "unknown directive \"{name}\" unless nginx has {} compiled in",
+                        "nginx에 {}이(가) 컴파일되어 있지 않으면 알 수 없는 지시어 \"{name}\"입니다",
+                        entry.modules
+                    );
                     found.add_as(Level::Note, Finding::at(spot, what));
                 }
             }
             Origin::Nginx if !entry.is_allowed_in(context) => {
                 let place = entry.contexts;
-                let mut finding = Finding::at(spot, said!("\"{name}\" directive is not allowed here", "\"{name}\" 지시어는 여기에 쓸 수 없습니다"));
+                let mut finding = Finding::at(
+                    spot,
+                    said!("\"{name}\" directive is not allowed here", "\"{name}\" 지시어는 여기에 쓸 수 없습니다"),
+                );
                 finding = match place {
                     "events" | "http" => finding.write(format!("{place} {{ {}; }}", spot.line())),
                     _ => finding.write(format!("# {name} belongs in: {place}")),
                 };
                 if let Some(block) = case.view.root().get(place).filter(|block| block.is_block()) {
-                    finding = finding
-                        .fix(edit::remove(case.tree(), spot.statement()))
-                        .fix(edit::insert_into(case.tree(), block.statement(), &spot.line()));
+                    finding = finding.fix(edit::remove(case.tree(), spot.statement())).fix(edit::insert_into(
+                        case.tree(),
+                        block.statement(),
+                        &spot.line(),
+                    ));
                 }
                 found.add(finding);
             }
@@ -72,7 +91,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
     }
 }
 
-/// The block in the words of the table; `None` where names are not directives (`map`, `types`, other modules).
+/// The block, in the words of the table. `None` if names in it are not directives (`map`, `types`, other modules).
 fn context(scope: Scope<'_>) -> Option<&'static str> {
     let Some(opener) = scope.opener() else { return Some("main") };
     let outer = context(opener.scope())?;

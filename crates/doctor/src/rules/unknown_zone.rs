@@ -1,4 +1,4 @@
-//! A cache or limit by the name of a zone that is not there.
+//! A cache or limit that names a missing zone.
 
 use crate::rule::prelude::*;
 
@@ -7,14 +7,17 @@ pub static RULE: Rule = Rule {
     level: Level::Wrong,
     group: Group::Works,
     says: words("A zone is used that nothing defines", "정의되지 않은 zone을 사용합니다"),
-    remedy: words("nginx does not start: the name must be the one of keys_zone= or zone=.", "nginx가 시작하지 않습니다. keys_zone=이나 zone=의 이름과 같아야 합니다."),
+    remedy: words(
+        "nginx does not start: the name must be the one of keys_zone= or zone=.",
+        "nginx가 시작하지 않습니다. keys_zone=이나 zone=의 이름과 같아야 합니다.",
+    ),
     source: "nginx's message \"zone … is unknown\"; lab.md 4-1",
     check,
     fires: Example::conf("http { proxy_cache_path /c keys_zone=cache:1m; server { proxy_cache one; } }"),
     silent: Example::conf("http { proxy_cache_path /c keys_zone=one:1m; server { proxy_cache one; } }"),
 };
 
-/// Who uses a zone, and who defines it.
+/// Directives that use a zone, and the directives that define it.
 const USERS: [(&str, &str, &str); 6] = [
     ("proxy_cache", "proxy_cache_path", "keys_zone="),
     ("fastcgi_cache", "fastcgi_cache_path", "keys_zone="),
@@ -44,7 +47,10 @@ fn check(case: &Case<'_>, found: &mut Found) {
             if name.is_empty() || name == "off" || name.contains('$') || zones.contains(&name) {
                 continue;
             }
-            let mut finding = Finding::at(spot, said!("\"{user}\" zone \"{name}\" is unknown", "\"{user}\"의 존 \"{name}\"이(가) 정의되지 않았습니다"));
+            let mut finding = Finding::at(
+                spot,
+                said!("\"{user}\" zone \"{name}\" is unknown", "\"{user}\"의 존 \"{name}\"이(가) 정의되지 않았습니다"),
+            );
             if let [only] = zones.as_slice() {
                 let line = spot.line().replace(name, only);
                 let fix = edit::replace(spot.statement(), &line);

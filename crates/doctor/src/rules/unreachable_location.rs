@@ -1,4 +1,4 @@
-//! Locations of a server that answers before it looks for one.
+//! Locations of a server that answers before it searches for a location.
 
 use crate::rule::prelude::*;
 
@@ -6,7 +6,10 @@ pub static RULE: Rule = Rule {
     id: "unreachable_location",
     level: Level::Wrong,
     group: Group::Works,
-    says: words("A location is never reached: the server returns before", "server가 먼저 return해서 location에 닿지 않습니다"),
+    says: words(
+        "A location is never reached: the server returns before",
+        "server가 먼저 return해서 location에 닿지 않습니다",
+    ),
     remedy: words(
         "return and rewrite at server level run before a location is looked for. Put the return into `location / { }`.",
         "server 수준의 return과 rewrite는 location을 찾기 전에 실행됩니다. return을 `location / { }` 안에 넣으세요.",
@@ -22,14 +25,23 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let Some(answer) = server.get("return") else { continue };
         let has_root = server.named("location").any(|location| location.arg(0) == "/");
         for location in server.named("location") {
-            let what = said!("{} is never reached: \"{}\" answers every request of this server", "{}에는 도달하지 않습니다. \"{}\"이(가) 이 server의 모든 요청에 응답합니다", location.line(), answer.line());
+            let what = said!(
+                "{} is never reached: \"{}\" answers every request of this server",
+                "{}에는 도달하지 않습니다. \"{}\"이(가) 이 server의 모든 요청에 응답합니다",
+                location.line(),
+                answer.line()
+            );
             let line = format!("location / {{ {}; }}", answer.line());
             let mut finding = Finding::at(location, what).write(line.clone());
             if !has_root {
-                // The `;` of the statement becomes the one inside of the braces.
+                // The `;` of the statement moves inside the braces.
                 let open = edit::replace(answer.statement(), &format!("location / {{ {}", answer.line()));
                 let end = answer.statement().end.span.end;
-                let close = edit::Edit { file: answer.at().file, span: weir_conf::Span { start: end, end }, with: b" }".to_vec() };
+                let close = edit::Edit {
+                    file: answer.at().file,
+                    span: weir_conf::Span { start: end, end },
+                    with: b" }".to_vec(),
+                };
                 finding = finding.fix(Some(open)).fix(Some(close));
             }
             found.add(finding);

@@ -1,4 +1,4 @@
-//! `Upgrade: h2c` passed on: an origin that speaks it lets the client past every location.
+//! `Upgrade: h2c` is forwarded: with an origin that speaks h2c, the client bypasses every location.
 
 use crate::rule::prelude::*;
 
@@ -16,8 +16,12 @@ pub static RULE: Rule = Rule {
     ),
     source: "RFC 9110 §7.8; RFC 7540 §3.2; bishopfox.com, h2c smuggling (2020)",
     check,
-    fires: Example::conf("http { map $http_upgrade $connection_upgrade { default upgrade; '' ''; } server { location / { proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade; proxy_pass http://a; } } }"),
-    silent: Example::conf("http { map $http_upgrade $connection_upgrade { websocket upgrade; default ''; } server { location / { proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade; proxy_pass http://a; } } }"),
+    fires: Example::conf(
+        "http { map $http_upgrade $connection_upgrade { default upgrade; '' ''; } server { location / { proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade; proxy_pass http://a; } } }",
+    ),
+    silent: Example::conf(
+        "http { map $http_upgrade $connection_upgrade { websocket upgrade; default ''; } server { location / { proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade; proxy_pass http://a; } } }",
+    ),
 };
 
 fn check(case: &Case<'_>, found: &mut Found) {
@@ -30,15 +34,21 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let mut beside = upgrade.scope().named("proxy_set_header");
         let Some(connection) = beside.find(|spot| spot.arg(0).eq_ignore_ascii_case("connection")) else { continue };
         let Some(culprit) = culprit(case, connection) else { continue };
-        // One map serves many locations.
+        // One map may serve many locations: report it once.
         if !told.iter().any(|known| known.is(culprit)) {
             told.push(culprit);
-            found.add(Finding::at(culprit, said!("\"Upgrade: h2c\" of a client is sent on with Connection: upgrade", "클라이언트의 \"Upgrade: h2c\"가 Connection: upgrade와 함께 오리진에 전달됩니다")));
+            found.add(Finding::at(
+                culprit,
+                said!(
+                    "\"Upgrade: h2c\" of a client is sent on with Connection: upgrade",
+                    "클라이언트의 \"Upgrade: h2c\"가 Connection: upgrade와 함께 오리진에 전달됩니다"
+                ),
+            ));
         }
     }
 }
 
-/// The statement that names the upgrade in `Connection` where the client asks for h2c.
+/// The statement that puts the upgrade into `Connection` for a client that requests h2c.
 fn culprit<'v>(case: &Case<'v>, connection: Spot<'v>) -> Option<Spot<'v>> {
     let value = connection.arg(1);
     if names_upgrade(value) || value.eq_ignore_ascii_case("$http_connection") {
@@ -59,7 +69,7 @@ fn names_upgrade(value: &str) -> bool {
     value.split(',').any(|option| option.trim().eq_ignore_ascii_case("upgrade"))
 }
 
-/// Whether a pattern of a map plainly fits `h2c`; what is harder to tell is taken not to.
+/// Whether a map's pattern clearly matches `h2c`. An unclear pattern counts as no match.
 fn is_for_all(pattern: &str) -> bool {
     let plain = pattern.trim_start_matches(['~', '*']);
     plain.to_ascii_lowercase().contains("h2c") || [".", ".+", ".*", "^.+$", "^.*$", ".+$", "^."].contains(&plain)

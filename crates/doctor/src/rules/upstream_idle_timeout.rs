@@ -1,4 +1,4 @@
-//! Connections are kept longer than the origin keeps them.
+//! The edge keeps connections longer than the origin does.
 
 use crate::rule::prelude::*;
 
@@ -13,16 +13,20 @@ pub static RULE: Rule = Rule {
     ),
     source: "nginx.org ngx_http_upstream_module, keepalive_timeout; Node.js http, server.keepAliveTimeout; lab.md B04",
     check,
-    fires: Example::with("upstream a { server 127.0.0.1:3000; keepalive 16; }", |facts| facts.neighbours = vec![node()]),
-    silent: Example::with("upstream a { server 127.0.0.1:3000; keepalive 16; keepalive_timeout 4s; }", |facts| facts.neighbours = vec![node()]),
+    fires: Example::with("upstream a { server 127.0.0.1:3000; keepalive 16; }", |facts| {
+        facts.neighbours = vec![node()]
+    }),
+    silent: Example::with("upstream a { server 127.0.0.1:3000; keepalive 16; keepalive_timeout 4s; }", |facts| {
+        facts.neighbours = vec![node()]
+    }),
 };
 
-/// A process as an example has it.
+/// A Node.js process for examples.
 pub fn node() -> weir_meter::host::Process {
     weir_meter::host::Process { id: 9, command: "node app.js".to_owned(), ..Default::default() }
 }
 
-/// `server.keepAliveTimeout` of Node.js.
+/// The default of Node.js' `server.keepAliveTimeout`.
 const NODE_SECONDS: u64 = 5;
 
 fn check(case: &Case<'_>, found: &mut Found) {
@@ -32,11 +36,19 @@ fn check(case: &Case<'_>, found: &mut Found) {
     for upstream in case.view.named("upstream").filter(|spot| spot.is_block()) {
         let inside = upstream.inside();
         let is_here = |server: &Spot<'_>| server.arg(0).starts_with("127.") || server.arg(0).starts_with("localhost");
-        let Some(keepalive) = inside.get("keepalive").filter(|_| inside.named("server").any(|server| is_here(&server))) else { continue };
+        let Some(keepalive) = inside.get("keepalive").filter(|_| inside.named("server").any(|server| is_here(&server)))
+        else {
+            continue;
+        };
         let written = inside.get("keepalive_timeout");
-        let seconds = written.map_or(Some(60), |spot| weir_edge::value::time_of(spot.arg(0)).map(|time| time.as_secs()));
+        let seconds =
+            written.map_or(Some(60), |spot| weir_edge::value::time_of(spot.arg(0)).map(|time| time.as_secs()));
         if seconds.is_some_and(|seconds| seconds >= NODE_SECONDS) {
-            let what = said!("idle for up to {} s, and Node processes run on this machine", "유휴 연결을 최대 {}초 유지하고, 이 머신에서 Node 프로세스가 실행 중입니다", seconds.unwrap_or(60));
+            let what = said!(
+                "idle for up to {} s, and Node processes run on this machine",
+                "유휴 연결을 최대 {}초 유지하고, 이 머신에서 Node 프로세스가 실행 중입니다",
+                seconds.unwrap_or(60)
+            );
             let line = "keepalive_timeout 4s";
             let fix = match written {
                 Some(spot) => Some(edit::replace(spot.statement(), line)),

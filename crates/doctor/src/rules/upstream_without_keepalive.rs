@@ -7,7 +7,10 @@ pub static RULE: Rule = Rule {
     id: "upstream_without_keepalive",
     level: Level::Risk,
     group: Group::Speed,
-    says: words("Every request to the origin opens a connection of its own", "오리진으로 가는 요청마다 새 연결을 엽니다"),
+    says: words(
+        "Every request to the origin opens a connection of its own",
+        "오리진으로 가는 요청마다 새 연결을 엽니다",
+    ),
     remedy: words(
         "Opening a connection costs the origin an accept and, over TCP, a handshake. Write `keepalive 32;` in the upstream, HTTP/1.1 and an empty Connection in the location.",
         "연결을 열 때마다 오리진은 accept를 하고, TCP에서는 핸드셰이크도 합니다. upstream에 `keepalive 32;`, location에 HTTP/1.1과 빈 Connection을 쓰세요.",
@@ -36,31 +39,73 @@ fn check(case: &Case<'_>, found: &mut Found) {
         }
         let scope = pass.scope();
         let persists = scope.effective("proxy_http_version").is_some_and(|spot| spot.arg(0) == "1.1")
-            && scope.effective_all("proxy_set_header").iter().any(|spot| spot.arg(0).eq_ignore_ascii_case("connection") && spot.arg(1).is_empty());
+            && scope
+                .effective_all("proxy_set_header")
+                .iter()
+                .any(|spot| spot.arg(0).eq_ignore_ascii_case("connection") && spot.arg(1).is_empty());
         let ports = case.facts.local_ports.unwrap_or(28_232);
         // A connection to a unix socket takes no port.
         let over_tcp = upstream.inside().named("server").filter(|server| !server.arg(0).starts_with("unix:")).count();
         let rate = ports * over_tcp as u64 / 60;
         let (level, what) = if over_tcp == 0 {
-            (Level::Note, said!("\"{}\" has no keepalive: every request opens its unix socket anew", "\"{}\"에 keepalive가 없어 요청마다 유닉스 소켓을 새로 엽니다", upstream.arg(0)))
+            (
+                Level::Note,
+                said!(
+                    "\"{}\" has no keepalive: every request opens its unix socket anew",
+                    "\"{}\"에 keepalive가 없어 요청마다 유닉스 소켓을 새로 엽니다",
+                    upstream.arg(0)
+                ),
+            )
         } else if persists {
-            (Level::Wrong, said!("HTTP/1.1 without a pool: nginx closes first and keeps the port for 60 s, so above {rate} requests a second to \"{}\" connect() fails with 99 and the client gets 502", "풀 없이 HTTP/1.1을 씁니다. nginx가 먼저 닫고 포트를 60초 잡아 두므로 \"{}\"(으)로 초당 {rate}건을 넘으면 connect()가 99로 실패하고 클라이언트는 502를 받습니다", upstream.arg(0)))
+            (
+                Level::Wrong,
+                said!(
+                    "HTTP/1.1 without a pool: nginx closes first and keeps the port for 60 s, so above {rate} requests a second to \"{}\" connect() fails with 99 and the client gets 502",
+                    "풀 없이 HTTP/1.1을 씁니다. nginx가 먼저 닫고 포트를 60초 잡아 두므로 \"{}\"(으)로 초당 {rate}건을 넘으면 connect()가 99로 실패하고 클라이언트는 502를 받습니다",
+                    upstream.arg(0)
+                ),
+            )
         } else {
-            (Level::Risk, said!("\"{}\" has no keepalive: a handshake for every request; where nginx closes first, {ports} local ports last for {rate} requests a second, and then the client gets 502", "\"{}\"에 keepalive가 없어 요청마다 핸드셰이크를 합니다. nginx가 먼저 닫으면 로컬 포트 {ports}개로 초당 {rate}건까지만 가능하고 그 뒤 클라이언트는 502를 받습니다", upstream.arg(0)))
+            (
+                Level::Risk,
+                said!(
+                    "\"{}\" has no keepalive: a handshake for every request; where nginx closes first, {ports} local ports last for {rate} requests a second, and then the client gets 502",
+                    "\"{}\"에 keepalive가 없어 요청마다 핸드셰이크를 합니다. nginx가 먼저 닫으면 로컬 포트 {ports}개로 초당 {rate}건까지만 가능하고 그 뒤 클라이언트는 502를 받습니다",
+                    upstream.arg(0)
+                ),
+            )
         };
         let too_much = case.facts.load.rate.is_some_and(|load| persists && over_tcp > 0 && load > rate as f64);
-        let what = if too_much { what + said!("; {:.0} a second are expected", ". 예상 부하는 초당 {:.0}건입니다", case.facts.load.rate.unwrap_or_default()) } else { what };
-        let fix = upstream.inside().named("server").next_back().and_then(|server| edit::insert_after(case.tree(), server.statement(), "keepalive 32"));
+        let what = if too_much {
+            what + said!(
+                "; {:.0} a second are expected",
+                ". 예상 부하는 초당 {:.0}건입니다",
+                case.facts.load.rate.unwrap_or_default()
+            )
+        } else {
+            what
+        };
+        let fix = upstream
+            .inside()
+            .named("server")
+            .next_back()
+            .and_then(|server| edit::insert_after(case.tree(), server.statement(), "keepalive 32"));
         found.add_as(level, Finding::at(upstream, what).write("keepalive 32;").fix(fix));
     }
-    // Addresses written into proxy_pass cannot keep anything before 1.29.7.
+    // Before 1.29.7, an address in proxy_pass cannot keep connections.
     for pass in case.view.named("proxy_pass").filter(|spot| !spot.is_in("stream")) {
         let Some((_, rest)) = pass.arg(0).split_once("://") else { continue };
         let authority = rest.split('/').next().unwrap_or_default();
         let is_group = case.view.upstream(authority).is_some();
         if !is_group && !authority.contains('$') && !authority.is_empty() && !authority.starts_with("unix:") {
-            let what = said!("{authority} stands in proxy_pass itself, where nothing is kept open; it needs an upstream", "{authority}이(가) proxy_pass에 직접 쓰여 있어 연결이 유지되지 않습니다. upstream이 필요합니다");
-            found.add_as(Level::Note, Finding::at(pass, what).write(format!("upstream app {{ server {authority}; keepalive 32; }}")));
+            let what = said!(
+                "{authority} stands in proxy_pass itself, where nothing is kept open; it needs an upstream",
+                "{authority}이(가) proxy_pass에 직접 쓰여 있어 연결이 유지되지 않습니다. upstream이 필요합니다"
+            );
+            found.add_as(
+                Level::Note,
+                Finding::at(pass, what).write(format!("upstream app {{ server {authority}; keepalive 32; }}")),
+            );
         }
     }
 }

@@ -17,6 +17,10 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case<'_>, found: &mut Found) {
     for spot in case.view.named("use").filter(|spot| spot.arg(0) == "epoll" && spot.is_in("events")) {
         let fix = edit::remove(case.tree(), spot.statement());
-        found.add(Finding::at(spot, said!("epoll is chosen without it", "이 줄이 없어도 epoll을 씁니다")).write("# use epoll;").fix(fix));
+        found.add(
+            Finding::at(spot, said!("epoll is chosen without it", "이 줄이 없어도 epoll을 씁니다"))
+                .write("# use epoll;")
+                .fix(fix),
+        );
     }
 }

@@ -21,9 +21,16 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case<'_>, found: &mut Found) {
     for spot in case.view.named("server_tokens").filter(|spot| matches!(spot.arg(0), "on" | "build")) {
         let fix = edit::replace(spot.statement(), "server_tokens off");
-        found.add(Finding::at(spot, said!("the Server header and error pages name it", "Server 헤더와 오류 페이지에 나옵니다")).write("server_tokens off;").fix(Some(fix)));
+        found.add(
+            Finding::at(
+                spot,
+                said!("the Server header and error pages name it", "Server 헤더와 오류 페이지에 나옵니다"),
+            )
+            .write("server_tokens off;")
+            .fix(Some(fix)),
+        );
     }
-    // weir keeps its version to itself unless the file says `server_tokens on`.
+    // weir does not show its version unless the file has `server_tokens on`.
     if case.target == Target::Weir {
         return;
     }
@@ -31,7 +38,11 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let inside = http.inside();
         if inside.all().all(|spot| spot.name() != "server_tokens") && inside.get("server").is_some() {
             let fix = edit::insert_into(case.tree(), http.statement(), "server_tokens off");
-            found.add(Finding::at(http, said!("server_tokens is on, its default", "server_tokens가 기본값인 on입니다")).write("server_tokens off;").fix(fix));
+            found.add(
+                Finding::at(http, said!("server_tokens is on, its default", "server_tokens가 기본값인 on입니다"))
+                    .write("server_tokens off;")
+                    .fix(fix),
+            );
         }
     }
 }

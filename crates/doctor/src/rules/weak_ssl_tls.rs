@@ -1,4 +1,4 @@
-//! Protocols and ciphers that are broken, or an order of them that slows mobile clients.
+//! Broken protocols and ciphers, or an order of ciphers that slows mobile clients.
 
 use crate::rule::prelude::*;
 
@@ -17,22 +17,29 @@ pub static RULE: Rule = Rule {
     silent: Example::conf("ssl_protocols TLSv1.2 TLSv1.3;"),
 };
 
-/// What makes a cipher of OpenSSL's names weak, and names of groups that hold such ciphers.
-const WEAK: [&str; 13] = ["RC4", "DES", "3DES", "MD5", "NULL", "EXP", "EXPORT", "LOW", "aNULL", "eNULL", "ADH", "AECDH", "SEED"];
+/// Parts of OpenSSL's names of weak ciphers, and names of groups with such ciphers.
+const WEAK: [&str; 13] =
+    ["RC4", "DES", "3DES", "MD5", "NULL", "EXP", "EXPORT", "LOW", "aNULL", "eNULL", "ADH", "AECDH", "SEED"];
 
 fn check(case: &Case<'_>, found: &mut Found) {
     for spot in case.view.all() {
         match spot.name() {
             "ssl_protocols" | "proxy_ssl_protocols" => {
-                let old: Vec<&str> = spot.args().filter(|arg| matches!(*arg, "SSLv2" | "SSLv3" | "TLSv1" | "TLSv1.1")).collect();
+                let old: Vec<&str> =
+                    spot.args().filter(|arg| matches!(*arg, "SSLv2" | "SSLv3" | "TLSv1" | "TLSv1.1")).collect();
                 if !old.is_empty() {
                     let line = format!("{} TLSv1.2 TLSv1.3", spot.name());
                     let fix = edit::replace(spot.statement(), &line);
-                    found.add(Finding::at(spot, said!("{} is allowed", "{}이(가) 허용됩니다", old.join(", "))).write(format!("{line};")).fix(Some(fix)));
+                    found.add(
+                        Finding::at(spot, said!("{} is allowed", "{}이(가) 허용됩니다", old.join(", ")))
+                            .write(format!("{line};"))
+                            .fix(Some(fix)),
+                    );
                 }
             }
             "ssl_ciphers" => {
-                let only_13 = spot.scope().effective("ssl_protocols").is_some_and(|spot| spot.args().all(|arg| arg == "TLSv1.3"));
+                let only_13 =
+                    spot.scope().effective("ssl_protocols").is_some_and(|spot| spot.args().all(|arg| arg == "TLSv1.3"));
                 let weak = spot.arg(0).split([':', ' ', ',']).find(|name| {
                     !name.starts_with(['!', '-', '@', '+']) && name.split(['-', '+']).any(|part| WEAK.contains(&part))
                 });
@@ -43,11 +50,21 @@ fn check(case: &Case<'_>, found: &mut Found) {
             "ssl_prefer_server_ciphers" if spot.arg(0) == "on" => {
                 let protocols = spot.scope().effective("ssl_protocols");
                 let only_13 = protocols.is_some_and(|spot| spot.args().all(|arg| arg == "TLSv1.3"));
-                let lets_chacha = spot.scope().effective_all("ssl_conf_command").iter().any(|spot| spot.arg(1).contains("PrioritizeChaCha"));
+                let lets_chacha = spot
+                    .scope()
+                    .effective_all("ssl_conf_command")
+                    .iter()
+                    .any(|spot| spot.arg(1).contains("PrioritizeChaCha"));
                 if !lets_chacha && !only_13 {
                     let fix = edit::replace(spot.statement(), "ssl_prefer_server_ciphers off");
-                    let what = said!("clients without AES in hardware cannot choose ChaCha20", "하드웨어 AES가 없는 클라이언트가 ChaCha20을 고를 수 없습니다");
-                    found.add_as(Level::Note, Finding::at(spot, what).write("ssl_prefer_server_ciphers off;").fix(Some(fix)));
+                    let what = said!(
+                        "clients without AES in hardware cannot choose ChaCha20",
+                        "하드웨어 AES가 없는 클라이언트가 ChaCha20을 고를 수 없습니다"
+                    );
+                    found.add_as(
+                        Level::Note,
+                        Finding::at(spot, what).write("ssl_prefer_server_ciphers off;").fix(Some(fix)),
+                    );
                 }
             }
             _ => {}

@@ -1,4 +1,4 @@
-//! `Connection: upgrade` on requests that upgrade nothing.
+//! `Connection: upgrade` on requests that do not upgrade.
 
 use crate::rule::prelude::*;
 
@@ -6,7 +6,10 @@ pub static RULE: Rule = Rule {
     id: "websocket_connection_constant",
     level: Level::Note,
     group: Group::Speed,
-    says: words("Every request says Connection: upgrade, so no connection to the origin is kept", "모든 요청이 Connection: upgrade라서 오리진 연결이 재사용되지 않습니다"),
+    says: words(
+        "Every request says Connection: upgrade, so no connection to the origin is kept",
+        "모든 요청이 Connection: upgrade라서 오리진 연결이 재사용되지 않습니다",
+    ),
     remedy: words(
         "Plain requests need an empty Connection to be kept open: `map $http_upgrade $connection_upgrade { websocket upgrade; default ''; }`.",
         "일반 요청은 Connection이 비어야 연결이 유지됩니다: `map $http_upgrade $connection_upgrade { websocket upgrade; default ''; }`.",
@@ -14,17 +17,21 @@ pub static RULE: Rule = Rule {
     source: "nginx.org, WebSocket proxying; RFC 9110 §7.8",
     check,
     fires: Example::conf("server { location / { proxy_set_header Connection upgrade; proxy_pass http://a; } }"),
-    silent: Example::conf("server { location / { proxy_set_header Connection $connection_upgrade; proxy_pass http://a; } }"),
+    silent: Example::conf(
+        "server { location / { proxy_set_header Connection $connection_upgrade; proxy_pass http://a; } }",
+    ),
 };
 
 fn check(case: &Case<'_>, found: &mut Found) {
     for spot in case.view.named("proxy_set_header") {
-        // A location for WebSockets alone has no plain requests.
+        // A location only for WebSockets has no plain requests.
         let path = spot.scope().location().map(|location| location.text()).unwrap_or_default();
         let is_own = ["socket", "/ws", "cable"].iter().any(|word| path.contains(word));
         if spot.arg(0).eq_ignore_ascii_case("connection") && spot.arg(1).eq_ignore_ascii_case("upgrade") && !is_own {
             let line = "proxy_set_header Connection $connection_upgrade";
-            let mut finding = Finding::at(spot, said!("also requests that are no WebSocket", "WebSocket이 아닌 요청도 포함됩니다")).write(format!("{line};"));
+            let mut finding =
+                Finding::at(spot, said!("also requests that are no WebSocket", "WebSocket이 아닌 요청도 포함됩니다"))
+                    .write(format!("{line};"));
             if case.view.named("map").any(|map| map.arg(1) == "$connection_upgrade") {
                 finding = finding.fix(Some(edit::replace(spot.statement(), line)));
             }

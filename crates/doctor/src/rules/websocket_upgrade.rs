@@ -1,4 +1,4 @@
-//! WebSockets that cannot get through.
+//! WebSocket handshakes that nginx forwards as plain requests.
 
 use crate::rule::prelude::*;
 
@@ -14,10 +14,12 @@ pub static RULE: Rule = Rule {
     source: "nginx.org, WebSocket proxying; lab.md B40, 0-11",
     check,
     fires: Example::conf("http { server { location /socket.io/ { proxy_pass http://a; } } }"),
-    silent: Example::conf("http { server { location /socket.io/ { proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade; proxy_pass http://a; } } }"),
+    silent: Example::conf(
+        "http { server { location /socket.io/ { proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade; proxy_pass http://a; } } }",
+    ),
 };
 
-/// Paths that speak WebSocket by convention.
+/// Paths that use WebSocket by convention.
 const PATHS: [&str; 7] = ["socket.io", "/ws", "websocket", "/cable", "sockjs", "/hmr", "signalr"];
 
 fn check(case: &Case<'_>, found: &mut Found) {
@@ -32,7 +34,9 @@ fn check(case: &Case<'_>, found: &mut Found) {
             continue;
         }
         let mut missing = Vec::new();
-        let one = scope.effective("proxy_http_version").map_or(case.is_surely(Version(1, 29, 7)), |spot| spot.arg(0) == "1.1");
+        let one = scope
+            .effective("proxy_http_version")
+            .map_or(case.is_surely(Version(1, 29, 7)), |spot| spot.arg(0) == "1.1");
         if !one {
             missing.push("proxy_http_version 1.1");
         }
@@ -45,9 +49,19 @@ fn check(case: &Case<'_>, found: &mut Found) {
         if missing.is_empty() {
             continue;
         }
-        let names: Vec<&str> = missing.iter().map(|line| line.trim_start_matches("proxy_set_header ").split(' ').next().unwrap_or_default()).collect();
-        let mut finding = Finding::at(pass, said!("{} missing: the handshake reaches the origin as a plain GET", "{}이(가) 없어 핸드셰이크가 일반 GET으로 오리진에 전달됩니다", names.join(", ")))
-            .write(missing.iter().map(|line| format!("{line};")).collect::<Vec<_>>().join(" "));
+        let names: Vec<&str> = missing
+            .iter()
+            .map(|line| line.trim_start_matches("proxy_set_header ").split(' ').next().unwrap_or_default())
+            .collect();
+        let mut finding = Finding::at(
+            pass,
+            said!(
+                "{} missing: the handshake reaches the origin as a plain GET",
+                "{}이(가) 없어 핸드셰이크가 일반 GET으로 오리진에 전달됩니다",
+                names.join(", ")
+            ),
+        )
+        .write(missing.iter().map(|line| format!("{line};")).collect::<Vec<_>>().join(" "));
         let has_map = case.view.named("map").any(|map| map.arg(1) == "$connection_upgrade");
         let drops = !headers.is_empty() && headers.iter().all(|spot| !spot.scope().is(scope));
         if !drops && (has_map || missing.iter().all(|line| !line.contains("$connection_upgrade"))) {

@@ -1,4 +1,4 @@
-//! One worker where there is more than one CPU.
+//! One worker on a machine with several CPUs.
 
 use crate::rule::prelude::*;
 
@@ -21,20 +21,38 @@ fn check(case: &Case<'_>, found: &mut Found) {
     if case.facts.cpus == Some(1) || !case.view.is_whole() {
         return;
     }
-    let cpus = case.facts.cpus.map_or(said!("however many CPUs the machine has", "머신의 CPU 수와 관계없습니다"), |cpus| said!("{cpus} CPUs are here", "CPU는 {cpus}개입니다"));
+    let cpus = case
+        .facts
+        .cpus
+        .map_or(said!("however many CPUs the machine has", "머신의 CPU 수와 관계없습니다"), |cpus| {
+            said!("{cpus} CPUs are here", "CPU는 {cpus}개입니다")
+        });
     match case.view.root().get("worker_processes") {
         Some(spot) if spot.arg(0) == "1" => {
             let fix = edit::replace(spot.statement(), "worker_processes auto");
-            found.add(Finding::at(spot, said!("one worker; ", "워커가 하나입니다. ") + cpus).write("worker_processes auto;").fix(Some(fix)));
+            found.add(
+                Finding::at(spot, said!("one worker; ", "워커가 하나입니다. ") + cpus)
+                    .write("worker_processes auto;")
+                    .fix(Some(fix)),
+            );
         }
         None if !case.is_weir() => {
             let first = case.view.root().statements().next();
             let fix = first.map(|first| {
                 let start = first.at().span.start;
-                edit::Edit { file: first.at().file, span: weir_conf::Span { start, end: start }, with: b"worker_processes auto;\n".to_vec() }
+                edit::Edit {
+                    file: first.at().file,
+                    span: weir_conf::Span { start, end: start },
+                    with: b"worker_processes auto;\n".to_vec(),
+                }
             });
-            let what = said!("worker_processes is not written, and 1 by default; ", "worker_processes가 없어 기본값 1입니다. ") + cpus;
-            found.add(Finding { at: first.map(Spot::at), ..Finding::nowhere(what) }.write("worker_processes auto;").fix(fix));
+            let what = said!(
+                "worker_processes is not written, and 1 by default; ",
+                "worker_processes가 없어 기본값 1입니다. "
+            ) + cpus;
+            found.add(
+                Finding { at: first.map(Spot::at), ..Finding::nowhere(what) }.write("worker_processes auto;").fix(fix),
+            );
         }
         Some(_) | None => {}
     }

@@ -6,7 +6,10 @@ pub static RULE: Rule = Rule {
     id: "worker_rlimit_nofile_vs_connections",
     level: Level::Risk,
     group: Group::Limits,
-    says: words("A worker may not open as many files as it may have connections", "워커가 연결 수만큼 파일을 열 수 없습니다"),
+    says: words(
+        "A worker may not open as many files as it may have connections",
+        "워커가 연결 수만큼 파일을 열 수 없습니다",
+    ),
     remedy: words(
         "A proxied client takes two descriptors. When they run out, accept stops for half a second at a time and requests are answered with 500. `worker_rlimit_nofile` of twice worker_connections needs no change of the system (the master is root).",
         "프록시되는 클라이언트는 디스크립터를 두 개 씁니다. 모자라면 accept가 0.5초씩 멈추고 500이 나옵니다. `worker_rlimit_nofile`을 worker_connections의 두 배로 두면 시스템을 바꿀 필요가 없습니다.",
@@ -18,7 +21,9 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case<'_>, found: &mut Found) {
-    let Some(connections) = case.view.named("worker_connections").find_map(|spot| Some((spot, spot.arg(0).parse::<u64>().ok()?))) else {
+    let Some(connections) =
+        case.view.named("worker_connections").find_map(|spot| Some((spot, spot.arg(0).parse::<u64>().ok()?)))
+    else {
         return;
     };
     let (spot, connections) = connections;
@@ -28,16 +33,23 @@ fn check(case: &Case<'_>, found: &mut Found) {
         Some(limit) => {
             let written = limit.arg(0).parse::<u64>().unwrap_or(u64::MAX);
             if written < need {
-                let what = said!("{written} files for {connections} connections: {} clients if they are proxied", "연결 {connections}개에 파일 {written}개: 프록시하면 클라이언트 {}명입니다", written / 2);
+                let what = said!(
+                    "{written} files for {connections} connections: {} clients if they are proxied",
+                    "연결 {connections}개에 파일 {written}개: 프록시하면 클라이언트 {}명입니다",
+                    written / 2
+                );
                 let fix = edit::replace(limit.statement(), &line);
                 found.add(Finding::at(limit, what).write(format!("{line};")).fix(Some(fix)));
             }
         }
-        // The running worker's own limit is better knowledge, and another rule's.
-        // weir raises its soft limit to the hard one by itself.
+        // If a worker runs, its own limit is more accurate, and another rule checks it. weir raises its soft limit to
+        // the hard limit by itself.
         None if case.facts.processes.is_empty() && !case.is_weir() => {
             let root = spot.scope().opener().map_or(spot, |events| events);
-            let what = said!("{connections} connections may take {need} files; without worker_rlimit_nofile the limit of whoever starts nginx holds, often 1024", "연결 {connections}개에 파일 {need}개가 필요할 수 있습니다. worker_rlimit_nofile이 없으면 nginx를 시작한 쪽의 한도(흔히 1024)가 적용됩니다");
+            let what = said!(
+                "{connections} connections may take {need} files; without worker_rlimit_nofile the limit of whoever starts nginx holds, often 1024",
+                "연결 {connections}개에 파일 {need}개가 필요할 수 있습니다. worker_rlimit_nofile이 없으면 nginx를 시작한 쪽의 한도(흔히 1024)가 적용됩니다"
+            );
             let fix = edit::insert_after(case.tree(), root.statement(), &line);
             found.add_as(Level::Note, Finding::at(spot, what).write(format!("{line};")).fix(fix));
         }

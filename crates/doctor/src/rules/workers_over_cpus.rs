@@ -1,4 +1,4 @@
-//! More workers than CPUs they may use.
+//! More workers than CPUs that they may use.
 
 use crate::rule::prelude::*;
 
@@ -20,7 +20,7 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case<'_>, found: &mut Found) {
     let (Some(cpus), Some(spot)) = (case.facts.cpus, case.view.root().get("worker_processes")) else { return };
     let auto = spot.arg(0) == "auto";
-    // weir's auto counts the quota.
+    // weir's auto counts the CPUs of the quota.
     if auto && case.is_weir() {
         return;
     }
@@ -33,7 +33,10 @@ fn check(case: &Case<'_>, found: &mut Found) {
                 ko: format!("nginx에서 auto는 워커 {workers}개인데 컨트롤 그룹은 CPU {cpus}개만 허용합니다"),
             }
         } else {
-            Said { en: format!("{workers} workers for {some_cpus}"), ko: format!("CPU {cpus}개에 워커 {workers}개입니다") }
+            Said {
+                en: format!("{workers} workers for {some_cpus}"),
+                ko: format!("CPU {cpus}개에 워커 {workers}개입니다"),
+            }
         };
         let line = format!("worker_processes {cpus}");
         let fix = edit::replace(spot.statement(), &line);

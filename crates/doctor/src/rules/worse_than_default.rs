@@ -1,4 +1,4 @@
-//! Values that are worse than none.
+//! Values that are worse than the default.
 
 use crate::rule::prelude::*;
 
@@ -17,18 +17,34 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case<'_>, found: &mut Found) {
     for spot in case.view.all().filter(|spot| !spot.is_in("stream")) {
         let what = match (spot.name(), spot.arg(0)) {
-            ("tcp_nodelay", "off") => said!("small writes wait up to 40 ms for an acknowledgement", "작은 쓰기가 확인 응답을 최대 40ms 기다립니다"),
-            ("keepalive_timeout", "0" | "0s") if !spot.is_in("upstream") => said!("every request pays for TCP and TLS anew", "요청마다 TCP와 TLS를 새로 맺습니다"),
+            ("tcp_nodelay", "off") => said!(
+                "small writes wait up to 40 ms for an acknowledgement",
+                "작은 쓰기가 확인 응답을 최대 40ms 기다립니다"
+            ),
+            ("keepalive_timeout", "0" | "0s") if !spot.is_in("upstream") => {
+                said!("every request pays for TCP and TLS anew", "요청마다 TCP와 TLS를 새로 맺습니다")
+            }
             ("gzip_comp_level", level) if level.parse::<u8>().is_ok_and(|level| level > 6) => {
-                said!("above 6 a percent of size costs a multiple of the CPU", "6을 넘으면 크기 1 %를 줄이는 데 CPU가 몇 배 듭니다")
+                said!(
+                    "above 6 a percent of size costs a multiple of the CPU",
+                    "6을 넘으면 크기 1 %를 줄이는 데 CPU가 몇 배 듭니다"
+                )
             }
             ("proxy_buffering", "off") if matches!(spot.scope().name(), "http" | "server") => {
-                said!("a slow client holds the origin's worker for as long as it reads; say it in the locations that stream", "느린 클라이언트가 읽는 동안 오리진의 워커를 붙잡습니다. 스트리밍하는 location에만 쓰세요")
+                said!(
+                    "a slow client holds the origin's worker for as long as it reads; say it in the locations that stream",
+                    "느린 클라이언트가 읽는 동안 오리진의 워커를 붙잡습니다. 스트리밍하는 location에만 쓰세요"
+                )
             }
-            ("ssl_buffer_size", "1k" | "1400" | "1369") => said!("one record per packet: a multiple of the records and system calls for large answers", "패킷마다 레코드 하나: 큰 응답에서 레코드와 시스템 호출이 몇 배가 됩니다"),
+            ("ssl_buffer_size", "1k" | "1400" | "1369") => said!(
+                "one record per packet: a multiple of the records and system calls for large answers",
+                "패킷마다 레코드 하나: 큰 응답에서 레코드와 시스템 호출이 몇 배가 됩니다"
+            ),
             _ => continue,
         };
         let fix = edit::remove(case.tree(), spot.statement());
-        found.add(Finding::at(spot, same(format!("{}: ", spot.text())) + what).write(format!("# {};", spot.line())).fix(fix));
+        found.add(
+            Finding::at(spot, same(format!("{}: ", spot.text())) + what).write(format!("# {};", spot.line())).fix(fix),
+        );
     }
 }

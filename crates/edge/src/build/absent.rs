@@ -1,7 +1,7 @@
-//! Directives that weir does not have: met while a file is read, and told in one message a module.
+//! Directives that weir does not have: collected while a file is read, and reported in one message per module.
 //!
-//! A protocol to the origin is a module here. Where no location passes requests to one, the directives that only
-//! configure it change nothing, and are accepted.
+//! A protocol to the origin counts as a module here. If no location uses that protocol, its directives change
+//! nothing, and weir accepts them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,18 +10,18 @@ use weir_conf::{At, Problem, Statement, Tree};
 use crate::directive::{Contexts, Refusal};
 use crate::nginx_only::{Entry, Origin};
 
-/// A protocol to the origin, as its directives name it.
+/// A protocol to the origin, as the names of its directives show it.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Protocol {
     /// The beginning of the name of each of its directives.
     prefix: &'static str,
-    /// The directive that makes a location use it.
+    /// The directive that makes a location use the protocol.
     pass: &'static str,
-    /// Its name for a reader.
+    /// Its name in messages.
     shown: &'static str,
 }
 
-/// The protocols that nginx passes requests on by.
+/// The protocols in which nginx passes requests to an origin.
 static PROTOCOLS: [Protocol; 7] = [
     Protocol { prefix: "fastcgi_", pass: "fastcgi_pass", shown: "FastCGI" },
     Protocol { prefix: "uwsgi_", pass: "uwsgi_pass", shown: "uwsgi" },
@@ -35,36 +35,36 @@ static PROTOCOLS: [Protocol; 7] = [
 /// Modules whose directives have little to do with one another.
 const MIXED: [&str; 4] = ["nginx", "ngx_http_core_module", "ngx_stream_core_module", "ngx_mail_core_module"];
 
-/// Remedies that one message names; a module has seldom more than two.
+/// Remedies named in one message; a module seldom has more than two.
 const REMEDIES_MAX: usize = 6;
 
 /// The directives that one message covers.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Subject {
-    /// All of a protocol that a location uses.
+    /// All directives of a protocol that a location uses.
     Spoken(&'static Protocol),
-    /// All of a protocol that no location uses: they have no effect.
+    /// All directives of a protocol that no location uses: they have no effect.
     Unspoken(&'static Protocol),
-    /// All of a module.
+    /// All directives of a module.
     Module(&'static str),
-    /// Those of NGINX Plus that have the same remedy.
+    /// The NGINX Plus directives that share a remedy.
     Plus(&'static str),
-    /// One by its name: of a mixed module, or of nobody.
+    /// One directive by name: of a mixed module, or of no known module.
     Name(String),
 }
 
-/// Directives that are told together.
+/// Directives reported together.
 struct Group {
     subject: Subject,
     /// The first problem: nginx's words, its place, and the remedy.
     first: Problem,
     /// All places, the first included, in reading order.
     places: Vec<At>,
-    /// The remedies, each with the first directive that it is for.
+    /// The remedies, each with the first directive it applies to.
     remedies: Vec<(String, String)>,
 }
 
-/// The directives that weir does not have, as far as a file was read.
+/// The directives that weir does not have, found so far in the file.
 #[derive(Default)]
 pub(super) struct Absent {
     groups: Vec<Group>,
@@ -74,29 +74,29 @@ pub(super) struct Absent {
 }
 
 impl Absent {
-    /// Nothing met yet in the file of these statements.
+    /// No directive found yet; `statements` are those of the whole file.
     pub(super) fn of(statements: &[Statement]) -> Absent {
         let mut absent = Absent::default();
         absent.look_for_passes(statements);
         absent
     }
 
-    /// Notes which protocols are used. Blocks nest no deeper than the reader of files allows.
+    /// Notes which protocols the file uses. The recursion is bounded: the reader of files limits the nesting of blocks.
     fn look_for_passes(&mut self, statements: &[Statement]) {
         for statement in statements {
             let name = statement.name.text.as_str();
             if let Some(protocol) = PROTOCOLS.iter().find(|protocol| protocol.pass == name) {
                 self.spoken.insert(protocol.pass);
             }
-            // These two have proxies of their own.
+            // `stream` and `mail` have their own proxies.
             if name != "stream" && name != "mail" {
                 self.look_for_passes(statement.children());
             }
         }
     }
 
-    /// Notes a directive that nginx or a module for it has. `Ok(false)` when it is refused, `Ok(true)` when it is accepted
-    /// without effect, and an error when it would be wrong in nginx too.
+    /// Notes a directive of nginx or of a module for nginx. `Ok(false)`: weir refuses it. `Ok(true)`: weir accepts it
+    /// without effect. An error: nginx would refuse it too.
     pub(super) fn note(
         &mut self,
         entry: &'static Entry,
@@ -127,7 +127,7 @@ impl Absent {
         Ok(false)
     }
 
-    /// Notes a directive that nobody has; `todo` is what was meant, if that is known.
+    /// Notes a directive that neither weir nor nginx has; `todo` suggests a similar name, if there is one.
     pub(super) fn note_unknown(&mut self, statement: &Statement, todo: &str) {
         let name = &statement.name.text;
         let problem = Problem::emerg(format!("unknown directive \"{name}\""), statement.at);
@@ -152,7 +152,7 @@ impl Absent {
     }
 }
 
-/// What nginx would say of a directive that is accepted without effect.
+/// nginx's errors for a directive that weir accepts without effect.
 fn check(entry: &Entry, statement: &Statement, context: Contexts) -> Result<(), Refusal> {
     let name = entry.name;
     if !entry.is_allowed_in(&context.to_string()) {
@@ -170,7 +170,7 @@ fn check(entry: &Entry, statement: &Statement, context: Contexts) -> Result<(), 
 
 impl Group {
     fn told(self, tree: &Tree) -> Problem {
-        // A file that is included twice says the same twice.
+        // A file that is included twice gives each place twice.
         let mut known = HashSet::new();
         let places: Vec<At> = self.places.into_iter().filter(|at| known.insert(*at)).collect();
         let (count, also) = (places.len(), places.get(1..).unwrap_or_default().to_vec());
@@ -198,7 +198,7 @@ impl Group {
 }
 
 impl Subject {
-    /// Its name for a reader.
+    /// Its name in messages.
     fn label(&self) -> String {
         match self {
             Subject::Spoken(protocol) | Subject::Unspoken(protocol) => protocol.shown.to_owned(),

@@ -1,7 +1,8 @@
-//! What the file would have if none of its statements had been refused.
+//! The names that the file would declare if weir had not refused some of its statements.
 //!
-//! A problem that may follow only from a refused statement (a variable that it would have defined, a group whose server
-//! is wrong) is not told: the cause is, and once that is mended the rest shows.
+//! A problem may only follow from a refused statement: a variable that the statement would have defined, a group
+//! whose server is wrong. weir reports the cause and not this problem. If the problem has another cause, it appears
+//! once the first cause is fixed.
 
 use std::collections::HashSet;
 
@@ -9,17 +10,17 @@ use weir_conf::{Problem, Statement};
 
 use crate::nginx_only;
 
-/// What a problem says is missing: the directive that declares it, and its name; an empty name is any.
+/// The missing part that a problem names: the directive that declares it, and its name. An empty name matches any name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Need {
     /// The directive.
     pub directive: String,
-    /// What it declares.
+    /// The declared name.
     pub name: String,
 }
 
 impl Need {
-    /// What `directive` declares under this name.
+    /// The name that `directive` would declare.
     pub fn new(directive: &str, name: &str) -> Need {
         Need { directive: directive.to_owned(), name: name.to_owned() }
     }
@@ -31,7 +32,7 @@ pub(super) struct Lost {
     given: HashSet<Need>,
     /// Names of variables, lower case, without `$`.
     variables: HashSet<String>,
-    /// Modules of which a directive was refused.
+    /// Modules that have a refused directive.
     modules: HashSet<&'static str>,
     /// Part of the file could not be read: anything may be missing.
     all: bool,
@@ -45,7 +46,7 @@ impl Lost {
         self.all = true;
     }
 
-    /// Notes a refused statement and all that stands in it.
+    /// Notes a refused statement and all statements in its block.
     pub(super) fn note(&mut self, statement: &Statement) {
         self.note_head(statement);
         self.note_variables(statement);
@@ -54,7 +55,7 @@ impl Lost {
         }
     }
 
-    /// Notes that what this statement declares is not whole.
+    /// Notes that the declaration of this statement is incomplete.
     pub(super) fn note_head(&mut self, statement: &Statement) {
         let directive = statement.name.text.as_str();
         self.given.insert(Need::new(directive, ""));
@@ -82,7 +83,8 @@ impl Lost {
             "map" | "split_clients" | "geo" => self.variables.extend(words().next_back().and_then(variable)),
             "keyval" => self.variables.extend(words().nth(1).and_then(variable)),
             name if super::is_known(name) => {}
-            // Of a directive that weir does not know any variable may be its own, and a line of its block names one first.
+            // weir does not know this directive: it may define any variable in its arguments, and a line of its block
+            // starts with the name of a variable.
             name => self.variables.extend(std::iter::once(name).chain(words()).filter_map(variable)),
         }
         for pattern in words() {
@@ -90,15 +92,15 @@ impl Lost {
         }
     }
 
-    /// Whether a refused statement would have given this.
+    /// Whether a refused statement would have declared this.
     pub(super) fn gives(&self, need: &Need) -> bool {
         self.all || self.given.contains(need)
     }
 
-    /// Whether a refused statement, or the module of one, would have defined this variable.
+    /// Whether a refused statement, or its module, would have defined this variable.
     pub(super) fn gives_variable(&self, name: &str) -> bool {
         let of_module = nginx_only::variable_module(name).is_some_and(|module| self.modules.contains(module));
-        // Modules that are not nginx's name their variables after themselves.
+        // Modules that are not part of nginx begin the names of their variables with their own name.
         let first = name.split_once('_').map_or("", |(first, _)| first);
         let is_its_own =
             |module: &&str| module.strip_prefix("separate module ").is_some_and(|name| name.contains(first));
@@ -111,14 +113,14 @@ impl Lost {
         self.waiting.push((need, problem));
     }
 
-    /// The problems that waited and follow from no other.
+    /// The waiting problems that do not follow from a refused statement.
     pub(super) fn settled(&mut self) -> Vec<Problem> {
         let waiting = std::mem::take(&mut self.waiting);
         waiting.into_iter().filter(|(need, _)| !self.gives(need)).map(|(_, problem)| problem).collect()
     }
 }
 
-/// The name of a variable, when the word is one and nothing else.
+/// The name of a variable, if the word is a variable and nothing else.
 fn variable(word: &str) -> Option<String> {
     let name = word.strip_prefix('$')?;
     let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');

@@ -1,4 +1,4 @@
-//! Connections of nobody's: for exchanges that no client waits for.
+//! Connections without a client, for exchanges that no client waits for.
 
 use std::cell::{Cell, OnceCell};
 use std::io;
@@ -10,20 +10,21 @@ use std::time::Duration;
 use weir_net::{Address, Deadline, Stream, clock};
 
 use super::{Conn, Shared};
-use crate::exchange::Client;
+use crate::client::Client;
 use crate::worker::Worker;
 
 impl Conn {
-    /// A connection of nobody's, for an exchange that goes on behind the back of `client`; it keeps the facts that
-    /// exchanges read of a client. The socket's other end is to be kept as long as it.
+    /// A connection without a client, for an exchange that weir makes on its own after a request of `client`. It
+    /// keeps the facts about the client that exchanges read. The caller must keep the other end of the socket as long
+    /// as the connection.
     pub fn of_nobody(worker: &Worker, client: &Client, generation: u32) -> io::Result<Option<(Conn, OwnedFd)>> {
         let Some((shared, other)) = shared(worker, generation)? else { return Ok(None) };
-        // Asked of the client's socket: its new one has no address.
+        // The address of the client's socket, because the new socket has none.
         let socket = Rc::new(client.local().clone());
         Ok(Some((over(client.over(shared.clone()), shared, socket), other)))
     }
 
-    /// The same for an exchange of the edge's own: the client is a unix-domain socket without a name.
+    /// The same for an exchange that weir starts itself: its client is a unix-domain socket without a name.
     pub fn of_the_edge(worker: &Worker, generation: u32) -> io::Result<Option<(Conn, OwnedFd)>> {
         let Some((shared, other)) = shared(worker, generation)? else { return Ok(None) };
         let client = Rc::new(Client {

@@ -1,4 +1,4 @@
-//! What other parts of the worker may know of a connection, and do to it.
+//! The state of a connection that other parts of the worker may read and change.
 
 use std::cell::Cell;
 
@@ -7,22 +7,23 @@ use weir_net::{Instant, Transport, clock};
 
 use crate::worker::Place;
 
-/// What other parts of the worker may know of a connection: to close it when idle, to end it at a deadline.
+/// The state of a connection that other parts of the worker use: to close it when idle, to end it at a deadline.
 pub struct Shared {
-    /// What its bytes come and go by.
+    /// The transport of its bytes.
     pub stream: Transport,
-    /// Whether it may be closed for another.
+    /// Whether weir may close it to make room for another.
     pub rest: Cell<Rest>,
     /// When it began to wait, unless it is busy.
     pub idle_since: Cell<Instant>,
     /// The configuration of its current or last exchange.
     pub generation: Cell<u32>,
     place: Cell<Option<Place>>,
-    /// Who keeps the connection while it carries streams, and has something to say to the client before it ends.
+    /// The task that drives the connection while it carries streams. It has a last message for the client before the
+    /// connection ends.
     keeper: Cell<Task>,
 }
 
-/// What a connection is about, as far as others need to know.
+/// The state of a connection for other parts of the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
     /// Before the first request.
@@ -31,7 +32,7 @@ pub enum Rest {
     Busy,
     /// Between two requests.
     Idle,
-    /// It was told to end: its place belongs to another now.
+    /// weir ended it: its place belongs to another connection.
     Ended,
 }
 
@@ -48,7 +49,7 @@ impl Shared {
         }
     }
 
-    /// From now on it only waits.
+    /// Marks it as waiting.
     pub fn lie_idle(&self) {
         if self.rest.get() == Rest::Busy {
             self.rest.set(Rest::Idle);
@@ -56,7 +57,7 @@ impl Shared {
         }
     }
 
-    /// It waits no more; `false` when it was told to end meanwhile.
+    /// Marks it as busy; `false` when weir ended it meanwhile.
     pub fn wake(&self) -> bool {
         if self.rest.get() == Rest::Ended {
             return false;
@@ -65,17 +66,17 @@ impl Shared {
         true
     }
 
-    /// Whether it was told to end.
+    /// Whether weir ended it.
     pub fn has_ended(&self) -> bool {
         self.rest.get() == Rest::Ended
     }
 
-    /// From now on this task keeps it, and is told of a drain and of a new configuration.
+    /// Makes this task the one that drives the connection: it is woken at a drain and at a new configuration.
     pub fn keep(&self, keeper: Task) {
         self.keeper.set(keeper);
     }
 
-    /// Tells whoever keeps it that something is different now; `false` when nobody does.
+    /// Wakes the task that drives the connection because something changed; `false` when there is none.
     pub fn tell(&self) -> bool {
         let keeper = self.keeper.get();
         keeper.wake();
@@ -87,7 +88,7 @@ impl Shared {
         self.stream.is_secure()
     }
 
-    /// Ends it and gives its place away at once; its task finds out when it next runs.
+    /// Ends it and frees its place at once; its task notices when it next runs.
     pub fn end(&self) {
         self.rest.set(Rest::Ended);
         self.place.take();

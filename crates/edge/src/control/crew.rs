@@ -1,7 +1,9 @@
-//! The worker threads: which of them serve, which finish, and what each keeps for messages from the control thread.
+//! The worker threads: which of them serve, which finish, and the state each keeps for messages from the control
+//! thread.
 //!
-//! A reload that wants as many workers, on the same CPUs, for the same user keeps them all; else some are hired and
-//! some dismissed. One that is dismissed ends what it has under way, as nginx's old workers do, and then its thread.
+//! If a reload wants as many workers, on the same CPUs, for the same user, all workers stay. Else the control thread
+//! hires some and dismisses some. A dismissed worker finishes its work, as nginx's old workers do, and then its
+//! thread ends.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -10,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use weir_net::identity::assume;
 use weir_net::worker::Remote;
 use weir_net::{Address, Listening, process};
 
@@ -18,14 +21,14 @@ use crate::conf::Conf;
 use crate::counters::{AllCounters, SEATS_MAX};
 use crate::family::process::{Affinity, WORKERS_MAX};
 use crate::live::Live;
-use crate::log::{self, Level};
 use crate::worker::{Stop, Worker};
+use weir_net::log::{self, Level};
 
 /// The workers of a process.
 pub struct Crew {
-    /// Those that accept; the place in the list decides sockets and CPU.
+    /// Workers that accept; the place in the list decides sockets and CPU.
     serving: Vec<Member>,
-    /// Those dismissed by a reload whose threads may not have ended yet.
+    /// Workers that a reload dismissed and whose threads may still run.
     finishing: Vec<Member>,
     counters: AllCounters,
     colleagues: Colleagues,
@@ -39,13 +42,13 @@ struct Member {
     seat: usize,
 }
 
-/// How many workers a configuration asks for.
+/// How many workers a configuration needs.
 pub fn worker_count(conf: &Conf) -> usize {
     conf.main.process.workers.unwrap_or_else(weir_meter::host::effective_cpus).clamp(1, WORKERS_MAX)
 }
 
-/// Who worker threads are: `user`, or nobody where root names none (nginx's compiled-in default). `None` when
-/// there is nothing to give up.
+/// The user of the worker threads: `user`, or nobody if weir runs as root and the file names none (nginx's
+/// compiled-in default). `None` when there are no rights to give up.
 pub fn identity(conf: &Conf) -> Result<Option<process::Identity>, String> {
     if !process::is_root() {
         return Ok(None);
@@ -57,17 +60,7 @@ pub fn identity(conf: &Conf) -> Result<Option<process::Identity>, String> {
     process::look_up(user, group).map(Some).map_err(|error| error.to_string())
 }
 
-/// Makes this thread who it is to be; false, and a line in the log, if it cannot.
-pub fn assume(identity: Option<&process::Identity>) -> bool {
-    let Some(identity) = identity else { return true };
-    let assumed = process::drop_privileges_this_thread(identity);
-    if let Err(error) = &assumed {
-        log::global(Level::Emerg, format_args!("setuid({}) failed {}", identity.uid, log::Os(error)));
-    }
-    assumed.is_ok()
-}
-
-/// Workers that a configuration needs besides those kept; they serve from `take_over` on.
+/// The additional workers that a configuration needs; they serve from `take_over` on.
 pub struct Hired {
     kept: usize,
     fresh: Vec<Member>,
@@ -79,14 +72,14 @@ impl Hired {
         self.fresh.len()
     }
 
-    /// Whether nobody was.
+    /// Whether none was started.
     pub fn is_empty(&self) -> bool {
         self.fresh.is_empty()
     }
 }
 
 impl Crew {
-    /// Nobody yet.
+    /// A crew without workers.
     pub fn new() -> Crew {
         let left = Arc::new(Left { count: Mutex::new(0), changed: Condvar::new() });
         let counters = AllCounters::new();
@@ -95,7 +88,7 @@ impl Crew {
         Crew { serving: Vec::new(), finishing: Vec::new(), counters, colleagues, live, left }
     }
 
-    /// Starts the workers that `conf` needs and `old` had not; on an error those just started end again.
+    /// Starts the workers that `conf` needs and `old` did not; on an error, ends the workers it has just started.
     pub fn hire(&mut self, conf: &Arc<Conf>, old: Option<&Conf>) -> Result<Hired, String> {
         let same = |old: &Conf| {
             let (new, old) = (&conf.main.process, &old.main.process);
@@ -117,7 +110,7 @@ impl Crew {
         Ok(hired)
     }
 
-    /// Puts a configuration in force: those kept take it over, the new ones accept, the others finish.
+    /// Puts a configuration in force: the kept workers take it over, the new workers accept, the others finish.
     pub fn take_over(&mut self, conf: &Arc<Conf>, hired: Hired, sockets: &HashMap<Address, Vec<Listening>>) {
         let dismissed = self.serving.split_off(hired.kept.min(self.serving.len()));
         for member in &self.serving {
@@ -134,7 +127,8 @@ impl Crew {
         self.finishing.extend(dismissed);
     }
 
-    /// Lets every worker finish its exchanges and end; `is_succeeded` says that another process accepts from now on.
+    /// Lets every worker finish its exchanges and end; `is_succeeded` is true if another process accepts new
+    /// connections.
     pub fn dismiss_all(&self, is_succeeded: bool) {
         self.serving.iter().chain(&self.finishing).for_each(|member| member.dismiss(is_succeeded));
     }
@@ -146,32 +140,32 @@ impl Crew {
         all().for_each(|member| member.remote.join());
     }
 
-    /// Who counts those that have not finished.
+    /// The counter of workers that have not finished.
     pub fn left(&self) -> Arc<Left> {
         self.left.clone()
     }
 
-    /// How many serve.
+    /// How many workers serve.
     pub fn len(&self) -> usize {
         self.serving.len()
     }
 
-    /// Whether nobody serves.
+    /// Whether no worker serves.
     pub fn is_empty(&self) -> bool {
         self.serving.is_empty()
     }
 
-    /// Those that serve.
+    /// The workers that serve.
     pub fn serving(&self) -> impl Iterator<Item = &Remote> {
         self.serving.iter().map(|member| &member.remote)
     }
 
-    /// What the workers count by name.
+    /// The counters that workers keep by name.
     pub fn live(&self) -> &Arc<Live> {
         &self.live
     }
 
-    /// The seats of those that serve.
+    /// The seats of the workers that serve.
     pub fn seats(&self) -> Vec<usize> {
         self.serving.iter().map(|member| member.seat).collect()
     }
@@ -229,13 +223,13 @@ impl Member {
     }
 
     fn stop(&self) {
-        // Before the thread's own end: what is dropped then could not even log.
+        // Drop it before the thread ends: a later drop could not even log.
         self.remote.run(|| drop(THIS.take()));
         self.remote.stop();
     }
 }
 
-/// Counts workers that have not finished; who ends the process waits for none.
+/// Counts the workers that have not finished; a graceful end of the process waits until there are none.
 pub struct Left {
     count: Mutex<usize>,
     changed: Condvar,
@@ -279,7 +273,7 @@ fn seed(index: usize) -> u64 {
         .wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// What a worker thread keeps for messages from the control thread.
+/// The state that a worker thread keeps for messages from the control thread.
 struct Here {
     worker: Rc<Worker>,
     accepting: HashMap<Address, Rc<Stop>>,
@@ -319,7 +313,7 @@ impl Here {
         }
     }
 
-    /// Stops accepting, finishes what is under way, then ends the thread.
+    /// Stops accepting, finishes the work under way, then ends the thread.
     fn finish(&mut self, own: Remote, others_accept: bool) {
         for (_, stop) in self.accepting.drain() {
             stop.set(others_accept);
@@ -327,7 +321,7 @@ impl Here {
         self.worker.drain(others_accept);
         let worker = self.worker.clone();
         weir_net::worker::spawn(async move {
-            // The accepting tasks run first: what they still take counts as open from then on.
+            // The accepting tasks run first: the connections they still take then count as open.
             weir_net::worker::yield_now().await;
             while worker.open_connections() > 0 {
                 weir_net::timer::sleep(FINISH_POLL).await;

@@ -3,15 +3,16 @@
 /// Of all descriptors, this part is for logs, temporary files, files that are sent, and the cache.
 const RESERVED_PART: u64 = 8;
 const RESERVED_MIN: u64 = 8;
-/// What a process has open without any connection: standard streams, logs, the control thread, the dashboard's thread.
+/// Descriptors that a process without connections has open: standard streams, logs, the control thread, the
+/// dashboard's thread.
 const OWN: u64 = 16;
-/// What a worker has open without any connection.
+/// Descriptors that a worker without connections has open.
 const OWN_OF_WORKER: u64 = 4;
-/// A limit that leaves a worker fewer than this bounds no table: clients then wait in the kernel's queue until a descriptor
-/// is free, where a full table would refuse them.
+/// If the limit leaves a worker fewer places than this, it does not bound the table: clients then wait in the
+/// kernel's queue until a descriptor is free, while a full table would refuse them.
 const PLACES_MIN: u64 = 8;
 
-/// The places in the table of one of `workers`, where a process may have `files` open and listens on `sockets`.
+/// The places in the table of one of `workers`, if the process may have `files` open and listens on `sockets`.
 pub fn places(files: u64, workers: usize, sockets: usize) -> usize {
     let (workers, sockets) = (workers.max(1) as u64, sockets as u64);
     let own = OWN + OWN_OF_WORKER * workers + sockets * (workers + 1);

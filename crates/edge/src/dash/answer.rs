@@ -1,7 +1,8 @@
-//! What a location with `dashboard` answers.
+//! The answers of a location with `dashboard`.
 //!
-//! The page's files are for everybody who may come here; what they show needs the token, or without one a client on
-//! loopback that also named it so: a page of another site can make a browser ask, but not under that name.
+//! Everybody who may reach the location gets the files of the page. The data needs the token. Without a token, it
+//! needs a client on loopback that also used a loopback name as the host: a page of another site can make a browser
+//! send a request, but not under that name.
 
 use std::future::poll_fn;
 use std::io::IoSlice;
@@ -30,11 +31,11 @@ use crate::purge;
 use crate::respond::{self, Body, Framing};
 use crate::writing;
 
-/// How long a wait lasts before it is looked whether the edge goes on.
+/// How long a wait lasts before weir checks whether the configuration and the worker are still in force.
 const TURN: Duration = Duration::from_secs(1);
-/// Turns without an event after which the stream says that it is there.
+/// After this many turns without an event, the stream sends a sign of life.
 const QUIET_TURNS: u32 = 10;
-/// How long somebody who asks for the document once waits for it.
+/// How long a request for the document (sent once) waits for it.
 const PATIENCE_MS: u64 = 5000;
 
 /// Answers a request.
@@ -124,7 +125,7 @@ fn method_not_allowed(exchange: &mut Exchange<'_>, allowed: &[u8]) -> Outcome {
     refuse(exchange, 405, "this is read with GET\n")
 }
 
-/// A file of the page. What a browser has already it keeps: the tag says whether it still holds.
+/// A file of the page. A browser keeps its copy and uses the tag to ask whether the copy is still current.
 fn file(exchange: &mut Exchange<'_>, asset: &Asset) -> Outcome {
     common(exchange);
     let response = &mut exchange.response;
@@ -138,7 +139,7 @@ fn file(exchange: &mut Exchange<'_>, asset: &Asset) -> Outcome {
     Outcome::Respond
 }
 
-/// Takes a token, gives a cookie.
+/// Takes a token and sets a cookie.
 async fn sign_in(exchange: &mut Exchange<'_>, conn: &mut Conn, token: Option<&Token>) -> Result<Outcome, Gone> {
     if exchange.request.method() != b"POST" {
         return Ok(method_not_allowed(exchange, b"POST"));
@@ -180,7 +181,7 @@ fn stream(exchange: &mut Exchange<'_>) -> Outcome {
     Outcome::Respond
 }
 
-/// The samples of one class of errors: its place in the list is the query.
+/// The samples of one class of errors; the query is the position of the class in the list.
 fn samples(exchange: &mut Exchange<'_>) -> Outcome {
     let snapshot = exchange.conf.declared.dashboard.hall().newest();
     let class = snapshot.as_ref().and_then(|snapshot| class_of(exchange, snapshot));
@@ -199,7 +200,7 @@ fn no_class(exchange: &mut Exchange<'_>) -> Outcome {
     refuse(exchange, 404, "there is no class of errors with that number: 0 is the first\n")
 }
 
-/// The samples of one class of errors, and what logs of upstreams say about them.
+/// The samples of one class of errors, and the lines about them in the logs of upstreams.
 async fn logs(exchange: &mut Exchange<'_>) -> Outcome {
     let declared = &exchange.conf.declared.dashboard;
     let Some(snapshot) = declared.hall().newest() else { return no_class(exchange) };
@@ -218,7 +219,7 @@ async fn logs(exchange: &mut Exchange<'_>) -> Outcome {
     shelved(exchange, Want::Logs(class, wanted)).await
 }
 
-/// The runs of a lab, or the one that the query names.
+/// The runs of a lab, or the run that the query names.
 async fn lab_runs(exchange: &mut Exchange<'_>) -> Outcome {
     let Some(lab) = exchange.conf.declared.dashboard.lab.clone() else {
         return refuse(exchange, 404, "no lab's runs are shown here: dashboard_lab DIRECTORY; names them\n");
@@ -233,7 +234,7 @@ async fn lab_runs(exchange: &mut Exchange<'_>) -> Outcome {
     shelved(exchange, Want::Run(lab, id)).await
 }
 
-/// What is read from files.
+/// An answer read from files.
 async fn shelved(exchange: &mut Exchange<'_>, want: Want) -> Outcome {
     match exchange.conf.declared.dashboard.hall().shelf.ask(want).await {
         Some((status, json)) => text(exchange, status, b"application/json", json),
@@ -278,7 +279,7 @@ async fn next(conn: &Conn, viewer: &mut Viewer) -> Result<Option<std::sync::Arc<
     .await
 }
 
-/// Sends events until the client goes, the configuration changes, or the worker ends; a browser then comes again.
+/// Sends events until the client goes, the configuration changes, or the worker ends; a browser then reconnects.
 pub async fn send(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
@@ -287,9 +288,9 @@ pub async fn send(
     mut viewer: Box<Viewer>,
 ) -> Result<(), Gone> {
     writing::pieces(exchange, conn, &mut [IoSlice::new(head)]).await?;
-    // It lasts as long as somebody looks: like a tunnel's, its time is no request time.
+    // The stream lasts as long as the viewer watches: as with a tunnel, its time is not request time.
     exchange.step = weir_meter::Step::Tunnel;
-    // So long a browser waits before it comes again.
+    // The time after which a browser reconnects.
     event(exchange, conn, framing, head, b"retry: 1000\n\n").await?;
     let may = may(exchange);
     event(exchange, conn, framing, head, format!("event: may\ndata: {may}\n\n").as_bytes()).await?;
@@ -316,7 +317,8 @@ pub async fn send(
     writing::pieces(exchange, conn, &mut [IoSlice::new(head)]).await
 }
 
-/// What whoever looks here may do beyond looking: it takes a token, and whoever has none is not told otherwise.
+/// The actions that viewers may take besides looking. An action takes a token; if no token is set, viewers without
+/// one may not act either.
 fn may(exchange: &Exchange<'_>) -> Value {
     let declared = &exchange.conf.declared.dashboard;
     let source = exchange.location.values.dashboard.token.as_ref();
@@ -324,7 +326,7 @@ fn may(exchange: &Exchange<'_>) -> Value {
     json!({"purge": has_token, "servers": has_token, "lab": declared.lab.is_some()})
 }
 
-/// Whether the configuration the exchange began with is in force, and its worker too.
+/// Whether the configuration of the exchange is still in force, and its worker does not drain.
 fn goes_on(exchange: &Exchange<'_>) -> bool {
     !exchange.worker.is_draining() && exchange.worker.generation().conf.generation == exchange.conf.generation
 }

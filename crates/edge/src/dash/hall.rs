@@ -1,4 +1,4 @@
-//! Where viewers wait for the next second.
+//! The place where viewers wait for the next second.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -19,18 +19,18 @@ use super::shelf::Shelf;
 /// Viewers of one edge, at most; one more is answered 503.
 pub const VIEWERS_MAX: usize = 64;
 
-/// Seconds kept for viewers that are late.
+/// Seconds kept for slow viewers.
 const DELTAS_MAX: usize = 8;
 
-/// What an edge shows. It outlives reloads.
+/// The data that an edge shows. It outlives reloads.
 #[derive(Default)]
 pub struct Hall {
-    /// Touched by the observer alone, but for the moment in which a day is read.
+    /// Only the observer uses it, except for the moment in which the day's history is read.
     studio: Mutex<Studio>,
-    /// Held for a moment by whoever sends.
+    /// A viewer locks it for a moment to take an event.
     board: Mutex<Board>,
     viewers: AtomicUsize,
-    /// Who reads files for viewers.
+    /// The thread that reads files for viewers.
     pub shelf: Shelf,
 }
 
@@ -47,17 +47,17 @@ struct Day {
     journal: Journal,
 }
 
-/// What viewers can have.
+/// The events that viewers can get.
 #[derive(Default)]
 struct Board {
     /// The number of the newest second.
     newest: u64,
-    /// The newest whole, and its number.
+    /// The newest whole document, and its number.
     whole: Option<(u64, Arc<[u8]>)>,
-    /// Those after it, and some before.
+    /// The changes after it, and some before it.
     deltas: VecDeque<(u64, Arc<[u8]>)>,
     wants_whole: bool,
-    /// What the newest second was made of.
+    /// The snapshot behind the newest second.
     snapshot: Option<Arc<Snapshot>>,
     wakers: Vec<Waker>,
 }
@@ -66,7 +66,7 @@ impl Hall {
     /// Keeps a day of history in a file from now on, or in none: 24 hours at ten seconds, in a file of fixed size.
     ///
     /// # Errors
-    /// The file cannot be opened, or is one of something else.
+    /// The file cannot be opened, or it contains something else.
     pub fn keep_day(&self, path: Option<&Path>) -> io::Result<()> {
         let mut studio = self.studio();
         if studio.day.as_ref().map(|day| day.path.as_path()) == path {
@@ -90,12 +90,12 @@ impl Hall {
         Ok(())
     }
 
-    /// Whether one is kept.
+    /// Whether the history is kept on disk.
     pub fn keeps_day(&self) -> bool {
         self.studio().day.is_some()
     }
 
-    /// The history on disk: points ten seconds apart. Empty where none is kept; reads the file.
+    /// The history on disk: points ten seconds apart. Reads the file; empty if no history is kept.
     pub fn day(&self) -> Vec<Point> {
         let Some(file) = self.studio().day.as_ref().and_then(|day| day.file.try_clone().ok()) else {
             return Vec::new();
@@ -107,7 +107,7 @@ impl Hall {
         }
     }
 
-    /// Shows the next second. On the observer's thread: the bytes are made here, once for all.
+    /// Shows the next second. Runs on the observer's thread: it makes the bytes once, for all viewers.
     pub fn observe(&self, snapshot: Arc<Snapshot>) {
         let mut studio = self.studio();
         let second = studio.dashboard.observe(snapshot.clone());
@@ -115,7 +115,7 @@ impl Hall {
         if let Some(day) = &mut studio.day
             && let Some((at, record)) = day.journal.push(second.point)
         {
-            // A full disk costs the history a record.
+            // If the disk is full, the history loses one record.
             let _ = day.file.write_all_at(&record, at);
         }
         if self.viewers.load(Ordering::Relaxed) == 0 {
@@ -162,7 +162,7 @@ impl Hall {
 }
 
 impl Board {
-    /// What comes after the second with that number; without one, the whole.
+    /// The event after the second with this number; the whole document if there is no number.
     fn after(&mut self, seen: &mut u64) -> Option<Arc<[u8]>> {
         if *seen > 0 {
             if *seen >= self.newest {
@@ -173,7 +173,7 @@ impl Board {
                 return Some(bytes.clone());
             }
         }
-        // A whole does as long as all that came after it is still there.
+        // A whole document is usable as long as all changes after it are still there.
         let oldest = self.deltas.front().map_or(u64::MAX, |(seq, _)| *seq);
         match &self.whole {
             Some((seq, bytes)) if *seq == self.newest || oldest <= *seq + 1 => {
@@ -188,22 +188,22 @@ impl Board {
     }
 }
 
-/// One who watches.
+/// A viewer of the dashboard.
 pub struct Viewer {
     hall: Arc<Hall>,
-    /// The number of the second it has; 0 for none.
+    /// The number of the last second it got; 0 for none.
     seen: u64,
 }
 
 impl Viewer {
-    /// The next event's bytes: first the whole, then what changed.
+    /// The next event's bytes: first the whole document, then the changes.
     pub fn poll_next(&mut self, context: &Context<'_>) -> Poll<Arc<[u8]>> {
         let mut board = self.hall.board();
         if let Some(bytes) = board.after(&mut self.seen) {
             return Poll::Ready(bytes);
         }
         if !board.wakers.iter().any(|known| known.will_wake(context.waker())) {
-            // As many as there are viewers.
+            // At most one for each viewer.
             board.wakers.push(context.waker().clone());
         }
         Poll::Pending
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(next(&mut first), None);
         clock.tick(&hall);
         assert!(is(next(&mut first), 2, "delta"));
-        // One who comes later takes the same whole, and what came after it.
+        // A later viewer gets the same whole document and the changes after it.
         let mut second = hall.enter().unwrap();
         assert!(is(next(&mut second), 1, "whole"));
         assert!(is(next(&mut second), 2, "delta"));

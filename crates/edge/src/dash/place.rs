@@ -1,4 +1,4 @@
-//! The dashboard's own address: a server beside those of the file.
+//! The dashboard's own address: a server in addition to the servers of the file.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -7,7 +7,7 @@ use weir_net::{Address, ListenOptions, Listening, listener, process};
 
 /// The first of the ports tried.
 pub const PORT: u16 = 9144;
-/// How many are.
+/// How many ports are tried.
 pub const PORTS: u16 = 10;
 
 /// Binds the first free port of loopback; `None` when none is.
@@ -16,10 +16,10 @@ pub fn claim() -> Option<Listening> {
     (PORT..PORT + PORTS).find_map(|port| listener::bind(&address(port), &ListenOptions::default()).ok())
 }
 
-/// The variable in which a binary tells its successor (USR2) where the dashboard is.
+/// The variable in which a binary passes the address of the dashboard to its successor (USR2).
 pub const ENV_ADDRESS: &str = "WEIR_DASHBOARD";
 
-/// Where the dashboard of the binary is whose place we take; its socket is among those we inherit.
+/// The address of the dashboard of the binary that we replace; its socket is among the inherited ones.
 pub fn inherited() -> Option<SocketAddr> {
     if !process::is_successor() {
         return None;
@@ -27,10 +27,10 @@ pub fn inherited() -> Option<SocketAddr> {
     std::env::var(ENV_ADDRESS).ok()?.parse().ok()
 }
 
-/// What `dashboard` says at the top of a file.
+/// The value of `dashboard` at the top of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// Nothing: where the verb wants it.
+    /// No `dashboard` directive: the command decides.
     Unsaid,
     /// `off`.
     Off,
@@ -38,7 +38,7 @@ pub enum Wanted {
     At(SocketAddr),
 }
 
-/// What a tree says; what is not understood is refused when its directive is read.
+/// The value in a tree. An invalid value is refused later, when its directive is read.
 pub fn wanted(tree: &Tree) -> Wanted {
     match tree.root.iter().rfind(|statement| statement.name == *"dashboard").map(|statement| statement.text(0)) {
         None => Wanted::Unsaid,
@@ -55,7 +55,7 @@ pub fn parse(text: &str) -> Option<SocketAddr> {
     }
 }
 
-/// Whether it is what `on` says.
+/// Whether `on` means this address.
 pub fn is_default(address: SocketAddr) -> bool {
     parse("on") == Some(address)
 }

@@ -1,4 +1,4 @@
-//! Files that the dashboard shows parts of, read by a thread of its own: no worker waits for a disk.
+//! A thread of its own reads the files that the dashboard shows in part, so that no worker waits for a disk.
 
 mod lab;
 
@@ -15,30 +15,30 @@ use weir_meter::live::{ErrorClass, ErrorSample};
 use weir_net::process::Identity;
 use weir_net::{clock, worker};
 
-use crate::control::crew::assume;
 use crate::live::ticket::{self, Errand};
-use crate::log;
+use weir_net::identity::assume;
+use weir_net::log;
 
 /// Questions that wait for the thread, at most; one more is answered 503.
 const QUESTIONS_MAX: usize = 8;
 
-/// What a page wants to see.
+/// The data that a page asks for.
 #[derive(Clone, Debug)]
 pub enum Want {
     /// A class of errors, and lines of logs about its samples.
     Logs(ErrorClass, Vec<WantedLog>),
     /// The newest runs in a lab's folder.
     Runs(PathBuf),
-    /// One of them.
+    /// One of these runs.
     Run(PathBuf, String),
 }
 
-/// A log, and the samples it may know something about.
+/// A log, and the samples it may contain lines about.
 #[derive(Clone, Debug)]
 pub struct WantedLog {
     /// The file.
     pub file: PathBuf,
-    /// Whose it is; empty for all upstreams.
+    /// The upstream that wrote it; empty for all upstreams.
     pub of: String,
     /// The samples, newest first.
     pub samples: Vec<ErrorSample>,
@@ -72,7 +72,7 @@ impl Shelf {
         Ok(())
     }
 
-    /// Asks; `None` where nobody reads, too many ask, or it takes too long.
+    /// Asks; `None` if the thread does not run, too many questions wait, or it takes too long.
     pub async fn ask(&self, want: Want) -> Option<Answer> {
         ticket::ask(self.0.get()?, want).await
     }
@@ -81,7 +81,7 @@ impl Shelf {
 fn serve(list: &Receiver<Errand<Want, Answer>>) {
     let mut lab = lab::Lab::default();
     while let Ok(errand) = list.recv() {
-        // Whoever has left needs no answer.
+        // A viewer that has left needs no answer.
         if errand.is_awaited() {
             let answer = match &errand.question {
                 Want::Logs(class, logs) => look(class, logs),
@@ -93,7 +93,7 @@ fn serve(list: &Receiver<Errand<Want, Answer>>) {
     }
 }
 
-/// The class goes with its lines, so that no page lays lines beside samples of another moment.
+/// The class is sent with its lines, so that no page shows lines beside samples of another moment.
 fn look(class: &ErrorClass, wanted: &[WantedLog]) -> Answer {
     let seconds = i64::try_from(clock::unix_seconds()).unwrap_or(i64::MAX);
     let local_ms = i64::from(clock::utc_offset_minutes(seconds)) * 60_000;
@@ -105,7 +105,7 @@ fn look(class: &ErrorClass, wanted: &[WantedLog]) -> Answer {
     (200, serde_json::to_vec(&logs.beside(class)).unwrap_or_default())
 }
 
-/// The end of a log, with the end of the file it was before it was rotated (`FILE.1`) if there is room.
+/// The end of a log. If there is room, also the end of the rotated file before it (`FILE.1`).
 fn tail(path: &Path) -> Result<Tail, Said> {
     let mut tail = end_of(path, TAIL_BYTES_MAX).map_err(|error| hindrance(&error))?;
     let room = TAIL_BYTES_MAX.saturating_sub(tail.bytes.len());
@@ -127,7 +127,7 @@ fn tail(path: &Path) -> Result<Tail, Said> {
 }
 
 fn end_of(path: &Path, most: usize) -> io::Result<Tail> {
-    // Opening a pipe would wait for whoever writes to it.
+    // Opening a pipe would wait until another process writes to it.
     if !fs::metadata(path)?.is_file() {
         return Err(ErrorKind::InvalidInput.into());
     }
@@ -142,7 +142,7 @@ fn end_of(path: &Path, most: usize) -> io::Result<Tail> {
     Ok(Tail { bytes, is_whole: from == 0, modified_ms })
 }
 
-/// Why a file could not be read, and what to do.
+/// The reason why a file could not be read, and the remedy.
 fn hindrance(error: &io::Error) -> Said {
     match error.kind() {
         ErrorKind::NotFound => Said::new(
@@ -195,7 +195,7 @@ mod tests {
         let texts = ["2026-11-22T20:09:16Z old 0123456789abcdef", "2026-11-22T20:09:18Z new 0123456789abcdef"];
         assert_eq!(answer["found"][0]["entries"], serde_json::json!(texts));
         assert_eq!(answer["found"][0]["by"], "id");
-        // Of a large one its end is read, and nothing before it.
+        // Only the end of a large log is read.
         let line = format!("2026-11-22T20:09:16Z {}\n", "x".repeat(200));
         fs::write(&log, line.repeat(4000) + "2026-11-22T20:09:18Z new 0123456789abcdef\n").unwrap();
         assert_eq!(tail(&log).map_err(|said| said.en).unwrap().bytes.len(), TAIL_BYTES_MAX);

@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 use weir_wire::Known;
 
 use crate::exchange::Exchange;
-use crate::family::variables::fields as request_fields;
-use crate::log;
+use crate::texts;
+use weir_net::log;
 
 /// Where a token is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,11 +27,11 @@ pub const BYTES_MAX: usize = 1024;
 /// The cookie's name.
 const COOKIE: &[u8] = b"weir_dashboard";
 
-/// A token as it was read. What is compared are digests, so that the time it takes says nothing.
+/// A token as it was read. weir compares digests, so that the time of a comparison reveals nothing.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
     digest: [u8; 32],
-    /// What the browser sends back: another digest, so that a cookie does not hold the token.
+    /// The value that the browser sends back: another digest, so that a cookie does not hold the token.
     cookie: String,
 }
 
@@ -39,7 +39,7 @@ impl Token {
     /// Reads it.
     ///
     /// # Errors
-    /// The file or variable is not there, or what is in it is too short or too long.
+    /// The file or variable does not exist, or its value is too short or too long.
     pub fn read(source: &Source) -> Result<Token, String> {
         let (text, name) = match source {
             Source::File(path) => (first_line(path)?, format!("the first line of \"{path}\"")),
@@ -63,7 +63,7 @@ impl Token {
     fn new(text: &str) -> Token {
         let mut cookie = String::with_capacity(64);
         for byte in digest(b"cookie", text.as_bytes()) {
-            // A String takes everything.
+            // Writing to a String cannot fail.
             let _ = write!(cookie, "{byte:02x}");
         }
         Token { digest: digest(b"token", text.as_bytes()), cookie }
@@ -74,7 +74,7 @@ impl Token {
         same(&self.digest, &digest(b"token", text))
     }
 
-    /// Whether the request brings it, as a cookie or as `Authorization: Bearer`.
+    /// Whether the request carries it, as a cookie or as `Authorization: Bearer`.
     pub fn is_brought(&self, exchange: &Exchange<'_>) -> bool {
         let bearer = exchange.request.field(Known::Authorization);
         if let Some(token) = bearer.and_then(|value| value.strip_prefix(b"Bearer ")) {
@@ -82,12 +82,12 @@ impl Token {
         }
         let request = &exchange.request;
         let lines = request.fields().iter().filter(|field| request.text(field.name).eq_ignore_ascii_case(b"cookie"));
-        let cookies = lines.filter_map(|field| request_fields::cookie(request.text(field.value), COOKIE));
+        let cookies = lines.filter_map(|field| texts::cookie(request.text(field.value), COOKIE));
         let wanted = digest(b"", self.cookie.as_bytes());
         cookies.fold(false, |is, cookie| is | same(&wanted, &digest(b"", cookie)))
     }
 
-    /// The field that gives a browser its cookie, for this path only.
+    /// The field that sets the browser's cookie, for this path only.
     pub fn cookie(&self, path: &str, is_secure: bool) -> String {
         let secure = if is_secure { "; Secure" } else { "" };
         format!("weir_dashboard={}; Path={path}; HttpOnly; SameSite=Strict{secure}", self.cookie)
@@ -110,7 +110,7 @@ fn digest(what: &[u8], text: &[u8]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// Whether two digests are one, in a time that does not depend on where they differ.
+/// Whether two digests are equal, in a time that does not depend on where they differ.
 fn same(a: &[u8; 32], b: &[u8; 32]) -> bool {
     std::hint::black_box(a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b))) == 0
 }

@@ -1,7 +1,7 @@
-//! One question, asked until it is answered: server after server, over UDP, and over TCP where the answer is cut off.
+//! One question, asked until it is answered: server after server, over UDP, and over TCP if the answer is truncated.
 //!
-//! Each datagram goes out under a number of its own from a port of its own, both chosen at random, to a peer the kernel
-//! checks; what does not answer this very question is not even a reason to stop listening.
+//! Each datagram has its own number and its own port, both chosen at random, and the kernel checks the peer. A
+//! datagram that does not answer this question is ignored: weir goes on listening.
 
 use std::future::poll_fn;
 use std::io;
@@ -16,38 +16,38 @@ use weir_wire::dns::{self, Code, Message, Reply};
 
 use super::book::Flight;
 use super::{Client, Trouble};
-use crate::log::{self, Level};
+use weir_net::log::{self, Level};
 
-/// How long the first server has before the next is asked; the others have longer (nginx: 5 s each).
+/// How long the first server has before weir asks the next; the other servers have longer (nginx: 5 s each).
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// How long a question waits that could not even be sent.
+/// How long weir waits if it could not even send the question.
 const UNSENT_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long a whole exchange over TCP may take (nginx: 5 s).
 const TCP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Times a question is sent, at most; one that nobody waits for any more is not sent again.
+/// Times a question is sent, at most. If nobody waits for the answer any more, it is not sent again.
 const TRIES_MAX: usize = 60;
 
 /// Earlier datagrams that may still be answered.
 const LISTENED_MAX: usize = 4;
 
-/// Datagrams that are no answer and are read, and told of, for one question between two of its sends.
+/// Datagrams that weir reads and logs though they are no answer, at most, for one question between two of its sends.
 const FOREIGN_MAX: usize = 64;
 
-/// Room for a datagram (nginx: 4096); longer answers are cut off and asked for over TCP.
+/// Room for a datagram (nginx: 4096); longer answers are truncated, and weir asks again over TCP.
 const DATAGRAM_BYTES: usize = 4096;
 
-/// Flies, keeps the answer, and counts.
+/// Asks the question, keeps the answer, and counts both.
 pub async fn fly(client: Rc<Client>, flight: Rc<Flight>, turn: usize) {
     let mut landing = Landing { client, flight, outcome: Err(Trouble::TimedOut) };
     landing.client.servers.zone.counters().asked(landing.flight.key.1);
     landing.outcome = ask(&landing.client, &landing.flight, turn).await.map(Arc::new);
 }
 
-/// Ends a flight whatever becomes of its task.
+/// Ends a flight, also if its task panics or is dropped.
 struct Landing {
     client: Rc<Client>,
     flight: Rc<Flight>,
@@ -74,11 +74,11 @@ struct Sent {
     socket: Datagram,
 }
 
-/// What listening came to.
+/// The result of listening.
 enum Heard {
     Reply(Reply, SocketAddr),
     Truncated(SocketAddr),
-    /// Nobody listens to us any more.
+    /// No question is on its way.
     Deaf,
     Silence,
 }
@@ -137,7 +137,7 @@ fn send(flight: &Flight, server: SocketAddr) -> io::Result<Sent> {
     Ok(Sent { server, id, socket })
 }
 
-/// Listens to all that were asked, for as long as `pause` allows.
+/// Listens for answers to all sent questions, for as long as `pause` allows.
 async fn listen(flight: &Flight, sent: &mut Vec<Sent>, buf: &mut [u8], pause: &Deadline) -> Heard {
     let mut foreign = 0;
     poll_fn(|_| {

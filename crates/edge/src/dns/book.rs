@@ -1,6 +1,6 @@
-//! What is known of names, and what is being asked: pure but for the wakers of those who wait.
+//! The known answers, and the questions on their way. Pure, except for the wakers of waiting tasks.
 //!
-//! Answers are known to all workers; a question on its way is its worker's own, and is not asked there again.
+//! All workers share the answers. A question on its way belongs to one worker, which does not ask it again meanwhile.
 //! Invariant: at most `NAMES_MAX` answers and `FLIGHTS_MAX` questions.
 
 use std::cell::RefCell;
@@ -19,24 +19,24 @@ use super::Trouble;
 /// Answers kept for one resolver. Clients may choose the names (`proxy_pass http://$host`).
 pub const NAMES_MAX: usize = 4096;
 
-/// Questions of one worker on their way at a time.
+/// Questions of one worker on their way at a time, at most.
 pub const FLIGHTS_MAX: usize = 1024;
 
-/// How long it is remembered that there is no such name, or that it has no address: long enough for a burst of
-/// exchanges to ask once, too short to hide a name that appears (nginx: not at all).
+/// How long weir remembers that a name does not exist, or that it has no address. Long enough that a burst of
+/// exchanges asks once; short enough that a new name is found soon (nginx: not at all).
 pub const ABSENT: Duration = Duration::from_secs(1);
 
-/// What is known of all names.
+/// The known answers for all names.
 #[derive(Default)]
 pub struct Answers(HashMap<(Name, Kind), (Arc<Reply>, Instant)>);
 
 impl Answers {
-    /// What is known of a name at this moment, and how long.
+    /// The known answer for a name at this moment, and until when it is valid.
     pub fn find(&self, key: &(Name, Kind), now: Instant) -> Option<(Arc<Reply>, Instant)> {
         self.0.get(key).filter(|(_, until)| now < *until).cloned()
     }
 
-    /// Keeps an answer for its time, which is given back; trouble is not kept.
+    /// Keeps an answer for its time, and returns when that ends; errors other than "no such name" are not kept.
     pub fn keep(&mut self, key: (Name, Kind), reply: &Arc<Reply>, valid: Option<Duration>, now: Instant) -> Instant {
         let until = now + holds(reply, valid);
         if now < until && (reply.code == Code::NO_ERROR || reply.code == Code::NAME_ERROR) {
@@ -46,21 +46,22 @@ impl Answers {
         until
     }
 
-    /// Goes on believing an answer until then.
+    /// Extends the validity of an answer until then.
     pub fn hold(&mut self, key: (Name, Kind), reply: &Arc<Reply>, until: Option<Instant>) {
         if let (Some(known), Some(until)) = (self.0.get_mut(&key), until) {
             *known = (reply.clone(), known.1.max(until));
         }
     }
 
-    /// Forgets what is over, and if that is nothing, some answers.
+    /// Forgets expired answers; if none has expired, forgets some others.
     fn make_room(&mut self, now: Instant) {
         if self.0.len() < NAMES_MAX {
             return;
         }
         self.0.retain(|_, (_, until)| now < *until);
         if self.0.len() >= NAMES_MAX {
-            // The map's order is nobody's choice. A quarter at a time, so that the search is not made for each.
+            // The order of the map is random. A quarter is removed at a time, so that not every new answer needs this
+            // search.
             let some: Vec<_> = self.0.keys().take(NAMES_MAX / 4).cloned().collect();
             for key in some {
                 self.0.remove(&key);
@@ -69,19 +70,19 @@ impl Answers {
     }
 }
 
-/// What a worker is asking.
+/// The questions of a worker.
 #[derive(Default)]
 pub struct Flights(HashMap<(Name, Kind), Rc<Flight>>);
 
-/// What there is to know of a name.
+/// The state of a name.
 pub enum Found {
-    /// The answer, and how long it holds.
+    /// The answer, and until when it is valid.
     Known(Arc<Reply>, Instant),
-    /// Somebody asks already.
+    /// The question is already on its way.
     Flying(Rc<Flight>),
-    /// Whoever is given this asks.
+    /// A new question: the receiver asks it.
     New(Rc<Flight>),
-    /// No more can be asked now.
+    /// No more questions may be sent at the moment.
     Full,
 }
 
@@ -99,7 +100,7 @@ impl Flights {
         Found::New(flight)
     }
 
-    /// Tells those who wait for a flight what it came to.
+    /// Ends a flight: passes its result to the waiting tasks.
     pub fn land(&mut self, flight: &Flight, landed: Landed) {
         self.0.remove(&flight.key);
         flight.outcome.replace(Some(landed));
@@ -109,7 +110,7 @@ impl Flights {
     }
 }
 
-/// How long an answer holds.
+/// How long an answer is valid.
 fn holds(reply: &Reply, valid: Option<Duration>) -> Duration {
     let is_empty = reply.addresses.is_empty() && reply.services.is_empty() && reply.alias.is_none();
     match valid {
@@ -119,19 +120,19 @@ fn holds(reply: &Reply, valid: Option<Duration>) -> Duration {
     }
 }
 
-/// What a flight came to, and how long that holds.
+/// The result of a flight, and until when it is valid.
 pub type Landed = Result<(Arc<Reply>, Instant), Trouble>;
 
 /// A question on its way.
 pub struct Flight {
-    /// The name, and what is asked.
+    /// The name, and the kind asked for.
     pub key: (Name, Kind),
     outcome: RefCell<Option<Landed>>,
     waiting: RefCell<Slots<Waker>>,
 }
 
 impl Flight {
-    /// Whether anybody but the book and the task that asks still holds it.
+    /// Whether anything besides the book and the asking task still holds it.
     pub fn is_wanted(self: &Rc<Self>) -> bool {
         Rc::strong_count(self) > 2
     }
@@ -144,12 +145,12 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// Before it is polled.
+    /// A wait before its first poll.
     pub fn new(flight: Rc<Flight>) -> Wait {
         Wait { flight, key: None }
     }
 
-    /// Ready once it has landed.
+    /// Ready once the flight has landed.
     pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Landed> {
         if let Some(landed) = &*self.flight.outcome.borrow() {
             return Poll::Ready(landed.clone());

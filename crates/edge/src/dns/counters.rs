@@ -1,4 +1,4 @@
-//! What a resolver's status zone counts: `/api/9/resolvers` in numbers that all workers add to.
+//! The counters of a resolver's status zone, for `/api/9/resolvers`. All workers add to them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,13 +6,13 @@ use weir_wire::dns::{Code, Kind};
 
 use super::Trouble;
 
-/// One status zone's counts. A name asked for in two kinds (IPv4, IPv6) counts as two requests with two responses.
+/// The counts of one status zone. A name asked for in two kinds (IPv4, IPv6) counts as two requests with two responses.
 #[derive(Debug, Default)]
 #[allow(missing_docs)]
 pub struct Counters {
     pub name: AtomicU64,
     pub srv: AtomicU64,
-    /// Addresses to names: weir asks for none.
+    /// Questions for the name of an address: weir sends none.
     pub addr: AtomicU64,
     pub noerror: AtomicU64,
     pub formerr: AtomicU64,
@@ -34,7 +34,7 @@ impl Counters {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It was answered, or nobody did.
+    /// Counts the answer, or that no answer arrived.
     pub fn answered(&self, outcome: Result<Code, Trouble>) {
         let counter = match outcome {
             Ok(code) | Err(Trouble::Code(code)) => match code.0 {

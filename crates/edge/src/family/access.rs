@@ -1,4 +1,4 @@
-//! `allow` and `deny`: who may come in, by address.
+//! `allow` and `deny`: limit access by client address.
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_access_module.html>
 
@@ -9,11 +9,11 @@ use crate::cidr::{Cidr, Peer};
 use crate::directive::{Contexts, Directive, HSL, LIMIT_EXCEPT, ONE, Refusal};
 use crate::exchange::Exchange;
 use crate::family::Family;
-use crate::log::Level;
 use crate::phase::{Next, Phase};
+use weir_net::log::Level;
 
 crate::settings! {
-    /// The rules in order; the first that fits decides.
+    /// The rules in order; the first rule that matches decides.
     rules: std::sync::Arc<Vec<Rule>> = std::sync::Arc::default(),
 }
 
@@ -23,18 +23,29 @@ pub type Declared = ();
 const PLACES: Contexts = HSL.or(LIMIT_EXCEPT);
 
 /// The family.
-pub static FAMILY: Family = Family::new("access", &[
-    Directive::new("allow", PLACES, ONE, "Allows access for an address, a network, unix sockets or all.",
-        |b, s| rule(b, s, false)).many(),
-    Directive::new("deny", PLACES, ONE, "Denies access for an address, a network, unix sockets or all.",
-        |b, s| rule(b, s, true)).many(),
-])
+pub static FAMILY: Family = Family::new(
+    "access",
+    &[
+        Directive::new(
+            "allow",
+            PLACES,
+            ONE,
+            "Allows access for an address, a network, unix sockets or all.",
+            |b, s| rule(b, s, false),
+        )
+        .many(),
+        Directive::new("deny", PLACES, ONE, "Denies access for an address, a network, unix sockets or all.", |b, s| {
+            rule(b, s, true)
+        })
+        .many(),
+    ],
+)
 .phase(Phase::Access, |location| !location.values.access.rules.is_empty(), enter);
 
 /// One `allow` or `deny`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Whom it is about; `None` for all.
+    /// The addresses the rule matches; `None` for all.
     of: Option<Cidr>,
     denies: bool,
 }
@@ -72,7 +83,7 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
     }
 }
 
-/// Whether the first rule that fits denies.
+/// `Some(true)` if the first rule that matches denies; `None` if no rule matches.
 fn verdict(rules: &[Rule], peer: Peer) -> Option<bool> {
     let rule = rules.iter().find(|rule| rule.of.is_none_or(|network| network.has(peer)));
     rule.map(|rule| rule.denies)

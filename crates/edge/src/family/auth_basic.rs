@@ -1,6 +1,6 @@
 //! `auth_basic`: names and passwords from a file in htpasswd form.
 //!
-//! The file is read at each request, as in nginx, so that changes count at once.
+//! weir reads the file at each request, as nginx does, so changes apply at once.
 //! <https://nginx.org/en/docs/http/ngx_http_auth_basic_module.html>, RFC 7617.
 
 pub mod password;
@@ -13,10 +13,10 @@ use crate::base64;
 use crate::directive::{Contexts, Directive, HSL, LIMIT_EXCEPT, ONE};
 use crate::exchange::Exchange;
 use crate::family::Family;
-use crate::log::{Level, Os};
 use crate::phase::{Next, Phase};
 use crate::variable::{Template, Variable};
 use password::Verdict;
+use weir_net::log::{Level, Os};
 
 crate::settings! {
     /// `auth_basic`: the realm, or `off`.
@@ -31,19 +31,32 @@ pub type Declared = ();
 const PLACES: Contexts = HSL.or(LIMIT_EXCEPT);
 
 /// The family.
-pub static FAMILY: Family = Family::new("auth_basic", &[
-    Directive::new("auth_basic", PLACES, ONE, "Asks for a name and a password; off for none.",
-        |b, s| { let realm = b.template(s.text(0))?; b.settings().auth_basic.realm = Some(Some(realm)); Ok(()) }).default("off"),
-    Directive::new("auth_basic_user_file", PLACES, ONE, "The file with names and passwords.",
-        |b, s| { let file = b.template(s.text(0))?; b.settings().auth_basic.user_file = Some(Some(file)); Ok(()) }),
-])
+pub static FAMILY: Family = Family::new(
+    "auth_basic",
+    &[
+        Directive::new("auth_basic", PLACES, ONE, "Asks for a name and a password; off for none.", |b, s| {
+            let realm = b.template(s.text(0))?;
+            b.settings().auth_basic.realm = Some(Some(realm));
+            Ok(())
+        })
+        .default("off"),
+        Directive::new("auth_basic_user_file", PLACES, ONE, "The file with names and passwords.", |b, s| {
+            let file = b.template(s.text(0))?;
+            b.settings().auth_basic.user_file = Some(Some(file));
+            Ok(())
+        }),
+    ],
+)
 .variables(&[Variable::without_answer("remote_user", |exchange, _, out| match credentials(exchange) {
-    Some((name, _)) => { out.extend_from_slice(&name); true }
+    Some((name, _)) => {
+        out.extend_from_slice(&name);
+        true
+    }
     None => false,
 })])
 .phase(Phase::Access, |location| asks(&location.values.auth_basic), enter);
 
-/// Whether a name and a password are asked for.
+/// Whether the location asks for a name and a password.
 pub fn asks(settings: &Values) -> bool {
     let is_off = settings.realm.as_ref().and_then(Template::literal) == Some(b"off");
     settings.realm.is_some() && settings.user_file.is_some() && !is_off
@@ -95,14 +108,14 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
     }
 }
 
-/// Says that a name and a password are wanted.
+/// Asks the client for a name and a password (`WWW-Authenticate`).
 fn ask(exchange: &mut Exchange<'_>, realm: &[u8]) -> Next {
     let value = [b"Basic realm=\"", realm, b"\""].concat();
     exchange.response.fields.push_known(b"WWW-Authenticate", &value, Some(Known::WwwAuthenticate));
     Next::Status(401)
 }
 
-/// Name and password of `Authorization: Basic`; a name may not be empty.
+/// The name and the password of `Authorization: Basic`; the name may not be empty.
 fn credentials(exchange: &Exchange<'_>) -> Option<(Vec<u8>, Vec<u8>)> {
     decode(exchange.request.field(Known::Authorization)?)
 }
@@ -120,7 +133,7 @@ fn decode(field: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     Some((plain.get(..colon)?.to_vec(), secret.to_vec()))
 }
 
-/// What the file holds for a name: up to the next colon or the end of the line.
+/// The part of the file that belongs to a name: up to the next colon or the end of the line.
 fn stored_for<'f>(file: &'f [u8], name: &[u8]) -> Option<&'f [u8]> {
     file.split(|byte| *byte == b'\n')
         .filter(|line| !line.starts_with(b"#") && !line.starts_with(b"\r"))

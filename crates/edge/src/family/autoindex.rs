@@ -1,6 +1,6 @@
 //! `autoindex`: lists a directory that has no index file, as HTML, JSON, JSONP or XML.
 //!
-//! <https://nginx.org/en/docs/http/ngx_http_autoindex_module.html>. Names that begin with a dot are left out;
+//! <https://nginx.org/en/docs/http/ngx_http_autoindex_module.html>. The list leaves out names that begin with a dot;
 //! directories come first.
 
 use std::fs::{self, Metadata};
@@ -14,11 +14,12 @@ use weir_wire::{date, escape};
 use crate::directive::{Arity, Directive, HSL, ONE};
 use crate::exchange::Exchange;
 use crate::family::Family;
-use crate::family::static_files::{as_path, errno, path};
-use crate::log::{Level, Os};
+use crate::family::static_files::{errno, path};
 use crate::phase::{Next, Phase};
 use crate::respond::Body;
 use crate::value;
+use weir_net::log::{Level, Os};
+use weir_net::path::as_path;
 
 crate::settings! {
     /// `autoindex`.
@@ -45,30 +46,55 @@ pub enum Format {
 }
 
 /// The family.
-pub static FAMILY: Family = Family::new("autoindex", &[
-    Directive::new("autoindex", HSL, Arity::Flag, "Lists directories that have no index file.",
-        |b, s| { b.settings().autoindex.enabled = Some(value::flag(s)?); Ok(()) }).default("off"),
-    Directive::new("autoindex_format", HSL, ONE, "The form of the list.",
-        |b, s| {
-            let formats = [("html", Format::Html), ("json", Format::Json), ("jsonp", Format::Jsonp), ("xml", Format::Xml)];
+pub static FAMILY: Family = Family::new(
+    "autoindex",
+    &[
+        Directive::new("autoindex", HSL, Arity::Flag, "Lists directories that have no index file.", |b, s| {
+            b.settings().autoindex.enabled = Some(value::flag(s)?);
+            Ok(())
+        })
+        .default("off"),
+        Directive::new("autoindex_format", HSL, ONE, "The form of the list.", |b, s| {
+            let formats =
+                [("html", Format::Html), ("json", Format::Json), ("jsonp", Format::Jsonp), ("xml", Format::Xml)];
             b.settings().autoindex.format = Some(value::choice(s, &formats)?);
             Ok(())
-        }).default("html"),
-    Directive::new("autoindex_localtime", HSL, Arity::Flag, "Shows times in HTML in the local zone instead of UTC.",
-        |b, s| { b.settings().autoindex.localtime = Some(value::flag(s)?); Ok(()) }).default("off"),
-    Directive::new("autoindex_exact_size", HSL, Arity::Flag, "Shows sizes in HTML in bytes instead of K, M and G.",
-        |b, s| { b.settings().autoindex.exact_size = Some(value::flag(s)?); Ok(()) }).default("on"),
-])
+        })
+        .default("html"),
+        Directive::new(
+            "autoindex_localtime",
+            HSL,
+            Arity::Flag,
+            "Shows times in HTML in the local zone instead of UTC.",
+            |b, s| {
+                b.settings().autoindex.localtime = Some(value::flag(s)?);
+                Ok(())
+            },
+        )
+        .default("off"),
+        Directive::new(
+            "autoindex_exact_size",
+            HSL,
+            Arity::Flag,
+            "Shows sizes in HTML in bytes instead of K, M and G.",
+            |b, s| {
+                b.settings().autoindex.exact_size = Some(value::flag(s)?);
+                Ok(())
+            },
+        )
+        .default("on"),
+    ],
+)
 .phase(Phase::Content, |location| location.values.autoindex.enabled, answer);
 
-/// No more entries than this are listed: beyond it the list is of no use to anybody and would hold the worker.
+/// The most entries in a list: a longer list is of no use and would hold the worker.
 const ENTRIES_MAX: usize = 100_000;
 
-/// Names longer than this are cut in HTML, the end shown as `..>`. Characters of names in UTF-8, bytes of others;
-/// nginx counts bytes unless `charset utf-8` stands there, and cuts through characters.
+/// HTML shows longer names cut, with `..>` at the end. weir counts characters of names in UTF-8, and bytes of other
+/// names; nginx counts bytes unless `charset utf-8` is set, and may cut in the middle of a character.
 const NAME_SHOWN: usize = 50;
 
-/// A JSONP callback's name may be this long.
+/// The longest name of a JSONP callback, in bytes.
 const CALLBACK_BYTES_MAX: usize = 128;
 
 /// One name in the directory.
@@ -151,7 +177,7 @@ fn failed(exchange: &mut Exchange<'_>, directory: &[u8], error: &io::Error) -> N
     Next::Status(status)
 }
 
-/// The value of `callback` among the arguments; empty when there is none.
+/// The value of the argument `callback`; empty if there is none.
 fn callback(args: &[u8]) -> Result<&[u8], (&'static str, &[u8])> {
     const KEY: &[u8] = b"callback=";
     let found = args.split(|b| *b == b'&').find_map(|argument| {
@@ -166,7 +192,7 @@ fn callback(args: &[u8]) -> Result<&[u8], (&'static str, &[u8])> {
     if name.iter().all(is_plain) { Ok(name) } else { Err(("invalid", name)) }
 }
 
-/// What stands in the directory, sorted.
+/// The entries of the directory, sorted.
 fn entries(exchange: &mut Exchange<'_>, directory: &[u8]) -> io::Result<Vec<Entry>> {
     let mut list = Vec::new();
     for found in fs::read_dir(as_path(directory))? {
@@ -177,11 +203,14 @@ fn entries(exchange: &mut Exchange<'_>, directory: &[u8]) -> io::Result<Vec<Entr
         }
         if list.len() >= ENTRIES_MAX {
             let shown = String::from_utf8_lossy(directory);
-            exchange.log(Level::Warn, format_args!("more than {ENTRIES_MAX} entries in \"{shown}\", the others are not listed"));
+            exchange.log(
+                Level::Warn,
+                format_args!("more than {ENTRIES_MAX} entries in \"{shown}\", the others are not listed"),
+            );
             break;
         }
         let file = found.path();
-        // A link that leads nowhere is listed as itself.
+        // A link without a target is listed as the link itself.
         let facts: Metadata = match fs::metadata(&file).or_else(|_| fs::symlink_metadata(&file)) {
             Ok(facts) => facts,
             Err(error) => {
@@ -274,7 +303,8 @@ fn json(entries: &[Entry]) -> Vec<u8> {
         out.extend_from_slice(b"\r\n{ \"name\":\"");
         json_text(&entry.name, &mut out);
         let time = date::http_date(entry.modified);
-        let written = write!(out, "\", \"type\":\"{}\", \"mtime\":\"{}\"", entry.kind.word(), String::from_utf8_lossy(&time));
+        let written =
+            write!(out, "\", \"type\":\"{}\", \"mtime\":\"{}\"", entry.kind.word(), String::from_utf8_lossy(&time));
         debug_assert!(written.is_ok());
         if entry.kind == Kind::File {
             out.extend_from_slice(b", \"size\":");
@@ -340,10 +370,7 @@ mod tests {
     #[test]
     fn rows_line_up() {
         let file = row(&entry("a<b", Kind::File, 42), true);
-        assert_eq!(
-            file,
-            format!("<a href=\"a%3Cb\">a&lt;b</a>{} 06-Nov-1994 08:49 {:>19}\r\n", " ".repeat(47), 42)
-        );
+        assert_eq!(file, format!("<a href=\"a%3Cb\">a&lt;b</a>{} 06-Nov-1994 08:49 {:>19}\r\n", " ".repeat(47), 42));
         let directory = row(&entry("dir", Kind::Directory, 4096), false);
         assert_eq!(directory, format!("<a href=\"dir/\">dir/</a>{} 06-Nov-1994 08:49       -\r\n", " ".repeat(46)));
         let long = row(&entry(&"x".repeat(51), Kind::File, 1), true);

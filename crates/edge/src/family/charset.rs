@@ -1,7 +1,7 @@
-//! `charset`: names the character set in `Content-Type` where the response does not.
+//! `charset`: adds the character set to `Content-Type` if the response has none.
 //!
-//! <https://nginx.org/en/docs/http/ngx_http_charset_module.html>. Not here: recoding (`charset_map`, `source_charset`).
-//! Invariant: bodies are never changed.
+//! <https://nginx.org/en/docs/http/ngx_http_charset_module.html>. weir does not recode (`charset_map`,
+//! `source_charset`). Invariant: bodies never change.
 
 use std::sync::Arc;
 
@@ -32,13 +32,26 @@ const TYPES: &[&str] =
 const HSLI: Contexts = HSL.or(LOCATION_IF);
 
 /// The family.
-pub static FAMILY: Family = Family::new("charset", &[
-    Directive::new("charset", HSLI, ONE, "The character set named in Content-Type; off names none.", charset).default("off"),
-    Directive::new("charset_types", HSL, Arity::AtLeast(1), "The media types that get one besides text/html; * for all.", types)
-        .default("text/html text/xml text/plain text/vnd.wap.wml application/javascript application/rss+xml").many(),
-    Directive::idle("override_charset", HSLI, Arity::Flag, "off",
-        "weir converts no character sets", |_, s| value::flag(s).map(drop)).default("off"),
-])
+pub static FAMILY: Family = Family::new(
+    "charset",
+    &[
+        Directive::new("charset", HSLI, ONE, "The character set named in Content-Type; off names none.", charset)
+            .default("off"),
+        Directive::new(
+            "charset_types",
+            HSL,
+            Arity::AtLeast(1),
+            "The media types that get one besides text/html; * for all.",
+            types,
+        )
+        .default("text/html text/xml text/plain text/vnd.wap.wml application/javascript application/rss+xml")
+        .many(),
+        Directive::idle("override_charset", HSLI, Arity::Flag, "off", "weir converts no character sets", |_, s| {
+            value::flag(s).map(drop)
+        })
+        .default("off"),
+    ],
+)
 .filter(|location| location.values.charset.name.is_some(), filter)
 .fixed(|location, names| location.values.charset.name.as_ref().is_none_or(|name| plain::is_same(name, names)));
 
@@ -56,13 +69,14 @@ fn types(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 }
 
 fn filter(exchange: &mut Exchange<'_>) {
-    // nginx: none on redirects, for the sake of browsers that kept it for the next page.
+    // nginx adds none to redirects: some browsers used it for the next page.
     if matches!(exchange.response.status, 301 | 302) {
         return;
     }
     let settings = &exchange.location.values.charset;
     let content_type = &exchange.response.content_type;
-    if content_type.is_empty() || names_charset(content_type) || !media_types::is_listed(&settings.types, content_type) {
+    if content_type.is_empty() || names_charset(content_type) || !media_types::is_listed(&settings.types, content_type)
+    {
         return;
     }
     let Some(template) = &settings.name else { return };

@@ -1,4 +1,4 @@
-//! The client's side of HTTP: limits, timeouts, keep-alive, and how responses leave.
+//! The client side of HTTP: limits, timeouts, keep-alive, and sending responses.
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_core_module.html>
 
@@ -42,7 +42,7 @@ crate::settings! {
     body_in_file: BodyInFile = BodyInFile::Off,
     /// `send_timeout`.
     send_timeout: SendTimeout = SendTimeout::UNWRITTEN,
-    /// `keepalive_timeout`: how long, and what the Keep-Alive field says.
+    /// `keepalive_timeout`: the timeout, and the value of the Keep-Alive field.
     keepalive_timeout: (Duration, Option<Duration>) = (Duration::from_secs(75), None),
     /// `keepalive_requests`.
     keepalive_requests: u64 = 1000,
@@ -62,7 +62,7 @@ crate::settings! {
     nodelay: bool = true,
     /// `tcp_nopush`.
     nopush: bool = false,
-    /// `sendfile`: weir picks what is cheaper; written `off` it reads and writes.
+    /// `sendfile`: weir picks the cheaper way; with `off` it reads and writes.
     sendfile: bool = true,
     /// `auth_delay`.
     auth_delay: Duration = Duration::ZERO,
@@ -90,7 +90,7 @@ pub type Declared = ();
 /// `client_body_in_file_only`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyInFile {
-    /// Only what does not fit in memory.
+    /// Only if the body does not fit in memory.
     Off,
     /// Always; the file is removed after the request.
     Clean,
@@ -98,14 +98,14 @@ pub enum BodyInFile {
     On,
 }
 
-/// `strict_targets`: which targets with bytes that no URI has are refused.
+/// `strict_targets`: which targets with bytes that no URI may have are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StrictTargets {
-    /// None: as nginx.
+    /// None, as in nginx.
     Off,
-    /// Those with a fragment, where an origin would get them: it may read another path out of them than a location did.
+    /// Targets with a fragment, if an origin would get them: the origin may read another path than the location saw.
     Forwarded,
-    /// All: fragments, and bytes that RFC 3986 has no place for.
+    /// All: targets with fragments, or with bytes that RFC 3986 does not allow.
     On,
 }
 
@@ -114,9 +114,9 @@ pub enum StrictTargets {
 pub enum Lingering {
     /// Never.
     Off,
-    /// When the client may still be sending.
+    /// If the client may still be sending.
     On,
-    /// Whenever the connection is closed by us.
+    /// Whenever weir closes the connection.
     Always,
 }
 
@@ -127,12 +127,12 @@ pub enum Tokens {
     On,
     /// `weir`.
     Off,
-    /// `weir/VERSION (BUILD)`; the build is the nginx whose directives weir reads.
+    /// `weir/VERSION (BUILD)`; BUILD is the version of nginx whose directives weir reads.
     Build,
 }
 
 impl Tokens {
-    /// What `Server` and the last line of error pages say.
+    /// The text of `Server` and of the last line of error pages.
     pub const fn product(self) -> &'static str {
         match self {
             Tokens::On => concat!("weir/", env!("CARGO_PKG_VERSION")),
@@ -321,7 +321,7 @@ fn keepalive_timeout(b: &mut Build<'_>, statement: &Statement) -> Result<(), Ref
     Ok(())
 }
 
-/// A size, or a text with variables that gives one at run time.
+/// A size, or a text with variables that gives a size at run time.
 fn rate(b: &mut Build<'_>, statement: &Statement) -> Result<Template, Refusal> {
     if !statement.text(0).contains('$') {
         value::size(statement)?;

@@ -1,7 +1,7 @@
-//! `dashboard`, `dashboard_token`, `dashboard_history`, `dashboard_upstream_log`, `dashboard_lab`: the page that says
-//! what limits the edge. weir's own.
+//! `dashboard`, `dashboard_token`, `dashboard_history`, `dashboard_upstream_log`, `dashboard_lab`: the page that shows
+//! the limits of the edge. weir's own.
 //!
-//! The work is in `crate::dash`; `docs/guide/dashboard.md` has the words for users.
+//! The work is in `crate::dash`; `docs/guide/dashboard.md` explains it to users.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -20,22 +20,22 @@ use crate::dash::token::{Source, Token};
 use crate::directive::{Arity, Directive, HTTP, LOCATION, MAIN, ONE, Refusal, SERVER};
 use crate::family::Family;
 use crate::family::location::Pattern;
-use crate::log;
 use crate::phase::Next;
+use weir_net::log;
 
 crate::settings! {
-    /// `dashboard_token`: where it is.
+    /// `dashboard_token`: the source of the token.
     token: Option<Source> = None,
     /// Whether `dashboard` is written here.
     is_on: bool = false,
 }
 
-/// What all dashboards of a configuration share.
+/// The settings that all dashboards of a configuration share.
 #[derive(Default)]
 pub struct Declared {
     /// `dashboard_history`.
     pub history: Option<PathBuf>,
-    /// `dashboard_lab`: the folder of its runs.
+    /// `dashboard_lab`: the folder of the lab's runs.
     pub lab: Option<PathBuf>,
     /// `dashboard_upstream_log`, in the order of the file.
     pub logs: Vec<UpstreamLog>,
@@ -43,21 +43,21 @@ pub struct Declared {
     tokens: OnceLock<HashMap<String, Token>>,
 }
 
-/// Logs of upstreams, at most: all are looked through when somebody opens a class of errors.
+/// The most logs of upstreams: weir searches all of them when a viewer opens a class of errors.
 pub const LOGS_MAX: usize = 8;
 
-/// A log that an upstream writes.
+/// A log file of an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamLog {
     /// The file, a full path.
     pub file: PathBuf,
-    /// Whose: a group's name, a peer's address; `None` for all.
+    /// The group's name or the peer's address; `None` for all.
     pub upstream: Option<String>,
     at: At,
 }
 
 impl UpstreamLog {
-    /// Whether it may hold lines about a request whose last try went to that peer.
+    /// Whether the log may hold lines about a request whose last try went to that peer.
     pub fn is_of(&self, peer: &str, snapshot: &Snapshot) -> bool {
         let has_peer = |name: &str| {
             let group = snapshot.http.upstreams.get(name);
@@ -98,22 +98,22 @@ pub static FAMILY: Family = Family::new("dashboard", &[
 .adopt(|new, old| { new.dashboard.adopt(&old.dashboard); Ok(()) });
 
 impl Declared {
-    /// Where viewers wait.
+    /// The viewers' waiting place.
     pub fn hall(&self) -> &Arc<Hall> {
         self.hall.get_or_init(Arc::default)
     }
 
-    /// The token of that source, once the configuration is in force.
+    /// The token from that source, once the configuration is in force.
     pub fn token(&self, source: &Source) -> Option<&Token> {
         self.tokens.get()?.get(&key(source))
     }
 
-    /// The hall, if anything shows a dashboard: for the observer.
+    /// The hall for the observer, if anything shows a dashboard.
     pub fn watched(&self) -> Option<&Arc<Hall>> {
         self.tokens.get().and(self.hall.get())
     }
 
-    /// Whether it shows what is in files.
+    /// Whether the dashboard shows contents of files.
     fn reads_files(&self) -> bool {
         !self.logs.is_empty() || self.lab.is_some()
     }
@@ -132,10 +132,11 @@ fn key(source: &Source) -> String {
     }
 }
 
-/// Reads the tokens and opens the history: the configuration is about to be in force. Without a dashboard, nothing.
+/// Reads the tokens and opens the history before the configuration comes into force. Without a dashboard, only the
+/// tokens.
 ///
 /// # Errors
-/// A token cannot be read, or is none; the history cannot be opened.
+/// A token cannot be read or is empty; the history cannot be opened.
 pub fn open(conf: &Conf) -> Result<(), String> {
     let declared = &conf.declared.dashboard;
     let all = || conf.locations.iter().map(|location| &location.values);
@@ -146,11 +147,11 @@ pub fn open(conf: &Conf) -> Result<(), String> {
         }
     }
     if !all().any(|values| values.dashboard.is_on) {
-        // Nobody is shown anything any more, and nothing is kept of it.
+        // No dashboard is left, so weir stops keeping the history.
         if let Some(hall) = declared.hall.get() {
             drop(hall.keep_day(None));
         }
-        // Nobody else opens this configuration; testing one opens it and ends.
+        // The configuration is opened once: a test of it opens it and ends.
         drop(declared.tokens.set(tokens));
         return Ok(());
     }
@@ -163,7 +164,7 @@ pub fn open(conf: &Conf) -> Result<(), String> {
     Ok(())
 }
 
-/// Starts the thread that reads what is shown of files, if the configuration names any; it reads as `identity`.
+/// Starts the thread that reads the files for the dashboard, if the configuration names any. It reads as `identity`.
 ///
 /// # Errors
 /// The thread cannot be started.
@@ -177,7 +178,7 @@ fn dashboard(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     if b.scope().context == MAIN {
         return match statement.text(0) {
             "off" => Ok(()),
-            // Whether there is a token for one beyond loopback is asked with each request.
+            // Each request checks whether an address beyond loopback has a token.
             text if place::parse(text).is_some() => Ok(()),
             text => Err(Refusal::whole(format!("invalid value \"{text}\" in \"dashboard\" directive"))
                 .todo("on, off or ADDR:PORT")),
@@ -237,7 +238,7 @@ fn upstream_log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal>
     Ok(())
 }
 
-/// Refuses the log of an upstream that is not there, once all upstreams are known.
+/// Refuses a log whose upstream does not exist, once all upstreams are known.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     if scope.context != HTTP {
         return;
@@ -339,7 +340,9 @@ mod tests {
 
     #[test]
     fn tokens_are_read_when_it_is_put_in_force() {
-        let (conf, _) = of_text("events {} http { dashboard_token env:WEIR_NO_SUCH; server { listen 1; location /w/ { dashboard; } } }");
+        let (conf, _) = of_text(
+            "events {} http { dashboard_token env:WEIR_NO_SUCH; server { listen 1; location /w/ { dashboard; } } }",
+        );
         let conf = conf.unwrap();
         assert!(open(&conf).unwrap_err().contains("WEIR_NO_SUCH"));
         assert!(conf.declared.dashboard.watched().is_none());
@@ -356,7 +359,9 @@ mod tests {
         let directory = std::env::temp_dir().join(format!("weir-dashboard-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         let path = directory.join("day").display().to_string();
-        let with = format!("events {{}} http {{ dashboard_history {path}; server {{ listen 1; location /w/ {{ dashboard; }} }} }}");
+        let with = format!(
+            "events {{}} http {{ dashboard_history {path}; server {{ listen 1; location /w/ {{ dashboard; }} }} }}"
+        );
         let (before, _) = of_text(&with);
         let before = before.unwrap();
         assert!(open(&before).is_ok() && before.declared.dashboard.hall().keeps_day());

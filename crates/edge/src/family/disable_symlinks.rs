@@ -1,7 +1,7 @@
-//! `disable_symlinks`: whether links on the way to a file are followed; and every opening that asks it.
+//! `disable_symlinks`: whether weir follows links on the way to a file; all file opening goes through here.
 //!
-//! <https://nginx.org/en/docs/http/ngx_http_core_module.html#disable_symlinks>. As in nginx, a file is then also
-//! opened where only its existence is asked, and the lists of `autoindex` and password files are not concerned.
+//! <https://nginx.org/en/docs/http/ngx_http_core_module.html#disable_symlinks>. As in nginx, weir then opens a file
+//! even to check only its existence, and the directive does not apply to lists of `autoindex` and password files.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
@@ -14,9 +14,9 @@ use crate::build::Build;
 use crate::directive::{Arity, Directive, HSL, Refusal};
 use crate::exchange::Exchange;
 use crate::family::Family;
-use crate::family::static_files::as_path;
-use crate::log::file;
 use crate::variable::Template;
+use weir_net::log::file;
+use weir_net::path::as_path;
 
 crate::settings! {
     /// `disable_symlinks`; `None` for off.
@@ -44,11 +44,12 @@ pub static FAMILY: Family = Family::new("disable_symlinks", &[
 pub struct Failed {
     /// The call, as nginx names it: `openat()`.
     pub call: &'static str,
-    /// What it said.
+    /// The error of the call.
     pub error: io::Error,
 }
 
-/// Which links on the way to a path are refused, and how many of its bytes are trusted; `None` when all are followed.
+/// Which links on the way to a path are refused, and how many bytes of the path are trusted; `None` to follow all
+/// links.
 pub type Guarded = Option<(Links, usize)>;
 
 /// Opens a file for reading. A FIFO without a writer does not block.
@@ -62,7 +63,7 @@ pub fn open(exchange: &mut Exchange<'_>, path: &[u8]) -> Result<File, Failed> {
     }
 }
 
-/// What a file is, links followed as far as they may be.
+/// The metadata of a file; follows links as far as allowed.
 pub fn metadata(exchange: &mut Exchange<'_>, path: &[u8]) -> Result<Metadata, Failed> {
     match guard(exchange, path) {
         Some((links, trusted)) => {
@@ -73,7 +74,7 @@ pub fn metadata(exchange: &mut Exchange<'_>, path: &[u8]) -> Result<Metadata, Fa
     }
 }
 
-/// Opens a log for appending, and creates it.
+/// Opens a log for appending; creates it if needed.
 pub fn append(guard: Guarded, path: &[u8]) -> io::Result<File> {
     match guard {
         Some((links, trusted)) => path::append(path, trusted, links),
@@ -81,7 +82,7 @@ pub fn append(guard: Guarded, path: &[u8]) -> io::Result<File> {
     }
 }
 
-/// What this location lets be done on the way to a path.
+/// The check of links that this location applies to a path.
 pub fn guard(exchange: &mut Exchange<'_>, path: &[u8]) -> Guarded {
     let guard = exchange.location.values.disable_symlinks.guard.as_ref()?;
     let Some(from) = &guard.from else { return Some((guard.links, 0)) };
@@ -95,10 +96,10 @@ impl Failed {
     }
 }
 
-/// `open(2)`'s `O_NONBLOCK` on Linux: opening a FIFO without a writer must not hold the worker.
+/// `open(2)`'s `O_NONBLOCK` on Linux: opening a FIFO without a writer must not block the worker.
 const O_NONBLOCK: i32 = 0o4000;
 
-/// How much of a path `from=` trusts, whole components only; `None` when it is the path (nginx:
+/// How many bytes of a path `from=` trusts, whole components only; `None` if it is the path itself (nginx:
 /// `ngx_http_set_disable_symlinks`).
 fn trusted(from: &[u8], path: &[u8]) -> Option<usize> {
     let Some(rest) = path.strip_prefix(from) else { return Some(0) };

@@ -1,8 +1,9 @@
-//! `early_hints`: which interim answers (1xx) of an upstream the client gets.
+//! `early_hints`: which interim answers (1xx) of an upstream weir passes on to the client.
 //!
-//! nginx passes a 103 on where the directive is written and true, and nothing else. RFC 9110 §15.2 has a proxy pass on
-//! all of them, so clients over HTTP/2 get them where the directive is not written. Clients over HTTP/1.1 do not: one that
-//! does not know interim answers takes them for the answer (RFC 8297 §3). `docs/why/007-cache-meaning.md` has the rule.
+//! nginx passes a 103 on where the directive is written and true, and nothing else. RFC 9110 §15.2 requires a proxy to
+//! pass on all of them, so weir passes them to HTTP/2 clients where the directive is not written. HTTP/1.1 clients do
+//! not get them: a client that does not know interim answers takes one for the final answer (RFC 8297 §3).
+//! `docs/why/007-cache-meaning.md` has the rule.
 //! <https://nginx.org/en/docs/http/ngx_http_core_module.html#early_hints>
 
 use std::io;
@@ -31,14 +32,17 @@ crate::settings! {
 pub type Declared = ();
 
 /// The family.
-pub static FAMILY: Family = Family::new("early_hints", &[Directive::new(
+pub static FAMILY: Family = Family::new(
     "early_hints",
-    HSL,
-    Arity::AtLeast(1),
-    "Interim answers (1xx) of an upstream are passed on where one of these is neither empty nor 0.",
-    early_hints,
-)
-.default("1 over HTTP/2 and to clients that send Sec-Fetch-Mode, else 0 (nginx: 0)")]);
+    &[Directive::new(
+        "early_hints",
+        HSL,
+        Arity::AtLeast(1),
+        "Interim answers (1xx) of an upstream are passed on where one of these is neither empty nor 0.",
+        early_hints,
+    )
+    .default("1 over HTTP/2 and to clients that send Sec-Fetch-Mode, else 0 (nginx: 0)")],
+);
 
 fn early_hints(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let conditions: Result<Vec<Template>, Refusal> = statement.args.iter().map(|word| b.template(&word.text)).collect();
@@ -46,10 +50,10 @@ fn early_hints(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> 
     Ok(())
 }
 
-/// Passes the interim answer that stands in `origin` on to the client, where it is to have it.
+/// Passes the interim answer in `origin` on to the client, if the client should get it.
 ///
-/// A client that takes nothing for `send_timeout` is an error. Where others wait for the answer too, it is not waited
-/// for: it goes without the hint.
+/// Fails if the client takes nothing for `send_timeout`. If others wait for the answer too, weir does not wait for the
+/// client: the answer goes on without the hint.
 pub async fn pass(exchange: &mut Exchange<'_>, conn: &mut Conn, origin: &Origin) -> Result<(), Gone> {
     if !is_wanted(exchange, origin.head.status) {
         return Ok(());
@@ -73,17 +77,17 @@ pub async fn pass(exchange: &mut Exchange<'_>, conn: &mut Conn, origin: &Origin)
     Ok(())
 }
 
-/// Whether this exchange's client gets an interim answer of this status.
+/// Whether the client of this exchange gets an interim answer of this status.
 fn is_wanted(exchange: &mut Exchange<'_>, status: u16) -> bool {
-    // A 100 is about the request as it is sent here; the client's `Expect` was met by `body::welcome`. HTTP/1.0 knows
-    // no interim answers, and in the middle of a body there is no place for one.
+    // A 100 answers weir's own request; `body::welcome` has answered the client's `Expect`. HTTP/1.0 has no interim
+    // answers, and in the middle of a body there is no place for one.
     if status == 100 || exchange.request.version() < Version::Http11 || exchange.is_part {
         return false;
     }
     match exchange.location.values.early_hints.conditions.clone() {
         Some(conditions) => any_set(exchange, &conditions),
-        // RFC 8297 §3: over HTTP/1.1 only to clients that are known to take it. A client of the Fetch standard does, and
-        // says `Sec-Fetch-Mode`; http.client of Python takes the first head for the answer.
+        // RFC 8297 §3: over HTTP/1.1 only to clients that are known to handle it. A client of the Fetch standard does,
+        // and sends `Sec-Fetch-Mode`; Python's http.client takes the first head for the answer.
         None => exchange.request.version() == Version::Http2 || is_of_fetch(exchange),
     }
 }
@@ -93,8 +97,8 @@ fn is_of_fetch(exchange: &Exchange<'_>) -> bool {
     request.fields().iter().any(|field| request.text(field.name).eq_ignore_ascii_case(b"sec-fetch-mode"))
 }
 
-/// The fields a client may have: what `proxy_hide_header` hides, and what is about the connection to the upstream,
-/// stays here.
+/// The fields for the client: without those that `proxy_hide_header` hides, and without those of the upstream
+/// connection.
 fn fields<'o>(
     head: &'o ResponseHead,
     bytes: &'o [u8],
@@ -109,7 +113,7 @@ fn fields<'o>(
     })
 }
 
-/// Writes the head as HTTP/1.1 has it.
+/// Writes the head in HTTP/1.1 form.
 fn compose<'o>(status: u16, fields: impl Iterator<Item = (&'o [u8], &'o [u8], Option<Known>)>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"HTTP/1.1 ");
     special::status_line(status, out);
@@ -120,15 +124,18 @@ fn compose<'o>(status: u16, fields: impl Iterator<Item = (&'o [u8], &'o [u8], Op
     out.extend_from_slice(b"\r\n");
 }
 
-/// Sends it; gives how many bytes went out.
+/// Sends the text; returns the number of bytes sent.
 async fn send(exchange: &Exchange<'_>, conn: &mut Conn, text: &[u8]) -> Result<usize, Gone> {
     if exchange.is_for_its_client_alone() {
-        return conn.write_all(&mut [io::IoSlice::new(text)], exchange.location.values.core.send_timeout).await.map(|()| text.len());
+        return conn
+            .write_all(&mut [io::IoSlice::new(text)], exchange.location.values.core.send_timeout)
+            .await
+            .map(|()| text.len());
     }
     match conn.stream().try_write(text) {
         Ok(written) if written == text.len() => Ok(written),
         Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(0),
-        // Half of a head is out, or the client is gone: it gets no more, and the others get their answer.
+        // Half of a head is sent, or the client is gone: the client gets no more, and the others get their answer.
         half => {
             conn.stream().shutdown();
             Ok(half.unwrap_or(0))

@@ -1,4 +1,4 @@
-//! `error_log`: where what goes wrong is written, and from which level upwards.
+//! `error_log`: the destination of error messages, and the lowest level to log.
 //!
 //! <https://nginx.org/en/docs/ngx_core_module.html#error_log>
 
@@ -9,10 +9,10 @@ use weir_conf::Statement;
 use crate::build::{Build, Scope};
 use crate::directive::{Arity, Directive, HSL, HTTP, MAIN, Refusal};
 use crate::family::Family;
-use crate::log::Level;
-use crate::log::file::LogFile;
-use crate::log::sink::{Sink, Sinks, Target};
-use crate::log::syslog::Syslog;
+use weir_net::log::Level;
+use weir_net::log::file::LogFile;
+use weir_net::log::sink::{Sink, Sinks, Target};
+use weir_net::log::syslog::Syslog;
 
 crate::settings! {
     /// The main level's logs: for lines about the process.
@@ -24,16 +24,23 @@ crate::settings! {
 /// The files to open before the configuration is put in force.
 #[derive(Default)]
 pub struct Declared {
-    /// Each once, in the order of the file.
+    /// Each file once, in the order of the file.
     pub files: Vec<Arc<LogFile>>,
 }
 
 /// The family.
-pub static FAMILY: Family = Family::new("error_log", &[
-    Directive::new("error_log", MAIN.or(HSL), Arity::AtLeast(1),
-        "Sets a log for errors: a file, stderr or a syslog server, and the least grave level it takes.", error_log)
-        .many().default("logs/error.log error"),
-])
+pub static FAMILY: Family = Family::new(
+    "error_log",
+    &[Directive::new(
+        "error_log",
+        MAIN.or(HSL),
+        Arity::AtLeast(1),
+        "Sets a log for errors: a file, stderr or a syslog server, and the least grave level it takes.",
+        error_log,
+    )
+    .many()
+    .default("logs/error.log error")],
+)
 .finish(finish);
 
 fn error_log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
@@ -41,11 +48,7 @@ fn error_log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let level = level(statement)?;
     let is_main = b.context() == MAIN;
     let settings = &mut b.settings().error_log;
-    let slot = if is_main {
-        &mut settings.main
-    } else {
-        &mut settings.sinks
-    };
+    let slot = if is_main { &mut settings.main } else { &mut settings.sinks };
     Arc::make_mut(slot.get_or_insert_default()).add(Sink { target, level });
     Ok(())
 }
@@ -55,36 +58,27 @@ fn target(b: &mut Build<'_>, word: &str) -> Result<Target, Refusal> {
         return Ok(Target::Stderr);
     }
     if word.starts_with("memory:") {
-        return Err(Refusal::whole(
-            "error_log to \"memory:\" is not supported: weir has no debug log",
-        )
-        .todo("name a file, stderr or syslog:server=ADDRESS"));
+        return Err(Refusal::whole("error_log to \"memory:\" is not supported: weir has no debug log")
+            .todo("name a file, stderr or syslog:server=ADDRESS"));
     }
     if let Some(text) = word.strip_prefix("syslog:") {
-        return Syslog::read(text, b.resolve).map(Target::Syslog);
+        return Syslog::read(text, b.resolve).map(Target::Syslog).map_err(Refusal::whole);
     }
     let file = LogFile::shared(&b.path(word));
     declare(&mut b.declared.error_log.files, &file);
     Ok(Target::File(file))
 }
 
-/// Notes a file that is to be opened.
+/// Adds a file to the list of files to open.
 pub(crate) fn declare(files: &mut Vec<Arc<LogFile>>, file: &Arc<LogFile>) {
     if !files.iter().any(|known| Arc::ptr_eq(known, file)) {
         files.push(file.clone());
     }
 }
 
-/// `debug_http` and the like select parts of nginx's debug log; alone they let every level through.
-const DEBUG_PARTS: [&str; 7] = [
-    "debug_core",
-    "debug_alloc",
-    "debug_mutex",
-    "debug_event",
-    "debug_http",
-    "debug_mail",
-    "debug_stream",
-];
+/// `debug_http` and others select parts of nginx's debug log; alone they let every level through.
+const DEBUG_PARTS: [&str; 7] =
+    ["debug_core", "debug_alloc", "debug_mutex", "debug_event", "debug_http", "debug_mail", "debug_stream"];
 
 fn level(statement: &Statement) -> Result<Level, Refusal> {
     let mut level = None;
@@ -97,23 +91,15 @@ fn level(statement: &Statement) -> Result<Level, Refusal> {
             Some(known) => level = Some(known),
             None if DEBUG_PARTS.contains(&word) && level.is_none() => has_parts = true,
             None => {
-                return Err(
-                    Refusal::whole(format!("invalid log level \"{word}\"")).todo(format!(
-                        "one of: {}",
-                        Level::ALL.map(Level::name).join(", ")
-                    )),
-                );
+                return Err(Refusal::whole(format!("invalid log level \"{word}\""))
+                    .todo(format!("one of: {}", Level::ALL.map(Level::name).join(", "))));
             }
         }
     }
-    Ok(level.unwrap_or(if has_parts {
-        Level::Debug
-    } else {
-        Level::Error
-    }))
+    Ok(level.unwrap_or(if has_parts { Level::Debug } else { Level::Error }))
 }
 
-/// `http` takes the main level's logs when it has none; a main level without a file gets the default one.
+/// `http` takes the main level's logs if it has none; a main level without a file gets the default file.
 fn finish(_: &mut Build<'_>, scope: &mut Scope) {
     if scope.context != HTTP {
         return;

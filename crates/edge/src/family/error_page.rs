@@ -1,6 +1,7 @@
-//! `error_page` and `recursive_error_pages`: what answers in place of a status.
+//! `error_page` and `recursive_error_pages`: the answer in place of a status.
 //!
-//! <https://nginx.org/en/docs/http/ngx_http_core_module.html#error_page>. Only the table; `special` follows it.
+//! <https://nginx.org/en/docs/http/ngx_http_core_module.html#error_page>. This file has only the table; `special` uses
+//! it.
 
 use weir_conf::Statement;
 
@@ -11,34 +12,52 @@ use crate::value;
 use crate::variable::Template;
 
 crate::settings! {
-    /// What answers for which status; the first row of a status counts.
+    /// The page for each status; the first row of a status counts.
     pages: Vec<Page> = Vec::new(),
-    /// `recursive_error_pages`: an error page's own errors have error pages too.
+    /// `recursive_error_pages`: errors of an error page have error pages too.
     recursive: bool = false,
 }
 
 /// Nothing is declared for all of `http`.
 pub type Declared = ();
 
-/// One status and what answers for it.
+/// One status and its page.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// The status it answers for, 300 to 599.
+    /// The status that this row handles, 300 to 599.
     pub status: u16,
-    /// The status shown: `=code` gives that one, `=` gives 0 for whatever the new place answers, nothing keeps it.
+    /// The status shown: `=code` gives this code, `=` gives 0 for the status of the new place; without either it
+    /// stays.
     pub shown: Option<u16>,
-    /// A URI of ours with or without arguments, `@name`, or a URL.
+    /// A URI of this server with or without arguments, `@name`, or a URL.
     pub target: Template,
 }
 
 /// The family.
-pub static FAMILY: Family = Family::new("error_page", &[
-    Directive::new("error_page", HSL.or(LOCATION_IF), Arity::AtLeast(2),
-        "Defines the URI, named location or URL that answers for the given statuses.", error_page).many(),
-    Directive::new("recursive_error_pages", HSL.or(LOCATION_IF), Arity::Flag,
-        "Lets error pages have error pages of their own.",
-        |b, s| { b.settings().error_page.recursive = Some(value::flag(s)?); Ok(()) }).default("off"),
-]);
+pub static FAMILY: Family = Family::new(
+    "error_page",
+    &[
+        Directive::new(
+            "error_page",
+            HSL.or(LOCATION_IF),
+            Arity::AtLeast(2),
+            "Defines the URI, named location or URL that answers for the given statuses.",
+            error_page,
+        )
+        .many(),
+        Directive::new(
+            "recursive_error_pages",
+            HSL.or(LOCATION_IF),
+            Arity::Flag,
+            "Lets error pages have error pages of their own.",
+            |b, s| {
+                b.settings().error_page.recursive = Some(value::flag(s)?);
+                Ok(())
+            },
+        )
+        .default("off"),
+    ],
+);
 
 fn error_page(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let mut words: Vec<&str> = statement.args.iter().map(|word| word.text.as_str()).collect();
@@ -63,7 +82,7 @@ fn error_page(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         if !(300..=599).contains(&status) {
             return Err(Refusal::whole(format!("value \"{word}\" must be between 300 and 599")));
         }
-        // nginx: its own statuses for refused TLS and oversized heads are shown as 400 unless something else is asked.
+        // nginx: its own statuses for refused TLS and oversized heads are shown as 400 unless `=` sets another.
         let shown = shown.or(matches!(status, 494..=497).then_some(400));
         let page = Page { status: status as u16, shown, target: target.clone() };
         b.settings().error_page.pages.get_or_insert_default().push(page);

@@ -1,7 +1,7 @@
 //! `geo`: a variable whose value depends on an IP address.
 //!
-//! Networks are looked up by the longest prefix, ranges (`ranges`) by their pieces of 65536 addresses, whose
-//! overlaps nginx settles piece by piece. <https://nginx.org/en/docs/http/ngx_http_geo_module.html>
+//! weir looks up networks by the longest prefix, and ranges (`ranges`) by their pieces of 65536 addresses. nginx
+//! resolves overlaps of ranges piece by piece. <https://nginx.org/en/docs/http/ngx_http_geo_module.html>
 
 mod ranges;
 
@@ -26,15 +26,23 @@ crate::settings! {}
 pub type Declared = Vec<Geo>;
 
 /// The family.
-pub static FAMILY: Family = Family::new("geo", &[
-    Directive::new("geo", HTTP, Arity::Between(1, 2), "Makes a variable whose value depends on a client's address.", geo)
-        .many().block(),
-]);
+pub static FAMILY: Family = Family::new(
+    "geo",
+    &[Directive::new(
+        "geo",
+        HTTP,
+        Arity::Between(1, 2),
+        "Makes a variable whose value depends on a client's address.",
+        geo,
+    )
+    .many()
+    .block()],
+);
 
 /// One `geo` block.
 #[derive(Default)]
 pub struct Geo {
-    /// Where the address comes from; the client's own without.
+    /// The variable that holds the address; the client's own address without one.
     source: Option<VariableId>,
     table: Table,
     values: Vec<Box<[u8]>>,
@@ -54,7 +62,7 @@ impl Default for Table {
     }
 }
 
-/// Values by network, the lengths of prefixes in use longest first.
+/// Values by network; the prefix lengths in use, longest first.
 #[derive(Default)]
 struct Networks {
     values: HashMap<Cidr, u32>,
@@ -62,7 +70,7 @@ struct Networks {
     lengths6: Vec<u8>,
 }
 
-/// nginx looks up what is no IP address as this one.
+/// nginx looks up this address for a text that is no IP address.
 const NO_ADDRESS: u32 = u32::MAX;
 
 fn geo(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
@@ -70,7 +78,8 @@ fn geo(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let name = match statement.args.as_slice() {
         [source, name] => {
             let source = source.text.strip_prefix('$').filter(|name| !name.is_empty());
-            let source = source.ok_or_else(|| Refusal::whole(format!("invalid variable name \"{}\"", statement.text(0))))?;
+            let source =
+                source.ok_or_else(|| Refusal::whole(format!("invalid variable name \"{}\"", statement.text(0))))?;
             geo.source = Some(b.names.read(source));
             declarable(&name.text)?
         }
@@ -98,7 +107,9 @@ impl Geo {
         match (line.name.text.as_str(), line.args.as_slice()) {
             ("ranges", []) => {
                 if matches!(&self.table, Table::Networks(networks) if !networks.values.is_empty()) {
-                    return Err(Refusal::whole("the \"ranges\" directive must be the first directive inside \"geo\" block"));
+                    return Err(Refusal::whole(
+                        "the \"ranges\" directive must be the first directive inside \"geo\" block",
+                    ));
                 }
                 self.table = Table::Ranges { ranges: Ranges::default(), default: None };
             }
@@ -225,7 +236,8 @@ impl Networks {
 }
 
 fn network_of(b: &mut Build<'_>, text: &str) -> Result<Cidr, Refusal> {
-    let (network, has_low_bits) = Cidr::parse(text).ok_or_else(|| Refusal::whole(format!("invalid network \"{text}\"")))?;
+    let (network, has_low_bits) =
+        Cidr::parse(text).ok_or_else(|| Refusal::whole(format!("invalid network \"{text}\"")))?;
     if has_low_bits {
         b.warn(format!("low address bits of {text} are meaningless"), None);
     }
@@ -257,7 +269,7 @@ fn get(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> b
     true
 }
 
-/// The address X-Forwarded-For names, if the one in hand is a trusted proxy's.
+/// The address that X-Forwarded-For names, if the known address is a trusted proxy.
 fn behind_proxies(exchange: &Exchange<'_>, geo: &Geo, peer: Peer) -> Peer {
     if geo.proxies.is_empty() {
         return peer;
@@ -275,7 +287,9 @@ mod tests {
     #[test]
     fn the_longest_network_wins() {
         let mut networks = Networks::default();
-        for (value, network) in [Cidr::V4(0, 0), Cidr::V4(0x0a00_0000, 8), Cidr::V4(0x0a01_0000, 16)].into_iter().enumerate() {
+        for (value, network) in
+            [Cidr::V4(0, 0), Cidr::V4(0x0a00_0000, 8), Cidr::V4(0x0a01_0000, 16)].into_iter().enumerate()
+        {
             networks.values.insert(network, value as u32);
         }
         networks.sort();

@@ -1,8 +1,9 @@
-//! `grpc_pass` and its family: what `proxy_…` says, for gRPC.
+//! `grpc_pass` and its family: the counterpart of `proxy_…` for gRPC.
 //!
-//! gRPC is HTTP/2 with trailers and bodies that go both ways at once, so its settings are those of `proxy` with a few
-//! that nginx fixes: see [`Values::grpc`](crate::family::Values). Where `grpc_pass` answers, they stand in the place of
-//! `proxy`'s, and all that asks upstreams need not know. <https://nginx.org/en/docs/http/ngx_http_grpc_module.html>
+//! gRPC is HTTP/2 with trailers and bodies that go both ways at once. So its settings are `proxy`'s, and nginx fixes a
+//! few of them: see [`Values::grpc`](crate::family::Values). Where `grpc_pass` answers, these settings replace
+//! `proxy`'s, so the code that talks to upstreams does not see a difference.
+//! <https://nginx.org/en/docs/http/ngx_http_grpc_module.html>
 
 use std::sync::Arc;
 
@@ -22,10 +23,20 @@ pub use crate::family::proxy::{Settings, Values};
 pub type Declared = ();
 
 /// The family.
-pub static FAMILY: Family = Family::new("grpc", passing!(grpc, "grpc", [
-    Directive::new("grpc_pass", LOCATION.or(LOCATION_IF), ONE,
-        "Where gRPC requests of this location go: [grpc://]HOST:PORT, unix:PATH or an upstream; grpcs:// over TLS.", pass),
-]))
+pub static FAMILY: Family = Family::new(
+    "grpc",
+    passing!(
+        grpc,
+        "grpc",
+        [Directive::new(
+            "grpc_pass",
+            LOCATION.or(LOCATION_IF),
+            ONE,
+            "Where gRPC requests of this location go: [grpc://]HOST:PORT, unix:PATH or an upstream; grpcs:// over TLS.",
+            pass
+        ),]
+    ),
+)
 .variables(&[Variable::without_answer("grpc_internal_trailers", |ex, _, out| {
     let takes = proxy::request::takes_trailers(ex);
     if takes {
@@ -83,7 +94,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     scope.settings.grpc_ssl = settings;
 }
 
-/// The settings with what nginx fixes for gRPC: nothing waits to be complete, neither way.
+/// The settings with the values that nginx fixes for gRPC: no buffering in either direction.
 pub fn fixed(values: Values) -> Values {
     Values {
         version: Version::Http2,

@@ -1,7 +1,8 @@
-//! `gzip`: compresses bodies on their way out (RFC 9110 §8.4.1.3).
+//! `gzip`: compresses response bodies (RFC 9110 §8.4.1.3).
 //!
-//! <https://nginx.org/en/docs/http/ngx_http_gzip_module.html>. Not here: files compressed beforehand, and undoing it.
-//! Invariant: whether a response is compressed depends on its head and the request's alone, so HEAD tells the truth.
+//! <https://nginx.org/en/docs/http/ngx_http_gzip_module.html>. This file neither sends files compressed beforehand nor
+//! decompresses. Invariant: only the response head and the request head decide whether a response is compressed, so
+//! HEAD gets the same fields.
 
 use std::sync::Arc;
 
@@ -15,12 +16,12 @@ use crate::directive::{Arity, Contexts, Directive, HSL, LOCATION_IF, ONE, Refusa
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::cache::pack;
-use crate::log::Level;
 use crate::media_types;
 use crate::regex::Regex;
 use crate::respond::BodyFilter;
 use crate::value;
 use crate::variable::{Argument, Variable};
+use weir_net::log::Level;
 
 crate::settings! {
     /// `gzip`.
@@ -61,7 +62,7 @@ pub struct Proxied {
     pub any: bool,
 }
 
-/// `gzip_disable`: user agents that get no compressed answer.
+/// `gzip_disable`: user agents that get no compressed answers.
 #[derive(Clone, Default)]
 pub struct Disable {
     msie6: bool,
@@ -71,36 +72,74 @@ pub struct Disable {
 const HSLI: Contexts = HSL.or(LOCATION_IF);
 
 /// The family.
-pub static FAMILY: Family = Family::new("gzip", &[
-    Directive::new("gzip", HSLI, Arity::Flag, "Compresses responses.",
-        |b, s| { b.settings().gzip.enabled = Some(value::flag(s)?); Ok(()) }).default("off"),
-    Directive::new("gzip_types", HSL, Arity::AtLeast(1), "The media types compressed besides text/html; * for all.", types)
-        .default("text/html").many(),
-    Directive::new("gzip_min_length", HSL, ONE, "Bodies known to be shorter are left alone.",
-        |b, s| { b.settings().gzip.min_length = Some(value::size(s)?); Ok(()) }).default("20"),
-    Directive::new("gzip_comp_level", HSL, ONE, "From 1, fast, to 9, small.",
-        |b, s| { b.settings().gzip.level = Some(value::bounded(s, 1, 9)? as u32); Ok(()) }).default("1"),
-    Directive::new("gzip_http_version", HSL, ONE, "The lowest version of requests that get compressed answers.",
-        |b, s| {
-            let version = value::choice(s, &[("1.0", Version::Http10), ("1.1", Version::Http11)])?;
-            b.settings().gzip.version = Some(version);
+pub static FAMILY: Family = Family::new(
+    "gzip",
+    &[
+        Directive::new("gzip", HSLI, Arity::Flag, "Compresses responses.", |b, s| {
+            b.settings().gzip.enabled = Some(value::flag(s)?);
             Ok(())
-        }).default("1.1"),
-    Directive::new("gzip_proxied", HSL, Arity::AtLeast(1), "Which answers to proxies are compressed.", proxied).default("off"),
-    Directive::new("gzip_vary", HSL, Arity::Flag, "Tells caches that the answer depends on Accept-Encoding.",
-        |b, s| { b.settings().gzip.vary = Some(value::flag(s)?); Ok(()) }).default("off"),
-    Directive::new("gzip_disable", HSL, Arity::AtLeast(1), "User agents that get no compressed answers.", disable),
-    Directive::idle("gzip_buffers", HSL, TWO, "",
-        "weir manages this memory itself", |_, s| value::buffers(s).map(drop)),
-    Directive::idle("gzip_window", HSL, ONE, "",
-        "weir manages this memory itself", |_, s| value::size(s).map(drop)),
-    Directive::idle("gzip_hash", HSL, ONE, "",
-        "weir manages this memory itself", |_, s| value::size(s).map(drop)),
-    Directive::idle("postpone_gzipping", HSL, ONE, "",
-        "weir manages this memory itself", |_, s| value::size(s).map(drop)),
-    Directive::idle("gzip_no_buffer", HSL, Arity::Flag, "",
-        "weir manages this memory itself", |_, s| value::flag(s).map(drop)),
-])
+        })
+        .default("off"),
+        Directive::new(
+            "gzip_types",
+            HSL,
+            Arity::AtLeast(1),
+            "The media types compressed besides text/html; * for all.",
+            types,
+        )
+        .default("text/html")
+        .many(),
+        Directive::new("gzip_min_length", HSL, ONE, "Bodies known to be shorter are left alone.", |b, s| {
+            b.settings().gzip.min_length = Some(value::size(s)?);
+            Ok(())
+        })
+        .default("20"),
+        Directive::new("gzip_comp_level", HSL, ONE, "From 1, fast, to 9, small.", |b, s| {
+            b.settings().gzip.level = Some(value::bounded(s, 1, 9)? as u32);
+            Ok(())
+        })
+        .default("1"),
+        Directive::new(
+            "gzip_http_version",
+            HSL,
+            ONE,
+            "The lowest version of requests that get compressed answers.",
+            |b, s| {
+                let version = value::choice(s, &[("1.0", Version::Http10), ("1.1", Version::Http11)])?;
+                b.settings().gzip.version = Some(version);
+                Ok(())
+            },
+        )
+        .default("1.1"),
+        Directive::new("gzip_proxied", HSL, Arity::AtLeast(1), "Which answers to proxies are compressed.", proxied)
+            .default("off"),
+        Directive::new(
+            "gzip_vary",
+            HSL,
+            Arity::Flag,
+            "Tells caches that the answer depends on Accept-Encoding.",
+            |b, s| {
+                b.settings().gzip.vary = Some(value::flag(s)?);
+                Ok(())
+            },
+        )
+        .default("off"),
+        Directive::new("gzip_disable", HSL, Arity::AtLeast(1), "User agents that get no compressed answers.", disable),
+        Directive::idle("gzip_buffers", HSL, TWO, "", "weir manages this memory itself", |_, s| {
+            value::buffers(s).map(drop)
+        }),
+        Directive::idle("gzip_window", HSL, ONE, "", "weir manages this memory itself", |_, s| {
+            value::size(s).map(drop)
+        }),
+        Directive::idle("gzip_hash", HSL, ONE, "", "weir manages this memory itself", |_, s| value::size(s).map(drop)),
+        Directive::idle("postpone_gzipping", HSL, ONE, "", "weir manages this memory itself", |_, s| {
+            value::size(s).map(drop)
+        }),
+        Directive::idle("gzip_no_buffer", HSL, Arity::Flag, "", "weir manages this memory itself", |_, s| {
+            value::flag(s).map(drop)
+        }),
+    ],
+)
 .variables(&[Variable::without_answer("gzip_ratio", ratio)])
 .filter(|location| location.values.gzip.enabled, filter)
 .fixed(|_, _| true);
@@ -176,7 +215,7 @@ fn filter(exchange: &mut Exchange<'_>) {
     }
 }
 
-/// Says, once, that the answer depends on Accept-Encoding.
+/// Adds, once, that the answer depends on Accept-Encoding.
 pub fn vary(exchange: &mut Exchange<'_>) {
     let fields = &mut exchange.response.fields;
     let is_said = fields.iter().any(|field| field.known == Some(Known::Vary) && field.value == b"Accept-Encoding");
@@ -185,7 +224,7 @@ pub fn vary(exchange: &mut Exchange<'_>) {
     }
 }
 
-/// Whether the response is one that those get compressed who take it.
+/// Whether this response is compressed for clients that accept it.
 pub fn is_for(exchange: &Exchange<'_>, settings: &Values) -> bool {
     let response = &exchange.response;
     matches!(response.status, 200 | 403 | 404)
@@ -216,7 +255,7 @@ pub fn client_takes_it(exchange: &Exchange<'_>, settings: &Values) -> bool {
     client_accepts(exchange, settings) && (!came_by_proxy || proxy_takes_it(exchange, settings.proxied))
 }
 
-/// Whether the client does, whatever proxy it came by.
+/// Whether the client itself accepts gzip, apart from any proxy it came through.
 pub fn client_accepts(exchange: &Exchange<'_>, settings: &Values) -> bool {
     let request = &exchange.request;
     let Some(accepted) = request.field(Known::AcceptEncoding) else { return false };
@@ -231,10 +270,10 @@ pub fn client_accepts(exchange: &Exchange<'_>, settings: &Values) -> bool {
     !agent.is_some_and(is_disabled)
 }
 
-/// nginx: a match that failed disables too.
+/// nginx: a match that fails also disables compression.
 fn is_disabled_by(exchange: &Exchange<'_>, pattern: &Regex, agent: &[u8]) -> bool {
     pattern.is_match(agent).unwrap_or_else(|failed| {
-        crate::log::exchange_line(exchange, Level::Alert, format_args!("{failed}"));
+        crate::line::exchange_line(exchange, Level::Alert, format_args!("{failed}"));
         true
     })
 }
@@ -308,7 +347,7 @@ fn accepts_gzip(field: &[u8]) -> bool {
     false
 }
 
-/// What follows the coding: nothing, the next coding, or `;q=` and a weight.
+/// The text after the coding: nothing, the next coding, or `;q=` and a weight.
 fn weight_admits(after: &[u8]) -> bool {
     let after = after.trim_ascii_start();
     let parameter = match after.split_first() {
@@ -336,7 +375,7 @@ fn is_positive(weight: &[u8]) -> bool {
     }
 }
 
-/// Compresses a body as it passes.
+/// Compresses a body as it passes through.
 struct Gzip {
     stream: Compress,
 }
@@ -344,11 +383,11 @@ struct Gzip {
 /// Output grows by this much at a time.
 const STEP_BYTES: usize = 8 << 10;
 
-/// The window of 32k that every decoder has.
+/// The 32k window that every decoder has.
 const WINDOW_BITS: u8 = 15;
 
-/// zlib-rs's level 1 uses one fixed code for all texts: C source shrinks to 1/3.87 at 357 MB/s, where zlib's level 1,
-/// which nginx's default means, gives 1/4.72 at 171 MB/s. Level 2 gives 1/4.96 at 247 MB/s: less bytes, less time.
+/// zlib-rs's level 1 uses one fixed code for all texts: C source shrinks to 1/3.87 at 357 MB/s. zlib's level 1, which
+/// is nginx's default, gives 1/4.72 at 171 MB/s. Level 2 gives 1/4.96 at 247 MB/s: fewer bytes, less time.
 const LEVEL_MIN: u32 = 2;
 
 impl Gzip {
@@ -374,7 +413,7 @@ impl BodyFilter for Gzip {
             rest = rest.get(taken as usize..).unwrap_or_default();
             match status {
                 Ok(Status::StreamEnd) | Err(_) => return,
-                // Room is left: the compressor has nothing more to give for now.
+                // Room is left: the compressor has no more output for now.
                 Ok(_) if !last && rest.is_empty() && out.len() < out.capacity() => return,
                 Ok(_) if taken == 0 && !has_given => return,
                 Ok(_) => {}
@@ -387,7 +426,7 @@ impl BodyFilter for Gzip {
     }
 }
 
-/// `$gzip_ratio`: how many bytes became one, with two digits.
+/// `$gzip_ratio`: the original size divided by the compressed size, with two digits.
 fn ratio(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     use std::io::Write;
     let mut filters = exchange.response.body_filters.iter();
@@ -486,7 +525,6 @@ mod tests {
         assert!(!is_msie6(b"Mozilla/4.0 (compatible; MSIE 7.0; Windows NT 5.1)"));
         assert!(!is_msie6(b"Mozilla/4.0 (compatible; MSIE 6.0; Windows NT) Opera 7"));
     }
-
 
     #[test]
     fn the_ratio_is_rounded_to_hundredths() {

@@ -1,7 +1,7 @@
-//! `gzip_static`: a file that lies compressed beside the one asked for is sent in its place.
+//! `gzip_static`: sends a compressed file in place of the file beside it.
 //!
-//! Whether the client takes it is `gzip`'s business (`gzip_http_version`, `gzip_proxied`, `gzip_disable`, `gzip_vary`),
-//! whether `gzip` itself is on or off. <https://nginx.org/en/docs/http/ngx_http_gzip_static_module.html>
+//! The settings of `gzip` decide whether the client accepts it (`gzip_http_version`, `gzip_proxied`, `gzip_disable`,
+//! `gzip_vary`), even if `gzip` itself is off. <https://nginx.org/en/docs/http/ngx_http_gzip_static_module.html>
 
 use std::os::unix::fs::MetadataExt;
 
@@ -12,9 +12,9 @@ use crate::exchange::Exchange;
 use crate::family::disable_symlinks::{self, Failed};
 use crate::family::static_files::{self, errno};
 use crate::family::{Family, gzip};
-use crate::log::{Level, Os};
 use crate::phase::{Next, Phase};
 use crate::value;
+use weir_net::log::{Level, Os};
 
 crate::settings! {
     /// `gzip_static`.
@@ -26,9 +26,9 @@ crate::settings! {
 pub enum Use {
     /// Never.
     Off,
-    /// To those who take it.
+    /// To clients that accept it.
     On,
-    /// To all.
+    /// To all clients.
     Always,
 }
 
@@ -36,14 +36,21 @@ pub enum Use {
 pub type Declared = ();
 
 /// The family.
-pub static FAMILY: Family = Family::new("gzip_static", &[
-    Directive::new("gzip_static", HSL, ONE, "Sends FILE.gz in place of FILE, to those who take it (on) or to all (always).",
+pub static FAMILY: Family = Family::new(
+    "gzip_static",
+    &[Directive::new(
+        "gzip_static",
+        HSL,
+        ONE,
+        "Sends FILE.gz in place of FILE, to those who take it (on) or to all (always).",
         |b, s| {
             let use_of = value::choice(s, &[("off", Use::Off), ("on", Use::On), ("always", Use::Always)])?;
             b.settings().gzip_static.use_of = Some(use_of);
             Ok(())
-        }).default("off"),
-])
+        },
+    )
+    .default("off")],
+)
 .phase(Phase::Content, |location| location.values.gzip_static.use_of != Use::Off, answer);
 
 fn answer(exchange: &mut Exchange<'_>) -> Next {
@@ -54,7 +61,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
     let values = &exchange.location.values;
     let is_always = values.gzip_static.use_of == Use::Always;
     let takes_it = is_always || gzip::client_takes_it(exchange, &values.gzip);
-    // Who does not take it is still to be told that the answer depends on it, if there is a compressed file.
+    // If there is a compressed file, a client that does not accept it still needs `Vary`: the answer depends on it.
     if !takes_it && !values.gzip.vary {
         return Next::Continue;
     }
@@ -87,7 +94,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
     Next::Respond
 }
 
-/// A file that is not there is the usual case; any other trouble is told, and the plain file sent.
+/// A missing file is the usual case; any other error is logged, and the plain file is sent.
 fn complain(exchange: &mut Exchange<'_>, path: &[u8], Failed { call, error }: &Failed) {
     let level = match error.raw_os_error() {
         Some(errno::ENOENT | errno::ENOTDIR | errno::ENAMETOOLONG) => return,

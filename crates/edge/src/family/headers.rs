@@ -1,7 +1,7 @@
-//! `add_header`, `add_trailer`, `expires`: fields a configuration gives to responses.
+//! `add_header`, `add_trailer`, `expires`: fields that the configuration adds to responses.
 //!
-//! <https://nginx.org/en/docs/http/ngx_http_headers_module.html>. Not here: fields that are hidden or passed on from
-//! an upstream. Invariant: trailers are evaluated when the body has ended, so they may tell its length.
+//! <https://nginx.org/en/docs/http/ngx_http_headers_module.html>. Fields that are hidden or passed on from an upstream
+//! are not here. Invariant: trailers are evaluated after the end of the body, so they may contain its length.
 
 use weir_conf::Statement;
 use weir_net::clock;
@@ -19,7 +19,7 @@ use crate::variable::{Names, Template};
 /// Nothing is declared for all of `http`.
 pub type Declared = ();
 
-/// The family's settings of one block, as written. By hand, because lists are inherited as `Inherit` says.
+/// The family's settings of one block, as written. Hand-written, because lists are inherited as `Inherit` says.
 #[derive(Clone, Default)]
 pub struct Settings {
     /// `expires`.
@@ -46,7 +46,7 @@ pub struct Values {
 }
 
 impl Settings {
-    /// Takes from the enclosing block what this one does not set, and its lists as `Inherit` says.
+    /// Takes over settings that this block does not set from the enclosing block, and its lists as `Inherit` says.
     pub fn inherit(&mut self, outer: &Settings) {
         if self.expires.is_none() {
             self.expires = outer.expires.clone();
@@ -77,14 +77,14 @@ fn inherit(own: &mut Option<Vec<Addition>>, outer: Option<&[Addition]>, how: Opt
     }
 }
 
-/// What a block takes of the list of the block around it.
+/// How a block inherits the list of the block around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inherit {
-    /// Nothing.
+    /// It inherits nothing.
     Off,
-    /// All of it, unless the block has a list of its own.
+    /// It inherits the whole list, unless it has a list of its own.
     On,
-    /// All of it, after its own.
+    /// It inherits the whole list, after its own.
     Merge,
 }
 
@@ -100,37 +100,82 @@ pub struct Addition {
 /// `expires`. Times are seconds.
 #[derive(Clone, Debug)]
 pub enum Expires {
-    /// Leaves the fields alone.
+    /// Leaves the fields unchanged.
     Off,
-    /// A long time ago.
+    /// A time long ago.
     Epoch,
-    /// The end of nginx's time.
+    /// The largest time in nginx.
     Max,
-    /// From now.
+    /// Relative to now.
     Access(i64),
-    /// From `Last-Modified`.
+    /// Relative to `Last-Modified`.
     Modified(i64),
     /// At that time of the day, local time.
     Daily(i64),
-    /// As a text with variables says; after `modified` when the flag is set.
+    /// From a text with variables; relative to `modified` if the flag is set.
     Computed(Template, bool),
 }
 
 /// The family.
-pub static FAMILY: Family = Family::new("headers", &[
-    Directive::new("expires", HSL.or(LOCATION_IF), Arity::Between(1, 2), "Sets Expires and Cache-Control.", expires)
+pub static FAMILY: Family = Family::new(
+    "headers",
+    &[
+        Directive::new(
+            "expires",
+            HSL.or(LOCATION_IF),
+            Arity::Between(1, 2),
+            "Sets Expires and Cache-Control.",
+            expires,
+        )
         .default("off"),
-    Directive::new("add_header", HSL.or(LOCATION_IF), Arity::Between(2, 3),
-        "Adds a field to successful responses and redirects, with \"always\" to all.",
-        |b, s| { let one = addition(b, s)?; b.settings().headers.headers.get_or_insert_default().push(one); Ok(()) }).many(),
-    Directive::new("add_trailer", HSL.or(LOCATION_IF), Arity::Between(2, 3),
-        "Adds a field after the body of chunked responses.",
-        |b, s| { let one = addition(b, s)?; b.settings().headers.trailers.get_or_insert_default().push(one); Ok(()) }).many(),
-    Directive::new("add_header_inherit", HSL.or(LOCATION_IF), ONE, "What a block takes of the add_header around it.",
-        |b, s| { b.settings().headers.headers_inherit = Some(value::choice(s, INHERIT)?); Ok(()) }).default("on"),
-    Directive::new("add_trailer_inherit", HSL.or(LOCATION_IF), ONE, "What a block takes of the add_trailer around it.",
-        |b, s| { b.settings().headers.trailers_inherit = Some(value::choice(s, INHERIT)?); Ok(()) }).default("on"),
-])
+        Directive::new(
+            "add_header",
+            HSL.or(LOCATION_IF),
+            Arity::Between(2, 3),
+            "Adds a field to successful responses and redirects, with \"always\" to all.",
+            |b, s| {
+                let one = addition(b, s)?;
+                b.settings().headers.headers.get_or_insert_default().push(one);
+                Ok(())
+            },
+        )
+        .many(),
+        Directive::new(
+            "add_trailer",
+            HSL.or(LOCATION_IF),
+            Arity::Between(2, 3),
+            "Adds a field after the body of chunked responses.",
+            |b, s| {
+                let one = addition(b, s)?;
+                b.settings().headers.trailers.get_or_insert_default().push(one);
+                Ok(())
+            },
+        )
+        .many(),
+        Directive::new(
+            "add_header_inherit",
+            HSL.or(LOCATION_IF),
+            ONE,
+            "What a block takes of the add_header around it.",
+            |b, s| {
+                b.settings().headers.headers_inherit = Some(value::choice(s, INHERIT)?);
+                Ok(())
+            },
+        )
+        .default("on"),
+        Directive::new(
+            "add_trailer_inherit",
+            HSL.or(LOCATION_IF),
+            ONE,
+            "What a block takes of the add_trailer around it.",
+            |b, s| {
+                b.settings().headers.trailers_inherit = Some(value::choice(s, INHERIT)?);
+                Ok(())
+            },
+        )
+        .default("on"),
+    ],
+)
 .filter(active, filter)
 .fixed(is_fixed);
 
@@ -194,7 +239,7 @@ fn active(location: &Location) -> bool {
     !matches!(values.expires, Expires::Off) || !values.headers.is_empty() || !values.trailers.is_empty()
 }
 
-/// Times are each request's own, and so are most texts with variables.
+/// Times differ for each request, and so do most texts with variables.
 fn is_fixed(location: &Location, names: &Names) -> bool {
     let values = &location.values.headers;
     matches!(values.expires, Expires::Off)
@@ -223,12 +268,13 @@ fn filter(exchange: &mut Exchange<'_>) {
     }
 }
 
-/// The statuses that fields without `always` are for.
+/// The statuses for which fields without `always` are added.
 fn is_safe(status: u16) -> bool {
     matches!(status, 200 | 201 | 204 | 206 | 301 | 302 | 303 | 304 | 307 | 308)
 }
 
-/// nginx: `Last-Modified` and `ETag` are replaced, by an empty value removed; all else is added unless empty.
+/// nginx: `Last-Modified` and `ETag` are replaced, or removed by an empty value; all other fields are added unless
+/// empty.
 fn add(exchange: &mut Exchange<'_>, addition: &Addition, value: &[u8]) {
     let response = &mut exchange.response;
     let name = addition.name.as_bytes();
@@ -250,7 +296,7 @@ fn set_expires(exchange: &mut Exchange<'_>, expires: &Expires) {
         Expires::Computed(template, modified) => {
             let text = template.text(exchange);
             let parsed = std::str::from_utf8(&text).ok().and_then(|text| parse(text, *modified).ok());
-            // A value that cannot be read changes nothing, as in nginx. `parse` never gives `Computed`.
+            // An invalid value changes nothing, as in nginx. `parse` never gives `Computed`.
             return match parsed {
                 None | Some(Expires::Computed(..)) => {}
                 Some(parsed) => set_expires(exchange, &parsed),

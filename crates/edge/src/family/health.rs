@@ -1,17 +1,17 @@
-//! `health_check` and `match`: asking each server of a group again and again whether it is well, and what counts as that.
+//! `health_check` and `match`: checks each server of a group periodically, and defines which answers pass.
 //!
 //! ```text
 //!  watch: one task a check, in one worker ─ every interval ─► ask: one exchange with one peer ─► matching: is it well?
 //!  all workers' selection ◄─ state: may it serve? ◄───────────────────────────────────────────────────┘
 //! ```
 //!
-//! A check asks as its location would: the same fields, timeouts, TLS. What is not checked pays nothing: a group without
-//! a check has no state to look at. NGINX Plus: <https://nginx.org/en/docs/http/ngx_http_upstream_hc_module.html>
+//! A check sends the request that its location would send: the same fields, timeouts, TLS. A group without a check
+//! costs nothing: it has no health state. NGINX Plus:
+//! <https://nginx.org/en/docs/http/ngx_http_upstream_hc_module.html>
 
 mod ask;
 mod grpc;
 pub mod matching;
-pub mod state;
 mod watch;
 
 pub use watch::watch;
@@ -31,7 +31,7 @@ use crate::family::upstream::live::Live;
 use crate::value;
 use grpc::Call;
 use matching::{Match, Test};
-use state::Rule;
+use weir_peers::health::Rule;
 
 crate::settings! {
     /// The numbers of the checks written in this block or around it.
@@ -57,52 +57,52 @@ impl Declared {
 
 /// One `health_check`.
 pub struct Check {
-    /// Between the beginnings of two rounds.
+    /// The time between the starts of two rounds.
     pub interval: Duration,
-    /// Within which each check of a round is delayed at random.
+    /// The longest random delay of each check in a round.
     pub jitter: Duration,
-    /// Failures in a row that count.
+    /// Failures in a row that make a peer unhealthy.
     fails: u32,
-    /// Passes in a row that count.
+    /// Passes in a row that make a peer healthy.
     passes: u32,
-    /// What is asked for.
+    /// The URI of the check.
     pub uri: String,
-    /// Where, if not at the server's port.
+    /// The port, if not the server's port.
     pub port: Option<u16>,
-    /// `type=grpc`: a call of gRPC's health checking instead.
+    /// `type=grpc`: a call of gRPC's health checking in place of the URI.
     grpc: Option<Call>,
     /// The name of the tests.
     pub match_name: Option<String>,
     mandatory: bool,
     persistent: bool,
-    /// How long one connection is used; without it each check has its own.
+    /// How long a connection is reused; `None` opens one for each check.
     pub keepalive_time: Option<Duration>,
     at: At,
-    /// Where it belongs, once all blocks are read.
+    /// The place of the check, once all blocks are read.
     pub placed: OnceLock<Placed>,
-    /// A worker looks after it: the only one of the process.
+    /// A worker runs this check; no other worker of the process does.
     pub is_watched: AtomicBool,
 }
 
-/// Where a check belongs.
+/// The place of a check.
 pub struct Placed {
-    /// The location it stands in.
+    /// The location of the check.
     pub location: LocationId,
-    /// The server around that.
+    /// The server around the location.
     pub server: ServerId,
-    /// The number of the group that is checked.
+    /// The number of the group to check.
     pub group: usize,
     /// The group.
     pub live: Arc<Live>,
-    /// Its number among the checks of the group.
+    /// The check's number among the checks of the group.
     pub number: usize,
-    /// What an answer has to be; 2xx or 3xx without it.
+    /// The tests for an answer; without them 2xx and 3xx pass.
     pub tests: Option<Arc<Match>>,
 }
 
-/// What is asked for where `uri` does not say.
+/// The URI of a check without `uri=`.
 const URI: &str = "/";
-/// The shortest interval: a task that never sleeps would have its worker for itself.
+/// The shortest interval: a task that never sleeps would occupy its worker.
 const INTERVAL_MIN: Duration = Duration::from_millis(1);
 
 /// The family.
@@ -163,7 +163,8 @@ fn health_check(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal>
         check.parameter(&word.text)?;
     }
     if check.grpc.is_some() && (check.uri != URI || check.match_name.is_some()) {
-        return Err(Refusal::whole("\"type=grpc\" is incompatible with \"uri\" and \"match\"").todo("leave them out: gRPC has its own call and its own answer"));
+        return Err(Refusal::whole("\"type=grpc\" is incompatible with \"uri\" and \"match\"")
+            .todo("leave them out: gRPC has its own call and its own answer"));
     }
     if check.persistent && !check.mandatory {
         return Err(Refusal::whole("\"persistent\" requires \"mandatory\"").todo("write: mandatory persistent"));
@@ -186,7 +187,11 @@ impl Check {
             "grpc_service" | "grpc_status" if call.is_none() => return Err(invalid().todo("write type=grpc before it")),
             "grpc_service" if !value.is_empty() => call.get_or_insert_default().service = value.to_owned(),
             "grpc_status" => call.get_or_insert_default().status = count()?.try_into().map_err(|_| invalid())?,
-            _ if call.is_some() => return Err(invalid().todo("type=grpc stands behind all others, grpc_service= and grpc_status= behind it")),
+            _ if call.is_some() => {
+                return Err(
+                    invalid().todo("type=grpc stands behind all others, grpc_service= and grpc_status= behind it")
+                );
+            }
             "mandatory" if name == text => self.mandatory = true,
             "persistent" if name == text => self.persistent = true,
             "interval" => {
@@ -198,7 +203,9 @@ impl Check {
             "jitter" => self.jitter = time()?,
             "fails" => self.fails = count()?,
             "passes" => self.passes = count()?,
-            "uri" if value.starts_with('/') && value.bytes().all(|byte| byte.is_ascii_graphic()) => self.uri = value.to_owned(),
+            "uri" if value.starts_with('/') && value.bytes().all(|byte| byte.is_ascii_graphic()) => {
+                self.uri = value.to_owned()
+            }
             "uri" => return Err(invalid().todo("a URI begins with \"/\" and holds no spaces; others are written %20")),
             "port" => self.port = Some(count()?.try_into().map_err(|_| invalid())?),
             "match" if !value.is_empty() => self.match_name = Some(value.to_owned()),
@@ -208,12 +215,12 @@ impl Check {
         Ok(())
     }
 
-    /// What is asked for.
+    /// The URI that the check requests.
     fn asked(&self) -> &str {
         if self.grpc.is_some() { grpc::PATH } else { &self.uri }
     }
 
-    /// What the log calls it.
+    /// The check's name in the log.
     pub fn name(&self) -> &str {
         self.match_name.as_deref().unwrap_or_default()
     }
@@ -229,12 +236,12 @@ impl Check {
     }
 }
 
-/// Once all blocks are read: each check finds its location and its group, each group its checks.
+/// Runs after all blocks are read: each check finds its location and its group, each group its checks.
 pub fn settle(b: &mut Build<'_>, servers: &[Server], locations: &[Location]) {
     let checks = b.declared.health.checks.clone();
     let mut seen = vec![false; checks.len()];
     let mut rules: BTreeMap<usize, (Arc<Live>, Vec<Rule>)> = BTreeMap::new();
-    // A location comes before those inside it, and those have inherited what is written in it.
+    // A location comes before the locations inside it, which inherit its checks.
     for location in locations {
         for number in &location.values.health.checks {
             let (Some(check), Some(is_seen)) = (checks.get(*number), seen.get_mut(*number)) else { continue };
@@ -258,7 +265,7 @@ pub fn settle(b: &mut Build<'_>, servers: &[Server], locations: &[Location]) {
     }
 }
 
-/// Where a check belongs; `None` where what is wrong was said of `proxy_pass`.
+/// The place of a check; `None` if an error of `proxy_pass` was already reported.
 fn place(b: &Build<'_>, check: &Check, location: &Location, servers: &[Server]) -> Result<Option<Placed>, Refusal> {
     let pass = location.values.proxy.pass.as_ref().filter(|_| location.handler.is_some());
     let Some(pass) = pass else {
@@ -267,7 +274,8 @@ fn place(b: &Build<'_>, check: &Check, location: &Location, servers: &[Server]) 
             .needs(if check.grpc.is_some() { "grpc_pass" } else { "proxy_pass" }, ""));
     };
     if check.grpc.is_some() && !pass.is_grpc {
-        return Err(Refusal::whole("\"type=grpc\" requires \"grpc_pass\"").todo("write grpc_pass in place of proxy_pass, or leave type=grpc out"));
+        return Err(Refusal::whole("\"type=grpc\" requires \"grpc_pass\"")
+            .todo("write grpc_pass in place of proxy_pass, or leave type=grpc out"));
     }
     if pass.template.is_some() {
         return Err(Refusal::directive("needs a \"proxy_pass\" without variables: it has to know its group")
@@ -288,10 +296,14 @@ fn place(b: &Build<'_>, check: &Check, location: &Location, servers: &[Server]) 
         None => None,
         Some(name) => match b.declared.health.found(name) {
             Some(tests) => Some(tests),
-            None => return Err(Refusal::whole(format!("match \"{name}\" is not found")).todo(format!("add in http: match {name} {{ status 200; }}")).needs("match", name)),
+            None => {
+                return Err(Refusal::whole(format!("match \"{name}\" is not found"))
+                    .todo(format!("add in http: match {name} {{ status 200; }}"))
+                    .needs("match", name));
+            }
         },
     };
-    // A server's locations have numbers from that of its own level on.
+    // The numbers of a server's locations start at the number of the server's own level.
     let around = servers.iter().filter(|server| server.root.0 <= location.id.0).max_by_key(|server| server.root.0);
     let Some(server) = around.map(|server| server.id) else { return Ok(None) };
     Ok(Some(Placed { location: location.id, server, group, live: live.clone(), number: 0, tests }))
@@ -302,7 +314,7 @@ mod tests_of_reading {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
     use crate::conf::{Conf, of_text};
-    use crate::family::health::state::State;
+    use weir_peers::health::State;
 
     fn read(upstream: &str, location: &str) -> (Option<Conf>, Vec<String>) {
         of_text(&format!(
@@ -319,7 +331,8 @@ mod tests_of_reading {
         assert!(problems.is_empty(), "{problems:?}");
         let conf = conf.unwrap();
         let placed: Vec<_> = conf.declared.health.checks.iter().filter_map(|check| check.placed.get()).collect();
-        let found: Vec<_> = placed.iter().map(|placed| (conf.location(placed.location).name.as_str(), placed.number)).collect();
+        let found: Vec<_> =
+            placed.iter().map(|placed| (conf.location(placed.location).name.as_str(), placed.number)).collect();
         assert_eq!(found, [("/", 0), ("/in", 1)]);
         assert_eq!(placed.iter().map(|placed| placed.tests.is_some()).collect::<Vec<_>>(), [true, false]);
         let views = placed[0].live.current().group.view(0);
@@ -330,11 +343,31 @@ mod tests_of_reading {
     fn what_is_wrong_is_named() {
         let bare = "server 10.0.0.1:80;";
         for (upstream, location, problem) in [
-            (bare, "proxy_pass http://u; health_check;", "\"health_check\" directive requires upstream \"u\" to be in shared memory"),
-            (bare, "proxy_pass http://10.0.0.1; health_check;", "\"health_check\" directive requires upstream \"10.0.0.1\" to be in shared memory"),
-            (ZONE, "health_check;", "\"health_check\" directive needs \"proxy_pass\" or \"grpc_pass\" in the same location"),
-            (ZONE, "proxy_pass http://u; location /a { health_check; }", "\"health_check\" directive needs \"proxy_pass\" or \"grpc_pass\" in the same location"),
-            (ZONE, "proxy_pass http://$host; health_check;", "\"health_check\" directive needs a \"proxy_pass\" without variables: it has to know its group"),
+            (
+                bare,
+                "proxy_pass http://u; health_check;",
+                "\"health_check\" directive requires upstream \"u\" to be in shared memory",
+            ),
+            (
+                bare,
+                "proxy_pass http://10.0.0.1; health_check;",
+                "\"health_check\" directive requires upstream \"10.0.0.1\" to be in shared memory",
+            ),
+            (
+                ZONE,
+                "health_check;",
+                "\"health_check\" directive needs \"proxy_pass\" or \"grpc_pass\" in the same location",
+            ),
+            (
+                ZONE,
+                "proxy_pass http://u; location /a { health_check; }",
+                "\"health_check\" directive needs \"proxy_pass\" or \"grpc_pass\" in the same location",
+            ),
+            (
+                ZONE,
+                "proxy_pass http://$host; health_check;",
+                "\"health_check\" directive needs a \"proxy_pass\" without variables: it has to know its group",
+            ),
             (ZONE, "proxy_pass http://u; health_check match=n;", "match \"n\" is not found"),
             (ZONE, "proxy_pass http://u; health_check persistent;", "\"persistent\" requires \"mandatory\""),
             (ZONE, "proxy_pass http://u; health_check interval=0;", "invalid parameter \"interval=0\""),
@@ -346,7 +379,11 @@ mod tests_of_reading {
             (ZONE, "proxy_pass http://u; health_check type=grpc;", "\"type=grpc\" requires \"grpc_pass\""),
             (ZONE, "grpc_pass u; health_check type=grpc fails=2;", "invalid parameter \"fails=2\""),
             (ZONE, "grpc_pass u; health_check grpc_status=12;", "invalid parameter \"grpc_status=12\""),
-            (ZONE, "grpc_pass u; health_check match=m type=grpc;", "\"type=grpc\" is incompatible with \"uri\" and \"match\""),
+            (
+                ZONE,
+                "grpc_pass u; health_check match=m type=grpc;",
+                "\"type=grpc\" is incompatible with \"uri\" and \"match\"",
+            ),
             (ZONE, "proxy_pass http://u; health_check colour=1;", "invalid parameter \"colour=1\""),
         ] {
             assert_eq!(read(upstream, location).1, [problem], "{location}");

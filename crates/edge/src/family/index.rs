@@ -1,7 +1,7 @@
-//! `index`: which file answers for a directory.
+//! `index`: the file that answers for a directory.
 //!
-//! <https://nginx.org/en/docs/http/ngx_http_index_module.html>. A found file is asked for by an internal redirect,
-//! so another location may serve it.
+//! <https://nginx.org/en/docs/http/ngx_http_index_module.html>. weir requests the file it finds by an internal
+//! redirect, so another location may serve it.
 
 use std::io;
 
@@ -13,9 +13,9 @@ use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::disable_symlinks::{self, Failed};
 use crate::family::static_files::{errno, path};
-use crate::log::{Level, Os};
 use crate::phase::{Next, Phase};
 use crate::variable::Template;
+use weir_net::log::{Level, Os};
 
 crate::settings! {
     /// The names tried, in order.
@@ -26,10 +26,18 @@ crate::settings! {
 pub type Declared = ();
 
 /// The family.
-pub static FAMILY: Family = Family::new("index", &[
-    Directive::new("index", HSL, Arity::AtLeast(1), "Names the files that answer for a directory, in order of preference.", index)
-        .many().default("index.html"),
-])
+pub static FAMILY: Family = Family::new(
+    "index",
+    &[Directive::new(
+        "index",
+        HSL,
+        Arity::AtLeast(1),
+        "Names the files that answer for a directory, in order of preference.",
+        index,
+    )
+    .many()
+    .default("index.html")],
+)
 .phase(Phase::Content, |_| true, answer);
 
 fn index(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
@@ -78,7 +86,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
     Next::Continue
 }
 
-/// What a file that cannot be looked at means; `None` to try the next name.
+/// The answer if a file cannot be examined; `None` to try the next name.
 fn missing(
     exchange: &mut Exchange<'_>,
     path: &[u8],
@@ -106,7 +114,7 @@ fn missing(
     Some(Next::Status(500))
 }
 
-/// Tells a directory without an index from one that does not exist.
+/// Distinguishes a directory without an index from a directory that does not exist.
 fn directory_fails(exchange: &mut Exchange<'_>, path: &[u8], directory: usize) -> Option<Next> {
     let name = path.get(..directory).unwrap_or_default();
     let name = if name.len() > 1 { name.strip_suffix(b"/").unwrap_or(name) } else { name };
@@ -119,7 +127,7 @@ fn directory_fails(exchange: &mut Exchange<'_>, path: &[u8], directory: usize) -
         }
         Err(Failed { call, error }) => match error.raw_os_error() {
             Some(errno::ENOENT) => Some(refused(exchange, path, &error)),
-            // A name in it was looked up, so searching it is allowed.
+            // A name in the directory was looked up, so weir may search the directory.
             Some(errno::EACCES) => None,
             Some(_) | None => {
                 let shown = String::from_utf8_lossy(name);

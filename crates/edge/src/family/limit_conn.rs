@@ -1,4 +1,4 @@
-//! `limit_conn`: how many requests may be in work at once for a key.
+//! `limit_conn`: how many requests of one key may be in progress at once.
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_limit_conn_module.html>
 
@@ -12,11 +12,11 @@ use crate::directive::{Arity, Directive, HSL, HTTP, ONE, Refusal, TWO};
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::limit_req::LOG_LEVELS;
-use crate::log::Level;
 use crate::phase::{Next, Phase};
 use crate::value;
 use crate::variable::Variable;
 use crate::zone::{self, Table, Zone, Zones};
+use weir_net::log::Level;
 
 crate::settings! {
     /// The limits.
@@ -33,16 +33,29 @@ crate::settings! {
 pub type Declared = Zones<u32>;
 
 /// The family.
-pub static FAMILY: Family = Family::new("limit_conn", &[
-    Directive::new("limit_conn_zone", HTTP, TWO, "Makes a zone that counts requests in work for keys.", zone).many(),
-    Directive::new("limit_conn", HSL, TWO, "Limits the requests in work for a key of a zone.", limit).many(),
-    Directive::new("limit_conn_log_level", HSL, ONE, "The level of the log for refusals.",
-        |b, s| { b.settings().limit_conn.log_level = Some(value::choice(s, LOG_LEVELS)?); Ok(()) }).default("error"),
-    Directive::new("limit_conn_status", HSL, ONE, "The status of refused requests.",
-        |b, s| { b.settings().limit_conn.status = Some(value::bounded(s, 400, 599)? as u16); Ok(()) }).default("503"),
-    Directive::new("limit_conn_dry_run", HSL, Arity::Flag, "Counts and logs, and lets everything pass.",
-        |b, s| { b.settings().limit_conn.dry_run = Some(value::flag(s)?); Ok(()) }).default("off"),
-])
+pub static FAMILY: Family = Family::new(
+    "limit_conn",
+    &[
+        Directive::new("limit_conn_zone", HTTP, TWO, "Makes a zone that counts requests in work for keys.", zone)
+            .many(),
+        Directive::new("limit_conn", HSL, TWO, "Limits the requests in work for a key of a zone.", limit).many(),
+        Directive::new("limit_conn_log_level", HSL, ONE, "The level of the log for refusals.", |b, s| {
+            b.settings().limit_conn.log_level = Some(value::choice(s, LOG_LEVELS)?);
+            Ok(())
+        })
+        .default("error"),
+        Directive::new("limit_conn_status", HSL, ONE, "The status of refused requests.", |b, s| {
+            b.settings().limit_conn.status = Some(value::bounded(s, 400, 599)? as u16);
+            Ok(())
+        })
+        .default("503"),
+        Directive::new("limit_conn_dry_run", HSL, Arity::Flag, "Counts and logs, and lets everything pass.", |b, s| {
+            b.settings().limit_conn.dry_run = Some(value::flag(s)?);
+            Ok(())
+        })
+        .default("off"),
+    ],
+)
 .variables(&[Variable::without_answer("limit_conn_status", |exchange, _, out| {
     out.extend_from_slice(exchange.limit_conn_status.as_bytes());
     !exchange.limit_conn_status.is_empty()
@@ -59,8 +72,8 @@ pub struct Limit {
     most: u32,
 }
 
-/// A place taken in a zone's count; given back when dropped.
-pub struct Held {
+/// A place in a zone's count; dropping it gives the place back.
+struct Held {
     table: Arc<Table<u32>>,
     key: Box<[u8]>,
 }
@@ -105,7 +118,7 @@ fn limit(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Finds the zones, which may stand after their use.
+/// Finds the zones, which may be declared after their use.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     let places: Vec<_> = scope.written.iter().filter(|(name, _)| *name == "limit_conn").map(|(_, at)| *at).collect();
     let Some(limits) = &mut scope.settings.limit_conn.limits else { return };
@@ -133,7 +146,7 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
         match take(&zone.table, &key, limit.most) {
             Ok(held) => {
                 exchange.worker.board.limit(zone.cell).passed.one();
-                exchange.held.push(held);
+                exchange.until_end.push(Box::new(held));
             }
             Err(full) => {
                 let cell = exchange.worker.board.limit(zone.cell);
@@ -167,7 +180,7 @@ fn take(table: &Arc<Table<u32>>, key: &[u8], most: u32) -> Result<Held, Full> {
 }
 
 fn refuse(exchange: &mut Exchange<'_>, zone: Option<&Zone<u32>>) -> Next {
-    exchange.held.clear();
+    exchange.until_end.retain(|thing| !thing.is::<Held>());
     let settings = &exchange.location.values.limit_conn;
     let (level, status, dry_run) = (settings.log_level, settings.status, settings.dry_run);
     if let Some(zone) = zone {

@@ -1,7 +1,7 @@
 //! `limit_req`: a leaky bucket for each key.
 //!
-//! Excess is counted in thousandths of a request, as in nginx. Several limits on one request: all but the
-//! last are asked first and charged once all agreed. <https://nginx.org/en/docs/http/ngx_http_limit_req_module.html>
+//! Excess is counted in thousandths of a request, as in nginx. With several limits on one request, weir first asks all
+//! but the last, and charges them once all agree. <https://nginx.org/en/docs/http/ngx_http_limit_req_module.html>
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use crate::build::{Build, Scope};
 use crate::directive::{Arity, Directive, HSL, HTTP, ONE, Refusal};
 use crate::exchange::Exchange;
 use crate::family::Family;
-use crate::log::Level;
 use crate::phase::{Next, Phase};
 use crate::value;
 use crate::variable::Variable;
 use crate::zone::{self, Zone, Zones};
+use weir_net::log::Level;
 
 crate::settings! {
     /// The limits.
@@ -34,22 +34,53 @@ crate::settings! {
 /// The zones.
 pub type Declared = Zones<Bucket, Rate>;
 
-/// The levels `limit_req_log_level` and `limit_conn_log_level` take.
+/// The levels of `limit_req_log_level` and `limit_conn_log_level`.
 pub(crate) const LOG_LEVELS: &[(&str, Level)] =
     &[("info", Level::Info), ("notice", Level::Notice), ("warn", Level::Warn), ("error", Level::Error)];
 
 /// The family.
-pub static FAMILY: Family = Family::new("limit_req", &[
-    Directive::new("limit_req_zone", HTTP, Arity::exactly(3), "Makes a zone that holds the state of requests for keys.", zone)
+pub static FAMILY: Family = Family::new(
+    "limit_req",
+    &[
+        Directive::new(
+            "limit_req_zone",
+            HTTP,
+            Arity::exactly(3),
+            "Makes a zone that holds the state of requests for keys.",
+            zone,
+        )
         .many(),
-    Directive::new("limit_req", HSL, Arity::Between(1, 3), "Limits the rate of requests for the keys of a zone.", limit).many(),
-    Directive::new("limit_req_log_level", HSL, ONE, "The level of the log for refusals; delays are logged one lower.",
-        |b, s| { b.settings().limit_req.log_level = Some(value::choice(s, LOG_LEVELS)?); Ok(()) }).default("error"),
-    Directive::new("limit_req_status", HSL, ONE, "The status of refused requests.",
-        |b, s| { b.settings().limit_req.status = Some(value::bounded(s, 400, 599)? as u16); Ok(()) }).default("503"),
-    Directive::new("limit_req_dry_run", HSL, Arity::Flag, "Counts and logs, and lets everything pass.",
-        |b, s| { b.settings().limit_req.dry_run = Some(value::flag(s)?); Ok(()) }).default("off"),
-])
+        Directive::new(
+            "limit_req",
+            HSL,
+            Arity::Between(1, 3),
+            "Limits the rate of requests for the keys of a zone.",
+            limit,
+        )
+        .many(),
+        Directive::new(
+            "limit_req_log_level",
+            HSL,
+            ONE,
+            "The level of the log for refusals; delays are logged one lower.",
+            |b, s| {
+                b.settings().limit_req.log_level = Some(value::choice(s, LOG_LEVELS)?);
+                Ok(())
+            },
+        )
+        .default("error"),
+        Directive::new("limit_req_status", HSL, ONE, "The status of refused requests.", |b, s| {
+            b.settings().limit_req.status = Some(value::bounded(s, 400, 599)? as u16);
+            Ok(())
+        })
+        .default("503"),
+        Directive::new("limit_req_dry_run", HSL, Arity::Flag, "Counts and logs, and lets everything pass.", |b, s| {
+            b.settings().limit_req.dry_run = Some(value::flag(s)?);
+            Ok(())
+        })
+        .default("off"),
+    ],
+)
 .variables(&[Variable::without_answer("limit_req_status", |exchange, _, out| {
     out.extend_from_slice(exchange.limit_req_status.as_bytes());
     !exchange.limit_req_status.is_empty()
@@ -137,7 +168,7 @@ fn limit(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Finds the zones, which may stand after their use.
+/// Finds the zones, which may be declared after their use.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     let places: Vec<_> = scope.written.iter().filter(|(name, _)| *name == "limit_req").map(|(_, at)| *at).collect();
     let Some(limits) = &mut scope.settings.limit_req.limits else { return };
@@ -155,7 +186,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
 
 type Buckets = Zone<Bucket, Rate>;
 
-/// What one bucket says to one more request.
+/// A bucket's verdict on one more request.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Passes { excess: i64 },
@@ -256,7 +287,7 @@ impl Delay<'_> {
 }
 
 impl Buckets {
-    /// Asks a key's bucket about one more request, and charges it if told to.
+    /// Asks the bucket of a key about one more request, and charges it if `charges` is set.
     fn ask(&self, key: &[u8], burst: i64, charges: bool) -> Verdict {
         let now = self.table.age_ms();
         let mut shard = self.table.shard(key);
@@ -320,7 +351,9 @@ mod tests {
 
     #[test]
     fn rates_are_by_second_or_by_minute() {
-        for (text, rate) in [("1r/s", Some(1000)), ("30r/m", Some(500)), ("2", Some(2000)), ("0r/s", None), ("xr/s", None)] {
+        for (text, rate) in
+            [("1r/s", Some(1000)), ("30r/m", Some(500)), ("2", Some(2000)), ("0r/s", None), ("xr/s", None)]
+        {
             assert_eq!(rate_of(text), rate, "{text}");
         }
     }

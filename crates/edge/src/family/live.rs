@@ -1,8 +1,8 @@
-//! `status_zone`, `api`, `metrics`: what is counted under which name, and where it is read.
+//! `status_zone`, `api`, `metrics`: the counters of zones, and the locations that show them.
 //!
-//! Every server and location is counted without being told to; `status_zone` merges and renames. The log phase counts
-//! an exchange into its worker's cells; the work of reading is in `crate::live`, the words for users in
-//! `docs/guide/live.md`. <https://nginx.org/en/docs/http/ngx_http_api_module.html>
+//! weir counts every server and location by default; `status_zone` merges and renames. The log phase counts an
+//! exchange into its worker's cells. The code that reads the cells is in `crate::live`; `docs/guide/live.md` explains
+//! them to users. <https://nginx.org/en/docs/http/ngx_http_api_module.html>
 
 use weir_conf::{At, Statement};
 use weir_dash::logs;
@@ -12,6 +12,8 @@ use weir_meter::live::histogram::Spot;
 use weir_meter::live::{ErrorKind, ErrorSample, Timestamp};
 use weir_net::{Instant, clock};
 
+use crate::board::mishap::Mishap;
+use crate::board::{self, Leg};
 use crate::build::{Build, Scope};
 use crate::conf::ZoneNames;
 use crate::directive::{Arity, Directive, LOCATION, LOCATION_IF, NONE, ONE, Refusal, SERVER};
@@ -19,22 +21,21 @@ use crate::exchange::{Exchange, Try};
 use crate::family::Family;
 use crate::family::location::Pattern;
 use crate::family::server::ListenDraft;
-use crate::family::variables::{push_address, push_request_id};
+use crate::family::variables::push_request_id;
 use crate::guard::{self, Deed};
-use crate::live::board::{self, Leg};
-use crate::live::mishap::Mishap;
 use crate::phase::Next;
+use crate::texts::push_address;
 
 crate::settings! {
     /// `status_zone` of the server.
     server_zone: Option<String> = None,
-    /// `status_zone` of a location; `off` counts it under its server alone.
+    /// `status_zone` of a location; with `off`, only its server counts it.
     location_zone: Option<String> = None,
     /// `api` rather than `metrics` answers here.
     is_api: bool = false,
-    /// `write=on`: the API may change what runs.
+    /// `write=on`: the API may change the running server.
     may_write: bool = false,
-    /// Where `api write=on` is written, until it was looked at who may come there.
+    /// The place of `api write=on`, until its access rules have been checked.
     door: Option<At> = None,
 }
 
@@ -75,7 +76,9 @@ fn api(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let may_write = match statement.args.first().map(|word| word.text.as_str()) {
         None | Some("write=off") => false,
         Some("write=on") => true,
-        Some(other) => return Err(Refusal::whole(format!("invalid parameter \"{other}\"")).todo("write=on or write=off")),
+        Some(other) => {
+            return Err(Refusal::whole(format!("invalid parameter \"{other}\"")).todo("write=on or write=off"));
+        }
     };
     let at = b.at();
     b.settings().live.may_write = Some(may_write);
@@ -85,18 +88,18 @@ fn api(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Warns of an API that changes what runs and that nothing guards.
+/// Warns of an API that may change the running server and has no guard.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
-    // Blocks inside would say it again.
+    // Taken, so that inner blocks do not repeat the warning.
     if let Some(Some(at)) = scope.settings.live.door.replace(None) {
         guard::warn(b, scope, Deed::Write, at);
     }
 }
 
-/// The longest name of a zone; longer automatic ones are cut.
+/// The longest name of a zone in bytes; longer automatic names are cut.
 const NAME_BYTES_MAX: usize = 128;
 
-/// The zone of a server that names none: its first name, else the first address it listens on.
+/// The zone of a server without `status_zone`: its first name, else its first listen address.
 pub fn server_zone(name: &str, listens: &[ListenDraft]) -> String {
     match (name, listens.first()) {
         ("" | "_", Some(listen)) => listen.shown(),
@@ -104,7 +107,7 @@ pub fn server_zone(name: &str, listens: &[ListenDraft]) -> String {
     }
 }
 
-/// How a location is written.
+/// The location as the file writes it.
 pub fn label(pattern: &Pattern) -> String {
     match pattern {
         Pattern::Exact(path) => format!("= {path}"),
@@ -114,7 +117,7 @@ pub fn label(pattern: &Pattern) -> String {
     }
 }
 
-/// The zones of a location with these settings; `label` is how it is written, if it is one.
+/// The zones of a location with these settings; `label` is the location as written, if it is one.
 pub fn zone_names(values: &Values, automatic: &str, label: Option<String>) -> ZoneNames {
     let server = values.server_zone.clone().unwrap_or_else(|| automatic.to_owned());
     let location = match (values.location_zone.as_deref(), label) {
@@ -136,7 +139,7 @@ fn cut(mut name: String) -> String {
     name
 }
 
-/// A request whose beginning was counted: should its task panic, its end is counted all the same.
+/// A request whose start was counted: if its task panics, its end is counted too.
 pub struct Opened<'w>(Option<&'w board::Board>, u32);
 
 impl Opened<'_> {
@@ -154,7 +157,7 @@ impl Drop for Opened<'_> {
     }
 }
 
-/// Counts the beginning of a request whose server is known.
+/// Counts the start of a request whose server is known.
 pub fn begin<'w>(exchange: &mut Exchange<'w>) -> Opened<'w> {
     let (worker, cell) = (exchange.worker, exchange.conf.location(exchange.server.root).cell);
     let board = &*worker.board;
@@ -184,7 +187,7 @@ fn ended(exchange: &mut Exchange<'_>) {
     if let Some(number) = exchange.cache.zone {
         count_visit(exchange, number);
     }
-    // Neither a tunnel nor whoever watches, and waits for news, tells how fast requests are answered.
+    // A tunnel and a dashboard viewer that waits for news say nothing about the speed of requests.
     if exchange.step != Step::Tunnel && !exchange.location.values.dashboard.is_on {
         let took = clock::now().us_since(exchange.started);
         cell.times.put(spot.or(took));
@@ -205,7 +208,7 @@ fn ended(exchange: &mut Exchange<'_>) {
     }
 }
 
-/// What is wrong with an exchange that ended; `None` for most.
+/// The problem of an exchange that ended; `None` for most.
 #[inline]
 fn mishap(exchange: &Exchange<'_>, was_answered: bool) -> Option<Mishap> {
     let status = exchange.response.status;
@@ -220,7 +223,7 @@ fn mishap(exchange: &Exchange<'_>, was_answered: bool) -> Option<Mishap> {
     }
 }
 
-/// Tells of tries that failed although the client, if there is one, was answered.
+/// Reports tries that failed although the client, if there is one, got an answer.
 #[inline]
 fn tell_tries(exchange: &Exchange<'_>) {
     for attempt in &exchange.tries {
@@ -230,7 +233,7 @@ fn tell_tries(exchange: &Exchange<'_>) {
     }
 }
 
-/// Counts what the cache had to do with it: its statuses are counted by the cache itself.
+/// Counts the exchange for its cache zone; the cache itself counts its statuses.
 fn count_visit(exchange: &Exchange<'_>, zone: usize) {
     let visit = &exchange.cache;
     let Some(path) = exchange.conf.declared.cache.paths.get(zone) else { return };
@@ -244,15 +247,15 @@ fn count_visit(exchange: &Exchange<'_>, zone: usize) {
     }
 }
 
-/// Microseconds from an exchange's beginning until its last peer had said everything.
+/// Microseconds from the start of an exchange to the end of its last peer's response.
 #[inline]
 fn until_source(last: &Try, began: Instant) -> Option<u64> {
     let (started, response) = (last.started?, last.response_us?);
-    // By a clock that is read once a turn, most begin when the exchange does.
+    // The clock is read once a turn, so most tries start at the same instant as the exchange.
     Some(if started == began { response } else { started.us_since(began) + response })
 }
 
-/// Counts a mishap, and keeps a sample of it. Rare, or shed.
+/// Counts a mishap and keeps a sample of it. Rare, or load that weir sheds.
 #[cold]
 fn tell(exchange: &Exchange<'_>, mishap: Mishap, upstream: String) {
     let (status, board) = (exchange.response.status, &exchange.worker.board);
@@ -262,7 +265,7 @@ fn tell(exchange: &Exchange<'_>, mishap: Mishap, upstream: String) {
         let mut client = Vec::new();
         push_address(exchange.remote(), &mut client);
         let target = exchange.request.target();
-        // A query may hold what is nobody's business.
+        // The query may hold private data.
         let path = target.split(|byte| *byte == b'?').next().unwrap_or_default();
         let path = path.get(..path.len().min(PATH_BYTES_MAX)).unwrap_or_default();
         let sample = ErrorSample {
@@ -284,13 +287,13 @@ fn tell(exchange: &Exchange<'_>, mishap: Mishap, upstream: String) {
 /// Fields in which clients send an id that applications log.
 const ID_FIELDS: [&[u8]; 2] = [b"x-request-id", b"x-correlation-id"];
 
-/// What logs may know an exchange by: `$request_id`, its trace, what the client sent.
+/// The ids by which logs may know an exchange: `$request_id`, its trace, ids from the client.
 fn ids(exchange: &Exchange<'_>) -> Vec<String> {
     let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut own = Vec::new();
     push_request_id(exchange, &mut own);
     let mut ids = vec![lossy(&own)];
-    // Behind the version in a `traceparent`.
+    // The trace id, after the version in a `traceparent`.
     ids.extend(exchange.trace.as_ref().and_then(|trace| trace.current.text().get(3..35).map(lossy)));
     let request = &exchange.request;
     for field in request.fields() {
@@ -308,8 +311,8 @@ const IDS_MAX: usize = 4;
 /// Bytes of a path kept in a sample.
 const PATH_BYTES_MAX: usize = 256;
 
-/// Counts the tries of an exchange with their peers: also of one that no client sees, such as a refresh. The last time
-/// noted, which often is the exchange's.
+/// Counts the tries of an exchange with their peers, also for an exchange without a client, such as a refresh. Returns
+/// the last time recorded, which often is the exchange's too.
 pub fn count_tries(exchange: &Exchange<'_>) -> Spot {
     let mut spot = Spot::default();
     for (index, attempt) in exchange.tries.iter().enumerate() {
@@ -349,7 +352,7 @@ fn count_try(exchange: &Exchange<'_>, attempt: &Try, started: Instant, mut spot:
     spot = spot.or(header);
     cell.header.put(spot);
     board.took_at(Leg::Wait, spot.or(header.saturating_sub(connect)));
-    // What follows a 101 is no response.
+    // The data after a 101 is not a response.
     if let Some(response) = attempt.response_us.filter(|_| attempt.status != 101) {
         spot = spot.or(response);
         cell.responded(response, spot);
@@ -358,7 +361,7 @@ fn count_try(exchange: &Exchange<'_>, attempt: &Try, started: Instant, mut spot:
     spot
 }
 
-/// Notes why the last try failed.
+/// Records why the last try failed.
 pub fn blame(exchange: &mut Exchange<'_>, why: Why) {
     let Some(attempt) = exchange.last_try() else { return };
     attempt.why = Some(why);

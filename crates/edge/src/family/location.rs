@@ -1,4 +1,4 @@
-//! `location`, `limit_except`, `internal`: where a URI's settings come from.
+//! `location`, `limit_except`, `internal`: the settings of a URI.
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_core_module.html#location>
 
@@ -20,24 +20,47 @@ crate::settings! {
 pub type Declared = ();
 
 /// The family.
-pub static FAMILY: Family = Family::new("location", &[
-    Directive::new("location", SERVER.or(LOCATION), Arity::Between(1, 2),
-        "Sets configuration depending on a request URI.", location).many().block(),
-    Directive::new("internal", LOCATION, NONE,
-        "Only internal requests may use the location; others are answered 404.",
-        |b, _| { b.settings().location.internal = Some(true); Ok(()) }),
-    Directive::new("limit_except", LOCATION, Arity::AtLeast(1),
-        "Limits the methods allowed inside a location; allowing GET allows HEAD too.", limit_except).block(),
-]);
+pub static FAMILY: Family = Family::new(
+    "location",
+    &[
+        Directive::new(
+            "location",
+            SERVER.or(LOCATION),
+            Arity::Between(1, 2),
+            "Sets configuration depending on a request URI.",
+            location,
+        )
+        .many()
+        .block(),
+        Directive::new(
+            "internal",
+            LOCATION,
+            NONE,
+            "Only internal requests may use the location; others are answered 404.",
+            |b, _| {
+                b.settings().location.internal = Some(true);
+                Ok(())
+            },
+        ),
+        Directive::new(
+            "limit_except",
+            LOCATION,
+            Arity::AtLeast(1),
+            "Limits the methods allowed inside a location; allowing GET allows HEAD too.",
+            limit_except,
+        )
+        .block(),
+    ],
+);
 
-/// How a location is matched.
+/// How a location matches.
 #[derive(Clone)]
 pub enum Pattern {
     /// `= /path`.
     Exact(String),
     /// `/path` or `^~ /path`.
     Prefix {
-        /// The beginning of the URI.
+        /// The prefix of the URI.
         path: String,
         /// `^~`: regular expressions are not tried.
         stops_regex: bool,
@@ -58,7 +81,7 @@ impl Pattern {
         }
     }
 
-    /// Whether a `proxy_pass` here may not name a URI (nginx refuses it).
+    /// Whether `proxy_pass` here must not have a URI (nginx refuses it).
     pub fn forbids_uri(&self) -> bool {
         matches!(self, Pattern::Regex(_) | Pattern::Named(_))
     }
@@ -76,7 +99,19 @@ impl Methods {
 }
 
 const METHODS: &[&str] = &[
-    "GET", "HEAD", "POST", "PUT", "DELETE", "MKCOL", "COPY", "MOVE", "OPTIONS", "PROPFIND", "PROPPATCH", "LOCK", "UNLOCK",
+    "GET",
+    "HEAD",
+    "POST",
+    "PUT",
+    "DELETE",
+    "MKCOL",
+    "COPY",
+    "MOVE",
+    "OPTIONS",
+    "PROPFIND",
+    "PROPPATCH",
+    "LOCK",
+    "UNLOCK",
     "PATCH",
 ];
 
@@ -108,7 +143,7 @@ fn location(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// nginx lets the modifier and the path stand in one word: `location =/path { }`.
+/// nginx allows the modifier and the path in one word: `location =/path { }`.
 fn split_modifier(word: &str) -> (&str, &str) {
     for modifier in ["=", "^~", "~*", "~"] {
         if let Some(rest) = word.strip_prefix(modifier) {
@@ -127,12 +162,12 @@ fn nesting(b: &Build<'_>, pattern: &Pattern) -> Result<(), Refusal> {
     let Some(outer) = outer else { return Ok(()) };
     let (inner, around) = (pattern.text(), outer.text());
     match (outer, pattern) {
-        (Pattern::Exact(_), _) => Err(Refusal::whole(format!(
-            "location \"{inner}\" cannot be inside the exact location \"{around}\""
-        ))),
-        (Pattern::Named(_), _) => Err(Refusal::whole(format!(
-            "location \"{inner}\" cannot be inside the named location \"{around}\""
-        ))),
+        (Pattern::Exact(_), _) => {
+            Err(Refusal::whole(format!("location \"{inner}\" cannot be inside the exact location \"{around}\"")))
+        }
+        (Pattern::Named(_), _) => {
+            Err(Refusal::whole(format!("location \"{inner}\" cannot be inside the named location \"{around}\"")))
+        }
         (_, Pattern::Named(_)) => {
             Err(Refusal::whole(format!("named location \"{inner}\" can be on the server level only")))
         }
@@ -141,9 +176,10 @@ fn nesting(b: &Build<'_>, pattern: &Pattern) -> Result<(), Refusal> {
         {
             Err(Refusal::whole(format!("location \"{inner}\" is outside location \"{around}\"")))
         }
-        (Pattern::Prefix { .. } | Pattern::Regex(_), Pattern::Exact(_) | Pattern::Prefix { .. } | Pattern::Regex(_)) => {
-            Ok(())
-        }
+        (
+            Pattern::Prefix { .. } | Pattern::Regex(_),
+            Pattern::Exact(_) | Pattern::Prefix { .. } | Pattern::Regex(_),
+        ) => Ok(()),
     }
 }
 
@@ -164,4 +200,3 @@ fn limit_except(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal>
     b.scope().children.push(scope);
     Ok(())
 }
-

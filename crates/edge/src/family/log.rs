@@ -1,9 +1,9 @@
-//! `access_log`, `log_format`: one line for each request, written once it is over.
+//! `access_log`, `log_format`: one line for each request, written at its end.
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_log_module.html>
 //!
-//! Lines to a file are held back until the end of the worker's turn and leave in one write; with `buffer=`
-//! they are held back longer. A name with variables is opened when it is written to.
+//! weir holds lines to a file back until the end of the worker's turn, and writes them at once; with `buffer=` it
+//! holds them longer. A name with variables is opened for each write.
 
 pub mod buffer;
 pub mod format;
@@ -22,11 +22,11 @@ use crate::family::Family;
 use crate::family::disable_symlinks;
 use crate::family::error_log::declare;
 use crate::family::static_files;
-use crate::log::file::LogFile;
-use crate::log::syslog::Syslog;
-use crate::log::{Level, Os};
 use crate::value;
 use crate::variable::Template;
+use weir_net::log::file::LogFile;
+use weir_net::log::syslog::Syslog;
+use weir_net::log::{Level, Os};
 
 use self::buffer::{Buffer, Buffering};
 use self::format::{Escape, Format};
@@ -39,10 +39,10 @@ crate::settings! {
     cache: Option<CacheSize> = None,
 }
 
-/// The log formats by name, and the files to open before the configuration is put in force.
+/// The log formats by name, and the files to open before the configuration comes into force.
 #[derive(Default)]
 pub struct Declared {
-    /// Each once.
+    /// Each file once.
     pub files: Vec<Arc<LogFile>>,
     formats: Vec<(String, Arc<Format>)>,
     buffers: Vec<Arc<Buffer>>,
@@ -51,7 +51,7 @@ pub struct Declared {
 /// All `access_log`s of one place.
 #[derive(Clone, Default)]
 pub struct Logs {
-    /// `access_log off` was written; it outweighs the others.
+    /// `access_log off` was written; it overrides the others.
     off: bool,
     list: Vec<Arc<AccessLog>>,
 }
@@ -72,15 +72,31 @@ enum Target {
 }
 
 /// The family.
-pub static FAMILY: Family = Family::new("log", &[
-    Directive::new("access_log", HSL.or(LOCATION_IF).or(LIMIT_EXCEPT), Arity::AtLeast(1),
-        "Sets a log for requests: a file, its format, whether it is buffered, and which requests it takes.", access_log)
-        .many().default("logs/access.log combined"),
-    Directive::new("log_format", HTTP, Arity::AtLeast(2), "Sets a log format.", log_format)
-        .many().default("combined \"...\""),
-    Directive::new("open_log_file_cache", HSL, Arity::Between(1, 4),
-        "Keeps files open whose names contain variables.", open_log_file_cache).default("off"),
-])
+pub static FAMILY: Family = Family::new(
+    "log",
+    &[
+        Directive::new(
+            "access_log",
+            HSL.or(LOCATION_IF).or(LIMIT_EXCEPT),
+            Arity::AtLeast(1),
+            "Sets a log for requests: a file, its format, whether it is buffered, and which requests it takes.",
+            access_log,
+        )
+        .many()
+        .default("logs/access.log combined"),
+        Directive::new("log_format", HTTP, Arity::AtLeast(2), "Sets a log format.", log_format)
+            .many()
+            .default("combined \"...\""),
+        Directive::new(
+            "open_log_file_cache",
+            HSL,
+            Arity::Between(1, 4),
+            "Keeps files open whose names contain variables.",
+            open_log_file_cache,
+        )
+        .default("off"),
+    ],
+)
 .log(log)
 .finish(finish);
 
@@ -89,31 +105,18 @@ const COMBINED: &str = "$remote_addr - $remote_user [$time_local] \"$request\" $
 
 const DEFAULT_PATH: &str = "logs/access.log";
 
-/// A log with `gzip` and no `buffer=` gets this one.
+/// The buffer of a log with `gzip` and no `buffer=`.
 const GZIP_BUFFER: u64 = 64 << 10;
 
-/// More than this is refused: each worker may hold that much (nginx has no bound).
+/// The largest buffer: each worker may hold that much (nginx has no limit).
 const BUFFER_MAX: u64 = 64 << 20;
 
 fn log_format(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let name = statement.text(0);
-    if name == "combined"
-        || b.declared
-            .log
-            .formats
-            .iter()
-            .any(|(known, _)| known == name)
-    {
-        return Err(Refusal::whole(format!(
-            "duplicate \"log_format\" name \"{name}\""
-        )));
+    if name == "combined" || b.declared.log.formats.iter().any(|(known, _)| known == name) {
+        return Err(Refusal::whole(format!("duplicate \"log_format\" name \"{name}\"")));
     }
-    let mut words: Vec<&str> = statement
-        .args
-        .iter()
-        .skip(1)
-        .map(|word| word.text.as_str())
-        .collect();
+    let mut words: Vec<&str> = statement.args.iter().skip(1).map(|word| word.text.as_str()).collect();
     let mut escape = Escape::Default;
     if let Some(kind) = words.first().and_then(|word| word.strip_prefix("escape=")) {
         escape = match kind {
@@ -121,55 +124,36 @@ fn log_format(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
             "json" => Escape::Json,
             "none" => Escape::None,
             other => {
-                return Err(Refusal::whole(format!(
-                    "unknown log format escaping \"{other}\""
-                )));
+                return Err(Refusal::whole(format!("unknown log format escaping \"{other}\"")));
             }
         };
         words.remove(0);
     }
     let format = Format::compile(&words, escape, &mut b.names)?;
-    b.declared
-        .log
-        .formats
-        .push((name.to_owned(), Arc::new(format)));
+    b.declared.log.formats.push((name.to_owned(), Arc::new(format)));
     Ok(())
 }
 
 fn access_log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     if statement.text(0) == "off" {
         if let Some(word) = statement.args.get(1) {
-            return Err(Refusal::whole(format!(
-                "invalid parameter \"{}\"",
-                word.text
-            )));
+            return Err(Refusal::whole(format!("invalid parameter \"{}\"", word.text)));
         }
         b.settings().log.logs.get_or_insert_default().off = true;
         return Ok(());
     }
     let target = target(b, statement.text(0))?;
-    let format = format_of(
-        b,
-        statement
-            .args
-            .get(1)
-            .map_or("combined", |word| word.text.as_str()),
-    )?;
+    let format = format_of(b, statement.args.get(1).map_or("combined", |word| word.text.as_str()))?;
     let (asked, when) = parameters(b, statement)?;
     let buffer = buffer_of(b, statement.text(0), &target, asked)?;
-    let log = Arc::new(AccessLog {
-        target,
-        format,
-        when,
-        buffer,
-    });
+    let log = Arc::new(AccessLog { target, format, when, buffer });
     b.settings().log.logs.get_or_insert_default().list.push(log);
     Ok(())
 }
 
 fn target(b: &mut Build<'_>, word: &str) -> Result<Target, Refusal> {
     if let Some(text) = word.strip_prefix("syslog:") {
-        return Syslog::read(text, b.resolve).map(Target::Syslog);
+        return Syslog::read(text, b.resolve).map(Target::Syslog).map_err(Refusal::whole);
     }
     let path = b.path(word);
     if word.contains('$') {
@@ -180,15 +164,9 @@ fn target(b: &mut Build<'_>, word: &str) -> Result<Target, Refusal> {
     Ok(Target::File(file))
 }
 
-/// The format of that name; `combined` is compiled when it is first wanted.
+/// The format of that name; `combined` is compiled at its first use.
 fn format_of(b: &mut Build<'_>, name: &str) -> Result<Arc<Format>, Refusal> {
-    if let Some((_, format)) = b
-        .declared
-        .log
-        .formats
-        .iter()
-        .find(|(known, _)| known.eq_ignore_ascii_case(name))
-    {
+    if let Some((_, format)) = b.declared.log.formats.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
         return Ok(format.clone());
     }
     if !name.eq_ignore_ascii_case("combined") {
@@ -197,51 +175,31 @@ fn format_of(b: &mut Build<'_>, name: &str) -> Result<Arc<Format>, Refusal> {
             .needs("log_format", name));
     }
     let format = Arc::new(Format::compile(&[COMBINED], Escape::Default, &mut b.names)?);
-    b.declared
-        .log
-        .formats
-        .push(("combined".to_owned(), format.clone()));
+    b.declared.log.formats.push(("combined".to_owned(), format.clone()));
     Ok(format)
 }
 
-fn parameters(
-    b: &mut Build<'_>,
-    statement: &Statement,
-) -> Result<(Buffering, Option<Template>), Refusal> {
-    let mut asked = Buffering {
-        size: 0,
-        flush: None,
-        gzip: None,
-    };
+fn parameters(b: &mut Build<'_>, statement: &Statement) -> Result<(Buffering, Option<Template>), Refusal> {
+    let mut asked = Buffering { size: 0, flush: None, gzip: None };
     let mut when = None;
     for word in statement.args.iter().skip(2).map(|word| word.text.as_str()) {
-        let (key, value) = word
-            .split_once('=')
-            .map_or((word, None), |(key, value)| (key, Some(value)));
+        let (key, value) = word.split_once('=').map_or((word, None), |(key, value)| (key, Some(value)));
         match (key, value) {
             ("buffer", Some(text)) => {
                 let size = value::size_of(text).filter(|size| (1..=BUFFER_MAX).contains(size));
-                asked.size = size
-                    .ok_or_else(|| Refusal::whole(format!("invalid buffer size \"{text}\"")))?
-                    as usize;
+                asked.size = size.ok_or_else(|| Refusal::whole(format!("invalid buffer size \"{text}\"")))? as usize;
             }
             ("flush", Some(text)) => {
                 let time = value::time_of(text).filter(|time| *time > Duration::ZERO);
-                asked.flush = Some(
-                    time.ok_or_else(|| Refusal::whole(format!("invalid flush time \"{text}\"")))?,
-                );
+                asked.flush = Some(time.ok_or_else(|| Refusal::whole(format!("invalid flush time \"{text}\"")))?);
             }
             ("gzip", level) => {
                 if asked.size == 0 {
                     asked.size = GZIP_BUFFER as usize;
                 }
-                let level = level.map_or(Some(1), |text| {
-                    value::number(text).filter(|n| (1..=9).contains(n))
-                });
+                let level = level.map_or(Some(1), |text| value::number(text).filter(|n| (1..=9).contains(n)));
                 let shown = value.unwrap_or_default();
-                let level = level.ok_or_else(|| {
-                    Refusal::whole(format!("invalid compression level \"{shown}\""))
-                })?;
+                let level = level.ok_or_else(|| Refusal::whole(format!("invalid compression level \"{shown}\"")))?;
                 asked.gzip = Some(level as u32);
             }
             ("if", Some(text)) => when = Some(b.template(text)?),
@@ -251,33 +209,24 @@ fn parameters(
     Ok((asked, when))
 }
 
-/// The buffer the log gets; all logs to one file share theirs and must agree on it.
-fn buffer_of(
-    b: &mut Build<'_>,
-    name: &str,
-    target: &Target,
-    asked: Buffering,
-) -> Result<Option<Arc<Buffer>>, Refusal> {
+/// The buffer of the log; all logs to one file share it and must agree on its parameters.
+fn buffer_of(b: &mut Build<'_>, name: &str, target: &Target, asked: Buffering) -> Result<Option<Arc<Buffer>>, Refusal> {
     if asked.size == 0 && asked.flush.is_some() {
-        return Err(Refusal::whole(format!(
-            "no buffer is defined for access_log \"{name}\""
-        )));
+        return Err(Refusal::whole(format!("no buffer is defined for access_log \"{name}\"")));
     }
     let file = match target {
         Target::File(file) => file,
         Target::Path(_) | Target::Syslog(_) if asked.size == 0 => return Ok(None),
         Target::Path(_) => {
-            return Err(Refusal::whole(
-                "buffered logs cannot have variables in name",
-            ));
+            return Err(Refusal::whole("buffered logs cannot have variables in name"));
         }
         Target::Syslog(_) => return Err(Refusal::whole("logs to syslog cannot be buffered")),
     };
     let buffers = &mut b.declared.log.buffers;
     match buffers.iter().find(|known| Arc::ptr_eq(&known.file, file)) {
-        Some(known) if asked.size > 0 && known.buffering != asked => Err(Refusal::whole(format!(
-            "access_log \"{name}\" already defined with conflicting parameters"
-        ))),
+        Some(known) if asked.size > 0 && known.buffering != asked => {
+            Err(Refusal::whole(format!("access_log \"{name}\" already defined with conflicting parameters")))
+        }
         Some(known) => Ok(Some(known.clone())),
         None if asked.size == 0 => Ok(None),
         None => {
@@ -292,11 +241,7 @@ fn open_log_file_cache(b: &mut Build<'_>, statement: &Statement) -> Result<(), R
     let mut size = CacheSize::default();
     let mut off = false;
     for word in statement.args.iter().map(|word| word.text.as_str()) {
-        let invalid = || {
-            Refusal::whole(format!(
-                "invalid \"open_log_file_cache\" parameter \"{word}\""
-            ))
-        };
+        let invalid = || Refusal::whole(format!("invalid \"open_log_file_cache\" parameter \"{word}\""));
         match word.split_once('=') {
             Some(("max", text)) => size.max = value::number(text).ok_or_else(invalid)? as usize,
             Some(("inactive", text)) => size.inactive = value::time_of(text).ok_or_else(invalid)?,
@@ -307,15 +252,13 @@ fn open_log_file_cache(b: &mut Build<'_>, statement: &Statement) -> Result<(), R
         }
     }
     if !off && size.max == 0 {
-        return Err(Refusal::whole(
-            "\"open_log_file_cache\" must have \"max\" parameter",
-        ));
+        return Err(Refusal::whole("\"open_log_file_cache\" must have \"max\" parameter"));
     }
     b.settings().log.cache = Some((!off).then_some(size));
     Ok(())
 }
 
-/// A server that neither has nor inherits a log gets the default one.
+/// A server without a log of its own or an inherited one gets the default log.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     if scope.context != SERVER || scope.settings.log.logs.is_some() {
         return;
@@ -326,22 +269,14 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     match format_of(b, "combined") {
         Ok(format) => {
             let target = Target::File(file);
-            let log = AccessLog {
-                target,
-                format,
-                when: None,
-                buffer: None,
-            };
-            scope.settings.log.logs = Some(Logs {
-                off: false,
-                list: vec![Arc::new(log)],
-            });
+            let log = AccessLog { target, format, when: None, buffer: None };
+            scope.settings.log.logs = Some(Logs { off: false, list: vec![Arc::new(log)] });
         }
         Err(refusal) => b.refuse("access_log", refusal),
     }
 }
 
-/// Writes the request's lines.
+/// Writes the request's log lines.
 fn log(exchange: &mut Exchange<'_>) {
     let location = exchange.location;
     let logs = &location.values.log.logs;
@@ -349,15 +284,11 @@ fn log(exchange: &mut Exchange<'_>) {
         return;
     }
     for log in &logs.list {
-        if log
-            .when
-            .as_ref()
-            .is_none_or(|when| is_true(&when.text(exchange)))
-        {
+        if log.when.as_ref().is_none_or(|when| is_true(&when.text(exchange))) {
             write(exchange, log);
         }
     }
-    // Who waits for the end of a connection finds its request in the log; closing costs far more than this write.
+    // A client that waits for the close finds its request in the log; closing costs far more than this write.
     if !exchange.keeps_alive {
         pending::flush();
     }
@@ -392,7 +323,7 @@ fn write(exchange: &mut Exchange<'_>, log: &AccessLog) {
     }
 }
 
-/// Writes to a file whose name holds variables.
+/// Writes to a file whose name has variables.
 fn write_named(exchange: &mut Exchange<'_>, log: &AccessLog, path: &Template) {
     if !root_exists(exchange) {
         return;
@@ -405,14 +336,11 @@ fn write_named(exchange: &mut Exchange<'_>, log: &AccessLog, path: &Template) {
     let guard = disable_symlinks::guard(exchange, &path);
     if let Err(error) = handles::write(&path, cache.as_ref(), guard, &line) {
         let shown = String::from_utf8_lossy(&path);
-        exchange.log(
-            Level::Crit,
-            format_args!("open() \"{shown}\" failed {}", Os(&error)),
-        );
+        exchange.log(Level::Crit, format_args!("open() \"{shown}\" failed {}", Os(&error)));
     }
 }
 
-/// nginx: a client may choose part of the name, so such a log is written only where the root directory exists.
+/// nginx: a client may choose part of the name, so weir writes such a log only where the root directory exists.
 fn root_exists(exchange: &mut Exchange<'_>) -> bool {
     let Some((mut root, length)) = static_files::path(exchange) else {
         return false;
@@ -424,10 +352,7 @@ fn root_exists(exchange: &mut Exchange<'_>) -> bool {
         Err(failed) => failed.error,
     };
     let shown = String::from_utf8_lossy(&root);
-    exchange.log(
-        Level::Error,
-        format_args!("testing \"{shown}\" existence failed {}", Os(&error)),
-    );
+    exchange.log(Level::Error, format_args!("testing \"{shown}\" existence failed {}", Os(&error)));
     false
 }
 

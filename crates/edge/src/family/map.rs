@@ -11,10 +11,10 @@ use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::rewrite::declarable;
 use crate::host_table::HostTable;
-use crate::log::Level;
 use crate::regex::Regex;
 use crate::value;
 use crate::variable::{Argument, Definition, Template};
+use weir_net::log::Level;
 
 crate::settings! {}
 
@@ -22,13 +22,20 @@ crate::settings! {}
 pub type Declared = Vec<Map>;
 
 /// The family.
-pub static FAMILY: Family = Family::new("map", &[
-    Directive::new("map", HTTP, TWO, "Makes a variable whose value depends on another text.", map).many().block(),
-    Directive::new("map_hash_max_size", HTTP, ONE,
-        "Accepted: weir's tables size themselves", |_, s| value::first_number(s).map(drop)).default("2048"),
-    Directive::new("map_hash_bucket_size", HTTP, ONE,
-        "Accepted: weir's tables size themselves", |_, s| value::first_number(s).map(drop)).default("64"),
-]);
+pub static FAMILY: Family = Family::new(
+    "map",
+    &[
+        Directive::new("map", HTTP, TWO, "Makes a variable whose value depends on another text.", map).many().block(),
+        Directive::new("map_hash_max_size", HTTP, ONE, "Accepted: weir's tables size themselves", |_, s| {
+            value::first_number(s).map(drop)
+        })
+        .default("2048"),
+        Directive::new("map_hash_bucket_size", HTTP, ONE, "Accepted: weir's tables size themselves", |_, s| {
+            value::first_number(s).map(drop)
+        })
+        .default("64"),
+    ],
+);
 
 /// One `map` block.
 #[derive(Default)]
@@ -41,7 +48,7 @@ pub struct Map {
     default: Option<Template>,
 }
 
-/// Texts up to this length are looked up without a larger buffer.
+/// Longer texts need a larger buffer.
 const KEY_BYTES: usize = 1024;
 
 fn map(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
@@ -121,7 +128,7 @@ fn get(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> b
                 Ok(true) => return Some(value),
                 Ok(false) => {}
                 Err(failed) => {
-                    // nginx: the map has its default then.
+                    // nginx: the map then has its default value.
                     exchange.log(Level::Alert, format_args!("{failed}"));
                     return None;
                 }

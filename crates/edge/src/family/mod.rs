@@ -1,7 +1,7 @@
 //! The families: one file each, and the two lists whose order matters.
 //!
-//! A family is a table of directives, its settings, its variables and what it does to an exchange.
-//! Adding one costs its file and one word in `families!`.
+//! A family is a table of directives, its settings, its variables and its handlers for an exchange. A new family needs
+//! its file and one word in `families!`.
 
 use std::sync::LazyLock;
 
@@ -12,11 +12,11 @@ use crate::exchange::Exchange;
 use crate::phase::{Enter, Phase};
 use crate::variable::{Names, Variable};
 
-/// What a family does while an exchange passes through a phase.
+/// A family's handler for a phase.
 pub struct PhaseHandler {
-    /// When.
+    /// The phase.
     pub phase: Phase,
-    /// Whether the location needs it at all; asked once, when the configuration is compiled.
+    /// Whether the location needs the handler; called once, when the configuration is compiled.
     pub active: fn(&Location) -> bool,
     /// The handler.
     pub enter: Enter,
@@ -25,19 +25,19 @@ pub struct PhaseHandler {
 /// A change to the response's head before it is sent (nginx's header filters).
 #[derive(Clone, Copy)]
 pub struct Filter {
-    /// Whether the location needs it at all; asked once, when the configuration is compiled.
+    /// Whether the location needs the filter; called once, when the configuration is compiled.
     pub active: fn(&Location) -> bool,
     /// The change.
     pub answer: fn(&mut Exchange<'_>),
-    /// Whether it changes all fresh hits on one stored answer in this location alike, but for ranges, conditions and
-    /// who takes gzip: asked once, when the configuration is compiled.
+    /// Whether the filter changes all fresh hits on one stored answer in this location in the same way, apart from
+    /// ranges, conditions and clients that accept gzip. Called once, when the configuration is compiled.
     pub is_fixed: fn(&Location, &Names) -> bool,
 }
 
-/// Moves state from what an older configuration declared to what this one declares.
+/// Moves state from the older configuration's declarations to the new one's.
 pub type Adopt = fn(&mut Declared, &Declared) -> Result<(), String>;
 
-/// What a family is made of.
+/// The parts of a family.
 pub struct Family {
     /// The name of its file.
     pub name: &'static str,
@@ -45,43 +45,43 @@ pub struct Family {
     pub directives: &'static [Directive],
     /// Its variables.
     pub variables: &'static [Variable],
-    /// Its part in the walk.
+    /// Its phase handler.
     pub phase: Option<PhaseHandler>,
-    /// Its change to responses; ordered by `RESPONSE_ORDER`.
+    /// Its response filter; `RESPONSE_ORDER` gives the order.
     pub filter: Option<Filter>,
-    /// Its part in the log phase, after the response was sent.
+    /// Its handler in the log phase, after the response was sent.
     pub log: Option<fn(&mut Exchange<'_>)>,
-    /// Takes over what must outlive a reload from the configuration before; an error refuses the new one.
+    /// Takes over state from the previous configuration that must survive a reload; an error refuses the new one.
     pub adopt: Option<Adopt>,
-    /// Compiles what one block inherited: called once a block, from the outermost inwards.
+    /// Compiles the inherited settings of a block: called once per block, from the outermost inwards.
     pub finish: Option<fn(&mut Build<'_>, &mut Scope)>,
 }
 
 impl Family {
-    /// A family of directives only.
+    /// A family with only directives.
     pub const fn new(name: &'static str, directives: &'static [Directive]) -> Family {
         Family { name, directives, variables: &[], phase: None, filter: None, log: None, adopt: None, finish: None }
     }
 
-    /// With variables.
+    /// Adds variables.
     pub const fn variables(mut self, variables: &'static [Variable]) -> Family {
         self.variables = variables;
         self
     }
 
-    /// With a part in the walk.
+    /// Adds a phase handler.
     pub const fn phase(mut self, phase: Phase, active: fn(&Location) -> bool, enter: Enter) -> Family {
         self.phase = Some(PhaseHandler { phase, active, enter });
         self
     }
 
-    /// With a change to responses.
+    /// Adds a response filter.
     pub const fn filter(mut self, active: fn(&Location) -> bool, answer: fn(&mut Exchange<'_>)) -> Family {
         self.filter = Some(Filter { active, answer, is_fixed: |_, _| false });
         self
     }
 
-    /// With a change that is fixed: see `Filter::is_fixed`.
+    /// Marks the filter as fixed: see `Filter::is_fixed`.
     pub const fn fixed(mut self, is_fixed: fn(&Location, &Names) -> bool) -> Family {
         if let Some(filter) = self.filter {
             self.filter = Some(Filter { is_fixed, ..filter });
@@ -89,19 +89,19 @@ impl Family {
         self
     }
 
-    /// With a part in the log phase.
+    /// Adds a handler in the log phase.
     pub const fn log(mut self, log: fn(&mut Exchange<'_>)) -> Family {
         self.log = Some(log);
         self
     }
 
-    /// With state that outlives a reload.
+    /// Adds state that survives a reload.
     pub const fn adopt(mut self, adopt: Adopt) -> Family {
         self.adopt = Some(adopt);
         self
     }
 
-    /// With something to compile once a block knows what it inherited.
+    /// Adds a step that compiles a block once its inherited settings are known.
     pub const fn finish(mut self, finish: fn(&mut Build<'_>, &mut Scope)) -> Family {
         self.finish = Some(finish);
         self
@@ -122,13 +122,13 @@ macro_rules! families {
         #[allow(missing_docs)]
         pub struct Values { $( pub $name: $name::Values, )* }
 
-        /// What the file declares once for the whole of `http`: maps, log formats, upstreams.
+        /// The declarations for all of `http`: maps, log formats, upstreams.
         #[derive(Default)]
         #[allow(missing_docs)]
         pub struct Declared { $( pub $name: $name::Declared, )* }
 
         impl Settings {
-            /// Takes from the enclosing block what this one does not set.
+            /// Takes over settings that this block does not set from the enclosing block.
             pub fn inherit(&mut self, outer: &Settings) { $( self.$name.inherit(&outer.$name); )* }
 
             /// The values in force, defaults filled in.
@@ -195,7 +195,7 @@ families! {
 }
 
 impl Values {
-    /// Where `grpc_pass` answers, its settings take the place of `proxy_pass`'s, which nothing of this location reads;
+    /// Where `grpc_pass` answers, its settings replace those of `proxy_pass`, which nothing in this location reads.
     /// gRPC is neither cached nor stored.
     pub fn settle(mut self) -> Values {
         if self.grpc.pass.is_some() {
@@ -212,7 +212,7 @@ impl Values {
 /// The order in which filters change a response's head, first to last.
 pub const RESPONSE_ORDER: &[&str] = &["not_modified", "headers", "charset", "gzip", "range"];
 
-/// Runs the families' parts in the log phase, once the response is out or has failed.
+/// Runs the families' log handlers, after the response was sent or has failed.
 pub fn log_phase(exchange: &mut Exchange<'_>) {
     static HOOKS: LazyLock<Vec<fn(&mut Exchange<'_>)>> =
         LazyLock::new(|| FAMILIES.iter().filter_map(|family| family.log).collect());

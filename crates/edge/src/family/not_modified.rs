@@ -1,15 +1,15 @@
-//! Conditional requests: 304 for what the client has, 412 for what it did not mean (RFC 9110 §13).
+//! Conditional requests: 304 if the client has the current version, 412 if a precondition fails (RFC 9110 §13).
 //!
-//! <https://nginx.org/en/docs/http/ngx_http_core_module.html#if_modified_since>. Answers of an upstream pass: it
-//! saw the conditions itself, unless the cache held them back to keep the whole answer.
+//! <https://nginx.org/en/docs/http/ngx_http_core_module.html#if_modified_since>. An upstream's answer passes
+//! unchanged: the upstream saw the conditions itself, unless the cache held them back to keep the whole answer.
 
+use weir_cache::condition::{self, Since, Validators, is_modified, matches};
 use weir_wire::{Known, date};
 
-use crate::cache::condition::{self, Validators};
 use crate::directive::{Directive, HSL, ONE};
 use crate::exchange::Exchange;
-use crate::family::cache::keep;
 use crate::family::Family;
+use crate::family::cache::keep;
 use crate::respond::Body;
 use crate::value;
 
@@ -21,26 +21,22 @@ crate::settings! {
 /// Nothing is declared for all of `http`.
 pub type Declared = ();
 
-/// How `If-Modified-Since` is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Since {
-    /// Not at all: always modified.
-    Off,
-    /// The same time, nothing else.
-    Exact,
-    /// Not later than the time given.
-    Before,
-}
-
 /// The family.
-pub static FAMILY: Family = Family::new("not_modified", &[
-    Directive::new("if_modified_since", HSL, ONE, "How the time of a response is compared with If-Modified-Since.",
+pub static FAMILY: Family = Family::new(
+    "not_modified",
+    &[Directive::new(
+        "if_modified_since",
+        HSL,
+        ONE,
+        "How the time of a response is compared with If-Modified-Since.",
         |b, s| {
             let since = value::choice(s, &[("off", Since::Off), ("exact", Since::Exact), ("before", Since::Before)])?;
             b.settings().not_modified.since = Some(Some(since));
             Ok(())
-        }).default("exact"),
-])
+        },
+    )
+    .default("exact")],
+)
 .filter(|_| true, filter)
 .fixed(|_, _| true);
 
@@ -50,12 +46,9 @@ fn filter(exchange: &mut Exchange<'_>) {
         return;
     }
     let condition = |known| {
-        matches!(
-            known,
-            Some(Known::IfModifiedSince | Known::IfUnmodifiedSince | Known::IfMatch | Known::IfNoneMatch)
-        )
+        matches!(known, Some(Known::IfModifiedSince | Known::IfUnmodifiedSince | Known::IfMatch | Known::IfNoneMatch))
     };
-    // One pass settles the usual request, which has no condition.
+    // One pass handles the usual request, which has no condition.
     if !exchange.request.fields().iter().any(|field| condition(field.known)) {
         return;
     }
@@ -81,7 +74,7 @@ fn filter(exchange: &mut Exchange<'_>) {
     }
 }
 
-/// By RFC 9110 §13.2.2, which the cache's answers go by where the file does not say otherwise.
+/// Judges by RFC 9110 §13.2.2: cached answers follow it unless the file sets `if_modified_since`.
 fn of_cache(exchange: &Exchange<'_>, since: Option<Since>) -> Verdict {
     let response = &exchange.response;
     let stored = Validators { etag: response.fields.get(Known::Etag), last_modified: response.last_modified };
@@ -99,7 +92,7 @@ enum Verdict {
     Failed,
 }
 
-/// nginx's order of the four conditions, not quite that of RFC 9110 §13.2.2.
+/// nginx's order of the four conditions, which differs from RFC 9110 §13.2.2.
 fn judge(exchange: &Exchange<'_>) -> Verdict {
     let (request, response) = (&exchange.request, &exchange.response);
     let (modified, etag) = (response.last_modified, response.fields.get(Known::Etag));
@@ -117,89 +110,13 @@ fn judge(exchange: &Exchange<'_>) -> Verdict {
     if since.is_none() && none_match.is_none() {
         return Verdict::Send;
     }
-    if since.is_some_and(|text| is_modified(exchange.location.values.not_modified.since.unwrap_or(Since::Exact), text, modified)) {
+    if since.is_some_and(|text| {
+        is_modified(exchange.location.values.not_modified.since.unwrap_or(Since::Exact), text, modified)
+    }) {
         return Verdict::Send;
     }
     if none_match.is_some_and(|list| !matches(list, etag, true)) {
         return Verdict::Send;
     }
     Verdict::NotModified
-}
-
-pub(crate) fn is_modified(how: Since, text: &[u8], modified: Option<i64>) -> bool {
-    let (Some(modified), Some(since)) = (modified, date::parse_http_date(text)) else { return true };
-    match how {
-        Since::Off => true,
-        Since::Exact => since != modified,
-        Since::Before => since < modified,
-    }
-}
-
-/// Whether a list of entity tags names `etag`; weakly, `W/` counts for nothing on either side.
-pub(crate) fn matches(list: &[u8], etag: Option<&[u8]>, weakly: bool) -> bool {
-    if list == b"*" {
-        return true;
-    }
-    let Some(etag) = etag else { return false };
-    let strip = |tag| if weakly { strip_weak(tag) } else { tag };
-    let etag = strip(etag);
-    let mut rest = list;
-    while !rest.is_empty() {
-        if let Some(after) = strip(rest).strip_prefix(etag)
-            && matches!(after.trim_ascii_start().first(), None | Some(b','))
-        {
-            return true;
-        }
-        let comma = memchr::memchr(b',', rest).unwrap_or(rest.len());
-        rest = rest.get(comma..).unwrap_or_default();
-        while let Some((b' ' | b'\t' | b',', after)) = rest.split_first() {
-            rest = after;
-        }
-    }
-    false
-}
-
-fn strip_weak(tag: &[u8]) -> &[u8] {
-    tag.strip_prefix(b"W/").unwrap_or(tag)
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-    use super::*;
-
-    #[test]
-    fn entity_tags_are_compared_as_nginx_compares_them() {
-        for (list, etag, weakly, expected) in [
-            ("\"a\"", Some("\"a\""), false, true),
-            ("\"b\", \"a\"", Some("\"a\""), false, true),
-            ("\"b\",\"a\" , \"c\"", Some("\"a\""), false, true),
-            ("W/\"a\"", Some("\"a\""), false, false),
-            ("W/\"a\"", Some("\"a\""), true, true),
-            ("\"a\"", Some("W/\"a\""), true, true),
-            ("\"a\"", Some("W/\"a\""), false, false),
-            ("\"aa\"", Some("\"a"), false, false),
-            ("*", None, false, true),
-            ("\"a\"", None, true, false),
-            ("", Some("\"a\""), true, false),
-        ] {
-            assert_eq!(matches(list.as_bytes(), etag.map(str::as_bytes), weakly), expected, "{list} {etag:?} {weakly}");
-        }
-    }
-
-    #[test]
-    fn times_are_compared_by_the_directive_s_rule() {
-        let (text, time) = (&b"Sun, 06 Nov 1994 08:49:37 GMT"[..], 784_111_777);
-        for (how, modified, expected) in [
-            (Since::Exact, Some(time), false),
-            (Since::Exact, Some(time - 1), true),
-            (Since::Before, Some(time - 1), false),
-            (Since::Before, Some(time + 1), true),
-            (Since::Off, Some(time), true),
-            (Since::Exact, None, true),
-        ] {
-            assert_eq!(is_modified(how, text, modified), expected, "{how:?} {modified:?}");
-        }
-        assert!(is_modified(Since::Exact, b"yesterday", Some(time)));
-    }
 }

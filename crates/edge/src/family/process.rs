@@ -38,15 +38,15 @@ pub type Declared = ();
 /// Which CPUs workers are bound to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Affinity {
-    /// Left to the kernel.
+    /// The kernel chooses.
     None,
     /// One CPU after the other.
     Auto,
-    /// The lowest CPU of each mask, worker by worker; the last counts for those after it.
+    /// The lowest CPU of each mask, worker by worker; later workers use the last one.
     Cpus(Vec<usize>),
 }
 
-/// No more workers than this are started (nginx has no bound).
+/// The most workers that may be started (nginx has no limit).
 pub const WORKERS_MAX: usize = 256;
 
 /// The family.
@@ -149,7 +149,9 @@ fn affinity(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
                 mask.bytes().rev().position(|b| b == b'1')
             })
             .collect();
-        Affinity::Cpus(cpus.ok_or_else(|| Refusal::whole(format!("invalid character in \"{}\" directive", statement.name.text)))?)
+        Affinity::Cpus(
+            cpus.ok_or_else(|| Refusal::whole(format!("invalid character in \"{}\" directive", statement.name.text)))?,
+        )
     };
     b.settings().process.affinity = Some(affinity);
     Ok(())
@@ -164,11 +166,11 @@ fn events(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 
 fn load_module(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let path = b.path(statement.text(0));
-    // Its directives are built in: a file written for it needs no change.
+    // The module's directives are built in: a file written for it needs no change.
     if path.ends_with("/ngx_otel_module.so") {
         return Ok(());
     }
-    // Debian's own file loads every module that is installed, whether a directive of it is used or not.
+    // Debian's default file loads every installed module, whether the configuration uses it or not.
     if b.first_time("a module that is not loaded") {
         b.warn("weir loads no modules: the \"load_module\" directives have no effect",
             Some("the lines may stay: a directive that weir lacks is refused where it stands; `weir edge -V` lists what is built in".to_owned()));

@@ -1,9 +1,9 @@
-//! `proxy_ssl_*`: TLS towards upstreams, for `proxy_pass https://…`.
+//! `proxy_ssl_*`: TLS to upstreams, for `proxy_pass https://…`.
 //!
-//! A block that passes requests over TLS gets a [`Tls`], shared by all blocks that say the same; a [`Party`] is that
-//! and what of it differs between exchanges: the server's name, a certificate named by variables. Connections are
-//! kept, and sessions resumed, for the same party only. `handshake` is what a connection goes through; certificates
-//! and keys are read as those of servers are (`ssl`). <https://nginx.org/en/docs/http/ngx_http_proxy_module.html>
+//! A block that passes requests over TLS gets a [`Tls`]; blocks with the same settings share it. A [`Party`] adds the
+//! parts that differ between exchanges: the server's name, and a certificate named by variables. weir reuses
+//! connections and sessions only for the same party. `handshake` runs the handshake of a connection. Certificates and
+//! keys are read as for servers (`ssl`). <https://nginx.org/en/docs/http/ngx_http_proxy_module.html>
 
 pub mod command;
 pub mod handshake;
@@ -50,43 +50,43 @@ crate::settings! {
     certificate_key: Option<(Template, String)> = None,
     /// `proxy_ssl_certificate_cache`.
     certificate_cache: Option<Arc<CertificateCache>> = None,
-    /// `proxy_ssl_password_file`: what it holds.
+    /// `proxy_ssl_password_file`: its passwords.
     passwords: Arc<Vec<Vec<u8>>> = Arc::default(),
     /// `proxy_ssl_conf_command`.
     commands: Commands = Commands::default(),
     /// `proxy_ssl_key_log`.
     key_log: Option<String> = None,
-    /// What this block's connections are made with, where it passes requests over TLS.
+    /// The TLS settings of this block, if it passes requests over TLS.
     tls: Option<Arc<Tls>> = None,
-    /// That, complete, where nothing of it hangs on the exchange.
+    /// The party of this block, if it does not depend on the exchange.
     party: Option<Arc<Party>> = None,
 }
 
-/// What was compiled: blocks that say the same share it.
+/// The compiled settings: blocks with equal settings share them.
 #[derive(Default)]
 pub struct Declared {
     made: Vec<(Written, Arc<Tls>)>,
     parties: Vec<Arc<Party>>,
 }
 
-/// TLS as one or several blocks want it.
+/// The TLS settings of one or several blocks.
 pub struct Tls {
     client: Client,
-    /// The server's certificate must be for the party's name.
+    /// The server's certificate must match the party's name.
     verifies: bool,
-    /// A name is asked for: sent, checked, or both.
+    /// The party has a name: weir sends it, checks it, or both.
     is_named: bool,
-    /// Keys named by variables may be encrypted with these.
+    /// The passwords for keys that variables name.
     passwords: Arc<Vec<Vec<u8>>>,
     cache: Option<Arc<CertificateCache>>,
 }
 
-/// Whom a connection was made to be, and to whom.
+/// The identity of a connection: the settings, the server's name, and weir's own certificate.
 pub struct Party {
     tls: Arc<Tls>,
-    /// Without port and brackets; empty where none is asked for.
+    /// Without port and brackets; empty if weir neither sends nor checks it.
     name: Box<str>,
-    /// Certificate and key, where variables name them.
+    /// Certificate and key, if variables name them.
     certificate: Option<(Box<str>, Box<str>)>,
 }
 
@@ -103,18 +103,18 @@ impl PartialEq for Party {
     }
 }
 
-/// A party of the configuration's, or one of this exchange's own.
+/// The party that an exchange needs.
 pub enum Asked<'c> {
     /// Plain text.
     Nothing,
     /// The same for all exchanges of a block.
     Fixed(&'c Arc<Party>),
-    /// Made of variables.
+    /// Made from variables.
     Own(Arc<Party>),
 }
 
 impl Asked<'_> {
-    /// The party, if there is one.
+    /// The party, if the connection uses TLS.
     pub fn party(&self) -> Option<&Arc<Party>> {
         match self {
             Asked::Nothing => None,
@@ -132,48 +132,161 @@ macro_rules! towards_origins {
         use $crate::family::ssl::{cache_of, passwords_of};
         use $crate::value;
         &[
-            Directive::new(concat!($prefix, "_session_reuse"), HSL, Arity::Flag, "Resumes TLS sessions with upstreams.",
-                |b, s| { b.settings().$family.session_reuse = Some(value::flag(s)?); Ok(()) }).default("on"),
-            Directive::new(concat!($prefix, "_protocols"), HSL, Arity::AtLeast(1), "Versions of TLS offered to upstreams: TLSv1.2 TLSv1.3.",
-                |b, s| protocols(b, s, |all| &mut all.$family)).default("TLSv1.2 TLSv1.3"),
-            Directive::new(concat!($prefix, "_ciphers"), HSL, ONE, "Cipher suites of TLS 1.2 offered to upstreams, in OpenSSL's words.",
-                |b, s| ciphers(b, s, |all| &mut all.$family)).default("DEFAULT"),
-            Directive::new(concat!($prefix, "_name"), HSL, ONE, "The name the upstream's certificate must be for, and that is sent to it.", |b, s| {
-                let template = b.template(s.text(0))?;
-                b.settings().$family.name = Some(Some((template, s.text(0).to_owned())));
-                Ok(())
-            }).default("$proxy_host"),
-            Directive::new(concat!($prefix, "_server_name"), HSL, Arity::Flag, "Sends the name to upstreams (SNI).",
-                |b, s| { b.settings().$family.server_name = Some(value::flag(s)?); Ok(()) }).default("off"),
-            Directive::new(concat!($prefix, "_verify"), HSL, Arity::Flag, "Checks the certificates of upstreams.",
-                |b, s| { b.settings().$family.verify = Some(value::flag(s)?); Ok(()) }).default("off"),
-            Directive::new(concat!($prefix, "_verify_depth"), HSL, ONE, "Authorities between an upstream's certificate and a trusted one, at most.", |b, s| {
-                b.settings().$family.verify_depth = Some(value::bounded(s, 0, u64::from(u16::MAX))? as u16);
-                Ok(())
-            }).default("1"),
-            Directive::new(concat!($prefix, "_trusted_certificate"), HSL, ONE, "File with the authorities that are trusted, PEM.",
-                |b, s| { b.settings().$family.trusted_certificate = Some(s.text(0).to_owned()); Ok(()) }),
-            Directive::new(concat!($prefix, "_crl"), HSL, ONE, "File with what the authorities revoked, PEM; one list for each authority.",
-                |b, s| { b.settings().$family.crl = Some(s.text(0).to_owned()); Ok(()) }),
-            Directive::new(concat!($prefix, "_certificate"), HSL, ONE, "File with the certificate shown to upstreams that ask, PEM; variables are allowed.", |b, s| {
-                let template = b.template(s.text(0))?;
-                b.settings().$family.certificate = Some((template, s.text(0).to_owned()));
-                Ok(())
-            }),
-            Directive::new(concat!($prefix, "_certificate_key"), HSL, ONE, "File with that certificate's key, PEM; variables are allowed.", |b, s| {
-                let template = b.template(s.text(0))?;
-                b.settings().$family.certificate_key = Some(Some((template, s.text(0).to_owned())));
-                Ok(())
-            }),
-            Directive::new(concat!($prefix, "_certificate_cache"), HSL, Arity::Between(1, 3),
+            Directive::new(
+                concat!($prefix, "_session_reuse"),
+                HSL,
+                Arity::Flag,
+                "Resumes TLS sessions with upstreams.",
+                |b, s| {
+                    b.settings().$family.session_reuse = Some(value::flag(s)?);
+                    Ok(())
+                },
+            )
+            .default("on"),
+            Directive::new(
+                concat!($prefix, "_protocols"),
+                HSL,
+                Arity::AtLeast(1),
+                "Versions of TLS offered to upstreams: TLSv1.2 TLSv1.3.",
+                |b, s| protocols(b, s, |all| &mut all.$family),
+            )
+            .default("TLSv1.2 TLSv1.3"),
+            Directive::new(
+                concat!($prefix, "_ciphers"),
+                HSL,
+                ONE,
+                "Cipher suites of TLS 1.2 offered to upstreams, in OpenSSL's words.",
+                |b, s| ciphers(b, s, |all| &mut all.$family),
+            )
+            .default("DEFAULT"),
+            Directive::new(
+                concat!($prefix, "_name"),
+                HSL,
+                ONE,
+                "The name the upstream's certificate must be for, and that is sent to it.",
+                |b, s| {
+                    let template = b.template(s.text(0))?;
+                    b.settings().$family.name = Some(Some((template, s.text(0).to_owned())));
+                    Ok(())
+                },
+            )
+            .default("$proxy_host"),
+            Directive::new(
+                concat!($prefix, "_server_name"),
+                HSL,
+                Arity::Flag,
+                "Sends the name to upstreams (SNI).",
+                |b, s| {
+                    b.settings().$family.server_name = Some(value::flag(s)?);
+                    Ok(())
+                },
+            )
+            .default("off"),
+            Directive::new(
+                concat!($prefix, "_verify"),
+                HSL,
+                Arity::Flag,
+                "Checks the certificates of upstreams.",
+                |b, s| {
+                    b.settings().$family.verify = Some(value::flag(s)?);
+                    Ok(())
+                },
+            )
+            .default("off"),
+            Directive::new(
+                concat!($prefix, "_verify_depth"),
+                HSL,
+                ONE,
+                "Authorities between an upstream's certificate and a trusted one, at most.",
+                |b, s| {
+                    b.settings().$family.verify_depth = Some(value::bounded(s, 0, u64::from(u16::MAX))? as u16);
+                    Ok(())
+                },
+            )
+            .default("1"),
+            Directive::new(
+                concat!($prefix, "_trusted_certificate"),
+                HSL,
+                ONE,
+                "File with the authorities that are trusted, PEM.",
+                |b, s| {
+                    b.settings().$family.trusted_certificate = Some(s.text(0).to_owned());
+                    Ok(())
+                },
+            ),
+            Directive::new(
+                concat!($prefix, "_crl"),
+                HSL,
+                ONE,
+                "File with what the authorities revoked, PEM; one list for each authority.",
+                |b, s| {
+                    b.settings().$family.crl = Some(s.text(0).to_owned());
+                    Ok(())
+                },
+            ),
+            Directive::new(
+                concat!($prefix, "_certificate"),
+                HSL,
+                ONE,
+                "File with the certificate shown to upstreams that ask, PEM; variables are allowed.",
+                |b, s| {
+                    let template = b.template(s.text(0))?;
+                    b.settings().$family.certificate = Some((template, s.text(0).to_owned()));
+                    Ok(())
+                },
+            ),
+            Directive::new(
+                concat!($prefix, "_certificate_key"),
+                HSL,
+                ONE,
+                "File with that certificate's key, PEM; variables are allowed.",
+                |b, s| {
+                    let template = b.template(s.text(0))?;
+                    b.settings().$family.certificate_key = Some(Some((template, s.text(0).to_owned())));
+                    Ok(())
+                },
+            ),
+            Directive::new(
+                concat!($prefix, "_certificate_cache"),
+                HSL,
+                Arity::Between(1, 3),
                 "Keeps certificates and keys that variables name: off, or max=N [inactive=TIME] [valid=TIME].",
-                |b, s| { b.settings().$family.certificate_cache = Some(cache_of(s)?); Ok(()) }).default("off"),
-            Directive::new(concat!($prefix, "_password_file"), HSL, ONE, "File with the passwords of encrypted keys, one a line, tried in turn.",
-                |b, s| { let lines = passwords_of(b, s)?; b.settings().$family.passwords = Some(lines); Ok(()) }),
-            Directive::new(concat!($prefix, "_conf_command"), HSL, TWO, "An OpenSSL setting: Ciphersuites, CipherString, MinProtocol, MaxProtocol, Certificate, PrivateKey.",
-                |b, s| b.settings().$family.commands.get_or_insert_default().add(s.text(0), s.text(1))).many(),
-            Directive::new(concat!($prefix, "_key_log"), HSL, ONE, "File that the keys of connections to upstreams are written to, for Wireshark.",
-                |b, s| { let path = b.path(s.text(0)); b.settings().$family.key_log = Some(Some(path)); Ok(()) }),
+                |b, s| {
+                    b.settings().$family.certificate_cache = Some(cache_of(s)?);
+                    Ok(())
+                },
+            )
+            .default("off"),
+            Directive::new(
+                concat!($prefix, "_password_file"),
+                HSL,
+                ONE,
+                "File with the passwords of encrypted keys, one a line, tried in turn.",
+                |b, s| {
+                    let lines = passwords_of(b, s)?;
+                    b.settings().$family.passwords = Some(lines);
+                    Ok(())
+                },
+            ),
+            Directive::new(
+                concat!($prefix, "_conf_command"),
+                HSL,
+                TWO,
+                "An OpenSSL setting: Ciphersuites, CipherString, MinProtocol, MaxProtocol, Certificate, PrivateKey.",
+                |b, s| b.settings().$family.commands.get_or_insert_default().add(s.text(0), s.text(1)),
+            )
+            .many(),
+            Directive::new(
+                concat!($prefix, "_key_log"),
+                HSL,
+                ONE,
+                "File that the keys of connections to upstreams are written to, for Wireshark.",
+                |b, s| {
+                    let path = b.path(s.text(0));
+                    b.settings().$family.key_log = Some(Some(path));
+                    Ok(())
+                },
+            ),
         ]
     }};
 }
@@ -183,7 +296,7 @@ pub(crate) use towards_origins;
 /// The family.
 pub static FAMILY: Family = Family::new("proxy_ssl", towards_origins!(proxy_ssl, "proxy_ssl")).finish(finish);
 
-/// Whose settings of a block are meant.
+/// Selects the family's settings in a block.
 pub(crate) type Of = fn(&mut crate::family::Settings) -> &mut Settings;
 
 /// `…_ssl_protocols`.
@@ -197,11 +310,15 @@ pub(crate) fn protocols(b: &mut Build<'_>, statement: &Statement, of: Of) -> Res
     let Some(chosen) = Protocols::of_words(words) else { return Ok(()) };
     if chosen.kept.is_empty() {
         let asked = chosen.left_out.join(" ");
-        return Err(Refusal::whole(format!("weir does not speak {asked}, which is not safe any more"))
-            .todo("write: proxy_ssl_protocols TLSv1.2 TLSv1.3; or put something in front of that upstream that speaks more"));
+        return Err(Refusal::whole(format!("weir does not speak {asked}, which is not safe any more")).todo(
+            "write: proxy_ssl_protocols TLSv1.2 TLSv1.3; or put something in front of that upstream that speaks more",
+        ));
     }
     if !chosen.left_out.is_empty() {
-        b.warn(format!("weir does not speak {}", chosen.left_out.join(" ")), Some("upstreams are spoken to by the rest of the list".to_owned()));
+        b.warn(
+            format!("weir does not speak {}", chosen.left_out.join(" ")),
+            Some("upstreams are spoken to by the rest of the list".to_owned()),
+        );
     }
     of(b.settings()).protocols = Some(chosen.kept);
     Ok(())
@@ -222,12 +339,12 @@ fn ciphers_of(list: &str) -> Result<Ciphers, Refusal> {
     Ok(chosen.kept)
 }
 
-/// A file's text, its name relative to the configuration's directory as in nginx.
+/// The text of a file; a relative name starts at the configuration's directory, as in nginx.
 fn read(b: &mut Build<'_>, doing: &str, name: &str) -> Result<Arc<Vec<u8>>, Refusal> {
     files::read(b, name).map_err(|(path, error)| Refusal::whole(format!("{doing} \"{path}\" failed {error}")))
 }
 
-/// What of the settings decides what a connection is made with; equal ones share their `Tls`.
+/// The settings that determine a connection; equal ones share their `Tls`.
 #[derive(PartialEq)]
 struct Written {
     session_reuse: bool,
@@ -240,7 +357,7 @@ struct Written {
     crl: String,
     certificate: String,
     certificate_key: Option<String>,
-    /// Where it is: one written twice is two.
+    /// The address of the cache: two directives make two caches.
     cache: Option<usize>,
     passwords: Arc<Vec<Vec<u8>>>,
     commands: Commands,
@@ -279,7 +396,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     scope.settings.proxy_ssl = settings;
 }
 
-/// Compiles a block that passes requests over TLS, or may.
+/// Compiles a block that passes requests over TLS, or whose target may turn out to.
 pub(crate) fn compile_block(
     b: &mut Build<'_>,
     settings: &mut Settings,
@@ -303,8 +420,9 @@ pub(crate) fn compile_block(
             }
             Err(refusal) => {
                 let (about, number) = refusal.place.unwrap_or((directive, 0));
-                // The same settings go by names of their own where the protocol is gRPC.
-                let about = if directive == "grpc_pass" { about.replacen("proxy_", "grpc_", 1) } else { about.to_owned() };
+                // For gRPC, the same settings have names of their own.
+                let about =
+                    if directive == "grpc_pass" { about.replacen("proxy_", "grpc_", 1) } else { about.to_owned() };
                 return b.refuse_at(directive, refusal, scope.place(&about, number));
             }
         },
@@ -331,22 +449,28 @@ fn compile(b: &mut Build<'_>, values: &Values, is_h2: bool) -> Result<Tls, Refus
         trust,
         sends_name: values.server_name,
         resumes: values.session_reuse,
-        // nginx offers nothing for HTTP/1.1.
+        // nginx offers no ALPN for HTTP/1.1.
         alpn: if is_h2 { vec![b"h2".to_vec()] } else { Vec::new() },
         key_log: values.key_log.as_ref().map(|path| Arc::new(KeyLogFile::new(path))),
     };
-    let client = Client::for_origins(options)
-        .map_err(|error| Refusal::whole(format!("no TLS can be spoken to upstreams: {error}")).todo("name suites that go with proxy_ssl_protocols"))?;
+    let client = Client::for_origins(options).map_err(|error| {
+        Refusal::whole(format!("no TLS can be spoken to upstreams: {error}"))
+            .todo("name suites that go with proxy_ssl_protocols")
+    })?;
     let written = values.certificate.0.literal();
     let client = match (written, &values.certificate_key) {
         (Some(b""), _) => client,
         (_, None) => {
             let certificate = &values.certificate.1;
-            return Err(Refusal::whole(format!("no \"proxy_ssl_certificate_key\" is defined for certificate \"{certificate}\""))
-                .needs("proxy_ssl_certificate_key", "")
-                .about("proxy_ssl_certificate", 0));
+            return Err(Refusal::whole(format!(
+                "no \"proxy_ssl_certificate_key\" is defined for certificate \"{certificate}\""
+            ))
+            .needs("proxy_ssl_certificate_key", "")
+            .about("proxy_ssl_certificate", 0));
         }
-        (Some(_), Some((key, name))) if key.literal().is_some() => show(b, values, &client, &values.certificate.1, name)?,
+        (Some(_), Some((key, name))) if key.literal().is_some() => {
+            show(b, values, &client, &values.certificate.1, name)?
+        }
         _ => client,
     };
     let client = match &values.commands.pair {
@@ -388,16 +512,19 @@ fn trust(b: &mut Build<'_>, values: &Values) -> Result<Trust, Refusal> {
         .and_then(|all| Trust::new(all).ok_or(unreadable))
         .map_err(|why| bad("SSL_CTX_load_verify_locations", name, &why).about(FILE, 0))?;
     if !values.crl.is_empty() {
-        let text = read(b, "X509_LOOKUP_load_file()", &values.crl).map_err(|refusal| refusal.about("proxy_ssl_crl", 0))?;
-        let lists = revocation_lists(&text).map_err(|why| bad("X509_LOOKUP_load_file", &values.crl, &why).about("proxy_ssl_crl", 0))?;
+        let text =
+            read(b, "X509_LOOKUP_load_file()", &values.crl).map_err(|refusal| refusal.about("proxy_ssl_crl", 0))?;
+        let lists = revocation_lists(&text)
+            .map_err(|why| bad("X509_LOOKUP_load_file", &values.crl, &why).about("proxy_ssl_crl", 0))?;
         if lists.is_empty() || !lists.iter().all(|list| trust.add_list(list)) {
-            return Err(bad("X509_LOOKUP_load_file", &values.crl, "no list of revoked certificates that can be read").about("proxy_ssl_crl", 0));
+            return Err(bad("X509_LOOKUP_load_file", &values.crl, "no list of revoked certificates that can be read")
+                .about("proxy_ssl_crl", 0));
         }
     }
     Ok(trust)
 }
 
-/// The party of a block whose exchanges all have the same.
+/// The party of a block, if all its exchanges have the same party.
 fn fixed_party(values: &Values, pass: &Pass, tls: &Arc<Tls>) -> Option<Party> {
     let name = match (&values.name, tls.is_named) {
         (_, false) => "",
@@ -429,7 +556,7 @@ fn bare(name: &str) -> &str {
     }
 }
 
-/// What the exchange's connection must have been made with; `host` is what `proxy_pass` came to.
+/// The party that the exchange's connection needs; `host` is the host of `proxy_pass`.
 pub fn asked<'c>(exchange: &mut Exchange<'c>, host: &[u8]) -> Asked<'c> {
     let location = exchange.location;
     let values = &location.values.proxy_ssl;
@@ -445,7 +572,7 @@ pub fn asked<'c>(exchange: &mut Exchange<'c>, host: &[u8]) -> Asked<'c> {
     let certificate = match &values.certificate_key {
         Some((key, _)) if is_variable(values) => {
             let certificate = text(&values.certificate.0, exchange);
-            // nginx: a name that comes to nothing means no certificate.
+            // nginx: an empty name means no certificate.
             if certificate.is_empty() { None } else { Some((certificate, text(key, exchange))) }
         }
         _ => None,

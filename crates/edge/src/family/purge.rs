@@ -1,6 +1,6 @@
-//! `cache_purge_api` and `cache_purge_log`: purges asked for over HTTP, and followed by all edges. weir's own.
+//! `cache_purge_api` and `cache_purge_log`: purges over HTTP, applied on all edges. weir's own.
 //!
-//! The work is in `crate::purge`; `docs/guide/purge.md` has the words for users.
+//! The work is in `crate::purge`; `docs/guide/purge.md` explains it to users.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -14,13 +14,13 @@ use crate::conf::Conf;
 use crate::directive::{Arity, Directive, HTTP, LOCATION, NONE, Refusal};
 use crate::family::Family;
 use crate::guard::{self, Deed};
-use crate::log::{self, Level};
 use crate::phase::Next;
 use crate::purge::bus::{Bus, Server, Settings as LogSettings};
 use crate::value;
+use weir_net::log::{self, Level};
 
 crate::settings! {
-    /// Where `cache_purge_api` is written, until it was looked at who may come there.
+    /// The place of `cache_purge_api`, until its access rules have been checked.
     api: Option<At> = None,
 }
 
@@ -51,7 +51,7 @@ pub static FAMILY: Family = Family::new("purge", &[
 .adopt(|new, old| { new.purge.adopt(&old.purge); Ok(()) })
 .finish(finish);
 
-/// About how many entries a stream keeps where `maxlen=` says nothing: an edge that was away for longer starts over.
+/// The approximate number of entries in a stream without `maxlen=`: an edge that was away for longer starts over.
 const LENGTH_DEFAULT: u64 = 100_000;
 
 /// The longest `timeout=`: a client waits for it.
@@ -73,8 +73,8 @@ impl Declared {
     }
 }
 
-/// Follows the log from now on: the configuration is in force, its caches are open. An edge whose log could not be
-/// started serves without.
+/// Starts to follow the log when the configuration is in force and its caches are open. If the log cannot start, the
+/// edge serves without it.
 pub fn open(conf: &Conf) {
     let (declared, zones) = (&conf.declared.purge, conf.declared.cache.all());
     match (&declared.log, declared.bus()) {
@@ -86,7 +86,7 @@ pub fn open(conf: &Conf) {
                 Bus::start(settings, zones, identity).map_err(|error| format!("thread failed {}", log::Os(&error)))
             });
             match bus {
-                // Nobody else opens this configuration.
+                // Nothing else opens this configuration.
                 Ok(bus) => drop(declared.bus.set(bus)),
                 Err(message) => log::global(Level::Emerg, format_args!("purge log: {message}")),
             }
@@ -94,7 +94,7 @@ pub fn open(conf: &Conf) {
     }
 }
 
-/// Ends the log of a configuration that `new` has taken the place of, or that nothing follows.
+/// Ends the log of a configuration that `new` replaced, or that has no successor.
 pub fn close(old: &Conf, new: Option<&Conf>) {
     let Some(bus) = old.declared.purge.bus() else { return };
     let next = new.and_then(|new| new.declared.purge.bus());
@@ -148,9 +148,9 @@ fn parameter(b: &Build<'_>, settings: &mut LogSettings, word: &str) -> Result<()
     Ok(())
 }
 
-/// Warns of an API that anybody may use: whoever empties a cache loads the origin.
+/// Warns of a purge API without a guard: anybody who empties a cache loads the origin.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
-    // Blocks inside would say it again.
+    // Taken, so that inner blocks do not repeat the warning.
     let Some(Some(at)) = scope.settings.purge.api.replace(None) else { return };
     guard::warn(b, scope, Deed::Purge, at);
 }

@@ -1,7 +1,7 @@
 //! Parts of a body: `Range`, `If-Range`, `max_ranges` (RFC 9110 §14).
 //!
-//! <https://nginx.org/en/docs/http/ngx_http_core_module.html#max_ranges>. One range or several of a file or of
-//! bytes, one range of an upstream's body as it streams past.
+//! <https://nginx.org/en/docs/http/ngx_http_core_module.html#max_ranges>. A file or a body in memory may give several
+//! ranges; an upstream's streamed body gives one.
 
 use std::cell::Cell;
 use std::io::Write;
@@ -15,21 +15,24 @@ use crate::respond::{Body, BodyFilter, Part, Whole};
 use crate::value;
 
 crate::settings! {
-    /// `max_ranges`; `None` for no limit but that of sense.
+    /// `max_ranges`; `None` for no limit other than the sizes checked below.
     max: Option<u64> = None,
 }
 
 /// Nothing is declared for all of `http`.
 pub type Declared = ();
 
-/// More ranges than this are never collected: the rest of the field is not read and the whole body is sent.
+/// The most ranges in a request: beyond it weir ignores the field and sends the whole body.
 const RANGES_MAX: usize = 1024;
 
 /// The family.
-pub static FAMILY: Family = Family::new("range", &[
-    Directive::new("max_ranges", HSL, ONE, "How many ranges a request may ask for; 0 turns ranges off.",
-        |b, s| { b.settings().range.max = Some(Some(value::first_number(s)?)); Ok(()) }),
-])
+pub static FAMILY: Family = Family::new(
+    "range",
+    &[Directive::new("max_ranges", HSL, ONE, "How many ranges a request may ask for; 0 turns ranges off.", |b, s| {
+        b.settings().range.max = Some(Some(value::first_number(s)?));
+        Ok(())
+    })],
+)
 .filter(|location| location.values.range.max != Some(0), filter)
 .fixed(|_, _| true);
 
@@ -40,14 +43,14 @@ struct Range {
     end: u64,
 }
 
-/// What a `Range` field asks for.
+/// The result of reading a `Range` field.
 #[derive(Debug, PartialEq, Eq)]
 enum Asked {
-    /// Nothing that is to be honoured: the whole body.
+    /// No range to honour: the whole body.
     Whole,
-    /// Nothing that exists.
+    /// No range within the body.
     Nothing,
-    /// These, at least one.
+    /// These ranges, at least one.
     Ranges(Vec<Range>),
 }
 
@@ -79,7 +82,8 @@ fn filter(exchange: &mut Exchange<'_>) {
 fn asked(exchange: &Exchange<'_>, length: u64) -> Asked {
     let (request, response) = (&exchange.request, &exchange.response);
     let Some(field) = request.field(Known::Range) else { return Asked::Whole };
-    let Some(set) = field.get(..6).filter(|unit| unit.eq_ignore_ascii_case(b"bytes=")).and_then(|_| field.get(6..)) else {
+    let Some(set) = field.get(..6).filter(|unit| unit.eq_ignore_ascii_case(b"bytes=")).and_then(|_| field.get(6..))
+    else {
         return Asked::Whole;
     };
     if set.is_empty() {
@@ -95,12 +99,16 @@ fn asked(exchange: &Exchange<'_>, length: u64) -> Asked {
             return Asked::Whole;
         }
     }
-    // A streamed or sliced body goes past once, so only one part of it can be cut out.
-    let max = if matches!(response.body, Body::Origin | Body::Sliced(_)) { Some(1) } else { exchange.location.values.range.max };
+    // A streamed or sliced body passes only once, so only one part of it can be cut out.
+    let max = if matches!(response.body, Body::Origin | Body::Sliced(_)) {
+        Some(1)
+    } else {
+        exchange.location.values.range.max
+    };
     parse(set, length, max)
 }
 
-/// Reads what follows `bytes=`, as lenient and as strict as nginx's `ngx_http_range_parse`.
+/// Reads the text after `bytes=`, as lenient and as strict as nginx's `ngx_http_range_parse`.
 fn parse(set: &[u8], length: u64, max: Option<u64>) -> Asked {
     let limit = max.map_or(RANGES_MAX, |max| usize::try_from(max).unwrap_or(RANGES_MAX).min(RANGES_MAX));
     let mut ranges = Vec::new();
@@ -127,7 +135,7 @@ fn parse(set: &[u8], length: u64, max: Option<u64>) -> Asked {
     match ranges.len() {
         0 => Asked::Nothing,
         1 => Asked::Ranges(ranges),
-        // Overlapping ranges that ask for more than there is are not worth a multipart body.
+        // Overlapping ranges that ask for more than the whole body are not worth a multipart body.
         _ if size > length => Asked::Whole,
         count if max.is_none() && size + count as u64 * 256 > length + 4096 => Asked::Whole,
         _ => Asked::Ranges(ranges),
@@ -142,7 +150,7 @@ fn bounds(part: &[u8]) -> Option<(Option<u64>, Option<u64>)> {
     Some((first, last))
 }
 
-/// A number between spaces, or nothing but spaces; `None` for anything else and for what does not fit a file.
+/// A number between spaces, or only spaces; `None` for any other text and for a number too large for a file.
 fn number(text: &[u8]) -> Option<Option<u64>> {
     let first = text.iter().position(|b| *b != b' ').unwrap_or(text.len());
     let text = text.get(first..)?;
@@ -183,13 +191,13 @@ fn single(exchange: &mut Exchange<'_>, range: Range, length: u64) {
             let (skip, take) = (range.start, range.end - range.start);
             response.body_filters.push(Box::new(Window { skip, take }));
         }
-        // A feed has no end to count from.
+        // A feed has no end, so a range has no meaning.
         Body::Empty | Body::Parts { .. } | Body::Feed(_) => {}
     }
 }
 
 thread_local! {
-    /// Numbers boundaries; nginx counts them too, and pads them to twenty digits.
+    /// Numbers the boundaries; nginx numbers them too, and pads them to twenty digits.
     static BOUNDARY: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -205,7 +213,8 @@ fn multiple(exchange: &mut Exchange<'_>, ranges: &[Range], length: u64) {
     let heads: Vec<Vec<u8>> = ranges
         .iter()
         .map(|Range { start, end }| {
-            format!("\r\n--{number:020}\r\n{kind}Content-Range: bytes {start}-{}/{length}\r\n\r\n", end - 1).into_bytes()
+            format!("\r\n--{number:020}\r\n{kind}Content-Range: bytes {start}-{}/{length}\r\n\r\n", end - 1)
+                .into_bytes()
         })
         .collect();
     let end = format!("\r\n--{number:020}--\r\n").into_bytes();
@@ -218,7 +227,8 @@ fn multiple(exchange: &mut Exchange<'_>, ranges: &[Range], length: u64) {
             let mut bytes = Vec::with_capacity(usize::try_from(bodies).unwrap_or(0) + extra + end.len());
             for (head, range) in heads.iter().zip(ranges) {
                 bytes.extend_from_slice(head);
-                let part = usize::try_from(range.start).unwrap_or(usize::MAX)..usize::try_from(range.end).unwrap_or(usize::MAX);
+                let part = usize::try_from(range.start).unwrap_or(usize::MAX)
+                    ..usize::try_from(range.end).unwrap_or(usize::MAX);
                 bytes.extend_from_slice(whole.get(part).unwrap_or_default());
             }
             bytes.extend_from_slice(&end);

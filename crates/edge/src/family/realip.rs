@@ -1,7 +1,7 @@
-//! `set_real_ip_from`: the client's address as a trusted proxy tells it.
+//! `set_real_ip_from`: the client's address as a trusted proxy reports it.
 //!
-//! Asked twice, as in nginx: at the start with the server's settings, and in the location. Once an address
-//! was told it stays for the exchange. <https://nginx.org/en/docs/http/ngx_http_realip_module.html>
+//! Runs twice, as in nginx: at the start with the server's settings, and in the location. Once an address is set, it
+//! stays for the exchange. <https://nginx.org/en/docs/http/ngx_http_realip_module.html>
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::value;
 use crate::variable::Variable;
 
 crate::settings! {
-    /// `set_real_ip_from`: who is believed.
+    /// `set_real_ip_from`: the trusted proxies.
     from: Arc<Vec<Cidr>> = Arc::default(),
     /// `real_ip_header`.
     header: Header = Header::Named("x-real-ip".into()),
@@ -31,23 +31,30 @@ crate::settings! {
 /// Nothing is declared for all of `http`.
 pub type Declared = ();
 
-/// Where the address stands.
+/// The source of the address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Header {
-    /// `X-Forwarded-For`: the last of its addresses, over all fields of the name.
+    /// `X-Forwarded-For`: the last address over all fields of this name.
     ForwardedFor,
     /// The header of the PROXY protocol.
     ProxyProtocol,
-    /// Another field, in lower case; its first counts.
+    /// Another field, in lower case; the first field of this name counts.
     Named(Box<str>),
 }
 
 /// The family.
-pub static FAMILY: Family = Family::new("realip", &[
-    Directive::new("set_real_ip_from", HSL, ONE, "Trusts an address, a network, a host or unix sockets to tell the client's.",
-        from).many(),
-    Directive::new("real_ip_header", HSL, ONE, "Where a trusted proxy tells the client's address.",
-        |b, s| {
+pub static FAMILY: Family = Family::new(
+    "realip",
+    &[
+        Directive::new(
+            "set_real_ip_from",
+            HSL,
+            ONE,
+            "Trusts an address, a network, a host or unix sockets to tell the client's.",
+            from,
+        )
+        .many(),
+        Directive::new("real_ip_header", HSL, ONE, "Where a trusted proxy tells the client's address.", |b, s| {
             let header = match s.text(0) {
                 "X-Forwarded-For" => Header::ForwardedFor,
                 "proxy_protocol" => Header::ProxyProtocol,
@@ -55,10 +62,21 @@ pub static FAMILY: Family = Family::new("realip", &[
             };
             b.settings().realip.header = Some(header);
             Ok(())
-        }).default("X-Real-IP"),
-    Directive::new("real_ip_recursive", HSL, Arity::Flag, "Passes over all trusted addresses, not only the last.",
-        |b, s| { b.settings().realip.recursive = Some(value::flag(s)?); Ok(()) }).default("off"),
-])
+        })
+        .default("X-Real-IP"),
+        Directive::new(
+            "real_ip_recursive",
+            HSL,
+            Arity::Flag,
+            "Passes over all trusted addresses, not only the last.",
+            |b, s| {
+                b.settings().realip.recursive = Some(value::flag(s)?);
+                Ok(())
+            },
+        )
+        .default("off"),
+    ],
+)
 .variables(&[
     Variable::without_answer("realip_remote_addr", |exchange, _, out| {
         server::address_text(&exchange.client.remote, out);
@@ -71,10 +89,14 @@ pub static FAMILY: Family = Family::new("realip", &[
         true
     }),
 ])
-.phase(Phase::Preaccess, |location| !location.values.realip.from.is_empty(), |exchange| {
-    listen_to_proxy(exchange);
-    Next::Continue
-});
+.phase(
+    Phase::Preaccess,
+    |location| !location.values.realip.from.is_empty(),
+    |exchange| {
+        listen_to_proxy(exchange);
+        Next::Continue
+    },
+);
 
 fn from(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let text = statement.text(0);
@@ -97,7 +119,7 @@ fn from(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Takes the address the trusted proxy at the other end tells, if it is one and tells one.
+/// Takes the address that the peer reports, if the peer is a trusted proxy.
 pub fn listen_to_proxy(exchange: &mut Exchange<'_>) {
     let location = exchange.location;
     let settings = &location.values.realip;

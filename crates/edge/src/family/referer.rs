@@ -21,7 +21,7 @@ use crate::variable::{Argument, Variable};
 crate::settings! {
     /// `valid_referers` as written.
     written: Written = Written::default(),
-    /// What they come to; `None` lets everything pass.
+    /// The compiled form; `None` lets everything pass.
     valid: Option<Arc<Valid>> = None,
 }
 
@@ -29,14 +29,35 @@ crate::settings! {
 pub type Declared = ();
 
 /// The family.
-pub static FAMILY: Family = Family::new("referer", &[
-    Directive::new("valid_referers", SERVER.or(LOCATION), Arity::AtLeast(1),
-        "Says which Referer fields leave $invalid_referer empty.", valid_referers).many(),
-    Directive::new("referer_hash_max_size", SERVER.or(LOCATION), ONE,
-        "Accepted: weir's tables size themselves", |_, s| value::first_number(s).map(drop)).default("2048"),
-    Directive::new("referer_hash_bucket_size", SERVER.or(LOCATION), ONE,
-        "Accepted: weir's tables size themselves", |_, s| value::first_number(s).map(drop)).default("64"),
-])
+pub static FAMILY: Family = Family::new(
+    "referer",
+    &[
+        Directive::new(
+            "valid_referers",
+            SERVER.or(LOCATION),
+            Arity::AtLeast(1),
+            "Says which Referer fields leave $invalid_referer empty.",
+            valid_referers,
+        )
+        .many(),
+        Directive::new(
+            "referer_hash_max_size",
+            SERVER.or(LOCATION),
+            ONE,
+            "Accepted: weir's tables size themselves",
+            |_, s| value::first_number(s).map(drop),
+        )
+        .default("2048"),
+        Directive::new(
+            "referer_hash_bucket_size",
+            SERVER.or(LOCATION),
+            ONE,
+            "Accepted: weir's tables size themselves",
+            |_, s| value::first_number(s).map(drop),
+        )
+        .default("64"),
+    ],
+)
 .variables(&[Variable::changeable("invalid_referer", invalid_referer, |_, _| {})])
 .finish(finish);
 
@@ -51,19 +72,19 @@ pub struct Written {
     done: bool,
 }
 
-/// Compiled.
+/// The compiled referers.
 pub struct Valid {
     none: bool,
     blocked: bool,
-    /// Hosts, each with the beginning its path must have.
+    /// Hosts, each with the prefix that the path must have.
     hosts: HostTable<Box<[u8]>>,
     /// The names of the server count too.
     server_names: bool,
-    /// Matched against all that follows the scheme.
+    /// Matched against the text after the scheme.
     regexes: Vec<SharedRegex>,
 }
 
-/// nginx: a host of more bytes is no host.
+/// nginx: the longest host in bytes.
 const HOST_BYTES_MAX: usize = 256;
 
 fn valid_referers(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
@@ -71,7 +92,9 @@ fn valid_referers(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusa
         let word = word.text.as_str();
         let regex = match word.strip_prefix('~') {
             Some("") => return Err(Refusal::whole(format!("empty regex in \"{word}\""))),
-            Some(pattern) => Some(Regex::new(pattern, true, b.jit, |group| b.names.intern(group)).map_err(Refusal::whole)?),
+            Some(pattern) => {
+                Some(Regex::new(pattern, true, b.jit, |group| b.names.intern(group)).map_err(Refusal::whole)?)
+            }
             None => None,
         };
         let written = b.settings().referer.written.get_or_insert_default();
@@ -91,7 +114,7 @@ fn valid_referers(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusa
     Ok(())
 }
 
-/// Compiles what a block wrote itself; what it inherited is compiled already.
+/// Compiles the block's own statements; inherited ones are compiled already.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     let settings = &mut scope.settings.referer;
     let Some(written) = settings.written.as_mut().filter(|written| !written.done) else { return };
@@ -175,7 +198,7 @@ impl Valid {
     }
 }
 
-/// What follows `http://` or `https://`; nothing shorter than `http://i.ru` counts as an address.
+/// The text after `http://` or `https://`; an address has at least the length of `http://i.ru`.
 fn after_scheme(referer: &[u8]) -> Option<&[u8]> {
     if referer.len() < b"http://i.ru".len() {
         return None;

@@ -1,7 +1,7 @@
-//! `resolver` and `resolver_timeout`: who is asked for names while the edge serves.
+//! `resolver` and `resolver_timeout`: the DNS servers for names at run time.
 //!
-//! The asking is in `dns`; names in `proxy_pass` come to it from `upstream::forward`, those of upstreams' servers from
-//! `upstream::live`. <https://nginx.org/en/docs/http/ngx_http_core_module.html#resolver>
+//! `dns` sends the queries; `upstream::forward` resolves names in `proxy_pass`, and `upstream::live` resolves names of
+//! upstreams' servers. <https://nginx.org/en/docs/http/ngx_http_core_module.html#resolver>
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ crate::settings! {
     timeout: Duration = TIMEOUT_DEFAULT,
 }
 
-/// `resolver_timeout` of a file that does not say.
+/// The default of `resolver_timeout`.
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
-/// Servers of one `resolver`, at most.
+/// The most servers of one `resolver`.
 const SERVERS_MAX: usize = 64;
 
 /// All resolvers of a configuration.
@@ -50,12 +50,29 @@ impl Declared {
 }
 
 /// The family.
-pub static FAMILY: Family = Family::new("resolver", &[
-    Directive::new("resolver", HSL.or(UPSTREAM), Arity::AtLeast(1),
-        "Names the DNS servers that are asked while the edge serves: addresses, valid= ipv4= ipv6= status_zone=.", resolver),
-    Directive::new("resolver_timeout", HSL.or(UPSTREAM), ONE, "How long a name may take to be resolved.",
-        |b, s| { b.settings().resolver.timeout = Some(value::time(s)?); Ok(()) }).default("30s"),
-])
+pub static FAMILY: Family = Family::new(
+    "resolver",
+    &[
+        Directive::new(
+            "resolver",
+            HSL.or(UPSTREAM),
+            Arity::AtLeast(1),
+            "Names the DNS servers that are asked while the edge serves: addresses, valid= ipv4= ipv6= status_zone=.",
+            resolver,
+        ),
+        Directive::new(
+            "resolver_timeout",
+            HSL.or(UPSTREAM),
+            ONE,
+            "How long a name may take to be resolved.",
+            |b, s| {
+                b.settings().resolver.timeout = Some(value::time(s)?);
+                Ok(())
+            },
+        )
+        .default("30s"),
+    ],
+)
 .adopt(|new, old| {
     for zone in new.resolver.zones() {
         if let Some(old) = old.resolver.zones().into_iter().find(|old| old.name == zone.name) {
@@ -108,17 +125,18 @@ fn on_or_off(text: &str) -> Option<bool> {
     }
 }
 
-/// The addresses of one server; its name, if it has one, is resolved now.
+/// The addresses of one server; a name is resolved when the configuration is read.
 fn server(b: &Build<'_>, word: &str) -> Result<Vec<SocketAddr>, Refusal> {
     let addresses = upstream::resolve_in(b, word, 53, "resolver")?;
     let tcp: Vec<SocketAddr> = addresses.iter().filter_map(weir_net::Address::tcp).collect();
     if tcp.is_empty() {
-        return Err(Refusal::whole(format!("invalid address in resolver \"{word}\"")).todo("name servers are asked over UDP and TCP"));
+        return Err(Refusal::whole(format!("invalid address in resolver \"{word}\""))
+            .todo("name servers are asked over UDP and TCP"));
     }
     Ok(tcp)
 }
 
-/// Once `http` is read: groups that resolve names and name no resolver of their own ask that of `http`.
+/// Runs after `http` is read: groups that resolve names and have no resolver of their own use `http`'s.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     if scope.context == directive::HTTP {
         live::give_resolver(b, &scope.settings.resolver);
@@ -145,11 +163,26 @@ mod tests {
             ("resolver 127.0.0.1:0;", "invalid port in resolver \"127.0.0.1:0\""),
             ("resolver unix:/x;", "invalid address in resolver \"unix:/x\""),
             ("resolver 127.0.0.1; resolver 127.0.0.2;", "\"resolver\" directive is duplicate"),
-            ("upstream u { zone z 1m; server a.example resolve; }", "no resolver defined to resolve names at run time in upstream \"u\""),
-            ("resolver [::1]; upstream u { server a.example resolve; }", "resolving names at run time requires upstream \"u\" to be in shared memory"),
-            ("resolver [::1]; upstream u { zone z 1m; server a.example service=x; }", "service upstream \"a.example\" requires \"resolve\" parameter"),
-            ("resolver [::1]; upstream u { zone z 1m; server a.example:80 service=x resolve; }", "service upstream \"a.example:80\" may not have port"),
-            ("resolver [::1]; upstream u { zone z 1m; server 127.0.0.1 service=x resolve; }", "service upstream \"127.0.0.1\" requires domain name"),
+            (
+                "upstream u { zone z 1m; server a.example resolve; }",
+                "no resolver defined to resolve names at run time in upstream \"u\"",
+            ),
+            (
+                "resolver [::1]; upstream u { server a.example resolve; }",
+                "resolving names at run time requires upstream \"u\" to be in shared memory",
+            ),
+            (
+                "resolver [::1]; upstream u { zone z 1m; server a.example service=x; }",
+                "service upstream \"a.example\" requires \"resolve\" parameter",
+            ),
+            (
+                "resolver [::1]; upstream u { zone z 1m; server a.example:80 service=x resolve; }",
+                "service upstream \"a.example:80\" may not have port",
+            ),
+            (
+                "resolver [::1]; upstream u { zone z 1m; server 127.0.0.1 service=x resolve; }",
+                "service upstream \"127.0.0.1\" requires domain name",
+            ),
             ("resolver [::1]; upstream u { zone z 1m; server a.example service= resolve; }", "service is empty"),
         ] {
             assert_eq!(problems(line), [words], "{line}");

@@ -1,8 +1,7 @@
 //! `rewrite`, `return`, `set`, `if`, `break`: nginx's small imperative language.
 //!
-//! Here the statements become rules; `run` executes them. An `if` inside a location is also a place with
-//! settings of its own, which stay in force once its condition held.
-//! <https://nginx.org/en/docs/http/ngx_http_rewrite_module.html>
+//! This file turns the statements into rules; `run` executes them. An `if` inside a location also has settings of its
+//! own, which stay in force once its condition held. <https://nginx.org/en/docs/http/ngx_http_rewrite_module.html>
 
 mod run;
 
@@ -12,13 +11,15 @@ use weir_conf::Statement;
 
 use crate::build::{Build, Kind, Scope};
 use crate::conf::LocationId;
-use crate::directive::{Arity, Contexts, Directive, HTTP, LOCATION, LOCATION_IF, NONE, Refusal, SERVER, SERVER_IF, TWO};
+use crate::directive::{
+    Arity, Contexts, Directive, HTTP, LOCATION, LOCATION_IF, NONE, Refusal, SERVER, SERVER_IF, TWO,
+};
 use crate::exchange::Exchange;
 use crate::family::{FAMILIES, Family};
-use crate::log::Level;
 use crate::regex::Regex;
 use crate::value;
 use crate::variable::{Argument, Definition, Template, Variable, VariableId};
+use weir_net::log::Level;
 
 pub use run::{Flow, run};
 
@@ -30,47 +31,47 @@ pub enum Rule {
     SetBuiltIn(fn(&mut Exchange<'_>, &[u8]), Template),
     /// `rewrite`.
     Rewrite(Box<Rewrite>),
-    /// `return`: the status, then a text or a redirect's target; empty for none.
+    /// `return`: the status, then a text or a redirect's target; empty for neither.
     Return(u16, Template),
     /// `break`.
     Break,
-    /// `if (condition) { rules }`; in a location the block is also a place with settings of its own.
+    /// `if (condition) { rules }`; in a location the block also has settings of its own.
     If {
-        /// When it runs.
+        /// The condition of the block.
         condition: Condition,
         /// The rules inside.
         inner: Vec<Rule>,
         /// The index of its block among the children of the block around it.
         child: usize,
-        /// The settings in force once it ran; bound when the configuration is compiled.
+        /// The settings in force once the block ran; bound when the configuration is compiled.
         place: Option<LocationId>,
     },
 }
 
 /// `rewrite regex replacement [flag]`.
 pub struct Rewrite {
-    /// What the URI must match.
+    /// The pattern for the URI.
     pub regex: Arc<Regex>,
-    /// What becomes of it.
+    /// The result of the rule.
     pub target: Target,
-    /// The arguments the request had follow those of the replacement; a final `?` drops them.
+    /// The request's arguments follow those of the replacement; a final `?` drops them.
     pub keeps_args: bool,
-    /// No rule after this one runs once it matched.
+    /// No later rule runs if this one matched.
     pub ends: bool,
 }
 
-/// What a `rewrite` makes.
+/// The result of a `rewrite`.
 pub enum Target {
     /// A new URI, and the text after its first `?`.
     Uri {
         /// The path.
         path: Template,
-        /// The new arguments, if the replacement names some.
+        /// The new arguments, if the replacement has some.
         args: Option<Template>,
-        /// `break`: the location stays.
+        /// `break`: the exchange stays in the location.
         stays: bool,
     },
-    /// An answer that sends the client elsewhere.
+    /// A redirect of the client.
     Redirect {
         /// 301 or 302.
         status: u16,
@@ -81,7 +82,7 @@ pub enum Target {
     },
 }
 
-/// When an `if` runs.
+/// The condition of an `if`.
 pub enum Condition {
     /// The variable is neither empty nor `0`.
     True(VariableId),
@@ -89,11 +90,11 @@ pub enum Condition {
     Equals(VariableId, Template, bool),
     /// The variable matches (`true`) or does not.
     Matches(VariableId, Arc<Regex>, bool),
-    /// What is wanted of a file is so (`true`) or is not.
+    /// The test of a file holds (`true`) or does not.
     File(FileTest, Template, bool),
 }
 
-/// What `-f`, `-d`, `-e` and `-x` ask.
+/// The tests of a file: `-f`, `-d`, `-e` and `-x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileTest {
     /// A regular file.
@@ -119,22 +120,64 @@ pub type Declared = ();
 const RULES: Contexts = SERVER.or(SERVER_IF).or(LOCATION).or(LOCATION_IF);
 
 /// The family.
-pub static FAMILY: Family = Family::new("rewrite", &[
-    Directive::new("rewrite", RULES, Arity::Between(2, 3),
-        "Changes a URI that matches a regular expression.", rewrite).many(),
-    Directive::new("return", RULES, Arity::Between(1, 2),
-        "Stops processing and answers with a code, a text or a redirect.", return_).many(),
-    Directive::new("break", RULES, NONE, "Stops processing the current set of rewrite rules.",
-        |b, _| { b.scope().rules.push(Rule::Break); Ok(()) }).many(),
-    Directive::new("if", SERVER.or(LOCATION), Arity::AtLeast(1),
-        "Runs the rules inside, and in a location puts its settings in force, when a condition holds.", if_).many().block(),
-    Directive::new("set", RULES, TWO, "Sets a variable.", set).many(),
-    Directive::new("rewrite_log", RULES.or(HTTP), Arity::Flag, "Logs what rewrites do at the notice level.",
-        |b, s| { b.settings().rewrite.log = Some(value::flag(s)?); Ok(()) }).default("off"),
-    Directive::new("uninitialized_variable_warn", RULES.or(HTTP), Arity::Flag,
-        "Logs the use of variables that were never set.",
-        |b, s| { b.settings().rewrite.warn_uninitialized = Some(value::flag(s)?); Ok(()) }).default("on"),
-]);
+pub static FAMILY: Family = Family::new(
+    "rewrite",
+    &[
+        Directive::new(
+            "rewrite",
+            RULES,
+            Arity::Between(2, 3),
+            "Changes a URI that matches a regular expression.",
+            rewrite,
+        )
+        .many(),
+        Directive::new(
+            "return",
+            RULES,
+            Arity::Between(1, 2),
+            "Stops processing and answers with a code, a text or a redirect.",
+            return_,
+        )
+        .many(),
+        Directive::new("break", RULES, NONE, "Stops processing the current set of rewrite rules.", |b, _| {
+            b.scope().rules.push(Rule::Break);
+            Ok(())
+        })
+        .many(),
+        Directive::new(
+            "if",
+            SERVER.or(LOCATION),
+            Arity::AtLeast(1),
+            "Runs the rules inside, and in a location puts its settings in force, when a condition holds.",
+            if_,
+        )
+        .many()
+        .block(),
+        Directive::new("set", RULES, TWO, "Sets a variable.", set).many(),
+        Directive::new(
+            "rewrite_log",
+            RULES.or(HTTP),
+            Arity::Flag,
+            "Logs what rewrites do at the notice level.",
+            |b, s| {
+                b.settings().rewrite.log = Some(value::flag(s)?);
+                Ok(())
+            },
+        )
+        .default("off"),
+        Directive::new(
+            "uninitialized_variable_warn",
+            RULES.or(HTTP),
+            Arity::Flag,
+            "Logs the use of variables that were never set.",
+            |b, s| {
+                b.settings().rewrite.warn_uninitialized = Some(value::flag(s)?);
+                Ok(())
+            },
+        )
+        .default("on"),
+    ],
+);
 
 fn rewrite(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let (pattern, replacement) = (statement.text(0), statement.text(1));
@@ -178,7 +221,7 @@ fn rewrite(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// nginx: what begins like this makes a redirect.
+/// nginx: a replacement that begins like this makes a redirect.
 fn is_address(text: &str) -> bool {
     ["http://", "https://", "$scheme"].iter().any(|beginning| text.starts_with(beginning))
 }
@@ -206,7 +249,7 @@ fn set(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let rule = match built_in(&name).and_then(|variable| variable.set) {
         Some(set) => Rule::SetBuiltIn(set, value),
         None => {
-            // Read before it was set, it is empty, and says so in the log once.
+            // A variable read before it is set is empty, and weir logs that once.
             let unset = Definition::Cached(uninitialized, Argument { name: name.clone(), index: 0 });
             Rule::Set(b.names.define_weak(&name, unset), value)
         }
@@ -215,7 +258,7 @@ fn set(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The name in `$name`, lower case, if a file may give it a meaning: not that of a fixed built-in variable.
+/// The name in `$name`, in lower case, if a file may define it: it is not a fixed built-in variable.
 pub(crate) fn declarable(word: &str) -> Result<String, Refusal> {
     let name = match word.strip_prefix('$') {
         Some(name) if !name.is_empty() => name.to_ascii_lowercase(),
@@ -227,7 +270,7 @@ pub(crate) fn declarable(word: &str) -> Result<String, Refusal> {
     }
 }
 
-/// A variable of a family by its whole name; prefixes (`http_`) may be set by anyone, as in nginx.
+/// A variable of a family by its whole name; variables with a prefix (`http_`) may be set, as in nginx.
 fn built_in(name: &str) -> Option<&'static Variable> {
     FAMILIES.iter().flat_map(|family| family.variables).find(|variable| variable.name == name && !name.ends_with('_'))
 }
@@ -285,7 +328,7 @@ fn condition(b: &mut Build<'_>, statement: &Statement) -> Result<Condition, Refu
     }
 }
 
-/// Takes the `(` off the first word and the `)` off the last; they may be words of their own.
+/// Removes the `(` of the first word and the `)` of the last; each may be a word of its own.
 fn strip_parentheses(words: &mut Vec<&str>) -> Result<(), Refusal> {
     let opens_alone = words.first() == Some(&"(");
     if let Some(first) = words.first_mut().filter(|_| !opens_alone) {
@@ -338,7 +381,9 @@ mod tests {
 
     #[test]
     fn addresses_make_redirects() {
-        for (text, is) in [("http://a", true), ("https://a", true), ("$scheme://a", true), ("/http://", false), ("$scheme", true)] {
+        for (text, is) in
+            [("http://a", true), ("https://a", true), ("$scheme://a", true), ("/http://", false), ("$scheme", true)]
+        {
             assert_eq!(is_address(text), is, "{text}");
         }
     }

@@ -1,4 +1,4 @@
-//! `http`, `server`, `listen`, `server_name`: which addresses and names a server answers to.
+//! `http`, `server`, `listen`, `server_name`: the addresses and names of a server.
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_core_module.html#listen>
 
@@ -23,29 +23,63 @@ crate::settings! {
 pub type Declared = ();
 
 /// The family.
-pub static FAMILY: Family = Family::new("server", &[
-    Directive::new("http", MAIN, NONE, "Holds the HTTP server directives.", http).block(),
-    Directive::new("server", HTTP, NONE, "Sets configuration for a virtual server.", server).many().block(),
-    Directive::new("listen", SERVER, Arity::AtLeast(1),
-        "Sets the address and port, or the unix socket, on which the server accepts requests.", listen).many().default("*:80"),
-    Directive::new("server_name", SERVER, Arity::AtLeast(1),
-        "Sets names of a virtual server: exact, with a wildcard at either end, or regular expressions.", server_name)
-        .many().default("\"\""),
-    Directive::new("server_name_in_redirect", HSL, Arity::Flag,
-        "Uses the first server_name in redirects instead of the Host field.",
-        |b, s| { b.settings().server.name_in_redirect = Some(value::flag(s)?); Ok(()) }).default("off"),
-    Directive::new("server_names_hash_bucket_size", HTTP, Arity::exactly(1),
-        "Accepted: weir's tables size themselves", |_, s| value::size(s).map(drop)),
-    Directive::new("server_names_hash_max_size", HTTP, Arity::exactly(1),
-        "Accepted: weir's tables size themselves", |_, s| value::size(s).map(drop)),
-]);
+pub static FAMILY: Family = Family::new(
+    "server",
+    &[
+        Directive::new("http", MAIN, NONE, "Holds the HTTP server directives.", http).block(),
+        Directive::new("server", HTTP, NONE, "Sets configuration for a virtual server.", server).many().block(),
+        Directive::new(
+            "listen",
+            SERVER,
+            Arity::AtLeast(1),
+            "Sets the address and port, or the unix socket, on which the server accepts requests.",
+            listen,
+        )
+        .many()
+        .default("*:80"),
+        Directive::new(
+            "server_name",
+            SERVER,
+            Arity::AtLeast(1),
+            "Sets names of a virtual server: exact, with a wildcard at either end, or regular expressions.",
+            server_name,
+        )
+        .many()
+        .default("\"\""),
+        Directive::new(
+            "server_name_in_redirect",
+            HSL,
+            Arity::Flag,
+            "Uses the first server_name in redirects instead of the Host field.",
+            |b, s| {
+                b.settings().server.name_in_redirect = Some(value::flag(s)?);
+                Ok(())
+            },
+        )
+        .default("off"),
+        Directive::new(
+            "server_names_hash_bucket_size",
+            HTTP,
+            Arity::exactly(1),
+            "Accepted: weir's tables size themselves",
+            |_, s| value::size(s).map(drop),
+        ),
+        Directive::new(
+            "server_names_hash_max_size",
+            HTTP,
+            Arity::exactly(1),
+            "Accepted: weir's tables size themselves",
+            |_, s| value::size(s).map(drop),
+        ),
+    ],
+);
 
-/// A server's addresses and names while the file is read.
+/// A server's addresses and names while weir reads the file.
 #[derive(Default)]
 pub struct Draft {
-    /// Its `listen` statements; `*:80` when it has none.
+    /// Its `listen` statements; `*:80` if there are none.
     pub listens: Vec<ListenDraft>,
-    /// Its names; one empty name when it has none.
+    /// Its names; one empty name if there are none.
     pub names: Vec<Name>,
 }
 
@@ -58,9 +92,9 @@ pub struct ListenDraft {
     pub options: ListenOptions,
     /// `default_server`.
     pub is_default: bool,
-    /// A socket of its own even behind a wildcard address.
+    /// `bind`: a socket of its own even if a wildcard address covers it.
     pub binds: bool,
-    /// Socket options were written: that may happen once an address.
+    /// Socket options are set: allowed once per address.
     pub sets_options: bool,
     /// Connections begin with a PROXY protocol header.
     pub proxy_protocol: bool,
@@ -68,7 +102,7 @@ pub struct ListenDraft {
     pub ssl: bool,
     /// `http2`.
     pub http2: bool,
-    /// Where it stands.
+    /// The place of the statement.
     pub at: At,
 }
 
@@ -87,7 +121,7 @@ impl ListenDraft {
 pub struct Name {
     /// For `$server_name`.
     pub shown: String,
-    /// What it matches; `.example.com` matches in two ways.
+    /// The patterns of the name; `.example.com` has two.
     pub kinds: Vec<NameKind>,
 }
 
@@ -115,7 +149,7 @@ fn server(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let mut scope = b.block(Scope::new(Kind::Server(Draft::default()), SERVER, at), statement)?;
     if let Kind::Server(draft) = &mut scope.kind {
         if draft.listens.is_empty() {
-            // nginx: port 80 for root, 8000 for anyone else. weir's binary says so at start instead of guessing.
+            // nginx: port 80 for root, 8000 for other users. weir takes 80 and reports it at start instead of guessing.
             draft.listens.push(plain_listen(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 80)), at));
         }
         if draft.names.is_empty() {
@@ -166,11 +200,14 @@ fn listen(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The address forms of `listen`: `IP:PORT`, `IP`, `PORT`, `*:PORT`, `[IPv6]:PORT`, `HOST:PORT`, `PORT-PORT`, `unix:PATH`.
+/// The address forms of `listen`: `IP:PORT`, `IP`, `PORT`, `*:PORT`, `[IPv6]:PORT`, `HOST:PORT`, `PORT-PORT`,
+/// `unix:PATH`.
 fn addresses(b: &Build<'_>, text: &str) -> Result<Vec<Address>, Refusal> {
     if let Some(path) = text.strip_prefix("unix:") {
         if path.is_empty() {
-            return Err(Refusal::whole(format!("no path in the unix domain socket in \"{text}\" of the \"listen\" directive")));
+            return Err(Refusal::whole(format!(
+                "no path in the unix domain socket in \"{text}\" of the \"listen\" directive"
+            )));
         }
         return Ok(vec![Address::Unix(path.into())]);
     }
@@ -233,17 +270,22 @@ fn listen_parameter(draft: &mut ListenDraft, word: &str) -> Result<(), Refusal> 
             is_socket_option = false;
         }
         ("bind", None) => {}
-        ("backlog", Some(n)) => options.backlog = value::number(n).filter(|n| *n > 0).and_then(|n| i32::try_from(n).ok()).ok_or_else(bad)?,
+        ("backlog", Some(n)) => {
+            options.backlog = value::number(n).filter(|n| *n > 0).and_then(|n| i32::try_from(n).ok()).ok_or_else(bad)?
+        }
         ("rcvbuf", Some(n)) => options.receive_buffer_bytes = value::size_of(n).ok_or_else(bad)? as usize,
         ("sndbuf", Some(n)) => options.send_buffer_bytes = value::size_of(n).ok_or_else(bad)? as usize,
-        ("fastopen", Some(n)) => options.fastopen = Some(value::number(n).and_then(|n| u32::try_from(n).ok()).ok_or_else(bad)?),
+        ("fastopen", Some(n)) => {
+            options.fastopen = Some(value::number(n).and_then(|n| u32::try_from(n).ok()).ok_or_else(bad)?)
+        }
         ("deferred", None) => options.deferred = true,
         ("reuseport", None) => options.reuseport = true,
         ("ipv6only", Some("on")) => options.ipv6only = Some(true),
         ("ipv6only", Some("off")) => options.ipv6only = Some(false),
-        ("so_keepalive", Some(text)) => options.keepalive = so_keepalive(text).ok_or_else(|| {
-            Refusal::whole(format!("invalid so_keepalive value: \"{text}\""))
-        })?,
+        ("so_keepalive", Some(text)) => {
+            options.keepalive =
+                so_keepalive(text).ok_or_else(|| Refusal::whole(format!("invalid so_keepalive value: \"{text}\"")))?
+        }
         ("proxy_protocol", None) => {
             draft.proxy_protocol = true;
             is_socket_option = false;
@@ -257,11 +299,15 @@ fn listen_parameter(draft: &mut ListenDraft, word: &str) -> Result<(), Refusal> 
             is_socket_option = false;
         }
         ("quic", None) => {
-            return Err(Refusal::whole(format!("the \"{key}\" parameter requires a module that weir does not have yet"))
-                .todo("remove this listener: clients fall back to HTTP/2 and HTTP/1.1 over TCP"));
+            return Err(Refusal::whole(format!(
+                "the \"{key}\" parameter requires a module that weir does not have yet"
+            ))
+            .todo("remove this listener: clients fall back to HTTP/2 and HTTP/1.1 over TCP"));
         }
         ("setfib" | "accept_filter", Some(_)) | ("multipath", None) => {
-            return Err(Refusal::whole(format!("\"{key}\" is not supported on this platform, ignored parameter \"{word}\"")));
+            return Err(Refusal::whole(format!(
+                "\"{key}\" is not supported on this platform, ignored parameter \"{word}\""
+            )));
         }
         _ => return Err(Refusal::whole(format!("invalid parameter \"{word}\""))),
     }
@@ -310,7 +356,7 @@ fn name(b: &mut Build<'_>, text: &str) -> Result<Name, Refusal> {
         if pattern.is_empty() {
             return Err(Refusal::whole(format!("empty regex in server name \"{text}\"")));
         }
-        // nginx: a server name's regex is caseless when it holds an upper-case letter, and hosts are lower case.
+        // nginx: a server name's regex is caseless if it has an upper-case letter, and hosts are lower case.
         let caseless = pattern.bytes().any(|b| b.is_ascii_uppercase());
         let regex = b.regex(pattern, caseless).map_err(Refusal::whole)?;
         return Ok(Name { shown: text.to_owned(), kinds: vec![NameKind::Regex(Arc::new(regex))] });
@@ -321,7 +367,7 @@ fn name(b: &mut Build<'_>, text: &str) -> Result<Name, Refusal> {
     let lower = text.to_ascii_lowercase();
     let invalid = || Refusal::whole(format!("invalid server name or wildcard \"{text}\""));
     let kinds = if lower == "$hostname" {
-        vec![NameKind::Exact(crate::log::hostname().to_owned())]
+        vec![NameKind::Exact(weir_net::log::hostname().to_owned())]
     } else if let Some(rest) = lower.strip_prefix("*.") {
         if rest.is_empty() || rest.contains('*') {
             return Err(invalid());
@@ -342,11 +388,15 @@ fn name(b: &mut Build<'_>, text: &str) -> Result<Name, Refusal> {
     } else {
         vec![NameKind::Exact(lower.clone())]
     };
-    let shown = if lower == "$hostname" { crate::log::hostname().to_owned() } else { lower.trim_start_matches('.').to_owned() };
+    let shown = if lower == "$hostname" {
+        weir_net::log::hostname().to_owned()
+    } else {
+        lower.trim_start_matches('.').to_owned()
+    };
     Ok(Name { shown, kinds })
 }
 
-/// The text of an address as `$remote_addr` and `$server_addr` show it.
+/// Appends an address in the form of `$remote_addr` and `$server_addr`.
 pub fn address_text(address: &SocketAddress, out: &mut Vec<u8>) {
     use std::io::Write;
     let written = match address {

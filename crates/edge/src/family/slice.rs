@@ -1,9 +1,9 @@
-//! `slice`: a large answer asked for, and kept, in parts of one size.
+//! `slice`: fetches and keeps a large answer in parts of one size.
 //!
-//! <https://nginx.org/en/docs/http/ngx_http_slice_module.html>. `$slice_range` goes upstream as `Range` and into the
-//! cache's key; the client gets one answer. Each part after the first is fetched by an exchange of its own, the next
-//! once the one before was sent. Invariant: all parts are of one answer (same length, same entity tag), or the
-//! connection is cut.
+//! <https://nginx.org/en/docs/http/ngx_http_slice_module.html>. `$slice_range` becomes the upstream's `Range` and a
+//! part of the cache key; the client gets one answer. An exchange of its own fetches each part after the first, once
+//! the part before was sent. Invariant: all parts belong to one answer (same length, same entity tag), or weir cuts
+//! the connection.
 
 use std::io::Write;
 use std::os::unix::fs::FileExt;
@@ -11,8 +11,6 @@ use std::os::unix::fs::FileExt;
 use weir_net::{Lease, buffer, clock};
 use weir_wire::Known;
 
-use crate::cache::partial::ContentRange;
-use crate::cache::store::{Piece, Reader};
 use crate::conn::{Conn, Gone};
 use crate::directive::{Directive, HSL, ONE, Refusal};
 use crate::exchange::{Exchange, Parts};
@@ -21,7 +19,6 @@ use crate::family::upstream::forward::Answer;
 use crate::family::upstream::source::Source;
 use crate::family::{Family, cache};
 use crate::kept::Kept;
-use crate::log::Level;
 use crate::pace::Pace;
 use crate::phase::Outcome;
 use crate::relay;
@@ -29,21 +26,29 @@ use crate::respond::{self, Body, Framing};
 use crate::value;
 use crate::variable::Variable;
 use crate::writing;
+use weir_cache::partial::ContentRange;
+use weir_cache::store::{Piece, Reader};
+use weir_net::log::Level;
 
 crate::settings! {
-    /// `slice`: bytes of a part, 0 for none.
+    /// `slice`: bytes of a part, 0 for off.
     size: u64 = 0,
 }
 
 /// Nothing is declared for all of `http`.
 pub type Declared = ();
 
-/// A part is held in memory while it is sent, so it may not be larger than this.
+/// The largest part: a part stays in memory while it is sent.
 pub const SLICE_BYTES_MAX: u64 = 256 << 20;
 
 /// The family.
-pub static FAMILY: Family = Family::new("slice", &[
-    Directive::new("slice", HSL, ONE, "The size of the parts in which a large answer is asked for; 0 for the whole.",
+pub static FAMILY: Family = Family::new(
+    "slice",
+    &[Directive::new(
+        "slice",
+        HSL,
+        ONE,
+        "The size of the parts in which a large answer is asked for; 0 for the whole.",
         |b, s| {
             let size = value::size(s)?;
             if size > SLICE_BYTES_MAX {
@@ -51,8 +56,10 @@ pub static FAMILY: Family = Family::new("slice", &[
             }
             b.settings().slice.size = Some(size);
             Ok(())
-        }).default("0"),
-])
+        },
+    )
+    .default("0")],
+)
 .variables(&[Variable::without_answer("slice_range", |exchange, _, out| {
     let size = exchange.location.values.slice.size;
     if size == 0 {
@@ -63,29 +70,29 @@ pub static FAMILY: Family = Family::new("slice", &[
     write!(out, "bytes={start}-{}", start.saturating_add(size - 1)).is_ok()
 })]);
 
-/// A sliced answer on its way to the client.
+/// A sliced answer that is being sent to the client.
 pub struct Sliced {
     /// The part that was fetched first.
     first: Lease,
-    /// Where it begins.
+    /// The offset of the first part.
     first_start: u64,
-    /// The length of the whole.
+    /// The length of the whole answer.
     length: u64,
-    /// Its entity tag.
+    /// The entity tag of the answer.
     etag: Vec<u8>,
-    /// What of it the client gets.
+    /// The range that the client gets.
     from: u64,
     to: u64,
 }
 
 impl Sliced {
-    /// The client gets bytes `start..end` only.
+    /// Limits the answer to bytes `start..end`.
     pub fn cut(&mut self, start: u64, end: u64) {
         (self.from, self.to) = (start, end);
     }
 }
 
-/// Notes the part a request begins with, before it is asked for.
+/// Records the first part of a request before the cache or the upstream is asked.
 pub fn begin(exchange: &mut Exchange<'_>) {
     let size = exchange.location.values.slice.size;
     if size > 0 && exchange.slice_start.is_none() {
@@ -93,7 +100,7 @@ pub fn begin(exchange: &mut Exchange<'_>) {
     }
 }
 
-/// Where the part begins in which the client's range does (nginx: `ngx_http_slice_get_start`).
+/// The offset of the part with the start of the client's range (nginx: `ngx_http_slice_get_start`).
 fn first_start(exchange: &Exchange<'_>, size: u64) -> u64 {
     let request = &exchange.request;
     if request.field(Known::IfRange).is_some() {
@@ -109,7 +116,7 @@ fn first_start(exchange: &Exchange<'_>, size: u64) -> u64 {
     start / size * size
 }
 
-/// Turns the answer to the first part into the beginning of the whole; any other answer goes as it is.
+/// Turns the answer to the first part into the start of the whole answer; any other answer is returned unchanged.
 pub async fn take(exchange: &mut Exchange<'_>, conn: &mut Conn, answer: Answer) -> Answer {
     let size = exchange.location.values.slice.size;
     let stands = matches!(answer, Answer::Response(_) | Answer::Outcome(Outcome::Respond));
@@ -140,7 +147,7 @@ pub async fn take(exchange: &mut Exchange<'_>, conn: &mut Conn, answer: Answer) 
     Answer::Outcome(Outcome::Respond)
 }
 
-/// nginx closes the connection without an answer.
+/// Closes the connection without an answer, as nginx does.
 fn refused(exchange: &mut Exchange<'_>, answer: Answer) -> Answer {
     if let Answer::Response(source) = answer {
         exchange.cache.cut();
@@ -149,7 +156,7 @@ fn refused(exchange: &mut Exchange<'_>, answer: Answer) -> Answer {
     Answer::Gone(Gone::Cut)
 }
 
-/// The length of the whole, if the response is the part asked for; nginx's words where it is not.
+/// The length of the whole answer, if the response is the requested part; else an error in nginx's words.
 fn expected(exchange: &Exchange<'_>, start: u64, size: u64) -> Result<u64, String> {
     let text = exchange.response.fields.get(Known::ContentRange);
     let Some(range) = text.and_then(ContentRange::read) else {
@@ -203,7 +210,7 @@ async fn stored(exchange: &mut Exchange<'_>, conn: &Conn, kept: Kept) -> Result<
     Ok(out)
 }
 
-/// Sends head and parts.
+/// Sends the head and all parts.
 pub async fn send(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
@@ -233,7 +240,7 @@ pub async fn send(
     }
 }
 
-/// Appends bytes of the body to what goes out, filtered and framed.
+/// Appends body bytes to the output, filtered and framed.
 fn push(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>, bytes: &[u8], last: bool) {
     let changed;
     let bytes = if exchange.response.body_filters.is_empty() {
@@ -251,8 +258,14 @@ fn push(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>, bytes:
     }
 }
 
-/// Fetches a further part, through the cache if there is one.
-async fn part(exchange: &mut Exchange<'_>, conn: &mut Conn, start: u64, length: u64, etag: &[u8]) -> Result<Lease, Gone> {
+/// Fetches another part, through the cache if there is one.
+async fn part(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    start: u64,
+    length: u64,
+    etag: &[u8],
+) -> Result<Lease, Gone> {
     let size = exchange.location.values.slice.size;
     let parts = Parts::of(
         exchange.request.head_alone(),

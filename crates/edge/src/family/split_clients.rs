@@ -18,9 +18,12 @@ crate::settings! {}
 pub type Declared = Vec<Split>;
 
 /// The family.
-pub static FAMILY: Family = Family::new("split_clients", &[
-    Directive::new("split_clients", HTTP, TWO, "Makes a variable that splits clients by percentages.", split).many().block(),
-]);
+pub static FAMILY: Family = Family::new(
+    "split_clients",
+    &[Directive::new("split_clients", HTTP, TWO, "Makes a variable that splits clients by percentages.", split)
+        .many()
+        .block()],
+);
 
 /// One `split_clients` block.
 pub struct Split {
@@ -28,13 +31,13 @@ pub struct Split {
     parts: Vec<Part>,
 }
 
-/// Hashes below the bound have the value; without a bound it takes the rest.
+/// A hash below the bound selects the value; a part without a bound takes the rest.
 struct Part {
     bound: Option<u32>,
     value: Box<[u8]>,
 }
 
-/// A whole, in the hundredths of a percent that nginx reads.
+/// The whole, in nginx's hundredths of a percent.
 const WHOLE: u32 = 10_000;
 
 fn split(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
@@ -81,7 +84,7 @@ fn hundredths(text: &str) -> Option<u32> {
     format!("{whole}{fraction:0<2}").parse().ok()
 }
 
-/// Shares to bounds of the hash.
+/// Converts shares to bounds of the hash.
 fn parts(shares: Vec<(u32, Box<[u8]>)>) -> Result<Vec<Part>, Refusal> {
     let (mut sum, mut bound) = (0u32, 0u32);
     let mut parts = Vec::with_capacity(shares.len());
@@ -149,9 +152,16 @@ mod tests {
 
     #[test]
     fn percentages_have_two_digits() {
-        for (text, value) in
-            [("50", Some(5000)), ("0.5", Some(50)), ("33.33", Some(3333)), ("1.234", None), ("", None), (".", None), ("x", None), (".5", Some(50))]
-        {
+        for (text, value) in [
+            ("50", Some(5000)),
+            ("0.5", Some(50)),
+            ("33.33", Some(3333)),
+            ("1.234", None),
+            ("", None),
+            (".", None),
+            ("x", None),
+            (".5", Some(50)),
+        ] {
             assert_eq!(hundredths(text), value, "{text:?}");
         }
     }

@@ -1,15 +1,13 @@
-//! Files: `root`, `alias`, `types`, and the handler that answers where a location names no other.
+//! Files: `root`, `alias`, `types`, and the handler of locations without another handler.
 //!
-//! <https://nginx.org/en/docs/http/ngx_http_core_module.html#root>. Not here: `index`, `try_files`, and what
-//! ranges, conditions and gzip make of the answer. Each request opens its file anew: what is on disk is what
-//! is served, and no cache of open files can be stale.
+//! <https://nginx.org/en/docs/http/ngx_http_core_module.html#root>. `index`, `try_files`, ranges, conditions and gzip
+//! are not here. Each request opens its file again: weir serves the current file on disk, and no cache of open files
+//! can be stale.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 
@@ -22,14 +20,15 @@ use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::disable_symlinks::{self, Failed};
 use crate::family::location::Pattern;
-use crate::log::{Level, Os};
 use crate::phase::{Next, Phase};
 use crate::respond::Body;
 use crate::value;
 use crate::variable::{Argument, Template, Variable};
+use weir_net::log::{Level, Os};
+use weir_net::path::as_path;
 
 crate::settings! {
-    /// `root` or `alias`; set by `finish` at the outermost level, so never absent where a request is served.
+    /// `root` or `alias`; `finish` sets it at the outermost level, so every request has one.
     root: Option<Root> = None,
     /// `default_type`.
     default_type: Arc<str> = Arc::from("text/plain"),
@@ -50,38 +49,50 @@ static DEFAULT_TYPES: LazyLock<Types> = LazyLock::new(|| {
     Arc::new(rows.into_iter().map(|(extension, kind)| (extension.to_owned(), Arc::from(kind))).collect())
 });
 
-/// Where a location's files are.
+/// The files of a location.
 #[derive(Clone, Debug)]
 pub struct Root {
-    /// The directory; a relative value counts from the prefix.
+    /// The directory; a relative value starts at the prefix.
     pub directory: Template,
     /// How the URI is appended to it.
     pub alias: Alias,
 }
 
-/// What of the URI is appended to the directory.
+/// The part of the URI that is appended to the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alias {
-    /// `root`: all of it.
+    /// `root`: the whole URI.
     Off,
-    /// `alias` in a prefix location: what follows that many bytes, the location's name.
+    /// `alias` in a prefix location: the part after that many bytes, which are the location's name.
     Prefix(usize),
-    /// `alias` in a regex location: nothing, the directive names the file by captures.
+    /// `alias` in a regex location: nothing, because captures give the file's name.
     Whole,
 }
 
 /// The family.
-pub static FAMILY: Family = Family::new("static_files", &[
-    Directive::new("root", HSL.or(LOCATION_IF), ONE, "The directory URIs are looked up in.", |b, s| root(b, s, false))
+pub static FAMILY: Family = Family::new(
+    "static_files",
+    &[
+        Directive::new("root", HSL.or(LOCATION_IF), ONE, "The directory URIs are looked up in.", |b, s| {
+            root(b, s, false)
+        })
         .default("html"),
-    Directive::new("alias", LOCATION, ONE, "The directory, or the file, that stands for the location.",
-        |b, s| root(b, s, true)),
-    Directive::new("types", HSL, NONE, "Maps file name extensions to media types.", types).block().many(),
-    Directive::new("default_type", HSL, ONE, "The media type of files whose extension is in no map.",
-        |b, s| { b.settings().static_files.default_type = Some(Arc::from(s.text(0))); Ok(()) }).default("text/plain"),
-    Directive::new("etag", HSL, Arity::Flag, "Gives files an ETag of modification time and size.",
-        |b, s| { b.settings().static_files.etag = Some(value::flag(s)?); Ok(()) }).default("on"),
-])
+        Directive::new("alias", LOCATION, ONE, "The directory, or the file, that stands for the location.", |b, s| {
+            root(b, s, true)
+        }),
+        Directive::new("types", HSL, NONE, "Maps file name extensions to media types.", types).block().many(),
+        Directive::new("default_type", HSL, ONE, "The media type of files whose extension is in no map.", |b, s| {
+            b.settings().static_files.default_type = Some(Arc::from(s.text(0)));
+            Ok(())
+        })
+        .default("text/plain"),
+        Directive::new("etag", HSL, Arity::Flag, "Gives files an ETag of modification time and size.", |b, s| {
+            b.settings().static_files.etag = Some(value::flag(s)?);
+            Ok(())
+        })
+        .default("on"),
+    ],
+)
 .variables(&[
     Variable::without_answer("document_root", document_root),
     Variable::without_answer("realpath_root", realpath_root),
@@ -94,7 +105,9 @@ fn root(b: &mut Build<'_>, statement: &Statement, is_alias: bool) -> Result<(), 
     let name = statement.name.text.as_str();
     if let Some(Some(earlier)) = &b.settings().static_files.root {
         let other = if earlier.alias == Alias::Off { "root" } else { "alias" };
-        return Err(Refusal::whole(format!("\"{name}\" directive is duplicate, \"{other}\" directive was specified earlier")));
+        return Err(Refusal::whole(format!(
+            "\"{name}\" directive is duplicate, \"{other}\" directive was specified earlier"
+        )));
     }
     let text = statement.text(0);
     for variable in ["document_root", "realpath_root"] {
@@ -111,7 +124,7 @@ fn root(b: &mut Build<'_>, statement: &Statement, is_alias: bool) -> Result<(), 
         Kind::Location(Pattern::Exact(path) | Pattern::Prefix { path, .. }) => Alias::Prefix(path.len()),
         Kind::Plain | Kind::Server(_) | Kind::If | Kind::LimitExcept(_) => Alias::Off,
     };
-    // nginx: the slash that ends a root is the URI's own first byte.
+    // nginx: the final slash of a root is the first byte of the URI.
     let text = if is_alias { text } else { text.strip_suffix('/').unwrap_or(text) };
     let full = if text.starts_with('$') { text.to_owned() } else { b.path_of_root(text) };
     let directory = b.template(&full)?;
@@ -120,7 +133,7 @@ fn root(b: &mut Build<'_>, statement: &Statement, is_alias: bool) -> Result<(), 
 }
 
 impl Build<'_> {
-    /// As `path`, but the empty text that `root /` leaves is the top of the file system.
+    /// Like `path`, but the empty text from `root /` means the top of the file system.
     fn path_of_root(&self, text: &str) -> String {
         if text.is_empty() { String::new() } else { self.path(text) }
     }
@@ -147,7 +160,7 @@ fn types(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Gives the outermost level nginx's root, which depends on the prefix.
+/// Gives the outermost level nginx's default root, which depends on the prefix.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     let root = &mut scope.settings.static_files.root;
     if root.is_none() {
@@ -171,16 +184,14 @@ pub fn alias(exchange: &Exchange<'_>) -> Alias {
     exchange.location.values.static_files.root.as_ref().map_or(Alias::Off, |root| root.alias)
 }
 
-/// The file the URI stands for, and the length of the directory in it; `None` where an `alias` cannot tell because
-/// the URI was rewritten (nginx: `ngx_http_map_uri_to_path`).
+/// The file of the URI, and the length of its directory part; `None` if an `alias` cannot map the URI because it was
+/// rewritten (nginx: `ngx_http_map_uri_to_path`).
 pub fn path(exchange: &mut Exchange<'_>) -> Option<(Vec<u8>, usize)> {
     let alias = alias(exchange);
     if alias != Alias::Off && exchange.uri_changed {
         let name = &exchange.location.name;
-        exchange.log(
-            Level::Alert,
-            format_args!("\"alias\" cannot be used in location \"{name}\" where URI was rewritten"),
-        );
+        exchange
+            .log(Level::Alert, format_args!("\"alias\" cannot be used in location \"{name}\" where URI was rewritten"));
         return None;
     }
     let mut path = Vec::with_capacity(128);
@@ -195,12 +206,7 @@ pub fn path(exchange: &mut Exchange<'_>) -> Option<(Vec<u8>, usize)> {
     Some((path, root))
 }
 
-/// A path as the file system takes it.
-pub fn as_path(bytes: &[u8]) -> &Path {
-    Path::new(OsStr::from_bytes(bytes))
-}
-
-/// Errors of `open(2)` and `stat(2)` that nginx answers in ways of their own.
+/// Errors of `open(2)` and `stat(2)` that nginx answers in special ways.
 pub mod errno {
     #![allow(missing_docs)]
     pub const ENOENT: i32 = 2;
@@ -245,7 +251,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
     Next::Respond
 }
 
-/// The status and the log line of a file that cannot be opened.
+/// Logs a file that cannot be opened; returns the status.
 fn failed(exchange: &mut Exchange<'_>, path: &str, Failed { call, error }: &Failed) -> Next {
     let (level, status) = match error.raw_os_error() {
         Some(errno::ENOENT | errno::ENOTDIR | errno::ENAMETOOLONG) => (Level::Error, 404),
@@ -258,7 +264,7 @@ fn failed(exchange: &mut Exchange<'_>, path: &str, Failed { call, error }: &Fail
     Next::Status(status)
 }
 
-/// A directory is asked for by its name without the slash: its index is one redirect away.
+/// The URI names a directory without the final slash: redirects to the URI with the slash.
 fn add_slash(exchange: &mut Exchange<'_>) -> Next {
     let mut location = Vec::with_capacity(exchange.uri.len() + exchange.args.len() + 2);
     weir_wire::escape::escape_uri(&exchange.uri, &mut location);
@@ -312,7 +318,7 @@ pub fn set_content_type(exchange: &mut Exchange<'_>) {
     exchange.response.content_type.extend_from_slice(kind.as_bytes());
 }
 
-/// What follows the last dot of the last segment, unless the dot begins the segment (nginx: `ngx_http_set_exten`).
+/// The text after the last dot of the last segment, unless the segment begins with it (nginx: `ngx_http_set_exten`).
 fn extension(uri: &[u8]) -> Option<&str> {
     let at = memchr::memrchr2(b'.', b'/', uri)?;
     if uri.get(at) != Some(&b'.') || at < 2 || uri.get(at - 1) == Some(&b'/') {

@@ -1,14 +1,15 @@
-//! `sticky`: which exchanges belong to the peer that earlier ones had, by a cookie of ours, by a route that the
-//! request names, or by a session that the peer was seen to begin.
+//! `sticky`: keeps an exchange with the peer that earlier ones had: by weir's cookie, by a route that the request
+//! names, or by a session that the peer was seen to start.
 //!
 //! ```text
-//!  before a peer is chosen:  bound()  the name of a peer, out of the request
-//!  once one is:              mark()   the cookie that names it          (sticky cookie)
-//!  once it has answered:     learn()  whose session this is             (sticky learn)
+//!  before a peer is chosen:   bound()  the name of a peer, from the request
+//!  once a peer is chosen:     mark()   the cookie that names it          (sticky cookie)
+//!  once it has answered:      learn()  the peer of this session          (sticky learn)
 //! ```
 //!
-//! A peer's name is its `route`, or else the MD5 of its address. A binding is a wish: a peer that is down, has failed or
-//! is full is not waited for. <https://nginx.org/en/docs/http/ngx_http_upstream_module.html#sticky>
+//! A peer's name is its `route`, or else the MD5 of its address. A binding is only a preference: weir does not wait
+//! for a peer that is down, has failed or is full.
+//! <https://nginx.org/en/docs/http/ngx_http_upstream_module.html#sticky>
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +29,7 @@ use crate::variable::Template;
 use crate::zone::{self, Shard, Table};
 
 crate::settings! {
-    /// How exchanges are bound.
+    /// `sticky`.
     sticky: Option<Arc<Sticky>> = None,
 }
 
@@ -46,7 +47,7 @@ pub static FAMILY: Family = Family::new("sticky", &[Directive::new("sticky", UPS
 
 /// One `sticky`.
 pub struct Sticky {
-    /// What may name a peer, or a session; the first that is not empty does.
+    /// Texts that may name a peer or a session; the first that is not empty counts.
     lookups: Vec<Template>,
     how: How,
 }
@@ -75,17 +76,17 @@ enum Expires {
     Never,
 }
 
-/// Sessions that peers begin.
+/// Sessions that peers start.
 struct Learn {
-    /// What names a session that begins; the first that is not empty does.
+    /// Texts that name a new session; the first that is not empty counts.
     creates: Vec<Template>,
-    /// By number.
+    /// The number of the zone.
     zone: usize,
-    /// With the head of the answer, and not when all of it is there.
+    /// Learns from the head of the answer, not from the whole answer.
     at_head: bool,
 }
 
-/// A zone of sessions, and to which upstream it belongs.
+/// A zone of sessions, and its upstream.
 struct Sessions {
     name: String,
     upstream: String,
@@ -94,14 +95,14 @@ struct Sessions {
     table: Arc<Table<Session>>,
 }
 
-/// Which peer a session is with.
+/// The peer of a session.
 struct Session {
     peer: Box<str>,
-    /// Milliseconds of the table's time.
+    /// The last use, in milliseconds of the table's time.
     used_ms: i64,
 }
 
-/// nginx: a route is no longer than a name that is made of an address.
+/// nginx: a route is at most as long as a name made from an address.
 pub const ROUTE_BYTES_MAX: usize = 32;
 
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(600);
@@ -135,7 +136,8 @@ fn variable(b: &mut Build<'_>, word: &str) -> Result<Template, Refusal> {
 
 fn cookie<'w>(b: &mut Build<'_>, mut words: impl Iterator<Item = &'w str>) -> Result<Sticky, Refusal> {
     let name = words.next().filter(|name| !name.is_empty());
-    let mut cookie = Cookie { name: name.ok_or_else(|| Refusal::directive("empty cookie name"))?.to_owned(), ..Cookie::default() };
+    let mut cookie =
+        Cookie { name: name.ok_or_else(|| Refusal::directive("empty cookie name"))?.to_owned(), ..Cookie::default() };
     for word in words {
         let (key, text) = word.split_once('=').map_or((word, None), |(key, text)| (key, Some(text)));
         let is_again = match (key, text) {
@@ -199,7 +201,8 @@ fn learn<'w>(b: &mut Build<'_>, words: impl Iterator<Item = &'w str>) -> Result<
             _ => return Err(Refusal::whole(format!("unknown parameter \"{word}\""))),
         }
     }
-    for (is_missing, key) in [(lookups.is_empty(), "lookup"), (creates.is_empty(), "create"), (place.is_none(), "zone")] {
+    for (is_missing, key) in [(lookups.is_empty(), "lookup"), (creates.is_empty(), "create"), (place.is_none(), "zone")]
+    {
         if is_missing {
             return Err(Refusal::directive(format!("\"{key}\" parameter is not specified")));
         }
@@ -215,14 +218,14 @@ fn learn<'w>(b: &mut Build<'_>, words: impl Iterator<Item = &'w str>) -> Result<
     }
     let table = Arc::new(Table::new(size));
     let timeout = timeout.unwrap_or(TIMEOUT_DEFAULT);
-    // Whose it is, the group says that has it.
+    // The group sets the upstream later.
     zones.push(Sessions { name, upstream: String::new(), size, timeout, table });
     let zone = zones.len() - 1;
     Ok(Sticky { lookups, how: How::Learn(Learn { creates, zone, at_head }) })
 }
 
 impl Declared {
-    /// Notes whose sessions these are.
+    /// Sets the upstream of these sessions.
     pub fn belongs(&mut self, sticky: &Sticky, upstream: &str) {
         if let How::Learn(learn) = &sticky.how
             && let Some(zone) = self.zones.get_mut(learn.zone)
@@ -231,7 +234,7 @@ impl Declared {
         }
     }
 
-    /// Sessions go on over a reload, where their zone is the same.
+    /// Takes over sessions at a reload, if their zone is the same.
     fn adopt(&mut self, old: &Declared) -> Result<(), String> {
         for new in &mut self.zones {
             let Some(old) = old.zones.iter().find(|old| old.name == new.name && old.size == new.size) else { continue };
@@ -248,7 +251,7 @@ impl Declared {
 }
 
 impl Sessions {
-    /// A session that has not ended.
+    /// A session that has not expired.
     fn known<'s>(&self, sessions: &'s mut Shard<Session>, key: &[u8]) -> Option<&'s mut Session> {
         let ended_ms = self.table.age_ms() - self.timeout.as_millis() as i64;
         if sessions.get(key)?.used_ms <= ended_ms {
@@ -258,13 +261,8 @@ impl Sessions {
     }
 }
 
-/// The name of a peer that has no route of its own.
-pub fn name_of(address: &str) -> String {
-    Md5::digest(address).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 impl Sticky {
-    /// The name of the peer that an exchange belongs to, as far as anybody knows.
+    /// The name of the peer to which an exchange is bound, if known.
     pub fn bound(&self, exchange: &mut Exchange<'_>) -> Option<Vec<u8>> {
         let id = first(&self.lookups, exchange)?;
         let How::Learn(learn) = &self.how else { return Some(id) };
@@ -274,19 +272,19 @@ impl Sticky {
         zone.known(&mut sessions, &key).map(|session| session.peer.as_bytes().to_vec())
     }
 
-    /// Tells the client by a cookie which peer it has: once the last peer of an exchange is chosen.
+    /// Sends the client a cookie with its peer, once the last peer of an exchange is chosen.
     pub fn mark(&self, exchange: &mut Exchange<'_>, peer: &str) {
         let How::Cookie(cookie) = &self.how else { return };
         let text = cookie.text(exchange, peer);
         exchange.response.fields.push_known(b"Set-Cookie", &text, Some(Known::SetCookie));
     }
 
-    /// Whether sessions are learnt from heads, and not from whole answers.
+    /// Whether sessions are learned from heads, not from whole answers.
     pub fn learns_at_head(&self) -> bool {
         matches!(&self.how, How::Learn(learn) if learn.at_head)
     }
 
-    /// Notes whose session this exchange's is, once its peer has answered.
+    /// Records the session of this exchange, once its peer has answered.
     pub fn learn(&self, exchange: &mut Exchange<'_>, peer: &str) {
         let How::Learn(learn) = &self.how else { return };
         let begun = first(&learn.creates, exchange);
@@ -314,7 +312,7 @@ fn first(templates: &[Template], exchange: &mut Exchange<'_>) -> Option<Vec<u8>>
 }
 
 impl Cookie {
-    /// As nginx writes it.
+    /// The cookie in nginx's form.
     fn text(&self, exchange: &mut Exchange<'_>, peer: &str) -> Vec<u8> {
         let mut text = format!("{}={peer}", self.name).into_bytes();
         let mut add = |name: &str, value: &[u8]| {
@@ -345,7 +343,7 @@ impl Cookie {
         if is_same_site(&same_site) {
             add("samesite=", &same_site);
         } else if !same_site.is_empty() {
-            // nginx: what a variable says wrongly is taken as the strictest.
+            // nginx: an invalid value of a variable counts as the strictest.
             add("samesite=", b"strict");
         }
         if let Some(path) = &self.path {
@@ -358,14 +356,7 @@ impl Cookie {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-    use super::*;
     use crate::conf::of_text;
-
-    #[test]
-    fn peers_are_named_by_their_addresses() {
-        // printf 127.0.0.1:8081 | md5sum
-        assert_eq!(name_of("127.0.0.1:8081"), "df2b80dc43705d28db9be6f29fe58da3");
-    }
 
     #[test]
     fn it_is_refused_in_nginx_words() {

@@ -1,8 +1,8 @@
-//! `proxy_store`: copies of an upstream's answers as plain files.
+//! `proxy_store`: saves an upstream's answers as plain files.
 //!
-//! <https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_store>. Only whole answers of 200 to GET are
-//! saved: a file is written beside the temporary ones and gets its name when it is complete. Nothing is ever looked
-//! up in these files; `try_files` does that.
+//! <https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_store>. weir saves only whole answers of 200 to
+//! GET: it writes a file among the temporary ones and renames it when it is complete. weir never looks up these files
+//! itself; `try_files` does.
 
 use std::fs::{File, FileTimes, Permissions};
 use std::io::{self, Write};
@@ -17,9 +17,9 @@ use crate::build::Build;
 use crate::directive::{Arity, Directive, HSL, ONE, Refusal};
 use crate::exchange::{Exchange, Origin};
 use crate::family::{Family, static_files};
-use crate::log::{self, Level};
 use crate::relay;
 use crate::variable::Template;
+use weir_net::log::{self, Level};
 
 crate::settings! {
     /// `proxy_store`.
@@ -31,23 +31,33 @@ crate::settings! {
 /// Nothing is declared for all of `http`.
 pub type Declared = ();
 
-/// Where answers are saved.
+/// The place where answers are saved.
 #[derive(Clone, Debug)]
 pub enum Store {
-    /// Nowhere.
+    /// Answers are not saved.
     Off,
-    /// Where `root` or `alias` would look for the file.
+    /// At the file of `root` or `alias`.
     On,
-    /// Here.
+    /// At this path.
     At(Template),
 }
 
 /// The family.
-pub static FAMILY: Family = Family::new("store", &[
-    Directive::new("proxy_store", HSL, ONE, "Saves answers as files: on, off, or the file's path.", store).default("off"),
-    Directive::new("proxy_store_access", HSL, Arity::Between(1, 3), "The rights of those files: user:rw group:r all:r.", access)
+pub static FAMILY: Family = Family::new(
+    "store",
+    &[
+        Directive::new("proxy_store", HSL, ONE, "Saves answers as files: on, off, or the file's path.", store)
+            .default("off"),
+        Directive::new(
+            "proxy_store_access",
+            HSL,
+            Arity::Between(1, 3),
+            "The rights of those files: user:rw group:r all:r.",
+            access,
+        )
         .default("user:rw"),
-]);
+    ],
+);
 
 fn store(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let store = match statement.text(0) {
@@ -83,7 +93,7 @@ fn access(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// An answer being saved; what was written is removed again unless `finish` was called.
+/// An answer that is being saved; dropping it removes the file unless `finish` was called.
 pub struct Saving {
     file: File,
     temporary: String,
@@ -93,7 +103,7 @@ pub struct Saving {
     is_broken: bool,
 }
 
-/// Begins to save an answer whose head is `origin`, where the location says so and the answer is of the kind.
+/// Begins to save an answer with the head `origin`, if the location and the answer allow it.
 pub fn begin(exchange: &mut Exchange<'_>, origin: &Origin) -> Option<Box<Saving>> {
     let location = exchange.location;
     let values = &location.values.store;
@@ -105,7 +115,7 @@ pub fn begin(exchange: &mut Exchange<'_>, origin: &Origin) -> Option<Box<Saving>
         Store::On => static_files::path(exchange)?.0,
         Store::At(template) => template.text(exchange),
     };
-    let path = static_files::as_path(&path).to_path_buf();
+    let path = weir_net::path::as_path(&path).to_path_buf();
     let proxy = &location.values.proxy;
     let (file, temporary) = body::temporary(exchange, proxy.temp_path.as_deref(), relay::DIRECTORY)?;
     let modified = origin.field(weir_wire::Known::LastModified).and_then(weir_wire::date::parse_http_date);
@@ -113,12 +123,12 @@ pub fn begin(exchange: &mut Exchange<'_>, origin: &Origin) -> Option<Box<Saving>
 }
 
 impl Saving {
-    /// Writes body bytes. A failure is told by `finish`.
+    /// Writes body bytes. `finish` reports a failure.
     pub fn write(&mut self, bytes: &[u8]) {
         self.is_broken = self.is_broken || self.file.write_all(bytes).is_err();
     }
 
-    /// The answer is complete: its file gets its name.
+    /// The answer is complete: renames its file.
     pub fn finish(mut self) {
         let result = self.name_it();
         if let Err(error) = result {
@@ -148,7 +158,7 @@ impl Saving {
         }
     }
 
-    /// To another file system, where it gets its name by a rename all the same.
+    /// Copies the file to another file system, and renames it there.
     fn copy(&self) -> io::Result<()> {
         let mut beside = self.path.clone().into_os_string();
         beside.push(".weir-temporary");
@@ -161,7 +171,7 @@ impl Saving {
 impl Drop for Saving {
     fn drop(&mut self) {
         if !self.temporary.is_empty() {
-            // Somebody else may have cleaned up.
+            // The file may be gone already.
             let _ = std::fs::remove_file(&self.temporary);
         }
     }
@@ -181,8 +191,9 @@ mod tests {
             ("user:x", Err("invalid value \"user:x\"")),
             ("nobody:r", Err("invalid value \"nobody:r\"")),
         ] {
-            let (conf, said) =
-                of_text(&format!("events {{}} http {{ proxy_store_access {words}; server {{ listen 127.0.0.1:1; }} }}"));
+            let (conf, said) = of_text(&format!(
+                "events {{}} http {{ proxy_store_access {words}; server {{ listen 127.0.0.1:1; }} }}"
+            ));
             match mode {
                 Ok(mode) => assert_eq!(conf.unwrap().locations[0].values.store.access, mode, "{words}"),
                 Err(words) => assert_eq!(said, [words]),

@@ -1,4 +1,4 @@
-//! `stub_status`: connections and requests so far, as nginx tells them.
+//! `stub_status`: connections and requests so far, in nginx's format.
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_stub_status_module.html>
 
@@ -20,15 +20,30 @@ crate::settings! {}
 pub type Declared = ();
 
 /// The family.
-pub static FAMILY: Family = Family::new("stub_status", &[
-    Directive::new("stub_status", SERVER.or(LOCATION), Arity::Between(0, 1), "Answers with basic counts of connections.",
-        |b, _| { b.scope().handler = Some(answer); Ok(()) }),
-])
+pub static FAMILY: Family = Family::new(
+    "stub_status",
+    &[Directive::new(
+        "stub_status",
+        SERVER.or(LOCATION),
+        Arity::Between(0, 1),
+        "Answers with basic counts of connections.",
+        |b, _| {
+            b.scope().handler = Some(answer);
+            Ok(())
+        },
+    )],
+)
 .variables(&[
     Variable::without_answer("connections_active", |exchange, _, out| put(out, active(&exchange.worker.all_counters))),
-    Variable::without_answer("connections_reading", |exchange, _, out| put(out, reading(&exchange.worker.all_counters))),
-    Variable::without_answer("connections_writing", |exchange, _, out| put(out, writing(&exchange.worker.all_counters))),
-    Variable::without_answer("connections_waiting", |exchange, _, out| put(out, waiting(&exchange.worker.all_counters))),
+    Variable::without_answer("connections_reading", |exchange, _, out| {
+        put(out, reading(&exchange.worker.all_counters))
+    }),
+    Variable::without_answer("connections_writing", |exchange, _, out| {
+        put(out, writing(&exchange.worker.all_counters))
+    }),
+    Variable::without_answer("connections_waiting", |exchange, _, out| {
+        put(out, waiting(&exchange.worker.all_counters))
+    }),
 ]);
 
 fn put(out: &mut Vec<u8>, number: u64) -> bool {
@@ -48,7 +63,7 @@ fn writing(all: &[Counters]) -> u64 {
     counters::level(all, |counters| &counters.writing)
 }
 
-/// Connections between requests: those that neither read a head nor answer.
+/// Idle connections: they neither read a head nor send an answer.
 fn waiting(all: &[Counters]) -> u64 {
     active(all).saturating_sub(reading(all)).saturating_sub(writing(all))
 }

@@ -1,7 +1,7 @@
-//! `try_files`: the first of several files that exists, or else another place.
+//! `try_files`: the first of several files that exists, or else another URI or status.
 //!
-//! <https://nginx.org/en/docs/http/ngx_http_core_module.html#try_files>. Unlike other settings it is not inherited:
-//! a location or an `if` inside the one that has it does without, as in nginx.
+//! <https://nginx.org/en/docs/http/ngx_http_core_module.html#try_files>. Unlike other settings it is not inherited: an
+//! inner location or `if` does not have it, as in nginx.
 
 use weir_conf::{At, Statement};
 
@@ -11,14 +11,14 @@ use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::disable_symlinks::{self, Failed};
 use crate::family::static_files::{Alias, alias, errno, path};
-use crate::log::{Level, Os};
 use crate::phase::{Next, Phase};
 use crate::special;
 use crate::value;
 use crate::variable::Template;
+use weir_net::log::{Level, Os};
 
 crate::settings! {
-    /// What is tried.
+    /// The names to try.
     tries: Option<Tries> = None,
 }
 
@@ -30,7 +30,7 @@ pub type Declared = ();
 pub struct Tries {
     names: Vec<Name>,
     last: Last,
-    /// The block it stands in: the mark by which an inherited copy is told.
+    /// The block of the directive: it shows whether a copy was inherited.
     block: At,
 }
 
@@ -47,10 +47,16 @@ enum Last {
 }
 
 /// The family.
-pub static FAMILY: Family = Family::new("try_files", &[
-    Directive::new("try_files", SERVER.or(LOCATION), Arity::AtLeast(2),
-        "Uses the first file that exists; else goes to the last parameter: a URI, a named location or =code.", try_files),
-])
+pub static FAMILY: Family = Family::new(
+    "try_files",
+    &[Directive::new(
+        "try_files",
+        SERVER.or(LOCATION),
+        Arity::AtLeast(2),
+        "Uses the first file that exists; else goes to the last parameter: a URI, a named location or =code.",
+        try_files,
+    )],
+)
 .phase(Phase::Precontent, |location| location.values.try_files.tries.is_some(), answer)
 .finish(finish);
 
@@ -120,8 +126,8 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
     }
 }
 
-/// The name to append to the directory. nginx: under a prefix `alias`, a name made of variables that begins as the
-/// URI does loses the location's name, the last parameter included.
+/// The name to append to the directory. nginx: under a prefix `alias`, a name with variables that begins like the URI
+/// loses the location's name; this includes the last parameter.
 fn evaluate(exchange: &mut Exchange<'_>, name: &Template, alias: Alias) -> Vec<u8> {
     let mut text = name.text(exchange);
     if let Alias::Prefix(length) = alias
@@ -134,7 +140,7 @@ fn evaluate(exchange: &mut Exchange<'_>, name: &Template, alias: Alias) -> Vec<u
     text
 }
 
-/// The URI becomes that of the file found.
+/// Sets the URI to the file that was found.
 fn take(exchange: &mut Exchange<'_>, name: Vec<u8>, alias: Alias, is_directory: bool) {
     match alias {
         Alias::Off => exchange.uri = name,
@@ -177,7 +183,9 @@ mod tests {
 
     #[test]
     fn codes_are_numbers_of_three_digits() {
-        for (last, expected) in [("=404", None), ("=1000", Some("invalid code \"=1000\"")), ("=", Some("invalid code \"=\""))] {
+        for (last, expected) in
+            [("=404", None), ("=1000", Some("invalid code \"=1000\"")), ("=", Some("invalid code \"=\""))]
+        {
             let (_, problems) = of_text(&format!("events {{}} http {{ server {{ try_files $uri {last}; }} }}"));
             assert_eq!(problems.first().map(String::as_str), expected, "{last}");
         }

@@ -1,8 +1,8 @@
-//! `$upstream_…`: what the attempts at upstreams came to, one value each.
+//! `$upstream_…`: the results of the tries at upstreams, one value each.
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_upstream_module.html#variables>
 //!
-//! Values of several attempts are joined by `, `, and by ` : ` where an internal redirect lay between them.
+//! Values of several tries are joined by `, `, or by ` : ` if an internal redirect happened between them.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use weir_wire::Known;
 
 use crate::exchange::{Exchange, Try};
 use crate::family::Family;
-use crate::family::variables::{decimal, joined, seconds, set_cookie, text};
+use crate::texts::{decimal, joined, seconds, set_cookie, text};
 use crate::variable::{Argument, Variable};
 
 crate::settings! {}
@@ -24,9 +24,7 @@ pub static FAMILY: Family = Family::new("upstream_variables", &[]).variables(&[
         list(&x.tries, out, |one, out| text(out, one.peer.as_bytes()))
     }),
     Variable::without_answer("upstream_status", |x, _, out| {
-        list(&x.tries, out, |one, out| {
-            one.status != 0 && decimal(out, u64::from(one.status))
-        })
+        list(&x.tries, out, |one, out| one.status != 0 && decimal(out, u64::from(one.status)))
     }),
     Variable::without_answer("upstream_connect_time", |x, _, out| {
         list(&x.tries, out, |one, out| time(one.connect_us.map(u64::from), out))
@@ -51,7 +49,7 @@ pub static FAMILY: Family = Family::new("upstream_variables", &[]).variables(&[
     Variable::new("upstream_trailer_", trailer),
 ]);
 
-/// Appends one value for each attempt; `-` where `value` has none. Not found when there was no attempt.
+/// Appends one value for each try; `-` where `value` has none. Not found if there was no try.
 fn list(tries: &[Try], out: &mut Vec<u8>, value: impl Fn(&Try, &mut Vec<u8>) -> bool) -> bool {
     for (index, one) in tries.iter().enumerate() {
         if index > 0 {
@@ -85,28 +83,15 @@ fn cookie(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -
     let Some(origin) = &exchange.origin else {
         return false;
     };
-    let mut lines = origin
-        .head
-        .fields
-        .iter()
-        .filter(|field| field.known == Some(Known::SetCookie));
+    let mut lines = origin.head.fields.iter().filter(|field| field.known == Some(Known::SetCookie));
     lines
         .find_map(|field| set_cookie(field.value.of(&origin.bytes), argument.name.as_bytes()))
         .is_some_and(|value| text(out, value))
 }
 
-/// Trailers are kept only where they are passed on (`proxy_pass_trailers`).
+/// Trailers are kept only if they are passed on (`proxy_pass_trailers`).
 fn trailer(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
-    joined(
-        exchange
-            .response
-            .trailers
-            .iter()
-            .map(|field| (field.name, field.value)),
-        &argument.name,
-        b", ",
-        out,
-    )
+    joined(exchange.response.trailers.iter().map(|field| (field.name, field.value)), &argument.name, b", ", out)
 }
 
 #[cfg(test)]
@@ -130,13 +115,8 @@ mod tests {
             attempt("unix:/s", 0, Some(1_003), true),
         ];
         let peers = shown(&tries, |one, out| text(out, one.peer.as_bytes()));
-        assert_eq!(
-            peers.as_deref(),
-            Some("127.0.0.1:81, 127.0.0.1:82 : unix:/s")
-        );
-        let status = shown(&tries, |one, out| {
-            one.status != 0 && decimal(out, u64::from(one.status))
-        });
+        assert_eq!(peers.as_deref(), Some("127.0.0.1:81, 127.0.0.1:82 : unix:/s"));
+        let status = shown(&tries, |one, out| one.status != 0 && decimal(out, u64::from(one.status)));
         assert_eq!(status.as_deref(), Some("502, 200 : -"));
         let times = shown(&tries, |one, out| time(one.header_us, out));
         assert_eq!(times.as_deref(), Some("-, 0.012 : 1.003"));

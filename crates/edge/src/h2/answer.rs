@@ -1,4 +1,4 @@
-//! An exchange's answer as frames: the head, what comes before it, and the end.
+//! An exchange's answer as frames: interim answers, the head, and the end.
 
 use std::io;
 
@@ -55,7 +55,7 @@ pub fn head(exchange: &mut Exchange<'_>, stream: &Stream, framing: Framing) -> R
             encoder.field(b"location", &whole, Some(Known::Location), out);
         }
         for field in response.fields.iter() {
-            // What is about an HTTP/1.1 connection has no place here (RFC 9113 §8.2.2).
+            // Fields about an HTTP/1.1 connection are not allowed here (RFC 9113 §8.2.2).
             let is_hop = field.known.is_some_and(|known| known.is_hop_by_hop());
             let is_proof = is_switch && field.name.eq_ignore_ascii_case(b"sec-websocket-accept");
             let is_told = is_proof || response.own_location && field.known == Some(Known::Location);
@@ -70,7 +70,8 @@ pub fn head(exchange: &mut Exchange<'_>, stream: &Stream, framing: Framing) -> R
     Ok(())
 }
 
-/// Ends an answer whose body has been sent: with trailers where there are some, unless its length has ended it.
+/// Ends an answer whose body has been sent: with trailers if there are any; nothing is sent if the declared length
+/// already ended it.
 pub fn finish(exchange: &mut Exchange<'_>, stream: &Stream, framing: Framing) -> Result<(), Gone> {
     if exchange.response.status == 101 {
         return Ok(());
@@ -92,7 +93,7 @@ pub fn finish(exchange: &mut Exchange<'_>, stream: &Stream, framing: Framing) ->
     Ok(())
 }
 
-/// Sends an interim answer (1xx); gives its length as it goes out.
+/// Sends an interim answer (1xx); returns its length on the wire.
 pub fn interim<'o>(
     stream: &Stream,
     status: u16,

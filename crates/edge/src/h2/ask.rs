@@ -1,4 +1,4 @@
-//! A request as it was composed for HTTP/1.1 goes out as HTTP/2: one place composes, whatever is spoken.
+//! Sends a request that was composed for HTTP/1.1 as HTTP/2: one place composes requests for all protocols.
 
 use std::fmt;
 use std::io;
@@ -12,7 +12,7 @@ use super::stream::Stream;
 pub enum Unsent {
     /// Its connection is gone.
     Io(io::Error),
-    /// A variable of it holds what no field may hold.
+    /// One of its variables contains bytes that no field may contain.
     Invalid(&'static str),
 }
 
@@ -26,8 +26,8 @@ impl fmt::Display for Unsent {
 }
 
 impl Stream {
-    /// Sends a request's head, composed as HTTP/1.1 has it; gives its length as it goes out. `ends` when no body
-    /// follows, `length` is the body's where that is known.
+    /// Sends a request's head that was composed for HTTP/1.1; returns its length on the wire. `ends` if no body
+    /// follows; `length` is the length of the body, if known.
     pub fn send_request(&self, text: &[u8], ends: bool, length: Option<u64>) -> Result<usize, Unsent> {
         let composed = Composed::read(text).map_err(Unsent::Invalid)?;
         if composed.method == b"HEAD"

@@ -1,4 +1,4 @@
-//! Drives a connection: reads frames, begins streams, sends what they wrote, and knows when it is over.
+//! Drives a connection: reads frames, begins streams, sends their output, and decides when the connection ends.
 
 use std::future::poll_fn;
 use std::io;
@@ -19,12 +19,13 @@ use super::session::{Carrier, OUT_MAX, Session};
 use super::stream::Stream;
 use crate::conn::{self, After, Conn};
 use crate::head::{self, default_core, default_values};
-use crate::log::{self, Level};
+use crate::line;
 use crate::seat::Guest;
 use crate::secure;
 use crate::worker::Entry;
+use weir_net::log::{self, Level};
 
-/// Serves a connection whose client speaks HTTP/2; `early` came before, preface included.
+/// Serves a connection whose client speaks HTTP/2; `early` has already arrived, including the preface.
 pub fn serve(conn: Box<Conn>, entry: Entry, early: &[u8]) {
     let generation = entry.worker.generation();
     let listen = conn.client.listen.get();
@@ -45,7 +46,7 @@ async fn live(mut drive: Drive) {
     match end {
         End::Done => {
             let core = default_core(&generation.conf, conn.client.listen.get());
-            // What the client sends now crosses our end: closing at once would destroy what is on its way to it.
+            // The client may be sending at this moment: closing at once would destroy the bytes on their way to it.
             conn::linger(&conn, &entry.worker, core.lingering_time, core.lingering_timeout).await;
         }
         End::Closed => conn.shared.stream.shutdown(),
@@ -54,7 +55,7 @@ async fn live(mut drive: Drive) {
             conn.shared.stream.shutdown();
         }
         End::Broken(error) => {
-            log::client_line(
+            line::client_line(
                 &generation.conf,
                 &conn.client,
                 Level::Info,
@@ -66,22 +67,22 @@ async fn live(mut drive: Drive) {
     }
 }
 
-/// How a connection comes to its end.
+/// How a connection ended.
 enum End {
-    /// All is said, or the client broke a rule and was told.
+    /// Everything is sent, or the client broke a rule and weir sent the error.
     Done,
-    /// It was told to end, or the client did so in order.
+    /// weir ended it, or the client ended it in order.
     Closed,
-    /// It takes nothing.
+    /// The client accepts no data.
     Stuck,
-    /// It failed.
+    /// The connection failed.
     Broken(io::Error),
 }
 
-/// What the connection's deadline is for.
+/// The wait that the connection's deadline bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waits {
-    /// Streams have their own.
+    /// Nothing: the streams have their own deadlines.
     Nothing,
     /// The preface, or the rest of a frame or of a section: `client_header_timeout`.
     Frame,
@@ -133,8 +134,8 @@ impl Drive {
         }
     }
 
-    /// A stop, or a reload: streams that are open go on, new ones do not. nginx's workers of an older configuration do
-    /// the same.
+    /// A stop or a reload: open streams go on, new ones are refused. nginx's workers of an older configuration do the
+    /// same.
     fn go_if_told(&self) {
         let worker = &self.entry.worker;
         let is_old = self.conn.shared.generation.get() != worker.generation().conf.generation;
@@ -147,11 +148,13 @@ impl Drive {
         self.session.wire.borrow().is_going()
     }
 
-    /// Reads and acts on what is there; whether there may be more. A fault is told to the client before it ends all.
+    /// Reads and handles the bytes that are there; returns whether there may be more. After a fault, the client gets
+    /// the error before the connection ends.
     fn read(&mut self) -> Result<bool, End> {
         let Drive { conn, entry, session, input, waits } = self;
         let read = input.read(session, &mut |event| {
-            // Each frame has its own time, or a long upload would end with it; a section's frames share theirs.
+            // Each frame has its own time, else a long upload would exceed it. The frames of one header section share
+            // theirs.
             if *waits == Waits::Frame && !session.wire.borrow().is_in_section() {
                 *waits = Waits::Nothing;
             }
@@ -168,7 +171,7 @@ impl Drive {
 
     fn refuse(&mut self, fault: Fault) -> End {
         let generation = self.entry.worker.generation();
-        log::client_line(
+        line::client_line(
             &generation.conf,
             &self.conn.client,
             Level::Info,
@@ -181,7 +184,7 @@ impl Drive {
         }
     }
 
-    /// Sets the deadline for what is waited for now; `Ready(None)` when something is to be sent since.
+    /// Sets the deadline for the current wait; `Ready(None)` if something must be sent since.
     fn poll_deadline(&mut self, has_sent: bool) -> Poll<Option<End>> {
         let has_streams = self.session.tasks() > 0;
         let waits = match () {
@@ -231,7 +234,7 @@ impl Drive {
     }
 }
 
-/// No streams begin from now on: the client is told, once.
+/// Begins no more streams from here on: the client gets a GOAWAY, once.
 fn go(session: &Session) {
     let mut wire = session.wire.borrow_mut();
     if !wire.is_going() {
@@ -239,7 +242,7 @@ fn go(session: &Session) {
     }
 }
 
-/// nginx: `keepalive_requests` and `keepalive_time` end a connection with the request that reaches them.
+/// nginx: `keepalive_requests` and `keepalive_time` end a connection after the request that reaches them.
 fn is_spent(conn: &Conn, entry: &Entry) -> bool {
     let generation = entry.worker.generation();
     let core = default_core(&generation.conf, conn.client.listen.get());
@@ -247,7 +250,7 @@ fn is_spent(conn: &Conn, entry: &Entry) -> bool {
     conn.served() >= core.keepalive_requests || age > core.keepalive_time
 }
 
-/// Does what a frame asks for; whether it began a request.
+/// Handles a frame; returns whether the frame began a request.
 fn act(conn: &mut Conn, entry: &Entry, session: &Rc<Session>, event: Event<'_>) -> bool {
     match event {
         Event::Nothing | Event::Pong | Event::GoAway { .. } => {}
@@ -258,13 +261,13 @@ fn act(conn: &mut Conn, entry: &Entry, session: &Rc<Session>, event: Event<'_>) 
             note(conn, entry, what);
             match session.stream(stream) {
                 Some(known) => known.malform(),
-                // It was answered already.
+                // The stream was answered already.
                 None => session.wire.borrow_mut().reset(stream, Code::Protocol),
             }
         }
         Event::Data { stream, data, counted, ends } => session.data_came(stream, data, counted, ends),
         Event::Trailers { stream } => {
-            // Nothing of them is passed on; a malformed section makes the whole request malformed (RFC 9113 §8.1.1).
+            // No trailer is passed on; a malformed section makes the whole request malformed (RFC 9113 §8.1.1).
             let checked = message::check_trailers(session.wire.borrow_mut().block());
             let known = session.stream(stream);
             if let Err(what) = checked {
@@ -290,7 +293,7 @@ fn act(conn: &mut Conn, entry: &Entry, session: &Rc<Session>, event: Event<'_>) 
     false
 }
 
-/// A request: a task of its own.
+/// Starts a task for a request.
 fn begin(
     conn: &mut Conn,
     entry: &Entry,
@@ -300,7 +303,7 @@ fn begin(
     let worker = &entry.worker;
     let generation = worker.generation();
     let policy = head::policy(default_core(&generation.conf, conn.client.listen.get()));
-    // Sec-WebSocket-Key proves nothing to anybody (RFC 6455 §10.3): any number will do.
+    // Sec-WebSocket-Key proves nothing (RFC 6455 §10.3): any number will do.
     let mut key = [0; 16];
     key.fill_with(|| worker.random(256) as u8);
     let (mut begun, fields) = request::read(&mut session.wire.borrow_mut(), worker.lease_parts(), ends, &policy, key);
@@ -319,7 +322,7 @@ fn begin(
 
 fn note(conn: &Conn, entry: &Entry, what: &str) {
     let generation = entry.worker.generation();
-    log::client_line(
+    line::client_line(
         &generation.conf,
         &conn.client,
         Level::Info,
@@ -327,7 +330,7 @@ fn note(conn: &Conn, entry: &Entry, what: &str) {
     );
 }
 
-/// Ends its stream when it is dropped, be it that the task panics.
+/// Ends its stream when it is dropped, also if the task panics.
 struct Served(Rc<Stream>);
 
 impl Drop for Served {

@@ -1,4 +1,4 @@
-//! The bytes of a connection on their way in: read, cut into frames, each frame acted on.
+//! The incoming bytes of a connection: reads them, cuts them into frames and handles each frame.
 
 use std::io;
 
@@ -11,16 +11,16 @@ use super::session::{OUT_MAX, Session};
 
 /// Bytes read at a time: some requests, or one full frame with its head.
 const READ_BYTES: usize = 18 << 10;
-/// Reads in one turn, after which others have theirs.
+/// Reads in one turn; then other tasks have their turn.
 const READS_MAX: usize = 8;
 
-/// Bytes read; those before `start` are done with.
+/// Bytes read; those before `start` have been used.
 pub struct Input {
     bytes: Lease,
     start: usize,
-    /// So many bytes from `start` on must be there before there is anything to do.
+    /// At least this many bytes from `start` must be there before there is anything to do.
     needs: usize,
-    /// A client's preface came; of an origin none is awaited.
+    /// The client's preface arrived; an origin sends none.
     is_begun: bool,
 }
 
@@ -30,29 +30,29 @@ pub enum Over {
     Closed,
     /// The connection failed.
     Broken(io::Error),
-    /// The peer broke a rule, and is to be told.
+    /// The peer broke a rule, and weir must send the error.
     Fault(Fault),
 }
 
 impl Input {
-    /// What a client sends, of which `early` came already.
+    /// The input of a client; `early` has already arrived.
     pub fn of_client(early: &[u8]) -> Input {
         let mut bytes = buffer::lease(READ_BYTES.max(early.len()));
         bytes.extend_from_slice(early);
         Input { bytes, start: 0, needs: 0, is_begun: false }
     }
 
-    /// What an origin sends.
+    /// The input of an origin.
     pub fn of_origin() -> Input {
         Input { bytes: Lease::none(), start: 0, needs: 0, is_begun: true }
     }
 
-    /// Whether the preface, or the rest of a frame, is still to come.
+    /// Whether the preface, or the rest of a frame, is missing.
     pub fn is_within(&self) -> bool {
         !self.is_begun || self.start < self.bytes.len()
     }
 
-    /// Reads and acts on what is there; whether there may be more.
+    /// Reads and handles the bytes that are there; returns whether there may be more.
     pub fn read(&mut self, session: &Session, act: &mut dyn FnMut(Event<'_>)) -> Result<bool, Over> {
         for _ in 0..READS_MAX {
             self.take_frames(session, act).map_err(Over::Fault)?;
@@ -73,14 +73,14 @@ impl Input {
                 self.bytes.reserve(room);
             }
             match stream.try_read_vec(&mut self.bytes, room) {
-                // Frames that were cut off say nothing; streams that are open have lost their peer.
+                // A frame that was cut off has no meaning; open streams have lost their peer.
                 Ok(0) => return Err(Over::Closed),
                 Ok(_) => session.hear(),
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
                 Err(error) => return Err(Over::Broken(error)),
             }
         }
-        // Others have their turn.
+        // Gives other tasks their turn.
         Task::current().wake();
         Ok(false)
     }
@@ -116,7 +116,7 @@ impl Input {
         }
     }
 
-    /// The preface; `false` when it is not all there.
+    /// Checks the preface; `false` if it is not complete.
     fn begin(&mut self) -> Result<bool, Fault> {
         match super::preface(&self.bytes) {
             super::Preface::Whole => {

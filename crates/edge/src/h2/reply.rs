@@ -1,4 +1,4 @@
-//! What comes to a stream of ours besides its body: heads, trailers, and how it ended before its time.
+//! All that arrives on a stream to an origin except the body: heads, trailers, and the reason of an early end.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -13,10 +13,10 @@ use weir_wire::h2::{Code, message};
 use super::session::Session;
 use super::stream::Stream;
 use crate::exchange::Origin;
-use crate::fields::Fields;
 use crate::worker::Worker;
+use weir_wire::fields::Fields;
 
-/// Heads that wait to be read: interim answers, of which an exchange takes sixteen, and the answer.
+/// Heads that wait to be read, at most: interim answers, of which an exchange accepts sixteen, and the answer.
 const HEADS_MAX: usize = 17;
 
 /// Room for a head, and for the body of a small answer behind it.
@@ -26,32 +26,32 @@ const HEAD_BYTES: usize = 16 << 10;
 pub struct Replies {
     heads: RefCell<VecDeque<Box<Origin>>>,
     trailers: RefCell<Fields>,
-    /// The answer's head came.
+    /// The answer's head arrived.
     is_answered: Cell<bool>,
-    /// It answers a HEAD: its length is that of no body.
+    /// The request is HEAD: the length in the answer is not that of a body.
     is_to_head: Cell<bool>,
     lost: Cell<Option<Lost>>,
-    /// What the session had heard when it began.
+    /// The session's count of reads when this stream began.
     heard: u64,
 }
 
-/// How a stream ended before its time.
+/// Why a stream ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lost {
-    /// The origin has not begun with it (RFC 9113 §8.7): anybody may be asked again.
+    /// The origin has not processed it (RFC 9113 §8.7): weir may send it to any peer again.
     Unprocessed(u32),
     /// The origin reset it.
     Rejected(u32),
-    /// What came is no answer.
+    /// The response is malformed.
     Malformed(&'static str),
-    /// Its head is larger than may be.
+    /// Its head exceeds the limit.
     TooBig,
     /// The connection ended.
     Closed,
 }
 
 impl fmt::Display for Lost {
-    /// nginx's words, where it has some.
+    /// nginx's words, if nginx has this error.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Lost::Unprocessed(code) | Lost::Rejected(code) => write!(f, "upstream rejected request with error {code}"),
@@ -85,14 +85,15 @@ impl Replies {
         self.is_to_head.set(true);
     }
 
-    /// Whether the peer has said nothing, on any stream, since this one began.
+    /// Whether nothing was read from the peer, on any stream, since this stream began.
     pub(super) fn heard_nothing(&self, heard: u64) -> bool {
         !self.is_answered.get() && heard == self.heard
     }
 }
 
 impl Stream {
-    /// The next head: an interim answer's, or the answer's; what of the body is here already stands behind it.
+    /// The next head: of an interim answer, or of the answer. The answer's head is followed by the part of the body
+    /// that has arrived.
     pub fn poll_head(&self) -> Poll<Result<Box<Origin>, Lost>> {
         let Some(replies) = self.replies() else { return Poll::Ready(Err(Lost::Closed)) };
         if let Some(mut origin) = replies.heads.borrow_mut().pop_front() {
@@ -109,18 +110,18 @@ impl Stream {
         Poll::Pending
     }
 
-    /// Whether trailers came.
+    /// Whether trailers have arrived.
     pub fn has_trailers(&self) -> bool {
         self.replies().is_some_and(|replies| !replies.trailers.borrow().is_empty())
     }
 
-    /// The trailers, once.
+    /// The trailers; a second call returns none.
     pub fn take_trailers(&self) -> Fields {
         self.replies().map(|replies| replies.trailers.take()).unwrap_or_default()
     }
 }
 
-/// The answer's head, or an interim one, has come in `session`'s block.
+/// Handles the head of an answer or of an interim answer, which is in `session`'s block.
 pub fn head_came(session: &Rc<Session>, worker: &Worker, id: u32, ends: bool) {
     let Some(stream) = session.stream(id) else {
         return session.wire.borrow_mut().answered(id, None);
@@ -159,7 +160,7 @@ fn read(wire: &mut Connection, origin: &mut Origin) -> Result<(), Lost> {
     Ok(())
 }
 
-/// How long the body is, where that was said and matters.
+/// The length of the body, if it is declared and matters.
 fn judge(origin: &Origin, replies: &Replies, ends: bool) -> Result<Option<u64>, Lost> {
     if replies.heads.borrow().len() >= HEADS_MAX {
         return Err(Lost::Malformed("more interim answers than anybody takes"));
@@ -167,7 +168,7 @@ fn judge(origin: &Origin, replies: &Replies, ends: bool) -> Result<Option<u64>, 
     message::declared(&origin.head, &origin.bytes, replies.is_to_head.get(), ends).map_err(Lost::Malformed)
 }
 
-/// Trailers have come in `session`'s block, and with them the end.
+/// Handles trailers, which are in `session`'s block, and the end that comes with them.
 pub fn trailers_came(session: &Rc<Session>, id: u32) {
     let Some(stream) = session.stream(id) else { return };
     let mut wire = session.wire.borrow_mut();

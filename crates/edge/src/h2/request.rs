@@ -1,4 +1,4 @@
-//! A field section becomes the request of an exchange, in the memory that exchanges have.
+//! Turns a field section into the request of an exchange, in the memory of exchanges.
 
 use weir_wire::h2::connection::Connection;
 use weir_wire::h2::message::{self, Malformed};
@@ -7,16 +7,16 @@ use weir_wire::{Field, HeadPolicy, InvalidFields, Known, Span, Version, Violatio
 use crate::base64;
 use crate::exchange::{Parts, Request};
 
-/// A request as it comes to be served.
+/// A request that is ready to be served.
 pub struct Begun {
-    /// The request's head is in them.
+    /// They contain the request's head.
     pub parts: Parts,
-    /// A rule that it breaks, for which it gets an answer.
+    /// A rule that it breaks; the refusal is its answer.
     pub refusal: Option<Violation>,
 }
 
-/// Reads the section that just came, and what of it is malformed. `ends` when no body follows; `key` serves a request
-/// for a WebSocket.
+/// Reads the section that has just arrived; also returns why it is malformed. `ends` if no body follows; `key` is the
+/// WebSocket key for a request to open a WebSocket.
 pub fn read(
     wire: &mut Connection,
     mut parts: Parts,
@@ -26,7 +26,7 @@ pub fn read(
 ) -> (Begun, Option<Malformed>) {
     let request = parts.request();
     let block = wire.block();
-    // Pseudo-header fields are not counted (nginx), nor is what is made of them.
+    // Pseudo-header fields are not counted (nginx), nor are the fields that weir makes from them.
     let fields = block.iter().filter(|(name, _)| name.first() != Some(&b':')).count();
     let is_too_large = block.is_too_large;
     let said = message::request(block, true, &mut request.head);
@@ -34,7 +34,7 @@ pub fn read(
     request.sent = block.sent;
     request.is_open_ended = !ends;
     let refusal = match said {
-        // What did not fit is not there: without it there may be no target.
+        // The section is truncated: it may have lost its target.
         _ if is_too_large => Some(Violation::HeadTooLarge),
         Err(_) => Some(Violation::MalformedRequest),
         Ok(_) if fields > policy.fields_max => Some(Violation::TooManyFields),
@@ -54,7 +54,7 @@ pub fn read(
 }
 
 /// A WebSocket over HTTP/2 (RFC 8441) becomes the request for an upgrade that phases and origins know: GET, with the
-/// fields that HTTP/1.1 wants. What its client sends on the stream are the WebSocket's bytes, and no body.
+/// fields that HTTP/1.1 needs. The client's bytes on the stream are the WebSocket's bytes, and no body.
 fn upgrade(request: &mut Request, protocol: Span, key: [u8; 16]) -> Option<Violation> {
     if protocol.of(&request.bytes) != b"websocket" {
         return Some(Violation::ConnectMethod);
@@ -80,7 +80,7 @@ fn push(bytes: &mut Vec<u8>, text: &[u8]) -> Span {
     Span::new(start, bytes.len())
 }
 
-/// What nginx has rules for and HTTP/2 has none: strange names.
+/// Strange names: nginx has rules for them, HTTP/2 has none.
 fn judge(request: &mut Request, policy: &HeadPolicy) {
     if policy.invalid_fields == InvalidFields::Drop {
         let bytes = &request.bytes;
@@ -95,7 +95,7 @@ fn judge(request: &mut Request, policy: &HeadPolicy) {
     }
 }
 
-/// nginx: letters, digits and hyphens, and underscores where they are allowed.
+/// nginx: letters, digits and hyphens, and underscores if they are allowed.
 fn is_usual(name: &[u8], underscores: bool) -> bool {
     name.iter().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-') || underscores && *byte == b'_')
 }
@@ -112,7 +112,7 @@ mod tests {
 
     const GET: [(&str, &str); 4] = [(":method", "GET"), (":scheme", "http"), (":path", "/x"), (":authority", "a.test")];
 
-    /// What comes of a section with these fields, as a client sends it.
+    /// The result of a section with these fields, as a client sends it.
     fn sent(fields: &[(&str, &str)], section: usize, policy: &HeadPolicy) -> (Begun, Option<Malformed>) {
         let mut frame = Vec::new();
         for (name, value) in fields {

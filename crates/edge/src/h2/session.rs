@@ -1,4 +1,5 @@
-//! What the streams of a connection share: its state, the frames that wait to be sent, and who waits to write more.
+//! The state that the streams of a connection share: the connection itself, the frames that wait to be sent, and the
+//! streams that wait to write.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -11,11 +12,11 @@ use weir_wire::h2::connection::{Connection, Limits, Role};
 use super::stream::Stream;
 use crate::conn::Shared;
 
-/// What a session's frames come and go by.
+/// The connection that carries a session's frames.
 pub enum Carrier {
     /// A client's connection.
     Client(Rc<Shared>),
-    /// One to an origin.
+    /// A connection to an origin.
     Origin(Transport),
 }
 
@@ -29,7 +30,7 @@ impl Carrier {
     }
 }
 
-/// Bytes of frames that wait for the socket, above which no stream writes and no frame is read.
+/// Bytes of frames that wait for the socket; above this limit no stream writes and no frame is read.
 pub const OUT_MAX: usize = 64 << 10;
 
 /// A connection that carries streams.
@@ -37,23 +38,23 @@ pub struct Session {
     carrier: Carrier,
     /// Its frames, windows and tables.
     pub wire: RefCell<Connection>,
-    /// What the peer may send of a body before somebody reads it.
+    /// Bytes of a body that the peer may send before its reader begins.
     pub preread: u32,
     /// Bytes of a body in one frame (`http2_chunk_size`).
     pub chunk: usize,
     pub(super) out: RefCell<Out>,
     streams: RefCell<Vec<Rc<Stream>>>,
-    /// Whose turn it is first when there is room again.
+    /// The stream that is woken first when there is room again.
     turn: Cell<usize>,
-    /// Somebody waits for room.
+    /// A stream waits for room.
     is_awaited: Cell<bool>,
     driver: Cell<Task>,
     is_dead: Cell<bool>,
-    /// How often something was read.
+    /// How often bytes were read.
     heard: Cell<u64>,
-    /// A sign of life was asked for and has not come.
+    /// weir sent a PING and has no answer yet.
     is_doubted: Cell<bool>,
-    /// The rule that the peer broke, which ended all.
+    /// The rule that the peer broke and that ended the connection.
     fault: Cell<Option<&'static str>>,
 }
 
@@ -69,7 +70,7 @@ impl Out {
         self.bytes.len() - self.start
     }
 
-    /// Where frames are appended, behind those that the connection itself has to say.
+    /// The buffer for new frames; first takes the frames that the connection itself wants to send.
     pub fn behind(&mut self, wire: &mut Connection) -> &mut Vec<u8> {
         if self.bytes.capacity() == 0 {
             self.bytes = buffer::lease(OUT_BYTES);
@@ -83,11 +84,11 @@ impl Out {
     }
 }
 
-/// A first guess at what is sent at once: some answers of a kilobyte.
+/// A first guess at the bytes that are sent at once: some answers of a kilobyte.
 const OUT_BYTES: usize = 16 << 10;
 
 impl Session {
-    /// A session over a connection; SETTINGS wait to be sent.
+    /// A session over a connection; its SETTINGS wait to be sent.
     pub fn new(carrier: Carrier, limits: Limits, chunk: usize) -> Rc<Session> {
         let role = match carrier {
             Carrier::Client(_) => Role::Server,
@@ -110,17 +111,17 @@ impl Session {
         })
     }
 
-    /// Something was read.
+    /// Counts a read.
     pub(super) fn hear(&self) {
         self.heard.set(self.heard.get() + 1);
     }
 
-    /// How often something was read so far.
+    /// How often bytes were read so far.
     pub(super) fn heard(&self) -> u64 {
         self.heard.get()
     }
 
-    /// Asks the peer for a sign of life; until it comes, [`Session::is_doubted`].
+    /// Asks the peer for a sign of life (a PING); until it arrives, [`Session::is_doubted`] is true.
     pub fn doubt(&self) {
         if !self.is_dead() && !self.is_doubted.replace(true) {
             self.wire.borrow_mut().ping();
@@ -128,17 +129,17 @@ impl Session {
         }
     }
 
-    /// The sign of life came.
+    /// Notes that the sign of life arrived.
     pub fn trust(&self) {
         self.is_doubted.set(false);
     }
 
-    /// Whether a sign of life is owed.
+    /// Whether weir still waits for a sign of life.
     pub fn is_doubted(&self) -> bool {
         self.is_doubted.get()
     }
 
-    /// Notes why it ends.
+    /// Notes the rule that the peer broke.
     pub fn blame(&self, what: &'static str) {
         self.fault.set(Some(what));
     }
@@ -153,12 +154,12 @@ impl Session {
         self.carrier.transport()
     }
 
-    /// The task being polled is the one that sends.
+    /// Notes that the current task is the one that sends.
     pub fn driven_here(&self) {
         self.driver.set(Task::current());
     }
 
-    /// Something waits to be sent, or has ended.
+    /// Wakes the sending task: something waits to be sent, or has ended.
     pub fn tell_driver(&self) {
         self.driver.get().wake();
     }
@@ -168,7 +169,7 @@ impl Session {
         self.is_dead.get()
     }
 
-    /// Streams that somebody serves or waits for: those of a peer that resets them may outnumber the open ones for a moment.
+    /// Streams that have a task: if a peer resets streams, they may outnumber the open streams for a moment.
     pub fn tasks(&self) -> usize {
         self.streams.borrow().len()
     }
@@ -181,7 +182,7 @@ impl Session {
         self.streams.borrow_mut().retain(|stream| stream.id() != id);
     }
 
-    /// Every stream, those that nobody serves any more left out.
+    /// Every stream that still has a task.
     pub fn streams(&self) -> Vec<Rc<Stream>> {
         self.streams.borrow().clone()
     }
@@ -200,7 +201,7 @@ impl Session {
         self.is_awaited.set(true);
     }
 
-    /// Sends what waits, as far as it goes: how many bytes went. The rest waits for the socket.
+    /// Sends the waiting bytes, as far as possible; returns how many were sent. The rest waits for the socket.
     pub fn flush(&self) -> io::Result<usize> {
         let transport = self.transport();
         let (mut wire, mut out) = (self.wire.borrow_mut(), self.out.borrow_mut());
@@ -236,16 +237,16 @@ impl Session {
         Ok(sent)
     }
 
-    /// Sends what waits before a reset that follows it: a client that finds both in one TLS record can take the stream
-    /// for broken and lose its answer (curl 7.88 does), and nginx writes them apart. What goes wrong, the driver meets.
+    /// Sends the waiting bytes before a reset. A client that finds both in one TLS record can take the stream for
+    /// broken and lose its answer (curl 7.88 does); nginx writes them apart too. The driver handles a failure.
     pub(super) fn send_apart(&self) {
         self.flush().ok();
     }
 
-    /// A piece of a body came: kept for whoever reads it, or given back to the peer's windows.
+    /// Handles a piece of a body: keeps it for the reader of the stream, or gives it back to the peer's windows.
     pub fn data_came(&self, id: u32, data: &[u8], counted: usize, ends: bool) {
         let known = self.stream(id);
-        // What is not kept is given back at once: padding, and what nobody reads any more.
+        // Bytes that are not kept are given back at once: padding, and bytes for a stream that nobody reads any more.
         let kept = if known.is_some() { data.len() } else { 0 };
         self.wire.borrow_mut().consumed(id, counted - kept);
         if let Some(known) = known {
@@ -253,10 +254,10 @@ impl Session {
         }
     }
 
-    /// More may be sent: on this stream, or on any.
+    /// Handles that more may be sent: on this stream, or on any.
     pub fn writable(&self, id: Option<u32>) {
         let Some(id) = id else { return self.wake_writers() };
-        // With the connection's window shut it would find nothing, and lose its turn.
+        // If the connection's window is shut, the stream could not write and would lose its turn.
         if self.wire.borrow().sendable(id) > 0
             && let Some(known) = self.stream(id)
         {
@@ -264,8 +265,8 @@ impl Session {
         }
     }
 
-    /// Every stream that waits to write looks again whether it may: those of the client's choice first, and among
-    /// equals another one each time.
+    /// Wakes every stream that waits to write: in the client's priority order; among equals, another one first each
+    /// time.
     pub fn wake_writers(&self) {
         let (streams, wire) = (self.streams.borrow(), self.wire.borrow());
         let first = self.turn.get() % streams.len().max(1);
@@ -278,7 +279,7 @@ impl Session {
         }
     }
 
-    /// Nothing more comes or goes: every stream learns of it.
+    /// Ends the session: wakes every stream, so that it notices.
     pub fn kill(&self) {
         self.is_dead.set(true);
         self.driver.set(Task::NONE);

@@ -1,4 +1,4 @@
-//! One stream as those who serve it see it: bytes in, bytes out, like a connection of its own.
+//! One stream as its tasks see it: bytes in, bytes out, like a connection of its own.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -15,36 +15,36 @@ use super::reply::{Lost, Replies};
 use super::session::{OUT_MAX, Session};
 use crate::exchange::Origin;
 
-/// What a client may send ahead of a body that is being read.
+/// Bytes that a client may send ahead of the reader of a body.
 const WINDOW_READ: u32 = 256 << 10;
 
 /// A stream of a client, or one of ours to an origin.
 pub struct Stream {
     id: u32,
     session: Rc<Session>,
-    /// What came of the body, and how much of it was read.
+    /// The bytes of the body that arrived, and how many of them were read.
     inbox: RefCell<(Lease, usize)>,
     has_ended: Cell<bool>,
     is_over: Cell<bool>,
-    /// Head or body break the rules of a message: once that is answered, the stream is reset.
+    /// Head or body break the rules of a message: the stream is reset once the answer is sent.
     is_at_fault: Cell<bool>,
-    /// The body does: it is not the one the head promised.
+    /// The body breaks them: it does not match the head.
     is_malformed: Cell<bool>,
-    /// Somebody reads the body.
+    /// A reader has started on the body.
     is_read: Cell<bool>,
     output: Cell<Output>,
-    /// Bytes of a body that went out.
+    /// Bytes of a body that were sent.
     sent: Cell<u64>,
-    /// Of one to an origin: what comes besides the body.
+    /// For a stream to an origin: all of the answer except the body.
     replies: Option<Box<Replies>>,
     reader: Cell<Task>,
     writer: Cell<Task>,
 }
 
-/// What is still to be sent.
+/// The part that is still to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Output {
-    /// The head, or a body whose length nobody said.
+    /// The head, or a body of unknown length.
     Open,
     /// This much of a body.
     Left(u64),
@@ -58,7 +58,7 @@ impl Stream {
         Stream::with(id, session, has_ended, None)
     }
 
-    /// A stream of ours, that a request is to go out on; `None` while the origin allows no more.
+    /// A stream to an origin, for a request; `None` while the origin allows no more streams.
     pub fn open(session: &Rc<Session>) -> Option<Rc<Stream>> {
         let id = session.wire.borrow_mut().open()?;
         let stream = Stream::with(id, session.clone(), false, Some(Box::new(Replies::new(session.heard()))));
@@ -89,17 +89,17 @@ impl Stream {
         self.id
     }
 
-    /// Whether all of the request has come.
+    /// Whether all of the request has arrived.
     pub fn has_ended(&self) -> bool {
         self.has_ended.get()
     }
 
-    /// Whether the body is not what the head promised.
+    /// Whether the body does not match the head.
     pub fn is_malformed(&self) -> bool {
         self.is_malformed.get()
     }
 
-    /// Bytes of a body that went out on it.
+    /// Bytes of a body that were sent on it.
     pub fn sent(&self) -> u64 {
         self.sent.get()
     }
@@ -111,7 +111,7 @@ impl Stream {
 
     // For the driver.
 
-    /// A piece of the body came; windows bound how much may lie here.
+    /// Takes a piece of the body; windows bound how many bytes may wait here.
     pub(super) fn take_in(&self, data: &[u8], ends: bool) {
         if self.is_over.get() {
             return;
@@ -121,7 +121,7 @@ impl Stream {
             if bytes.capacity() == 0 {
                 *bytes = buffer::lease(data.len());
             }
-            // Who reads more slowly than the peer sends may never find it empty: what was read makes room.
+            // A slow reader may never find the buffer empty, so the bytes it has read make room.
             if *read >= bytes.len() / 2 {
                 bytes.drain(..*read);
                 *read = 0;
@@ -134,25 +134,25 @@ impl Stream {
         self.reader.replace(Task::NONE).wake();
     }
 
-    /// The head is none; it may be answered.
+    /// Notes that the head is malformed; it may still be answered.
     pub(super) fn blame(&self) {
         self.is_at_fault.set(true);
     }
 
-    /// The body is not what the head promised; that may be answered.
+    /// Notes that the body does not match the head; it may still be answered.
     pub(super) fn malform(&self) {
         self.is_at_fault.set(true);
         self.is_malformed.set(true);
         self.reader.replace(Task::NONE).wake();
     }
 
-    /// It was reset.
+    /// Notes a reset.
     pub(super) fn end(&self) {
         self.is_over.set(true);
         self.wake();
     }
 
-    /// Whoever waits looks again.
+    /// Wakes the waiting reader and writer.
     pub(super) fn wake(&self) {
         self.reader.replace(Task::NONE).wake();
         self.wake_writer();
@@ -166,10 +166,10 @@ impl Stream {
         self.writer.replace(Task::NONE).wake();
     }
 
-    // For whoever serves it.
+    // For the task that serves it.
 
-    /// Sends a head, or trailers, whose fields `write` gives; gives its length as it goes out. `length` is the body's
-    /// where that is known, and none follows if `ends`.
+    /// Sends a head or trailers with the fields that `write` pushes; returns the length on the wire. `length` is the
+    /// length of the body, if known; no body follows if `ends`.
     pub(super) fn send_head(
         &self,
         ends: bool,
@@ -191,7 +191,7 @@ impl Stream {
         Ok(sent)
     }
 
-    /// So much of the body is still to be sent, and no more.
+    /// Sets the number of body bytes that are still to be sent.
     pub fn promise(&self, length: u64) {
         if self.output.get() == Output::Open && length > 0 {
             self.output.set(Output::Left(length));
@@ -212,19 +212,19 @@ impl Stream {
         Ok(())
     }
 
-    // Of a stream to an origin.
+    // For a stream to an origin.
 
-    /// What came besides the body.
+    /// All of the answer except the body.
     pub(super) fn replies(&self) -> Option<&Replies> {
         self.replies.as_deref()
     }
 
-    /// The session it is of.
+    /// Its session.
     pub(super) fn session(&self) -> &Rc<Session> {
         &self.session
     }
 
-    /// A head came, the last one if it is not an interim one; `ends` when nothing follows it.
+    /// Notes a head: the final one, unless it is interim. `ends` if nothing follows it.
     pub(super) fn note_head(&self, ends: bool) {
         if ends {
             self.has_ended.set(true);
@@ -232,7 +232,7 @@ impl Stream {
         self.reader.replace(Task::NONE).wake();
     }
 
-    /// It is over, for this reason.
+    /// Ends it for this reason.
     pub fn lose(&self, lost: Lost) {
         if let Some(replies) = &self.replies {
             replies.lose(lost);
@@ -240,24 +240,24 @@ impl Stream {
         self.end();
     }
 
-    /// Takes what of the body is here already behind the head.
+    /// Copies the part of the body that has arrived behind the head.
     pub(super) fn read_behind(&self, origin: &mut Origin) {
         let unread = {
             let (bytes, read) = &*self.inbox.borrow();
             bytes.len() - read
         };
         if unread > 0 {
-            // It is there: reading it cannot fail.
+            // The bytes are there: reading them cannot fail.
             let _ = self.try_read_vec(&mut origin.bytes, unread);
         }
     }
 
-    /// Whether all of the body has been read, or none is to come.
+    /// Whether all of the body has been read, or none will come.
     pub fn is_read(&self) -> bool {
         self.has_ended.get() && self.inbox.borrow().0.is_empty()
     }
 
-    /// The task being polled is woken by what the peer says next.
+    /// Lets the peer's next message wake the current task.
     pub(super) fn await_reply(&self) {
         self.reader.set(Task::current());
     }
@@ -267,11 +267,11 @@ impl Stream {
         self.is_over.get() || self.session.is_dead()
     }
 
-    /// Nobody waits for its answer any more: what is not complete is cancelled.
+    /// Nobody waits for its answer any more: weir cancels it if it is not complete.
     pub fn leave(&self) {
         if !self.is_lost() {
             let is_sent = self.output.get() == Output::Done;
-            // All of the body came, but not the end that has to follow it: that needs no telling.
+            // All of the body has arrived, and only the end mark is missing: a reset is not needed.
             let is_all_here = self.has_ended.get() || self.session.wire.borrow().expected(self.id) == Some(0);
             if !is_sent || !is_all_here {
                 self.session.wire.borrow_mut().reset(self.id, Code::Cancel);
@@ -283,8 +283,8 @@ impl Stream {
         self.depart();
     }
 
-    /// Nobody serves it any more. nginx: an answer that is not complete is an error of ours; one that is says that the
-    /// rest of the request is not wanted (RFC 9113 §8.1).
+    /// Nobody serves it any more. As in nginx: an incomplete answer is an error of ours. A complete answer with an
+    /// incomplete request means that weir does not want the rest of the request (RFC 9113 §8.1).
     pub(super) fn close(&self) {
         if !self.session.is_dead() && !self.is_over.get() {
             let code = match (self.output.get(), self.has_ended.get()) {
@@ -312,7 +312,7 @@ impl Stream {
         self.session.tell_driver();
     }
 
-    /// With the first look at a body its client may send more ahead: what comes is taken away at once.
+    /// When a reader starts on a body, its client may send more ahead: the reader takes the bytes at once.
     fn open_window(&self) {
         if self.is_read.replace(true) || self.has_ended.get() || self.session.is_dead() {
             return;

@@ -1,6 +1,7 @@
 //! NGINX Plus' API, versions 1 to 9, over a snapshot; and weir's own at `/weir`.
 //!
-//! A worker hands the question to the observer and sends what comes back. <https://nginx.org/en/docs/http/ngx_http_api_module.html>
+//! A worker passes the question to the observer and sends its reply.
+//! <https://nginx.org/en/docs/http/ngx_http_api_module.html>
 
 use serde_json::{Map, Value, json};
 use weir_meter::live::Snapshot;
@@ -16,14 +17,15 @@ use crate::exchange::Exchange;
 use crate::family::location::Pattern;
 use crate::family::upstream::Upstream;
 use crate::family::upstream::live::edit::Refused;
-use crate::family::variables::{push_address, push_request_id};
+use crate::family::variables::push_request_id;
 use crate::phase;
 use crate::respond::Body;
+use crate::texts::push_address;
 
 /// Versions of the API.
 const VERSIONS: std::ops::RangeInclusive<u32> = 1..=9;
 
-/// What the API's version has at its root, and since which version.
+/// The members at the root of the API, and the first version that has each.
 const ROOT: &[(&str, u32)] = &[
     ("nginx", 1),
     ("processes", 1),
@@ -35,7 +37,7 @@ const ROOT: &[(&str, u32)] = &[
     ("workers", 9),
 ];
 
-/// The same below `http/`.
+/// The same for `http/`.
 const HTTP: &[(&str, u32)] = &[
     ("requests", 1),
     ("server_zones", 1),
@@ -53,7 +55,8 @@ pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<phas
     carry(exchange, conn, question).await
 }
 
-/// Changes a server of a group for a dashboard's page: the same write, under the same conditions. `path` is the API's.
+/// Changes a server of a group for the dashboard's page: the same write as in the API, under the same conditions.
+/// `path` is a path of the API.
 pub async fn change(exchange: &mut Exchange<'_>, conn: &mut Conn, path: String) -> Result<phase::Outcome, Gone> {
     let question = Question { path: Some(path), may_write: true, ..question(exchange) };
     carry(exchange, conn, question).await
@@ -121,7 +124,7 @@ fn question(exchange: &mut Exchange<'_>) -> Question {
     }
 }
 
-/// What follows the location in the path.
+/// The part of the path after the location.
 fn rest(exchange: &Exchange<'_>) -> String {
     let uri = String::from_utf8_lossy(&exchange.uri);
     let prefix = match &exchange.location.pattern {
@@ -131,7 +134,7 @@ fn rest(exchange: &Exchange<'_>) -> String {
     uri.strip_prefix(prefix).unwrap_or(&uri).trim_start_matches('/').to_owned()
 }
 
-/// Why there is no answer: status, code and words as NGINX Plus has them.
+/// Why there is no answer: status, code and words as in NGINX Plus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct No(pub u16, pub &'static str, pub &'static str);
 
@@ -145,7 +148,7 @@ const UNKNOWN_VERSION: No = No(404, "UnknownVersion", "unknown version");
 const PATH_NOT_FOUND: No = No(404, "PathNotFound", "path not found");
 const METHOD_DISABLED: No = No(405, "MethodDisabled", "method disabled");
 
-/// The reply to a question, and what it sets to zero.
+/// The reply to a question, and the counters it sets to zero.
 pub fn reply(snapshot: &Snapshot, conf: Option<&Conf>, question: &Question, path: &str) -> (Reply, Option<Reset>) {
     let (reply, reset) = match decide(snapshot, conf, question, path) {
         Ok(Said::Shows(value)) => (json_reply(200, &value), None),
@@ -215,11 +218,11 @@ fn decide(snapshot: &Snapshot, conf: Option<&Conf>, question: &Question, path: &
 }
 
 fn value_of(snapshot: &Snapshot) -> Value {
-    // Maps have strings and numbers as keys, and no number is NaN: this cannot fail.
+    // The keys of maps are strings and numbers, and no number is NaN: this cannot fail.
     serde_json::to_value(snapshot).unwrap_or_default()
 }
 
-/// The pairs of all zones, or of one, or one of them; `None` where the path is about something else.
+/// The pairs of all zones, of one zone, or one pair; `None` if the path is about something else.
 fn keyvals(conf: Option<&Conf>, query: &str, rest: &str) -> Option<Result<Value, Refused>> {
     let name = rest.strip_prefix("http/keyvals")?;
     let zones = conf.map(|conf| &conf.declared.keyval);
@@ -257,7 +260,7 @@ fn unescaped(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// `fields=`: which members are wanted; `None` where all are.
+/// `fields=`: the requested members; `None` for all.
 fn fields(query: &str) -> Option<Vec<String>> {
     let text = query.split('&').find_map(|part| part.strip_prefix("fields="))?;
     Some(
@@ -270,7 +273,7 @@ fn fields(query: &str) -> Option<Vec<String>> {
     )
 }
 
-/// Which things by name there are, and what Plus calls one that is not there.
+/// The kinds of things with names, and the error of Plus for a name that does not exist.
 const KINDS: &[(&str, No)] = &[
     ("slabs", No(404, "SlabNotFound", "slab not found")),
     ("resolvers", No(404, "ResolverZoneNotFound", "resolver zone not found")),
@@ -285,7 +288,7 @@ const KINDS: &[(&str, No)] = &[
 const UPSTREAM_NOT_FOUND: No = No(404, "UpstreamNotFound", "upstream not found");
 const WORKER_NOT_FOUND: No = No(404, "WorkerNotFound", "worker not found");
 
-/// The kind that a path is about and the name in it; empty for all of them.
+/// The kind that a path is about and the name in it; the name is empty for all of them.
 fn kind_of(rest: &str) -> Option<(&'static str, &str, No)> {
     KINDS.iter().find_map(|(kind, no)| {
         let name = rest.strip_prefix(kind)?;
@@ -293,7 +296,7 @@ fn kind_of(rest: &str) -> Option<(&'static str, &str, No)> {
     })
 }
 
-/// A version has this path.
+/// Whether a version has this path.
 fn is_in(version: u32, rest: &str) -> bool {
     let mut parts = rest.split('/');
     let (first, second) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
@@ -335,7 +338,7 @@ impl Asked<'_> {
         if name.is_empty() {
             return Ok(self.map(all));
         }
-        // A name may end in a slash of its own, and so may a path.
+        // Both a name and a path may end in a slash.
         match all.get(name).or_else(|| all.get(name.trim_end_matches('/'))) {
             Some(found) => Ok(self.only(found)),
             None if kind == "http/upstreams" => self.servers(name),
@@ -347,7 +350,7 @@ impl Asked<'_> {
         self.all.pointer(&format!("/{path}")).unwrap_or(&Value::Null)
     }
 
-    /// An object with the members that are wanted.
+    /// An object with the requested members.
     fn only(&self, value: &Value) -> Value {
         match (&self.fields, value) {
             (Some(fields), Value::Object(members)) => {
@@ -358,7 +361,7 @@ impl Asked<'_> {
         }
     }
 
-    /// All of a kind; only their names where no member is wanted.
+    /// All things of a kind; only their names if no member is requested.
     fn map(&self, all: &Map<String, Value>) -> Value {
         match &self.fields {
             Some(fields) if fields.is_empty() => all.keys().cloned().collect(),
@@ -375,7 +378,7 @@ impl Asked<'_> {
         all.iter().find(|worker| worker["id"] == id).map(|worker| self.only(worker)).ok_or(WORKER_NOT_FOUND)
     }
 
-    /// `NAME/servers/` and `NAME/servers/ID`: what the configuration says of a group's servers.
+    /// `NAME/servers/` and `NAME/servers/ID`: the servers of a group, as configured.
     fn servers(&self, path: &str) -> Result<Value, No> {
         let (name, id) = path.rsplit_once("/servers").ok_or(UPSTREAM_NOT_FOUND)?;
         let groups = self.conf.iter().flat_map(|conf| &conf.declared.upstream.groups);
@@ -415,7 +418,7 @@ fn servers(upstream: &Upstream) -> Vec<Value> {
     shown.collect()
 }
 
-/// What a DELETE sets to zero.
+/// The counters that a DELETE sets to zero.
 fn reset(snapshot: &Snapshot, version: u32, rest: &str) -> Result<Reset, No> {
     let path = rest.trim_end_matches('/');
     if !is_in(version, path) {

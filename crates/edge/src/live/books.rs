@@ -1,4 +1,4 @@
-//! Totals since a reset: what was counted so far, less what had been counted when somebody set it to zero.
+//! Totals since a reset: the counts so far, minus the counts at the time of the reset.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use weir_meter::live::histogram::Tally;
 
 /// Something that only grows.
 pub trait Since {
-    /// What came since `base`.
+    /// The increase since `base`.
     fn since(&self, base: &Self) -> Self;
 }
 
@@ -36,8 +36,8 @@ impl Since for Vec<u64> {
     }
 }
 
-/// Things of one kind by name, and where their totals begin. Names are those of a configuration, or of
-/// peers that have a number, so they are bounded.
+/// Things of one kind by name, and the counts where their totals begin. The names come from a configuration, or from
+/// peers that have a number, so their number is bounded.
 pub struct Book<T> {
     bases: HashMap<String, T>,
 }
@@ -49,7 +49,7 @@ impl<T> Default for Book<T> {
 }
 
 impl<T: Since> Book<T> {
-    /// What came since the last reset.
+    /// The increase since the last reset.
     pub fn net(&self, name: &str, raw: T) -> T {
         match self.bases.get(name) {
             Some(base) => raw.since(base),
@@ -57,7 +57,7 @@ impl<T: Since> Book<T> {
         }
     }
 
-    /// From now on totals begin at `raw`.
+    /// Makes totals begin at `raw`.
     pub fn reset(&mut self, name: &str, raw: T) {
         self.bases.insert(name.to_owned(), raw);
     }

@@ -1,15 +1,15 @@
-//! What a cache served, fetched and keeps, out of one row of sums.
+//! The bytes and responses that a cache served, fetched and keeps, from one row of sums.
 
 use weir_meter::live as shown;
 use weir_meter::live::histogram::{Count, Tally};
 
 use super::Live;
-use crate::cache::reason::Reason;
-use crate::cache::store::{Figures, Served, Status, Zone};
+use weir_cache::reason::Reason;
+use weir_cache::store::{Figures, Served, Status, Zone};
 
-/// Sums of each status: responses, bytes, those that were stored, their bytes.
+/// Sums of each status: responses, their bytes, stored responses, their bytes.
 const OF_STATUS: usize = 4;
-/// The sums that follow those of the statuses; after them one of each reason.
+/// The sums that follow those of the statuses; after them, one for each reason.
 const REQUESTS: usize = 0;
 const ERRORS: usize = 1;
 const REFRESHES: usize = 2;
@@ -19,7 +19,8 @@ const REASONS: usize = 5;
 pub(super) fn cache_sums(live: &Live, zone: &Zone, cell: u32) -> Vec<u64> {
     let extra = Status::ALL.len() * OF_STATUS;
     let mut sums = vec![0; extra + REASONS + Reason::ALL.len()];
-    // Requests first: each has had its status counted before it ends, so what is under way is all that is ever amiss.
+    // Requests are read first. Each request has its status counted before it ends, so the difference is only the
+    // requests that are under way.
     for (_, board) in live.taken_boards() {
         let Some(cell) = board.known_cache(cell) else { continue };
         let counts: Vec<(usize, &Count)> = [(REQUESTS, &cell.requests), (ERRORS, &cell.errors)]
@@ -43,7 +44,7 @@ pub(super) fn cache_sums(live: &Live, zone: &Zone, cell: u32) -> Vec<u64> {
     sums
 }
 
-/// Such a row, since the last reset.
+/// A row of these sums, since the last reset.
 pub(super) struct Row(pub Vec<u64>);
 
 impl Row {
@@ -70,7 +71,7 @@ impl Row {
         }
     }
 
-    /// As NGINX Plus shows a cache; one without a disk is as large as its `memory`.
+    /// A cache in the form of NGINX Plus; a cache without a disk has the size of its `memory`.
     pub fn cache(&self, figures: &Figures, is_on_disk: bool, memory: u64) -> shown::Cache {
         shown::Cache {
             size: if is_on_disk { figures.size } else { figures.memory },
@@ -86,7 +87,7 @@ impl Row {
         }
     }
 
-    /// Its requests against what the origin was asked.
+    /// Its requests compared with the requests to the origin.
     pub fn account(&self, cache: &shown::Cache, figures: &Figures, memory: u64, wait: &Tally) -> shown::CacheAccount {
         let refreshes: u64 = (REFRESHES..REASONS).map(|place| self.extra(place)).sum();
         let reasons = Reason::ALL.iter().enumerate().map(|(number, reason)| (reason, self.extra(REASONS + number)));

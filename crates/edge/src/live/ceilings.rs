@@ -1,4 +1,4 @@
-//! Each limit beside its use.
+//! Each limit and how much of it is used.
 
 use weir_meter::live::cells::Why;
 use weir_meter::live::{Limit, Snapshot};
@@ -6,11 +6,11 @@ use weir_meter::live::{Limit, Snapshot};
 use super::machine::{Machine, STEAL_MIN};
 use super::{Live, Scene};
 
-/// The limits of this edge as they are now; `max` is for the caller to fill in.
+/// The limits of this edge at this moment; the caller fills in `max`.
 pub(super) fn limits(live: &Live, scene: &Scene, machine: &Machine, snapshot: &Snapshot) -> Vec<Limit> {
     let mut all = Vec::new();
     let mut push = |kind: &str, of: String, unit: &str, used: f64, limit: f64, hits: u64, set_by: &str| {
-        // A limit of nothing says nothing: nobody could be below it.
+        // A limit of zero has no meaning: no use could stay below it.
         if limit > 0.0 {
             let (kind, unit, set_by) = (kind.to_owned(), unit.to_owned(), set_by.to_owned());
             all.push(Limit { kind, of, unit, used, limit, max: used, hits, set_by });
@@ -19,7 +19,7 @@ pub(super) fn limits(live: &Live, scene: &Scene, machine: &Machine, snapshot: &S
     let Some(conf) = &scene.conf else { return all };
     for (id, seat) in scene.seats.iter().enumerate() {
         let board = live.board(*seat);
-        // As the worker reckons; the file's own number counts what no connection can have.
+        // The worker's own limit; the number in the file also counts places that no connection can have.
         let (kind, fixed, limit, set_by) = match (conf.places(), conf.main.process.connections) {
             ((_, true), Some(written)) => ("connections", conf.places_fixed, written, "worker_connections"),
             ((places, _), _) => ("fds", 0, places, "RLIMIT_NOFILE"),
@@ -66,7 +66,8 @@ pub(super) fn limits(live: &Live, scene: &Scene, machine: &Machine, snapshot: &S
     }
     let (cpu, cpus) = (&machine.host.cpu, machine.host.cpus as f64);
     if cpu.steal >= STEAL_MIN {
-        // What is left of the CPUs is what credits, or the neighbours, allow at this moment.
+        // The hypervisor takes the steal share. The rest of the CPUs is the limit that CPU credits, or the
+        // neighbours, allow at this moment.
         let used = (cpu.user + cpu.system + cpu.interrupts) * cpus;
         let left = (1.0 - cpu.steal) * cpus;
         push("cpu_credits", String::new(), "cores", used, left, machine.stolen_seconds, "the hypervisor (steal)");
@@ -84,7 +85,7 @@ pub(super) fn limits(live: &Live, scene: &Scene, machine: &Machine, snapshot: &S
     all
 }
 
-/// Local ports taken towards each peer: of connections open, and of those in TIME_WAIT.
+/// Local ports in use towards each peer: by open connections, and by connections in TIME_WAIT.
 fn ports(machine: &Machine, snapshot: &Snapshot, push: &mut impl FnMut(&str, String, &str, f64, f64, u64, &str)) {
     let Some(range) = machine.port_range else { return };
     let mut taken: Vec<_> = machine.ports.iter().collect();
@@ -96,7 +97,7 @@ fn ports(machine: &Machine, snapshot: &Snapshot, push: &mut impl FnMut(&str, Str
     }
 }
 
-/// Tries at these peers, of all groups, that failed so.
+/// Tries at these peers, of all groups, that failed for this reason.
 fn fails(snapshot: &Snapshot, why: Why, is_meant: impl Fn(&str) -> bool) -> u64 {
     let peers = snapshot.weir.upstreams.values().flatten().filter(|peer| is_meant(&peer.server));
     peers.filter_map(|peer| peer.fails.get(why.as_str())).sum()

@@ -1,4 +1,4 @@
-//! The cells of all workers, and what the machine says, made into one snapshot.
+//! Builds one snapshot from the cells of all workers and the figures of the machine.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
@@ -20,11 +20,12 @@ use super::sums::{
 };
 use super::trends::Trends;
 use super::tunnels::websockets;
-use super::{Live, Scene, lock, peer_name};
+use super::{Live, Scene, peer_name};
+use crate::board::lock;
 use crate::conf::Conf;
 use crate::family::upstream::Upstream;
 
-/// Everything that the observer remembers from second to second.
+/// The data that the observer keeps from second to second.
 pub struct Gatherer {
     root: PathBuf,
     pub(super) servers: Book<ZoneSums>,
@@ -32,7 +33,7 @@ pub struct Gatherer {
     pub(super) peers: Book<PeerSums>,
     pub(super) limits: Book<Vec<u64>>,
     pub(super) caches: Book<Vec<u64>>,
-    /// Accepted, dropped, requests: of all (`""`), and by seat.
+    /// Accepted, dropped, requests: of all workers (`""`), and by seat.
     pub(super) flows: Book<Vec<u64>>,
     pub(super) requests: Book<Vec<u64>>,
     pub(super) handshakes: Book<ZoneSums>,
@@ -45,7 +46,7 @@ pub struct Gatherer {
     pub(super) maxima: HashMap<String, f64>,
 }
 
-/// What a DELETE sets to zero.
+/// The counters that a DELETE sets to zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reset {
     /// Accepted and dropped.
@@ -54,7 +55,7 @@ pub enum Reset {
     Requests,
     /// All handshakes.
     Ssl,
-    /// Nothing: workers that end badly are not counted apart from others.
+    /// Nothing: weir has no separate count of workers that ended badly.
     Processes,
     /// A server zone.
     Server(String),
@@ -73,7 +74,7 @@ pub enum Reset {
 }
 
 impl Gatherer {
-    /// One that knows nothing yet; it reads the machine's files below `root`.
+    /// A gatherer without data; it reads the machine's files below `root`.
     pub fn new(root: PathBuf, now_ms: u64) -> Gatherer {
         Gatherer {
             root,
@@ -94,7 +95,7 @@ impl Gatherer {
         }
     }
 
-    /// Once a second: what is measured over time.
+    /// Once a second: takes the figures that are measured over time.
     pub fn tick(&mut self, live: &Live, now_ms: u64) {
         self.machine.look(&self.root, now_ms);
         for (_, board) in live.taken_boards() {
@@ -139,7 +140,7 @@ impl Gatherer {
         second.end();
     }
 
-    /// Everything at this moment.
+    /// The state of everything at this moment.
     pub fn snapshot(&mut self, live: &Live, now_ms: u64) -> Snapshot {
         let scene = lock(&live.scene);
         let Some(conf) = scene.conf.clone() else { return Snapshot::default() };
@@ -150,7 +151,7 @@ impl Gatherer {
         let mut snapshot = Snapshot {
             nginx: shown::Nginx {
                 version: crate::respond::VERSION.to_owned(),
-                // Clients of NGINX Plus read here which release they speak to: the one that brought version 9.
+                // Clients of NGINX Plus read the release here; this release introduced version 9.
                 build: format!("weir {} (API of nginx-plus-r30)", env!("CARGO_PKG_VERSION")),
                 address: String::new(),
                 generation: conf.generation.into(),
@@ -195,7 +196,7 @@ impl Gatherer {
         snapshot
     }
 
-    /// Totals of this begin anew.
+    /// Starts these totals anew.
     pub(super) fn reset(&mut self, live: &Live, what: &Reset) {
         let Some(conf) = lock(&live.scene).conf.clone() else { return };
         match what {
@@ -220,7 +221,7 @@ impl Gatherer {
             Reset::LimitReq(name) | Reset::LimitConn(name) => {
                 let kind = if matches!(what, Reset::LimitReq(_)) { "req" } else { "conn" };
                 let key = format!("{kind}\0{name}");
-                let cell = live.limits.find(&key).unwrap_or(super::names::OTHERS);
+                let cell = live.limits.find(&key).unwrap_or(crate::board::names::OTHERS);
                 self.limits.reset(&key, limit_sums(live, cell));
             }
             Reset::Cache(name) => {
@@ -477,7 +478,7 @@ impl Gatherer {
         let mut all = Vec::new();
         for (class, count) in &counts {
             let (last, samples) = self.errors.entry(class.clone()).or_default();
-            // Not every error leaves a sample: its class was last seen when its count grew.
+            // Not every error leaves a sample. Without a new sample, the class was last seen when its count grew.
             if self.counted.get(class) != Some(count) && samples.front().is_none_or(|sample| sample.at <= *last) {
                 *last = (*last).max(samples.front().map_or(Timestamp(now_ms), |sample| sample.at));
             }
@@ -498,7 +499,7 @@ fn account(net: &ZoneSums, times: ZoneTimes) -> ZoneAccount {
     ZoneAccount { times, failed: net.failed, refused: net.refused }
 }
 
-/// The groups of which a location says `https://`.
+/// The groups that some location names with `https://`.
 fn asked_over_tls(conf: &Conf) -> HashSet<&str> {
     let passes = conf.locations.iter().filter_map(|location| location.values.proxy.pass.as_ref());
     let groups = &conf.declared.upstream.groups;

@@ -1,4 +1,4 @@
-//! What the machine says: CPUs, threads, memory, files, ports.
+//! The figures of the machine: CPUs, threads, memory, files, ports.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -11,33 +11,33 @@ use weir_meter::live::Host;
 use super::sums::groups;
 use crate::conf::Conf;
 
-/// What the machine did in the last second.
+/// The activity of the machine in the last second.
 #[derive(Default)]
 pub(super) struct Machine {
     before: Readings,
     pub(super) host: Host,
-    /// By thread: share of a CPU, and seconds waited a second.
+    /// By thread: share of a CPU, and seconds waited per second.
     pub(super) shares: HashMap<u32, (f64, Option<f64>)>,
     /// CPUs used of a quota, and periods throttled since the start.
     pub(super) quota_used: f64,
     pub(super) throttled_total: u64,
-    /// `RLIMIT_NOFILE`, as it was read last.
+    /// `RLIMIT_NOFILE`, as last read.
     pub(super) files: Option<host::FileLimit>,
     pub(super) open_files: u64,
     pub(super) overflows: u64,
     /// Ports that the kernel gives to connections, towards each peer.
     pub(super) port_range: Option<u64>,
-    /// By device that says how fast it is: bytes sent in a second, and how many it can.
+    /// By network device that reports its speed: bytes sent in a second, and how many it can send.
     pub(super) links: BTreeMap<String, (f64, u64)>,
     /// Seconds in which the hypervisor gave a good part of the CPUs to others.
     pub(super) stolen_seconds: u64,
-    /// Local ports taken towards peers.
+    /// Local ports in use towards peers.
     pub(super) ports: HashMap<SocketAddr, u64>,
-    /// Whose ports are looked at next.
+    /// The peer whose ports are counted next.
     port_turn: usize,
 }
 
-/// What only says something beside what it was a second before.
+/// Figures that have a meaning only as a difference to the second before.
 #[derive(Default)]
 struct Readings {
     at_ms: u64,
@@ -49,10 +49,10 @@ struct Readings {
 }
 
 impl Machine {
-    /// Reads the machine's files below `root`; once a second. A process that is out of files cannot open these either:
-    /// then all of its files are in use, and everything else stays as it was read last.
+    /// Reads the machine's files below `root`; once a second. If the process is out of files, it cannot open these
+    /// either: then all of its files count as used, and everything else keeps its last value.
     pub(super) fn look(&mut self, root: &Path, now_ms: u64) {
-        // First and last: if these two could be read, what is between them could be.
+        // Read first and last: if both reads succeed, the reads in between could succeed too.
         let files = host::file_limit_under(root);
         let (memory_total, memory_available) = host::memory_under(root);
         let times = host::cpu_kinds_under(root);
@@ -92,7 +92,7 @@ impl Machine {
         (self.open_files, self.overflows) = (open_files.unwrap_or(0), overflows.unwrap_or(0));
     }
 
-    /// What happened since the readings before.
+    /// The change since the last readings.
     fn measure(&mut self, now: &Readings, host: &mut Host) {
         let before = &self.before;
         let seconds = now.at_ms.saturating_sub(before.at_ms) as f64 / 1000.0;
@@ -125,7 +125,8 @@ impl Machine {
         }
     }
 
-    /// Asks the kernel about the ports towards the next few peers: each answer is a walk through all connections.
+    /// Asks the kernel about the ports towards the next few peers: the kernel walks through all connections for each
+    /// answer.
     pub(super) fn look_at_ports(&mut self, conf: &Conf) {
         let mut peers: Vec<SocketAddr> = Vec::new();
         let groups = groups(conf);
@@ -147,20 +148,21 @@ impl Machine {
     }
 }
 
-/// Share of a CPU and seconds waited a second.
+/// Share of a CPU, and seconds waited per second.
 fn share(then: &host::ThreadTimes, now: &host::ThreadTimes, seconds: f64) -> (f64, Option<f64>) {
     let per_second = |now: u64, then: u64| now.saturating_sub(then) as f64 / (seconds * 1e9);
     let wait = now.waited_ns.zip(then.waited_ns).map(|(now, then)| per_second(now, then));
     (per_second(now.ran_ns, then.ran_ns), wait)
 }
 
-/// Less taken by the hypervisor is a neighbour's noise; this much is what a machine without CPU credits sees.
+/// A smaller share taken by the hypervisor is a neighbour's noise. A machine without CPU credits sees at least this
+/// share.
 pub(super) const STEAL_MIN: f64 = 0.05;
 
 /// Peers whose ports are counted, at most.
 const PORT_PEERS_MAX: usize = 64;
 
-/// Of those, looked at in one second.
+/// Peers whose ports are counted in one second.
 const PEERS_AT_ONCE: usize = 2;
 
 #[cfg(test)]
@@ -190,7 +192,7 @@ mod tests {
         let files = machine.files.expect("/proc is mounted");
         assert!(machine.open_files > 0 && machine.open_files < files.soft);
         let memory = machine.host.memory_total;
-        // What a full table makes of every file.
+        // The same result as when the table of files is full and no file can be opened.
         machine.look(Path::new("/nowhere"), 2000);
         assert_eq!((machine.open_files, machine.host.memory_total), (files.soft, memory));
         machine.look(Path::new("/"), 3000);

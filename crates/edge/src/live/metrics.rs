@@ -1,6 +1,6 @@
-//! `/metrics`: the snapshot as Prometheus and OpenMetrics read it.
+//! `/metrics`: the snapshot in the formats of Prometheus and OpenMetrics.
 //!
-//! [`METRICS`] is the list of all there is; `docs/reference/metrics.md` is printed from it.
+//! [`METRICS`] is the list of all metrics; `docs/reference/metrics.md` is printed from it.
 
 use std::fmt::{self, Write};
 
@@ -8,7 +8,7 @@ use weir_meter::live::{Limit, Snapshot, Times};
 
 use super::observer::Reply;
 
-/// What a number does.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// It grows, until it is reset.
@@ -23,7 +23,7 @@ pub enum Kind {
 pub struct Metric {
     /// Its name, without `_total`.
     pub name: &'static str,
-    /// What it does.
+    /// Its type.
     pub kind: Kind,
     /// Its labels.
     pub labels: &'static str,
@@ -59,7 +59,7 @@ impl Family<'_> {
     }
 
     fn sample(&mut self, suffix: &str, labels: &[(&str, &dyn fmt::Display)], value: f64) {
-        // A String takes everything.
+        // Writing to a String cannot fail.
         let _ = write!(self.out, "{}{suffix}", self.metric.name);
         for (index, (name, value)) in labels.iter().enumerate() {
             self.out.push_str(if index == 0 { "{" } else { "," });
@@ -81,7 +81,7 @@ pub fn reply(snapshot: &Snapshot, is_openmetrics: bool) -> Reply {
             Kind::Gauge => "gauge",
             Kind::Summary => "summary",
         };
-        // Prometheus' older text names a counter as its lines do, OpenMetrics without the suffix.
+        // Prometheus' older text format names a counter with the suffix of its lines, OpenMetrics without it.
         let suffix = if *kind == Kind::Counter && !is_openmetrics { "_total" } else { "" };
         let _ = writeln!(out, "# HELP {name}{suffix} {help}\n# TYPE {name}{suffix} {word}");
         (metric.write)(&mut Family { out: &mut out, metric }, snapshot);

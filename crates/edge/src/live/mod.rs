@@ -1,4 +1,4 @@
-//! What an edge knows about itself: cells that workers write, and one thread that reads them.
+//! The counters of an edge: workers write them in cells, and one thread reads them.
 //!
 //! ```text
 //!  worker ─► Board (cells of its own) ─┐
@@ -7,20 +7,17 @@
 //!  a request to the API ─ question ──────────┘
 //! ```
 //!
-//! A cell is found by a number that the configuration holds: nothing is hashed and nothing allocated for a request.
-//! Numbers belong to names and stay over reloads. Invariant: a worker never waits for the observer but to answer a
-//! request that asks it something, and then as any request waits, beside others.
+//! The configuration holds the number of each cell: a request needs no hash and no allocation. Numbers belong to
+//! names and survive reloads. Invariant: a worker never waits for the observer, except for a request that asks the
+//! observer something. Such a request waits like any other, and the worker serves others meanwhile.
 
 pub mod api;
-pub mod board;
 mod books;
 mod caches;
 mod ceilings;
 mod gather;
 mod machine;
 pub mod metrics;
-pub mod mishap;
-mod names;
 pub mod observer;
 mod peers;
 mod scene;
@@ -31,20 +28,20 @@ pub mod tunnels;
 mod writes;
 
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use weir_meter::live::Snapshot;
 
+use crate::board::names::Names;
+use crate::board::{Board, lock};
 use crate::counters::{AllCounters, SEATS_MAX};
-pub use board::Board;
-use names::Names;
 use observer::{Question, Reply};
 pub use scene::Scene;
 
-/// What the observer is asked.
+/// A question to the observer.
 type Errand = ticket::Errand<Question, Reply>;
 
-/// What the workers' cells are found by, and whoever reads them.
+/// The lookup of the workers' cells, and the way to their reader.
 pub struct Live {
     boards: Box<[OnceLock<Arc<Board>>]>,
     counters: AllCounters,
@@ -58,7 +55,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// Nothing counted yet, nobody observing.
+    /// No counts yet, and no observer.
     pub fn new(counters: AllCounters) -> Arc<Live> {
         Arc::new(Live {
             boards: (0..SEATS_MAX).map(|_| OnceLock::new()).collect(),
@@ -73,12 +70,12 @@ impl Live {
         })
     }
 
-    /// The cells of a seat below `SEATS_MAX`; they outlive who sits there.
+    /// The cells of a seat below `SEATS_MAX`; they outlive the worker in that seat.
     pub fn board(&self, seat: usize) -> Arc<Board> {
         self.boards.get(seat).map(|board| board.get_or_init(Arc::default).clone()).unwrap_or_default()
     }
 
-    /// The number of a peer's cell, for the first try that asks it; it takes a lock, and callers keep the number.
+    /// The number of a peer's cell, for the first try at that peer. It takes a lock, so callers keep the number.
     pub fn peer(&self, group: &str, address: &str) -> u32 {
         self.peers.number(&peer_name(group, address))
     }
@@ -95,8 +92,4 @@ impl Live {
 
 fn peer_name(group: &str, address: &str) -> String {
     format!("{group}\0{address}")
-}
-
-fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
-    what.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! The thread that reads what workers count: once a second, and when a request asks.
+//! The thread that reads the workers' counters: once a second, and when a request needs them.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,11 +9,12 @@ use std::time::Duration;
 use weir_net::process::Identity;
 use weir_net::{clock, worker};
 
+use super::Live;
 use super::api;
 use super::gather::Gatherer;
 use super::ticket;
-use super::{Live, lock};
-use crate::control::crew::assume;
+use crate::board::lock;
+use weir_net::identity::assume;
 
 /// Questions that wait for the observer, at most; one more is refused.
 pub const QUESTIONS_MAX: usize = 64;
@@ -21,30 +22,30 @@ pub const QUESTIONS_MAX: usize = 64;
 /// How often everything is read.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// What a request wants to know.
+/// The question of a request.
 #[derive(Clone, Debug, Default)]
 pub struct Question {
     /// The method.
     pub method: String,
-    /// What follows the location in the path; `None` asks for metrics.
+    /// The part of the path after the location; `None` asks for metrics.
     pub path: Option<String>,
     /// The query string.
     pub query: String,
     /// `api write=on`.
     pub may_write: bool,
-    /// Who asks, for the log.
+    /// The client, for the log.
     pub client: String,
-    /// The body of what writes.
+    /// The body of a write.
     pub body: Vec<u8>,
-    /// The address the request came to.
+    /// The address that accepted the request.
     pub address: String,
     /// `$request_id`.
     pub request_id: String,
-    /// OpenMetrics is wanted rather than Prometheus' older text.
+    /// OpenMetrics, and not Prometheus' older text format.
     pub wants_openmetrics: bool,
 }
 
-/// What it is told.
+/// The answer of the observer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
     /// The status.
@@ -56,7 +57,7 @@ pub struct Reply {
 }
 
 impl Live {
-    /// Starts the thread, as `identity`; it ends when nobody holds what it reads.
+    /// Starts the thread, as `identity`; it ends when nobody holds this `Live` any more.
     ///
     /// # Errors
     /// The thread could not be started.
@@ -73,7 +74,8 @@ impl Live {
         })
     }
 
-    /// Asks, and waits beside others for the answer; `None` when too many ask, or it takes too long.
+    /// Asks and waits for the answer, while the worker serves others; `None` if too many questions wait, or it takes
+    /// too long.
     pub async fn ask(&self, question: Question) -> Option<Reply> {
         ticket::ask(self.errands.get()?, question).await
     }
@@ -106,7 +108,7 @@ impl Observer {
             match list.recv_timeout(next.saturating_duration_since(clock::precise())) {
                 Ok(errand) => {
                     let Some(live) = live.upgrade() else { return };
-                    // Whoever has left needs no answer.
+                    // A client that has left needs no answer.
                     if errand.is_awaited() {
                         let reply = self.reply(&live, &errand.question);
                         errand.settle(reply);

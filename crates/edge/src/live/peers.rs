@@ -1,12 +1,12 @@
-//! A peer of a group as it is shown: its state, and what its health checks came to.
+//! A peer of a group as it is shown: its state, and the results of its health checks.
 
 use weir_meter::live as shown;
 
-use crate::family::health::state::State;
-use crate::family::upstream::group::PeerView;
-use crate::family::upstream::peer::Peer;
+use weir_peers::group::PeerView;
+use weir_peers::health::State;
+use weir_peers::peer::Peer;
 
-/// What a peer's state is called; checks that fail are worse than anything but `down`.
+/// The name of a peer's state; failed checks rank above all states except `down`.
 pub(super) fn state(peer: &Peer, view: &PeerView) -> shown::PeerState {
     match view.health.map(|health| health.state) {
         _ if peer.down => shown::PeerState::Down,
@@ -18,7 +18,7 @@ pub(super) fn state(peer: &Peer, view: &PeerView) -> shown::PeerState {
     }
 }
 
-/// What is told of its health checks.
+/// The figures of its health checks.
 pub(super) fn health_checks(view: &PeerView) -> shown::HealthChecks {
     let found = view.health.unwrap_or_default();
     shown::HealthChecks {

@@ -1,29 +1,31 @@
-//! What is in force: the configuration, its sockets, who serves. And how the parts of a configuration get their numbers.
+//! The configuration in force, its sockets, and the workers that serve. Also gives the parts of a configuration their
+//! numbers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use weir_net::{Listening, Watched};
 
-use super::names::OTHERS;
-use super::{Live, lock};
+use super::Live;
+use crate::board::lock;
+use crate::board::names::OTHERS;
 use crate::conf::Conf;
 
-/// What the observer needs to know besides counters.
+/// The data that the observer needs besides counters.
 #[derive(Default)]
 pub struct Scene {
     /// The configuration in force.
     pub conf: Option<Arc<Conf>>,
-    /// When it came into force, Unix milliseconds.
+    /// When it was put in force, in Unix milliseconds.
     pub loaded_ms: u64,
     /// The sockets listened on.
     pub sockets: Vec<Watched>,
-    /// The seats of those that serve, in their order.
+    /// The seats of the serving workers, in their order.
     pub seats: Vec<usize>,
 }
 
 impl Live {
-    /// Gives the locations and limits of a configuration their cells; the same names get the same cells as before.
+    /// Gives the locations and limits of a configuration their cells; a name keeps the cell that it had before.
     pub fn enlist(&self, conf: &mut Conf) {
         let mut roots = HashMap::new();
         for server in &conf.servers {
@@ -34,7 +36,8 @@ impl Live {
             let root = roots.get(&location.zone.server).copied().unwrap_or(OTHERS);
             let name = location.zone.location.as_deref();
             let own = name.map(|name| self.zones.number(&zone_name(&location.zone.server, name)));
-            // Without a number of its own it counts with its server, so that the server's books balance.
+            // A location without a number of its own is counted with its server, so that the server's totals stay
+            // right.
             location.cell = own.filter(|number| *number != OTHERS).unwrap_or(root);
         }
         let declared = &mut conf.declared;
@@ -45,7 +48,7 @@ impl Live {
         }
     }
 
-    /// This is in force from now on.
+    /// Puts this configuration in force for the observer.
     pub fn show(&self, conf: &Arc<Conf>, sockets: Vec<Listening>, seats: Vec<usize>) {
         let mut scene = lock(&self.scene);
         let sockets = sockets.iter().map(Listening::watch).collect();
@@ -53,7 +56,7 @@ impl Live {
     }
 }
 
-/// The name of the cell for a location's requests; for those of no location, `location` is empty.
+/// The name of the cell for a location's requests; `location` is empty for requests outside all locations.
 pub fn zone_name(server: &str, location: &str) -> String {
     format!("{server}\0{location}")
 }

@@ -13,24 +13,24 @@ use crate::conf::Conf;
 use crate::counters;
 use crate::family::upstream::Upstream;
 
-/// What all boards hold at one moment.
+/// The contents of all boards at one moment.
 pub(super) struct Sums {
     pub(super) servers: BTreeMap<String, ZoneSums>,
     pub(super) locations: BTreeMap<String, ZoneSums>,
     pub(super) all: ZoneSums,
     pub(super) path: Vec<Tally>,
 }
-/// A group as its peers are now.
+/// A group with its current peers.
 pub(super) fn current(upstream: &Arc<Upstream>) -> Arc<Upstream> {
     upstream.live.as_ref().map_or_else(|| upstream.clone(), |live| live.current())
 }
 
-/// All groups as their peers are now.
+/// All groups with their current peers.
 pub(super) fn groups(conf: &Conf) -> Vec<Arc<Upstream>> {
     conf.declared.upstream.groups.iter().map(current).collect()
 }
 
-/// What resolvers asked and were told.
+/// The questions of resolvers and their answers.
 pub(super) fn resolvers(conf: &Conf, snapshot: &mut shown::Snapshot) {
     for zone in conf.declared.resolver.zones() {
         let counters = zone.counters();
@@ -80,7 +80,7 @@ impl Flow {
     }
 }
 
-/// The place of `flow` totals of all seats.
+/// The counters of `flow` for all seats.
 pub(super) fn flow_of_all(live: &Live) -> Vec<u64> {
     let mut all = vec![0; 3];
     for counters in live.counters.iter() {
@@ -91,7 +91,7 @@ pub(super) fn flow_of_all(live: &Live) -> Vec<u64> {
     all
 }
 
-/// Of all zones.
+/// The sums of all zones.
 pub(super) fn sums(live: &Live, conf: &Conf) -> Sums {
     let servers: HashSet<&str> = conf.locations.iter().map(|location| location.zone.server.as_str()).collect();
     let locations: HashSet<&str> =
@@ -103,7 +103,7 @@ pub(super) fn sums(live: &Live, conf: &Conf) -> Sums {
         all: none(),
         path: vec![Tally::default(); PATH.len()],
     };
-    for (name, number) in live.zones.all().into_iter().chain([(format!("{OTHER}\0"), super::names::OTHERS)]) {
+    for (name, number) in live.zones.all().into_iter().chain([(format!("{OTHER}\0"), crate::board::names::OTHERS)]) {
         let mut cell = none();
         let known = live.taken_boards().filter_map(|(_, board)| board.known_zone(number));
         let counted = known.map(|known| cell.add(known)).count();
@@ -112,10 +112,10 @@ pub(super) fn sums(live: &Live, conf: &Conf) -> Sums {
         }
         sums.all.merge(&cell);
         let (server, location) = name.split_once('\0').unwrap_or((&name, ""));
-        if number == super::names::OTHERS {
+        if number == crate::board::names::OTHERS {
             sums.servers.entry(OTHER.to_owned()).or_default().merge(&cell);
         } else if let Some(zone) = sums.servers.get_mut(server) {
-            // Those of a location that is gone still belong to their server.
+            // The counts of a location that no longer exists still belong to its server.
             zone.merge(&cell);
         }
         if let Some(zone) = sums.locations.get_mut(location) {
@@ -130,7 +130,7 @@ pub(super) fn sums(live: &Live, conf: &Conf) -> Sums {
     sums
 }
 
-/// Of one peer.
+/// The sums of one peer.
 pub(super) fn peer_sums(live: &Live, name: &str) -> PeerSums {
     let mut sums = PeerSums::default();
     let Some(number) = live.peers.find(name) else { return sums };
@@ -142,14 +142,14 @@ pub(super) fn peer_sums(live: &Live, name: &str) -> PeerSums {
     sums
 }
 
-/// What the log said of a peer's newest failure; empty when it had none.
+/// The log line of a peer's newest failure; empty if it had none.
 pub(super) fn last_error(live: &Live, name: &str) -> String {
     let number = live.peers.find(name);
     let all = live.taken_boards().filter_map(|(_, board)| board.last_error(number?));
     all.max_by_key(|(at_ms, _)| *at_ms).map(|(_, line)| line).unwrap_or_default()
 }
 
-/// Passed, delayed, rejected, and the two of a dry run.
+/// Passed, delayed, rejected, and the two counts of a dry run.
 pub(super) fn limit_sums(live: &Live, cell: u32) -> Vec<u64> {
     let mut sums = vec![0; 5];
     for (_, board) in live.taken_boards() {
@@ -162,7 +162,7 @@ pub(super) fn limit_sums(live: &Live, cell: u32) -> Vec<u64> {
     sums
 }
 
-/// What became of spans.
+/// The counts of exported, dropped and failed spans.
 pub(super) fn traces(conf: &Conf) -> shown::Traces {
     let otel = &conf.declared.otel;
     let read = |count: &AtomicU64| count.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! An answer that one thread makes and a task of a worker waits for, beside others.
+//! An answer that one thread makes and one task of a worker waits for, while the worker serves others.
 
 use std::future::poll_fn;
 use std::sync::mpsc::{SyncSender, TrySendError};
@@ -8,19 +8,19 @@ use std::time::Duration;
 
 use weir_net::Deadline;
 
-use super::lock;
+use crate::board::lock;
 
-/// How long a request waits for an answer: making one takes milliseconds.
+/// How long a request waits for an answer: making an answer takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A question, and where its answer goes.
+/// A question, and the place for its answer.
 pub(crate) struct Errand<Q, A> {
-    /// What is asked.
+    /// The question.
     pub question: Q,
     ticket: Arc<Ticket<A>>,
 }
 
-/// Where the answer will be.
+/// The place for the answer.
 struct Ticket<A>(Mutex<(Option<A>, Option<Waker>)>);
 
 impl<A> Ticket<A> {
@@ -54,7 +54,7 @@ impl<Q, A> Errand<Q, A> {
     }
 }
 
-/// Asks the thread at the other end, and waits for its answer; `None` when too many ask, or it takes too long.
+/// Asks the thread at the other end, and waits for its answer; `None` if too many questions wait, or it takes too long.
 pub(crate) async fn ask<Q, A>(list: &SyncSender<Errand<Q, A>>, question: Q) -> Option<A> {
     let ticket = Arc::new(Ticket(Mutex::new((None, None))));
     let errand = Errand { question, ticket: ticket.clone() };

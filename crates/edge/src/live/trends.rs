@@ -1,17 +1,17 @@
-//! What is known of the past: figures of the last seconds, requests a second, peers that were away.
+//! The past: figures of the last seconds, requests per second, times when peers were away.
 
 use std::collections::{HashMap, VecDeque};
 
 use weir_meter::live::histogram::Tally;
 use weir_meter::live::{Times, ZoneTimes};
 
-/// How far apart the marks are that recent figures are measured from.
+/// The time between two marks; recent figures are measured from a mark.
 const MARK_EVERY_MS: u64 = 5_000;
 
-/// Marks kept: recent figures are about the last 10 to 15 s.
+/// Marks kept: recent figures cover the last 10 to 15 s.
 const MARKS_MAX: usize = 3;
 
-/// The past, by key. What a second does not speak of is forgotten: peers come and go while an edge runs.
+/// The past, by key. A key that the last second did not report is forgotten: peers come and go while an edge runs.
 pub(super) struct Trends {
     started_ms: u64,
     marks: VecDeque<Mark>,
@@ -25,7 +25,7 @@ struct Mark {
     tallies: HashMap<String, Tally>,
 }
 
-/// So many a second, as of the last two ticks.
+/// A number per second, from the last two ticks.
 #[derive(Clone, Copy, Default)]
 struct Rate {
     count: u64,
@@ -34,16 +34,16 @@ struct Rate {
     most: f64,
 }
 
-/// When a peer was not there for clients.
+/// The times when a peer was not available to clients.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Outage {
     at_ms: u64,
-    /// Since when it is away, if it is.
+    /// The start of the current outage, if there is one.
     pub(super) since_ms: Option<u64>,
     before_ms: u64,
 }
 
-/// A second being told.
+/// A second whose figures are being reported.
 pub(super) struct Second<'t> {
     trends: &'t mut Trends,
     now_ms: u64,
@@ -51,7 +51,7 @@ pub(super) struct Second<'t> {
 }
 
 impl Trends {
-    /// Nothing yet.
+    /// No past yet.
     pub(super) fn new(now_ms: u64) -> Trends {
         Trends { started_ms: now_ms, marks: VecDeque::new(), rates: HashMap::new(), outages: HashMap::new() }
     }
@@ -63,17 +63,17 @@ impl Trends {
         Second { trends: self, now_ms, mark }
     }
 
-    /// Milliseconds since this began.
+    /// Milliseconds since the start.
     pub(super) fn uptime_ms(&self, now_ms: u64) -> u64 {
         now_ms.saturating_sub(self.started_ms)
     }
 
-    /// Milliseconds that recent figures are about.
+    /// Milliseconds that recent figures cover.
     pub(super) fn recent_ms(&self, now_ms: u64) -> u64 {
         now_ms.saturating_sub(self.marks.front().map_or(self.started_ms, |mark| mark.at_ms))
     }
 
-    /// What came since the oldest mark.
+    /// The increase since the oldest mark.
     pub(super) fn recent(&self, key: &str, tally: &Tally) -> Times {
         match self.marks.front().and_then(|mark| mark.tallies.get(key)) {
             Some(mark) => tally.since(mark).times(),
@@ -87,36 +87,36 @@ impl Trends {
         ZoneTimes { rate: rate.rate, rate_max: rate.most, recent: self.recent(key, tally), total: tally.times() }
     }
 
-    /// When this peer was away.
+    /// The outages of this peer.
     pub(super) fn outage(&self, peer: &str) -> Outage {
         self.outages.get(peer).copied().unwrap_or_default()
     }
 
-    /// It was never away.
+    /// Forgets the outages of this peer.
     pub(super) fn forget_outage(&mut self, peer: &str) {
         self.outages.remove(peer);
     }
 }
 
 impl Second<'_> {
-    /// So many there were until now.
+    /// Reports a count up to this second.
     pub(super) fn count(&mut self, key: String, count: u64) {
         self.trends.rates.entry(key).or_default().step(count, self.now_ms);
     }
 
-    /// So long they took until now.
+    /// Reports a sum of times up to this second.
     pub(super) fn tally(&mut self, key: &str, tally: &Tally) {
         if let Some(mark) = &mut self.mark {
             mark.tallies.insert(key.to_owned(), tally.clone());
         }
     }
 
-    /// Whether a peer is away.
+    /// Reports whether a peer is away.
     pub(super) fn outage(&mut self, peer: String, is_out: bool) {
         self.trends.outages.entry(peer).or_default().step(is_out, self.now_ms);
     }
 
-    /// All was told.
+    /// Ends the second: all figures were reported.
     pub(super) fn end(self) {
         let Second { trends, now_ms, mark } = self;
         trends.rates.retain(|_, rate| rate.at_ms == now_ms);
@@ -152,7 +152,7 @@ impl Outage {
         }
     }
 
-    /// Milliseconds it was away, all in all.
+    /// Milliseconds it was away in total.
     pub(super) fn total_ms(&self, now_ms: u64) -> u64 {
         self.before_ms + self.since_ms.map_or(0, |since| now_ms.saturating_sub(since))
     }

@@ -1,134 +1,11 @@
-//! Upgraded connections: what a worker counts of them, and what is shown of all workers'.
+//! Upgraded connections: the sums of all workers.
 
-use weir_meter::live::histogram::{Count, Histogram, Tally};
+use weir_meter::live::histogram::Tally;
 use weir_meter::live::{AgeBucket, CLOSE_AGES_S, CloseCode, Times, WebSockets};
 
 use super::Live;
+use crate::board::tunnels::{Closer, Sender};
 use crate::conf::Conf;
-
-/// Who ended a tunnel.
-#[derive(Clone, Copy, Debug)]
-pub enum Closer {
-    /// The client.
-    Client,
-    /// The upstream.
-    Upstream,
-    /// `proxy_read_timeout`.
-    Timeout,
-    /// weir: a reload, a stop, a full table.
-    Edge,
-    /// A connection failed.
-    Error,
-}
-
-impl Closer {
-    /// The words in the order of their numbers.
-    pub const WORDS: [&str; 5] = ["client", "upstream", "timeout", "edge", "error"];
-}
-
-/// Who sent something through a tunnel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sender {
-    /// The client.
-    Client,
-    /// The upstream.
-    Upstream,
-    /// Nobody did.
-    Nobody,
-}
-
-impl Sender {
-    const ALL: [Sender; 3] = [Sender::Client, Sender::Upstream, Sender::Nobody];
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Sender::Client => "client",
-            Sender::Upstream => "upstream",
-            Sender::Nobody => "nobody",
-        }
-    }
-}
-
-/// Close codes by number and sender, in the order of their first coming.
-#[derive(Debug)]
-pub struct CloseCodes {
-    /// The code and how often each sender sent it; places are taken from the first on. The last is for all codes that found none.
-    places: [(Count, [Count; Sender::ALL.len()]); CLOSE_CODES_MAX + 1],
-}
-
-/// Close codes a worker counts one by one: those of RFC 6455, and as many of applications' own as any is likely to use.
-const CLOSE_CODES_MAX: usize = 48;
-
-impl Default for CloseCodes {
-    fn default() -> CloseCodes {
-        CloseCodes {
-            places: [const { (Count::new(), [const { Count::new() }; Sender::ALL.len()]) }; CLOSE_CODES_MAX + 1],
-        }
-    }
-}
-
-impl CloseCodes {
-    /// Counts one.
-    pub fn count(&self, code: u16, sender: Sender) {
-        let code = u64::from(code);
-        // No code may be 0; a peer that sends it is counted with the others.
-        let mut own = self.places.iter().take(if code == 0 { 0 } else { CLOSE_CODES_MAX });
-        let own = own.find(|(known, _)| known.get() == code || known.get() == 0);
-        if let Some((known, _)) = own {
-            known.set(code);
-        }
-        if let Some(count) = own.or(self.places.last()).and_then(|(_, counts)| counts.get(sender as usize)) {
-            count.one();
-        }
-    }
-
-    fn all(&self) -> impl Iterator<Item = (u16, Sender, u64)> {
-        self.places.iter().flat_map(|(code, counts)| {
-            let each = Sender::ALL.into_iter().zip(counts);
-            each.map(|(sender, count)| (code.get() as u16, sender, count.get())).filter(|(.., count)| *count > 0)
-        })
-    }
-}
-
-/// Tunnels of one worker.
-#[derive(Debug, Default)]
-pub struct TunnelCell {
-    /// Opened.
-    pub opened: Count,
-    /// Of those, WebSockets: their frames are told apart as they pass.
-    pub watched: Count,
-    /// Closed, by [`Closer`].
-    pub closed: [Count; Closer::WORDS.len()],
-    /// Bytes from clients.
-    pub received: Count,
-    /// Bytes to clients.
-    pub sent: Count,
-    /// Messages from clients.
-    pub messages_received: Count,
-    /// Messages to clients.
-    pub messages_sent: Count,
-    /// Directions in which something came that is no frame.
-    pub lost: Count,
-    /// How WebSockets were closed.
-    pub codes: CloseCodes,
-    /// How old tunnels were that closed, in milliseconds: a histogram of microseconds ends after an hour.
-    pub age_ms: Histogram,
-    /// The same by [`CLOSE_AGES_S`], exactly.
-    pub ages: [Count; CLOSE_AGES_S.len() + 1],
-    /// From a ping to its pong: of clients, of upstreams.
-    pub round_trips: [Histogram; 2],
-}
-
-impl TunnelCell {
-    /// Counts the age of one that closed.
-    pub fn lived(&self, ms: u64) {
-        self.age_ms.record(ms);
-        let bucket = CLOSE_AGES_S.iter().position(|end| ms <= end * 1000).unwrap_or(CLOSE_AGES_S.len());
-        if let Some(count) = self.ages.get(bucket) {
-            count.one();
-        }
-    }
-}
 
 /// All workers' tunnels.
 pub(super) fn websockets(live: &Live, conf: &Conf) -> WebSockets {
@@ -175,7 +52,7 @@ fn add_code(codes: &mut Vec<CloseCode>, code: u16, sender: Sender, count: u64) {
     }
 }
 
-/// Times that were counted in milliseconds.
+/// Converts times that were counted in milliseconds.
 fn from_ms(times: Times) -> Times {
     let us = |ms: u64| ms.saturating_mul(1000);
     Times {
@@ -190,20 +67,10 @@ fn from_ms(times: Times) -> Times {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use weir_meter::live::histogram::Count;
 
-    #[test]
-    fn codes_have_places_until_there_are_none() {
-        let codes = CloseCodes::default();
-        for code in 3000..3000 + CLOSE_CODES_MAX as u16 + 5 {
-            codes.count(code, Sender::Client);
-        }
-        codes.count(3001, Sender::Upstream);
-        let all: Vec<_> = codes.all().collect();
-        assert_eq!(all.len(), CLOSE_CODES_MAX + 2);
-        assert!(all.contains(&(3001, Sender::Client, 1)) && all.contains(&(3001, Sender::Upstream, 1)));
-        assert_eq!(all.last(), Some(&(0, Sender::Client, 5)));
-    }
+    use super::*;
+    use crate::board::tunnels::TunnelCell;
 
     #[test]
     fn ages_are_exact_at_their_ends_and_days_are_told_apart() {

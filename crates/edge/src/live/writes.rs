@@ -1,4 +1,5 @@
-//! What NGINX Plus' API changes: the servers of upstreams, the pairs of keyval zones. Who may is decided before a question is asked.
+//! The writes of NGINX Plus' API: the servers of upstreams, the pairs of keyval zones. Whether the client may do this
+//! is decided before the question is asked.
 
 use serde_json::Value;
 
@@ -9,7 +10,7 @@ use crate::exchange::Exchange;
 use crate::family::upstream::Upstream;
 use crate::family::upstream::live::edit::Refused;
 use crate::guard::{self, Deed};
-use crate::log::{self, Level};
+use weir_net::log::{self, Level};
 
 /// Bytes of a request's body, at most: a server takes a few hundred.
 pub const BODY_BYTES_MAX: usize = 64 << 10;
@@ -17,27 +18,27 @@ pub const BODY_BYTES_MAX: usize = 64 << 10;
 /// Bytes of a body that the log shows.
 const SHOWN_BYTES_MAX: usize = 512;
 
-/// Whether a method is to change something.
+/// Whether a method changes something.
 pub fn is_write(method: &[u8]) -> bool {
     !matches!(method, b"GET" | b"HEAD")
 }
 
-/// Why whoever asks may not change what runs.
+/// Why the client may not change anything.
 pub fn objection(exchange: &Exchange<'_>) -> Option<Refused> {
     guard::objection(exchange, Deed::Write).map(|objection| no(objection.status, "Forbidden", objection.text))
 }
 
-/// Why a body is not read as one.
+/// Why weir does not read this body.
 pub fn media_objection(exchange: &Exchange<'_>, body: &[u8]) -> Option<Refused> {
     let objection = guard::media_objection(exchange, body)?;
     Some(no(objection.status, "UnsupportedMediaType", objection.text))
 }
 
-/// There is no such zone.
+/// The error for an unknown zone.
 pub(super) const KEYVAL_NOT_FOUND: No = No(404, "KeyvalNotFound", "keyval not found");
 
-/// Does what a question asks of the servers of an upstream or of a keyval zone: status and answer; `None` where it is
-/// about something else.
+/// Changes the servers of an upstream or a keyval zone as a question asks. Returns status and answer; `None` if the
+/// question is about something else.
 pub fn change(conf: Option<&Conf>, question: &Question, rest: &str) -> Option<Result<(u16, Value), Refused>> {
     if let Some(name) = rest.strip_prefix("http/keyvals/") {
         return Some(change_pairs(conf, question, name.trim_end_matches('/')));
@@ -89,7 +90,7 @@ fn no(status: u16, code: &'static str, text: impl Into<String>) -> Refused {
     Refused { status, code, text: text.into() }
 }
 
-/// Notes who changed what, or tried to.
+/// Logs each change, and each refused attempt, with the client.
 pub fn audit(question: &Question, path: &str, status: u16) {
     let Question { client, method, body, .. } = question;
     let shown = body.get(..SHOWN_BYTES_MAX).unwrap_or(body).escape_ascii();

@@ -1,7 +1,8 @@
-//! The purge API, as a location with `cache_purge_api` answers it.
+//! The purge API: the answers of a location with `cache_purge_api`.
 //!
-//! POST (or PURGE) an order as JSON; GET says how far the edges are. 200: applied on every worker here and on all
-//! edges. 202: applied here and logged, and these edges have not said so in time. 503: applied here, and not logged.
+//! POST (or PURGE) an order as JSON; GET shows how far each edge has applied the log. 200: applied on every worker
+//! here and on all edges. 202: applied here and logged, but the named edges have not confirmed it in time. 503:
+//! applied here, and not logged.
 
 use std::sync::Arc;
 
@@ -10,7 +11,6 @@ use weir_net::clock;
 use weir_wire::Known;
 
 use crate::body::{self, Failed};
-use crate::cache::store::{Purge, Zone};
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::guard::{self, Deed, Objection};
@@ -19,6 +19,7 @@ use crate::purge::bus::{Bus, Outcome, PENDING_MAX};
 use crate::purge::order::{Kind, Order};
 use crate::purge::zones::ZoneList;
 use crate::respond::Body;
+use weir_cache::store::{Purge, Zone};
 
 /// Bytes of an order, at most.
 pub const ORDER_BYTES_MAX: usize = 64 << 10;
@@ -48,7 +49,7 @@ pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<phas
     Ok(phase::Outcome::Respond)
 }
 
-/// Applies an order here, then has it logged.
+/// Applies an order here, then logs it.
 async fn follow(exchange: &Exchange<'_>, bytes: &[u8]) -> (u16, Value) {
     let begun = clock::precise();
     let order = match Order::of_json(bytes) {
@@ -81,8 +82,8 @@ async fn follow(exchange: &Exchange<'_>, bytes: &[u8]) -> (u16, Value) {
     (status, value)
 }
 
-/// How many objects of this edge an order names: `objects`, `null` where a zone still reads its directory; and of each
-/// zone. Where nothing is named, `example_key` shows how a stored key is written.
+/// Counts the objects of this edge that an order names: `objects`, and the same for each zone. The value is `null`
+/// while a zone still reads its directory. If an order names no object, `example_key` shows the form of a stored key.
 async fn count(zones: &[Arc<Zone>], order: &Order) -> Map<String, Value> {
     let purges: Vec<Purge> = order.purges().collect();
     let (mut all, mut example, mut of_zones) = (Some(0_u64), None, Map::new());
@@ -130,7 +131,7 @@ fn of_outcome(bus: Option<&Bus>, outcome: Option<Outcome>) -> (u16, Value) {
     }
 }
 
-/// What GET says.
+/// The answer to GET.
 fn state(exchange: &Exchange<'_>) -> Value {
     let declared = &exchange.conf.declared;
     let zones = ZoneList::new(declared.cache.all()).names();

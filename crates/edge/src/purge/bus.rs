@@ -1,8 +1,9 @@
 //! The purge log of several edges: a stream in Redis, followed by one thread and written by another.
 //!
-//! `tail` follows the stream from the last entry this edge has applied. Redis away, it tries again and again, and the
-//! edge serves. Back, it goes on where it stood; if that entry is gone (trimmed, flushed, another server) nobody knows
-//! what was missed, and everything is soft-purged. `append` writes what the API of this edge is told.
+//! `tail` follows the stream from the last entry this edge has applied. While Redis is away, it tries again and
+//! again, and the edge serves. When Redis is back, it continues after its last entry. If that entry is gone (trimmed,
+//! flushed, another server), it cannot know which orders it missed, and it soft-purges everything. `append` writes
+//! the orders that the API of this edge receives.
 
 mod append;
 mod tail;
@@ -20,8 +21,6 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use weir_net::{Deadline, clock, process, worker};
 
-use crate::cache::store::Zone;
-use crate::control::crew::assume;
 use crate::purge::edges::Edges;
 use crate::purge::entry::{self, Id};
 use crate::purge::memory::Memory;
@@ -29,77 +28,79 @@ use crate::purge::order::Order;
 pub use crate::purge::server::Server;
 use crate::purge::zones::ZoneList;
 use append::{Errand, Ticket};
+use weir_cache::store::Zone;
+use weir_net::identity::assume;
 
 /// Orders that wait for the log at a time, at most; one more is refused.
 pub const PENDING_MAX: usize = 64;
 
-/// How long an edge that ends waits to be struck off.
+/// How long an edge that ends waits until its name is removed.
 const LEAVE: Duration = Duration::from_millis(500);
 
 /// `cache_purge_log`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Where.
+    /// The Redis server.
     pub server: Server,
     /// `stream=`.
     pub stream: String,
-    /// `edge=`: what this edge is called.
+    /// `edge=`: the name of this edge.
     pub edge: String,
-    /// `state=`: where the last entry applied is kept.
+    /// `state=`: the file with the last applied entry.
     pub state: Option<PathBuf>,
-    /// `timeout=`: for Redis to answer, and for other edges to follow.
+    /// `timeout=`: how long to wait for Redis to answer, and for other edges to follow.
     pub timeout: Duration,
     /// `maxlen=`: about how many entries the stream keeps.
     pub length_max: u64,
 }
 
-/// What came of an order, beyond this edge.
+/// The result of an order, beyond this edge.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// All edges have applied it.
     Everywhere {
-        /// Its entry, the last if there are several.
+        /// The id of its entry; of the last one if there are several.
         id: Id,
-        /// Their names, this one's included.
+        /// The names of the edges, including this one.
         applied: Vec<String>,
     },
-    /// These have not said so in time.
+    /// Some edges have not confirmed it in time.
     Behind {
-        /// Its entry.
+        /// The id of its entry.
         id: Id,
-        /// The names of those that have, this one's included.
+        /// The names of the edges that have confirmed it, including this one.
         applied: Vec<String>,
-        /// The names of those that have not.
+        /// The names of the edges that have not.
         behind: Vec<String>,
     },
-    /// It is not in the log, or nobody knows: why.
+    /// It is not in the log, or weir does not know whether it is: the reason.
     NotLogged(String),
-    /// [`PENDING_MAX`] others wait.
+    /// [`PENDING_MAX`] other orders wait.
     Busy,
 }
 
-/// The log, as an edge has it. Its threads end with it.
+/// An edge's access to the log. Its threads end with it.
 pub struct Bus {
     shared: Arc<Shared>,
     errands: SyncSender<Errand>,
 }
 
-/// What the threads and those who wait share.
+/// The state that the threads and the waiting tasks share.
 struct Shared {
     settings: Settings,
-    /// This start of this edge: entries that name it were applied before they were written.
+    /// The id of this start of this edge: entries with this id were applied before they were written.
     run: String,
     zones: ZoneList,
     book: Mutex<Book>,
     pending: AtomicUsize,
     is_stopped: AtomicBool,
-    /// Two processes go by this edge's name while one takes the other's place.
+    /// Two processes use this edge's name while one replaces the other.
     has_namesake: AtomicBool,
-    /// Whoever rests is woken by the end.
+    /// The end wakes a thread that pauses.
     rest: (Mutex<()>, Condvar),
 }
 
-/// What is known of the log.
+/// The known state of the log.
 #[derive(Default)]
 struct Book {
     edges: Edges,
@@ -110,8 +111,8 @@ struct Book {
 }
 
 impl Bus {
-    /// Follows the log from where the state file says; without one, all that the zones have is soft-purged. `identity`
-    /// is who the threads are.
+    /// Follows the log from the entry in the state file; without that file, soft-purges everything in the zones.
+    /// `identity` is the user of the threads.
     pub fn start(
         settings: &Settings,
         zones: Vec<Arc<Zone>>,
@@ -156,7 +157,7 @@ impl Bus {
         })
     }
 
-    /// What it was started with.
+    /// The settings it was started with.
     pub fn settings(&self) -> &Settings {
         &self.shared.settings
     }
@@ -166,7 +167,7 @@ impl Bus {
         &self.shared.zones
     }
 
-    /// Logs an order that was applied here, and waits for the other edges; on a worker.
+    /// Logs an order that was applied here, and waits for the other edges; called on a worker.
     pub async fn publish(&self, order: &Order) -> Outcome {
         let shared = &self.shared;
         let Some(_place) = Pending::take(&shared.pending) else { return Outcome::Busy };
@@ -191,7 +192,7 @@ impl Bus {
         }
     }
 
-    /// For people: how far this edge and the others are.
+    /// For people: the last entry that this edge and the others have applied.
     pub fn to_json(&self) -> Value {
         let settings = &self.shared.settings;
         let book = self.shared.book();
@@ -205,18 +206,18 @@ impl Bus {
         })
     }
 
-    /// A new binary is started beside this one, and goes by the same name.
+    /// Notes that a new binary runs beside this one, under the same name.
     pub fn expect_namesake(&self) {
         self.shared.has_namesake.store(true, Ordering::Relaxed);
     }
 
-    /// Ends it; `for_good`, its name is struck off, so that nobody waits for it.
+    /// Ends it; if `for_good`, removes its name, so that no edge waits for it.
     pub fn leave(&self, for_good: bool) {
         self.shared.stop();
         if for_good && self.shared.book().is_connected {
             let (tell, told) = sync_channel(1);
             if self.errands.try_send(Errand::Leave(tell)).is_ok() {
-                // Who does not come through is forgotten in time.
+                // If this fails, the other edges forget the name in time.
                 let _ = told.recv_timeout(LEAVE);
             }
         }
@@ -242,13 +243,13 @@ impl Shared {
             return Poll::Ready(Outcome::Behind { id, applied, behind });
         }
         if !book.wakers.iter().any(|known| known.will_wake(context.waker())) {
-            // As many as there are orders under way.
+            // At most one for each order under way.
             book.wakers.push(context.waker().clone());
         }
         Poll::Pending
     }
 
-    /// Changes the book, and wakes those who wait for it to change.
+    /// Changes the book, and wakes the tasks that wait for a change.
     fn note(&self, change: impl FnOnce(&mut Book)) {
         let mut book = self.book();
         change(&mut book);
@@ -271,7 +272,7 @@ impl Shared {
         self.rest.1.notify_all();
     }
 
-    /// Waits so long, or until the end.
+    /// Waits this long, or until the end.
     fn pause(&self, time: Duration) {
         let held = self.rest.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.is_stopped() {
@@ -280,7 +281,7 @@ impl Shared {
     }
 }
 
-/// A place among those that wait.
+/// A place among the waiting orders.
 struct Pending<'p>(&'p AtomicUsize);
 
 impl<'p> Pending<'p> {

@@ -1,4 +1,5 @@
-//! What each edge has said of itself: how far it has applied the log, and when it said so. Time is an argument.
+//! The reports of each edge: the last entry it has applied, and the time of the report. The current time is an
+//! argument.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,33 +8,34 @@ use serde_json::{Value, json};
 
 use crate::purge::entry::Id;
 
-/// Edges one table holds, at most; more are not waited for.
+/// Edges in one table, at most; weir does not wait for more.
 pub const EDGES_MAX: usize = 1024;
 
-/// An edge that said nothing for so long is not waited for any more, but still named.
+/// weir does not wait for an edge that has reported nothing for this time, but still names it.
 pub const SILENT_AFTER: Duration = Duration::from_secs(10);
 
-/// An edge that said nothing for so long is forgotten: when it comes back it replays, or purges all it has.
+/// weir forgets an edge that has reported nothing for this time: when it comes back, it replays the log, or purges
+/// all it has.
 pub const FORGOTTEN_AFTER: Duration = Duration::from_secs(3600);
 
-/// What one edge says, as it stands in the hash of all edges.
+/// The report of one edge, as it is in the hash of all edges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beat {
     /// The last entry it has applied.
     pub applied: Id,
-    /// When it said so: Redis' clock, in milliseconds.
+    /// The time of the report: Redis' clock, in milliseconds.
     pub at_ms: u64,
-    /// Which start of that edge.
+    /// The id of that edge's start.
     pub run: String,
 }
 
 impl Beat {
-    /// As it stands in the hash.
+    /// The text for the hash.
     pub fn to_text(&self) -> String {
         json!({"applied": self.applied.to_string(), "at": self.at_ms, "run": self.run}).to_string()
     }
 
-    /// Reads it back.
+    /// Reads the text back.
     pub fn parse(text: &[u8]) -> Option<Beat> {
         let value: Value = serde_json::from_slice(text).ok()?;
         Some(Beat {
@@ -44,7 +46,7 @@ impl Beat {
     }
 }
 
-/// All edges that are known.
+/// All known edges.
 #[derive(Debug, Default)]
 pub struct Edges {
     all: BTreeMap<String, Beat>,
@@ -52,7 +54,7 @@ pub struct Edges {
 }
 
 impl Edges {
-    /// Takes the table as Redis has it, at this time of Redis' clock; the names of those to be forgotten.
+    /// Takes over the table from Redis, with the time of Redis' clock; returns the names of the edges to forget.
     pub fn take(&mut self, all: impl Iterator<Item = (String, Beat)>, now_ms: u64) -> Vec<String> {
         self.now_ms = now_ms;
         let before = std::mem::take(&mut self.all);
@@ -61,7 +63,7 @@ impl Edges {
             if now_ms.saturating_sub(beat.at_ms) > millis(FORGOTTEN_AFTER) {
                 forgotten.push(name);
             } else if self.all.len() < EDGES_MAX {
-                // What it said by itself may be newer than the table.
+                // The edge's own report may be newer than the table.
                 if let Some(known) = before.get(&name).filter(|known| known.run == beat.run) {
                     beat.applied = beat.applied.max(known.applied);
                 }
@@ -71,7 +73,7 @@ impl Edges {
         forgotten
     }
 
-    /// An edge says how far it is.
+    /// Notes an edge's report of the last entry it has applied.
     pub fn hear(&mut self, name: &str, applied: Id) {
         if let Some(beat) = self.all.get_mut(name) {
             beat.applied = beat.applied.max(applied);
@@ -79,28 +81,28 @@ impl Edges {
         }
     }
 
-    /// How many there are.
+    /// How many edges there are.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no edges.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Which start of the edge of that name spoke last.
+    /// The start of the edge of that name that reported last.
     pub fn run_of(&self, name: &str) -> Option<&str> {
         self.all.get(name).map(|beat| beat.run.as_str())
     }
 
-    /// The edges that have not applied an entry; `but` is the one that has without saying so.
+    /// The edges that have not applied an entry. `but` is the edge that has applied it and need not report it.
     pub fn behind(&self, id: Id, but: &str) -> Vec<String> {
         let behind = self.all.iter().filter(|(name, beat)| *name != but && beat.applied < id);
         behind.map(|(name, _)| name.clone()).collect()
     }
 
-    /// The edges that have applied an entry, `own` among them.
+    /// The edges that have applied an entry, including `own`.
     pub fn applied(&self, id: Id, own: &str) -> Vec<String> {
         let mut applied: Vec<String> = self
             .all
@@ -114,12 +116,13 @@ impl Edges {
         applied
     }
 
-    /// Whether any of those behind may still be heard of soon.
+    /// Whether a late edge may still report soon.
     pub fn is_worth_waiting(&self, id: Id, but: &str) -> bool {
         self.all.iter().any(|(name, beat)| *name != but && beat.applied < id && !self.is_silent(beat))
     }
 
-    /// For people: each edge, how far it is and since when nothing was heard of it; `newest` is the newest entry known.
+    /// For people: for each edge, how far it is behind and how old its last report is; `newest` is the newest known
+    /// entry.
     pub fn to_json(&self, newest: Id) -> Value {
         let one = |(name, beat): (&String, &Beat)| {
             json!({
@@ -169,7 +172,7 @@ mod tests {
         assert_eq!(edges.behind(id(5), ""), ["c"]);
         assert!(!edges.is_worth_waiting(id(5), ""), "c has said nothing for eleven seconds");
         assert_eq!(edges.behind(id(6), "a"), ["b", "c"]);
-        // What an edge said by itself is not lost to an older table.
+        // An edge's own report is not lost to an older table.
         table(&mut edges, &[("a", 5, now), ("b", 3, now)], now + 1);
         assert!(edges.behind(id(5), "").is_empty());
         assert_eq!(edges.to_json(id(7))[0]["behind_ms"], 2);

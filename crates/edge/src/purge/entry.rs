@@ -1,9 +1,9 @@
-//! One entry of the purge log: a purge as it stands in the stream, and the ids that order them.
+//! One entry of the purge log: a purge in the form of the stream, and the ids that order them.
 
 use std::fmt;
 
-use crate::cache::store::{Force, Purge};
 use crate::purge::order::{Kind, Order};
+use weir_cache::store::{Force, Purge};
 
 /// The id of an entry: Redis' clock in milliseconds, and a number within that millisecond
 /// (<https://redis.io/docs/latest/develop/data-types/streams/#entry-ids>).
@@ -29,37 +29,37 @@ impl fmt::Display for Id {
     }
 }
 
-/// What an entry says.
+/// The content of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
     /// Purge this.
     Purge {
         /// The zone; `None` for all.
         zone: Option<String>,
-        /// What.
+        /// The objects to purge.
         purge: Purge,
-        /// How.
+        /// How to purge them.
         force: Force,
     },
-    /// Nothing: the first entry of a stream, so that whoever joins has an id to come back to.
+    /// Nothing: the first entry of a stream, so that a new edge has an id to continue from.
     Begin,
-    /// Something this weir does not know. What it purges cannot be known either.
+    /// A kind of entry that this weir does not know. It cannot know the objects to purge either.
     Unknown,
 }
 
 /// An entry of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Which.
+    /// Its id.
     pub id: Id,
-    /// What it says.
+    /// Its content.
     pub said: Said,
-    /// The run of the edge that wrote it: see [`fields`].
+    /// The run id of the edge that wrote it: see [`fields`].
     pub run: Vec<u8>,
 }
 
 impl Entry {
-    /// Of an entry's fields, in any order; those unknown are passed over.
+    /// Reads an entry's fields, in any order; skips unknown fields.
     pub fn of_fields<'f>(id: Id, fields: impl Iterator<Item = (&'f [u8], &'f [u8])>) -> Entry {
         let (mut kind, mut value, mut zone, mut soft, mut run) = (&b""[..], &b""[..], &b""[..], &b"0"[..], &b""[..]);
         for (name, text) in fields {
@@ -85,8 +85,8 @@ impl Entry {
     }
 }
 
-/// The fields of the entries for an order, one list a name. `by` is the edge, `run` this start of it: whoever finds its
-/// own run in an entry has applied it already. `ts` is the writer's clock, in milliseconds, for people.
+/// The fields of the entries for an order, one list for each name. `by` is the edge, `run` the id of its start: an edge
+/// that finds its own run in an entry has already applied it. `ts` is the writer's clock, in milliseconds, for people.
 pub fn fields(order: &Order, by: &str, run: &str, ts: u64) -> Vec<Vec<(&'static str, String)>> {
     let soft = if order.force == Force::Soft { "1" } else { "0" };
     let of_name = |name: &String| {

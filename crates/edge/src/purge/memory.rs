@@ -1,4 +1,5 @@
-//! What an edge remembers of the purge log over a restart: the last entry applied, and to which zones.
+//! The state of the purge log that an edge keeps over a restart: the last applied entry, and the zones it was applied
+//! to.
 
 use std::io;
 use std::path::Path;
@@ -6,12 +7,12 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::purge::entry::Id;
-use crate::whole_file;
+use weir_net::whole_file;
 
-/// A longer file is not one of ours.
+/// A longer file is not a state file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// What was remembered.
+/// The content of the state file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Memory {
     /// The last entry applied.
@@ -21,8 +22,8 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Reads the file; `None` if there is none, if it is of another stream, or if it cannot be read: then nothing is
-    /// known, and the edge must act so.
+    /// Reads the file; `None` if there is none, if it belongs to another stream, or if it cannot be read: then the
+    /// edge knows nothing, and must act on that.
     pub fn read(path: &Path, stream: &str) -> Option<Memory> {
         let value: Value = serde_json::from_slice(&whole_file::read(path, FILE_BYTES_MAX).ok()?).ok()?;
         if value.get("stream")?.as_str()? != stream {
@@ -33,7 +34,7 @@ impl Memory {
         Some(Memory { applied, zones: zones.collect::<Option<_>>()? })
     }
 
-    /// Writes the file anew: whole or not at all, under its name.
+    /// Writes the file anew: the file is replaced whole or not at all.
     pub fn write(&self, path: &Path, stream: &str) -> io::Result<()> {
         let text = json!({"stream": stream, "applied": self.applied.to_string(), "zones": self.zones});
         whole_file::replace(path, format!("{text}\n").as_bytes())

@@ -1,20 +1,20 @@
-//! What is to be purged, as the API is told it: JSON to an [`Order`], or a sentence that says what to write.
+//! Turns the JSON of a purge request into an [`Order`], or into an error that says how to write it.
 
 use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use crate::cache::store::{Force, KEY_BYTES_MAX, Purge, Tag};
+use weir_cache::store::{Force, KEY_BYTES_MAX, Purge, Tag};
 
 /// Names of one order, at most: keys, prefixes or tags.
 pub const NAMES_MAX: usize = 256;
 
-/// What kind of names an order has.
+/// The kind of names in an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Whole keys, the text of `proxy_cache_key`.
     Key,
-    /// Beginnings of keys.
+    /// Prefixes of keys.
     Prefix,
     /// Tags, as `Surrogate-Key` or `Cache-Tag` named them.
     Tag,
@@ -23,10 +23,10 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Those an order is written with.
+    /// The kinds that an order can name.
     const NAMED: [Kind; 3] = [Kind::Key, Kind::Prefix, Kind::Tag];
 
-    /// As it is written.
+    /// Its name in an order.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Key => "key",
@@ -36,7 +36,7 @@ impl Kind {
         }
     }
 
-    /// The one written so.
+    /// The kind with this name.
     pub fn of(name: &[u8]) -> Option<Kind> {
         [Kind::Key, Kind::Prefix, Kind::Tag, Kind::All].into_iter().find(|kind| kind.name().as_bytes() == name)
     }
@@ -57,24 +57,24 @@ impl Kind {
 pub struct Order {
     /// The zone; `None` for all.
     pub zone: Option<String>,
-    /// What the names are.
+    /// The kind of the names.
     pub kind: Kind,
-    /// The names, 1 to [`NAMES_MAX`]; a single empty one for everything.
+    /// The names, 1 to [`NAMES_MAX`]; a single empty name for everything.
     pub names: Vec<String>,
-    /// Whether what is purged may still be served while its origin fails.
+    /// Whether purged objects may still be served while their origin fails.
     pub force: Force,
-    /// Not for other edges.
+    /// Applies to this edge only.
     pub is_local: bool,
 }
 
-/// Why an order cannot be followed.
+/// Why weir does not follow an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum No {
-    /// No JSON, and what is wrong with it.
+    /// Not JSON, and the reason.
     NotJson(String),
-    /// JSON, and not an object.
+    /// JSON, but not an object.
     NotAnObject,
-    /// A member that means nothing here.
+    /// An unknown member.
     UnknownMember(String),
     /// None of `key`, `prefix`, `tag` and `all`.
     Nothing,
@@ -88,7 +88,7 @@ pub enum No {
     LongName(Kind),
     /// This member is neither true nor false.
     NoFlag(&'static str),
-    /// `zone` is no text.
+    /// `zone` is not a text.
     NoZoneName,
 }
 
@@ -137,12 +137,12 @@ impl Order {
         Ok(Order { zone, kind, names, force, is_local: flag(&members, "local")? })
     }
 
-    /// What it comes to, name by name.
+    /// The purges of the order, name by name.
     pub fn purges(&self) -> impl Iterator<Item = Purge> {
         self.names.iter().map(|name| self.kind.purge(name.as_bytes()))
     }
 
-    /// As the API gives it back.
+    /// The order as the API returns it.
     pub fn to_json(&self) -> Value {
         let names = if self.kind == Kind::All { json!(true) } else { json!(self.names) };
         let mut members = Map::new();
@@ -212,7 +212,7 @@ mod tests {
         let order = Order::of_json(br#"{"all": true, "local": true}"#).unwrap();
         assert_eq!((order.purges().collect::<Vec<_>>(), order.is_local), (vec![Purge::All], true));
         let order = Order::of_json(br#"{"key": "http://a/*"}"#).unwrap();
-        // A star in a key is a star: prefixes have a member of their own.
+        // A star in a key is an ordinary character: prefixes have their own member.
         assert_eq!(order.purges().next(), Some(Purge::Key(b"http://a/*".as_slice().into())));
     }
 

@@ -1,7 +1,7 @@
-//! What is said to Redis, command by command: blocking, each within a time, on a thread of the bus.
+//! The commands to Redis: each blocks for a limited time, on a thread of the bus.
 //!
-//! Three keys: `NAME` is the stream of purges, `NAME:applied` a short stream in which edges say how far they are,
-//! `NAME:edges` a hash of all edges. <https://redis.io/docs/latest/commands/xread/>
+//! Three keys: `NAME` is the stream of purges, `NAME:applied` is a short stream in which edges report the last entry
+//! they have applied, `NAME:edges` a hash of all edges. <https://redis.io/docs/latest/commands/xread/>
 
 use std::fmt;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::purge::entry::{Entry, Id};
 /// Entries of one read, at most.
 pub const READ_MAX: usize = 100;
 
-/// About how many words of edges are kept for those that wait for them; the hash of all edges has the rest.
+/// About how many reports of edges the stream keeps for waiting edges; the hash of all edges has the rest.
 const APPLIED_MAX: usize = 1000;
 
 /// A server by its URL.
@@ -24,7 +24,7 @@ pub struct Server {
     info: ConnectionInfo,
 }
 
-/// The URL says it all.
+/// Two servers are equal if their URLs are.
 impl PartialEq for Server {
     fn eq(&self, other: &Server) -> bool {
         self.url == other.url
@@ -32,14 +32,14 @@ impl PartialEq for Server {
 }
 
 impl fmt::Display for Server {
-    /// Where it is, without secrets.
+    /// Its address, without secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.info.addr())
     }
 }
 
 impl Server {
-    /// Reads `redis://[USER:PASSWORD@]HOST[:PORT][/DB]`; the error is for the user, and keeps the password to itself.
+    /// Reads `redis://[USER:PASSWORD@]HOST[:PORT][/DB]`; the error is for the user, and does not contain the password.
     pub fn parse(url: &str) -> Result<Server, &'static str> {
         const FORM: &str = "a purge log is written redis://[user:password@]HOST:PORT[/DB]";
         let (scheme, _) = url.split_once("://").ok_or(FORM)?;
@@ -53,13 +53,13 @@ impl Server {
             ConnectionAddr::Tcp(host, port) if !host.is_empty() && *port > 0 => {}
             _ => return Err(FORM),
         }
-        // A line in CLIENT LIST that says who this is.
+        // Identifies this connection in CLIENT LIST.
         let redis = info.redis_settings().clone().set_lib_name("weir", env!("CARGO_PKG_VERSION"));
         Ok(Server { url: url.to_owned(), info: info.set_redis_settings(redis) })
     }
 }
 
-/// Why a command came to nothing, in words.
+/// Why a command failed, in words.
 #[derive(Debug)]
 pub struct Failed(String);
 
@@ -86,25 +86,25 @@ pub struct Link {
     edges: String,
 }
 
-/// What a read brought.
+/// The result of a read.
 #[derive(Debug, Default)]
 pub struct News {
     /// Entries of the log, in order.
     pub entries: Vec<Entry>,
-    /// Edges, and what they say they have applied.
+    /// Edges, and the last entries they report as applied.
     pub applied: Vec<(String, Id)>,
-    /// Where to read on in what they say.
+    /// Where to continue reading the reports.
     pub heard: Id,
 }
 
-/// What is there now.
+/// The state of the log.
 #[derive(Debug)]
 pub struct Look {
     /// Redis' clock, in milliseconds.
     pub now_ms: u64,
     /// All edges.
     pub edges: Vec<(String, Beat)>,
-    /// Whether the entry asked for is there.
+    /// Whether the requested entry is there.
     pub is_there: bool,
     /// The newest entry.
     pub newest: Option<Id>,
@@ -121,7 +121,7 @@ impl Link {
         Ok(Link { connection, stream: stream.to_owned(), applied, edges })
     }
 
-    /// The newest entry; one is made where there is none, so that every edge has an id to come back to.
+    /// The newest entry; makes one if there is none, so that every edge has an id to continue from.
     pub fn newest_or_begin(&mut self) -> Result<Id, Failed> {
         if let Some(id) = self.look(Id::default())?.newest {
             return Ok(id);
@@ -131,13 +131,13 @@ impl Link {
         id_of(&reply).ok_or_else(unexpected)
     }
 
-    /// Where what edges say has come to.
+    /// The id of the newest report.
     pub fn newest_heard(&mut self) -> Result<Id, Failed> {
         let reply: Value = newest(&self.applied).query(&mut self.connection)?;
         Ok(first_id(&reply).unwrap_or_default())
     }
 
-    /// What is there now; whether the entry `id` is.
+    /// The state of the log, and whether entry `id` is there.
     pub fn look(&mut self, id: Id) -> Result<Look, Failed> {
         let mut pipe = redis::pipe();
         pipe.cmd("TIME");
@@ -156,7 +156,7 @@ impl Link {
         })
     }
 
-    /// What came after these two places, waiting `block` for something to come.
+    /// The entries after `after` and the reports after `heard`; waits at most `block` for new ones.
     pub fn read(&mut self, after: Id, heard: Id, block: Duration) -> Result<News, Failed> {
         let reply: Value = redis::cmd("XREAD")
             .arg("COUNT")
@@ -188,7 +188,7 @@ impl Link {
         Ok(news)
     }
 
-    /// Appends entries, all or none; the id of the last.
+    /// Appends entries, all or none; returns the id of the last.
     pub fn append(&mut self, entries: &[Vec<(&'static str, String)>], length_max: u64) -> Result<Id, Failed> {
         let mut pipe = redis::pipe();
         pipe.atomic();
@@ -202,7 +202,8 @@ impl Link {
         replies.last().and_then(id_of).ok_or_else(unexpected)
     }
 
-    /// Says for all who look how far an edge is; `aloud`, also to those who wait.
+    /// Reports for all edges how far an edge is: in the hash, and if `aloud`, also in the stream that waiting edges
+    /// read.
     pub fn say(&mut self, edge: &str, beat: &Beat, aloud: bool) -> Result<(), Failed> {
         let mut pipe = redis::pipe();
         self.set_beat(&mut pipe, edge, beat);
@@ -237,7 +238,7 @@ fn unexpected() -> Failed {
     Failed("it answers as no Redis from 5.0 on does".to_owned())
 }
 
-/// A list; of anything else, none.
+/// The items of a list; none for any other value.
 fn list(value: &Value) -> &[Value] {
     match value {
         Value::Array(values) => values,
@@ -269,7 +270,7 @@ fn first_id(range: &Value) -> Option<Id> {
     id_of(list(list(range).first()?).first()?)
 }
 
-/// Of `TIME`: seconds and microseconds.
+/// Milliseconds from the reply to `TIME`: seconds and microseconds.
 fn time_ms(value: &Value) -> Option<u64> {
     let [seconds, micros] = list(value) else { return None };
     let number = |value: &Value| std::str::from_utf8(bytes(value)).ok()?.parse::<u64>().ok();

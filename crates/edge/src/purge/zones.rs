@@ -1,20 +1,20 @@
-//! The zones of the configuration in force, as the purge log sees them.
+//! The zones of the configuration in force, for the purge log.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::cache::store::{Force, Purge, Zone};
+use weir_cache::store::{Force, Purge, Zone};
 
-/// The zones purges are applied to; a reload puts others in their place. Never asked on the path of a request.
+/// The zones that purges are applied to; a reload replaces them. Requests never use this list.
 #[derive(Default)]
 pub struct ZoneList(RwLock<Vec<Arc<Zone>>>);
 
 impl ZoneList {
-    /// Of these zones.
+    /// A list of these zones.
     pub fn new(zones: Vec<Arc<Zone>>) -> ZoneList {
         ZoneList(RwLock::new(zones))
     }
 
-    /// Purges in the zone of that name, or in all. In force for every worker on return.
+    /// Purges in the zone of that name, or in all. On return, the purge is in force for every worker.
     pub fn apply(&self, zone: Option<&str>, purge: &Purge, force: Force) {
         let zones = self.0.read().unwrap_or_else(PoisonError::into_inner);
         for zone in zones.iter().filter(|known| zone.is_none_or(|zone| known.settings().name == zone)) {
@@ -22,7 +22,7 @@ impl ZoneList {
         }
     }
 
-    /// The zone of that name, or all.
+    /// The zone of that name, or all zones.
     pub fn of(&self, zone: Option<&str>) -> Vec<Arc<Zone>> {
         let zones = self.0.read().unwrap_or_else(PoisonError::into_inner);
         zones.iter().filter(|known| zone.is_none_or(|zone| known.settings().name == zone)).cloned().collect()
@@ -34,8 +34,7 @@ impl ZoneList {
         zones.iter().map(|zone| zone.settings().name.clone()).collect()
     }
 
-    /// Puts others in their place. What a zone that was not there before found on its disk may be older than any purge:
-    /// it is soft-purged.
+    /// Replaces the zones. A new zone may have objects on its disk that are older than any purge: it is soft-purged.
     pub fn replace(&self, new: Vec<Arc<Zone>>) {
         let mut zones = self.0.write().unwrap_or_else(PoisonError::into_inner);
         for zone in new.iter().filter(|zone| !zones.iter().any(|known| Arc::ptr_eq(known, zone))) {

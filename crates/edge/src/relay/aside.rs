@@ -1,4 +1,5 @@
-//! Bodies that no client takes as they come: those the cache wants to their end, and parts of a sliced answer.
+//! Bodies that do not go straight to a client: bodies that the cache fetches to their end, and parts of a sliced
+//! answer.
 
 use std::future::poll_fn;
 
@@ -9,9 +10,10 @@ use crate::conn::Gone;
 use crate::exchange::Exchange;
 use crate::family::upstream::source::{Broken, Source};
 
-/// Reads a body that no client gets to its end, for the cache; its bounds are the cache's and `proxy_read_timeout`.
+/// Reads a body to its end for the cache, though no client gets it; the limits of the cache and `proxy_read_timeout`
+/// bound it.
 pub async fn drain(exchange: &mut Exchange<'_>, source: Source) {
-    // Boxed: rare, and its size is not to be that of every exchange.
+    // Boxed: this is rare, and its size must not increase that of every exchange.
     Box::pin(drain_from(exchange, source, true)).await;
 }
 
@@ -28,7 +30,8 @@ async fn drain_from(exchange: &mut Exchange<'_>, mut source: Source, from_start:
     }
 }
 
-/// Reads a whole body of at most `max` bytes to memory, for the cache too; what is longer, or breaks off, cuts.
+/// Reads a whole body of at most `max` bytes to memory, for the cache too; a body that is longer or breaks off is an
+/// error (`Gone::Cut`).
 pub async fn collect(exchange: &mut Exchange<'_>, mut source: Source, max: usize) -> Result<Lease, Gone> {
     let mut all = buffer::lease(source.exact_left().map_or(0, |left| usize::try_from(left).unwrap_or(max).min(max)));
     match collect_to_end(exchange, &mut source, &mut all, max).await {
@@ -73,12 +76,12 @@ async fn collect_to_end(
     Ok(())
 }
 
-/// As `drain`, for a body of which a part was read already.
+/// As `drain`, for a body that was already read in part.
 pub(super) async fn drain_rest(exchange: &mut Exchange<'_>, source: Source) {
     Box::pin(drain_from(exchange, source, false)).await;
 }
 
-/// `Ok(false)` when the cache wants no more of it.
+/// `Ok(false)` if the cache does not want the rest.
 async fn drain_to_end(exchange: &mut Exchange<'_>, source: &mut Source, from_start: bool) -> Result<bool, Broken> {
     let timeout = exchange.location.values.proxy.read_timeout;
     if from_start && let Some(piece) = feed_first(exchange, source)? {
@@ -96,7 +99,7 @@ async fn drain_to_end(exchange: &mut Exchange<'_>, source: &mut Source, from_sta
     Ok(source.is_done())
 }
 
-/// Counts and keeps body bytes; with the last of them, the answer is stored.
+/// Counts and keeps body bytes; stores the answer with the last of them.
 pub(super) fn keep(exchange: &mut Exchange<'_>, source: &Source, piece: &[u8]) {
     if let Some(attempt) = exchange.last_try() {
         attempt.response_length += piece.len() as u64;
@@ -104,7 +107,7 @@ pub(super) fn keep(exchange: &mut Exchange<'_>, source: &Source, piece: &[u8]) {
     exchange.cache.keep(piece, source.is_done());
 }
 
-/// The body bytes that came in with the upstream's head; `None` when they were used already.
+/// The body bytes that arrived with the upstream's head; `None` if they were already used.
 pub(super) fn feed_first(exchange: &mut Exchange<'_>, source: &mut Source) -> Result<Option<Lease>, Broken> {
     let Some(origin) = exchange.origin.take() else { return Ok(None) };
     let rest = origin.bytes.get(origin.head.len..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Carries an export to the collector: gRPC over HTTP/2, or a POST over HTTP/1.1, on a connection that is kept.
+//! Carries an export to the collector: gRPC over HTTP/2, or a POST over HTTP/1.1, on a kept connection.
 
 use std::fmt;
 use std::io;
@@ -14,23 +14,23 @@ use weir_wire::{Known, Parser, Progress, ResponseHead};
 use super::endpoint::{At, Endpoint, GRPC_PATH};
 use super::exporter::Settings;
 
-/// How long connecting may take, and how long an export: OpenTelemetry's own default.
+/// How long connecting and an export may take: OpenTelemetry's own default.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 const EXPORT_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Bytes read at a time.
 const READ_BYTES: usize = 16 << 10;
-/// Bytes of a collector's answer that are read to its end; a longer one ends the connection.
+/// Bytes of a collector's answer that weir reads, at most; a longer answer ends the connection.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
-/// Bytes of a collector's own words that the log shows.
+/// Bytes of a collector's message that the log shows.
 const WORDS_BYTES_MAX: usize = 256;
 
-/// Why an export came to nothing.
+/// Why an export failed.
 #[derive(Debug)]
 pub enum Failed {
-    /// It may be tried again.
+    /// Another try may succeed.
     Passing(String),
-    /// It would come to nothing again.
+    /// Another try would fail too.
     Refused(String),
 }
 
@@ -53,12 +53,12 @@ impl From<weir_net::TimedOut> for Failed {
     }
 }
 
-/// The way to a collector.
+/// The connection to a collector, made when needed.
 pub struct Carrier {
     endpoint: Endpoint,
     headers: Vec<(String, String)>,
     tls: Option<Client>,
-    /// The authorities are the user's own, and judged as nginx judges those of upstreams.
+    /// The user named the certificate authorities; weir checks the certificate as nginx checks that of an upstream.
     has_own_trust: bool,
     link: Option<Link>,
 }
@@ -66,9 +66,9 @@ pub struct Carrier {
 /// A connection.
 struct Link {
     stream: Transport,
-    /// What came and was not read yet.
+    /// Bytes that arrived and were not read yet.
     input: Vec<u8>,
-    /// HTTP/2, where that is spoken.
+    /// The HTTP/2 state, if the connection speaks HTTP/2.
     h2: Option<Connection>,
     /// It may carry another export.
     is_kept: bool,
@@ -81,7 +81,7 @@ impl Carrier {
         Carrier { endpoint, headers, tls: tls.clone(), has_own_trust, link: None }
     }
 
-    /// Sends one; over a new connection where the kept one has ended meanwhile.
+    /// Sends an export; over a new connection if the kept one has ended meanwhile.
     pub async fn send(&mut self, body: &[u8]) -> Result<(), Failed> {
         let mut kept = self.link.take().filter(Link::is_alive);
         let was_kept = kept.is_some();
@@ -131,7 +131,7 @@ impl Carrier {
         Err(failed.into())
     }
 
-    /// This thread may wait for the system's resolver: it serves nobody else.
+    /// This thread may wait for the system's resolver: it serves no clients.
     fn addresses(&self) -> Result<Vec<SocketAddress>, Failed> {
         match &self.endpoint.at {
             At::Unix(path) => Ok(vec![SocketAddress::Unix(path.clone())]),
@@ -193,7 +193,7 @@ impl Carrier {
             link.write(&out, deadline).await?;
             link.take_frames(h2, stream, &mut answer)?;
             if let Some(outcome) = answer.outcome() {
-                // A stream that was answered before all of it went out is over for both.
+                // The collector answered before weir had sent all of the stream: both sides end it.
                 if sent < rest.len() {
                     h2.reset(stream, weir_wire::h2::Code::NoError);
                 }
@@ -252,7 +252,7 @@ impl Carrier {
     }
 }
 
-/// What a call was answered.
+/// The answer to a call.
 #[derive(Default)]
 struct Answer {
     http_status: Option<Vec<u8>>,
@@ -278,7 +278,7 @@ impl Answer {
         }
     }
 
-    /// What it comes to, once it is over.
+    /// The result, once the answer is complete.
     fn outcome(&self) -> Option<Result<(), Failed>> {
         if let Some(failed) = &self.failed {
             return Some(Err(Failed::Passing(failed.clone())));
@@ -289,8 +289,8 @@ impl Answer {
         let said = || if self.message.is_empty() { String::new() } else { format!(": {}", self.message) };
         Some(match (self.grpc_status, self.http_status.as_deref()) {
             (Some(0), _) => Ok(()),
-            // Those that OTLP has tried again: cancelled, deadline exceeded, resource exhausted, aborted, out of range,
-            // unavailable, data loss.
+            // The statuses after which OTLP tries again: cancelled, deadline exceeded, resource exhausted, aborted,
+            // out of range, unavailable, data loss.
             (Some(code @ (1 | 4 | 8 | 10 | 11 | 14 | 15)), _) => {
                 Err(Failed::Passing(format!("the collector answered gRPC status {code}{}", said())))
             }
@@ -304,7 +304,7 @@ impl Answer {
 }
 
 impl Link {
-    /// Nothing says that it has ended: a collector that stops closes it while it lies idle.
+    /// Whether nothing shows that the connection has ended: a collector that stops closes an idle connection.
     fn is_alive(&self) -> bool {
         !self.stream.peek_closed()
     }
@@ -333,7 +333,7 @@ impl Link {
         }
     }
 
-    /// Acts on the frames that are here.
+    /// Handles the frames that have arrived.
     fn take_frames(&mut self, h2: &mut Connection, ours: u32, answer: &mut Answer) -> Result<(), Failed> {
         let mut used = 0;
         loop {

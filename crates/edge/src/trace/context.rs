@@ -1,22 +1,22 @@
-//! W3C Trace Context: `traceparent` and `tracestate`. Pure, but for where new ids come from.
+//! W3C Trace Context: `traceparent` and `tracestate`. Pure, except for the source of new ids.
 //! <https://www.w3.org/TR/trace-context/>
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
 
-/// The caller asks that the trace be recorded.
+/// The caller asks to record the trace.
 const SAMPLED: u8 = 1;
-/// The trace's id was made at random (level 2): passed on with an id that is.
+/// The trace's id is random (level 2): weir passes the flag on with such an id.
 const RANDOM: u8 = 2;
 
 /// Bytes of a `traceparent` of version 00.
 pub const PARENT_BYTES: usize = 55;
-/// Members of a `tracestate`, as the recommendation has it.
+/// Members of a `tracestate`, at most, as in the recommendation.
 const MEMBERS_MAX: usize = 32;
-/// Bytes of a `tracestate` that is passed on; the recommendation wants 512 at least.
+/// Bytes of a `tracestate` that is passed on; the recommendation asks for at least 512.
 pub const STATE_BYTES_MAX: usize = 4096;
 
-/// A span's place: in which trace, and which one.
+/// The place of a span: its trace and its own id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The trace's id, not all zero.
@@ -27,21 +27,21 @@ pub struct Place {
     pub flags: u8,
 }
 
-/// What is known of the trace that an exchange is part of.
+/// The trace context of an exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
-    /// The caller's span, where it is taken from the request.
+    /// The caller's span, if weir takes it from the request.
     pub parent: Option<Place>,
     /// The exchange's own.
     pub current: Place,
-    /// `tracestate`, passed on as it came; empty where there is none.
+    /// `tracestate`, passed on unchanged; empty if there is none.
     pub state: Box<[u8]>,
-    /// The upstream is told of it.
+    /// weir sends the context to the upstream.
     pub injects: bool,
 }
 
 impl Place {
-    /// Reads a `traceparent`; one of a later version is read as far as it is known. `None` for what is none.
+    /// Reads a `traceparent`; of a later version, only the known part. `None` if it is invalid.
     pub fn parse(text: &[u8]) -> Option<Place> {
         let (known, rest) = text.split_at_checked(PARENT_BYTES)?;
         let &[v1, v2, b'-', ref ids @ ..] = known else { return None };
@@ -92,12 +92,12 @@ impl Trace {
         Trace { parent, current: Place { trace, span: span_id(), flags }, state, injects: false }
     }
 
-    /// Says whether it is recorded.
+    /// Sets whether it is recorded.
     pub fn record(&mut self, is_recorded: bool) {
         self.current.flags = self.current.flags & !SAMPLED | u8::from(is_recorded);
     }
 
-    /// Whether it is.
+    /// Whether it is recorded.
     pub fn is_recorded(&self) -> bool {
         self.current.is_sampled()
     }
@@ -114,7 +114,7 @@ fn id_of<const BYTES: usize>(words: &[u64]) -> [u8; BYTES] {
     id
 }
 
-/// A number that is not 0: a count, enciphered with a key that the system gave this thread.
+/// A number that is not 0: a counter, encrypted with a random key of this thread from the system.
 fn random() -> u64 {
     thread_local! {
         static SOURCE: (RandomState, Cell<u64>) = (RandomState::new(), Cell::new(0));
@@ -125,7 +125,7 @@ fn random() -> u64 {
     })
 }
 
-/// Joins what several `tracestate` fields say; empty where one breaks the rules, for then none may be passed on.
+/// Joins the values of several `tracestate` fields; empty if one breaks the rules, because then none may be passed on.
 pub fn state<'f>(fields: impl Iterator<Item = &'f [u8]>) -> Box<[u8]> {
     let mut all = Vec::new();
     for field in fields {
@@ -144,7 +144,7 @@ pub fn state<'f>(fields: impl Iterator<Item = &'f [u8]>) -> Box<[u8]> {
     all.into_boxed_slice()
 }
 
-/// `KEY=VALUE`, of the letters that each may have.
+/// Whether it is `KEY=VALUE` with the allowed characters in each.
 fn is_member(member: &[u8]) -> bool {
     let Some(equals) = member.iter().position(|byte| *byte == b'=') else { return false };
     let (key, value) = (member.get(..equals).unwrap_or_default(), member.get(equals + 1..).unwrap_or_default());

@@ -1,5 +1,5 @@
-//! Where a collector is, and what is spoken there: `HOST:PORT` and `http://…` are OTLP over gRPC, a path makes it OTLP
-//! over HTTP.
+//! The address of a collector, and its protocol: `HOST:PORT` and `http://…` are OTLP over gRPC; with a path, it is
+//! OTLP over HTTP.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,15 +9,15 @@ use std::path::PathBuf;
 pub struct Endpoint {
     /// Over TLS.
     pub is_tls: bool,
-    /// Where it listens.
+    /// The address it listens on.
     pub at: At,
     /// `Host` and port as written.
     pub authority: String,
-    /// What is posted to, over HTTP/1.1; `None` for gRPC.
+    /// The path of the POST over HTTP/1.1; `None` for gRPC.
     pub path: Option<String>,
 }
 
-/// What is connected to.
+/// The address to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum At {
     /// A name or an address, and a port.
@@ -29,12 +29,12 @@ pub enum At {
 /// The service that gRPC calls.
 pub const GRPC_PATH: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 
-/// Ports that OTLP has been given.
+/// The registered ports of OTLP.
 const GRPC_PORT: u16 = 4317;
 const HTTP_PORT: u16 = 4318;
 
 impl Endpoint {
-    /// Reads it; the error says what is wrong.
+    /// Reads an endpoint; the error names the problem.
     pub fn parse(text: &str) -> Result<Endpoint, &'static str> {
         if let Some(path) = text.strip_prefix("unix:") {
             let path = path.strip_prefix("//").unwrap_or(path);
@@ -75,7 +75,7 @@ impl Endpoint {
         Ok(Endpoint { is_tls, at: At::Host(host.to_owned(), port), authority: authority.to_owned(), path })
     }
 
-    /// The name that its certificate is to be for.
+    /// The name that its certificate must contain.
     pub fn host(&self) -> &str {
         match &self.at {
             At::Host(host, _) => host,

@@ -1,4 +1,4 @@
-//! The thread that gathers spans into batches and has them carried to the collector.
+//! The thread that gathers spans into batches and sends them to the collector.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -17,23 +17,23 @@ use weir_wire::protobuf::{bytes, message};
 
 use super::carry::{Carrier, Failed};
 use super::endpoint::Endpoint;
-use crate::control::crew::assume;
-use crate::log::{self, Level};
+use weir_net::identity::assume;
+use weir_net::log::{self, Level};
 
 /// How long after a failure the same batch is tried again, at first and at most.
 const PAUSE_MIN: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// The log hears of lost batches at most so often.
+/// The shortest time between two log lines about lost batches.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
-/// How long a stop waits for what is still to be sent.
+/// How long a stop waits for spans that are still to be sent.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// What `otel_exporter` and its kin say.
+/// The settings of `otel_exporter` and related directives.
 #[derive(Clone)]
 pub struct Settings {
-    /// Where to.
+    /// The collector.
     pub endpoint: Endpoint,
     /// Fields of every export, names in lower case.
     pub headers: Vec<(String, String)>,
@@ -43,11 +43,11 @@ pub struct Settings {
     pub batch_size: usize,
     /// Exports that may wait, for each worker.
     pub batch_count: usize,
-    /// `service.name` and others: what these spans are of.
+    /// `service.name` and others: they describe the source of the spans.
     pub resource: Vec<(String, String)>,
-    /// Whom to trust, as read; `None` for whom the system trusts.
+    /// The trusted certificate authorities, as read; `None` for those of the system.
     pub trusted: Option<Vec<u8>>,
-    /// TLS, where it is spoken: with whom `trusted` vouches for, else with whom the system trusts.
+    /// The TLS client, if the collector speaks TLS. It trusts the authorities in `trusted`, else those of the system.
     pub tls: Option<Client>,
 }
 
@@ -60,7 +60,7 @@ impl PartialEq for Settings {
     }
 }
 
-/// What became of spans, since the process began.
+/// The number of spans by result, since the process began.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// The collector has them.
@@ -87,7 +87,7 @@ struct Shared {
 }
 
 thread_local! {
-    /// The task that waits on the exporter's thread, and whether it was told to go on.
+    /// The task that waits on the exporter's thread, and whether it was woken.
     static WAITING: (Cell<Task>, Cell<bool>) = const { (Cell::new(Task::NONE), Cell::new(false)) };
 }
 
@@ -117,24 +117,24 @@ impl Exporter {
                 worker::spawn(run(receive, settings, inside));
             }
         })?;
-        // Set once, here alone.
+        // Set only once, here.
         let _ = shared.remote.set(remote);
         Ok(Arc::new(Exporter { send, shared, batch_size, pushed: AtomicUsize::new(0) }))
     }
 
-    /// Hands a span over, or drops and counts it.
+    /// Passes a span on, or drops and counts it.
     pub fn push(&self, span: Box<[u8]>) {
         if self.send.try_send(span).is_err() {
             self.shared.counts.dropped.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        // A thread is woken for a batch, not for a span.
+        // The thread is woken for a batch, not for each span.
         if (self.pushed.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(self.batch_size) {
             self.shared.wake();
         }
     }
 
-    /// Has everything sent that is there, and waits for that, but not long.
+    /// Lets the thread send everything that is there, and waits a limited time for that.
     pub fn close(&self) {
         self.shared.close();
         let (ended, told) = &self.shared.has_ended;
@@ -144,7 +144,7 @@ impl Exporter {
 }
 
 impl Drop for Exporter {
-    /// The last configuration that names it is gone.
+    /// No configuration names the exporter any more.
     fn drop(&mut self) {
         self.shared.close();
     }
@@ -171,7 +171,7 @@ impl Shared {
         }
     }
 
-    /// Waits until then, or until woken.
+    /// Waits until that time, or until it is woken.
     async fn wait(&self, until: Instant) {
         let deadline = Deadline::new();
         deadline.set_at(until);
@@ -188,7 +188,7 @@ impl Shared {
     }
 }
 
-/// Tells that the thread is done, whatever ended it.
+/// Reports that the thread has ended, for whatever reason.
 struct Ends(Arc<Shared>);
 
 impl Drop for Ends {
@@ -243,17 +243,17 @@ struct Delivery<'s> {
     says: Says,
 }
 
-/// What the log knows already.
+/// The failures that were already logged.
 #[derive(Default)]
 struct Says {
     is_failing: bool,
     dropped: u64,
-    /// When a lost batch was last told of.
+    /// When a lost batch was last logged.
     lost: Option<Instant>,
 }
 
 impl Says {
-    /// Whether the log is to hear of a failure: once of one that goes on, and of lost batches not too often.
+    /// Whether to log a failure: a lasting failure once, and lost batches not too often.
     fn may_tell(&mut self, is_over: bool, now: Instant) -> bool {
         if !is_over {
             return !std::mem::replace(&mut self.is_failing, true);
@@ -267,7 +267,8 @@ impl Says {
 }
 
 impl Delivery<'_> {
-    /// Sends a batch, again and again where that may help: meanwhile the queue fills, and what finds it full is dropped.
+    /// Sends a batch, again and again if another try may help. Meanwhile the queue fills, and spans that find it full
+    /// are dropped.
     async fn deliver(&mut self, batch: &[Box<[u8]>]) {
         let body = export(&self.settings.resource, batch);
         let (counts, count) = (&self.shared.counts, batch.len() as u64);
@@ -304,7 +305,7 @@ impl Delivery<'_> {
         }
     }
 
-    /// Waits; full batches do not cut it short, an end does.
+    /// Waits; a full batch does not shorten the wait, a stop does.
     async fn pause(&self, time: Duration) {
         let until = clock::precise() + time;
         while clock::precise() < until && !self.shared.is_closing() {
@@ -321,7 +322,8 @@ impl Delivery<'_> {
     }
 }
 
-/// `ExportTraceServiceRequest` (opentelemetry-proto 1): one resource, one scope, and the spans, each a field already.
+/// `ExportTraceServiceRequest` (opentelemetry-proto 1): one resource, one scope, and the spans, each already encoded
+/// as a field.
 fn export(resource: &[(String, String)], batch: &[Box<[u8]>]) -> Vec<u8> {
     let length: usize = batch.iter().map(|span| span.len()).sum();
     let mut out = Vec::with_capacity(length + 1024);

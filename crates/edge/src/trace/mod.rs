@@ -1,10 +1,10 @@
-//! Traces in OpenTelemetry's sense: who asked within which trace, and spans on their way to a collector.
+//! Traces in OpenTelemetry's sense: the trace context of a request, and spans on their way to a collector.
 //!
 //! ```text
 //!  exchange ─ log phase ─► a span, as protobuf ─ try_send ─► bounded queue ─► exporter's thread ─► collector
 //! ```
 //!
-//! What is written into a span and when is `family::otel`'s. Invariant: a worker never waits: a span that finds the
+//! `family::otel` decides the content and the time of a span. Invariant: a worker never waits: a span that finds the
 //! queue full is dropped and counted.
 
 mod carry;
@@ -15,17 +15,17 @@ mod exporter;
 use weir_net::process::Identity;
 
 use crate::conf::Conf;
-use crate::log::{self, Level, Os};
 pub use exporter::{Counts, Exporter, Settings};
+use weir_net::log::{self, Level, Os};
 
-/// Starts the exporter of a configuration that has taken over none.
+/// Starts the exporter of a configuration that has not taken over an existing one.
 pub fn open(conf: &Conf, workers: usize, identity: Option<&Identity>) {
     if let Err(error) = conf.declared.otel.open(workers, identity) {
         log::global(Level::Alert, format_args!("thread could not be started {}: no traces are sent", Os(&error)));
     }
 }
 
-/// Sends what waits, as long as that takes no longer than its time.
+/// Sends the waiting spans, within a limited time.
 pub fn close(conf: &Conf) {
     if let Some(exporter) = conf.declared.otel.exporter() {
         exporter.close();

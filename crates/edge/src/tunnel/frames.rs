@@ -1,15 +1,15 @@
-//! What a WebSocket carries, counted as it passes: messages, how long pings take, with which code it is closed.
+//! Counts the traffic of a WebSocket as it passes: messages, round trips of pings, the close code.
 //!
 //! Socket.IO does not ping with WebSocket's frames but with messages of one digit (Engine.IO's `2`, answered by `3`);
-//! where the request says that it is Engine.IO, those are its pings. Invariant: it holds as many bytes for a WebSocket
-//! of a day as for a new one.
+//! if the request is for Engine.IO, weir counts these messages as pings. Invariant: it uses as many bytes for a
+//! WebSocket that is a day old as for a new one.
 
 use weir_net::{Instant, clock};
 use weir_wire::Known;
 use weir_wire::websocket::{Mark, Passing, Seen};
 
+use crate::board::tunnels::{Sender, TunnelCell};
 use crate::exchange::Exchange;
-use crate::live::tunnels::{Sender, TunnelCell};
 
 /// Both directions of a WebSocket.
 pub(super) struct Frames {
@@ -26,21 +26,21 @@ struct Ping {
     at: Instant,
     mark: Mark,
     from: Sender,
-    /// One just like it was not answered before: the next pong may be that one's.
+    /// An equal ping before this one was not answered: the next pong may belong to that ping.
     is_doubtful: bool,
 }
 
-/// A Close that says no code, and an end without a Close (RFC 6455 §7.1.5).
+/// The codes for a Close without a code, and for an end without a Close (RFC 6455 §7.1.5).
 const NO_CODE: u16 = 1005;
 const NO_CLOSE: u16 = 1006;
 
-/// Engine.IO's ping and pong, and what stands for either's payload: no frame is marked so.
+/// Engine.IO's ping and pong, and the mark that replaces the payload of both: no frame has this mark.
 const ENGINE_PING: u8 = b'2';
 const ENGINE_PONG: u8 = b'3';
 const ENGINE_MARK: Mark = Mark { bytes: u8::MAX, first: [ENGINE_PING, 0, 0, 0] };
 
 impl Frames {
-    /// Of an exchange that switched protocols; `None` where that is not a WebSocket by what the upstream said.
+    /// For an exchange that switched protocols; `None` if the upstream did not switch to a WebSocket.
     pub(super) fn of(exchange: &Exchange<'_>) -> Option<Frames> {
         let origin = exchange.origin.as_ref()?;
         let protocol = origin.head.value(&origin.bytes, Known::Upgrade)?;
@@ -53,7 +53,7 @@ impl Frames {
         })
     }
 
-    /// Looks at bytes on their way.
+    /// Counts bytes on their way.
     #[inline]
     pub(super) fn came(&mut self, from: Sender, bytes: &[u8], cell: &TunnelCell) {
         let Frames { up, down, ping, close, is_engine_io } = self;
@@ -75,7 +75,7 @@ impl Frames {
         });
     }
 
-    /// The code it was closed with, and who sent the first Close.
+    /// The close code, and the sender of the first Close.
     pub(super) fn closed(&self) -> (u16, Sender) {
         self.close.unwrap_or((NO_CLOSE, Sender::Nobody))
     }
@@ -87,7 +87,8 @@ fn pinged(newest: &mut Option<Ping>, mark: Mark, from: Sender) {
     *newest = Some(Ping { at: clock::now(), mark, from, is_doubtful });
 }
 
-/// A pong: of the newest ping if it came from the other side and says the same (RFC 6455 §5.5.3), else unasked for.
+/// Handles a pong: it answers the newest ping if it comes from the other side with the same payload (RFC 6455
+/// §5.5.3). Else it is unsolicited.
 #[cold]
 fn answered(newest: &mut Option<Ping>, mark: Mark, from: Sender, cell: &TunnelCell) {
     let Some(ping) = newest.filter(|ping| ping.mark == mark && ping.from != from) else { return };
@@ -115,7 +116,7 @@ mod tests {
         out
     }
 
-    /// Messages of clients and to clients, round trips of clients and of upstreams.
+    /// Messages from clients and to clients, round trips of clients and of upstreams.
     fn counted(cell: &TunnelCell) -> [u64; 4] {
         let times = cell.round_trips.each_ref().map(|histogram| {
             let mut tally = weir_meter::live::histogram::Tally::default();
@@ -134,7 +135,8 @@ mod tests {
     fn a_pong_is_its_pings_or_nobodys() {
         let (mut frames, cell) = (frames(false), TunnelCell::default());
         let mut pass = |from, opcode, payload: &[u8]| frames.came(from, &frame(opcode, payload), &cell);
-        // Unasked for; then asked for, but by another ping; then right, from the wrong side, and from the right one.
+        // First an unsolicited pong; then one for another ping; then the right payload, from the wrong side, and from
+        // the right one.
         pass(Sender::Client, Opcode::Pong, b"a");
         pass(Sender::Upstream, Opcode::Ping, b"a");
         pass(Sender::Client, Opcode::Pong, b"b");
@@ -145,7 +147,7 @@ mod tests {
         pass(Sender::Client, Opcode::Ping, b"");
         pass(Sender::Upstream, Opcode::Pong, b"");
         assert_eq!(counted(&cell), [0, 0, 1, 1]);
-        // Two alike: whose the first pong is, nobody can say.
+        // Two equal pings: it is unknown which of them the first pong answers.
         pass(Sender::Upstream, Opcode::Ping, b"");
         pass(Sender::Upstream, Opcode::Ping, b"");
         pass(Sender::Client, Opcode::Pong, b"");

@@ -1,4 +1,4 @@
-//! Facts: numbers of a block by name, and what was expected of them.
+//! Facts: named figures of a block, and the check of expectations against them.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::metric::digits;
 use crate::said::{Said, say};
 use crate::series::{Series, throughput_between, unsteady};
 
-/// What facts there are: the beginning of a name and what stands behind it. The guide is checked against them.
+/// The known facts: the beginning of each name, and its meaning. A test checks the guide against them.
 pub const FACTS: &[(&str, &str)] = &[
     ("codes.200, codes.5xx", "answers of `weir load` by status, or by its first digit"),
     ("errors, errors.NAME", "requests that failed without one, in all or by name"),
@@ -33,10 +33,10 @@ pub const FACTS: &[(&str, &str)] = &[
     ("ended", "processes that ended by themselves"),
 ];
 
-/// Counters that are not in a report when they are 0.
+/// Counters that a report leaves out when they are 0.
 const ZERO: [&str; 7] = ["codes.", "errors.", "vusers.", "http.", "socketio.", "websocket.", "plugins."];
 
-/// A number of a block; `None` if it does not tell such a thing.
+/// A figure of a block. `None` if the block does not have it.
 pub fn fact(answer: &Value, name: &str) -> Option<f64> {
     let (report, usage) = (&answer["load"], &answer["usage"]);
     let counters = &report["aggregate"]["counters"];
@@ -76,7 +76,7 @@ pub fn fact(answer: &Value, name: &str) -> Option<f64> {
     }
 }
 
-/// A counter or a summary's figure of a report.
+/// A counter of a report, or a figure of one of its summaries.
 fn counted(report: &Value, name: &str) -> Option<f64> {
     let counters = report["aggregate"]["counters"].as_object()?;
     let whole = if name.starts_with("codes.") { format!("http.{name}") } else { name.to_owned() };
@@ -102,19 +102,19 @@ fn number(json: &Value) -> Option<f64> {
     json.as_f64().or_else(flag).or_else(|| json.as_array().map(|list| list.len() as f64))
 }
 
-/// What came of an expectation.
+/// The result of checking an expectation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
     /// Whether it holds.
     pub holds: bool,
-    /// What was found, in words.
+    /// The found value, in words.
     pub found: Said,
-    /// The number, if it is one.
+    /// The value, if it is a number.
     pub value: Option<f64>,
 }
 
 impl Expect {
-    /// Judges a block's answer, beside another's where that is asked.
+    /// Checks the answer of a block. If the expectation has `against`, compares it with the answer of that variant.
     pub fn judge(&self, answer: &Value, other: Option<&Value>) -> Judged {
         let value = self.value(answer).and_then(|value| match (&self.against, other) {
             (None, _) => Ok(value),
@@ -142,7 +142,7 @@ impl Expect {
         if self.of.is_empty() { Ok(value) } else { Ok(value / sum(&self.of)?) }
     }
 
-    /// What was wanted, in words.
+    /// The expected range or verdicts, in words.
     pub fn wanted(&self) -> Said {
         match self.range {
             _ if !self.verdicts.is_empty() => {
@@ -157,7 +157,7 @@ impl Expect {
     }
 }
 
-/// A number as it is said: counts whole, the rest to three digits.
+/// A number as it is printed: whole numbers in full, others with three digits.
 fn figure(value: f64) -> String {
     if value.fract() == 0.0 && value.abs() < 1e12 { format!("{value}") } else { digits(value) }
 }

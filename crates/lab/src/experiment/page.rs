@@ -1,4 +1,4 @@
-//! A lab's run as a part of the page that other runs have: nginx beside weir.
+//! The page of a lab's run, as a part of the page that other runs have: nginx beside weir.
 
 use serde_json::{Value, json};
 
@@ -8,10 +8,10 @@ use super::report::{self, FIGURES, beside};
 use crate::html::{NAMES, WIDTH, comparison, escape, figure, waterlines, word};
 use crate::metric::digits;
 
-/// Height of a bar, and between the bars of two variants.
+/// Height of a bar, and the gap between the bars of two variants.
 const BAR: f64 = 16.0;
 const GAP: f64 = 8.0;
-/// Beyond this ratio bars are drawn by their logarithm.
+/// From this ratio on, bars are drawn on a logarithmic scale.
 const LOG_FROM: f64 = 20.0;
 /// Height of a strip.
 const STRIP: f64 = 36.0;
@@ -49,7 +49,7 @@ fn legend(edge: &Value) -> String {
     format!("<i class=\"key {}\"></i>", class(&edge["edge"]))
 }
 
-/// What was expected, and what each edge showed.
+/// The expectations, and the result of each edge.
 fn expected(run: &Value) -> String {
     let edges: Vec<&Value> = list(&run["edges"]).collect();
     let rows: String = beside(run)
@@ -71,12 +71,12 @@ fn expected(run: &Value) -> String {
     )
 }
 
-/// Blocks that have figures of `weir load`.
+/// Blocks with figures from `weir load`.
 fn loaded(run: &Value) -> Vec<&Value> {
     list(&run["blocks"]).filter(|block| FIGURES.first().is_some_and(|figure| figure.of(block).is_some())).collect()
 }
 
-/// Names of variants in the order in which they were run.
+/// The names of the variants, in the order in which they ran.
 fn variants<'v>(blocks: &[&'v Value]) -> Vec<&'v Value> {
     let mut names: Vec<&Value> = Vec::new();
     for block in blocks {
@@ -99,7 +99,7 @@ fn ladder(run: &Value) -> String {
     }
     let is_log = most / least > LOG_FROM;
     let room = WIDTH - NAMES - 70.0;
-    // By its logarithm, a bar begins at the power of ten below the least.
+    // On a logarithmic scale, bars begin at the power of ten below the smallest value.
     let floor = 10f64.powf(least.log10().floor());
     let long = |rate: f64| if is_log { (rate / floor).ln() / (most / floor).ln() * room } else { rate / most * room };
     let (mut svg, mut y) = (String::new(), 0.0);
@@ -146,7 +146,7 @@ fn figures(run: &Value) -> String {
     )
 }
 
-/// Answers over time, a strip for each block; all on one scale within a variant.
+/// Answers over time, a strip for each block. All strips of a variant have the same scale.
 fn strips(run: &Value) -> String {
     let numbers = |block: &Value| list(&block["strip"]).filter_map(Value::as_f64).collect::<Vec<_>>();
     let blocks: Vec<&Value> = list(&run["blocks"]).filter(|block| numbers(block).len() > 1).collect();
@@ -177,7 +177,7 @@ fn strips(run: &Value) -> String {
     if y == 0.0 { svg } else { figure("Answers a second, from the beginning of a block to its end", y, &svg) }
 }
 
-/// Limits beside their use, block by block.
+/// Limits and their use, block by block.
 fn limits(run: &Value) -> String {
     let blocks: Vec<&Value> =
         list(&run["blocks"]).filter(|block| list(&block["waterlines"]).next().is_some()).collect();
@@ -196,13 +196,13 @@ fn limits(run: &Value) -> String {
     if out.is_empty() { out } else { format!("<h2>Limits, and the most that was used of them</h2>\n{out}") }
 }
 
-/// The first of them, in words.
+/// The row closest to its limit, in words.
 fn fullest(rows: &Value) -> String {
     let part = rows[0]["most"].as_f64().zip(rows[0]["limit"].as_f64()).map_or(f64::NAN, |(most, limit)| most / limit);
     format!("{} at {:.0} %", word(&rows[0]["what"]), part * 100.0)
 }
 
-/// Two variants in alternating blocks, of each edge.
+/// Two variants in alternating blocks, for each edge.
 fn comparisons(run: &Value) -> String {
     let one = |compared: &Value| {
         let head = format!(
@@ -220,7 +220,7 @@ fn comparisons(run: &Value) -> String {
     list(&run["comparisons"]).map(one).collect()
 }
 
-/// What a terminal shows, and the machine.
+/// The terminal report, and the machine.
 fn rest(run: &Value) -> String {
     format!(
         "<details><summary>As a terminal shows it</summary><pre>{}</pre></details>\n<footer>weir {} · {} CPUs · Linux {} · seed {} · run {} · made by weir lab</footer>\n",

@@ -1,4 +1,4 @@
-//! A lab's file to a [`Lab`]; what is wrong with it is said with its place.
+//! Parses a lab's file to a [`Lab`]. Errors name their place in the file.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::metric;
 use crate::stack::credits::Credits;
 use crate::stack::{Action, Deed, HUB, Host, LIMIT_MAX, Process, Ready, Spec, Watch};
 
-/// The keys of a lab's file, each with what it means: the guide is checked against them.
+/// The keys of a lab's file, each with its meaning. A test checks the guide against them.
 pub const KEYS: &[(&str, &str)] = &[
     ("title", "the experiment in a line"),
     ("prior", "what one was led to expect"),
@@ -47,14 +47,14 @@ pub const KEYS: &[(&str, &str)] = &[
     ("expect", "a list: that, of, edge, variant, against, is, least, most, verdict, says"),
 ];
 
-/// Variants and edges of a lab.
+/// Most variants of a lab, and most edges.
 const VARIANTS_MAX: usize = 32;
-/// What a block may take, unless said.
+/// The longest time of a block, unless the file sets it.
 const LIMIT: Duration = Duration::from_secs(60);
 /// Most CPUs a list may name.
 const CPUS_MAX: u64 = 1023;
 
-/// What is done, of the process with a name.
+/// Makes an operation on the process with that name.
 type MakeDeed = fn(String) -> Deed;
 
 /// Reads the lab in a folder.
@@ -84,7 +84,7 @@ pub fn read(dir: &Path, places: &Places) -> Result<Lab, String> {
     })
 }
 
-/// The texts of a list, or the one text.
+/// The texts of a list, or one single text.
 fn names(entry: Option<Entry<'_>>) -> Result<Vec<String>, String> {
     entry.map_or(Ok(Vec::new()), |entry| entry.list().iter().map(Entry::text).collect())
 }
@@ -96,7 +96,7 @@ fn time(entry: &Entry<'_>) -> Result<Duration, String> {
         .ok_or_else(|| entry.wrong("a time is wanted here, as 500ms or 20s"))
 }
 
-/// Whether CI runs it, and which of its variants; of all of them none is named.
+/// Whether CI runs the lab, and which variants. An empty list means all variants.
 fn ci(entry: &Entry<'_>) -> Result<Option<Vec<String>>, String> {
     match entry.is_list() {
         true => names(Some(*entry)).map(Some),
@@ -161,14 +161,15 @@ fn expect(root: &Entry<'_>) -> Result<Vec<Expect>, String> {
     root.get("expect").map(|entry| entry.list()).unwrap_or_default().into_iter().map(one).collect()
 }
 
-/// What a file's texts may stand for.
+/// The values for `${…}` in a file's texts.
 struct Reader<'a> {
     dir: &'a Path,
     places: &'a Places,
 }
 
 impl Reader<'_> {
-    /// A text with its `${…}` written out; `${host:NAME}` is a host's address, later, when hosts have some.
+    /// A text with its `${…}` filled in. `${host:NAME}` is a host's address. It is filled in later, when the hosts
+    /// have addresses.
     fn text(&self, entry: &Entry<'_>) -> Result<String, String> {
         let mut text = entry.text()?;
         let labs = self.dir.parent().unwrap_or(self.dir);
@@ -226,7 +227,7 @@ impl Reader<'_> {
         }
         let one = |(name, entry): (&str, Entry<'_>)| {
             entry.members(&known)?;
-            // A variant of nothing but its name has nothing to put over.
+            // A variant with only a name overrides nothing.
             if entry.is_map() { self.variant(name, &document.with(&entry)) } else { self.variant(name, document) }
         };
         members.into_iter().map(one).collect()
@@ -278,7 +279,7 @@ impl Reader<'_> {
             host.cpus = entry.get("cpus").map(|entry| entry.number(0.01, 1024.0)).transpose()?;
             host.memory_mb = entry.get("memory").map(|entry| entry.whole(1 << 20)).transpose()?;
             host.credits = entry.get("credits").map(|entry| credits(&entry)).transpose()?;
-            // Whatever else is wrong with a host is known where hosts are made; here it has a place.
+            // The spec's own check finds further errors of a host. Running it here gives the error a place in the file.
             let spec = Spec {
                 hosts: vec![host.clone()],
                 client: Process { host: HUB.into(), argv: vec!["x".into()], ..Process::default() },
@@ -319,7 +320,7 @@ impl Reader<'_> {
         })
     }
 
-    /// `3000`, `10.0.0.1:3000`, a list of them; or `prints: text`.
+    /// `3000`, `10.0.0.1:3000`, or a list of them; or `prints: text`.
     fn ready(&self, entry: &Entry<'_>, host: &str, hosts: &[Host]) -> Result<Ready, String> {
         if entry.is_map() {
             entry.members(&["prints"])?;
@@ -411,7 +412,7 @@ impl Reader<'_> {
     }
 }
 
-/// A port of `host`, or HOST:PORT with the address or the name of one of the hosts.
+/// A port of `host`, or HOST:PORT with the address or name of a host.
 fn place(entry: &Entry<'_>, host: &str, hosts: &[Host]) -> Result<SocketAddr, String> {
     let spec = Spec { hosts: hosts.to_vec(), ..Spec::default() };
     let text = entry.text()?;

@@ -1,4 +1,4 @@
-//! A lab's run, and all of several, as text.
+//! A lab's run as text, and a summary of several runs.
 
 use serde_json::Value;
 use weir_conf::language::Language;
@@ -8,7 +8,7 @@ use crate::metric::digits;
 use crate::said::{Text, left, right, say, shown};
 use crate::texts;
 
-/// What was expected and found, a line each.
+/// The expectations and their results, a line each.
 pub fn text(run: &Value, language: Language) -> String {
     let word = |json: &Value| json.as_str().unwrap_or_default().to_owned();
     let mut lines = vec![say!(LAB, word(&run["name"]), word(&run["title"])).say(language).to_owned()];
@@ -34,7 +34,7 @@ pub fn text(run: &Value, language: Language) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What `weir load` measured in the block that an expectation is about, if that is what loaded it.
+/// The figures of `weir load` in the block of an expectation, if `weir load` was its client.
 fn measured(run: &Value, expected: &Value, language: Language) -> Option<String> {
     let mut blocks = run["blocks"].as_array()?.iter();
     let block = blocks.find(|block| block["edge"] == expected["edge"] && block["variant"] == expected["variant"])?;
@@ -47,12 +47,12 @@ fn measured(run: &Value, expected: &Value, language: Language) -> Option<String>
 /// A figure that every block of `weir load` has.
 pub(super) struct Figure {
     fact: &'static str,
-    /// What it is called.
+    /// Its title.
     pub title: Text,
     unit: &'static str,
 }
 
-/// In the order in which they are shown.
+/// The figures, in the order in which they are shown.
 pub(super) const FIGURES: &[Figure] = &[
     Figure { fact: "throughput", title: texts::ANSWERS, unit: "/s" },
     Figure { fact: "p50", title: same("p50"), unit: " ms" },
@@ -65,7 +65,7 @@ pub(super) const FIGURES: &[Figure] = &[
     Figure { fact: "cpu.per_request", title: texts::EDGE_CPU_EACH, unit: " µs" },
 ];
 
-/// A title that is a name.
+/// A title that is the same in every language.
 const fn same(name: &'static str) -> Text {
     Text { name, en: name, ko: name }
 }
@@ -76,7 +76,7 @@ impl Figure {
         fact(&block["answer"], self.fact).filter(|value| value.is_finite())
     }
 
-    /// The same with its unit.
+    /// The number with its unit.
     pub fn show(&self, block: &Value) -> Option<String> {
         let value = self.of(block)?;
         let digits = if self.unit.is_empty() { format!("{value}") } else { digits(value) };
@@ -84,7 +84,7 @@ impl Figure {
     }
 }
 
-/// Several runs, a line for each edge of each, and under it what does not hold.
+/// Several runs: a line for each edge of each run, followed by its failed expectations.
 pub fn closing(runs: &[Value], language: Language) -> String {
     let word = |json: &Value| json.as_str().unwrap_or_default().to_owned();
     let mut lines = Vec::new();
@@ -108,7 +108,7 @@ pub fn closing(runs: &[Value], language: Language) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// Several runs as a page of tables: what was expected beside what each edge showed.
+/// Several runs as a page of tables: the expectations, and the results of each edge.
 pub fn table(runs: &[Value]) -> String {
     let word = |json: &Value| json.as_str().unwrap_or_default().replace('|', "\\|");
     let mut out = String::from(
@@ -140,10 +140,10 @@ pub fn table(runs: &[Value]) -> String {
     out
 }
 
-/// Variant, words and range of something expected.
+/// Variant, words and range of an expectation.
 type Key<'a> = [&'a Value; 3];
 
-/// What was expected, each once, with what came of it for every edge; in the order in which it stands.
+/// Each expectation once, with its results for every edge, in the order of the file.
 pub(super) fn beside(run: &Value) -> Vec<(Key<'_>, Vec<&Value>)> {
     let mut found: Vec<(Key<'_>, Vec<&Value>)> = Vec::new();
     for one in rows(run) {
@@ -153,7 +153,8 @@ pub(super) fn beside(run: &Value) -> Vec<(Key<'_>, Vec<&Value>)> {
             None => found.push((key, vec![one])),
         }
     }
-    // What only one edge is asked stands with its variant, and not behind all that both are.
+    // An expectation for only one edge stays with its variant. Without this sort, it would come after all
+    // expectations for both edges.
     let order: Vec<&Value> = found.iter().map(|(key, _)| key[0]).collect();
     let mut variants: Vec<&Value> = Vec::new();
     order.into_iter().for_each(|variant| {

@@ -1,4 +1,4 @@
-//! Runs a lab: a block for each edge and variant, or alternating blocks of two variants, and what came of what was expected.
+//! Runs a lab: a block for each edge and variant, or alternating blocks of two variants. Then checks the expectations.
 
 use std::collections::HashMap;
 use std::fs;
@@ -24,36 +24,36 @@ use crate::stack::{self, Failed, HUB, Place, Process, Ready, Spec};
 use crate::survey::survey;
 use crate::{store, watch};
 
-/// What the edge is called among the processes.
+/// The name of the edge among the processes.
 pub const EDGE: &str = "edge";
-/// Folders inside one another that are looked through for what something is made from.
+/// Most nested folders that are searched for a changed source.
 const FROM_DEPTH: usize = 12;
-/// Bytes of what a preparation complains of.
+/// Most bytes of a failed preparation's output that are shown.
 const SAID_MAX: usize = 2000;
 
 /// How a lab is run.
 #[derive(Clone, Debug)]
 pub struct How {
-    /// Which of its edges; all if none is named.
+    /// The edges to run. Empty: all.
     pub edges: Vec<String>,
-    /// Other work on this machine only warns, where variants are compared.
+    /// When variants are compared, other work on this machine causes only a warning.
     pub is_noisy: bool,
-    /// What chance begins with.
+    /// The seed of the random numbers.
     pub seed: u64,
 }
 
-/// What was run of one edge.
+/// The blocks of one edge.
 struct Ran {
     edge: String,
     version: String,
     /// Answers by variant.
     answers: HashMap<String, Value>,
     comparison: Option<Value>,
-    /// How long it took.
+    /// Time that it took, s.
     seconds: f64,
 }
 
-/// Runs it and gives the run as it is kept. The error is for the user: something could not be run.
+/// Runs the lab and returns the run as it is stored. The error is for the user: a part of the lab could not run.
 pub fn run(
     lab: &Lab,
     places: &Places,
@@ -124,7 +124,8 @@ pub fn run(
     }))
 }
 
-/// The answers of an edge's blocks in the order of the variants, without what is long and nobody's fact: of that, what a page draws.
+/// The answers of an edge's blocks, in the order of the variants. Long parts that hold no facts are removed; the
+/// strip for the page is kept.
 fn answers(lab: &Lab, ran: &Ran) -> Vec<Value> {
     let one = |variant: &Variant| {
         let mut answer = ran.answers.get(&variant.name)?.clone();
@@ -144,7 +145,7 @@ fn answers(lab: &Lab, ran: &Ran) -> Vec<Value> {
     lab.variants.iter().filter_map(one).collect()
 }
 
-/// Makes what is made once, where it is not there yet.
+/// Makes the things that are made once, unless they are there and up to date.
 pub fn prepare(lab: &Lab, tell: &mut dyn Tell) -> Result<(), String> {
     for one in lab.prepare.iter().filter(|one| is_stale(one)) {
         tell.line(&format!("{}: {}", lab.name, one.run));
@@ -159,13 +160,13 @@ pub fn prepare(lab: &Lab, tell: &mut dyn Tell) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether it is to be made: it is not there, or older than something that it is made from.
+/// Whether it has to be made: it is missing, or older than a file of its source.
 fn is_stale(one: &Prepare) -> bool {
     let Ok(made) = fs::metadata(&one.makes).and_then(|made| made.modified()) else { return true };
     one.from.as_ref().is_some_and(|from| newest(from, FROM_DEPTH).is_some_and(|from| from > made))
 }
 
-/// When something below a path was changed last.
+/// The time of the latest change below a path.
 fn newest(path: &Path, depth: usize) -> Option<SystemTime> {
     let own = fs::metadata(path).and_then(|own| own.modified()).ok();
     if depth == 0 {
@@ -175,7 +176,7 @@ fn newest(path: &Path, depth: usize) -> Option<SystemTime> {
     below.chain([own]).flatten().max()
 }
 
-/// Everything expected of what one edge ran.
+/// Checks every expectation against the blocks of one edge.
 fn judge(lab: &Lab, ran: &Ran) -> Vec<Value> {
     let mut judged = Vec::new();
     for expect in lab.expect.iter().filter(|expect| expect.edge.as_ref().is_none_or(|edge| *edge == ran.edge)) {
@@ -204,7 +205,7 @@ fn judge(lab: &Lab, ran: &Ran) -> Vec<Value> {
             keep(&variant.name, expect.judge(answer, other));
         }
     }
-    // By variant, as they were run; what compares them comes last.
+    // In the order of the variants. The comparison comes last.
     let place = |one: &Value| {
         lab.variants.iter().position(|variant| one["variant"] == variant.name.as_str()).unwrap_or(usize::MAX)
     };
@@ -212,7 +213,7 @@ fn judge(lab: &Lab, ran: &Ran) -> Vec<Value> {
     judged
 }
 
-/// One edge of a lab, being run.
+/// One edge of a lab while it runs.
 struct Bench<'a> {
     lab: &'a Lab,
     places: &'a Places,
@@ -246,7 +247,7 @@ impl Bench<'_> {
         Ok(ran)
     }
 
-    /// The first two variants in alternating blocks.
+    /// Alternating blocks of the first two variants.
     fn compared(&mut self, compare: &Compare, tell: &mut dyn Tell) -> Result<Ran, String> {
         let [before, after] = self.lab.variants.as_slice() else {
             return Err(format!("lab {}: compare takes two variants, before and after", self.lab.name));
@@ -308,7 +309,7 @@ impl Bench<'_> {
         fs::create_dir_all(&dir).map_err(|error| Failed::Broken(format!("{}: {error}", dir.display())))?;
         let spec = self.spec(variant, &dir, seed).map_err(Failed::Broken)?;
         let answer = stack::run(&spec, &self.places.weir, self.stop);
-        // What is left of a block is its answer, which the run keeps.
+        // The answer is all that the run keeps of a block.
         let _ = fs::remove_dir_all(&dir);
         answer
     }
@@ -318,21 +319,21 @@ impl Bench<'_> {
         let tree = tree_of(variant, self.files)?;
         let own = Own { lab: &self.lab.name, places: self.places, edge: self.edge, share: &share };
         let spec = spec_of(&own, variant, &tree, dir, seed)?;
-        // Blocks that are compared are left alone.
+        // Blocks that are compared are not watched.
         let watch = self.lab.compare.is_none().then(|| watch::Plan { is_summed: true, ..watch::Plan::default() });
         Ok(Spec { watch, ..spec })
     }
 }
 
-/// What blocks of a lab share, whoever runs them.
+/// Settings that all blocks of a lab share.
 pub struct Own<'a> {
     /// The lab's name, for messages.
     pub lab: &'a str,
-    /// Where things are.
+    /// The paths of the lab.
     pub places: &'a Places,
     /// `nginx` or `weir`.
     pub edge: &'a str,
-    /// The CPUs of those who name none; all for nobody named.
+    /// The CPUs of processes that name none. Empty: all CPUs.
     pub share: &'a Cpus,
 }
 
@@ -346,7 +347,7 @@ pub fn tree_of(variant: &Variant, files: &dyn Files) -> Result<Tree, String> {
     Ok(weir_conf::load(files, &conf, &prefix, &|name| name.ends_with("_by_lua_block")).0)
 }
 
-/// What a keeper is told for one block of a variant.
+/// The spec of one block of a variant.
 pub fn spec_of(own: &Own<'_>, variant: &Variant, tree: &Tree, dir: &Path, seed: u64) -> Result<Spec, String> {
     let (places, share) = (own.places, own.share);
     let conf = variant.front.conf.display().to_string();
@@ -414,7 +415,8 @@ pub fn spec_of(own: &Own<'_>, variant: &Variant, tree: &Tree, dir: &Path, seed: 
     Ok(spec)
 }
 
-/// What is known only when a block is made: `${dir}`, its directory, `${edge}`, the program of its edge, and `${conf}`, its file.
+/// Fills in the values that are known only when a block is made: `${dir}`, its directory; `${edge}`, the program of
+/// its edge; `${conf}`, its configuration file.
 fn fill_in(spec: &mut Spec, dir: &str, edge: &str, conf: &str) {
     let fill = |text: &mut String| {
         if text.contains("${") {

@@ -2,7 +2,7 @@
 use super::*;
 use crate::stack::{Deed, Ready};
 
-/// A lab's file in a folder of its own.
+/// Writes a lab's file in a folder of its own and reads it.
 fn lab(name: &str, text: &str) -> Result<Lab, String> {
     let dir = std::env::temp_dir().join(format!("weir-test-experiment-{}-{name}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();

@@ -1,25 +1,25 @@
-//! Configurations between two others: some of the changes, and not the rest.
+//! Configurations between two others: with some of the changes, but not all.
 
 use weir_conf::Statement;
 
 use crate::change::{Change, Together};
 use crate::said::Said;
 
-/// Directives whose order among others is their meaning.
+/// Directives whose meaning depends on their order among others.
 const ORDERED: [&str; 5] = ["rewrite", "set", "return", "break", "if"];
 
-/// A change that is told apart from others.
+/// A change with a separate effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Factor {
-    /// Its name: the directive, or several that are one idea.
+    /// Its name: the directive, or several directives that are one idea.
     pub name: String,
     /// Its directives.
     pub directives: Vec<String>,
-    /// What it changes, a sentence each.
+    /// Its changes, a sentence each.
     pub changes: Vec<Said>,
 }
 
-/// The factors of these changes; the refusal says what is no factor.
+/// The factors of these changes. The error names the change that cannot be a factor.
 pub fn factors(changes: &[Change], together: &Together) -> Result<Vec<Factor>, String> {
     let mut found: Vec<Factor> = Vec::new();
     for change in changes {
@@ -53,7 +53,7 @@ pub fn factors(changes: &[Change], together: &Together) -> Result<Vec<Factor>, S
     }
 }
 
-/// The statements of `after`, with those as before that are not on. Blocks have to be the same in both.
+/// The statements of `after`; each directive that is not on is as in `before`. Blocks have to be the same in both.
 pub fn mixed(
     before: &[Statement],
     after: &[Statement],
@@ -93,7 +93,8 @@ pub fn mixed(
             found.extend(kept(name));
         }
     }
-    // Taken out by the change, and back where it is not on: before the blocks that may inherit it.
+    // Statements that the change removes come back if the factor is not on. They come before the blocks that may
+    // inherit them.
     let mut gone: Vec<&str> = Vec::new();
     for statement in before.iter().filter(|statement| !statement.is_block()) {
         let name = statement.name.text.as_str();
@@ -105,7 +106,7 @@ pub fn mixed(
     Ok(back.into_iter().chain(found).collect())
 }
 
-/// Its words, however they are quoted.
+/// The words of a statement, without their quotes.
 fn line(statement: &Statement) -> String {
     statement.words().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ")
 }

@@ -87,12 +87,12 @@ fn experiment() -> Factorial {
     }
 }
 
-/// Rounds of a metric whose logarithm is moved by each factor and by both together.
+/// Rounds of a metric. Each factor, and both together, move its logarithm.
 fn blocks(seed: u64, a: f64, b: f64, both: f64) -> Vec<(usize, Block)> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let one = |(round, cell): (usize, usize)| {
         let bit = |at: usize| (cell >> at & 1) as f64;
-        // Rounds drift; a contrast within a round does not see it.
+        // Rounds drift. A contrast within a round does not see the drift.
         let log = a * bit(0) + b * bit(1) + both * bit(0) * bit(1) + 0.1 * round as f64 + 0.01 * normal(&mut rng);
         let values: BTreeMap<String, f64> = [("p95".to_owned(), 40.0 * log.exp())].into();
         let block = Block { pair: round, requests: 10_000, values, ..crate::block::tests::empty() };
@@ -129,7 +129,7 @@ fn no_effects_are_none_and_too_few_rounds_say_so() {
     assert_eq!(analyse(&it, &spoiled, None, 1.0).effects[0]["rounds"], 7);
 }
 
-/// In 300 experiments of nothing, all three contrasts together cry at most as often as they may.
+/// In 300 experiments without an effect, all three contrasts together give false alarms at most as often as allowed.
 #[test]
 fn all_contrasts_together_cry_wolf_once_in_twenty() {
     let it = experiment();

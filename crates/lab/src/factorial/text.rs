@@ -38,7 +38,7 @@ pub fn text(run: &Value, language: Language) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What is said of each contrast; a run that keeps them as one sentence says it as one.
+/// The sentences about the contrasts. An older run stores them as one sentence.
 fn sentences(verdict: &Value, language: Language) -> Vec<String> {
     let each = shown_list(verdict, "sentences", language);
     if each.is_empty() { vec![shown(verdict, "text", language)] } else { each }
@@ -61,7 +61,7 @@ fn middles(run: &Value, cells: &[String], metric: &Metric, language: Language) -
     cells.iter().enumerate().map(row).collect()
 }
 
-/// Effects of all metrics, the main ones first.
+/// The effects for all metrics, main effects first.
 fn effects(run: &Value, language: Language) -> Vec<String> {
     let row = |json: &Value| {
         let metric = metric::of(json["metric"].as_str()?)?;

@@ -1,7 +1,7 @@
-//! Answers: a head made on the spot, a body that exists already.
+//! Answers: a head made for the request, and a body that already exists.
 //!
-//! Every body is a stretch of the same 64-byte line repeated, so byte N of a body is
-//! byte N modulo 64 of [`LINE`]; up to 1 MiB leaves with its head in one `writev`.
+//! Every body is a part of the same 64-byte line repeated. So byte N of a body is byte N modulo 64 of [`LINE`]. A
+//! body of up to 1 MiB is sent with its head in one `writev`.
 
 use std::io::{self, IoSlice};
 
@@ -12,7 +12,7 @@ use weir_wire::{Version, status};
 use super::add;
 use super::connection::{Connection, Next, PATIENCE, Request, is_passing};
 
-/// What bodies are made of.
+/// The repeated content of bodies.
 const LINE: &[u8; 64] = b"weir origin: the request says size, delay, status, or failure. \n";
 
 const FILLER_BYTES: usize = 64 << 10;
@@ -35,20 +35,20 @@ const CHUNK_BYTES: u64 = 16 << 10;
 /// Room for a usual head.
 const HEAD_BYTES: usize = 1024;
 
-/// How the end of a body is told.
+/// How a client finds the end of a body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// There is none: 204, 304.
+    /// No body: 204, 304.
     Bodiless,
     /// Content-Length.
     Length(u64),
     Chunked,
-    /// By closing: a chunked answer to HTTP/1.0.
+    /// The end of the connection: a chunked answer to HTTP/1.0.
     Close,
 }
 
 impl Request {
-    /// Bytes of the body if it were sent.
+    /// Bytes of the body, if it were sent.
     pub(super) fn body_bytes(&self) -> u64 {
         if self.echo.is_empty() { self.ask.size } else { self.echo.len() as u64 }
     }
@@ -62,7 +62,7 @@ impl Request {
         }
     }
 
-    /// Whether the next request may follow the answer.
+    /// Whether the connection stays open after the answer.
     fn next(&self, framing: Framing) -> Next {
         let keeps = self.keeps && framing != Framing::Close;
         if keeps { Next::Keep } else { Next::Close }
@@ -107,7 +107,7 @@ pub(super) fn push_head(out: &mut Vec<u8>, request: &Request, framing: Framing) 
 }
 
 impl Connection<'_> {
-    /// Sends what was asked for.
+    /// Sends the answer that the request asks for.
     pub(super) async fn answer(&mut self, request: &Request) -> io::Result<Next> {
         let framing = request.framing();
         let mut head = buffer::lease(HEAD_BYTES);
@@ -138,7 +138,7 @@ impl Connection<'_> {
         self.send(lead, 0, b"").await
     }
 
-    /// Sends a head, so many bytes of filler, and a tail.
+    /// Sends a head, `filler` bytes of filler, and a tail.
     pub(super) async fn send(&mut self, head: &[u8], filler: u64, tail: &[u8]) -> io::Result<()> {
         let total = (head.len() as u64).saturating_add(filler).saturating_add(tail.len() as u64);
         let mut sent = 0;
@@ -161,7 +161,7 @@ impl Connection<'_> {
     }
 }
 
-/// The end of a chunked body; its trailer tells the bytes of the body.
+/// The end of a chunked body. Its trailer has the number of bytes in the body.
 fn last_chunk(request: &Request) -> Vec<u8> {
     if !request.ask.trailers {
         return LAST_CHUNK.to_vec();
@@ -172,7 +172,7 @@ fn last_chunk(request: &Request) -> Vec<u8> {
     end
 }
 
-/// Fills `pieces` with what is left after `sent` bytes; returns how many are filled.
+/// Fills `pieces` with the rest after `sent` bytes. Returns how many pieces are filled.
 fn lay_out<'b>(
     pieces: &mut [IoSlice<'b>; PIECES_MAX],
     head: &'b [u8],
@@ -208,7 +208,7 @@ fn lay_out<'b>(
 mod tests {
     use super::*;
 
-    /// What is sent when every write takes `step` bytes.
+    /// The bytes that are sent if every write takes `step` bytes.
     fn sent_in_steps(head: &[u8], filler: u64, tail: &[u8], step: usize) -> Vec<u8> {
         let mut out = Vec::new();
         let total = head.len() + filler as usize + tail.len();

@@ -1,25 +1,25 @@
-//! What a request asks the origin for: read from its target, nothing else.
+//! A request's wishes, read from its target and nothing else.
 //!
-//! `/64k?delay=20ms&status=503`: the last segment of the path may be a size, the
-//! query says the rest. Other paths and unknown keys mean nothing, so that an
-//! application's own URLs work; a known key with a bad value is refused by name.
+//! In `/64k?delay=20ms&status=503`, the last segment of the path may be a size, and the query has the rest. Other
+//! paths and unknown keys have no effect, so that an application's own URLs work. A known key with a bad value is
+//! refused by name.
 
 use std::time::Duration;
 
 use weir_wire::escape::{Unescape, unescape_uri};
 
-/// Body size when nothing says otherwise, in bytes.
+/// The default body size, bytes.
 pub const SIZE_DEFAULT: u64 = 1024;
 /// The largest body, in bytes.
 pub const SIZE_MAX: u64 = 16 << 30;
 /// The longest delay.
 pub const DELAY_MAX: Duration = Duration::from_secs(600);
-/// Extra header fields of one answer.
+/// Most extra header fields of one answer.
 pub const FIELDS_MAX: usize = 32;
-/// Keys read from one query.
+/// Most keys that are read from one query.
 pub const KEYS_MAX: usize = 128;
 
-/// How an answer is spoiled.
+/// How to spoil an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// `reset`: RST instead of an answer.
@@ -30,7 +30,7 @@ pub enum Failure {
     Truncate,
     /// `half`: half of the head, then FIN.
     Half,
-    /// `garbage`: bytes that are no HTTP, then FIN.
+    /// `garbage`: bytes that are not HTTP, then FIN.
     Garbage,
     /// `endless-head`: header fields without end.
     EndlessHead,
@@ -41,7 +41,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Each failure with the word that asks for it.
+    /// Each failure with its word in the query.
     pub const WORDS: [(&'static str, Failure); 8] = [
         ("reset", Failure::Reset),
         ("close", Failure::Close),
@@ -54,16 +54,16 @@ impl Failure {
     ];
 }
 
-/// The answer a request wants.
+/// The answer that a request asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
     /// Bytes of body.
     pub size: u64,
-    /// Silence before the answer.
+    /// Delay before the answer.
     pub delay: Duration,
     /// Status code, 200 to 599.
     pub status: u16,
-    /// How to spoil it.
+    /// The failure, if any.
     pub fail: Option<Failure>,
     /// Chunked transfer coding.
     pub chunked: bool,
@@ -71,7 +71,7 @@ pub struct Ask {
     pub trailers: bool,
     /// `keepalive=off`: close after the answer.
     pub close: bool,
-    /// Extra fields, `Cache-Control` of `cache=` among them: name and value.
+    /// Extra fields, including `Cache-Control` from `cache=`: name and value.
     pub fields: Vec<(Vec<u8>, Vec<u8>)>,
     /// Path `/echo`: the body of the answer is the request.
     pub echo: bool,
@@ -96,7 +96,7 @@ impl Default for Ask {
 impl Ask {
     /// Reads a target's origin form, `/path?query`.
     ///
-    /// The error names the key and what it takes; it is the body of a 400.
+    /// The error names the key and its allowed values. It is the body of a 400.
     pub fn of(target: &[u8]) -> Result<Ask, String> {
         let (path, query) = split_once(target, b'?').unwrap_or((target, b""));
         let mut ask = Ask::default();
@@ -156,7 +156,7 @@ impl Ask {
         Ok(())
     }
 
-    /// Adds a field, unless it could break the answer apart or is one the origin writes.
+    /// Adds a field. Refuses a field that could split the answer, or that the origin writes itself.
     fn push(&mut self, name: &[u8], value: &[u8]) -> Option<()> {
         const OURS: [&[u8]; 3] = [b"content-length", b"transfer-encoding", b"connection"];
         let name_fits = !name.is_empty() && name.iter().all(|&b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
@@ -197,7 +197,7 @@ fn size(text: &[u8]) -> Option<u64> {
     number.checked_mul(scale).filter(|&size| size <= SIZE_MAX)
 }
 
-/// `20ms`, `1.5s`, `20`; milliseconds where nothing is said.
+/// `20ms`, `1.5s`, `20`; milliseconds without a unit.
 fn delay(text: &[u8]) -> Option<Duration> {
     let text = std::str::from_utf8(text).ok()?;
     let (number, ms) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {

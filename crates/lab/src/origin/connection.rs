@@ -1,4 +1,4 @@
-//! One connection: heads in, exchanges in order, keep or close.
+//! One connection: reads heads, serves exchanges in order, and keeps or closes the connection.
 
 use std::io;
 use std::time::Duration;
@@ -15,63 +15,63 @@ use super::{Tally, add, websocket};
 
 /// The longest head, in bytes.
 const HEAD_BYTES_MAX: usize = 64 << 10;
-/// The longest body that is read, in bytes.
+/// The longest body that is read, bytes.
 const BODY_BYTES_MAX: u64 = 16 << 30;
-/// The longest body `/echo` gives back, in bytes.
+/// The longest body that `/echo` returns, bytes.
 const ECHO_BYTES_MAX: u64 = 1 << 20;
-/// What is read at once.
+/// Bytes of one read.
 const READ_BYTES: usize = 16 << 10;
-/// Silence between requests; longer than proxies keep idle connections (nginx: 60 s).
+/// Longest idle time between requests. It is longer than proxies keep idle connections (nginx: 60 s).
 const IDLE: Duration = Duration::from_secs(300);
-/// Silence within a request, and how long a client may take nothing of an answer.
+/// Longest pause within a request, and longest time in which a client reads nothing of an answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
-/// How long, and for how many bytes, a closed connection is still read, so that the
-/// client sees the answer and not a reset (RFC 9112 §9.6).
+/// How long, and for how many bytes, a closed connection is still read. Then the client sees the answer, not a reset
+/// (RFC 9112 §9.6).
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES_MAX: usize = 1 << 20;
 
-/// A connection and what of it is unread.
+/// A connection and its unread bytes.
 pub(super) struct Connection<'a> {
     pub(super) stream: Stream,
     pub(super) deadline: Deadline,
     pub(super) tally: &'a Tally,
-    /// On loan only while it holds something.
+    /// Leased only while it holds bytes.
     input: Option<Lease>,
     from: usize,
 }
 
-/// What an exchange needs to know of its request, after the head's bytes are gone.
+/// The parts of a request that an exchange needs after the head's bytes are gone.
 pub(super) struct Request {
     pub(super) ask: Ask,
     pub(super) version: Version,
     /// HEAD: the answer has no body.
     pub(super) head_only: bool,
-    /// Whether client and wish leave the connection open.
+    /// Whether both client and wish keep the connection open.
     pub(super) keeps: bool,
-    /// What `/echo` answers with.
+    /// The body of an `/echo` answer.
     pub(super) echo: Vec<u8>,
     body: BodyLength,
     expects: bool,
     websocket: Option<websocket::Offer>,
 }
 
-/// What comes after an exchange.
+/// The step after an exchange.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     /// The next request.
     Keep,
-    /// FIN, then the rest of what the client sends is read away.
+    /// Send FIN, then read and discard the client's remaining bytes.
     Close,
-    /// Nothing: drop the socket as it is.
+    /// Drop the socket without further steps.
     Drop,
 }
 
-/// Why a request gets an answer of the origin's own: status and text.
+/// The reason for an answer of the origin's own: status and text.
 struct Refusal(u16, String);
 
 impl From<Violation> for Refusal {
     fn from(violation: Violation) -> Refusal {
-        // 494 is nginx's own number and goes out as 400.
+        // 494 is nginx's own status and is sent as 400.
         let status = if violation.status() == 494 { 400 } else { violation.status() };
         Refusal(status, format!("{} ({})", violation.detail(), violation.rfc()))
     }
@@ -80,7 +80,7 @@ impl From<Violation> for Refusal {
 /// Serves one connection to its end.
 pub(super) async fn serve(stream: Stream, tally: &Tally) {
     let mut connection = Connection { stream, deadline: Deadline::new(), tally, input: None, from: 0 };
-    // An error means that the client is gone or too slow: there is nobody to tell.
+    // An error means that the client is gone or too slow: nothing more can be sent.
     let _ = connection.run().await;
 }
 
@@ -101,7 +101,7 @@ impl Connection<'_> {
         }
     }
 
-    /// `None` is the end between two requests.
+    /// `None`: the connection ended between two requests.
     async fn read_head(&mut self, head: &mut RequestHead) -> io::Result<Option<Result<(), Refusal>>> {
         let mut parser = Parser::new();
         self.deadline.set(IDLE);
@@ -163,7 +163,7 @@ impl Connection<'_> {
         .await
     }
 
-    /// Reads the request's body away, or into the echo.
+    /// Reads and discards the request's body, or keeps it for the echo.
     async fn read_body(&mut self, request: &mut Request) -> io::Result<Result<(), Refusal>> {
         let limit = if request.ask.echo { ECHO_BYTES_MAX } else { BODY_BYTES_MAX };
         let too_large = || Refusal(413, format!("a body is at most {limit} bytes here"));
@@ -214,7 +214,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Waits until the deadline for something to read; 0 is the end.
+    /// Waits until the deadline for more bytes. 0 is the end.
     pub(super) async fn read_more(&mut self) -> io::Result<usize> {
         loop {
             self.stream.readable(&self.deadline).await?;
@@ -245,12 +245,12 @@ impl Connection<'_> {
     }
 }
 
-/// Nothing is wrong: try again, after waiting.
+/// The operation can be repeated after waiting.
 pub(super) fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-/// What of `input` is used up, the payload in it, and whether the body ends there.
+/// The bytes of `input` that are used up, the payload in them, and whether the body ends there.
 fn next_piece<'i>(
     input: &'i [u8],
     body: BodyLength,
@@ -291,7 +291,7 @@ fn understand(buf: &[u8], head: &RequestHead) -> Result<Request, Refusal> {
     })
 }
 
-/// The request line and fields as they came, line by line, and an empty line.
+/// The request line and the fields as received, line by line, and an empty line.
 fn echo_of(buf: &[u8], head: &RequestHead) -> Vec<u8> {
     let mut text = head.line.of(buf).to_vec();
     text.push(b'\n');
@@ -317,7 +317,7 @@ mod tests {
 
     const EXCHANGES: u64 = 100;
 
-    /// Sends the same request again and again from a task beside the origin's.
+    /// Repeats the same request from a task beside the origin's.
     async fn exchanges(request: &'static [u8], answer_ends: &'static [u8]) -> (Counts, super::super::Totals) {
         let (near, far) = UnixStream::pair().unwrap();
         let tally = std::rc::Rc::new(Tally::default());
@@ -346,7 +346,7 @@ mod tests {
         let (counts, totals) = worker::block_on(run).unwrap();
         assert_eq!(totals.requests, EXCHANGES);
         assert_eq!((counts.write, counts.writev), (EXCHANGES, EXCHANGES), "ours, the origin's");
-        // Each side reads once; one more each may find nothing after its first wake-up.
+        // Each side reads once. Each may have one more read that finds nothing, after its first wake-up.
         assert!(counts.read <= 2 * EXCHANGES + 4, "{counts:?}");
         assert_eq!(counts.epoll_ctl, 0);
     }

@@ -1,4 +1,4 @@
-//! Failures on demand: what a proxy must survive.
+//! Failures on demand, which a proxy has to survive.
 
 use std::future::poll_fn;
 use std::io;
@@ -11,19 +11,19 @@ use super::answer::{Framing, push_head};
 use super::ask::Failure;
 use super::connection::{Connection, Next, Request};
 
-/// Bytes sent beyond what Content-Length says.
+/// Bytes that are sent beyond Content-Length.
 const LIE_BYTES: u64 = 32;
-/// Where an endless head ends after all.
+/// The size at which an endless head ends.
 const ENDLESS_HEAD_BYTES_MAX: usize = 64 << 20;
 /// How long a stalled answer holds its connection when the client does not close.
 const STALL_MAX: Duration = Duration::from_secs(600);
-/// A body that can be cut in two.
+/// The smallest body that can be cut in two.
 const CUT_BYTES_MIN: u64 = 2;
 
 const GARBAGE: &[u8] = b"\x16\x03\x01\x02 this is not HTTP \xff\xfe\r\n\r\n";
 
 impl Connection<'_> {
-    /// Does what `fail=` asked for.
+    /// Carries out the failure in `fail=`.
     pub(super) async fn fail(&mut self, request: &Request, failure: Failure) -> io::Result<Next> {
         match failure {
             Failure::Reset => {
@@ -67,7 +67,7 @@ impl Connection<'_> {
         }
     }
 
-    /// A whole head and half of the body it announces.
+    /// Sends a whole head and half of the announced body.
     async fn send_half(&mut self, request: &Request) -> io::Result<()> {
         let size = request.ask.size.max(CUT_BYTES_MIN);
         let framing = match request.framing() {

@@ -1,8 +1,7 @@
-//! The WebSocket echo (RFC 6455): every data frame comes back as it was, unmasked.
+//! The WebSocket echo (RFC 6455): every data frame comes back unchanged and unmasked.
 //!
-//! Frames are echoed while they arrive, so their length needs no bound; pings are
-//! answered, a close is returned. No extension is agreed to; text is not checked for
-//! UTF-8, since nothing here reads it.
+//! Frames are echoed while they arrive, so their length needs no limit. Pings are answered, and a close is returned.
+//! No extension is accepted. Text is not checked for UTF-8, because the origin does not use it.
 
 use std::io;
 use std::time::Duration;
@@ -15,20 +14,20 @@ use weir_wire::{Known, RequestHead, Version};
 use super::add;
 use super::connection::{Connection, Next};
 
-/// Silence after which an idle WebSocket is closed.
+/// An idle WebSocket is closed after this time.
 const IDLE: Duration = Duration::from_secs(3600);
 /// A close frame with status 1002, protocol error.
 const CLOSE_PROTOCOL_ERROR: [u8; 4] = [0x88, 2, 0x03, 0xea];
 
-/// A handshake that can be accepted.
+/// A handshake that the origin can accept.
 pub(super) struct Offer {
     accept: [u8; 28],
     protocol: Option<Vec<u8>>,
 }
 
 impl Offer {
-    /// The offer in a request with `Connection: upgrade`; `None` if it is for another
-    /// protocol, and a reason if it is a faulty one.
+    /// The offer in a request with `Connection: upgrade`. `None` if it is for another protocol. The error is a reason
+    /// if the offer is faulty.
     pub(super) fn of(buf: &[u8], head: &RequestHead) -> Result<Option<Offer>, &'static str> {
         let is_websocket =
             head.value(buf, Known::Upgrade).is_some_and(|value| value.eq_ignore_ascii_case(b"websocket"));
@@ -40,7 +39,7 @@ impl Offer {
         }
         let key = head.value(buf, Known::SecWebSocketKey).and_then(Key::of);
         let key = key.ok_or("Sec-WebSocket-Key must be 16 bytes in base64")?;
-        // A browser that offers protocols fails unless one is chosen.
+        // A browser that offers subprotocols fails unless the server chooses one.
         let offered = head.value(buf, Known::SecWebSocketProtocol);
         let first = offered.and_then(|list| list.split(|&byte| byte == b',').next());
         Ok(Some(Offer { accept: accept(&key), protocol: first.map(|name| name.trim_ascii().to_vec()) }))
@@ -84,14 +83,14 @@ impl Connection<'_> {
     }
 }
 
-/// Client frames in, server frames out.
+/// Turns client frames into server frames.
 #[derive(Default)]
 struct Echo {
-    /// The bytes of a frame head that is not complete.
+    /// The bytes of an incomplete frame head.
     head: Vec<u8>,
-    /// The frame whose payload is being read.
+    /// The frame with the payload that is being read.
     frame: Option<Frame>,
-    /// Data frames and pings answered since the last look.
+    /// Data frames and pings answered since the last check.
     frames: u64,
 }
 
@@ -103,7 +102,7 @@ struct Frame {
 }
 
 impl Echo {
-    /// Appends the answer to `input`; true when the client has said goodbye.
+    /// Appends the answer to `input`. True after the client's close frame.
     fn feed(&mut self, mut input: &[u8], out: &mut Vec<u8>) -> Result<bool, Violation> {
         loop {
             let mut frame = match self.frame.take() {
@@ -131,7 +130,7 @@ impl Echo {
         }
     }
 
-    /// The head of the next frame, when all of it is there.
+    /// The head of the next frame, once it is complete.
     fn next_head(&mut self, input: &mut &[u8]) -> Result<Option<FrameHead>, Violation> {
         while let Some((&byte, rest)) = input.split_first() {
             *input = rest;
@@ -145,7 +144,7 @@ impl Echo {
     }
 }
 
-/// Appends the head of the frame that answers this one; a pong needs no answer.
+/// Appends the head of the answering frame. A pong needs no answer.
 fn begin(head: FrameHead, out: &mut Vec<u8>) -> Frame {
     match head.opcode {
         Opcode::Pong => {}
@@ -156,7 +155,7 @@ fn begin(head: FrameHead, out: &mut Vec<u8>) -> Frame {
 }
 
 impl Frame {
-    /// Appends the payload without its mask, which turns to where the next piece begins.
+    /// Appends the payload without its mask, and rotates the mask to the start of the next piece.
     fn unmask(&mut self, payload: &[u8], out: &mut Vec<u8>) {
         self.left -= payload.len() as u64;
         if self.opcode == Opcode::Pong {

@@ -1,4 +1,5 @@
-//! Burst credits, as those of Amazon's T instances: a host has its CPUs while it has credits, and a small part of them after.
+//! Burst credits, as those of Amazon's T instances: a host has all of its CPUs while it has credits, and a small part
+//! of them afterwards.
 
 use std::time::Duration;
 
@@ -7,21 +8,22 @@ use serde::{Deserialize, Serialize};
 /// A bucket of CPU credits: one is a CPU for a minute.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Credits {
-    /// CPUs while there are credits.
+    /// CPUs while credits are left.
     pub cpus: f64,
-    /// CPUs when there are none.
+    /// CPUs without credits.
     pub baseline: f64,
     /// Credits earned in an hour.
     pub earned_hourly: f64,
-    /// Credits there are at the start.
+    /// Credits at the start.
     pub initial: f64,
-    /// How much faster than on the instance time goes here: at 60 an hour's credits come, and are used up, in a minute.
+    /// How much faster time runs here than on the instance: at 60, the credits of an hour are earned and spent in a
+    /// minute.
     pub speed: f64,
 }
 
 impl Credits {
-    /// An instance type by its name, with so many credits at the start: CPUs, baseline and earnings as Amazon's table of
-    /// burstable instances has them.
+    /// An instance type by its name, with `initial` credits at the start. CPUs, baseline and earnings come from
+    /// Amazon's table of burstable instances.
     pub fn of(instance: &str, initial: f64, speed: f64) -> Option<Credits> {
         let (cpus, baseline, earned_hourly) = match instance {
             "t2.micro" => (1.0, 0.10, 6.0),
@@ -35,7 +37,7 @@ impl Credits {
     }
 }
 
-/// A bucket as it is now.
+/// The present state of a bucket.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bucket {
     credits: Credits,
@@ -43,12 +45,12 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// A full one.
+    /// A bucket with its initial credits.
     pub fn new(credits: Credits) -> Bucket {
         Bucket { left: credits.initial.max(0.0), credits }
     }
 
-    /// After so much CPU in so much time: the CPUs that there are now.
+    /// Accounts for the CPU time used in `elapsed`. Returns the CPUs that the host has from then on.
     pub fn after(&mut self, used: Duration, elapsed: Duration) -> f64 {
         let speed = self.credits.speed;
         let burnt = used.as_secs_f64() / 60.0 * speed;
@@ -57,14 +59,14 @@ impl Bucket {
         self.cpus()
     }
 
-    /// The CPUs that there are now. Credits below what a tenth of a second costs are none: else the host would have all of its
-    /// CPUs every other time.
+    /// The CPUs that the host has. Credits below the price of a tenth of a second of all CPUs count as none.
+    /// Otherwise the host would get all of its CPUs at every second step.
     pub fn cpus(&self) -> f64 {
         let least = self.credits.cpus / 60.0 * 0.1 * self.credits.speed;
         if self.left > least { self.credits.cpus } else { self.credits.baseline }
     }
 
-    /// Whether there are no more CPUs than the baseline.
+    /// Whether the host has only its baseline.
     pub fn is_out(&self) -> bool {
         self.cpus() <= self.credits.baseline
     }
@@ -82,7 +84,8 @@ mod tests {
 
     #[test]
     fn a_busy_host_steps_down_when_it_is_computed_to() {
-        // One CPU burns a credit a minute and earns a tenth of one: two credits last 2 / 0.9 minutes; sixty times faster, 2.2 s.
+        // One CPU spends a credit a minute and earns a tenth of one: two credits last 2 / 0.9 minutes. Sixty times
+        // faster, that is 2.2 s.
         let mut bucket = Bucket::new(Credits::of("t2.micro", 2.0, 60.0).unwrap());
         let step = Duration::from_millis(100);
         let mut seconds = 0.0;
@@ -91,11 +94,11 @@ mod tests {
             seconds += 0.1;
         }
         assert!((2.0..2.4).contains(&seconds), "{seconds}");
-        // At its baseline it earns what it burns, and stays there.
+        // At its baseline, the host earns as many credits as it spends.
         for _ in 0..1000 {
             assert_eq!(bucket.after(step.mul_f64(0.1), step), 0.1);
         }
-        // Left alone it earns.
+        // An idle host earns credits.
         assert_eq!(bucket.after(Duration::ZERO, Duration::from_secs(60)), 1.0);
         assert!((bucket.left() - 6.0).abs() < 0.3, "{}", bucket.left());
         assert_eq!(Credits::of("m5.large", 1.0, 1.0), None);

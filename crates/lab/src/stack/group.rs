@@ -1,4 +1,5 @@
-//! What a host may use: control groups of version 1 or 2, with a name that says whose they are.
+//! Limits a host's CPU and memory with control groups of version 1 or 2. The groups' names contain the lab's process
+//! id.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,43 +7,44 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::leftovers::NAME;
+use super::name::{NAME, owner};
 use super::spec::Host;
 
-/// What a quota is reckoned over, µs.
+/// The period of a quota, µs.
 const PERIOD_US: u64 = 100_000;
-/// The smallest quota the kernel takes.
+/// The smallest quota that the kernel accepts.
 const CPUS_MIN: f64 = 0.01;
-/// How long the processes of a group may take to be gone.
+/// How long the processes of a group may take to end.
 const EMPTY: Duration = Duration::from_secs(3);
 
-/// The control groups of one host, wherever its controllers have theirs.
+/// The control groups of one host, in the directories of its controllers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
     /// The host.
     pub host: String,
-    /// Version 1: a directory for each controller; version 2: one for all.
+    /// Version 1: a directory for each controller. Version 2: one directory for all.
     directories: Vec<PathBuf>,
     is_v2: bool,
 }
 
-/// What a group used so far.
+/// The resources that a group has used so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Used {
-    /// CPU of all its processes.
+    /// CPU time of all its processes.
     pub cpu: Duration,
     /// Periods in which it ran.
     pub periods: u64,
-    /// Of those, the ones in which it had to wait.
+    /// Periods in which it was throttled.
     pub throttled: u64,
     /// How often its memory reached the limit.
     pub memory_full: u64,
-    /// How often one of its processes was killed for that.
+    /// How often the kernel killed one of its processes for that.
     pub memory_killed: u64,
 }
 
 impl Group {
-    /// A group for a host with limits, below `root` (`/`), `None` if it has none. The error says what the system lacks.
+    /// Makes a group for a host with limits, below `root` (`/`). `None` for a host without limits. The error names
+    /// what the system lacks.
     fn make(root: &Path, lab: &str, host: &Host) -> Result<Option<Group>, String> {
         let cpus = host.cpus.or(host.credits.as_ref().map(|credits| credits.cpus));
         if cpus.is_none() && host.memory_mb.is_none() {
@@ -67,7 +69,7 @@ impl Group {
         Ok(Some(group))
     }
 
-    /// Allows so many CPUs from now on.
+    /// Changes the number of CPUs that the group may use.
     pub fn set_cpus(&self, cpus: f64) -> Result<(), String> {
         if cpus.is_nan() || cpus < CPUS_MIN {
             return Err(format!("host {}: {cpus} CPUs: at least {CPUS_MIN}", self.host));
@@ -80,12 +82,12 @@ impl Group {
         self.write("cpu.cfs_quota_us", &quota_us.to_string())
     }
 
-    /// The files into which a process writes 0 to belong to it.
+    /// The files through which a process joins the group, by writing 0.
     pub fn members(&self) -> Vec<String> {
         self.directories.iter().map(|directory| directory.join("cgroup.procs").display().to_string()).collect()
     }
 
-    /// What its processes used.
+    /// The resources that its processes have used.
     pub fn used(&self) -> Used {
         let stat = self.read("cpu.stat");
         let number = |text: &str, name: &str| {
@@ -107,7 +109,7 @@ impl Group {
         }
     }
 
-    /// A file of whichever controller has it.
+    /// Reads a file from the first directory that has it.
     fn read(&self, file: &str) -> String {
         self.directories.iter().find_map(|directory| fs::read_to_string(directory.join(file)).ok()).unwrap_or_default()
     }
@@ -131,12 +133,13 @@ impl Group {
     }
 }
 
-/// The groups of a block, removed when dropped.
+/// The groups of a block. Dropping it removes them.
 #[derive(Debug, Default)]
 pub(super) struct Groups(Vec<Group>);
 
 impl Groups {
-    /// Those of all hosts with limits; `lab` is the name of the lab that they are removed with.
+    /// Makes the groups of all hosts with limits. The groups' names begin with `lab`, and they are removed with that
+    /// lab.
     pub fn make(root: &Path, lab: &str, hosts: &[Host]) -> Result<Groups, String> {
         let mut groups = Groups::default();
         for host in hosts {
@@ -145,7 +148,7 @@ impl Groups {
         Ok(groups)
     }
 
-    /// As a keeper is told of them.
+    /// The groups, in the form that a keeper gets.
     pub fn list(&self) -> Vec<Group> {
         self.0.clone()
     }
@@ -155,7 +158,8 @@ impl Drop for Groups {
     fn drop(&mut self) {
         let end = weir_net::clock::precise() + EMPTY;
         for directory in self.0.iter().flat_map(|group| &group.directories) {
-            // A killed process is in its group until it is quite gone; one that stays, the next lab removes.
+            // A killed process stays in its group until it is gone completely. If a group remains, the next lab
+            // removes it.
             while fs::remove_dir(directory).is_err_and(|error| error.kind() == std::io::ErrorKind::ResourceBusy)
                 && weir_net::clock::precise() < end
             {
@@ -165,7 +169,8 @@ impl Drop for Groups {
     }
 }
 
-/// Where groups are made, and whether that is version 2: of version 1 the controllers that are there, cpu among them.
+/// The directories in which groups are made, and whether they are version 2. For version 1: the directories of the
+/// present controllers, which must include cpu.
 fn hierarchy(root: &Path) -> Option<(Vec<PathBuf>, bool)> {
     let base = root.join("sys/fs/cgroup");
     let is_there = |path: &PathBuf| path.join("cgroup.procs").exists();
@@ -173,7 +178,7 @@ fn hierarchy(root: &Path) -> Option<(Vec<PathBuf>, bool)> {
         .into_iter()
         .filter_map(|names| names.map(|name| base.join(name)).into_iter().find(is_there))
         .collect();
-    // Mounted together, cpuacct is a link to the same directory.
+    // If both controllers are mounted together, cpuacct is a link to the same directory.
     if old.first().is_some_and(|path| path.ends_with("cpu,cpuacct")) {
         old.retain(|path| !path.ends_with("cpuacct") || path.ends_with("cpu,cpuacct"));
     }
@@ -184,22 +189,22 @@ fn hierarchy(root: &Path) -> Option<(Vec<PathBuf>, bool)> {
     controllers.split_ascii_whitespace().any(|name| name == "cpu").then_some((vec![base], true))
 }
 
-/// Removes groups of labs that are no more.
+/// Removes groups of labs that no longer run.
 pub(super) fn sweep(is_alive: &dyn Fn(u32) -> bool) -> Vec<String> {
     let Some((parents, _)) = hierarchy(Path::new("/")) else { return Vec::new() };
     let groups = parents.into_iter().flat_map(|parent| fs::read_dir(parent).into_iter().flatten().flatten());
     let stale = groups.filter(|group| {
         let name = group.file_name().to_string_lossy().into_owned();
-        super::leftovers::owner(&name).is_some_and(|pid| !is_alive(pid))
+        owner(&name).is_some_and(|pid| !is_alive(pid))
     });
     stale.filter(|group| fs::remove_dir(group.path()).is_ok()).map(|group| group.path().display().to_string()).collect()
 }
 
-/// The name that a lab's groups begin with: that of the directory it works in, or of this process.
+/// The beginning of the names of a lab's groups: the name of the lab's directory, or one with this process's id.
 pub(super) fn lab_name(dir: &Path) -> String {
     let own = || format!("{NAME}{}", std::process::id());
     let names = dir.ancestors().filter_map(|part| part.file_name().and_then(|name| name.to_str()));
-    names.into_iter().find(|name| super::leftovers::owner(name).is_some()).map_or_else(own, str::to_owned)
+    names.into_iter().find(|name| owner(name).is_some()).map_or_else(own, str::to_owned)
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! The process that keeps a block: it starts the others, measures what they use, and takes them with it.
+//! The process that keeps a block: it starts the other processes, measures their resource use, and ends them with
+//! itself.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -19,25 +20,25 @@ use crate::watch::sink::Sink;
 use crate::watch::{Target, Watcher, tap};
 use crate::waterline;
 
-/// How long a reload may take until nobody serves what was before; what is slower, the warm-up waits for.
+/// How long to wait after a reload until no process serves the old configuration. The warm-up covers a slower reload.
 const SETTLE: Duration = Duration::from_secs(1);
-/// Rounds of warming up before a block is given up.
+/// Most rounds of warming up.
 const ROUNDS_MAX: u32 = 3;
-/// Bytes of a spec.
+/// Most bytes of a spec.
 const SPEC_MAX: u64 = 16 << 20;
-/// Bytes of a report of the client's.
+/// Most bytes of a client's report.
 const REPORT_MAX: u64 = 64 << 20;
-/// Bytes of what somebody prints as his report.
+/// Most bytes of a process's output that are searched for its report.
 const PRINTED_MAX: u64 = 1 << 20;
-/// Bytes of a file whose lines are counted.
+/// Most bytes of a file in which lines are counted.
 const COUNTED_MAX: u64 = 256 << 20;
-/// How often credits are reckoned.
+/// How often credits are updated.
 const RECKON: Duration = Duration::from_millis(100);
 
-/// Directories that were made, wherever the keeper is when it has to go.
+/// Directories that the keeper made, kept globally so that it can remove them wherever it has to exit.
 static MADE: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Serves one block: its spec is the first line of standard input, its answer a line of standard output.
+/// Serves one block. The spec is the first line of standard input; the answer is a line of standard output.
 pub fn keep() -> u8 {
     let mut line = String::new();
     let read = std::io::stdin().lock().take(SPEC_MAX).read_line(&mut line);
@@ -49,7 +50,7 @@ pub fn keep() -> u8 {
         }
     };
     let watching = worker::block_aside("lifeline", || {
-        // Nothing more is ever sent: an end is the end of the lab.
+        // The lab sends nothing more: end of input means that the lab has ended.
         let _ = std::io::stdin().lock().read(&mut [0]);
         end_all();
         std::process::exit(3);
@@ -60,12 +61,12 @@ pub fn keep() -> u8 {
     };
     end_all();
     let mut stdout = std::io::stdout();
-    // Nobody reads it any more: then nobody wants it.
+    // The write fails only if the lab is gone; then the answer is not needed.
     let _ = writeln!(stdout, "{answer}").and_then(|()| stdout.flush());
     0
 }
 
-/// Ends everything that was started.
+/// Ends every process and removes every directory that the keeper made.
 fn end_all() {
     started::end_all();
     let made = std::mem::take(&mut *MADE.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
@@ -119,13 +120,13 @@ fn block(spec: &Spec) -> Result<Value, String> {
     }))
 }
 
-/// Where an nginx that is watched logs to; it has to be there before nginx is.
+/// The socket that a watched nginx logs to. It has to exist before nginx starts.
 fn sink(spec: &Spec) -> Result<Option<Sink>, String> {
     let is_wanted = spec.watch.as_ref().is_some_and(|plan| !plan.is_weir && !plan.at.as_os_str().is_empty());
     if !is_wanted {
         return Ok(None);
     }
-    // How many lines may wait for the sink; a kernel that does not let us say it has room for ten.
+    // How many lines may wait for the sink. If the kernel refuses this write, it has room for ten.
     let _ = fs::write("/proc/sys/net/unix/max_dgram_qlen", "4096");
     Sink::open(Path::new(tap::SINK)).map(Some).map_err(|error| format!("{}: {error}", tap::SINK))
 }
@@ -139,14 +140,14 @@ fn watch(spec: &Spec, started: &[Started], sink: Option<Sink>) -> Result<Option<
         is_edge: process.name == spec.edge,
         address: spec.address_of(&process.host),
     };
-    // The edge first: of a network, the first process of its host tells.
+    // The edge first: for a network, the first process of its host gives the figures.
     let mut targets: Vec<Target> = started.iter().map(target).collect();
     targets.sort_by_key(|target| target.name != spec.edge);
     Watcher::start(plan, targets, sink).map(Some).map_err(|error| format!("nobody to watch the block: {error}"))
 }
 
-/// Load goes to what this keeper started: whoever is at one of its addresses already is somebody else. In namespaces of its own there is
-/// nobody.
+/// Load must go to the processes that this keeper started. If another process already listens at one of its
+/// addresses, that is an error. New namespaces have no other processes.
 fn free(spec: &Spec) -> Result<(), String> {
     if spec.is_isolated {
         return Ok(());
@@ -165,16 +166,16 @@ fn free(spec: &Spec) -> Result<(), String> {
 struct Running<'a> {
     spec: &'a Spec,
     started: Vec<Started>,
-    /// Killed by an action: their end is known.
+    /// Processes that an action killed: their end is expected.
     killed: Vec<String>,
-    /// Run by actions and not yet at their end.
+    /// Processes that actions run and that have not ended yet.
     errands: Vec<Started>,
-    /// What errands printed.
+    /// The output of processes that actions ran.
     told: Map<String, Value>,
     buckets: Vec<(usize, Bucket)>,
-    /// When a bucket had its baseline for the first time, by its place.
+    /// When a bucket first had only its baseline, by its index.
     out: Vec<Option<Instant>>,
-    /// When the measured load began.
+    /// The start of the measured load.
     began: Option<Instant>,
     reckoned: Instant,
     used: Vec<Duration>,
@@ -206,7 +207,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Warms up, again while the windows of the last round say it has not.
+    /// Warms up. Repeats the round while the windows of the last round show that it is not warm.
     fn warm_up(&mut self, role: Option<&Process>, end: Instant) -> Result<Value, String> {
         let Some(role) = role else {
             return Ok(json!({"rounds": 0, "is_warm": true}));
@@ -223,13 +224,13 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// One of several measurements of the same processes: another configuration by a reload, and nothing else anew.
+    /// One of several measurements of the same processes: reloads another configuration and restarts nothing.
     fn turn(&mut self, turn: &Again, end: Instant) -> Result<Value, String> {
         let spec = self.spec;
         fs::copy(&turn.conf, &spec.served).map_err(|error| format!("{}: {error}", spec.served.display()))?;
         let edge = spec.processes.iter().find(|role| role.name == spec.edge);
         let edge = edge.ok_or_else(|| format!("there is no process {}", spec.edge))?;
-        // A reload that is refused goes on with what was there, and nobody would see it.
+        // If the edge refused the reload, it would go on with the old configuration unnoticed.
         let mut test = edge.clone();
         test.name = format!("{}-t", edge.name);
         test.argv.push("-t".to_owned());
@@ -246,7 +247,7 @@ impl<'a> Running<'a> {
         Ok(json!({"warm": warm, "usage": after.since(&before, spec), "load": report}))
     }
 
-    /// Runs the client to its end, doing what is to be done meanwhile, and gives its report.
+    /// Runs the client to its end, carries out the actions that are due, and returns its report.
     fn client(&mut self, role: &Process, report: &str, end: Instant) -> Result<Value, String> {
         let spec = self.spec;
         let mut client = Started::start(spec, role)?;
@@ -314,7 +315,7 @@ impl<'a> Running<'a> {
         found.map(|process| process.child.id()).ok_or_else(|| format!("there is no process {name}"))
     }
 
-    /// What comes after the load, one after the other; then what errands printed is known.
+    /// Carries out the actions after the load, one after the other. After that, their output is complete.
     fn afterwards(&mut self, end: Instant) -> Result<(), String> {
         for action in self.spec.actions.iter().filter(|action| action.at_ms.is_none()) {
             self.act(&action.deed)?;
@@ -335,7 +336,7 @@ impl<'a> Running<'a> {
         Ok(())
     }
 
-    /// Gives every host with credits the CPUs that they buy now.
+    /// Gives every host with credits the CPUs that it has from its credits.
     fn reckon(&mut self) {
         let (now, elapsed) = (clock::precise(), clock::precise() - self.reckoned);
         if elapsed < RECKON || self.buckets.is_empty() {
@@ -353,13 +354,13 @@ impl<'a> Running<'a> {
                 out.get_or_insert(now);
             }
             if (cpus - was).abs() > 1e-9 {
-                // It was set once already: what could fail did not.
+                // It was set once already, so it does not fail.
                 let _ = group.set_cpus(cpus);
             }
         }
     }
 
-    /// Credits left, and how long after the measured load began they were out, by host.
+    /// By host: credits left, and the seconds from the start of the measured load until they ran out.
     fn credits(&self) -> Map<String, Value> {
         let told = |((number, bucket), out): (&(usize, Bucket), &Option<Instant>)| {
             let out = out.zip(self.began).map(|(out, began)| (out - began).as_secs_f64());
@@ -368,7 +369,7 @@ impl<'a> Running<'a> {
         self.buckets.iter().zip(&self.out).filter_map(told).collect()
     }
 
-    /// Whoever was free until the measurement belongs to its host's groups from now on.
+    /// Puts processes that were unlimited until the measurement into the groups of their hosts.
     fn limit(&self) -> Result<(), String> {
         for role in self.spec.processes.iter().filter(|role| role.is_limited_late) {
             let pid = self.id(&role.name)?;
@@ -380,14 +381,14 @@ impl<'a> Running<'a> {
         Ok(())
     }
 
-    /// Who has ended though nobody asked; that is the block's failure unless it may be.
+    /// The processes that ended unexpectedly. That is an error unless processes may end.
     fn ended(&mut self) -> Result<Vec<String>, String> {
         let mut ended = Vec::new();
         for process in self.started.iter_mut().filter(|process| !self.killed.contains(&process.name)) {
             if let Some(how) = process.ended(&self.spec.dir) {
                 let own = self.spec.groups.iter().filter(|group| group.host == process.host);
                 let is_out_of_memory = own.map(|group| group.used().memory_killed).sum::<u64>() > 0;
-                // Who watches is told, and says it.
+                // In a watched block, the watcher's figures show the kill.
                 let may_end = self.spec.may_end || (is_out_of_memory && self.spec.watch.is_some());
                 if !may_end {
                     let why =
@@ -400,27 +401,27 @@ impl<'a> Running<'a> {
         Ok(ended)
     }
 
-    /// What a process said while it ran, its last lines: nginx's alerts and warnings are there.
+    /// The last lines that a process wrote while it ran; nginx's alerts and warnings are among them.
     fn said(&self, name: &str) -> String {
         let found = self.started.iter().find(|process| process.name == name);
         found.map(|process| process.said(&self.spec.dir)).unwrap_or_default()
     }
 }
 
-/// A report that was written to a file.
+/// A report that the client wrote to a file.
 fn written(path: &Path) -> Option<Value> {
     let mut text = String::new();
     fs::File::open(path).and_then(|file| file.take(REPORT_MAX).read_to_string(&mut text)).ok()?;
     serde_json::from_str(&text).ok()
 }
 
-/// A report that is the last line that somebody printed.
+/// A report in the last line that a process printed.
 fn printed(spec: &Spec, name: &str) -> Option<Value> {
     let text = tail(&spec.dir.join(format!("{name}.out")), PRINTED_MAX);
     serde_json::from_str(text.lines().last()?).ok()
 }
 
-/// Lines of a file with a text in them.
+/// Number of lines of a file that contain a text.
 fn count(spec: &Spec, watch: &Watch) -> u64 {
     let Ok(file) = fs::File::open(spec.dir.join(&watch.file)) else { return 0 };
     let lines = BufReader::new(file.take(COUNTED_MAX)).split(b'\n').map_while(Result::ok);

@@ -1,8 +1,10 @@
-//! What a lab leaves on the machine while it runs, named so that the next one can tell whose it was.
+//! Files, processes and control groups that a lab leaves behind if it is killed. Their names and the notes tell the
+//! next lab which lab they belonged to.
 //!
-//! A lab works in a directory for temporary files, and notes that directory and its processes in a file of the notes. The
-//! next lab kills and removes by those notes, as root perhaps, so they are believed only where no other user writes: in
-//! `/run/weir-lab` for root, else below `XDG_RUNTIME_DIR`, else in a directory of the user's own that nobody else may enter.
+//! A lab works in a directory for temporary files, and notes that directory and its processes in a notes file. The
+//! next lab kills and removes according to these notes, possibly as root. So it trusts notes only where no other
+//! user can write: in `/run/weir-lab` for root, else below `XDG_RUNTIME_DIR`, else in a directory of the user's own
+//! that no other user may enter.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -12,31 +14,31 @@ use weir_meter::host;
 use weir_net::process;
 
 use super::group;
+use super::name::{NAME, owner};
 use crate::said::{Said, say};
 
-/// Every directory and control group of a lab begins so; then comes the lab's process id.
-pub const NAME: &str = "weir-lab-";
-/// Processes noted of one lab.
+/// Most noted processes of one lab.
 const NOTED_MAX: usize = 10_000;
-/// Bytes read of one lab's notes.
+/// Most bytes read of one lab's notes.
 const NOTES_BYTES_MAX: u64 = 1 << 20;
 
-/// A lab's directory; removed when dropped.
+/// A lab's directory. Dropping it removes the directory.
 #[derive(Debug)]
 pub struct Place(PathBuf);
 
 impl Place {
-    /// One that was not there before.
+    /// Makes the directory; it must not exist yet.
     pub fn new() -> Result<Place, String> {
         let path = std::env::temp_dir().join(format!("{NAME}{}", std::process::id()));
-        // Ours by its number, of a process that is no more.
+        // The directory has our process id, so it belonged to a process that has ended.
         let _ = fs::remove_dir_all(&path);
-        // It fails where something is, a link too: nobody else chooses where a lab writes.
+        // This fails if anything is there, even a link: no other user chooses where a lab writes.
         let made = fs::DirBuilder::new().mode(0o755).create(&path);
         made.map_err(|error| format!("{}: {error}", path.display()))?;
-        // Without notes only a killed lab leaves something behind; `sweep` says why there are none.
+        // Notes are needed only if the lab is killed. `sweep` reports why there are none.
         if let Ok(notes) = notes() {
-            // Of a process that is no more, and whose notes the sweep did not take: they would be taken for ours.
+            // Old notes with our process id belong to a process that has ended and that the sweep missed. They would
+            // be taken for ours.
             let _ = fs::remove_file(notes.join(name_of(&path)));
             add(&notes.join(name_of(&path)), &format!("{DIRECTORY}{}", path.display()));
         }
@@ -51,7 +53,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // At worst the next lab finds it.
+        // If this fails, the next lab removes it.
         if fs::remove_dir_all(&self.0).is_ok()
             && let Ok(notes) = notes()
         {
@@ -60,18 +62,13 @@ impl Drop for Place {
     }
 }
 
-/// The process id in a name of ours.
-pub(super) fn owner(name: &str) -> Option<u32> {
-    name.strip_prefix(NAME)?.split('-').next()?.parse().ok()
-}
-
-/// The beginning of the line of a lab's notes that names its directory.
+/// The beginning of the line that names a lab's directory in its notes.
 const DIRECTORY: &str = "directory ";
 
-/// The directory of the notes, made where it is not there yet.
+/// The directory of the notes. Makes it if it does not exist.
 ///
 /// # Errors
-/// It cannot be made, or another user may write there: then it is not believed.
+/// It cannot be made, or another user may write there, so it is not trusted.
 fn notes() -> Result<PathBuf, String> {
     let user = process::effective_user();
     let path = match (user, std::env::var_os("XDG_RUNTIME_DIR")) {
@@ -85,7 +82,7 @@ fn notes() -> Result<PathBuf, String> {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(said(error)),
     }
-    // Whoever may rename it may put another in its place.
+    // A user who may rename the directory could replace it.
     let above = path.parent().map(fs::symlink_metadata).transpose().map_err(said)?;
     let is_open = above.is_some_and(|above| above.mode() & 0o022 != 0 && above.mode() & 0o1000 == 0);
     if is_open {
@@ -97,7 +94,7 @@ fn notes() -> Result<PathBuf, String> {
     is_ours(&path, user).map(|()| path.clone())
 }
 
-/// Whether a file or directory is a user's own, and nobody else may write to it.
+/// Whether a file or directory belongs to a user, and no other user may write to it.
 fn is_ours(path: &Path, user: u32) -> Result<(), String> {
     let found = fs::symlink_metadata(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let why = match () {
@@ -109,12 +106,12 @@ fn is_ours(path: &Path, user: u32) -> Result<(), String> {
     Err(format!("{}: {why}: remove it", path.display()))
 }
 
-/// The name of a lab's notes: that of the directory it works in.
+/// The name of a lab's notes: the name of its directory.
 fn name_of(dir: &Path) -> String {
     group::lab_name(dir)
 }
 
-/// Notes a process of the lab that works in this directory, so that it can be found should its keeper be killed.
+/// Notes a process of the lab that works in this directory. The next lab can then find it if its keeper was killed.
 pub(super) fn note(dir: &Path, pid: u32) {
     let started = host::started_ticks(pid).unwrap_or(0);
     if let Ok(notes) = notes() {
@@ -122,14 +119,15 @@ pub(super) fn note(dir: &Path, pid: u32) {
     }
 }
 
-/// Adds a line to a lab's notes. Without it only a killed lab leaves something behind.
+/// Adds a line to a lab's notes. A failure matters only if the lab is killed.
 fn add(notes: &Path, line: &str) {
     use std::io::Write;
     let file = fs::OpenOptions::new().create(true).append(true).mode(0o600).open(notes);
     let _ = file.and_then(|mut file| writeln!(file, "{line}"));
 }
 
-/// Ends and removes what labs left that were killed: processes by id and start, directories, control groups. Says what.
+/// Ends and removes what killed labs left: processes (by id and start time), directories, control groups. Returns a
+/// line for each.
 pub fn sweep() -> Vec<Said> {
     let is_alive = |pid: u32| host::started_ticks(pid).is_some();
     let mut said = match notes() {
@@ -151,7 +149,7 @@ fn sweep_notes(notes: &Path, is_alive: &dyn Fn(u32) -> bool) -> Vec<Said> {
         let text = read(&path);
         said.extend(end_noted(&text));
         let noted = text.lines().find_map(|line| line.strip_prefix(DIRECTORY)).map(Path::new);
-        // A directory of that name that another user made since is theirs.
+        // If another user has made a directory of that name since, it is not the lab's.
         let left = noted.filter(|dir| is_ours(dir, user).is_ok());
         if let Some(dir) = left.filter(|dir| fs::remove_dir_all(dir).is_ok()) {
             said.push(say!(SWEPT, dir.display().to_string()));
@@ -164,18 +162,18 @@ fn sweep_notes(notes: &Path, is_alive: &dyn Fn(u32) -> bool) -> Vec<Said> {
 fn read(path: &Path) -> String {
     use std::io::Read;
     let mut text = String::new();
-    // What is no text notes nothing.
+    // Notes that are not text count as empty.
     let _ = fs::File::open(path).and_then(|file| file.take(NOTES_BYTES_MAX).read_to_string(&mut text));
     text
 }
 
-/// Kills the processes that notes name and that are still the same.
+/// Kills the noted processes that are still the same ones.
 fn end_noted(text: &str) -> Vec<Said> {
     let noted = text.lines().take(NOTED_MAX).filter_map(|line| {
         let (pid, started) = line.split_once(' ')?;
         Some((pid.parse::<u32>().ok()?, started.parse::<u64>().ok()?))
     });
-    // Ids of a namespace name other processes out here: only the same start makes it the same process.
+    // Ids in a namespace belong to other processes out here. Only the same start time identifies the process.
     let same = noted.filter(|(pid, started)| *started > 0 && host::started_ticks(*pid) == Some(*started));
     same.filter(|(pid, _)| process::kill_group(*pid).is_ok()).map(|(pid, _)| say!(SWEPT_GROUP, pid)).collect()
 }
@@ -186,7 +184,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// The id of a process that is no more.
+    /// The id of a process that has ended.
     fn gone() -> u32 {
         let mut gone = Command::new("true").spawn().unwrap();
         gone.wait().unwrap();
@@ -201,7 +199,7 @@ mod tests {
         add(&noted, &format!("{DIRECTORY}{}", place.display()));
         let mut orphan = process::spawn_on(&[], Command::new("sleep").arg("60")).unwrap();
         note(&place, orphan.id());
-        // The same id at another time is somebody else.
+        // The same id with another start time is another process.
         add(&noted, &format!("{} 1\nrubbish\n1 0", std::process::id()));
         let said = sweep();
         assert!(said.iter().any(|line| line.contains(&format!("process group {}", orphan.id()))), "{said:?}");

@@ -1,8 +1,9 @@
 //! The hosts of a stack as network namespaces, so that addresses and names of a configuration stay as they are written.
 //!
-//! A star: the hub is the edge's host, and every other host hangs on a link of its own to it, reaching the others through it. What
-//! a configuration has on loopback runs on the hub; other peers, by address or by name, run on a host of origins; the client has
-//! a host of its own wherever the edge listens for others. All of it exists within the namespaces of one block.
+//! The network is a star. The hub is the edge's host; every other host has a link to the hub and reaches the others
+//! through it. Servers that a configuration has on loopback run on the hub. Other peers, by address or by name, run
+//! on a host of origins. The client has a host of its own if the edge listens beyond loopback. All of this exists
+//! inside the namespaces of one block.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -12,38 +13,38 @@ use super::spec::{HUB, Host, Spec};
 use crate::survey::Survey;
 use crate::wan::ENDS;
 
-/// The hub as everybody reaches it.
+/// The address at which every host reaches the hub.
 const HUB_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 99, 254, 1);
-/// Names that get an address.
+/// Most names that get an address.
 const NAMES_MAX: usize = 200;
-/// The host of the load, and of what a configuration asks.
+/// The host of the client.
 pub const CLIENT: &str = "client";
-/// See [`CLIENT`].
+/// The host of the origins.
 pub const ORIGIN: &str = "origin";
-/// A link with a rate holds so much at once, s: less, and the kernel's own clock would be the limit.
+/// A limited link sends this many seconds' worth of data at once. With less, the kernel's timer would be the limit.
 const BURST_SECONDS: f64 = 0.01;
-/// And never less than this, bytes.
+/// The least burst, bytes.
 const BURST_MIN: u64 = 16_384;
 
-/// Where everything is.
+/// The places of all hosts, names and origins.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Layout {
-    /// The hosts, but for a hub that nothing is said of.
+    /// The hosts. The hub is left out if it has no settings.
     pub hosts: Vec<Host>,
-    /// Names, and where they are.
+    /// Names and their addresses.
     pub names: Vec<(String, IpAddr)>,
-    /// Where the load goes.
+    /// The target of the load.
     pub target: Option<SocketAddr>,
-    /// TLS is spoken there.
+    /// The target speaks TLS.
     pub is_secure: bool,
-    /// Origins on the edge's host.
+    /// Origins on the hub.
     pub near: Vec<SocketAddr>,
-    /// Origins on their own.
+    /// Origins on a host of their own.
     pub far: Vec<SocketAddr>,
 }
 
-/// Finds a place for everything a configuration names. Without namespaces, only what is on loopback has one: the refusal says
-/// what to do.
+/// Finds a place for every address and name in a configuration. Without namespaces only loopback has a place. The
+/// error says what to do.
 pub fn layout(survey: &Survey, port: Option<u16>, is_isolated: bool) -> Result<Layout, String> {
     let mut found = Layout::default();
     let listens = survey.listens.iter().filter(|listen| port.is_none_or(|port| listen.port() == port));
@@ -101,12 +102,12 @@ fn whose(is_isolated: bool) -> &'static str {
 }
 
 impl Layout {
-    /// Whether the load has a host of its own.
+    /// Whether the client has a host of its own.
     pub fn is_client_apart(&self) -> bool {
         self.hosts.iter().any(|host| host.name == CLIENT)
     }
 
-    /// Gives the origins' host an address.
+    /// Gives an address to the origins' host.
     fn at_origin(&mut self, ip: IpAddr) {
         if !self.hosts.iter().any(|host| host.name == ORIGIN) {
             self.hosts.push(Host::named(ORIGIN));
@@ -117,7 +118,7 @@ impl Layout {
         }
     }
 
-    /// The address of a name, a new one if it has none.
+    /// The address of a name. A name without one gets a new one.
     fn name(&mut self, name: &str) -> IpAddr {
         if let Some((_, ip)) = self.names.iter().find(|(known, _)| known == name) {
             return *ip;
@@ -130,13 +131,13 @@ impl Layout {
     }
 }
 
-/// The two ends of a host's link: the hub's and its own.
+/// The two ends of a host's link: the hub's end and its own.
 fn link(number: usize) -> (Ipv4Addr, Ipv4Addr) {
     let third = u8::try_from(number).unwrap_or(u8::MAX);
     (Ipv4Addr::new(10, 99, third, 1), Ipv4Addr::new(10, 99, third, 2))
 }
 
-/// Hosts that are not the hub, numbered.
+/// All hosts except the hub, numbered.
 fn spokes(hosts: &[Host]) -> impl Iterator<Item = (usize, &Host)> {
     hosts.iter().filter(|host| host.name != HUB).enumerate()
 }
@@ -149,16 +150,17 @@ pub fn address_of(hosts: &[Host], name: &str) -> Option<IpAddr> {
     spokes(hosts).find(|(_, host)| host.name == name).map(|(number, _)| link(number).1.into())
 }
 
-/// Makes the hosts, in namespaces that are this process's own. A directory that is to be empty and is not there is made, and told
-/// to `made`: what is under a mount is the machine's.
+/// Makes the hosts, in this process's own namespaces. Makes each directory that should be empty if it is missing, and
+/// reports it to `made`: below the mount, it is on the machine's file system.
 pub(super) fn make(spec: &Spec, made: &mut dyn FnMut(&str)) -> Result<(), String> {
     ip("link set lo up")?;
     ip(&format!("addr add {HUB_ADDRESS}/32 dev lo"))?;
-    // What is under /run names processes of the machine outside: here it is empty, and what `ip netns` writes stays here.
+    // The entries in /run name processes of the machine outside. Here /run is empty, and the files of `ip netns` stay
+    // inside.
     tmpfs("/run")?;
     for directory in &spec.fresh {
         let path = Path::new(directory);
-        // Its parent has to be there, as for nginx itself.
+        // The parent has to exist, as for nginx itself.
         if std::fs::create_dir(path).is_ok() {
             made(directory);
         }
@@ -180,7 +182,7 @@ pub(super) fn make(spec: &Spec, made: &mut dyn FnMut(&str)) -> Result<(), String
                 ip(&format!("addr add {address}/32 dev lo"))?;
             }
         }
-        // Repeatable wherever the machine prefers another; not all kernels have it.
+        // The same algorithm on every machine makes results repeatable. Some kernels do not have it.
         let _ = sysctl(&host.name, "net.ipv4.tcp_congestion_control", "cubic");
         for (name, value) in &host.sysctls {
             sysctl(&host.name, name, value)?;
@@ -189,7 +191,7 @@ pub(super) fn make(spec: &Spec, made: &mut dyn FnMut(&str)) -> Result<(), String
     names(spec)
 }
 
-/// Directories whose changes are this block's alone.
+/// Mounts overlays on directories, so that changes are visible only to this block.
 fn overlay(spec: &Spec) -> Result<(), String> {
     for (number, directory) in spec.overlaid.iter().enumerate() {
         let room = format!("/run/weir-over-{number}");
@@ -205,7 +207,7 @@ fn overlay(spec: &Spec) -> Result<(), String> {
     Ok(())
 }
 
-/// Everybody's name in everybody's /etc/hosts; names of the configuration come first.
+/// Writes /etc/hosts for every host. The configuration's names come first, then the hosts' names.
 fn names(spec: &Spec) -> Result<(), String> {
     let hosts = spokes(&spec.hosts).map(|(number, host)| (host.name.clone(), IpAddr::from(link(number).1)));
     let mut all: Vec<(String, IpAddr)> = spec.names.clone();
@@ -237,30 +239,30 @@ pub(super) fn sysctl(host: &str, name: &str, value: &str) -> Result<(), String> 
     done(&mut command).map_err(say)
 }
 
-/// Lays a file over another within this mount namespace: what is underneath stays as it is.
+/// Mounts a file over another in this mount namespace. The file below stays unchanged.
 pub(super) fn lay_over(file: &Path, over: &Path) -> Result<(), String> {
     done(Command::new("mount").arg("--bind").arg(file).arg(over))
 }
 
-/// Takes away what [`make`] told of.
+/// Unmounts and removes a directory that [`make`] made.
 pub(super) fn unmake(directory: &str) {
     let unmounted = done(Command::new("umount").args(["-l", directory]));
-    // Not empty means that it is not ours any more.
+    // If it is not empty, another process uses it.
     let _ = unmounted.map(|()| std::fs::remove_dir(directory));
 }
 
-/// The namespace in the middle of a host's link, which delays; a host's name has no dot.
+/// The name of the namespace in the middle of a host's link, which adds the delay. A host's name has no dot.
 pub(super) fn middle(host: &str) -> String {
     format!("wan.{host}")
 }
 
-/// Two links instead of one, and between them a namespace in which nothing has an address: what passes there is what
-/// [`crate::wan`] passes.
+/// Makes two links instead of one, with a namespace without addresses between them. Only [`crate::wan`] forwards
+/// frames there.
 fn part(name: &str) -> Result<(), String> {
     let (middle, [hub, far]) = (middle(name), ENDS);
     ip(&format!("netns add {middle}"))?;
     for parameter in ["all", "default"] {
-        // Of its own accord it says nothing. A kernel without IPv6 has no such parameter.
+        // IPv6 is off so that the interfaces send nothing on their own. A kernel without IPv6 has no such parameter.
         let _ = sysctl(&middle, &format!("net.ipv6.conf.{parameter}.disable_ipv6"), "1");
     }
     ip(&format!("link add to{name} type veth peer name {hub} netns {middle}"))?;
@@ -269,7 +271,7 @@ fn part(name: &str) -> Result<(), String> {
     ip(&format!("-n {middle} link set {far} up"))
 }
 
-/// Both ends know each other: the first packet waits for no answer to "who has".
+/// Makes both ends know each other's hardware address: the first packet needs no ARP query.
 fn introduce(name: &str, number: usize) -> Result<(), String> {
     let (near, far) = link(number);
     let [hub, host] = [1, 2].map(|end| format!("02:00:63:{:02x}:{:02x}:0{end}", number / 256, number % 256));
@@ -279,7 +281,7 @@ fn introduce(name: &str, number: usize) -> Result<(), String> {
     ip(&format!("-n {name} neigh replace {near} lladdr {hub} nud permanent dev eth0"))
 }
 
-/// A host by the name of its namespace, joined to the hub's by a pair of links.
+/// Makes a host's namespace and joins it to the hub by a pair of links.
 fn join(host: &Host, number: usize) -> Result<(), String> {
     let (name, (near, far)) = (&host.name, link(number));
     ip(&format!("netns add {name}"))?;

@@ -1,4 +1,4 @@
-//! What a keeper is told, as one line of JSON: hosts, processes, what is done to them and when.
+//! The spec that a keeper gets, as one line of JSON: hosts, processes, and actions with their times.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -13,53 +13,53 @@ use crate::wan::DELAY_MAX;
 
 /// The longest block.
 pub const LIMIT_MAX: Duration = Duration::from_secs(3600);
-/// The host in the middle: the edge's, and everybody's where there are no namespaces.
+/// The host in the middle. It is the edge's host; without namespaces it is every process's host.
 pub const HUB: &str = "edge";
-/// Hosts beside the hub: each has a network of its own.
+/// Most hosts beside the hub. Each has a network of its own.
 pub const HOSTS_MAX: usize = 200;
-/// Measurements of one stack.
+/// Most measurements of one stack.
 pub const TURNS_MAX: usize = 8;
-/// Processes of a stack.
+/// Most processes of a stack.
 pub const PROCESSES_MAX: usize = 500;
 
-/// A machine of the stack: a network namespace joined to the hub's by a link, and a control group if it is limited.
+/// A machine of the stack: a network namespace that a link joins to the hub, and a control group if it has limits.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Host {
-    /// Its name, which is its namespace's, and what others call it.
+    /// Its name. The namespace has the same name, and other hosts know it by that name.
     pub name: String,
-    /// Addresses beside the one it is given.
+    /// Additional addresses.
     pub addresses: Vec<IpAddr>,
-    /// Kernel parameters of its network, `net.…`, and their values.
+    /// Kernel parameters of its network namespace, `net.…`, and their values.
     pub sysctls: Vec<(String, String)>,
-    /// What its link carries, kilobits a second each way; not of the hub, which has a link to everybody.
+    /// The rate of its link, kilobits a second in each direction. Not for the hub, which has a link to every host.
     pub rate_kbit: Option<u64>,
-    /// How late what goes to it arrives, and what comes from it, µs; not of the hub.
+    /// The delay of traffic to it and from it, µs. Not for the hub.
     pub delay_us: Option<(u64, u64)>,
-    /// CPUs its processes may use up together, 0.5 being half of one.
+    /// CPUs that its processes may use together; 0.5 is half a CPU.
     pub cpus: Option<f64>,
     /// Its memory, MiB.
     pub memory_mb: Option<u64>,
-    /// Instead of `cpus`: as many as its credits buy.
+    /// CPUs that depend on credits, instead of `cpus`.
     pub credits: Option<Credits>,
 }
 
 impl Host {
-    /// One without limits.
+    /// A host without limits.
     pub fn named(name: &str) -> Host {
         Host { name: name.to_owned(), ..Host::default() }
     }
 }
 
-/// When a process is there.
+/// The condition under which a process counts as started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ready {
-    /// As soon as it is started.
+    /// As soon as it runs.
     #[default]
     Started,
-    /// When somebody answers at all of these.
+    /// When a connection is accepted at each of these addresses.
     Answers(Vec<SocketAddr>),
-    /// When it has written a line with this text.
+    /// When it has written a line that contains this text.
     Prints(String),
 }
 
@@ -67,80 +67,81 @@ pub enum Ready {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Process {
-    /// What it is called; its files are `NAME.out` and `NAME.err`.
+    /// Its name; its output goes to `NAME.out` and `NAME.err`.
     pub name: String,
     /// Its host's name.
     pub host: String,
     /// Program and arguments.
     pub argv: Vec<String>,
-    /// Added to its environment.
+    /// Variables that are added to its environment.
     pub env: Vec<(String, String)>,
-    /// Where it runs, if not where the lab does.
+    /// Its working directory. `None`: the lab's.
     pub cwd: Option<PathBuf>,
-    /// CPUs it may run on; all if none are named.
+    /// CPUs that it may run on. Empty: all.
     pub cpus: Vec<usize>,
-    /// Descriptors it may have: soft and hard limit.
+    /// Limit of its descriptors: soft and hard.
     pub files: Option<(u64, u64)>,
-    /// When it is there.
+    /// The condition under which it counts as started.
     pub ready: Ready,
-    /// How long that may take, s; 15 if 0.
+    /// The longest time until then, s. 0 means 15.
     pub patience_s: u64,
-    /// It is started together with the one before it, and both are waited for.
+    /// It starts together with the process before it; the keeper then waits for both.
     pub is_together: bool,
-    /// Its host's limits of CPU and memory are not for it.
+    /// The CPU and memory limits of its host do not apply to it.
     pub is_unlimited: bool,
-    /// Nor are they until the load is measured: from then on, for the process itself and what it starts afterwards.
+    /// The limits apply to it only once the load is measured, and to the processes that it starts after that.
     pub is_limited_late: bool,
-    /// It is one that ends by itself before the next is started: a preparation.
+    /// It is a preparation: it ends by itself before the next process starts.
     pub is_step: bool,
 }
 
-/// What is done to a process.
+/// An operation on a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Deed {
     /// SIGSTOP to its whole group.
     Stop(String),
     /// SIGCONT to its whole group.
     Continue(String),
-    /// SIGKILL to its whole group: its end is no fault of the block.
+    /// SIGKILL to its whole group. The block does not fail because of this end.
     Kill(String),
-    /// Started again, after SIGKILL where it still runs.
+    /// Starts it again, after SIGKILL if it still runs.
     Restart(String),
     /// SIGHUP to the process itself: a reload.
     Reload(String),
-    /// Something run to its end; what it prints as JSON in its last line is kept under its name.
+    /// Runs a process to its end. The JSON in its last output line is kept under its name.
     Run(Process),
 }
 
-/// Something that happens during a block.
+/// An action during a block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Action {
-    /// How long after the measured load began; after its end if not said.
+    /// Time after the start of the measured load. `None`: after its end.
     pub at_ms: Option<u64>,
-    /// What.
+    /// The operation.
     pub deed: Deed,
 }
 
-/// A measurement among several that share a stack: the edge is given another configuration, reloaded, warmed up and loaded.
+/// One of several measurements of the same stack. The edge gets another configuration, is reloaded, warmed up and
+/// loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Again {
-    /// What becomes the served configuration.
+    /// The file that becomes the served configuration.
     pub conf: PathBuf,
-    /// What loads it.
+    /// The client that loads it.
     pub client: Process,
-    /// What warms it up first.
+    /// The client that warms it up first.
     pub warm: Option<Process>,
 }
 
-/// Lines of a file that are counted: what a process said, or a log.
+/// Counts the lines of a process's output or of a log that contain a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watch {
-    /// What the count is called.
+    /// The name of the count.
     pub name: String,
     /// `NAME.out`, `NAME.err` in the block's directory, or a path.
     pub file: PathBuf,
-    /// The text that a counted line holds.
+    /// The text that a counted line contains.
     pub text: String,
 }
 
@@ -148,78 +149,80 @@ pub struct Watch {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Spec {
-    /// Where its files go.
+    /// The directory of its files.
     pub dir: PathBuf,
-    /// In namespaces of its own.
+    /// It runs in namespaces of its own.
     pub is_isolated: bool,
-    /// The hosts; the hub is there even if it is not named.
+    /// The hosts. The hub exists even if it is not listed.
     pub hosts: Vec<Host>,
-    /// Further names and where they are.
+    /// Further names and their addresses.
     pub names: Vec<(String, IpAddr)>,
-    /// What runs, in the order in which it is started.
+    /// The processes, in the order in which they start.
     pub processes: Vec<Process>,
     /// The name of the process that is measured as the edge.
     pub edge: String,
-    /// What loads it; it writes `load.json` into `dir`, or prints it.
+    /// The client that loads it. It writes `load.json` into `dir`, or prints its report.
     pub client: Process,
-    /// What warms it up; it writes `warm.json` into `dir`.
+    /// The client that warms it up. It writes `warm.json` into `dir`.
     pub warm: Option<Process>,
-    /// The warm-up is what the measurement is, and may be judged by its windows.
+    /// The warm-up has the same load as the measurement, so its windows may be judged.
     pub is_warm_judged: bool,
-    /// The client's report is the last line that it prints, and not a file.
+    /// The client's report is the last line that it prints, not a file.
     pub is_report_printed: bool,
-    /// What happens while it is measured, and after.
+    /// Actions during the measurement and after it.
     pub actions: Vec<Action>,
-    /// Files of the block that are laid over others while it lasts: the file, and what it is laid over. Only with namespaces.
+    /// Files that the block mounts over others: the file, and the file below it. Only with namespaces.
     pub overlays: Vec<(PathBuf, PathBuf)>,
-    /// How it is watched, if it is.
-    pub watch: Option<crate::watch::Plan>,
+    /// How it is watched. `None`: not at all.
+    pub watch: Option<crate::watch::plan::Plan>,
     /// Lines that are counted at the end.
     pub watches: Vec<Watch>,
-    /// Directories that are to be empty: caches, logs. Only with namespaces.
+    /// Directories that are empty in the block: caches, logs. Only with namespaces.
     pub fresh: Vec<String>,
-    /// Directories that may be written to, and are as they were afterwards. Only with namespaces.
+    /// Directories that the block may write to without lasting changes. Only with namespaces.
     pub overlaid: Vec<String>,
-    /// Processes may end during the block: their ends are counted, and not its failure.
+    /// Processes may end during the block. Their ends are counted; the block does not fail.
     pub may_end: bool,
-    /// How long it may take, ms.
+    /// The longest time that it may take, ms.
     pub limit_ms: u64,
-    /// Measurements one after the other, instead of `client` and `warm` once; nothing is started anew between them.
+    /// Measurements one after the other, instead of one with `client` and `warm`. Nothing is restarted between them.
     pub turns: Vec<Again>,
-    /// The configuration file that turns write over.
+    /// The configuration file that turns overwrite.
     pub served: PathBuf,
-    /// Made by [`super::run`], of the hosts with limits.
+    /// Set by [`super::run`], for the hosts with limits.
     pub groups: Vec<Group>,
 }
 
 impl Spec {
-    /// Where all processes of the machine are shown: a keeper with a namespace of its own has another `/proc`.
+    /// A directory that shows all processes of the machine. A keeper in a new process namespace has another `/proc`.
     pub fn machine_proc(&self) -> PathBuf {
         if self.is_isolated { self.dir.join("machine") } else { "/proc".into() }
     }
 
-    /// How long it may take.
+    /// The longest time that it may take.
     pub fn limit(&self) -> Duration {
         Duration::from_millis(self.limit_ms).min(LIMIT_MAX)
     }
 
-    /// A host's address on its link to the hub; of the hub, the one that everybody reaches. `None` if there is no such host.
+    /// A host's address on its link to the hub. For the hub, the address at which every host reaches it. `None` if
+    /// the host does not exist.
     pub fn address_of(&self, host: &str) -> Option<IpAddr> {
         super::network::address_of(&self.hosts, host)
     }
 
-    /// As a line.
+    /// The spec as one line.
     pub fn to_json(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// Read back; what is wrong with it if it is none.
+    /// Parses a spec. The error says what is wrong with it.
     pub fn of_json(line: &str) -> Result<Spec, String> {
         let spec: Spec = serde_json::from_str(line).map_err(|error| error.to_string())?;
         spec.check().map(|()| spec)
     }
 
-    /// What a keeper could not do: an unknown host or process, too many of them, a parameter of the whole machine.
+    /// Checks for specs that a keeper could not run: an unknown host or process, too many of them, a parameter of the
+    /// whole machine.
     pub fn check(&self) -> Result<(), String> {
         if self.hosts.len() > HOSTS_MAX || self.processes.len() > PROCESSES_MAX {
             return Err(format!("more than {HOSTS_MAX} hosts or {PROCESSES_MAX} processes"));

@@ -1,4 +1,4 @@
-//! A process of a block: started where and as it was asked, waited for, and ended with the block.
+//! A process of a block: starts it as its role says, waits until it is ready, and ends it with the block.
 
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
@@ -15,16 +15,16 @@ use super::network::middle;
 use super::spec::{HUB, Process, Ready, Spec};
 use crate::wan::JOINED;
 
-/// How long a process may take to be there, unless it is given longer.
+/// How long a process may take to be ready, unless its role gives it longer.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// How often one that starts is asked.
+/// How often the keeper checks a process that starts.
 pub(super) const ASK: Duration = Duration::from_millis(10);
-/// Bytes shown of what a process said before it failed.
+/// Bytes of a failed process's output that are shown.
 const SAID_MAX: u64 = 1500;
-/// Bytes of what a process wrote that are looked through for its line.
+/// Bytes of a process's output that are searched for its line.
 const LOOKED_MAX: u64 = 1 << 20;
 
-/// The process groups to end, wherever the keeper is when it has to go.
+/// The process groups to end, kept globally so that the keeper can end them wherever it has to exit.
 static KEPT: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 
 /// A process that was started.
@@ -34,23 +34,23 @@ pub(super) struct Started {
     pub child: Child,
 }
 
-/// Ends everything that was started.
+/// Ends every started process.
 pub(super) fn end_all() {
     let kept = std::mem::take(&mut *KEPT.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
     for group in kept {
-        // Gone already is as good.
+        // The group may have ended already.
         let _ = process::kill_group(group);
     }
 }
 
 impl Started {
-    /// Starts it, in its control groups, on its host, with its limits.
+    /// Starts a process in its control groups, on its host, with its limits.
     pub fn start(spec: &Spec, role: &Process) -> Result<Started, String> {
         let argv = argv(spec, role);
         let (program, arguments) = argv.split_first().ok_or("a process without a name")?;
         let file = |end: &str| {
             let path = spec.dir.join(format!("{}.{end}", role.name));
-            // One that is started again goes on writing where it was.
+            // A restarted process appends to its old output.
             let file = fs::OpenOptions::new().create(true).append(true).open(&path);
             file.map_err(|error| format!("{}: {error}", path.display()))
         };
@@ -69,7 +69,7 @@ impl Started {
         Ok(Started { name: role.name.clone(), host: role.host.clone(), child })
     }
 
-    /// The end of what it wrote, on standard error or else on standard output, for a message.
+    /// The end of its standard error, or else of its standard output, for a message.
     pub fn said(&self, dir: &Path) -> String {
         let ends = ["err", "out"].map(|end| tail(&dir.join(format!("{}.{end}", self.name)), SAID_MAX));
         ends.into_iter().find(|text| !text.is_empty()).map_or_else(String::new, |text| format!(": {text}"))
@@ -81,7 +81,7 @@ impl Started {
         Some(format!("({status}){}", self.said(dir)))
     }
 
-    /// Waits for its end; whether that was a good one.
+    /// Waits for its end. True if it succeeded.
     pub fn finish(&mut self, end: Instant) -> Result<bool, String> {
         loop {
             match self.child.try_wait() {
@@ -107,14 +107,14 @@ fn argv(spec: &Spec, role: &Process) -> Vec<String> {
     let mut argv: Vec<String> = Vec::new();
     let mut say = |words: &[&str]| argv.extend(words.iter().map(|word| (*word).to_owned()));
     if !groups.is_empty() {
-        // A shell that joins the groups and becomes the process: nothing of it is ever outside.
+        // A shell joins the groups and then becomes the process, so no part of it ever runs outside of them.
         let script =
             "n=$1; shift; while [ $n -gt 0 ]; do echo 0 > \"$1\" || exit 97; shift; n=$((n-1)); done; exec \"$@\"";
         say(&["sh", "-c", script, "sh", &groups.len().to_string()]);
         say(&groups.iter().map(String::as_str).collect::<Vec<_>>());
     }
     if spec.is_isolated && role.host != HUB {
-        // And not `ip netns exec`, which mounts another /sys, without control groups: weir load looks at its own there.
+        // Not `ip netns exec`: that mounts another /sys, without control groups, and weir load reads its own there.
         say(&["nsenter", &format!("--net=/run/netns/{}", role.host), "--"]);
     }
     if let Some((soft, hard)) = role.files {
@@ -124,7 +124,7 @@ fn argv(spec: &Spec, role: &Process) -> Vec<String> {
     argv
 }
 
-/// What passes frames on links with a delay, on no host's account.
+/// The processes that pass frames on links with a delay. They are in no host's control group.
 fn wans(spec: &Spec) -> Result<Vec<Process>, String> {
     let weir = std::env::current_exe().map_err(|error| format!("this program has no path: {error}"))?;
     let late = spec.hosts.iter().filter_map(|host| Some((middle(&host.name), host.delay_us?)));
@@ -139,7 +139,8 @@ fn wans(spec: &Spec) -> Result<Vec<Process>, String> {
     Ok(late.map(wan).collect())
 }
 
-/// Starts everything in its order, links first: those that belong together at once, and then all of them are waited for.
+/// Starts every process in its order, links first. Processes that belong together start at once; then the keeper
+/// waits for all of them.
 pub(super) fn start_all(spec: &Spec, end: Instant) -> Result<Vec<Started>, String> {
     let mut started: Vec<Started> = Vec::new();
     let mut waiting: Vec<&Process> = Vec::new();
@@ -162,9 +163,10 @@ pub(super) fn start_all(spec: &Spec, end: Instant) -> Result<Vec<Started>, Strin
     Ok(started)
 }
 
-/// Waits until all of these are there; fails when one of the processes has ended.
+/// Waits until all of these are ready. Fails if one of the processes has ended.
 ///
-/// In namespaces the kernel is asked who listens: a connection would take a port of the host, and be counted by who is asked.
+/// With namespaces, the keeper reads the kernel's list of listening sockets: a connection would use a port of the
+/// host, and the process would count it.
 fn wait_for(
     roles: &[&Process],
     started: &mut [Started],
@@ -176,7 +178,7 @@ fn wait_for(
         let patience = if role.patience_s == 0 { PATIENCE } else { Duration::from_secs(role.patience_s) };
         let give_up = (clock::precise() + patience).min(end);
         loop {
-            // First, so that whoever answers is asked afterwards whether it is still there.
+            // This check comes first. A process may answer and then end; the loop below notices that.
             let missing = missing(role, dir, is_isolated.then(|| pid_of(started, &role.name)));
             for process in started.iter_mut() {
                 if let Some(how) = process.ended(dir) {
@@ -198,7 +200,7 @@ fn pid_of(started: &[Started], name: &str) -> u32 {
     started.iter().find(|process| process.name == name).map_or(0, |process| process.child.id())
 }
 
-/// What a process still lacks to be there; one whose network is its own is known by its id.
+/// What a process still lacks to be ready. `own`: the id of the process, if it has a network of its own.
 fn missing(role: &Process, dir: &Path, own: Option<u32>) -> Option<String> {
     let is_there = |address: &SocketAddr| match own {
         Some(pid) => listens(Path::new(&format!("/proc/{pid}/net")), *address),
@@ -216,12 +218,12 @@ fn missing(role: &Process, dir: &Path, own: Option<u32>) -> Option<String> {
     }
 }
 
-/// Whether somebody accepts connections there.
+/// Whether a process accepts connections at this address.
 pub(super) fn answers(address: SocketAddr) -> bool {
     TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok()
 }
 
-/// Whether the kernel has a listening socket for an address, of the network that `net` (`/proc/PID/net`) is about.
+/// Whether the kernel has a listening socket for an address, in the network that `net` (`/proc/PID/net`) shows.
 fn listens(net: &Path, address: SocketAddr) -> bool {
     let port = format!("{:04X}", address.port());
     ["tcp", "tcp6"].into_iter().any(|file| {
@@ -235,7 +237,7 @@ fn listens(net: &Path, address: SocketAddr) -> bool {
     })
 }
 
-/// An address as `/proc/net/tcp` writes it: words of four bytes, each the wrong way round.
+/// An address in the form of `/proc/net/tcp`: words of four bytes, each in reversed order.
 fn hex(ip: IpAddr) -> String {
     let bytes = match ip {
         IpAddr::V4(ip) => ip.octets().to_vec(),
@@ -246,7 +248,7 @@ fn hex(ip: IpAddr) -> String {
 
 fn head(path: &Path, most: u64) -> String {
     let mut bytes = Vec::new();
-    // A file that is not there says nothing.
+    // A missing file counts as empty.
     let _ = fs::File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -259,7 +261,7 @@ pub(super) fn tail(path: &Path, most: u64) -> String {
         file.seek(SeekFrom::Start(length.saturating_sub(most)))?;
         file.take(most).read_to_end(&mut bytes)
     });
-    // A file that is not there says nothing.
+    // A missing file counts as empty.
     let _ = read;
     String::from_utf8_lossy(&bytes).trim().to_owned()
 }

@@ -1,5 +1,5 @@
-//! What everybody in a block used while it was measured: CPU of processes, control groups and machine, and the kernel's counters of
-//! each host's network.
+//! The resources that a block used while it was measured: CPU of processes, control groups and the machine, and the
+//! kernel's counters of each host's network.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use super::group::Used;
 use super::spec::{HUB, Spec};
 use super::started::Started;
 
-/// Counters of a host's network that a block keeps: the file, its prefix, the name.
+/// Counters of a host's network that a block keeps: prefix and name of each.
 const COUNTERS: &[(&str, &str)] = &[
     ("TcpExt:", "ListenOverflows"),
     ("TcpExt:", "ListenDrops"),
@@ -28,13 +28,13 @@ const COUNTERS: &[(&str, &str)] = &[
     ("Tcp:", "RetransSegs"),
 ];
 
-/// What was used until some moment.
+/// The resources used up to one moment.
 pub(super) struct Usage {
     at: Instant,
     processes: Vec<(String, Duration)>,
-    /// Everything the keeper started and itself.
+    /// CPU time of the keeper and of every process that it started.
     own: Duration,
-    /// All other programs of the machine, where they can be seen.
+    /// CPU time of all other programs of the machine, if they are visible.
     others: Option<Duration>,
     machine: Vec<CpuTime>,
     groups: Vec<(String, Used)>,
@@ -59,7 +59,7 @@ impl Usage {
         }
     }
 
-    /// What was used since `before`, in shares of what there was.
+    /// The use since `before`, as shares of the available time.
     pub fn since(&self, before: &Usage, spec: &Spec) -> Value {
         let spent = self.at - before.at;
         let elapsed = spent.as_secs_f64().max(1e-9);
@@ -77,8 +77,9 @@ impl Usage {
             .map(|time| time.worked(spent).as_secs_f64() / elapsed)
             .fold(0.0, f64::max);
         let processes = self.processes(before);
-        // What is left of the busy time is not all somebody else's: some of it the kernel spent between programs, on writing
-        // back, on waking up. Of what all others used some may have been on other CPUs. Neither is less than the truth.
+        // Both figures are upper bounds, so take the smaller one. The rest of the busy time includes kernel work
+        // between programs, such as write-back and wake-ups. The CPU time of other programs may have been on other
+        // CPUs.
         let others = self.others.zip(before.others).map(|(now, then)| now.saturating_sub(then).as_secs_f64());
         let foreign = (busy - own).max(0.0).min(others.unwrap_or(f64::INFINITY));
         json!({
@@ -98,7 +99,7 @@ impl Usage {
     fn processes(&self, before: &Usage) -> Map<String, Value> {
         let used = self.processes.iter().map(|(name, now)| {
             let then = before.processes.iter().find(|(known, _)| known == name).map_or(Duration::ZERO, |(_, cpu)| *cpu);
-            // One that was started again began anew.
+            // A restarted process counts from zero.
             (name.clone(), json!(now.checked_sub(then).unwrap_or(*now).as_secs_f64()))
         });
         used.collect()
@@ -123,14 +124,14 @@ impl Usage {
             entry["periods"] = json!(now.periods - then.periods.min(now.periods));
             entry["throttled"] = json!(now.throttled - then.throttled.min(now.throttled));
             entry["memory_full"] = json!(now.memory_full - then.memory_full.min(now.memory_full));
-            // Of the whole block: who was killed while it warmed up is not there when it is measured.
+            // Count over the whole block: a process killed during the warm-up is missing in the measurement.
             entry["memory_killed"] = json!(now.memory_killed);
         }
         Value::Object(hosts)
     }
 }
 
-/// The counters of each host's network: a process tells those of the namespace it is in.
+/// The counters of each host's network. A process's `/proc` shows those of its namespace.
 fn counters(started: &[Started]) -> BTreeMap<String, BTreeMap<String, i64>> {
     let mut roots: BTreeMap<String, PathBuf> = BTreeMap::new();
     roots.insert(HUB.to_owned(), "/proc/self/net".into());
@@ -164,7 +165,7 @@ fn counters_in(root: &Path) -> BTreeMap<String, i64> {
     counters
 }
 
-/// A number of a file in which one line names what the next one holds.
+/// A number in a file in which one line has the names and the next line has the values.
 fn column(text: &str, prefix: &str, name: &str) -> Option<i64> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix(prefix));
     let at = lines.next()?.split_ascii_whitespace().position(|word| word == name)?;

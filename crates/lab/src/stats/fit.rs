@@ -1,28 +1,28 @@
-//! Curves through few points: at which rate half of the tries pass, and how throughput grows with load.
+//! Fits curves to few points: the rate at which half of the tries pass, and the growth of throughput with load.
 
 use super::{mean, median};
 
-/// Steps of Newton's method.
+/// Most steps of Newton's method.
 const STEPS: usize = 50;
-/// What keeps a fit finite where passes and failures do not overlap: a weak pull of the slope towards nothing.
+/// A weak pull of the slope towards 0. It keeps the fit finite if passes and failures do not overlap.
 const RIDGE: f64 = 1e-3;
-/// Levels of load below which no scalability law is fitted.
+/// Least number of load levels for a fit of the scalability law.
 pub const LEVELS_MIN: usize = 6;
 /// Samples drawn for the interval of a fit.
 const DRAWS: usize = 400;
 
-/// The chance to pass as a function of the logarithm of the rate.
+/// The probability to pass, as a function of the logarithm of the rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Logistic {
     /// The rate at which half of the tries pass.
     pub half: f64,
-    /// Its 95 % interval, by the delta method: a rate, and a larger one.
+    /// The lower end of its 95 % interval, by the delta method: a rate.
     pub low: f64,
-    /// The upper end.
+    /// The upper end, a larger rate.
     pub high: f64,
 }
 
-/// Fits the chance to pass; `None` unless some passed and some did not, and more pass at lower rates.
+/// Fits the probability to pass. `None` unless some tries passed and some failed, and more pass at lower rates.
 pub fn logistic(tries: &[(f64, bool)]) -> Option<Logistic> {
     let passed = tries.iter().filter(|(_, passed)| *passed).count();
     if passed == 0 || passed == tries.len() || tries.iter().any(|(rate, _)| rate.is_nan() || *rate <= 0.0) {
@@ -50,7 +50,7 @@ pub fn logistic(tries: &[(f64, bool)]) -> Option<Logistic> {
             return None;
         }
         curvature = bend;
-        // Damped: a step of Newton's from afar overshoots.
+        // Damped, because a step of Newton's method from far away overshoots.
         let step = [(bend[2] * pull[0] - bend[1] * pull[1]) / det, (bend[0] * pull[1] - bend[1] * pull[0]) / det];
         let damp = (4.0 / step[0].hypot(step[1])).min(1.0);
         (level, slope) = (level + damp * step[0], slope + damp * step[1]);
@@ -74,19 +74,20 @@ pub fn logistic(tries: &[(f64, bool)]) -> Option<Logistic> {
 /// The universal scalability law (Gunther): X(N) = λN / (1 + σ(N-1) + κN(N-1)).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Usl {
-    /// What one of them would do alone.
+    /// λ: the throughput of one unit of load alone.
     pub lambda: f64,
-    /// What has to be done one after the other.
+    /// σ: contention, the share of work that is serial.
     pub sigma: f64,
-    /// What they have to tell each other.
+    /// κ: the cost of keeping units consistent with each other.
     pub kappa: f64,
-    /// Where throughput is largest; `None` if it never falls.
+    /// The load with the largest throughput. `None` if throughput never falls.
     pub peak: Option<f64>,
-    /// The 95 % interval of the peak, by drawing the levels again; `None` where most draws have none.
+    /// The 95 % interval of the peak, by resampling the levels. `None` if most samples have no peak.
     pub peak_interval: Option<(f64, f64)>,
 }
 
-/// Fits the law to loads and throughputs; `None` below [`LEVELS_MIN`] different loads. Chance begins with `seed`.
+/// Fits the law to loads and throughputs. `None` for fewer than [`LEVELS_MIN`] different loads. `seed` starts the
+/// random numbers.
 pub fn usl(points: &[(f64, f64)], seed: u64) -> Option<Usl> {
     let mut levels: Vec<u64> = points.iter().map(|(load, _)| load.to_bits()).collect();
     levels.sort_unstable();
@@ -109,8 +110,8 @@ pub fn usl(points: &[(f64, f64)], seed: u64) -> Option<Usl> {
     Some(Usl { peak_interval, ..fitted })
 }
 
-/// N/X = (1 + σ(N-1) + κN(N-1)) / λ is linear in its three coefficients: weighted least squares, weights so that relative
-/// errors of X count alike.
+/// N/X = (1 + σ(N-1) + κN(N-1)) / λ is linear in its three coefficients. Solved by weighted least squares; the
+/// weights make relative errors of X count alike.
 fn usl_once(points: &[(f64, f64)]) -> Option<Usl> {
     let scale = median(&points.iter().map(|(load, x)| load / x).collect::<Vec<_>>());
     let mut normal = [[0.0f64; 4]; 3];
@@ -127,13 +128,13 @@ fn usl_once(points: &[(f64, f64)]) -> Option<Usl> {
         }
     }
     let [base, sigma, kappa] = solve(normal)?;
-    // Negative shares have no meaning; the smallest that has is nothing.
+    // Negative shares have no meaning: the smallest share is 0.
     let (sigma, kappa) = ((sigma / base).max(0.0), (kappa / base).max(0.0));
     let peak = (kappa > 1e-12 && sigma < 1.0).then(|| ((1.0 - sigma) / kappa).sqrt());
     (base > 0.0).then(|| Usl { lambda: 1.0 / (base * scale), sigma, kappa, peak, peak_interval: None })
 }
 
-/// Three equations, by elimination with the largest pivot; `None` if they depend on each other.
+/// Solves three equations by elimination with the largest pivot. `None` if they depend on each other.
 fn solve(mut rows: [[f64; 4]; 3]) -> Option<[f64; 3]> {
     for at in 0..3 {
         let pivot = (at..3).max_by(|one, other| rows[*one][at].abs().total_cmp(&rows[*other][at].abs()))?;

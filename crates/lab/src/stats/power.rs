@@ -1,19 +1,19 @@
-//! How many pairs it takes, how little can be seen, and how often one may look.
+//! How many pairs are needed, how small an effect can be detected, and how often the lab may look.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// The chance of a false alarm that a lab accepts, over all its looks.
+/// The accepted probability of a false alarm, over all looks.
 pub const ALPHA: f64 = 0.05;
-/// The chance of seeing what is as large as the smallest detectable effect.
+/// The probability of detecting an effect as large as the smallest detectable one.
 pub const POWER: f64 = 0.80;
-/// After so many pairs one looks, and may stop.
+/// After each of these numbers of pairs the lab looks, and may stop.
 pub const LOOKS: [usize; 3] = [8, 16, 24];
-/// What each look may spend so that all of them spend [`ALPHA`] (Pocock 1977, three looks). O'Brien and Fleming's first
-/// look would need a p below 0.0005, and eight pairs cannot give less than 0.0078.
+/// The level of each look, so that all looks together have [`ALPHA`] (Pocock 1977, three looks). O'Brien and
+/// Fleming's first look would need a p below 0.0005, but eight pairs cannot give less than 0.0078.
 pub const LOOK_ALPHA: f64 = 0.0221;
 /// Pairs of the longest lab: twelve quartets.
 pub const PAIRS_MAX: usize = 24;
-/// More pairs than this are not reckoned.
+/// The largest number of pairs that is computed.
 const NEEDED_MAX: usize = 10_000;
 
 /// The quantile of Student's t; NaN without a degree of freedom.
@@ -24,21 +24,21 @@ pub fn t_quantile(probability: f64, freedom: usize) -> f64 {
     }
 }
 
-/// The smallest effect, as a difference of logarithms, that so many pairs of this spread show with [`POWER`]: what is
-/// smaller is mostly missed.
+/// The smallest effect, as a difference of logarithms, that this many pairs with this spread detect with [`POWER`]. A
+/// smaller effect is mostly missed.
 pub fn detectable(deviation: f64, pairs: usize, alpha: f64) -> f64 {
     let freedom = pairs.saturating_sub(1);
     (t_quantile(1.0 - alpha / 2.0, freedom) + t_quantile(POWER, freedom)) * deviation / (pairs as f64).sqrt()
 }
 
-/// How many pairs of this spread it takes until `effect`, a difference of logarithms, is detectable; at least three, `None`
+/// The number of pairs with this spread that detect `effect`, a difference of logarithms. At least three; `None`
 /// beyond ten thousand.
 pub fn pairs_needed(deviation: f64, effect: f64, alpha: f64) -> Option<usize> {
     let enough = |pairs: usize| detectable(deviation, pairs, alpha) <= effect;
     if effect.is_nan() || deviation.is_nan() || effect <= 0.0 || !enough(NEEDED_MAX) {
         return None;
     }
-    // What is detectable only falls with more pairs.
+    // More pairs always make the detectable effect smaller.
     let (mut low, mut high) = (2, NEEDED_MAX);
     while high - low > 1 {
         let middle = usize::midpoint(low, high);
@@ -47,7 +47,7 @@ pub fn pairs_needed(deviation: f64, effect: f64, alpha: f64) -> Option<usize> {
     Some(high)
 }
 
-/// Several p-values, each made as large as trying all of them deserves (Holm 1979), in the order they came.
+/// Adjusts several p-values for being tested together (Holm 1979), in their original order.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|one, other| p.get(*one).unwrap_or(&1.0).total_cmp(p.get(*other).unwrap_or(&1.0)));

@@ -1,17 +1,17 @@
-//! Shares: how many of how many failed.
+//! Shares: the number of failures among a number of requests.
 
-/// How far apart two shares are, as a difference of empirical logits; finite even where nothing failed.
+/// The difference of two shares as empirical logits. It is finite even without failures.
 pub fn logit_difference(before: (u64, u64), after: (u64, u64)) -> f64 {
     empirical_logit(after) - empirical_logit(before)
 }
 
-/// The logarithm of the odds to fail, half a failure and half a success added so that it is finite.
+/// The logarithm of the odds to fail. Half a failure and half a success are added so that it is finite.
 pub fn empirical_logit((failed, of): (u64, u64)) -> f64 {
     let (failed, of) = (failed as f64, of as f64);
     ((failed + 0.5) / ((of - failed).max(0.0) + 0.5)).ln()
 }
 
-/// What a share becomes when its logit is moved by `difference`: 0.01 moved by 0.1 is 0.01104.
+/// A share after its logit moved by `difference`: 0.01 moved by 0.1 is 0.01104.
 pub fn share_moved(share: f64, difference: f64) -> f64 {
     if share <= 0.0 || share >= 1.0 {
         return share.clamp(0.0, 1.0);
@@ -20,8 +20,8 @@ pub fn share_moved(share: f64, difference: f64) -> f64 {
     odds / (1.0 + odds)
 }
 
-/// How much more the counts of several runs differ than chance would make them: the variance of counts over that of a
-/// binomial. 1 is chance alone; `None` where there is too little to say.
+/// How much more the counts of several runs vary than by chance: their variance divided by the variance of a
+/// binomial. 1 is chance alone. `None` if there is too little data.
 pub fn over_dispersion(counts: &[(u64, u64)]) -> Option<f64> {
     let (failed, of) = counts.iter().fold((0, 0), |sum, count| (sum.0 + count.0, sum.1 + count.1));
     let share = failed as f64 / of as f64;
@@ -35,7 +35,7 @@ pub fn over_dispersion(counts: &[(u64, u64)]) -> Option<f64> {
     Some(squares.sum::<f64>() / (counts.len() - 1) as f64)
 }
 
-/// The largest share that is still likely (95 %) where none of so many failed: the rule of three. 1 of nothing.
+/// The largest share that is still likely (95 %) if none of `of` requests failed: the rule of three. 1 for no requests.
 pub fn zero_bound(of: u64) -> f64 {
     (3.0 / of as f64).min(1.0)
 }
@@ -45,7 +45,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// The three runs of S0 and S1 of the reference: 132, 162, 111 of 930; φ is 5.7 there.
+    /// The three runs of S0 and S1 of the reference: 132, 162 and 111 of 930. φ is 5.7 there.
     #[test]
     fn three_reports_without_an_effect_differ_by_more_than_chance() {
         let dispersion = over_dispersion(&[(132, 930), (162, 930), (111, 930)]).unwrap();

@@ -2,11 +2,12 @@
 
 use super::median;
 
-/// With fewer pairs no interval of 95 % exists: the smallest two-sided p is 2^(1-n).
+/// Least number of pairs for a 95 % interval: the smallest two-sided p is 2^(1-n).
 pub const PAIRS_MIN: usize = 6;
-/// Pairs whose null table is counted exactly; a lab has at most [`super::PAIRS_MAX`].
+/// Most pairs for an exact null table. A lab has at most [`super::PAIRS_MAX`].
 const TABLE_MAX: usize = 50;
-/// Sign patterns that are counted one by one, as a power of two; beyond, pairs are split in two halves that are merged.
+/// Most differences n whose 2^n sign patterns are counted one by one. A longer list is split into two halves, which
+/// are merged.
 const FLIPS_MAX: usize = 25;
 
 /// An interval around an effect.
@@ -18,18 +19,18 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Whether nothing is among what it allows.
+    /// Whether the interval leaves out 0.
     pub fn excludes_zero(self) -> bool {
         self.low > 0.0 || self.high < 0.0
     }
 
-    /// Whether all it allows is closer to nothing than `bound`.
+    /// Whether the whole interval is closer to 0 than `bound`.
     pub fn is_within(self, bound: f64) -> bool {
         self.low > -bound && self.high < bound
     }
 }
 
-/// Means of every two differences, each with itself included, in order.
+/// Means of every two differences, including each one with itself, in order.
 fn walsh(differences: &[f64]) -> Vec<f64> {
     let mut averages = Vec::with_capacity(differences.len() * (differences.len() + 1) / 2);
     for (at, one) in differences.iter().enumerate() {
@@ -39,18 +40,18 @@ fn walsh(differences: &[f64]) -> Vec<f64> {
     averages
 }
 
-/// The effect: the median of all Walsh averages (Hodges and Lehmann 1963). NaN of nothing.
+/// The effect: the median of all Walsh averages (Hodges and Lehmann 1963). NaN for an empty list.
 pub fn hodges_lehmann(differences: &[f64]) -> f64 {
     median(&walsh(differences))
 }
 
-/// Which Walsh average from either end bounds an interval of this confidence: the largest k with
-/// P(W <= k - 1) <= (1 - confidence) / 2 under the null. 0 where there is none, and beyond 50 pairs.
+/// The position, from either end, of the Walsh average that bounds an interval of this confidence: the largest k with
+/// P(W <= k - 1) <= (1 - confidence) / 2 under the null. 0 if there is none, and beyond 50 pairs.
 pub fn signed_rank_k(pairs: usize, confidence: f64) -> usize {
     if pairs == 0 || pairs > TABLE_MAX {
         return 0;
     }
-    // How many of the 2^n sign patterns give each sum of ranks: one rank after the other. Exact in f64 up to 2^53.
+    // Number of the 2^n sign patterns for each sum of ranks, built one rank at a time. Exact in f64 up to 2^53.
     let mut table = vec![1.0f64];
     for rank in 1..=pairs {
         let mut next = vec![0.0; table.len() + rank];
@@ -74,7 +75,7 @@ pub fn signed_rank_k(pairs: usize, confidence: f64) -> usize {
         .count()
 }
 
-/// The exact interval of the effect: the signed-rank test turned round. `None` where so few pairs cannot bound it.
+/// The exact interval of the effect, by inverting the signed-rank test. `None` if there are too few pairs for a bound.
 pub fn interval(differences: &[f64], confidence: f64) -> Option<Interval> {
     let averages = walsh(differences);
     let k = signed_rank_k(differences.len(), confidence).checked_sub(1)?;
@@ -82,14 +83,14 @@ pub fn interval(differences: &[f64], confidence: f64) -> Option<Interval> {
     Some(Interval { low: *low, high: *high })
 }
 
-/// Whether the effect is shown to be smaller than `bound`: two one-sided tests at 5 % (Schuirmann 1987), which is that the
-/// 90 % interval lies within.
+/// Whether the effect is shown to be smaller than `bound`: two one-sided tests at 5 % (Schuirmann 1987). This means
+/// that the 90 % interval lies within the bound.
 pub fn is_equivalent(differences: &[f64], bound: f64) -> bool {
     interval(differences, 0.90).is_some_and(|interval| interval.is_within(bound))
 }
 
-/// How likely the sum of the differences is at least that far from nothing when each could as well have had the other sign:
-/// all 2^n patterns, exactly.
+/// The probability that the sum of the differences is at least this far from 0, if each could have had the other
+/// sign. Counts all 2^n patterns exactly.
 pub fn sign_flip_p(differences: &[f64]) -> f64 {
     let pairs = differences.len();
     if pairs == 0 || pairs > 2 * FLIPS_MAX {
@@ -97,7 +98,8 @@ pub fn sign_flip_p(differences: &[f64]) -> f64 {
     }
     let wanted = differences.iter().sum::<f64>().abs();
     let slack = 1e-9 * differences.iter().map(|d| d.abs()).sum::<f64>();
-    // Sums of each half's patterns; then, for each of one half, those of the other that reach far enough.
+    // The sums of each half's patterns. For each sum of one half, count the sums of the other half that reach far
+    // enough.
     let (left, right) = differences.split_at(pairs / 2);
     let (left, mut right) = (patterns(left), patterns(right));
     right.sort_by(f64::total_cmp);
@@ -130,8 +132,8 @@ mod tests {
 
     const X: [f64; 8] = [0.0412, -0.0105, 0.0623, 0.0311, 0.0087, 0.0560, 0.0204, 0.0399];
 
-    // The critical values of Wilcoxon's table (two-sided .05: n=6 0, 8 3, 12 13, 16 29, 20 52, 25 89), plus one; those of
-    // 97.8 % by counting in Python: c=[1]; for i in 1..n: d=[0]*(len(c)+i); d[j]+=c[j]; d[j+i]+=c[j].
+    // The critical values of Wilcoxon's table (two-sided .05: n=6 0, 8 3, 12 13, 16 29, 20 52, 25 89), plus one.
+    // Those of 97.8 % are counted in Python: c=[1]; for i in 1..n: d=[0]*(len(c)+i); d[j]+=c[j]; d[j+i]+=c[j].
     #[test]
     fn the_table_is_the_printed_one() {
         let at = |confidence| [6, 8, 12, 16, 20, 24, 25].map(|pairs| signed_rank_k(pairs, confidence));
@@ -161,7 +163,7 @@ mod tests {
         assert!(sign_flip_p(&[]).is_nan() && hodges_lehmann(&[]).is_nan());
     }
 
-    /// How often the interval holds the truth, of normal and of heavy-tailed differences.
+    /// How often the interval contains the true value, for normal and for heavy-tailed differences.
     #[test]
     fn the_interval_covers() {
         for (seed, draw) in [(1, normal as fn(&mut fastrand::Rng) -> f64), (2, heavy)] {

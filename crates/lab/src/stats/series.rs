@@ -1,19 +1,19 @@
-//! Whether a block is steady: where its warm-up ends, whether it drifts, whether it steps.
+//! Whether a block is steady: the end of its warm-up, drifts, and steps.
 
 use super::{mean, median};
 use statrs::distribution::{ContinuousCDF, Normal};
 
-/// Values that MSER-5 puts together before it looks.
+/// Values that MSER-5 joins to a batch.
 const BATCH: usize = 5;
-/// Shuffles by which a step is judged; with 199 the smallest p is 0.005.
+/// Number of shuffles for judging a step. With 199, the smallest p is 0.005.
 const SHUFFLES: usize = 199;
-/// Neighbours that are kept together when a series is shuffled: what depends on its neighbour is not chance.
+/// Number of neighbours that stay together in a shuffle: a value that depends on its neighbour is not chance.
 const KEPT_TOGETHER: usize = 4;
-/// Fewer values than this are no series.
+/// Least number of values of a series.
 const VALUES_MIN: usize = 10;
 
-/// How many values at the beginning are warm-up: the cut after which the mean is known best (MSER-5, White 1997). `None`
-/// where that cut would take more than half: it has not warmed up.
+/// Number of values at the beginning that are warm-up: the cut that gives the most precise mean of the rest (MSER-5,
+/// White 1997). `None` if the cut would take more than half of the series: it has not warmed up.
 pub fn warm_up(values: &[f64]) -> Option<usize> {
     let batches: Vec<f64> = values.chunks_exact(BATCH).map(mean).collect();
     if batches.len() < 2 {
@@ -24,13 +24,13 @@ pub fn warm_up(values: &[f64]) -> Option<usize> {
         let mean = mean(rest);
         rest.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (rest.len() as f64).powi(2)
     };
-    // Cuts that leave fewer than five batches win by chance: a mean of one value has no error at all.
+    // A cut that leaves fewer than five batches would win by chance: the mean of a single value has no error.
     let cuts = 0..=batches.len().saturating_sub(BATCH.min(batches.len() - 1));
     let best = cuts.min_by(|one, other| error(*one).total_cmp(&error(*other)))?;
     (best * 2 <= batches.len()).then_some(best * BATCH)
 }
 
-/// How much each value resembles the one before it: the lag-1 autocorrelation, -1 to 1. 0 where nothing varies.
+/// How similar each value is to the one before: the lag-1 autocorrelation, -1 to 1. 0 if all values are equal.
 pub fn lag_one(values: &[f64]) -> f64 {
     let mean = mean(values);
     let spread: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
@@ -42,14 +42,14 @@ pub fn lag_one(values: &[f64]) -> f64 {
 /// A drift.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trend {
-    /// How likely so much of a trend is by chance.
+    /// The probability of such a trend by chance.
     pub p: f64,
-    /// What it amounts to over the whole series: Sen's slope times its length.
+    /// The change over the whole series: Sen's slope times its length.
     pub over_all: f64,
 }
 
-/// The trend of a series (Mann and Kendall), with the variance widened for neighbours that resemble each other (Yue and Wang
-/// 2004). `None` of fewer than ten values.
+/// The trend of a series (Mann and Kendall). The variance is widened if neighbours are similar (Yue and Wang 2004).
+/// `None` for fewer than ten values.
 pub fn mann_kendall(values: &[f64]) -> Option<Trend> {
     let len = values.len();
     if len < VALUES_MIN {
@@ -70,7 +70,7 @@ pub fn mann_kendall(values: &[f64]) -> Option<Trend> {
     }
     let slope = median(&slopes);
     let n = len as f64;
-    // Neighbours as they are without the trend itself, which would make them alike.
+    // The similarity of neighbours without the trend. The trend itself would make them similar.
     let flat: Vec<f64> = values.iter().enumerate().map(|(at, value)| value - slope * at as f64).collect();
     let alike = lag_one(&flat).clamp(0.0, 0.95);
     let widened = (1.0 + alike) / (1.0 - alike);
@@ -85,14 +85,14 @@ pub fn mann_kendall(values: &[f64]) -> Option<Trend> {
 pub struct Shift {
     /// The first value after it.
     pub at: usize,
-    /// How far the mean moves.
+    /// The change of the mean.
     pub by: f64,
-    /// How likely such a step is by chance.
+    /// The probability of such a step by chance.
     pub p: f64,
 }
 
-/// The largest step of a series, by least squares, judged by shuffling what is around it in small blocks with chance from
-/// `seed`. `None` of fewer than ten values, or where nothing varies.
+/// The largest step of a series, by least squares. It is judged against shuffles of the series in small blocks, with
+/// random numbers from `seed`. `None` for fewer than ten values, or if all values are equal.
 pub fn change_point(values: &[f64], seed: u64) -> Option<Shift> {
     let (at, gain) = best_split(values)?;
     let mut rng = fastrand::Rng::with_seed(seed);
@@ -106,7 +106,7 @@ pub fn change_point(values: &[f64], seed: u64) -> Option<Shift> {
     Some(Shift { at, by: mean(after) - mean(before), p })
 }
 
-/// Where a split explains most, and how much of the sum of squares.
+/// The split that explains most, and the part of the sum of squares that it explains.
 fn best_split(values: &[f64]) -> Option<(usize, f64)> {
     let len = values.len();
     if len < VALUES_MIN {
@@ -142,7 +142,7 @@ mod tests {
     }
 
     // numpy: sum((y[1:]-m)*(y[:-1]-m))/sum((y-m)**2) = 0.4965903992821894; S = 35, variance 125, z 3.041, p 0.00236
-    // without widening. Detrended, Y's neighbours are not alike, so that nothing is widened here.
+    // without widening. After detrending, Y's neighbours are not similar, so nothing is widened here.
     #[test]
     fn figures_of_scipy() {
         assert!((lag_one(&Y) - 0.496_590_399_282_189_4).abs() < 1e-12);
@@ -160,7 +160,7 @@ mod tests {
         }
         let cut = warm_up(&values).unwrap();
         assert!((10..=25).contains(&cut), "{cut}");
-        // One that never settles.
+        // A series that never settles.
         let endless: Vec<f64> = (0..80).map(|at| f64::from(80 - at).powi(2)).collect();
         assert_eq!(warm_up(&endless), None);
         assert_eq!((warm_up(&[]), warm_up(&values[..9])), (None, None));
@@ -176,7 +176,7 @@ mod tests {
         assert!(mann_kendall(&[1.0; 10]).unwrap().p > 0.9);
     }
 
-    /// Neighbours that are alike look like a trend to the plain test far more often than it says.
+    /// Similar neighbours look like a trend to the plain test far more often than its level says.
     #[test]
     fn alike_neighbours_are_no_drift() {
         let alarms = (0..200).filter(|seed| {

@@ -1,31 +1,31 @@
-//! Runs that belong to no pairs: Mann and Whitney's test, the shift that goes with it, and what one run says of itself.
+//! Runs without pairs: the Mann-Whitney test, its shift, and the variation within one run.
 
 use super::rank::Interval;
 use super::{mean, median};
 
-/// Runs of each kind whose null table is counted exactly: C(50, 25) still fits a double.
+/// Most runs of each kind for an exact null table: C(50, 25) still fits a double.
 pub const RUNS_MAX: usize = 25;
-/// Runs of each kind below which nothing is said.
+/// Least number of runs of each kind for a conclusion.
 pub const RUNS_MIN: usize = 6;
-/// Fewer windows than this say nothing of a run's own spread.
+/// Least number of windows for the spread within a run.
 const WINDOWS_MIN: usize = 8;
-/// Series drawn for a bootstrap.
+/// Series that a bootstrap draws.
 const DRAWS: usize = 2_000;
 
-/// All differences between one of `after` and one of `before`, in order.
+/// All differences between a value of `after` and a value of `before`, in order.
 fn differences(before: &[f64], after: &[f64]) -> Vec<f64> {
     let mut all: Vec<f64> = after.iter().flat_map(|b| before.iter().map(move |a| b - a)).collect();
     all.sort_by(f64::total_cmp);
     all
 }
 
-/// How far `after` lies from `before`: the median of all differences (Hodges and Lehmann). NaN of nothing.
+/// The shift of `after` from `before`: the median of all differences (Hodges and Lehmann). NaN for an empty list.
 pub fn shift(before: &[f64], after: &[f64]) -> f64 {
     median(&differences(before, after))
 }
 
-/// The exact interval of the shift, by turning Mann and Whitney's test around; `None` where so few runs have none, and
-/// beyond [`RUNS_MAX`] of a kind.
+/// The exact interval of the shift, by inverting the Mann-Whitney test. `None` if there are too few runs, and beyond
+/// [`RUNS_MAX`] of a kind.
 pub fn shift_interval(before: &[f64], after: &[f64], confidence: f64) -> Option<Interval> {
     let table = null_table(before.len(), after.len())?;
     let all: f64 = table.iter().sum();
@@ -43,8 +43,8 @@ pub fn shift_interval(before: &[f64], after: &[f64], confidence: f64) -> Option<
     Some(Interval { low: at(first)?, high: at(found.len().checked_sub(1 + first)?)? })
 }
 
-/// How likely the ranks of two kinds of runs are at least that far apart by chance (Mann and Whitney 1947), exactly; ties make
-/// it larger than it is. NaN where there is no table.
+/// The exact probability that the ranks of two kinds of runs differ at least this much by chance (Mann and Whitney
+/// 1947). Ties make the result too large. NaN if there is no table.
 pub fn rank_sum_p(before: &[f64], after: &[f64]) -> f64 {
     let Some(table) = null_table(before.len(), after.len()) else { return f64::NAN };
     let found = differences(before, after);
@@ -55,7 +55,7 @@ pub fn rank_sum_p(before: &[f64], after: &[f64]) -> f64 {
     (2.0 * tail / table.iter().sum::<f64>()).min(1.0)
 }
 
-/// In how many of all orders each U arises: the coefficients of Gauss' binomial.
+/// Number of orders that give each U: the coefficients of the Gaussian binomial.
 fn null_table(before: usize, after: usize) -> Option<Vec<f64>> {
     let counts = 1..=RUNS_MAX;
     if !counts.contains(&before) || !counts.contains(&after) {
@@ -76,9 +76,9 @@ fn null_table(before: usize, after: usize) -> Option<Vec<f64>> {
     Some(table)
 }
 
-/// The 95 % interval of a series' mean by drawing it again in blocks of neighbours (Künsch 1989), as long as the cube root of
-/// its length. It knows how a run varies within itself, and nothing of how one run differs from the next. `None` of fewer than
-/// eight values. Chance begins with `seed`.
+/// The 95 % interval of a series' mean, by resampling blocks of neighbours (Künsch 1989). A block is as long as the
+/// cube root of the series. The interval covers the variation within one run, not the variation between runs. `None`
+/// for fewer than eight values. `seed` starts the random numbers.
 pub fn moving_block(values: &[f64], seed: u64) -> Option<Interval> {
     let len = values.len();
     if len < WINDOWS_MIN || values.iter().any(|value| !value.is_finite()) {
@@ -119,8 +119,8 @@ mod tests {
         assert_eq!(shift_interval(&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0], 0.95), None);
     }
 
-    // scipy: stats.mannwhitneyu([1.1,2.2,3.3,4.4,5.5,6.6],[4.0,5.0,7.0,8.0,9.0,10.0]).pvalue, exact: U = 5, p = 0.04113.
-    // Median and 6th and 31st of the 36 differences by hand: numpy.sort(numpy.subtract.outer(b, a).ravel()).
+    // scipy: stats.mannwhitneyu([1.1,2.2,3.3,4.4,5.5,6.6],[4.0,5.0,7.0,8.0,9.0,10.0]).pvalue, exact: U = 5, p =
+    // 0.04113. Median and 6th and 31st of the 36 differences by hand: numpy.sort(numpy.subtract.outer(b, a).ravel()).
     #[test]
     fn figures_of_scipy() {
         let (a, b) = ([1.1, 2.2, 3.3, 4.4, 5.5, 6.6], [4.0, 5.0, 7.0, 8.0, 9.0, 10.0]);

@@ -6,7 +6,7 @@ use crate::said::tests::{english_in, is_korean};
 use crate::stats::chance::normal;
 use crate::stats::{LOOK_ALPHA, LOOKS};
 
-/// Pairs whose figures are `before` and `before · e^effect`, with some noise that is the same each time.
+/// Pairs with the figures `before` and `before · e^effect`, with the same noise in every run.
 fn pairs(metric: &Metric, before: f64, effect: f64, noise: f64, count: usize) -> Vec<Pair> {
     let mut rng = fastrand::Rng::with_seed(11);
     (0..count)
@@ -60,7 +60,7 @@ fn worse() -> &'static [String] {
     Box::leak(Box::new(["errors +2.1 pp".to_owned()]))
 }
 
-/// One sentence of each row; a new row without one fails.
+/// One sentence for each row. A new row without a sentence fails this test.
 #[test]
 fn every_row_says_its_sentence() {
     let golden: &[(&str, Case, &str)] = &[
@@ -113,7 +113,7 @@ fn every_row_says_its_sentence() {
     for (name, case, text) in golden {
         let verdict = say(case);
         assert_eq!((verdict.name, verdict.text.en()), (*name, *text));
-        // The word stays, with the Korean beside it, and nothing else of the English does.
+        // The word stays in English with the Korean beside it. No other English word stays.
         let korean = verdict.text.say(Language::Korean);
         let word = match *name {
             "better" => "faster",
@@ -128,13 +128,13 @@ fn every_row_says_its_sentence() {
     assert_eq!(names, ROWS.iter().map(|row| row.name).collect::<Vec<_>>());
 }
 
-/// The guide has the vocabulary as it is.
+/// The guide contains the present vocabulary.
 #[test]
 fn the_guide_is_not_stale() {
     assert!(include_str!("../../../../docs/guide/lab.md").contains(&table(Language::English)));
 }
 
-/// Whatever the metric, the word agrees with the way it went, and the sentence has the metric's unit.
+/// For every metric, the word agrees with the direction, and the sentence has the metric's unit.
 #[test]
 fn words_agree_with_signs() {
     for metric in METRICS {
@@ -179,7 +179,7 @@ fn a_thousand_more_answers_are_no_fewer_errors() {
     assert_eq!(say(&case).name, "no errors");
 }
 
-/// A whole lab of simulated blocks: a level that drifts, noise with heavy tails, and looks. How it ends.
+/// A whole lab of simulated blocks with a drifting level, heavy-tailed noise, and looks. Returns its result.
 fn lab(seed: u64, effect: f64, cv: f64) -> (bool, f64) {
     let mut rng = fastrand::Rng::with_seed(seed);
     let metric = of("throughput").unwrap();
@@ -204,8 +204,8 @@ fn lab(seed: u64, effect: f64, cv: f64) -> (bool, f64) {
     unreachable!("the last look ends it")
 }
 
-/// 40 labs of a configuration with itself: at most 2 alarms. 20 with 10 % less, where the smallest detectable effect is a
-/// little below that: at least 16 found, none as an improvement.
+/// 40 labs of a configuration with itself give at most 2 alarms. Of 20 labs with 10 % less, slightly more than the
+/// smallest detectable effect, at least 16 find it, and none calls it an improvement.
 #[test]
 fn labs_of_nothing_are_quiet_and_labs_of_something_are_not() {
     let alarms = (0..40).filter(|seed| lab(*seed, 0.0, 0.05).0).count();
@@ -216,8 +216,8 @@ fn labs_of_nothing_are_quiet_and_labs_of_something_are_not() {
     assert!(found >= 16 && !ends.iter().any(|(shown, effect)| *shown && *effect > 0.0), "{found} of 20");
 }
 
-/// An effect exactly as large as the smallest detectable is found about as often as is promised. Signed ranks have 95 % of
-/// the efficiency of the t that reckons it, so a little less than 80 % is honest.
+/// An effect exactly as large as the smallest detectable one is found about as often as promised. Signed ranks have
+/// 95 % of the efficiency of the t test behind that size, so slightly less than 80 % is correct.
 #[test]
 fn what_is_called_detectable_is_found() {
     let slower = 0.9f64.ln();
@@ -228,7 +228,7 @@ fn what_is_called_detectable_is_found() {
     assert!(part >= 0.78 - 3.0 * (0.8f64 * 0.2 / f64::from(runs)).sqrt(), "{part} at CV {cv}");
 }
 
-/// Many more, so that the rate itself is known: 5 % over all looks, and no more.
+/// With many more labs, the rate itself is known: at most 5 % over all looks.
 #[test]
 fn false_alarms_are_as_rare_as_promised() {
     let runs = 600u32;
@@ -237,7 +237,7 @@ fn false_alarms_are_as_rare_as_promised() {
     assert!(part <= 0.05 + 3.0 * (0.05f64 * 0.95 / f64::from(runs)).sqrt(), "{part}");
 }
 
-/// The words of `weir lab why` are said where they are decided; when they are said is here, for both languages.
+/// The words of `weir lab why` are defined with their conditions in `say`. The conditions in both languages are here.
 #[test]
 fn the_words_of_why_are_all_told() {
     let told: Vec<(&str, &str)> = WHY_WHEN.iter().map(|(word, when)| (*word, when.en)).collect();

@@ -1,4 +1,4 @@
-//! What an edge says of itself while it is loaded: weir's API, or nginx's `stub_status` and private log, in one form.
+//! The account of a loaded edge: weir's API, or nginx's `stub_status` and private log, in one form.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -9,65 +9,66 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use weir_meter::live::Snapshot;
 
-use super::Plan;
+use super::plan::Plan;
 use super::sink::Sink;
 
-/// How long an edge may take to say it: one that cannot is busy, and that is said by its silence.
+/// How long an edge may take to report its account. An edge that takes longer is busy, and the missing account shows
+/// it.
 const PATIENCE: Duration = Duration::from_millis(200);
-/// Bytes of an answer.
+/// Most bytes of an answer.
 const ANSWER_MAX: u64 = 8 << 20;
 
-/// Totals since the edge's start, and levels.
+/// Totals since the edge started, and levels.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Account {
-    /// It answered.
+    /// The edge answered.
     pub is_there: bool,
-    /// It answered, and this of its answer could not be read.
+    /// The edge answered, but its answer could not be read, for this reason.
     pub unread: Option<String>,
     /// Clients' connections accepted.
     pub accepted: u64,
-    /// Of those, the ones that were dropped for want of a slot.
+    /// Accepted connections that were dropped because the connection table was full.
     pub dropped: u64,
-    /// Clients' connections now; a level.
+    /// Open connections of clients; a level.
     pub active: u64,
-    /// Of those, without a request; a level.
+    /// Open connections without a request; a level.
     pub idle: u64,
     /// Requests.
     pub requests: u64,
     /// TLS handshakes.
     pub handshakes: u64,
-    /// Of those, resumed sessions.
+    /// TLS handshakes that resumed a session.
     pub resumed: u64,
-    /// Servers of upstreams by their addresses.
+    /// Servers of upstreams, by address.
     pub peers: BTreeMap<String, Peer>,
-    /// Requests that asked an upstream.
+    /// Requests that used an upstream.
     pub exchanges: u64,
-    /// How often one was asked, second tries among them.
+    /// Tries, including second tries.
     pub tries: u64,
-    /// Caches together.
+    /// All caches together.
     pub cache: Cache,
-    /// How long each step took: how many, and microseconds together.
+    /// For each step, how often it ran and how long it took in total, µs.
     pub steps: BTreeMap<String, (u64, u64)>,
-    /// Limits that the edge itself counts: used now, limit, how often it was met; by kind and whose.
+    /// Limits that the edge itself counts, by kind and owner: present use, limit, how often it was met.
     pub limits: BTreeMap<String, (f64, f64, u64)>,
-    /// What failed, by the edge's own names.
+    /// Failures, by the edge's names for them.
     pub errors: BTreeMap<String, u64>,
-    /// What policies did, by the directive and its zone, as `limit_req one`; without the zone where the edge does not say it.
+    /// Effects of policies, by directive and zone, as `limit_req one`. Without the zone if the edge does not report it.
     pub policies: BTreeMap<String, Acted>,
-    /// Answers from 400 on that the edge made itself, by status: it asked no server and no cache.
+    /// Answers with status 400 or higher that the edge made itself, without a server or a cache, by status.
     pub own: BTreeMap<u16, u64>,
-    /// Answers from 400 on that servers of upstreams gave, by status.
+    /// Answers with status 400 or higher that came from servers of upstreams, by status.
     pub given: BTreeMap<u16, u64>,
-    /// Requests for which the upstream had no server to ask.
+    /// Requests for which the upstream had no live server.
     pub no_server: u64,
-    /// Lines of nginx's private log that came; unknown of weir, which has none.
+    /// Lines of nginx's private log that arrived. `None` for weir, which has no such log.
     pub lines: Option<u64>,
-    /// How often the account was asked for, which nginx counts as requests.
+    /// How often the lab read the account. nginx counts these reads as requests.
     pub asked: u64,
 }
 
-/// What a policy did on purpose.
+/// The effects of a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Acted {
@@ -75,7 +76,7 @@ pub struct Acted {
     pub refused: u64,
     /// Requests that it delayed.
     pub delayed: u64,
-    /// By how much together, microseconds; of weir its step `queue` tells it.
+    /// The total delay, µs. `None` for weir, which counts it in its step `queue`.
     pub delay_us: Option<u64>,
 }
 
@@ -85,31 +86,31 @@ pub struct Acted {
 pub struct Peer {
     /// Tries.
     pub requests: u64,
-    /// Connections opened; unknown of nginx.
+    /// Connections opened. `None` for nginx.
     pub opened: Option<u64>,
-    /// Tries that failed or were answered with 5xx.
+    /// Tries that failed or got a 5xx answer.
     pub bad: u64,
-    /// How long it took to the answer's head: how many, and microseconds together.
+    /// Number of response heads, and the total time until they arrived, µs.
     pub header: (u64, u64),
 }
 
-/// What a cache said.
+/// The counts of a cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Cache {
-    /// Answers by nginx's words: `HIT`, `MISS`, `EXPIRED`, `STALE`, `UPDATING`, `REVALIDATED`, `BYPASS`.
+    /// Answers by nginx's cache status: `HIT`, `MISS`, `EXPIRED`, `STALE`, `UPDATING`, `REVALIDATED`, `BYPASS`.
     pub said: BTreeMap<String, u64>,
-    /// What the origin was asked; of nginx, what asked it.
+    /// Fetches from the origin. For nginx: requests that used an upstream.
     pub fetches: u64,
-    /// Requests that waited for another's fetch; unknown of nginx.
+    /// Requests that waited for the fetch of another request. `None` for nginx.
     pub waited: Option<u64>,
-    /// Why something was not kept, by weir's words.
+    /// Why responses were not stored, by weir's names.
     pub reasons: BTreeMap<String, u64>,
-    /// Slow answers of a cache: those that took about a multiple of 500 ms.
+    /// Slow answers from a cache: those that took about a multiple of 500 ms.
     pub polled: u64,
 }
 
-/// Asks.
+/// Reads the edge's account.
 pub fn account(plan: &Plan, sink: Option<&Sink>) -> Account {
     if plan.at.as_os_str().is_empty() {
         return Account::default();
@@ -136,7 +137,7 @@ fn nginx(page: &str, logged: Account) -> Account {
     };
     Account {
         is_there: true,
-        // The one that asks is one itself.
+        // The connection that reads the account is itself counted.
         active: active.saturating_sub(1),
         accepted,
         dropped: accepted.saturating_sub(handled),
@@ -235,7 +236,8 @@ fn of_weir(snapshot: &Snapshot) -> Account {
     account
 }
 
-/// Who made the answers from 400 on: what clients got beyond what servers gave is the edge's own.
+/// Separates the answers with status 400 or higher: those that the clients got beyond those of the servers are the
+/// edge's own.
 fn answers(snapshot: &Snapshot, account: &mut Account) {
     let refusals = |codes: &BTreeMap<u16, u64>, into: &mut BTreeMap<u16, u64>| {
         for (status, count) in codes.iter().filter(|(status, _)| **status >= 400) {
@@ -298,7 +300,7 @@ mod tests {
             |class: &str, count| weir_meter::live::ErrorClass { class: class.into(), count, ..Default::default() };
         snapshot.weir.errors = vec![class("502 no peer", 5)];
         let account = of_weir(&snapshot);
-        // The 404 are the server's; who found no server was refused by nobody's rule.
+        // The 404 came from the server. A request without a live server was not refused by a policy.
         assert_eq!((account.own, account.given), ([(403, 40)].into(), [(404, 9)].into()));
         assert_eq!(account.no_server, 5);
     }

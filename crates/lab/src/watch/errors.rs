@@ -1,14 +1,15 @@
-//! Lines of a log by what they say: nginx's words, which weir has too, and those of servers behind it.
+//! Sorts the lines of a log by kind. It knows nginx's messages, which weir uses too, and messages of servers behind
+//! the edge.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Bytes of a log that are looked through.
+/// Most bytes of a log that are read.
 const LOG_MAX: u64 = 64 << 20;
 
-/// A kind, and the words that tell it; the first that fits counts.
+/// A kind, and the text that identifies it. The first match counts.
 const KINDS: &[(&str, &str)] = &[
     ("recycled", "reusing connections"),
     ("connections", "worker_connections are not enough"),
@@ -33,16 +34,16 @@ const KINDS: &[(&str, &str)] = &[
     ("workers", "server reached pm.max_children setting"),
 ];
 
-/// Zones that are told apart; lines of those beyond are counted without a zone.
+/// Most zones that are counted separately. Lines of further zones are counted without a zone.
 const ZONES_MAX: usize = 64;
-/// Bytes of a zone's name.
+/// Most bytes of a zone's name.
 const ZONE_MAX: usize = 128;
 
-/// Counts the lines behind `from` bytes, by kind; lines of `limit_req` and `limit_conn` by what was done and the zone, as
-/// `refused limit_req one`.
+/// Counts the lines after the first `from` bytes, by kind. Lines of `limit_req` and `limit_conn` are counted by
+/// effect and zone, as `refused limit_req one`.
 ///
-/// Beside the counts stands a sentence that says what of the log was not read: a log that nobody could open counts nothing, which
-/// is not zero.
+/// The second value is a sentence that names the unread part of the log, if any: an unreadable log has no counts,
+/// which is not zero.
 pub fn count(log: &Path, from: u64) -> (BTreeMap<String, u64>, Option<String>) {
     let mut counts = BTreeMap::new();
     let unread = |error: std::io::Error| Some(format!("the log {}: {error}", log.display()));
@@ -81,7 +82,7 @@ fn kind(line: &str) -> Option<&'static str> {
     KINDS.iter().find(|(_, words)| line.contains(words)).map(|(kind, _)| *kind)
 }
 
-/// What a limit did, and the zone it counts in; `None` of a dry run, which does nothing.
+/// The effect of a limit, and the zone that it counts in. `None` for a dry run, which has no effect.
 // nginx: ngx_http_limit_req_handler(), ngx_http_limit_conn_handler().
 fn limit(line: &str) -> Option<(&'static str, &str)> {
     let what = match () {
@@ -142,7 +143,7 @@ mod tests {
         std::fs::remove_file(&log).unwrap();
     }
 
-    /// A log that is not there is no log without errors.
+    /// A missing log is not a log without errors.
     #[test]
     fn a_log_that_cannot_be_read_is_named() {
         let (counts, unread) = count(Path::new("/nowhere/edge.log"), 0);

@@ -1,5 +1,5 @@
-//! Where the threads of a stack wait, without changing them: by programs in the kernel where it takes them, else by looking into
-//! `/proc` fifty times a second. Which of the two it was, and why, is part of what is told.
+//! Observes where the threads of a stack wait, without changing the programs. It uses eBPF programs if the kernel
+//! accepts them, otherwise it reads `/proc` fifty times a second. The result says which way was used, and why.
 //!
 //! ```text
 //!   sched_switch, sched_wakeup, sockets ─► bpf/waits.bpf.o ─► maps ──┐
@@ -27,60 +27,48 @@ use account::{Exchange, Wait, sum};
 pub use account::{Kind, Lock, Peer, Waits};
 use sample::{Followed, Sampler};
 
-use super::Target;
+use super::plan::Target;
+pub use super::plan::Way;
 
-/// How often `/proc` is looked at where the kernel takes no program: a look at a thread costs about 20 µs.
+/// Interval of reads of `/proc` if the kernel accepts no program. Reading one thread costs about 20 µs.
 const EVERY: Duration = Duration::from_millis(20);
-/// How often ports that processes listen on are looked for.
+/// Interval of the search for ports that processes listen on.
 const PORTS_EVERY: Duration = Duration::from_secs(1);
-/// How long the end is waited for.
+/// How long to wait for the start and the result of the follower.
 const AT_END: Duration = Duration::from_secs(10);
-/// Processes of a stack that are followed.
+/// Most processes of a stack that are followed.
 const PROCESSES_MAX: usize = 64;
-/// Processes of a family whose programs are looked at.
+/// Most processes of a family with a check for Go.
 const PROGRAMS_MAX: usize = 4;
-/// Bytes of a program in which Go's mark is looked for.
+/// Bytes of a program that are searched for Go's mark.
 const PROGRAM_MAX: u64 = 64 << 20;
-/// What every Go program has in it (cmd/internal/buildid, `.go.buildinfo`).
+/// A text that every Go program contains (cmd/internal/buildid, `.go.buildinfo`).
 const GO_MARK: &[u8] = b"\xff Go buildinf:";
 
-/// By which way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Way {
-    /// Not at all.
-    #[default]
-    Off,
-    /// By programs in the kernel; by `/proc` where it takes none.
-    Auto,
-    /// By `/proc` alone.
-    Proc,
-}
-
-/// Where the threads were.
+/// The waits of the threads of a stack.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Inside {
-    /// Programs in the kernel saw every wait; else `/proc` was looked at.
+    /// Programs in the kernel saw every wait. Otherwise the figures are samples of `/proc`.
     pub is_traced: bool,
-    /// Why the kernel's programs were not there, or saw less.
+    /// Why the programs in the kernel were missing or saw less.
     pub why: Option<String>,
-    /// How long it was looked at, s.
+    /// The observed time, s.
     pub seconds: f64,
-    /// What did not fit into the kernel's tables.
+    /// Number of entries that did not fit into the kernel's tables.
     pub lost: u64,
-    /// Each process of the stack but the edge and the client.
+    /// Each process of the stack except the edge and the client.
     pub processes: Vec<Waits>,
 }
 
-/// Follows on a thread of its own, from its start to [`Follower::end`].
+/// Observes on its own thread, from [`Follower::start`] to [`Follower::end`].
 pub struct Follower {
     is_over: Arc<AtomicBool>,
     told: mpsc::Receiver<Inside>,
 }
 
 impl Follower {
-    /// Begins; nothing is followed where the way is [`Way::Off`].
+    /// Starts observing. Nothing starts if the way is [`Way::Off`].
     pub fn start(way: Way, targets: &[Target]) -> std::io::Result<Option<Follower>> {
         if way == Way::Off {
             return Ok(None);
@@ -94,18 +82,18 @@ impl Follower {
         let is_over = Arc::new(AtomicBool::new(false));
         let over = is_over.clone();
         let (tell, told) = mpsc::channel();
-        // Whoever starts it waits until it looks: what comes before the load is seen as well.
+        // The caller waits until the observation runs: it has to begin before the load.
         let (ready, started) = mpsc::channel();
         worker::block_aside("inside", move || {
             let inside = follow(way, &names, &over, &ready);
-            // Nobody waits any more: then nobody wants it.
+            // The send fails only if the receiver is gone; then the result is not needed.
             let _ = tell.send(inside);
         })?;
         let _ = started.recv_timeout(AT_END);
         Ok(Some(Follower { is_over, told }))
     }
 
-    /// Ends, and tells.
+    /// Stops and returns the result.
     pub fn end(self) -> Option<Inside> {
         self.is_over.store(true, Ordering::Relaxed);
         self.told.recv_timeout(AT_END).ok()
@@ -169,7 +157,7 @@ fn follow(way: Way, names: &[(String, u32)], over: &AtomicBool, ready: &mpsc::Se
     }
 }
 
-/// What one way or the other saw.
+/// The result of either way.
 fn all_of(
     tracer: Option<bpf::Tracer>,
     mut sampler: Sampler,
@@ -180,7 +168,7 @@ fn all_of(
         return Ok(bpf::Read { waits: sampler.end(), ..bpf::Read::default() });
     };
     let mut read = tracer.read()?;
-    // Threads that slept through all of it never met the kernel's programs.
+    // Threads that slept all the time never met the kernel's programs.
     sampler.look(followed, elapsed);
     let met: BTreeSet<u32> = read.waits.iter().map(|wait| wait.thread).collect();
     read.waits.extend(sampler.end().into_iter().filter(|wait| !met.contains(&wait.thread)));
@@ -194,12 +182,12 @@ fn ports_of(pid: u32) -> Vec<u16> {
     ports.into_iter().collect()
 }
 
-/// Whether one of a family was built by Go.
+/// Whether one process of a family was built by Go.
 fn is_go(pid: u32) -> bool {
     let of = |pid: u32| {
         let mut bytes = Vec::new();
         let file = std::fs::File::open(format!("/proc/{pid}/exe"));
-        // One that cannot be read is taken for none of Go's.
+        // A program that cannot be read counts as not built by Go.
         file.is_ok_and(|file| file.take(PROGRAM_MAX).read_to_end(&mut bytes).is_ok())
             && memchr::memmem::find(&bytes, GO_MARK).is_some()
     };
@@ -228,7 +216,7 @@ mod tests {
         assert_eq!(serde_json::from_value::<Inside>(json).unwrap(), inside);
     }
 
-    /// The kernel takes the programs, or says why not: what it says is what the user reads.
+    /// The kernel accepts the programs or says why not. The user reads that reason.
     #[test]
     fn the_kernel_is_asked_and_its_answer_is_told() {
         let own = Target { name: "own".into(), pid: std::process::id(), ..Target::default() };

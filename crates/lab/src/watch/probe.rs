@@ -1,6 +1,7 @@
-//! What programs of a stack tell of themselves when they are asked: workers that are busy, pools that are full, queries that wait.
+//! Probes the programs of a stack for figures about themselves: busy workers, full pools, waiting queries.
 //!
-//! A probe is named by `--probe KIND=AT`, or found by who listens. One that cannot be read says why: it is never silently absent.
+//! The user names a probe with `--probe KIND=AT`, or the lab finds it by a listening process. If a program cannot be
+//! read, the result says why: it is never silently absent.
 
 mod apache;
 mod jvm;
@@ -21,33 +22,34 @@ use serde::{Deserialize, Serialize};
 use weir_meter::host;
 use weir_net::{Instant, clock, worker};
 
-use super::Target;
+use super::plan::Target;
+pub use super::plan::Wanted;
 
-/// How often programs are asked: each answer is work of theirs.
+/// Interval of readings: each answer costs the program work.
 const EVERY: Duration = Duration::from_millis(500);
-/// How long an answer may take; one whose workers are all busy takes its time.
+/// How long an answer may take. A program with busy workers answers slowly.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long a probe has to be waited for at the end.
+/// How long to wait at the end for the last answers.
 const AT_END: Duration = Duration::from_secs(8);
-/// Bytes of an answer.
+/// Most bytes of an answer.
 const ANSWER_MAX: u64 = 4 << 20;
-/// Probes of a block.
+/// Most probes of a block.
 const PROBES_MAX: usize = 32;
-/// Readings of a probe that are kept; more are thinned to every second.
+/// Most readings of a probe that are kept. A longer series is thinned to every second reading.
 const READINGS_MAX: usize = 600;
 
-/// What was read: names and numbers.
+/// One reading: names and numbers.
 pub type Reading = BTreeMap<String, f64>;
 
-/// A kind of program.
+/// A kind of program that can be probed.
 pub struct Kind {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What it tells, in words; the guide has it.
+    /// Its figures in words, for the guide.
     pub says: &'static str,
-    /// The names of its processes, where it can be found by them.
+    /// The names of its processes, if the lab can find it by them.
     programs: &'static [&'static str],
-    /// What of its readings are counters; the rest are levels.
+    /// The names of its counters. All other figures are levels.
     pub counters: &'static [&'static str],
     read: fn(&Probe) -> Result<Reading, String>,
 }
@@ -98,23 +100,13 @@ pub const KINDS: &[Kind] = &[
     },
 ];
 
-/// The kind with this name.
+/// The kind of this name.
 pub fn kind(name: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| kind.name == name)
 }
 
-/// A probe that was asked for: `redis=:password@127.0.0.1:6379`, `spring=http://127.0.0.1:8081/actuator/prometheus`, `node`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Wanted {
-    /// [`Kind::name`].
-    pub kind: String,
-    /// Where; of `node`, nowhere.
-    pub at: String,
-}
-
 impl Wanted {
-    /// From the command line; the refusal says what there is.
+    /// Parses a command-line value. The error lists the known kinds.
     pub fn of(text: &str) -> Result<Wanted, String> {
         let (name, at) = text.split_once('=').unwrap_or((text, ""));
         let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
@@ -128,38 +120,38 @@ impl Wanted {
     }
 }
 
-/// One program, and how it is asked.
+/// One program, and how to probe it.
 pub struct Probe {
     kind: &'static Kind,
     /// The process of the stack.
     process: String,
-    /// Its own id.
+    /// Its process id.
     pid: u32,
-    /// Where it is asked.
+    /// Its address or place.
     at: String,
     /// The directory of the block.
     dir: std::path::PathBuf,
 }
 
-/// What came of a probe.
+/// The result of a probe.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Answers {
-    /// The process of the stack; empty where it was named by its place alone.
+    /// The process of the stack. Empty if the user gave only a place.
     pub process: String,
     /// [`Kind::name`].
     pub kind: String,
-    /// Where it was asked, without a password.
+    /// Its address or place, without a password.
     pub at: String,
-    /// Readings, each with its time, ms.
+    /// Readings, each with its time in ms.
     pub readings: Vec<(u64, Reading)>,
-    /// Why the last that failed did.
+    /// Why the last failed reading failed.
     pub failed: Option<String>,
-    /// How often it failed.
+    /// Number of failed readings.
     pub failures: u64,
 }
 
-/// Finds the programs of a stack that tell something, and adds those that were named.
+/// Finds the programs of a stack that can be probed, and adds those that the user named.
 pub fn find(targets: &[Target], wanted: &[Wanted], dir: &Path) -> Vec<Probe> {
     let root = Path::new("/");
     let mut found = Vec::new();
@@ -193,14 +185,14 @@ pub fn find(targets: &[Target], wanted: &[Wanted], dir: &Path) -> Vec<Probe> {
     found
 }
 
-/// The port at the end of an address's host, whatever stands around it.
+/// The port after the host in an address or URL.
 fn port(at: &str) -> Option<u16> {
     let rest = at.split_once("://").map_or(at, |(_, rest)| rest);
     let rest = rest.split('/').next()?;
     rest.rsplit_once(':')?.1.parse().ok()
 }
 
-/// Where a process that listens there is asked from the hub; empty if it is not to be reached.
+/// The place at which the hub reaches a listening process. Empty if it cannot be reached.
 fn place(kind: &str, target: &Target, listens: &std::collections::BTreeSet<String>) -> String {
     if kind == "mysql"
         && let Some(path) =
@@ -210,7 +202,7 @@ fn place(kind: &str, target: &Target, listens: &std::collections::BTreeSet<Strin
     }
     let reach = |at: &String| {
         let at: SocketAddr = at.parse().ok()?;
-        let is_hub = target.host == crate::stack::HUB;
+        let is_hub = target.host == crate::stack::spec::HUB;
         match at.ip() {
             ip if ip.is_unspecified() && is_hub => Some(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), at.port())),
             ip if ip.is_unspecified() => Some(SocketAddr::new(target.address?, at.port())),
@@ -232,20 +224,20 @@ impl Probe {
         (self.kind.read)(self)
     }
 
-    /// Without what stands before `@`.
+    /// The place without the part before `@`.
     fn shown(&self) -> String {
         self.at.rsplit_once('@').map_or(self.at.as_str(), |(_, at)| at).to_owned()
     }
 }
 
-/// Asks on a thread of its own, from its start to [`Asker::end`].
+/// Probes on its own thread, from [`Asker::start`] to [`Asker::end`].
 pub struct Asker {
     is_over: Arc<AtomicBool>,
     answers: mpsc::Receiver<Vec<Answers>>,
 }
 
 impl Asker {
-    /// Begins; its times are since `start`.
+    /// Starts probing. Its times count from `start`.
     pub fn start(probes: Vec<Probe>, start: Instant) -> std::io::Result<Asker> {
         let is_over = Arc::new(AtomicBool::new(false));
         let over = is_over.clone();
@@ -284,20 +276,20 @@ impl Asker {
                 }
                 std::thread::sleep(Duration::from_millis(50));
             }
-            // Nobody waits any more: then nobody wants it.
+            // The send fails only if the receiver is gone; then the result is not needed.
             let _ = tell.send(all);
         })?;
         Ok(Asker { is_over, answers })
     }
 
-    /// Asks once more, and ends.
+    /// Takes a last reading and stops.
     pub fn end(self) -> Vec<Answers> {
         self.is_over.store(true, Ordering::Relaxed);
         self.answers.recv_timeout(AT_END).unwrap_or_default()
     }
 }
 
-/// A connection that does not wait for ever.
+/// A connection with timeouts.
 fn connect(at: &str) -> Result<TcpStream, String> {
     let at: SocketAddr = at.parse().map_err(|_| format!("{at}: an address is wanted, as 127.0.0.1:6379"))?;
     let stream = TcpStream::connect_timeout(&at, PATIENCE).map_err(|error| format!("{at}: {error}"))?;
@@ -305,7 +297,7 @@ fn connect(at: &str) -> Result<TcpStream, String> {
     timed.map(|()| stream).map_err(|error| format!("{at}: {error}"))
 }
 
-/// The body of an answer with 200; the error names what came instead.
+/// The body of a 200 response. The error names what came instead.
 fn get(at: &str, path: &str) -> Result<String, String> {
     let mut stream = connect(at)?;
     let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\nAccept: text/plain, application/json\r\n\r\n");

@@ -1,7 +1,7 @@
-//! Where nginx's private log goes: datagrams on a socket of the block's own, summed as they come.
+//! Receives nginx's private log as datagrams on a socket of the block, and sums the lines as they arrive.
 //!
-//! A datagram that finds the socket's queue full is lost, and nginx goes on: what is summed here is for shares and means; how
-//! many requests there were is told by the client and by `stub_status`, and the difference is what was lost.
+//! If the socket's queue is full, the datagram is lost and nginx goes on. So these sums give only shares and means.
+//! The client and `stub_status` count all requests; the difference is the number of lost lines.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
@@ -12,23 +12,23 @@ use weir_net::worker;
 
 use super::edge::{Account, Acted, Peer};
 
-/// The longest line that is read; nginx cuts its own at 2048.
+/// The longest line that is read. nginx cuts its lines at 2048.
 const LINE_MAX: usize = 4096;
-/// Servers that are told apart.
+/// Most servers that are counted separately.
 const PEERS_MAX: usize = 1024;
-/// What a line of the private log begins with, after syslog's head.
+/// The first characters of a line of the private log, after syslog's header.
 pub const MARK: &str = "weirwhy|";
-/// The fields behind the mark, in nginx's words.
+/// The fields after the mark, as nginx variables.
 pub const FIELDS: &str = "$status|$request_time|$upstream_addr|$upstream_status|$upstream_connect_time|$upstream_header_time|$upstream_response_time|$upstream_cache_status|$ssl_session_reused|$connection_requests|$ssl_protocol";
-/// What is logged beside where the configuration limits requests or connections (nginx 1.17.6 and later).
+/// Further fields, if the configuration limits requests or connections (nginx 1.17.6 and later).
 pub const LIMITS: &str = "|$limit_req_status|$limit_conn_status";
-/// nginx looks every 500 ms whether another's fetch has ended.
+/// nginx checks every 500 ms whether the fetch of another request has ended.
 // nginx: ngx_http_file_cache_lock(), `ngx_add_timer(&c->wait_event, (timer > 500) ? 500 : timer)`.
 const POLL_MS: u64 = 500;
-/// How near to a multiple of it counts.
+/// How close to a multiple of that a time has to be.
 const POLL_NEAR_MS: u64 = 25;
 
-/// A socket that is read for as long as the process lives.
+/// A socket that is read until the process ends.
 #[derive(Clone, Debug, Default)]
 pub struct Sink {
     sums: Arc<Mutex<Account>>,
@@ -38,7 +38,7 @@ impl Sink {
     /// Binds the socket and begins to read.
     pub fn open(path: &Path) -> std::io::Result<Sink> {
         let socket = UnixDatagram::bind(path)?;
-        // Workers run as another user.
+        // nginx's workers run as another user.
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;
         let sink = Sink::default();
         let sums = sink.sums.clone();
@@ -52,18 +52,18 @@ impl Sink {
         Ok(sink)
     }
 
-    /// The account is asked for, which nginx counts as a request and does not log.
+    /// Counts a read of the account. nginx counts it as a request but does not log it.
     pub fn asks(&self) {
         self.sums.lock().unwrap_or_else(PoisonError::into_inner).asked += 1;
     }
 
-    /// What has come so far.
+    /// The sums so far.
     pub fn account(&self) -> Account {
         self.sums.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// Adds a line.
+/// Adds one line.
 fn add(sums: &mut Account, text: &str) -> Option<()> {
     let (_, fields) = text.split_once(MARK)?;
     let mut fields = fields.trim_end().split('|');
@@ -73,7 +73,7 @@ fn add(sums: &mut Account, text: &str) -> Option<()> {
     let (connects, headers, responses) = (list(next()?), list(next()?), list(next()?));
     let cache = next()?;
     let is_resumed = next()? == "r";
-    // The first request of a connection over TLS had a handshake before it; one without a request is not seen.
+    // The first request of a TLS connection follows a handshake. A handshake without a request is not visible here.
     let is_first = next().is_some_and(|number| number == "1");
     let is_shaken = next().is_some_and(|protocol| is_first && !protocol.is_empty() && protocol != "-");
     let (requests, connections) = (next().unwrap_or("-"), next().unwrap_or("-"));
@@ -81,8 +81,8 @@ fn add(sums: &mut Account, text: &str) -> Option<()> {
     sums.handshakes += u64::from(is_shaken);
     sums.resumed += u64::from(is_shaken && is_resumed);
     step(sums, "total", time);
-    // Where no server can be asked, nginx logs the upstream's own name in the place of an address.
-    // nginx: ngx_http_upstream_connect(), `u->state->peer = u->peer.name` on NGX_BUSY.
+    // If no server is live, nginx logs the name of the upstream in place of an address. nginx:
+    // ngx_http_upstream_connect(), `u->state->peer = u->peer.name` on NGX_BUSY.
     let tries = addresses.iter().filter(|address| is_server(address)).count() as u64;
     sums.exchanges += u64::from(tries > 0);
     sums.tries += tries;
@@ -120,7 +120,7 @@ fn add(sums: &mut Account, text: &str) -> Option<()> {
         let (ms, waited_us) = (time / 1000, time.saturating_sub(upstream_us));
         let near = ms % POLL_MS;
         let is_near = near <= POLL_NEAR_MS || POLL_MS - near <= POLL_NEAR_MS;
-        // Without an origin's own time in it: it waited for a lock, and was looked at by the clock.
+        // The origin added no time: the request waited for a cache lock, which nginx polls.
         sums.cache.polled += u64::from(addresses.is_empty() && waited_us / 1000 >= POLL_MS - POLL_NEAR_MS && is_near);
     }
     if status >= 400 && is_given {
@@ -129,7 +129,7 @@ fn add(sums: &mut Account, text: &str) -> Option<()> {
         *sums.own.entry(status).or_default() += 1;
     }
     let rest = time.saturating_sub(upstream_us);
-    // What a limit holds back on purpose is no writing.
+    // A delay by a limit is not time spent on writing.
     step(sums, if requests == "DELAYED" { "delay" } else { "write" }, rest);
     acted(sums, requests, connections, rest);
     if status >= 500 || status == 499 {
@@ -138,7 +138,7 @@ fn add(sums: &mut Account, text: &str) -> Option<()> {
     Some(())
 }
 
-/// What limits did with a request, in the words of `$limit_req_status` and `$limit_conn_status`.
+/// Counts the effect of limits on a request, from `$limit_req_status` and `$limit_conn_status`.
 fn acted(sums: &mut Account, requests: &str, connections: &str, rest: u64) {
     for (directive, word) in [("limit_req", requests), ("limit_conn", connections)] {
         if !matches!(word, "REJECTED" | "DELAYED") {
@@ -152,7 +152,7 @@ fn acted(sums: &mut Account, requests: &str, connections: &str, rest: u64) {
     }
 }
 
-/// An address of a server, and not the name of a group.
+/// Whether it is the address of a server, not the name of a group.
 fn is_server(address: &str) -> bool {
     address.starts_with("unix:") || address.parse::<std::net::SocketAddr>().is_ok()
 }
@@ -168,7 +168,7 @@ fn micros(text: &str) -> Option<u64> {
     text.parse::<f64>().ok().filter(|seconds| *seconds >= 0.0).map(|seconds| (seconds * 1e6).round() as u64)
 }
 
-/// Values of several tries: `,` between servers, `:` between groups.
+/// Values of several tries, separated by `,` between servers and by `:` between groups.
 // nginx: ngx_http_upstream_addr_variable() and its neighbours.
 fn list(text: &str) -> Vec<&str> {
     if text.is_empty() || text == "-" {
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(add(&mut sums, "weirwhy|2"), None);
     }
 
-    /// The upstream's name stands where no server was asked: it is nobody who fails.
+    /// The upstream's name stands in the log if no server was tried: it is not a failing server.
     #[test]
     fn a_group_without_a_server_is_no_server() {
         let mut sums = Account::default();
@@ -223,7 +223,7 @@ mod tests {
         }
         assert_eq!(sums.peers.keys().collect::<Vec<_>>(), ["10.0.0.1:80", "10.0.0.2:80", "unix:/run/a.sock"]);
         assert_eq!((sums.exchanges, sums.tries, sums.no_server, sums.lines), (2, 3, 2, Some(3)));
-        // The times of the second server are its own, and not those of the group before it.
+        // The times of the second server are its own, not those of the group before it.
         assert_eq!(sums.peers["10.0.0.2:80"].header, (1, 18_000));
         assert!(sums.own.is_empty(), "a group without a server is not the edge's own answer: {:?}", sums.own);
     }

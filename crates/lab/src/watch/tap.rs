@@ -1,6 +1,7 @@
-//! A configuration with a way to watch it: an account on a socket of the block's own, and for nginx a private log.
+//! Adds to a configuration the means to watch it: an account on a socket of the block, and for nginx a private log.
 //!
-//! Nothing else changes: the copy is laid over the file within the block's mount namespace, so that relative paths stay right.
+//! Nothing else changes. The block mounts the copy over the file in its mount namespace, so that relative paths stay
+//! valid.
 
 use std::path::{Path, PathBuf};
 
@@ -9,18 +10,18 @@ use weir_conf::{Statement, Tree};
 
 use super::sink::{FIELDS, LIMITS, MARK};
 
-/// What the socket of the account is called in the block's own `/run`, and the one for nginx's log.
+/// The socket of the account, in the block's own `/run`.
 pub const ACCOUNT: &str = "/run/weir-why.sock";
-/// See [`ACCOUNT`].
+/// The socket for nginx's log, in the block's own `/run`.
 pub const SINK: &str = "/run/weir-why-log.sock";
 
-/// Not a directive, but a change: the server of an upstream with this address is down.
+/// A change that is not a directive: the server of an upstream with this address is marked down.
 pub const DOWN: &str = "server … down";
 
-/// A statement of the configuration that a counter-experiment gives another value: its name, and the value.
+/// A counter-experiment's new value for a statement: the name, and the value.
 pub type Change = (String, String);
 
-/// The files of a configuration that differ when it is watched, with their bytes; `log` gets what the edge logs.
+/// The files that differ in a watched configuration, with their bytes. The edge writes its error log to `log` too.
 ///
 /// # Errors
 /// There is no `http` block, or a change touches what the tap does.
@@ -35,13 +36,13 @@ pub fn tapped(tree: &Tree, is_weir: bool, log: &Path, changes: &[Change]) -> Res
         let limits = if names(http, &["limit_req", "limit_conn"]) { LIMITS } else { "" };
         edits.extend(into(tree, http, &format!("log_format weirwhy '{MARK}{FIELDS}{limits}'"), true));
         edits.extend(into(tree, http, &access, true));
-        // What has logs of its own does not inherit ours.
+        // A block with an access log of its own does not inherit ours.
         let mut open: Vec<&Statement> = vec![http];
         while let Some(block) = open.pop() {
             open.extend(block.children().iter().filter(|child| child.is_block()));
             let own: Vec<&Statement> = block.named("access_log").collect();
             let Some(first) = own.first() else { continue };
-            // `off` takes away every log of its level.
+            // `off` removes every log of its level.
             let off = own.iter().filter(|log| log.text(0) == "off");
             edits.extend(off.filter(|_| block.name != "http").map(|log| edit::replace(log, &access)));
             edits.extend(
@@ -55,7 +56,7 @@ pub fn tapped(tree: &Tree, is_weir: bool, log: &Path, changes: &[Change]) -> Res
         }
     }
     let level = format!("error_log {} warn", log.display());
-    // What has a log of its own does not write to the one above it.
+    // A block with an error log of its own does not inherit the outer one.
     let mut open: Vec<&Statement> = tree.root.iter().filter(|statement| statement.is_block()).collect();
     while let Some(block) = open.pop() {
         open.extend(block.children().iter().filter(|child| child.is_block()));
@@ -76,7 +77,7 @@ pub fn tapped(tree: &Tree, is_weir: bool, log: &Path, changes: &[Change]) -> Res
     files(tree, &edits)
 }
 
-/// Whether a block or one within it has a directive of these names.
+/// Whether a block, or a block inside it, has one of these directives.
 fn names(block: &Statement, wanted: &[&str]) -> bool {
     let mut open: Vec<&Statement> = vec![block];
     while let Some(statement) = open.pop() {
@@ -88,7 +89,7 @@ fn names(block: &Statement, wanted: &[&str]) -> bool {
     false
 }
 
-/// The files of a configuration with changes and nothing else.
+/// The changed files of a configuration, without a tap.
 ///
 /// # Errors
 /// None of the changes is about anything in it.
@@ -101,7 +102,7 @@ pub fn changed(tree: &Tree, changes: &[Change]) -> Result<Vec<(PathBuf, Vec<u8>)
     files(tree, &edits)
 }
 
-/// The configuration with a directive's value replaced wherever it is set; in its own block if it is nowhere.
+/// Replaces a directive's value wherever it is set. If it is set nowhere, adds it to its own block.
 fn change(tree: &Tree, name: &str, value: &str) -> Vec<Edit> {
     let mut found = Vec::new();
     let mut open: Vec<&Statement> = tree.root.iter().collect();
@@ -131,11 +132,11 @@ fn change(tree: &Tree, name: &str, value: &str) -> Vec<Edit> {
 }
 
 fn access_log() -> String {
-    // Without a host name, which other systems put into places of their own.
+    // Without the host name, which other systems write in other places of the line.
     format!("access_log syslog:server=unix:{SINK},nohostname weirwhy")
 }
 
-/// A first statement of a block; `ends` with a semicolon, or is a block itself.
+/// Inserts a first statement into a block. With `ends` false, the statement is a block and needs no semicolon.
 fn into(tree: &Tree, block: &Statement, line: &str, ends: bool) -> Option<Edit> {
     let mut edit = edit::insert_into(tree, block, line)?;
     if !ends {
@@ -189,7 +190,7 @@ mod tests {
         assert_eq!(problems, []);
     }
 
-    /// A level with an error log of its own would hide all that the private one counts.
+    /// A level with an error log of its own would hide its lines from the private log.
     #[test]
     fn every_level_with_a_log_of_its_own_gets_the_private_one() {
         let text = "error_log /a;\nhttp {\n    error_log /b crit;\n    server {\n        error_log /c;\n        location / { }\n    }\n}\n";

@@ -1,4 +1,4 @@
-//! One look at everything: totals and levels as the kernel tells them.
+//! One sample of everything: totals and levels from the kernel.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,20 +7,21 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use weir_meter::host;
 
-use super::Target;
 use super::edge::Account;
+use super::plan::Target;
 
-/// Threads of a process that are kept, the busiest.
+/// Most threads of a process that are kept: the busiest.
 const THREADS_KEPT: usize = 32;
-/// Threads of a process whose states are looked at; of one with more, none are.
+/// Most threads of one process whose states are sampled. With more threads, none are. If a family has more in total,
+/// they are read once in a sample.
 const STATES_MAX: usize = 64;
-/// How often states are looked at in one look, and how long after each other: a wait for a disk is over in less than a millisecond,
-/// and four looks a second are a matter of luck.
+/// How many times states are read in one sample, and the time between these reads. A wait for a disk takes less than
+/// a millisecond, so four reads a second would meet it only by luck.
 const STATES: (u32, Duration) = (5, Duration::from_millis(4));
-/// Members of a family that are looked at.
+/// Most members of a family that are sampled.
 const FAMILY_MAX: usize = 256;
 
-/// The counters of a namespace that tell something (Documentation/networking/snmp_counter.rst).
+/// The useful counters of a network namespace (Documentation/networking/snmp_counter.rst).
 const COUNTERS: &[&str] = &[
     "ListenOverflows",
     "ListenDrops",
@@ -42,23 +43,23 @@ const COUNTERS: &[&str] = &[
     "OutDatagrams",
 ];
 
-/// One look.
+/// One sample.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tick {
-    /// Since the first, ms.
+    /// Time since the first sample, ms.
     pub at_ms: u64,
-    /// Of each CPU: number, and ms of work, interrupts, nothing, and stolen.
+    /// For each CPU: its number, and ms of work, interrupts, idle time and stolen time.
     pub cpus: Vec<(usize, u64, u64, u64, u64)>,
-    /// Tasks that run or want to.
+    /// Tasks that run or are ready to run.
     pub runnable: u64,
-    /// For how long some task of the machine waited so far, s, by `cpu`, `memory` and `io`.
+    /// Time so far in which some task of the machine was stalled, s, by `cpu`, `memory` and `io`.
     pub stalled: BTreeMap<String, f64>,
-    /// Every process that is watched.
+    /// Every watched process.
     pub processes: Vec<ProcessTick>,
-    /// Every network that one of them is in.
+    /// Every network namespace of these processes.
     pub hosts: Vec<HostTick>,
-    /// What the edge says of itself.
+    /// The account of the edge.
     pub account: Account,
 }
 
@@ -72,25 +73,25 @@ pub struct ProcessTick {
     pub host: String,
     /// The busiest threads of the family.
     pub threads: Vec<ThreadTick>,
-    /// Of all of them.
+    /// CPU time of all threads.
     pub ran_ns: u64,
-    /// Waited for a CPU, all of them.
+    /// Time that all threads waited for a CPU.
     pub waited_ns: u64,
-    /// Descriptors of the member that has the most, and its limit.
+    /// Open descriptors of the family member with the most, and its limit.
     pub fds: u64,
     /// See `fds`; 0 if unknown.
     pub fds_max: u64,
-    /// Resident, all of them.
+    /// Resident memory of all members.
     pub rss: u64,
-    /// Swapped out, all of them.
+    /// Swapped-out memory of all members.
     pub swapped: u64,
-    /// Periods of its CPU quota, and those in which it had to wait; none without a quota.
+    /// Periods of its CPU quota, and throttled periods. `None` without a quota.
     pub periods: Option<(u64, u64)>,
-    /// How often one of its threads waited for a disk (state D), of how often that was looked at.
+    /// How often a thread was seen waiting for a disk (state D), and how often threads were checked.
     pub stuck: (u32, u32),
-    /// How often the first threads of the family were taken off their CPUs.
+    /// Involuntary context switches of the family's main threads.
     pub preempted: u64,
-    /// How long they waited for a CPU is told by this kernel of none, or not of all.
+    /// The kernel reports the wait for a CPU for no thread, or not for all.
     pub are_waits_unknown: bool,
 }
 
@@ -98,13 +99,13 @@ pub struct ProcessTick {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ThreadTick {
-    /// The kernel's id.
+    /// The kernel's thread id.
     pub id: u32,
     /// The first thread of its process.
     pub is_main: bool,
-    /// Ran.
+    /// CPU time.
     pub ran_ns: u64,
-    /// Waited for a CPU.
+    /// Time that it waited for a CPU.
     pub waited_ns: u64,
 }
 
@@ -116,21 +117,21 @@ pub struct HostTick {
     pub name: String,
     /// The kernel's counters.
     pub counters: BTreeMap<String, u64>,
-    /// Received and sent, by device.
+    /// Bytes received and sent, by device.
     pub devices: BTreeMap<String, (u64, u64)>,
-    /// Of this tick are also the next two.
+    /// This tick also has the socket figures below.
     pub has_sockets: bool,
-    /// Connections that wait to be accepted, by address.
+    /// Connections in accept queues, by address.
     pub waiting: BTreeMap<String, u64>,
-    /// Local ports held towards an address, and those that rest.
+    /// By remote address: local ports in use, and those in TIME_WAIT.
     pub held: BTreeMap<String, (u64, u64)>,
-    /// There were more sockets than are looked at.
+    /// There were more sockets than the limit of the sample.
     pub is_cut: bool,
-    /// Sockets that are open towards a name server (port 53).
+    /// Open sockets towards a name server (port 53).
     pub asking_names: u64,
 }
 
-/// Looks.
+/// Takes a sample.
 pub fn look(root: &Path, targets: &[Target], with_sockets: bool) -> Tick {
     let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let cpus = host::cpu_times_under(root);
@@ -150,7 +151,7 @@ pub fn look(root: &Path, targets: &[Target], with_sockets: bool) -> Tick {
     }
 }
 
-/// A process, and where the states of its threads are told.
+/// A sample of a process, and the files with the states of its threads.
 fn process(root: &Path, target: &Target) -> Option<(ProcessTick, Vec<PathBuf>)> {
     let family = host::family_under(root, target.pid);
     let mut tick = ProcessTick { name: target.name.clone(), host: target.host.clone(), ..ProcessTick::default() };
@@ -190,7 +191,7 @@ fn process(root: &Path, target: &Target) -> Option<(ProcessTick, Vec<PathBuf>)> 
     is_there.then_some((tick, states))
 }
 
-/// Looks at the states of threads a few times; of a family that has many, once.
+/// Reads the states of threads several times. If a family has many threads, reads them once.
 fn states(processes: &mut [(ProcessTick, Vec<PathBuf>)]) {
     let (times, apart) = STATES;
     for time in 0..times {
@@ -218,7 +219,7 @@ fn hosts(root: &Path, targets: &[Target], with_sockets: bool) -> Vec<HostTick> {
         }
         let counters = host::counters_of(root, target.pid, COUNTERS);
         if counters.is_empty() {
-            // It is gone: another process of its host may be there.
+            // The process is gone. Another process of its host may still be there.
             continue;
         }
         let mut tick = HostTick {

@@ -1,21 +1,22 @@
-//! Which CPUs the edge, the load generator and the application have: who shares one, and whether another way would do.
+//! Which CPUs the edge, the load generator and the application run on, which of them share a CPU, and whether another
+//! assignment works better.
 //!
-//! A generator that shares a CPU with the application takes from it what it needs itself, so that neither a rate nor a proof means
-//! what it says. On two CPUs two of the three have to share; which two is chosen by what they use.
+//! A load generator that shares a CPU with the application takes CPU time from it. Then neither a rate nor a proof is
+//! valid. On two CPUs, two of the three have to share. The lab chooses those two by their CPU use.
 
 use super::rule::percent;
 use super::signals::{Role, Signals};
 use crate::ask::Cpus;
 
-/// CPUs that are used so much make who shares them wait for each other.
+/// CPUs that are used this much make the processes on them wait for each other.
 const FULL: f64 = 0.9;
-/// What others may use of CPUs that they share, so that none of them waits long.
+/// The most that processes may use of shared CPUs, so that none of them waits long.
 const ROOM: f64 = 0.75;
 
-/// The three that share, in the order of [`Cpus`].
+/// Names of the three, in the order of [`Cpus`].
 const NAMES: [&str; 3] = ["edge", "load generator", "application"];
 
-/// CPUs that each of the three used.
+/// CPUs that each of the three used, in the order of [`NAMES`].
 fn used(signals: &Signals) -> [f64; 3] {
     let of = |is: &dyn Fn(Role) -> bool| -> f64 {
         signals.processes.iter().filter(|process| is(process.role)).map(|process| process.cpu).sum()
@@ -28,7 +29,7 @@ fn lists(cpus: &Cpus) -> [&Vec<usize>; 3] {
     [&cpus.edge, &cpus.client, &cpus.origin]
 }
 
-/// Sets of CPUs, who has them, and what they use of them together.
+/// Sets of CPUs, the parts that run on each set, and their CPU use together.
 fn sets(cpus: &Cpus, used: [f64; 3]) -> Vec<(Vec<usize>, Vec<usize>, f64)> {
     let mut sets: Vec<(Vec<usize>, Vec<usize>, f64)> = Vec::new();
     for (part, list) in lists(cpus).into_iter().enumerate() {
@@ -63,8 +64,9 @@ pub fn in_words(cpus: &Cpus, signals: &Signals) -> Option<String> {
     is_shared.then(|| sets.iter().map(said).collect::<Vec<_>>().join("; "))
 }
 
-/// A better way to share out these CPUs, where those of two are full: whoever used most there gets CPUs alone, if what the other two use
-/// has room together. The error says why no way works; nothing is to be changed where nobody is in another's way.
+/// A better assignment of these CPUs, if two parts share CPUs that are full. The part that used most gets CPUs of its
+/// own, if the use of the other two fits together. The error says why no assignment works. `None`: no part is in the
+/// way of another.
 pub fn better(now: &Cpus, allowed: &[usize], signals: &Signals) -> Result<Option<Cpus>, String> {
     let used = used(signals);
     let crowded = sets(now, used).into_iter().filter(|(_, parts, sum)| parts.len() > 1 && *sum >= FULL);
@@ -84,7 +86,7 @@ pub fn better(now: &Cpus, allowed: &[usize], signals: &Signals) -> Result<Option
         ));
     }
     let others: Vec<usize> = (0..NAMES.len()).filter(|part| *part != alone).collect();
-    // With CPUs of its own the first answers more, and the others have more to do: as much more as it gets.
+    // With CPUs of its own, the first part answers more. That gives the others more work, by the same factor.
     let gain = (1.0 / of(alone).max(0.1)).clamp(1.0, 2.0);
     let together: f64 = others.iter().map(|part| of(*part)).sum::<f64>() * gain;
     if together > ROOM {
@@ -110,7 +112,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// What edge, application and generator used.
+    /// Signals with this CPU use of the edge, the application and the load generator.
     fn using(edge: f64, app: f64, load: f64) -> Signals {
         let mut signals = Signals::quiet();
         for (process, cpu) in signals.processes.iter_mut().zip([edge, app, load]) {
@@ -134,7 +136,7 @@ mod tests {
         let two = Cpus::of(&[0, 1]);
         let chosen = better(&two, &[0, 1], &using(0.1, 0.85, 0.12)).unwrap().unwrap();
         assert_eq!((chosen.origin, chosen.edge, chosen.client), (vec![1], vec![0], vec![0]));
-        // A generator that needs most has its own.
+        // If the load generator needs most, it gets CPUs of its own.
         let chosen = better(&two, &[0, 1], &using(0.2, 0.2, 0.75)).unwrap().unwrap();
         assert_eq!((chosen.client, chosen.edge, chosen.origin), (vec![1], vec![0], vec![0]));
     }

@@ -1,4 +1,5 @@
-//! A remedy is a hypothesis until it is tried: the recommended line in a copy of the configuration, in turns with the original.
+//! A remedy is a hypothesis until the lab has tried it. The lab puts the recommended line into a copy of the
+//! configuration and alternates blocks of the copy with blocks of the original.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,42 +20,43 @@ use crate::said::{Said, say};
 use crate::schedule::{Arm, blocks};
 use crate::stats;
 
-/// Pairs of blocks: fewer than 6 have no exact interval at 95 %; more than 8 take longer than what is asked is worth.
+/// Least and most pairs of blocks. Fewer than 6 pairs have no exact interval at 95 %. More than 8 pairs take longer
+/// than the answer is worth.
 const PAIRS: (usize, usize) = (6, 8);
-/// What a block takes beside its load: its processes start and end.
+/// The time of a block beyond its load: the processes start and stop.
 const START: Duration = Duration::from_millis(1500);
 
-/// Beyond this a change is said without its figure.
+/// A larger relative change is printed in words, without its figure.
 const TENFOLD: f64 = 9.0;
 
-/// Whether a remedy is tried.
+/// Whether the lab tries a remedy.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Trying {
-    /// How long it may take; nothing is tried in no time.
+    /// The longest time that the try may take. Zero: no try.
     pub budget: Duration,
-    /// However long it takes.
+    /// The user asked for the try: the budget does not count.
     pub is_asked: bool,
 }
 
-/// The copy of the configuration, for whoever wants to look, or to compare again.
+/// The copy of the configuration. The user can read it or compare it again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Copied {
-    /// Its file.
+    /// The path of the copy.
     pub file: PathBuf,
     /// The directives that differ.
     pub names: Vec<String>,
-    /// It has to stand beside the original, whose paths begin there.
+    /// The copy has to stand in the directory of the original: its relative paths begin there.
     pub is_beside: bool,
 }
 
-/// What came of it.
+/// The result of a try.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Tried {
     /// `helps`, `does not help`, `makes it worse`, `not shown to help`, `cannot be tried`, `not tried`.
     pub name: String,
     /// The sentence.
     pub text: String,
-    /// The figure before and after, of each pair.
+    /// The figure of each pair of blocks: before, after.
     pub pairs: Vec<(f64, f64)>,
 }
 
@@ -64,17 +66,17 @@ impl Tried {
     }
 }
 
-/// What a try is about.
+/// The figure that a try compares.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Measure {
     /// Good answers a second: more is better.
     Answers,
-    /// A quantile of the latency, by its place in [`super::signals::Load::ms`]; less is better.
+    /// A quantile of the latency. The index is its place in [`super::signals::Load::ms`]. Less is better.
     Latency(&'static str, usize),
 }
 
 impl Trying {
-    /// How many pairs of blocks there are time for; none is why not.
+    /// The number of pairs of blocks that fit into the budget. The error says why there is no try.
     fn pairs(self, ask: &Ask) -> Result<usize, String> {
         let one = 2 * (ask.length() + ask.warm_up + START);
         let fit = (self.budget.as_secs_f64() / one.as_secs_f64().max(1e-3)) as usize;
@@ -88,7 +90,7 @@ impl Trying {
         ))
     }
 
-    /// What is said of it before the first block.
+    /// The line that announces the try before the first block.
     pub fn outlook(self, ask: &Ask) -> Said {
         match self.pairs(ask) {
             Ok(pairs) => {
@@ -100,7 +102,7 @@ impl Trying {
         }
     }
 
-    /// Blocks at most.
+    /// The most blocks that the try takes.
     pub fn blocks_max(self, ask: &Ask) -> usize {
         self.pairs(ask).map_or(0, |pairs| 2 * pairs)
     }
@@ -122,7 +124,7 @@ impl Lab<'_> {
         facts.copied = Some(copied.clone());
         facts.tried = Some(match self.compare(facts, &expect, &made, &copied) {
             Ok(tried) => tried,
-            // What is known stays known.
+            // Keep the findings so far.
             Err(Ended::Stopped) => Tried::without("not tried", "stopped before its end"),
             Err(Ended::Broken(why)) => Tried::without("cannot be tried", why.lines().next().unwrap_or_default()),
         });
@@ -170,7 +172,7 @@ impl Lab<'_> {
         Ok(judged(measure, found, offered))
     }
 
-    /// A block of the original, or of the copy; `None` where three in a row were spoiled.
+    /// A block of the original, or of the copy. `None` if three blocks in a row were spoiled.
     fn tried(&mut self, load: &Load, with: Option<(&Made, &Copied)>) -> Result<Option<Signals>, Ended> {
         for _ in 0..=AGAIN_MAX {
             let (mut spec, dir) = self.spec(load)?;
@@ -199,7 +201,7 @@ impl Lab<'_> {
     }
 }
 
-/// Writes the copy beside the runs.
+/// Writes the copy into the directory of the runs.
 fn copy(made: &Made, store: &Path, id: &str) -> Result<Copied, String> {
     let file = store.join(format!("{id}.after.conf"));
     let file = std::path::absolute(&file).unwrap_or(file);
@@ -208,9 +210,9 @@ fn copy(made: &Made, store: &Path, id: &str) -> Result<Copied, String> {
     Ok(Copied { file, names: made.names(), is_beside: !made.is_movable() })
 }
 
-/// What the try looks at: what is at its end has to answer more; what is not has to answer sooner.
+/// The figure that the try compares. At saturation or in a closed loop: good answers. Below saturation: latency.
 fn measure(facts: &Facts, expect: &str) -> Result<Measure, String> {
-    // What shortens the tail is not seen in the median.
+    // The median does not show a shorter tail.
     let is_tail = ["tail", "longest", "p99"].iter().any(|word| expect.contains(word));
     if facts.is_saturated || facts.full.load.is_closed {
         return Ok(Measure::Answers);
@@ -233,7 +235,7 @@ fn figure(measure: Measure, signals: &Signals) -> f64 {
     }
 }
 
-/// What the pairs say: the exact 95 % interval of the change, and one of four words.
+/// Judges the pairs: the exact 95 % interval of the change, and one of four words.
 fn judged(measure: Measure, pairs: Vec<(f64, f64)>, offered: Option<f64>) -> Tried {
     let (name, unit, sign, needed) = match measure {
         Measure::Answers => ("good answers", "/s", 1.0, widen::needed(&pairs, offered)),
@@ -245,7 +247,7 @@ fn judged(measure: Measure, pairs: Vec<(f64, f64)>, offered: Option<f64>) -> Tri
     };
     let part = |log: f64| log.exp_m1();
     let value = stats::hodges_lehmann(&logs);
-    // For the better is positive.
+    // From here, a positive change is an improvement.
     let (one, other) = (sign * interval.low, sign * interval.high);
     let (low, high) = (one.min(other), one.max(other));
     let bound = needed.ln_1p();
@@ -257,7 +259,7 @@ fn judged(measure: Measure, pairs: Vec<(f64, f64)>, offered: Option<f64>) -> Tri
     };
     let middle = |of: fn(&(f64, f64)) -> f64| digits(stats::median(&pairs.iter().map(of).collect::<Vec<_>>()));
     let signed = |log: f64| match part(log) {
-        // Beside next to nothing a part says nothing: the figures follow.
+        // If the figure before was almost zero, a percentage means nothing. The figures follow in the text.
         part if part > TENFOLD => "more than tenfold".to_owned(),
         part => format!("{}{}", if part < 0.0 { "-" } else { "+" }, percent(part.abs())),
     };
@@ -310,7 +312,7 @@ mod tests {
         );
     }
 
-    /// What does nothing is said to help about as rarely as an interval of 95 % lets it.
+    /// A remedy without effect may be judged `helps` no more often than a 95 % interval allows.
     #[test]
     fn what_does_nothing_is_not_said_to_help() {
         let helps = |seed| judged(Measure::Answers, pairs(190.0, 190.0, 0.03, seed), None).name == "helps";

@@ -1,4 +1,5 @@
-//! From a keeper's answer to [`Signals`]: totals become what was used, levels their highest, files their facts.
+//! Converts a keeper's answer to [`Signals`]: totals become growth, levels become their maximum, configuration files
+//! become facts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -22,47 +23,47 @@ use crate::stack::{HUB, Spec};
 use crate::watch::edge::{Acted, Cache, Peer};
 use crate::watch::{Account, HostTick, ProcessTick, Tick, Watched};
 
-/// Parts of a block in which throttling is told apart.
+/// Parts of a block for which throttling is computed.
 const QUARTERS: usize = 4;
 
-/// Looks at a process, without the first and the last, that are enough to leave those out.
+/// From this many samples of a process on, beside the first and the last, those two are left out.
 const LOOKS_MIN: usize = 4;
-/// Servers of an upstream that are kept.
+/// Most servers of an upstream that are kept.
 const SERVERS_MAX: usize = 256;
-/// Addresses of a process that are kept.
+/// Most addresses of a process that are kept.
 const LISTENS_MAX: usize = 64;
 
-/// What a block was, and what is known of it besides.
+/// A block's spec, and further facts about it.
 #[derive(Clone)]
 pub struct Known<'a> {
-    /// As the keeper was told.
+    /// The spec that the keeper got.
     pub spec: &'a Spec,
     /// Its configuration.
     pub tree: &'a Tree,
     /// Requests a second that were asked for.
     pub offered: Option<f64>,
-    /// How long they were to be sent, s.
+    /// The time for sending them, s.
     pub length_s: f64,
-    /// A closed loop of so many connections.
+    /// Connections of a closed loop.
     pub connections: u64,
     /// The load is a closed loop.
     pub is_closed: bool,
-    /// Other work on this machine only warns.
+    /// Other work on this machine causes only a warning.
     pub is_noisy: bool,
     /// Served by weir.
     pub is_weir: bool,
-    /// Pools whose sizes are known.
+    /// Pools with a known size.
     pub pools: &'a [Pool],
-    /// Which answers are good.
+    /// The statuses that count as good.
     pub good: &'a Good,
 }
 
-/// What of a keeper's answer no signal can do without. Keeper and lab are one program: a key that is missing or has another
-/// name is a fault, and never "nothing was used".
+/// The parts of a keeper's answer that the signals need. Keeper and lab are the same program: a missing or renamed
+/// key is an error, and never means "nothing was used".
 #[derive(Deserialize)]
 struct Answer {
     usage: Used,
-    // There, and null of a block that nobody watches: those of a proof and of a try.
+    // The key is always there. It is null for a block that is not watched: a block of a proof or of a try.
     #[serde(deserialize_with = "Option::deserialize")]
     watched: Option<Watched>,
     load: Report,
@@ -90,7 +91,7 @@ struct Own {
 #[derive(Deserialize)]
 struct Response {
     hdr_ns: String,
-    /// Answers; none where everything failed.
+    /// Number of answers. The key is missing if every request failed.
     #[serde(default)]
     count: u64,
 }
@@ -100,7 +101,7 @@ struct Aggregate {
     counters: BTreeMap<String, Value>,
 }
 
-/// Everything of one block. The error names what of the answer could not be read.
+/// All signals of one block. The error names the part of the answer that could not be read.
 pub fn signals(answer: &Value, known: &Known<'_>) -> Result<Signals, String> {
     let read = Answer::deserialize(answer).map_err(|error| format!("the keeper's answer cannot be read: {error}"))?;
     let hdr = Hdr::decode(&read.load.weir.response.hdr_ns);
@@ -139,7 +140,7 @@ pub fn signals(answer: &Value, known: &Known<'_>) -> Result<Signals, String> {
 }
 
 fn edge(ticks: &[Tick], known: &Known<'_>) -> Edge {
-    // The first that answered, and the last: what lies between is the load's.
+    // The load lies between the first account and the last.
     let told: Vec<&Tick> = ticks.iter().filter(|tick| tick.account.is_there).collect();
     let (Some(first), Some(end)) = (told.first(), told.last()) else {
         return Edge::default();
@@ -152,7 +153,7 @@ fn edge(ticks: &[Tick], known: &Known<'_>) -> Edge {
     let opened = if known.is_weir {
         Some(peers.values().filter_map(|peer| peer.opened).sum())
     } else {
-        // Whatever the edge's host opened, but for what the client opened where it is on that host.
+        // All connections that the edge's host opened, minus the client's connections if the client is on that host.
         let opened = grown(ticks, HUB, "ActiveOpens");
         let clients = if known.spec.client.host == HUB { since(|a| a.accepted) } else { 0 };
         opened.map(|opened| opened.saturating_sub(clients))
@@ -252,7 +253,7 @@ fn limits(told: &[&Tick]) -> BTreeMap<String, (f64, f64, u64)> {
     found
 }
 
-/// By how much a counter of a host grew, as far as it was seen.
+/// How much a counter of a host grew between the first and the last sample that has it.
 fn grown(ticks: &[Tick], host: &str, counter: &str) -> Option<u64> {
     let values: Vec<u64> = ticks
         .iter()
@@ -277,18 +278,18 @@ fn processes(watched: &Watched, known: &Known<'_>, answer: &Value) -> Vec<Proces
             let role = match process.name.as_str() {
                 name if name == spec.edge => Role::Edge,
                 name if name == spec.client.name => Role::Client,
-                // Where nobody's sockets could be seen, everybody may be an application.
+                // If no sockets could be seen, every process may be an application.
                 _ if watched.listens.values().all(BTreeSet::is_empty) => Role::App,
                 _ if served::is_one(&listens, &process.host, &peers, spec) => Role::App,
                 _ => Role::Beside,
             };
-            // Its host's group is of those that are limited.
+            // The host's cgroup counts only its limited processes.
             let group = |what: &str| {
                 let used = answer["usage"]["hosts"][&process.host][what].as_u64().filter(|_| !process.is_unlimited);
                 used.unwrap_or(0)
             };
             let memory_killed = group("memory_killed");
-            // Who was killed before it was looked at is not forgotten.
+            // Keep a process that the kernel killed before its first sample.
             let used = used(&seen).or_else(|| (memory_killed > 0).then(Process::default))?;
             let quota = if process.is_unlimited { None } else { quota_of(spec, &process.host) };
             let pinned = if process.cpus.is_empty() { crate::ask::allowed_cpus() } else { process.cpus.clone() };
@@ -314,11 +315,12 @@ fn processes(watched: &Watched, known: &Known<'_>, answer: &Value) -> Vec<Proces
         .collect()
 }
 
-/// What a process used, from its looks.
+/// The CPU time and other resources that a process used, from its samples.
 fn used(seen: &[(u64, &ProcessTick)]) -> Option<Process> {
-    // The client's start and end are in the first look and the last: what lies between is the load's.
+    // The first sample contains the client's start and the last one its end. Only the load lies between.
     let inner = seen.get(1..seen.len().saturating_sub(1)).filter(|inner| inner.len() >= LOOKS_MIN).unwrap_or(seen);
-    // Threads that have ended tell nothing any more: of one that ends, the look at which it had used most.
+    // Threads that ended are missing in later samples. For a process that ends, use the sample with the highest CPU
+    // time.
     let (from, to) = (inner.first()?, inner.iter().rev().max_by_key(|(_, tick)| tick.ran_ns)?);
     let elapsed_ns = (to.0.saturating_sub(from.0)).max(1) as f64 * 1e6;
     let share = |now: u64, then: u64| now.saturating_sub(then) as f64 / elapsed_ns;
@@ -357,7 +359,7 @@ fn throttled(seen: &[(u64, &ProcessTick)]) -> f64 {
 
 fn throttled_strip(seen: &[(u64, &ProcessTick)]) -> Vec<f64> {
     let length = seen.len().div_ceil(QUARTERS).max(1);
-    // Neighbouring parts share an end.
+    // Neighbouring parts share one sample.
     (0..QUARTERS)
         .filter_map(|part| seen.get(part * length..((part + 1) * length + 1).min(seen.len())))
         .map(throttled)
@@ -416,11 +418,11 @@ fn hosts(watched: &Watched, spec: &Spec) -> Vec<Host> {
         .collect()
 }
 
-/// Intervals between looks that are enough to tell what a link carries.
+/// Least number of intervals between samples for the rate of a link.
 const INTERVALS_MIN: usize = 4;
 
-/// Bits a second that a device carried one way, whichever was more, while anything moved: the looks before the load and after it, and
-/// the two intervals in which it began and ended, say nothing about what the link carries.
+/// Bits a second of a device in its busier direction, while it carried traffic. Leaves out the samples before and
+/// after the load, and the two intervals in which the load began and ended.
 fn carried(seen: &[(u64, &HostTick)], device: &str) -> f64 {
     let counts: Vec<(u64, (u64, u64))> =
         seen.iter().filter_map(|(at, tick)| tick.devices.get(device).map(|count| (*at, *count))).collect();
@@ -438,13 +440,14 @@ fn carried(seen: &[(u64, &HostTick)], device: &str) -> f64 {
     now.0.saturating_sub(then.0).max(now.1.saturating_sub(then.1)) as f64 * 8.0 / seconds
 }
 
-/// How many may wait at an address. `ss` writes `*` for a socket of both families, which the kernel's table has as `[::]`.
+/// The size of an address's accept queue. `ss` writes `*` for a socket of both families; the kernel's table has it as
+/// `[::]`.
 pub(super) fn backlog(watched: &Watched, address: &str) -> Option<u64> {
     let both = || watched.backlogs.get(&format!("0.0.0.0:{}", address.strip_prefix("[::]:")?));
     watched.backlogs.get(address).or_else(both).copied()
 }
 
-/// Datagrams that were sent and not answered yet, the mean over the looks, and how many were sent.
+/// Datagrams without an answer yet, mean over the samples, and the number of sent datagrams.
 fn questions(seen: &[(u64, &HostTick)]) -> (f64, u64) {
     let count = |tick: &HostTick, name: &str| tick.counters.get(name).copied();
     let pairs: Vec<(u64, u64)> =
@@ -469,7 +472,7 @@ fn machine(ticks: &[Tick], foreign: f64) -> Machine {
     }
     let room = (elapsed.as_secs_f64() * last.cpus.len() as f64).max(1e-3);
     let [interrupts, steal] = sums.map(|ms| ms as f64 / 1000.0 / room);
-    // By totals: the kernel's own averages remember what ran before the block.
+    // Computed from totals: the kernel's own averages include the time before the block.
     let pressure = last.stalled.iter().filter_map(|(what, now)| {
         let stalled = now - first.stalled.get(what)?;
         Some((what.clone(), (stalled / elapsed.as_secs_f64().max(1e-3)).clamp(0.0, 1.0)))
@@ -479,7 +482,7 @@ fn machine(ticks: &[Tick], foreign: f64) -> Machine {
     Machine { cpus: last.cpus.len() as f64, busy, interrupts, steal, foreign, pressure }
 }
 
-/// What a configuration says, as far as rules need it; of several values the one that binds first.
+/// The settings of a configuration, as far as rules need them. Of several values, the one that limits first.
 pub fn conf(tree: &Tree, is_weir: bool) -> Conf {
     let mut found = Conf { is_weir, can_keep: is_weir, has_upgrade: is_weir, ..Conf::default() };
     found.policies = policies(tree);
@@ -548,13 +551,13 @@ pub fn conf(tree: &Tree, is_weir: bool) -> Conf {
     found
 }
 
-/// The server that a `proxy_pass` over HTTP names itself; none where a variable says it.
+/// The server that a `proxy_pass` over HTTP names itself. `None` if a variable sets it.
 fn address(url: &str) -> Option<String> {
     let server = url.strip_prefix("http://")?.split('/').next()?;
     (!server.is_empty() && !server.contains('$') && !server.starts_with("unix:")).then(|| server.to_owned())
 }
 
-/// Whether the requests of a load say that their answers may be compressed; unknown of a script, whose steps say that.
+/// Whether the requests of a load accept compressed answers. `None`: unknown, for a script, since its steps set that.
 pub(super) fn accepts_gzip(argv: &[String]) -> Option<bool> {
     let is_url = argv.iter().any(|word| word.starts_with("http://") || word.starts_with("https://"));
     let fields = argv.windows(2).filter(|pair| pair.first().is_some_and(|flag| flag == "-H"));
@@ -565,7 +568,7 @@ pub(super) fn accepts_gzip(argv: &[String]) -> Option<bool> {
     (is_url && !argv.iter().any(|word| word == "-t")).then(|| fields.filter_map(|pair| pair.get(1)).any(is_asked))
 }
 
-/// nginx's times, as far as timeouts use them.
+/// A time as nginx writes it, in ms, as far as timeouts use it.
 fn time_ms(text: &str) -> Option<u64> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
@@ -621,7 +624,8 @@ mod tests {
 
     #[test]
     fn what_a_link_carries_is_judged_while_it_is_loaded() {
-        // Ten looks, four a second: three before the load, and one after; 125 kB in each whole interval are 4 Mbit/s.
+        // Ten intervals, four a second: three before the load and one after it. 125 kB in each whole interval are 4
+        // Mbit/s.
         let bytes = [0, 0, 0, 60_000, 185_000, 310_000, 435_000, 560_000, 685_000, 700_000, 700_000];
         let ticks: Vec<HostTick> = bytes
             .iter()
@@ -631,7 +635,7 @@ mod tests {
             ticks.iter().enumerate().map(|(number, tick)| (number as u64 * 250, tick)).collect();
         assert!((carried(&seen, "eth0") - 4e6).abs() < 1.0, "{}", carried(&seen, "eth0"));
         assert_eq!(carried(&seen, "eth1"), 0.0);
-        // Too few looks to leave any out.
+        // There are too few samples to leave any out.
         assert!((carried(&seen[2..6], "eth0") - 310_000.0 * 8.0 / 0.75).abs() < 1.0);
         assert_eq!(carried(&seen[..2], "eth0"), 0.0);
     }
@@ -679,7 +683,7 @@ mod tests {
             good: &Good::default(),
         };
         let found = signals(&answer, &known).unwrap();
-        // A key of another name is a fault, and not a block in which nothing happened.
+        // A renamed key is an error. It is not a block in which nothing happened.
         for (place, key) in
             [("", "watched"), ("/watched", "ticks"), ("/load/weir/response", "hdr_ns"), ("/load/aggregate", "counters")]
         {
@@ -696,7 +700,8 @@ mod tests {
         torn["watched"]["ticks"][0]["account"]["unread"] = json!("expected `,`");
         let unread = signals(&torn, &known).unwrap().unread;
         assert!(unread.iter().any(|why| why == "the edge's account cannot be read: expected `,`"), "{unread:?}");
-        // A block of a proof is not watched, and its answers are what it is for; one that was to be watched is nothing without.
+        // A block of a proof is not watched: only its answers count. A block that should be watched is invalid
+        // without observations.
         let mut unwatched = answer.clone();
         unwatched["watched"] = Value::Null;
         let blind = Spec { watch: None, ..spec.clone() };
@@ -704,7 +709,8 @@ mod tests {
         let watching = Spec { watch: Some(crate::watch::Plan::default()), ..spec.clone() };
         let is_refused = signals(&unwatched, &Known { spec: &watching, ..known }).is_err();
         assert!(is_refused, "a block that was to be watched has nothing that was seen");
-        // Nobody saw the application, and nobody killed it: one that was killed before it was looked at is there.
+        // The application has no sample, and the kernel did not kill it. If the kernel kills it before its first
+        // sample, it is listed.
         assert!(!found.processes.iter().any(|process| process.name == "origin0"));
         let mut killed = answer.clone();
         killed["usage"]["hosts"] = json!({HUB: {"memory_full": 9, "memory_killed": 1}});
@@ -713,7 +719,7 @@ mod tests {
         assert_eq!((origin.memory_full, origin.memory_killed), (9, 1));
         assert_eq!((found.seconds, found.load.sent, found.load.answered, found.failed()), (10.0, 1000, 1000, 100));
         assert_eq!((found.load.well, found.goodput()), (900, 90.0));
-        // The same block, of whose answers a 502 is good, and a refusal is none.
+        // The same block with other good statuses: a 502 is good, a 429 is not.
         let mut refused = answer.clone();
         refused["load"]["aggregate"]["counters"] =
             json!({"http.requests": 1000, "http.codes.429": 900, "http.codes.502": 100});
@@ -756,16 +762,17 @@ mod tests {
         let tick = |at_ms, busy, interrupts, idle, steal| Tick {
             at_ms,
             cpus: vec![(0, busy, interrupts, idle, steal), (1, 0, 0, at_ms, 0)],
-            // 9 s before the block, and a quarter of it.
+            // 9 s before the block, and a quarter of the block's time.
             stalled: [("io".to_owned(), 9.0 + at_ms as f64 / 4000.0)].into(),
             ..Tick::default()
         };
-        // What comes at the rate of the ticks was seen by none of them.
+        // Work that runs at the frequency of the timer tick is missing in the busy counter. The idle counter shows
+        // it.
         let found = machine(&[tick(0, 0, 0, 0, 0), tick(1000, 0, 100, 200, 100)], 0.0);
         assert!((found.busy - 0.3).abs() < 1e-9, "{found:?}");
         assert!((found.interrupts - 0.05).abs() < 1e-9 && (found.steal - 0.05).abs() < 1e-9, "{found:?}");
         assert!((found.pressure["io"] - 0.25).abs() < 1e-9, "{found:?}");
-        // And by each: it was idle all the same.
+        // The other way round: the busy counter is full, but the CPU was idle.
         let found = machine(&[tick(0, 0, 0, 0, 0), tick(1000, 1000, 0, 1000, 0)], 0.0);
         assert!(found.busy.abs() < 1e-9, "{found:?}");
     }

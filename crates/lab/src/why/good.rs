@@ -5,11 +5,11 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Words of a list.
+/// Most words of a list.
 const WORDS_MAX: usize = 32;
 
-/// The statuses of good answers, as `2xx,3xx,404`. Everything else failed: what the edge refuses, what an application answers with
-/// an error. `101` (RFC 9110 §15.2.2) is always good: it is asked for.
+/// The statuses of good answers, as `2xx,3xx,404`. Every other answer is a failure: a refusal by the edge, or an
+/// error from an application. `101` (RFC 9110 §15.2.2) is always good: the client asked for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Good {
@@ -25,7 +25,7 @@ impl Default for Good {
 }
 
 impl Good {
-    /// Whether an answer of that status is good.
+    /// Whether an answer with that status is good.
     pub fn has(&self, status: u16) -> bool {
         status == 101 || self.ranges.iter().any(|(first, last)| (*first..=*last).contains(&status))
     }
@@ -35,7 +35,7 @@ impl FromStr for Good {
     type Err = String;
 
     /// # Errors
-    /// A word is no class and no status; the sentence says what is wanted.
+    /// A word is neither a class nor a status. The sentence says which form is expected.
     fn from_str(text: &str) -> Result<Good, String> {
         let word = |word: &str| {
             let word = word.trim();

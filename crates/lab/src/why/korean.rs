@@ -1,5 +1,6 @@
-//! What is said, in Korean: sentences are found again by their English, so that rules say each once, and a run that was kept can be
-//! printed in either language. What is not in the table stays as it is: names, numbers, directives, what other programs said.
+//! Translates sentences to Korean. A sentence is looked up by its English text: so rules word each sentence once, and
+//! a stored run can be printed in either language. Text that the table lacks stays as it is: names, numbers,
+//! directives, messages of other programs.
 
 mod phrases;
 
@@ -8,47 +9,49 @@ use phrases::{LABELS, NAMES, PHRASES};
 /// Longer texts are not looked up.
 const TEXT_MAX: usize = 4096;
 
-/// In Korean, if the table has it. Holes, which are `{}` in English, are `{1}`, `{2}` … in Korean, in the order of the English; what
-/// stands in them is looked up as well. Of several that fit, the one
-/// with most words of its own at the text's beginning; of those, the one that says most by itself.
+/// The Korean for a text, if the table has it. A hole is `{}` in English and `{1}`, `{2}` … in Korean, numbered in
+/// the English order; its content is looked up as well. If several phrases fit, the one with the longest fixed
+/// beginning wins; among those, the one with the most fixed text.
 pub fn say(text: &str) -> Option<String> {
     if text.len() > TEXT_MAX {
         return None;
     }
     let fits = PHRASES.iter().filter_map(|(en, ko)| Some((begins(en), en.len(), ko, holes(en, text)?)));
-    // A sentence is told by how it begins: what begins with a hole would take any beginning for a name.
+    // A sentence is recognised by its beginning. A phrase that begins with a hole would take any beginning for a
+    // name.
     let (_, _, ko, holes) = fits.max_by_key(|(begins, length, _, holes)| (*begins, length - 2 * holes.len()))?;
     let mut said = (*ko).to_owned();
     for (number, hole) in holes.iter().enumerate() {
-        // A hole is shorter than what it is in: this ends.
+        // This recursion ends: a hole is shorter than the text around it.
         let inner = say(hole).unwrap_or_else(|| (*hole).to_owned());
         said = said.replace(&format!("{{{}}}", number + 1), &inner);
     }
     Some(said)
 }
 
-/// As [`say`]; what the table lacks stays as it is.
+/// As [`say`], but text that the table lacks stays as it is.
 pub fn or_as_it_is(text: &str) -> String {
     say(text).unwrap_or_else(|| text.to_owned())
 }
 
-/// The label of a line.
+/// The Korean for the label of a line.
 pub fn label(label: &str) -> &str {
     LABELS.iter().find(|(en, _)| *en == label).map_or(label, |(_, ko)| ko)
 }
 
-/// A label with spaces up to a number of columns: a syllable takes two.
+/// A label padded with spaces to a number of columns. A Korean syllable takes two columns.
 pub fn padded(label: &str, columns: usize) -> String {
     let width: usize = label.chars().map(|c| if ('가'..='힣').contains(&c) { 2 } else { 1 }).sum();
     format!("{label}{}", " ".repeat(columns.saturating_sub(width)))
 }
 
-/// Letters before the first hole; none of a name, which is itself in a hole of the sentence that it begins.
+/// Number of characters before the first hole. 0 for a name, which itself fills a hole of the sentence that it
+/// begins.
 fn begins(phrase: &str) -> usize {
     if NAMES.contains(&phrase) { 0 } else { phrase.find("{}").unwrap_or(phrase.len()) }
 }
 
-/// What stands in the holes of a phrase, if a text is of its form.
+/// The contents of a phrase's holes, if a text has the form of the phrase.
 fn holes<'a>(phrase: &str, text: &'a str) -> Option<Vec<&'a str>> {
     let Some((first, rest)) = phrase.split_once("{}") else { return (phrase == text).then(Vec::new) };
     let mut found = Vec::new();
@@ -83,7 +86,7 @@ mod tests {
         text.chars().any(|c| ('가'..='힣').contains(&c))
     }
 
-    /// What prints: every sentence that stands in these files is in the table, word for word.
+    /// The files that print: the table has every sentence in them, word for word.
     const SOURCES: &[(&str, &str)] = &[
         ("rules/behind.rs", include_str!("rules/behind.rs")),
         ("rules/cache.rs", include_str!("rules/cache.rs")),
@@ -110,7 +113,7 @@ mod tests {
         ("../watch/errors.rs", include_str!("../watch/errors.rs")),
     ];
 
-    /// Parts of sentences: each with a whole one that it is a part of, which the table has to have.
+    /// Parts of sentences, each with a whole sentence that contains it. The table has to have the whole sentence.
     const PARTS: &[(&str, &str)] = &[
         (
             " (MaxRequestWorkers, server.tomcat.threads.max)",
@@ -187,7 +190,8 @@ mod tests {
         ),
     ];
 
-    /// Nobody reads these in a report: keys, what programs log, lines while it runs, errors of a lab that cannot be made.
+    /// Texts that no report contains: keys, other programs' log messages, progress lines, errors of a lab that cannot
+    /// be made.
     const NOT_SAID: &[&str] = &[
         "no verdict",
         "not quiet",
@@ -214,7 +218,7 @@ mod tests {
         "makes it worse",
         "does not help",
         "not shown to help",
-        // Progress, and commands: the same in every language.
+        // Progress lines and commands are the same in every language.
         "giving more",
         "trying the remedy",
         "two on one CPU were in each other's way: the load again, with other CPUs",
@@ -254,10 +258,10 @@ mod tests {
         "proxy_cache_lock on",
         "502 no peer",
         "Failed capture or match",
-        // A block of so few requests is explained all the same.
+        // A block with so few requests is still explained.
         "{} requests are too few to say anything",
         "are too few to say anything",
-        // Words of nginx, Apache and PHP-FPM.
+        // Messages of nginx, Apache and PHP-FPM.
         "reusing connections",
         "worker_connections are not enough",
         "no live upstreams",
@@ -282,7 +286,7 @@ mod tests {
         "refused limit_conn",
     ];
 
-    /// The string literals of a source, what its tests say left out, with `{}` for each hole.
+    /// The string literals of a source without its tests, with `{}` for each hole.
     fn literals(source: &str) -> Vec<String> {
         let end = ["mod tests", "pub(crate) mod tests", "impl"]
             .map(|what| source.find(&format!("#[cfg(test)]\n{what}")).unwrap_or(source.len()));
@@ -294,7 +298,7 @@ mod tests {
                 '/' if is_at(at + 1, '/') => {
                     at = (at..source.len()).find(|at| is_at(*at, '\n')).unwrap_or(source.len())
                 }
-                // A character, and not a lifetime.
+                // A character literal, not a lifetime.
                 '\'' if is_at(at + 2, '\'') => at += 3,
                 '\'' if is_at(at + 1, '\\') && is_at(at + 3, '\'') => at += 4,
                 '"' => {
@@ -326,7 +330,8 @@ mod tests {
         found
     }
 
-    /// A format string with its holes bare and its doubled braces single. A brace before a space is one of a configuration.
+    /// A format string with empty holes and single braces for doubled ones. A brace before a space belongs to a
+    /// configuration.
     fn template(text: &str) -> String {
         let doubled = text.replace("{{", "\u{1}").replace("}}", "\u{2}");
         let (mut plain, mut rest) = (String::new(), doubled.as_str());
@@ -340,7 +345,7 @@ mod tests {
         plain.replace('\u{1}', "{").replace('\u{2}', "}")
     }
 
-    /// A sentence that nobody translated would come out English amid Korean, or be taken for another one.
+    /// An untranslated sentence would appear in English within Korean text, or be mistaken for another sentence.
     #[test]
     fn every_sentence_that_can_be_printed_is_in_the_table() {
         assert_eq!(literals("a(\"x {y:.2} \\\"z\\\" {{ }}\"); // \"no\"\n'\"'; \"b\""), ["x {} \"z\" { }", "b"]);
@@ -398,7 +403,7 @@ mod tests {
         assert!(lacking.is_empty(), "no Korean for:\n{}", lacking.join("\n"));
     }
 
-    /// Every sentence is found again as itself, alone and within each of the verdicts.
+    /// Each sentence is found again as itself, alone and within each verdict.
     #[test]
     fn a_sentence_is_never_taken_for_another() {
         let filled = |text: &str, hole: &dyn Fn(usize) -> String, from: usize| -> String {
@@ -427,7 +432,7 @@ mod tests {
         );
     }
 
-    /// Sentences of several parts, whose parts are names that this program gives, numbers, and each other.
+    /// Sentences of several parts. The parts are names that this program gives, numbers, and other sentences.
     #[test]
     fn what_is_made_of_parts_is_said_whole() {
         let shared = "load generator and application share CPU 1, of which they used 64 %";

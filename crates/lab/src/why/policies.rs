@@ -1,4 +1,4 @@
-//! What a configuration refuses or delays on purpose, and where it says so.
+//! The statements of a configuration that refuse or delay requests on purpose, and their places in its files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,9 +6,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use weir_conf::{Statement, Tree};
 
-/// Statements that are kept.
+/// Most statements that are kept.
 const POLICIES_MAX: usize = 256;
-/// What `limit_req` and `limit_conn` answer with unless told otherwise.
+/// The default status of `limit_req` and `limit_conn`.
 // nginx: limit_req_status, limit_conn_status, "Default: 503".
 const REFUSED: u16 = 503;
 
@@ -16,23 +16,23 @@ const REFUSED: u16 = 503;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Policy {
-    /// Its directive; of a server of an upstream, the parameter: `max_conns`.
+    /// Its directive. For a server of an upstream, the parameter: `max_conns`.
     pub directive: String,
-    /// As it is written, and of `limit_req` the rate of its zone.
+    /// The statement as it is written. For `limit_req`, with the rate of its zone.
     pub text: String,
     /// The file and the line.
     pub at: String,
-    /// The zone it counts in; of `max_conns`, the upstream.
+    /// The zone that it counts in. For `max_conns`, the upstream.
     pub of: String,
-    /// The status it answers with; 0 of what only delays.
+    /// The status that it answers with; 0 if it only delays.
     pub status: u16,
-    /// Bytes a second of `limit_rate`; 0 where a variable says it.
+    /// Bytes a second of `limit_rate`; 0 if a variable sets it.
     pub rate: f64,
-    /// Bytes that are sent before that (`limit_rate_after`).
+    /// Bytes that are sent before the rate applies (`limit_rate_after`).
     pub after: f64,
 }
 
-/// What holds at a place of the configuration.
+/// The settings that apply at one level of the configuration.
 #[derive(Clone)]
 struct Scope {
     requests: u16,
@@ -41,7 +41,7 @@ struct Scope {
     upstream: String,
 }
 
-/// All of them, in the order of the configuration.
+/// All policies, in the order of the configuration.
 pub fn policies(tree: &Tree) -> Vec<Policy> {
     let scope = Scope { requests: REFUSED, connections: REFUSED, after: 0.0, upstream: String::new() };
     let mut found = Vec::new();
@@ -52,7 +52,7 @@ pub fn policies(tree: &Tree) -> Vec<Policy> {
     found
 }
 
-/// The rates of `limit_req_zone`, by their zones.
+/// The rates of `limit_req_zone`, keyed by zone.
 fn zones(block: &[Statement], rates: &mut BTreeMap<String, String>) {
     for statement in block {
         zones(statement.children(), rates);
@@ -70,7 +70,7 @@ fn word<'a>(statement: &'a Statement, begins: &str) -> Option<&'a str> {
 
 fn walk(tree: &Tree, block: &[Statement], outer: &Scope, rates: &BTreeMap<String, String>, found: &mut Vec<Policy>) {
     let mut scope = outer.clone();
-    // What is set at a level holds at the whole of it, wherever it stands.
+    // A setting holds for its whole level, wherever it stands in it.
     for statement in block {
         let status = || statement.text(0).parse().unwrap_or(REFUSED);
         match statement.name.text.as_str() {
@@ -90,7 +90,7 @@ fn walk(tree: &Tree, block: &[Statement], outer: &Scope, rates: &BTreeMap<String
     }
 }
 
-/// What one statement refuses or delays.
+/// The policy that one statement sets, if any.
 fn policy(statement: &Statement, scope: &Scope, rates: &BTreeMap<String, String>) -> Option<Policy> {
     let (name, first) = (statement.name.text.as_str(), statement.text(0));
     let written = statement.words().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
@@ -121,7 +121,7 @@ fn policy(statement: &Statement, scope: &Scope, rates: &BTreeMap<String, String>
     }
 }
 
-/// The file as its configuration's directory sees it, and the line.
+/// The file, relative to the directory of the main configuration file, and the line.
 fn at(tree: &Tree, statement: &Statement) -> String {
     let Some(source) = tree.source(&statement.at) else { return String::new() };
     let dir = tree.files.first().and_then(|main| Path::new(&main.name).parent());
@@ -131,7 +131,7 @@ fn at(tree: &Tree, statement: &Statement) -> String {
     format!("{name}:{}", source.line_of(statement.at.span.start))
 }
 
-/// nginx's sizes: `20k`, `1m`; 0 of a variable.
+/// nginx's sizes: `20k`, `1m`. 0 for a variable.
 fn bytes(text: &str) -> f64 {
     let (number, factor) = match text.chars().last() {
         Some('k' | 'K') => (text.get(..text.len() - 1), 1024.0),

@@ -1,11 +1,12 @@
-//! The counter-experiment: each suspect has a fifth less, in blocks that take turns with blocks as they are. What limits is what
-//! the answers shrink with; what does not, is ruled out by a number.
+//! The counter-experiment: each suspect gets a fifth less of its resource, in blocks that alternate with unchanged
+//! blocks. A resource limits if the answers shrink with it. If they do not, a number rules it out.
 //!
-//! The elasticity of a resource is the relative change of answers a second over the relative change of the resource: 1 where it
-//! alone limits, 0 where it has room. (Coz's virtual speed-up the other way round, so that it works on any black box.)
+//! The elasticity of a resource is the relative change of answers a second divided by the relative change of the
+//! resource: 1 if it alone limits, 0 if it has room. (This reverses Coz's virtual speed-up, so that it works on any
+//! black box.)
 //!
-//! That is half of a proof: a CPU that is just not full slows every answer once it is squeezed, though something else limits.
-//! The other half is [`super::widen`]: with more of the suspect, the answers have to rise.
+//! That is half of a proof: an almost full CPU slows every answer when it is squeezed, even if another resource
+//! limits. The other half is [`super::widen`]: with more of the suspect, the answers have to rise.
 
 use std::collections::BTreeSet;
 
@@ -19,50 +20,51 @@ use crate::stack::{Host, Spec};
 use crate::stats;
 use crate::watch::tap::{self, Change};
 
-/// What is left of a resource that is squeezed.
+/// The part of a resource that is left when it is squeezed.
 pub const LEFT: f64 = 0.8;
-/// What there is of a resource of which more is given.
+/// The factor by which a resource grows when the lab gives more of it.
 pub const MORE: f64 = 1.5;
-/// The least that a neighbour is left, CPUs.
+/// The least CPU share that a neighbour keeps.
 const NEIGHBOUR_LEAST: f64 = 0.05;
-/// Resources that are squeezed: suspects first, then those that should not matter.
+/// Most resources that are squeezed: suspects first, then controls that should not matter.
 pub const ARMS_MAX: usize = 3;
-/// An elasticity whose interval lies above this is the bottleneck's.
+/// The interval of the bottleneck's elasticity has to lie above this.
 pub const PROVED: f64 = 0.3;
-/// And of every other it has to lie below this.
+/// The interval of every other elasticity has to lie below this.
 pub const OTHERS: f64 = 0.2;
-/// An interval within this much of nothing rules a suspect out.
+/// An interval within this distance of 0 rules a suspect out.
 pub const NOTHING: f64 = 0.1;
 
-/// A squeeze that can be carried out.
+/// A squeeze that the lab can carry out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arm {
-    /// What is squeezed.
+    /// The resource that is squeezed.
     pub squeeze: Squeeze,
-    /// The number of the finding it tests; none of a control.
+    /// The number of the finding that it tests. `None` for a control.
     pub finding: Option<usize>,
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// From how much to how much.
+    /// The amount of the resource without and with the arm.
     pub from: f64,
     /// See `from`.
     pub to: f64,
-    /// What is set for that: `to`, but of a neighbour what it is left.
+    /// The limit that the lab sets: equal to `to`, except for a neighbour, where it is the neighbour's remaining
+    /// share.
     pub limit: f64,
-    /// More instead of a fifth less.
+    /// The arm gives more of the resource, instead of a fifth less.
     pub is_relaxed: bool,
-    /// Of CPUs that are given: which, and how many workers use them.
+    /// For additional CPUs: which CPUs, and how many workers use them.
     pub spread: Option<Spread>,
 }
 
-/// What came of an arm.
+/// The result of an arm.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Elasticity {
-    /// What was squeezed.
+    /// The resource that was squeezed.
     pub name: String,
-    /// The number of the finding; none of a control.
+    /// The number of the finding. `None` for a control.
     pub finding: Option<usize>,
-    /// From how much to how much.
+    /// The amount of the resource without and with the arm.
     pub from: f64,
     /// See `from`.
     pub to: f64,
@@ -72,18 +74,18 @@ pub struct Elasticity {
     pub low: f64,
     /// See `low`.
     pub high: f64,
-    /// Rounds it rests on.
+    /// Number of rounds.
     pub rounds: usize,
-    /// There was more of it, and not a fifth less.
+    /// The arm gave more of the resource, instead of a fifth less.
     #[serde(default)]
     pub is_relaxed: bool,
-    /// Of what there was more of: the part by which good answers have to rise.
+    /// For an arm that gave more: the relative rise of good answers that is needed.
     #[serde(default)]
     pub needed: f64,
 }
 
 impl Elasticity {
-    /// By which part the answers changed, and its 95 % interval, when there was `to` instead of `from`.
+    /// The relative change of the answers with `to` instead of `from`, and its 95 % interval.
     pub fn change(&self) -> [f64; 3] {
         let ratio = self.to / self.from.max(1e-9);
         let of = |elasticity: f64| ratio.powf(elasticity) - 1.0;
@@ -92,27 +94,28 @@ impl Elasticity {
     }
 }
 
-/// What all arms say together.
+/// The conclusion from all arms.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Proof {
-    /// One finding, by its number, and nothing else.
+    /// One finding, by its number, and no other.
     Proved(usize),
-    /// Several matter.
+    /// Several findings matter.
     Shared(Vec<usize>),
     /// No suspect matters.
     RuledOut,
-    /// The intervals are too wide, or nothing was there to compare with.
+    /// The intervals are too wide, or there was nothing to compare with.
     Unclear(String),
 }
 
-/// What there is to squeeze: suspects that can be, and controls beside them.
+/// The arms of a proof: suspects that can be squeezed, and controls beside them.
 pub fn arms(findings: &[Finding], signals: &Signals, spec: &Spec) -> Vec<Arm> {
     let mut wanted: Vec<(Squeeze, Option<usize>)> = Vec::new();
     for (number, finding) in findings.iter().enumerate() {
         if let Some(squeeze) = &finding.found.squeeze
             && !wanted.iter().any(|(known, _)| known == squeeze)
         {
-            // That a server less costs nothing is what speaks for something behind them: it is a control, and no suspect.
+            // A server less that costs nothing is evidence for a shared limit behind the servers. So this arm is a
+            // control, not a suspect.
             let finding = (!matches!(squeeze, Squeeze::Servers(_))).then_some(number);
             wanted.push((squeeze.clone(), finding));
         }
@@ -147,7 +150,7 @@ fn arm(squeeze: Squeeze, finding: Option<usize>, signals: &Signals, spec: &Spec)
         }
         Squeeze::Neighbour(name, other) => {
             let (victim, other) = (process(name)?, process(other)?);
-            // A group that is there already is not the neighbour's alone.
+            // An existing cgroup limit does not belong to the neighbour alone.
             if spec.hosts.iter().any(|host| host.name == other.host && (host.cpus.is_some() || host.credits.is_some()))
             {
                 return None;
@@ -180,7 +183,7 @@ fn arm(squeeze: Squeeze, finding: Option<usize>, signals: &Signals, spec: &Spec)
         Squeeze::Pool(name, variable) => {
             let of = |pool: &&Pool| pool.process == *name && pool.variable == *variable;
             let size = signals.pools.iter().find(of)?.size as f64;
-            // Of a small pool a fifth is less than one.
+            // A fifth of a small pool can be less than one place.
             (format!("pool of {name} ({variable})"), (size, (size * LEFT).round().min(size - 1.0)))
         }
         Squeeze::Servers(_) => {
@@ -200,7 +203,8 @@ fn arm(squeeze: Squeeze, finding: Option<usize>, signals: &Signals, spec: &Spec)
     })
 }
 
-/// What a process can use at most; `None` where its share of a group cannot be told from others'.
+/// The most CPUs that a process can use. `None` if its share of a cgroup cannot be separated from the other
+/// processes' shares.
 fn cpus_of(process: &Process, spec: &Spec) -> Option<f64> {
     let host = spec.hosts.iter().find(|host| host.name == process.host);
     if host.is_some_and(|host| host.credits.is_some()) {
@@ -209,7 +213,7 @@ fn cpus_of(process: &Process, spec: &Spec) -> Option<f64> {
     if let Some(quota) = process.quota {
         return Some(quota);
     }
-    // The group that is there is somebody else's.
+    // The existing cgroup limit is for other processes too.
     if host.is_some_and(|host| host.cpus.is_some()) {
         return None;
     }
@@ -217,7 +221,7 @@ fn cpus_of(process: &Process, spec: &Spec) -> Option<f64> {
     Some(process.cpus.min(threads as f64))
 }
 
-/// Makes a block's spec one in which the arm has its resource; what the configuration has to say otherwise comes back.
+/// Changes a block's spec so that the resource has the arm's size. Returns the changes that the configuration needs.
 pub fn squeeze(arm: &Arm, spec: &mut Spec, has_file_limit: bool) -> Vec<Change> {
     match &arm.squeeze {
         Squeeze::Cpu(name) if arm.spread.is_some() => return widen::spread(arm, name, spec),
@@ -228,7 +232,7 @@ pub fn squeeze(arm: &Arm, spec: &mut Spec, has_file_limit: bool) -> Vec<Change> 
             let known = host.sysctls.iter().find(|(name, _)| name == parameter).map(|(_, range)| range.clone());
             let low =
                 known.and_then(|range| range.split_ascii_whitespace().next()?.parse::<u64>().ok()).unwrap_or(32_768);
-            // Ports end at 65535: a wider range begins lower.
+            // The last port is 65535: a wider range begins lower.
             let low = low.min((widen::PORT_MAX + 1).saturating_sub(arm.to as u64));
             host.sysctls.retain(|(name, _)| name != parameter);
             host.sysctls.push((parameter.to_owned(), format!("{low} {}", low + arm.to as u64 - 1)));
@@ -254,7 +258,8 @@ pub fn squeeze(arm: &Arm, spec: &mut Spec, has_file_limit: bool) -> Vec<Change> 
     Vec::new()
 }
 
-/// Lets a process alone of its host use so many CPUs; where the host has a quota already, it is everybody's there.
+/// Limits one process of its host to this many CPUs. If the host already has a quota, changes that quota for all of
+/// its processes.
 pub(super) fn limit_cpu(spec: &mut Spec, name: &str, cpus: f64) {
     let named = spec.processes.iter().find(|process| process.name == name);
     let Some(host) = named.map(|process| process.host.clone()) else { return };
@@ -276,12 +281,12 @@ fn host_of<'a>(spec: &'a mut Spec, name: &str) -> &'a mut Host {
         spec.hosts.push(Host::named(name));
         spec.hosts.len() - 1
     });
-    // It was found there, or put there.
+    // The entry was found or added above.
     #[allow(clippy::indexing_slicing)]
     &mut spec.hosts[at]
 }
 
-/// The elasticity from answers a second of each round: as it is, and squeezed.
+/// The elasticity from the answers a second of each round: unchanged, and squeezed.
 pub fn elasticity(arm: &Arm, rounds: &[(f64, f64)]) -> Option<Elasticity> {
     let logs: Vec<f64> =
         rounds.iter().map(|(base, less)| (less.max(1e-3) / base.max(1e-3)).ln() / (arm.to / arm.from).ln()).collect();
@@ -300,14 +305,14 @@ pub fn elasticity(arm: &Arm, rounds: &[(f64, f64)]) -> Option<Elasticity> {
     })
 }
 
-/// What the arms say together. `refused` says of a finding why it cannot be given more.
+/// Judges all arms. `refused` holds the findings that cannot be given more, with the reasons.
 pub fn judge(all: &[Elasticity], refused: &[(usize, String)]) -> Proof {
     let arms: Vec<&Elasticity> = all.iter().filter(|arm| !arm.is_relaxed).collect();
     let strong: Vec<&Elasticity> = arms.iter().copied().filter(|arm| arm.low > PROVED).collect();
     let mut suspected = arms.iter().filter(|arm| arm.finding.is_some());
     let is_nothing = |arm: &&Elasticity| arm.low > -NOTHING && arm.high < NOTHING;
     let suspects = suspects(&strong);
-    // Why a suspect is not proved although the answers shrink with it.
+    // Why a suspect is not proved although the answers shrink with its resource.
     let missing = |finding: usize| widen::missing(finding, all, refused);
     match (strong.as_slice(), suspects.as_slice()) {
         ([one], [finding]) => {
@@ -346,7 +351,7 @@ fn suspects(strong: &[&Elasticity]) -> Vec<usize> {
     suspects
 }
 
-/// The suspects of which more has to be given before anything is proved.
+/// The suspects that need the second half of the proof: the lab has to give more of them.
 pub fn shrinking(arms: &[Arm], found: &[Elasticity]) -> Vec<Arm> {
     let is_strong = |arm: &&Arm| found.iter().any(|one| one.name == arm.name && !one.is_relaxed && one.low > PROVED);
     arms.iter().filter(|arm| arm.finding.is_some()).filter(is_strong).cloned().collect()
@@ -384,7 +389,7 @@ mod tests {
         }
     }
 
-    /// Blocks of a made-up system in which a resource has an elasticity, with noise of some per cent.
+    /// The elasticity measured on a simulated system with a true elasticity and relative noise.
     fn simulated(arm: &Arm, truth: f64, noise: f64, seed: u64) -> Elasticity {
         let mut rng = fastrand::Rng::with_seed(seed);
         let rounds: Vec<(f64, f64)> = (0..6)
@@ -398,8 +403,8 @@ mod tests {
         elasticity(arm, &rounds).unwrap()
     }
 
-    /// The verdict on a made-up system whose good answers are a function of what the suspect has, beside a control of which
-    /// there is enough, by the blocks that a proof takes.
+    /// The verdict on a simulated system, with the blocks of a whole proof. `answers` gives its good answers from the
+    /// amount of the suspect; the control has a true elasticity of its own.
     fn proof(answers: &dyn Fn(f64) -> f64, control: f64, noise: f64, seed: u64) -> Proof {
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut block = |mean: f64| mean * (noise * normal(&mut rng)).exp();
@@ -420,7 +425,7 @@ mod tests {
         for seed in 0..200 {
             proved += u32::from(proof(&|has| 1000.0 * has, 0.0, 0.015, seed) == Proof::Proved(0));
             for noise in [0.01, 0.03, 0.10] {
-                // Nothing limits; or what was not suspected does; or both do.
+                // Nothing limits; or a resource that was not suspected limits; or both limit.
                 for (one, other) in [(0.0, 0.0), (0.0, 1.0), (1.0, 1.0)] {
                     let said = proof(&|has: f64| 1000.0 * has.powf(one), other, noise, seed);
                     wrong += u32::from(matches!(said, Proof::Proved(_)));
@@ -431,8 +436,8 @@ mod tests {
         assert_eq!(wrong, 0);
     }
 
-    /// `limit_conn` lets so many requests in at once and refuses the rest: a CPU that is squeezed makes each of them stay longer,
-    /// so that fewer are let in, though a second CPU changes nothing (192 answers a second became 190).
+    /// `limit_conn` admits a fixed number of requests at once and refuses the rest. A squeezed CPU makes each request
+    /// stay longer, so that fewer are admitted. But a second CPU changes nothing (192 answers a second became 190).
     #[test]
     fn what_only_hurts_when_it_is_squeezed_is_not_proved() {
         let limit_conn = |has: f64| 192.0 * has.min(1.0) - 2.0 * f64::from(has > 1.0);
@@ -448,8 +453,8 @@ mod tests {
         }
     }
 
-    /// The next limit close behind takes most of the rise. What is gained before it counts where it is more than what matters to
-    /// nobody; a gain that nobody would notice is no proof.
+    /// The next limit, close behind, takes most of the rise. A gain counts if it is larger than a negligible gain. A
+    /// negligible gain is no proof.
     #[test]
     fn a_next_limit_close_behind_leaves_a_small_rise() {
         let count = |next: f64| {
@@ -486,7 +491,7 @@ mod tests {
         assert_eq!(judge(&[of("a", Some(0), -0.05, 0.05), of("b", None, -0.1, 0.3)], &[]), Proof::RuledOut);
         for unclear in [
             vec![a.clone()],
-            // Nothing was given, or it made no difference, or the blocks do not tell.
+            // No arm gave more, or more made no difference, or the blocks are inconclusive.
             vec![a.clone(), b.clone()],
             vec![a.clone(), b.clone(), more(0, -0.05, 0.02)],
             vec![a.clone(), b.clone(), more(0, -0.05, 0.9)],

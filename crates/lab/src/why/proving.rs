@@ -1,4 +1,5 @@
-//! The blocks of a proof: what is squeezed in turns with blocks as they are, and then, of what the answers shrink with, more.
+//! The blocks of a proof. Blocks with a squeezed resource alternate with unchanged blocks. Then the lab gives more of
+//! each resource that the answers shrank with.
 
 use super::gather;
 use super::prove::{self, Arm, Elasticity, MORE, Proof};
@@ -9,16 +10,17 @@ use crate::ask::{Load, allowed_cpus};
 use crate::stack::Spec;
 use crate::watch::tap;
 
-/// Good answers a second of each arm's rounds: as it is, and as the arm has it.
+/// Good answers a second for each round of each arm: unchanged, and with the arm.
 type Rounds = Vec<Vec<(f64, f64)>>;
 
-/// Blocks of a proof at most: each round has one as it is, one for each arm; and then as it is again, and one for each suspect.
+/// The most blocks of a proof. A round has one unchanged block and one for each arm. A second round has one unchanged
+/// block and one for each suspect.
 pub fn blocks_max(rounds: usize) -> usize {
     rounds * (2 + 2 * prove::ARMS_MAX)
 }
 
 impl Lab<'_> {
-    /// Squeezes the suspects, gives more of those that the answers shrink with, and says what both mean.
+    /// Squeezes the suspects, gives more of those that the answers shrink with, and judges both results.
     pub(super) fn prove(&mut self, facts: &mut Facts, load: &Load, spec: &Spec) -> Result<(), Ended> {
         let arms = prove::arms(&facts.findings, &facts.full, spec);
         if arms.is_empty() {
@@ -30,7 +32,7 @@ impl Lab<'_> {
         facts.elasticities = arms.iter().zip(&rounds).filter_map(found).collect();
         let refused = self.give_more(facts, load, &arms)?;
         let proof = prove::judge(&facts.elasticities, &refused);
-        // Blocks that were spoiled have said why themselves.
+        // If blocks were spoiled, `facts.unproved` already says why.
         if let (Proof::Unclear(why), None) = (&proof, &facts.unproved) {
             facts.unproved = Some(why.clone());
         }
@@ -38,7 +40,8 @@ impl Lab<'_> {
         Ok(())
     }
 
-    /// Gives more of each suspect that the answers shrink with; why not, of those that cannot be given more.
+    /// Gives more of each suspect that the answers shrink with. Returns the suspects that cannot be given more, with
+    /// the reasons.
     fn give_more(&mut self, facts: &mut Facts, load: &Load, arms: &[Arm]) -> Result<Vec<(usize, String)>, Ended> {
         let allowed = allowed_cpus();
         let (mut larger, mut refused) = (Vec::new(), Vec::new());
@@ -65,11 +68,11 @@ impl Lab<'_> {
         Ok(refused)
     }
 
-    /// The rounds of some arms; `None` where blocks were spoiled, which the facts say then.
+    /// The rounds of some arms. `None` if blocks were spoiled; `facts.unproved` then says so.
     fn rounds(&mut self, facts: &mut Facts, load: &Load, arms: &[Arm], what: &str) -> Result<Option<Rounds>, Ended> {
         let mut rounds: Rounds = vec![Vec::new(); arms.len()];
         for round in 0..self.it.rounds {
-            // What drifts within a round is the other way round in the next.
+            // Every second round runs in reverse order, so that a drift within a round cancels out.
             let mut order: Vec<Option<usize>> = std::iter::once(None).chain((0..arms.len()).map(Some)).collect();
             if round % 2 == 1 {
                 order.reverse();
@@ -99,11 +102,11 @@ impl Lab<'_> {
         Ok(Some(rounds))
     }
 
-    /// Good answers a second as it is, or as an arm has it; `None` where three blocks in a row were spoiled.
+    /// Good answers a second, unchanged or with an arm. `None` if three blocks in a row were spoiled.
     fn answers(&mut self, load: &Load, arm: Option<&Arm>) -> Result<Option<f64>, Ended> {
         for _ in 0..=AGAIN_MAX {
             let (mut spec, dir) = self.spec(load)?;
-            // Ports that rest since the warm-up are gone when it is measured.
+            // A warm-up would leave ports in TIME_WAIT, which the block then lacks.
             spec.warm = None;
             let has_file_limit = gather::conf(&self.it.side.tree, false).worker_rlimit_nofile.is_some();
             let changes = arm.map(|arm| prove::squeeze(arm, &mut spec, has_file_limit)).unwrap_or_default();
@@ -123,7 +126,8 @@ impl Lab<'_> {
     }
 }
 
-/// The load at which more of something can be seen: at the knee, which suspects are squeezed at, everything is answered already.
+/// A load at which a gain can be seen. The suspects are squeezed at the knee, where every request is answered
+/// already.
 fn beyond(facts: &Facts, load: &Load) -> Load {
     match (load, facts.knee) {
         (Load::Path { path, connections, rate: Some(_) }, Some(knee)) => Load::Path {
@@ -144,7 +148,7 @@ mod tests {
         let load = |rate| Load::Path { path: "/".to_owned(), connections: 8, rate };
         let at = |knee| Facts { knee, ..Facts::default() };
         assert_eq!(beyond(&at(Some(200.0)), &load(Some(190.0))), load(Some(300.0)));
-        // Without a knee the load is what was asked already; and a closed loop asks for all there is.
+        // Without a knee the load is already the one that was asked for. A closed loop already asks for all there is.
         assert_eq!(beyond(&at(None), &load(Some(190.0))), load(Some(190.0)));
         assert_eq!(beyond(&at(Some(200.0)), &load(None)), load(None));
         assert_eq!(blocks_max(6), 48);

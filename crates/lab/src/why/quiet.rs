@@ -1,31 +1,33 @@
-//! Whether a load was answered as it came: what grows within a block, or is turned away, belies that it was.
+//! Whether a load was answered at the rate at which it came. If requests in flight or latency grow within a block, or
+//! connections are turned away, it was not.
 
 use super::signals::Signals;
 use crate::metric::digits;
 
-/// Windows below which nothing is said of growth.
+/// Least number of windows for a statement about growth.
 const WINDOWS_MIN: usize = 6;
-/// Requests in flight grow if there are so many times as many as the rate explains.
+/// Requests in flight grow only if their number rises by more than this factor beyond the growth of the rate.
 const FLIGHT_GROWS: f64 = 1.5;
-/// And so many more of them, of all that were sent in the block.
+/// Requests in flight grow only if the rise is at least this part of all requests of the block.
 const FLIGHT_PART: f64 = 0.01;
-/// And at least so many.
+/// Requests in flight grow only if the rise is at least this many requests.
 const FLIGHT_LEAST: f64 = 4.0;
-/// A median latency grows if it is so many times as long, each window at the end longer than each at the beginning.
+/// The median latency grows only if it becomes more than this many times as long, and if each window at the end is
+/// longer than each window at the beginning.
 const LATENCY_GROWS: f64 = 2.0;
-/// And by so many ms.
+/// The median latency grows only if it rises by more than this many ms.
 const LATENCY_LEAST_MS: f64 = 20.0;
-/// Connections that a full queue turned away and that may be anybody's.
+/// Least number of connections turned away by a full queue that counts: fewer may be unrelated to the load.
 const OVERFLOWS_MIN: u64 = 3;
 
-/// What was not quiet, a sentence each; none of a load that was answered as it came.
+/// The signs that the load was not answered as it came, a sentence each. Empty if there are none.
 pub fn unrest(s: &Signals) -> Vec<String> {
     [flight(s), latency(s)].into_iter().flatten().chain(overflows(s)).collect()
 }
 
 fn flight(s: &Signals) -> Option<String> {
     let (flight, sent) = (&s.load.flight, &s.load.sent_strip);
-    // A closed loop has as many in flight as it has connections, and no more.
+    // A closed loop never has more requests in flight than connections.
     if s.load.is_closed || flight.len() < WINDOWS_MIN {
         return None;
     }
@@ -33,7 +35,7 @@ fn flight(s: &Signals) -> Option<String> {
     let (early, late) = (quarter..2 * quarter, flight.len() - quarter..flight.len());
     let mean = |list: &[f64]| list.iter().sum::<f64>() / list.len().max(1) as f64;
     let (from, to) = (mean(flight.get(early.clone())?), mean(flight.get(late.clone())?));
-    // A script that sends more and more has more of them, at the same latency.
+    // A script with a rising rate has more requests in flight at the same latency.
     let rate = (mean(sent.get(late)?) / mean(sent.get(early)?).max(1e-9)).max(1.0);
     let least = FLIGHT_LEAST.max(FLIGHT_PART * s.load.sent as f64);
     (to > FLIGHT_GROWS * from * rate && to - from * rate >= least)
@@ -53,7 +55,7 @@ fn latency(s: &Signals) -> Option<String> {
         sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
     };
     let (from, to) = (middle(early), middle(late));
-    // One slow moment is in some of the last windows; what grows is in all of them.
+    // A slow moment affects some of the last windows. Growth affects all of them.
     let are_apart = late.iter().copied().fold(f64::INFINITY, f64::min) > early.iter().copied().fold(0.0, f64::max);
     (are_apart && to > LATENCY_GROWS * from && to - from > LATENCY_LEAST_MS)
         .then(|| format!("the median latency grew from {} ms to {} ms within the block", digits(from), digits(to)))
@@ -71,7 +73,7 @@ fn overflows(s: &Signals) -> impl Iterator<Item = String> {
 mod tests {
     use super::*;
 
-    /// A script whose requests pile up: 300 a second sent, 180 a second answered, for two seconds.
+    /// A script with a growing backlog: 300 requests a second sent, 180 a second answered, for two seconds.
     fn piling() -> Signals {
         let mut s = Signals::quiet();
         s.load.offered = None;
@@ -84,11 +86,11 @@ mod tests {
     fn what_piles_up_is_not_quiet() {
         assert_eq!(unrest(&Signals::quiet()), Vec::<String>::new());
         assert_eq!(unrest(&piling()), ["requests in flight grew from 105 to 225 within the block"]);
-        // Twice the rate, twice as many: the latency is the same.
+        // Twice the rate with twice the requests in flight: the latency is the same.
         let mut ramp = piling();
         ramp.load.sent_strip = (1..=8).map(|window| f64::from(window) * 20.0).collect();
         assert_eq!(unrest(&ramp), Vec::<String>::new());
-        // A closed loop cannot have more than it has connections.
+        // A closed loop cannot have more requests in flight than connections.
         let mut closed = piling();
         closed.load.is_closed = true;
         assert_eq!(unrest(&closed), Vec::<String>::new());

@@ -1,5 +1,4 @@
-//! A remedy as a change of the configuration: the recommended line, made in a copy. The line that is tried is the very text that is
-//! recommended, so that nothing else can be tried than what was said.
+//! Turns a remedy into a change of a copy of the configuration. The tried line is exactly the recommended text.
 
 use std::path::PathBuf;
 
@@ -8,13 +7,13 @@ use weir_conf::{MemoryFiles, Statement, Tree};
 
 use crate::change::{Change, changes};
 
-/// What stands for a name that the reader knows: `upstream … { }`, `listen … reuseport`.
+/// The placeholder for a name that the reader knows: `upstream … { }`, `listen … reuseport`.
 const ANY: &str = "…";
-/// Where an explanation begins that is no part of the line.
+/// The start of an explanation that is not part of the line.
 const ASIDE: &str = "   (";
-/// Methods of an upstream, of which it has one.
+/// Load-balancing methods: an upstream has one of them.
 const METHODS: &[&str] = &["least_conn", "ip_hash", "hash", "random"];
-/// Directives whose relative paths begin where the configuration stands.
+/// Directives with relative paths that begin in the directory of the configuration.
 const BESIDE: &[&str] =
     &["ssl_certificate", "ssl_certificate_key", "ssl_dhparam", "ssl_client_certificate", "auth_basic_user_file"];
 
@@ -25,11 +24,11 @@ pub struct Made {
     pub tree: Tree,
     /// Files that differ, with their bytes.
     pub files: Vec<(PathBuf, Vec<u8>)>,
-    /// What differs.
+    /// The differences.
     pub changes: Vec<Change>,
 }
 
-/// Makes what is recommended in a copy. The error says why it is no change of this file.
+/// Makes the recommended change in a copy. The error says why it is not a change of this file.
 pub fn made(knob: &str, tree: &Tree) -> Result<Made, String> {
     let elsewhere = || "it is no line of this file".to_owned();
     let line = knob.split(ASIDE).next().unwrap_or_default().trim();
@@ -69,7 +68,7 @@ pub fn made(knob: &str, tree: &Tree) -> Result<Made, String> {
 }
 
 impl Made {
-    /// The copy as one file: as it is written where it is one, else with what is included in place.
+    /// The copy as one file. A single file stays as it is written; otherwise the included files are put in place.
     pub fn text(&self) -> Vec<u8> {
         match (self.tree.files.as_slice(), self.files.as_slice()) {
             ([_], [(_, bytes)]) => bytes.clone(),
@@ -77,7 +76,7 @@ impl Made {
         }
     }
 
-    /// Whether the copy may stand anywhere: none of its paths begins where the original stands.
+    /// Whether the copy may stand in any directory: none of its paths is relative to the original's directory.
     pub fn is_movable(&self) -> bool {
         let is_relative = |statement: &Statement| {
             let path = statement.text(0);
@@ -97,7 +96,7 @@ impl Made {
     }
 }
 
-/// Every statement, blocks before what is in them.
+/// Every statement; a block comes before its content.
 fn every(tree: &Tree) -> impl Iterator<Item = &Statement> {
     let mut open: Vec<&Statement> = tree.root.iter().rev().collect();
     std::iter::from_fn(move || {
@@ -145,7 +144,7 @@ fn edits_of(wanted: &Statement, tree: &Tree, source: &Tree) -> Result<Vec<Edit>,
     if found.is_empty() { missing(name) } else { Ok(found) }
 }
 
-/// Written instead of each that is there, else as the first of a block.
+/// Replaces each such statement. If there is none, the line becomes the first one of the block.
 fn in_block(block: &str, name: &str, line: &str, tree: &Tree) -> Vec<Edit> {
     let own: Vec<Edit> = every(tree).filter(|one| one.name == *name).map(|one| edit::replace(one, line)).collect();
     if !own.is_empty() {
@@ -165,7 +164,8 @@ fn at_top(name: &str, line: &str, tree: &Tree) -> Vec<Edit> {
     own.into_iter().chain(begins).collect()
 }
 
-/// Into each upstream, instead of its own where it has one; a method instead of another method.
+/// Adds the line to each upstream, or replaces the upstream's own line. A load-balancing method replaces any other
+/// method.
 fn in_upstreams(wanted: &Statement, tree: &Tree, line: &str) -> Vec<Edit> {
     let name = wanted.name.text.as_str();
     let is_method = METHODS.contains(&name);
@@ -173,14 +173,14 @@ fn in_upstreams(wanted: &Statement, tree: &Tree, line: &str) -> Vec<Edit> {
     let upstreams = every(tree).filter(|one| one.name == *"upstream" && one.is_block());
     let edit = |upstream: &Statement| match upstream.children().iter().find(is_same) {
         Some(own) => Some(edit::replace(own, line)),
-        // A method stands before keepalive.
+        // A method has to stand before keepalive.
         None if is_method => edit::insert_into(tree, upstream, line),
         None => upstream.named("server").last().and_then(|last| edit::insert_after(tree, last, line)),
     };
     upstreams.filter_map(edit).collect()
 }
 
-/// An upstream block more; the `proxy_pass` that names it comes with it.
+/// Adds an upstream block. The `proxy_pass` that names it is a separate statement of the remedy.
 fn new_upstream(wanted: &Statement, tree: &Tree, source: &Tree) -> Result<Vec<Edit>, String> {
     if every(tree).any(|one| one.name == *"upstream" && one.text(0) == wanted.text(0)) {
         return Err(format!("this file has an upstream {} already", wanted.text(0)));
@@ -192,12 +192,12 @@ fn new_upstream(wanted: &Statement, tree: &Tree, source: &Tree) -> Result<Vec<Ed
         .next()
         .and_then(|http| edit::insert_into(tree, http, &text))
         .ok_or("this file has no http block")?;
-    // A block ends without a semicolon.
+    // A block has no semicolon at its end.
     edit.with.pop();
     Ok(vec![edit])
 }
 
-/// The `proxy_pass` to the server that the new upstream has.
+/// Makes `proxy_pass` name the new upstream, wherever it names the server of that upstream.
 fn passed(wanted: &Statement, tree: &Tree, source: &Tree) -> Vec<Edit> {
     let name = wanted.text(0).trim_start_matches("http://");
     let block = source.root.iter().find(|one| one.name == *"upstream" && one.text(0) == name);
@@ -211,7 +211,7 @@ fn passed(wanted: &Statement, tree: &Tree, source: &Tree) -> Vec<Edit> {
         .collect()
 }
 
-/// A parameter more of each address that is listened on; once for each, as nginx wants it.
+/// Adds a parameter to each listen address, once for each address, as nginx requires.
 fn listens(wanted: &Statement, tree: &Tree) -> Vec<Edit> {
     let parameter = wanted.text(1);
     let mut seen = Vec::new();
@@ -226,13 +226,13 @@ fn listens(wanted: &Statement, tree: &Tree) -> Vec<Edit> {
     edits
 }
 
-/// Parameters more of each log that is a file.
+/// Adds parameters to each access log that is a file.
 fn logs(wanted: &Statement, tree: &Tree) -> Vec<Edit> {
     let parameters: Vec<&str> = wanted.args.iter().skip(1).map(|word| word.text.as_str()).collect();
     let is_file =
         |one: &&Statement| one.name == *"access_log" && one.text(0) != "off" && !one.text(0).starts_with("syslog:");
     let edit = |one: &Statement| {
-        // A log with a buffer names its format.
+        // A log with a buffer has to name its format.
         let format = if one.args.len() < 2 { " combined" } else { "" };
         edit::replace(one, &format!("{}{format} {}", line_of(one, tree), parameters.join(" ")))
     };
@@ -243,7 +243,7 @@ fn logs(wanted: &Statement, tree: &Tree) -> Vec<Edit> {
         .collect()
 }
 
-/// Servers by an address instead of the name `localhost`.
+/// Replaces the server name `localhost` by an address.
 fn by_address(wanted: &Statement, tree: &Tree) -> Vec<Edit> {
     let Some(address) = wanted.text(0).strip_suffix(ANY) else { return Vec::new() };
     let is_named = |one: &&Statement| {
@@ -260,15 +260,15 @@ fn by_address(wanted: &Statement, tree: &Tree) -> Vec<Edit> {
     every(tree).filter(is_named).map(edit).collect()
 }
 
-/// Wherever something is passed to an upstream: instead of what is said there, or beside it. A list that a block inherits, it loses
-/// with the first entry of its own: so the entry goes where the list is.
+/// Adds the line wherever there is a `proxy_pass`, or replaces the line that applies there. A block with an entry of
+/// its own no longer inherits an outer list, so the entry goes to the end of that list.
 fn beside_proxy_pass(wanted: &Statement, tree: &Tree, line: &str) -> Vec<Edit> {
     let name = wanted.name.text.as_str();
     let is_list = matches!(name, "proxy_set_header" | "proxy_hide_header");
     let is_same = |one: &Statement| one.name == *name && (!is_list || one.text(0).eq_ignore_ascii_case(wanted.text(0)));
     let mut edits: Vec<Edit> = Vec::new();
     let mut add = |edit: Option<Edit>| edits.extend(edit.filter(|edit| !edits.contains(edit)));
-    // Each block with the blocks around it, the innermost last.
+    // Each block with its outer blocks; the innermost block is last.
     let mut open: Vec<Vec<&Statement>> = tree.root.iter().map(|one| vec![one]).collect();
     while let Some(way) = open.pop() {
         let Some(block) = way.last() else { continue };
@@ -291,7 +291,7 @@ fn beside_proxy_pass(wanted: &Statement, tree: &Tree, line: &str) -> Vec<Edit> {
     edits
 }
 
-/// What a list of words becomes: those it has, and those that are wanted.
+/// A merged list of words: the present words and the wanted words.
 fn merged(same: &Statement, wanted: &Statement, line: &str) -> String {
     if wanted.name != *"proxy_cache_use_stale" {
         return line.to_owned();
@@ -339,7 +339,7 @@ mod tests {
         has("access_log … buffer=64k flush=1s;", "access_log /var/log/nginx/a.log combined buffer=64k flush=1s;");
         has("server 127.0.0.1:…;   (instead of localhost)", "server 127.0.0.1:3000;");
         has("proxy_http_version 1.1;", "proxy_pass http://app;\n            proxy_http_version 1.1;");
-        // With a field of its own a location would lose those of its server.
+        // With a `proxy_set_header` of its own, the location would lose those of its server.
         let field = after("proxy_http_version 1.1; proxy_set_header Connection \"\";");
         assert_eq!(field.matches("proxy_set_header Connection \"\";").count(), 1, "{field}");
         assert!(field.contains("proxy_set_header Host x;\n        proxy_set_header Connection \"\";"), "{field}");
@@ -376,7 +376,7 @@ mod tests {
         assert!(!made("worker_processes 2;", &tree(&text)).unwrap().is_movable());
     }
 
-    /// Each line that a rule recommends and that looks like one is one: it can be read, and has a place.
+    /// Each recommended text that has the form of a line can be parsed and has a place.
     #[test]
     fn every_line_that_a_rule_recommends_can_be_made() {
         let whole = PLAIN.replace("worker_processes 1", "worker_processes 7").replace(

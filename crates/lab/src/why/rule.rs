@@ -1,25 +1,28 @@
-//! What a rule is: a row, a pure function of [`Signals`], a case in which it speaks and one like it in which it is silent.
+//! A rule is a row: a pure function of [`Signals`], one case in which it fires, and a similar case in which it is
+//! silent.
 
 use super::signals::Signals;
 use crate::metric::digits;
 
-/// How sure a finding is of itself, before anything is squeezed. Errors come first: what fails is explained before what waits.
+/// How certain a finding is before anything is squeezed. Errors come first: failed requests are explained before slow
+/// ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
     /// The configuration refuses or delays requests on purpose, and they were counted.
     Policy,
-    /// Requests failed or waited at a limit, which somebody named: a log line, an error code, a counter of the kernel.
+    /// Requests failed or waited at a limit. A log line, an error code or a kernel counter names the limit.
     Limit,
-    /// Something is used in a way that wastes it, and a count says so.
+    /// A resource is wasted, and a count shows it.
     Waste,
     /// A resource is full.
     Full,
-    /// Something is at its end and nothing that can be seen is: where to look. Silent while there is room.
+    /// Something is saturated, but no visible resource is full: the finding says where to look. Silent if nothing is
+    /// saturated.
     Rest,
 }
 
 impl Tier {
-    /// What a finding of this kind weighs.
+    /// The weight of a finding of this tier.
     pub const fn weight(self) -> f64 {
         match self {
             Tier::Policy | Tier::Limit => 4.0,
@@ -33,23 +36,23 @@ impl Tier {
 /// A part of the way of a request in which time is spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Segment {
-    /// Between the client and the edge's reading, and what the edge computes itself.
+    /// From the client until the edge has read the request, and the edge's own computing.
     Outside,
-    /// In the edge: held back, its cache, its pool.
+    /// In the edge: held back, in its cache, or waiting for its pool.
     Edge,
-    /// Until a connection to an upstream is there.
+    /// Until a connection to an upstream is open.
     Connect,
-    /// Until the head of its answer.
+    /// Until the head of the upstream's answer.
     Wait,
-    /// Its body, and writing it to the client.
+    /// The answer's body, and writing it to the client.
     Body,
 }
 
 impl Segment {
-    /// All, in the order of a request's way.
+    /// All segments, in the order of a request's way.
     pub const ALL: [Segment; 5] = [Segment::Outside, Segment::Edge, Segment::Connect, Segment::Wait, Segment::Body];
 
-    /// As it is said.
+    /// Its name in the report.
     pub const fn name(self) -> &'static str {
         match self {
             Segment::Outside => "before and in the edge's own work",
@@ -61,12 +64,13 @@ impl Segment {
     }
 }
 
-/// What a counter-experiment makes smaller.
+/// The resource that a counter-experiment makes smaller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Squeeze {
-    /// CPUs of a process, by its name.
+    /// CPUs of a process, by the process's name.
     Cpu(String),
-    /// CPUs that are left to a process, by taking them from its neighbour: the one that waits, and whose work it waits for.
+    /// CPUs that its neighbour leaves to a process. The lab limits the neighbour. First the waiting process, then the
+    /// neighbour.
     Neighbour(String, String),
     /// Local ports of a host.
     Ports(String),
@@ -74,40 +78,40 @@ pub enum Squeeze {
     Files(String),
     /// `worker_connections`.
     Slots,
-    /// What a host's link carries.
+    /// The bandwidth of a host's link.
     Link(String),
-    /// A pool of a process, and the environment variable that says its size.
+    /// A pool of a process, and the environment variable that sets its size.
     Pool(String, String),
-    /// A server of the upstream, which is taken down.
+    /// A server of the upstream. The lab marks it down.
     Servers(String),
 }
 
-/// What a rule found.
+/// The result of a rule that fired.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
-    /// What limits: `edge → 10.0.0.2:3000 local ports`.
+    /// The limiting resource: `edge → 10.0.0.2:3000 local ports`.
     pub subject: String,
-    /// Lines with numbers, at most six: a label, and what was seen.
+    /// Lines with figures, at most six: a label, and the observation.
     pub evidence: Vec<(&'static str, String)>,
     /// How full, or how large a share: 0 to 1.
     pub degree: f64,
-    /// Which parts of a request's way it makes longer; none if it makes requests fail.
+    /// The parts of a request's way that it makes longer. Empty if it makes requests fail.
     pub explains: Vec<Segment>,
-    /// How it could be proved.
+    /// The counter-experiment that could prove it.
     pub squeeze: Option<Squeeze>,
-    /// One knob.
+    /// The one recommended change.
     pub knob: String,
-    /// What is to be expected of it.
+    /// The expected effect of that change.
     pub expect: String,
 }
 
 impl Found {
-    /// Of a subject, so full.
+    /// A finding about a subject, with its degree.
     pub fn new(subject: impl Into<String>, degree: f64) -> Found {
         Found { subject: subject.into(), degree: degree.clamp(0.0, 1.0), ..Found::default() }
     }
 
-    /// A line of evidence more; nothing is none.
+    /// Adds a line of evidence. An empty text adds nothing.
     #[must_use]
     pub fn with(mut self, label: &'static str, text: impl Into<String>) -> Found {
         let text = text.into();
@@ -117,21 +121,21 @@ impl Found {
         self
     }
 
-    /// What it makes longer.
+    /// Sets the parts of a request's way that it makes longer.
     #[must_use]
     pub fn slows(mut self, segments: &[Segment]) -> Found {
         self.explains = segments.to_vec();
         self
     }
 
-    /// How it could be proved.
+    /// Sets the counter-experiment that could prove it.
     #[must_use]
     pub fn squeezed(mut self, squeeze: Squeeze) -> Found {
         self.squeeze = Some(squeeze);
         self
     }
 
-    /// What to do, and what comes of it.
+    /// Sets the recommended change and its expected effect.
     #[must_use]
     pub fn knob(mut self, knob: impl Into<String>, expect: impl Into<String>) -> Found {
         self.knob = knob.into();
@@ -140,19 +144,19 @@ impl Found {
     }
 }
 
-/// A row.
+/// A row of the table of rules.
 pub struct Rule {
     /// Its name in `docs/guide/why.md`.
     pub id: &'static str,
-    /// What is so, in a few words.
+    /// The condition that it reports, in a few words.
     pub says: &'static str,
-    /// How sure.
+    /// How certain its findings are.
     pub tier: Tier,
-    /// Looks.
+    /// Checks the signals.
     pub check: fn(&Signals) -> Option<Found>,
-    /// Makes a quiet block into one in which it speaks.
+    /// Changes the signals of a quiet block so that the rule fires.
     pub fires: fn(&mut Signals),
-    /// And into one like it in which it is silent.
+    /// Changes the signals of a quiet block in a similar way, so that the rule stays silent.
     pub silent: fn(&mut Signals),
 }
 

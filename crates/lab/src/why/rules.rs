@@ -1,4 +1,4 @@
-//! All rules, and what they find in a block, the heaviest first.
+//! All rules, and their findings in a block, by falling weight.
 
 mod behind;
 mod cache;
@@ -14,10 +14,10 @@ pub(super) mod waits;
 use super::rule::{Found, Rule, Segment, Tier};
 use super::signals::Signals;
 
-/// Findings that are kept.
+/// Most findings that are kept.
 pub const FINDINGS_MAX: usize = 3;
 
-/// Every rule, family by family.
+/// Every rule, grouped by family.
 pub fn all() -> impl Iterator<Item = &'static Rule> {
     [
         policy::RULES,
@@ -35,29 +35,29 @@ pub fn all() -> impl Iterator<Item = &'static Rule> {
     .flatten()
 }
 
-/// A rule's finding, and what it weighs.
+/// A rule's finding with its score.
 #[derive(Clone)]
 pub struct Finding {
     /// The rule.
     pub rule: &'static Rule,
     /// What it found.
     pub found: Found,
-    /// How full, how sure, and how much of the time it explains.
+    /// Degree of fullness, times certainty, times the share of the time that it explains.
     pub score: f64,
 }
 
-/// Waste of this degree or less costs something, and is not what limits.
+/// Waste of this degree or less costs something, but does not limit.
 pub(super) const MINOR: f64 = 0.3;
 
 impl Finding {
-    /// Whether it may be what limits: waste that costs little is told, and never suspected.
+    /// Whether the finding may be the bottleneck. Minor waste is reported, but never suspected.
     pub fn may_limit(&self) -> bool {
         self.rule.tier != Tier::Waste || self.found.degree > MINOR
     }
 }
 
-/// What the rules find. `grew` is which part of the way took longer from half the load to this one, in shares; without it, time
-/// weighs nothing.
+/// The findings of all rules. `grew` is the share that each part of a request's way has in the growth from half the
+/// load to this load. Without it, the score ignores time.
 pub fn find(signals: &Signals, grew: Option<&[(Segment, f64)]>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = all()
         .filter_map(|rule| {
@@ -68,15 +68,16 @@ pub fn find(signals: &Signals, grew: Option<&[(Segment, f64)]>) -> Vec<Finding> 
                     .filter(|(segment, _)| found.explains.contains(segment))
                     .map(|(_, share)| share.max(0.0))
                     .sum::<f64>(),
-                // What makes requests fail need not make any longer.
+                // A finding that makes requests fail need not make any slower.
                 _ => 1.0,
             };
-            // Timing is by means over a block, and shares of little growth are noise: a suspect is halved, not dropped.
+            // Times are means over a block, and shares of a small growth are noise. So the score of a suspect is
+            // halved, not set to 0.
             let score = rule.tier.weight() * found.degree.max(0.05) * (0.5 + 0.5 * explained.min(1.0));
             Some(Finding { rule, found, score })
         })
         .collect();
-    // Who is refused on purpose never reached what else may be full.
+    // Requests that a policy refused never reached any other resource that may be full.
     findings.sort_by(|one, other| has_acted(other).cmp(&has_acted(one)).then(other.score.total_cmp(&one.score)));
     findings.truncate(FINDINGS_MAX);
     findings
@@ -87,7 +88,8 @@ fn has_acted(finding: &Finding) -> bool {
     finding.rule.tier == Tier::Policy && finding.found.degree >= policy::LARGE
 }
 
-/// Whether the first finding is a policy that refused or delayed a large part of the requests: then nothing else is looked at.
+/// Whether the first finding is a policy that refused or delayed a large part of the requests. Then no other finding
+/// counts.
 pub fn is_policy(findings: &[Finding]) -> bool {
     findings.first().is_some_and(has_acted)
 }
@@ -135,7 +137,7 @@ mod tests {
             let mut signals = Signals::quiet();
             (rule.fires)(&mut signals);
             let first = find(&signals, None).first().map(|finding| finding.rule.id);
-            // A full core explains a full pool's wait, and an imbalance is a full core.
+            // A full core explains the wait of a full pool. An imbalance is also a full core.
             let also: &[&str] = match rule.id {
                 "B18" => &["B18", "B19"],
                 "B13" => &["B13", "B12"],

@@ -1,4 +1,4 @@
-//! The experiment: a block as asked, one at half of it, the knee between them, and what is squeezed.
+//! The experiment: the load as asked, half of that load, the knee between them, and the squeezed suspects.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,70 +31,70 @@ use crate::watch::inside::Way;
 use crate::watch::probe::{Wanted, node};
 use crate::watch::{Plan, tap};
 
-/// Answers below this part of what was offered: the rate was not reached.
+/// If fewer of the offered requests than this part get a good answer, the rate was not reached.
 const REACHED_MIN: f64 = 0.99;
-/// Of a load that did not hold, and of which nearly all was answered.
+/// A load that did not hold is nearly answered from this part on.
 const NEARLY: f64 = 0.9;
-/// Failures above this part: something is at an end.
+/// If more requests than this part fail, something is saturated.
 const FAILED_MAX: f64 = 0.001;
-/// Of a closed loop: half the connections give less than this part of the answers, while it is not full.
+/// For a closed loop: if half the connections give less than this part of the answers, the loop is not saturated.
 const SCALES: f64 = 0.62;
-/// Steps on the way to the knee.
+/// Most steps of the search for the knee.
 const STEPS_MAX: usize = 6;
-/// How near the two ends of the knee have to be.
+/// The search ends when the ratio of its two ends is at most this.
 const BRACKET: f64 = 1.05;
-/// Of the knee, where suspects are squeezed.
+/// The part of the knee at which suspects are squeezed.
 const AT_KNEE: f64 = 0.95;
-/// A client whose quota held it back in so many of its periods was not on time.
+/// A client was not on time if its quota throttled it in more than this part of the periods.
 const CLIENT_THROTTLED: f64 = 0.05;
-/// Blocks that are run again because they were spoiled.
+/// How often a spoiled block is run again.
 pub(super) const AGAIN_MAX: u32 = 2;
 
-/// What is asked.
+/// The settings of one run.
 #[derive(Clone, Debug)]
 pub struct Why {
     /// The configuration.
     pub side: Side,
-    /// What blocks share.
+    /// The settings that all blocks share.
     pub ask: Ask,
-    /// What has to hold beside that everything is answered.
+    /// A further condition beside that every request is answered.
     pub objective: Option<Objective>,
-    /// Which answers are good.
+    /// The statuses that count as good.
     pub good: Good,
     /// Squeeze the suspects.
     pub is_proving: bool,
     /// Whether the remedy is tried.
     pub trying: Trying,
-    /// Where runs are kept, and the copy with the remedy beside them.
+    /// The directory of the runs. The copy with the remedy is written there too.
     pub store: PathBuf,
-    /// Somebody said which CPUs there are for whom: nothing else is chosen.
+    /// The user chose the CPUs: choose no others.
     pub has_own_cpus: bool,
     /// Rounds of squeezing.
     pub rounds: usize,
-    /// What chance begins with.
+    /// The seed of the random numbers.
     pub seed: u64,
-    /// Members of a block's spec that a test gives it: hosts, processes, actions.
+    /// Parts of a block's spec that a test adds: hosts, processes, actions.
     pub inject: Value,
-    /// Programs that are asked beside those that are found.
+    /// Programs to probe, beside those that the lab finds itself.
     pub probes: Vec<Wanted>,
-    /// Whether and how it is looked at where threads wait.
+    /// Whether and how the lab observes the waits of threads.
     pub inside: Way,
-    /// Pools of applications, by the environment variables that say their sizes.
+    /// Pools of applications, by the environment variables that set their sizes.
     pub pools: Vec<Pool>,
-    /// What comes of it is printed in Korean.
+    /// Print the result in Korean.
     pub is_korean: bool,
-    /// The stack of an experiment, instead of one made for the configuration.
+    /// The stack of an experiment, instead of a stack made for the configuration.
     pub lab: Option<Named>,
 }
 
-/// A variant of an experiment whose stack is loaded and watched.
+/// A variant of an experiment; its stack is loaded and watched.
 #[derive(Clone, Debug)]
 pub struct Named {
     /// The experiment's name.
     pub name: String,
-    /// Where things are.
+    /// The paths of the experiment.
     pub places: Places,
-    /// Its variant; what it loads is replaced by what is asked.
+    /// The variant. The load of this run replaces the variant's load.
     pub variant: Variant,
 }
 
@@ -113,23 +113,23 @@ impl From<Failed> for Ended {
     }
 }
 
-/// What is known while it runs.
+/// The state of a run.
 pub(super) struct Lab<'a> {
     pub(super) it: &'a Why,
-    /// None of an experiment, which brings its own.
+    /// `None` for an experiment, which brings its own stack.
     stack: Option<Stack>,
     place: Place,
     blocks: usize,
     pub(super) stop: &'a AtomicBool,
     pub(super) tell: &'a mut dyn Tell,
-    /// The run's.
+    /// The id of the run.
     pub(super) id: String,
-    /// Chosen instead of those that were asked, where two were in each other's way.
+    /// CPUs chosen instead of the first assignment, because two parts were in each other's way.
     cpus: Option<Cpus>,
 }
 
-/// What is to be known before the first block, a line each: whether blocks hold enough requests, and how long so many may take. The
-/// error is that they cannot answer, in the user's language.
+/// Lines to print before the first block: whether a block has enough requests, and how long this many blocks may
+/// take. The error says, in the user's language, that the blocks cannot answer the question.
 fn outlook(it: &Why, most: usize, language: Language) -> Result<Vec<Said>, String> {
     let quantile = it.objective.map(|objective| objective.quantile);
     let known = crate::outlook::of_why(&it.ask, quantile, it.is_proving);
@@ -139,7 +139,7 @@ fn outlook(it: &Why, most: usize, language: Language) -> Result<Vec<Said>, Strin
     Ok(lines)
 }
 
-/// Runs it, and gives the run as it is kept. The error is for the user.
+/// Runs the experiment and returns the run as it is stored. The error is for the user.
 pub fn run(it: &Why, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, String> {
     stack::sweep().iter().for_each(|line| tell.tell(line));
     if !it.ask.is_isolated {
@@ -194,7 +194,7 @@ impl Lab<'_> {
         }
         facts.findings = rules::find(&full, None);
         if rules::is_policy(&facts.findings) {
-            // Who is refused on purpose never reached what else may be full.
+            // Requests that a policy refused never reached any other resource that may be full.
             facts.is_saturated = true;
             return Ok(say::outcome(&facts, self.it));
         }
@@ -205,7 +205,8 @@ impl Lab<'_> {
         facts.is_saturated = self.is_saturated(&full, half.as_ref());
         let grew = half.as_ref().map(|half| growth(half, &full));
         facts.findings = rules::find(&full, grew.as_deref());
-        // As fast as it is answered: what is full then is what the answers wait for, however much noise is in their number.
+        // A closed loop sends as fast as it is answered. If a resource is full then, the answers wait for it, even if
+        // the noise hides it in their number.
         let is_full = |finding: &Finding| !matches!(finding.rule.tier, Tier::Waste | Tier::Rest);
         facts.is_saturated |= full.load.is_closed && facts.findings.iter().any(is_full);
         if !facts.is_saturated {
@@ -231,8 +232,8 @@ impl Lab<'_> {
         Ok(say::outcome(&facts, self.it))
     }
 
-    /// The block again with other CPUs, where two of the stack were in each other's way and another way has room; who shares what
-    /// is told in any case.
+    /// Runs the block again with other CPUs, if two parts of the stack were in each other's way and another
+    /// assignment has room. `facts.cpus` describes the sharing in any case.
     fn reassigned(
         &mut self,
         facts: &mut say::Facts,
@@ -240,7 +241,7 @@ impl Lab<'_> {
         load: &Load,
     ) -> Result<Option<(Signals, Spec)>, Ended> {
         let now = self.it.ask.cpus.clone();
-        // An experiment has its own, and where nobody keeps to its CPUs nothing is known.
+        // An experiment sets its own CPUs. Its processes may not be bound to CPUs.
         if self.it.lab.is_some() {
             return Ok(None);
         }
@@ -270,7 +271,7 @@ impl Lab<'_> {
         Ok(Some(again))
     }
 
-    /// Whether there is an end to speak of.
+    /// Whether something is saturated.
     fn is_saturated(&self, full: &Signals, half: Option<&Signals>) -> bool {
         let failed = full.failed_share() > FAILED_MAX;
         let late = full.reached() < REACHED_MIN;
@@ -278,13 +279,13 @@ impl Lab<'_> {
             let at = ["mean", "p50", "p95", "p99", "max"].iter().position(|name| *name == objective.quantile);
             at.and_then(|at| full.load.ms.get(at)).is_some_and(|ms| *ms > objective.limit_ms)
         });
-        // A closed loop asks for all there is; it is full where more connections give no more.
+        // A closed loop asks for all there is. It is saturated if more connections give no more answers.
         let flat = full.load.is_closed && half.is_none_or(|half| half.goodput() > full.goodput() * SCALES);
         failed || late || slow || flat || !full.load.incomplete.is_empty() || !quiet::unrest(full).is_empty()
     }
 
-    /// The largest rate that is answered, between half of what was asked and all of it; where that is what the suspects are
-    /// looked at and squeezed at.
+    /// The knee: the largest rate that is answered, between half of the rate that was asked for and all of it. If
+    /// there is a knee, the suspects are judged and squeezed there.
     fn knee(&mut self, facts: &mut say::Facts, proving: &mut Load) -> Result<(), Ended> {
         let Load::Path { path, connections, rate: Some(asked) } = proving.clone() else {
             facts.knee = facts.full.load.is_closed.then(|| facts.full.goodput());
@@ -293,7 +294,8 @@ impl Lab<'_> {
         let holds = |lab: &Lab<'_>, signals: &Signals| !lab.is_saturated(signals, None);
         let mut half_holds = facts.half.as_ref().is_some_and(|half| holds(self, half));
         if !half_holds && facts.half.as_ref().is_some_and(|half| self.is_nearly(half)) {
-            // All but a little of it was answered: that may have been a slow moment, and below it no knee is to be looked for.
+            // Almost all of it was answered. That may have been a slow moment, so measure it again before looking for
+            // a knee below it.
             let load = Load::Path { path: path.clone(), connections, rate: Some(asked / 2.0) };
             let (again, _) = self.step("half of it, once more", &load)?;
             if gate(&again).is_none() {
@@ -311,7 +313,7 @@ impl Lab<'_> {
             let step = Load::Path { path: path.clone(), connections, rate: Some(rate) };
             let (signals, _) = self.step(&format!("{}/s", digits(rate)), &step)?;
             if gate(&signals).is_some() {
-                // A step that may not be used leaves the ends where they were.
+                // A spoiled step does not move the ends.
                 break;
             }
             let passed = holds(self, &signals);
@@ -320,11 +322,12 @@ impl Lab<'_> {
             if passed { low = rate } else { (high, at_knee) = (rate, Some(signals)) }
         }
         facts.knee = knee_of(low, is_measured);
-        // Where no rate held, the least that failed is all that is known.
+        // If no rate held, the smallest rate that failed is all that is known.
         facts.no_knee_above = facts.knee.is_none().then_some(high);
         let half = facts.half.as_ref().filter(|half| self.is_nearly(half)).map_or(0.0, Signals::goodput);
         facts.contradiction = contradiction(facts.knee.unwrap_or(high), half);
-        // What is full at the least rate that fails was full first: what fills up only beyond it is a consequence.
+        // A resource that is full at the smallest failing rate was full first. A resource that fills up only beyond
+        // that rate is a consequence.
         if let Some(at_knee) = at_knee {
             let grew = facts.half.as_ref().filter(|_| half_holds).map(|half| growth(half, &at_knee));
             let there = rules::find(&at_knee, grew.as_deref());
@@ -337,12 +340,13 @@ impl Lab<'_> {
         Ok(())
     }
 
-    /// Nothing failed, and nearly all of it was answered: it did not hold by little. With an objective, it may be slow all the same.
+    /// Nothing failed and nearly all of it was answered: it missed the mark only by little. With an objective, the
+    /// block may still be too slow, so this is false.
     fn is_nearly(&self, half: &Signals) -> bool {
         self.it.objective.is_none() && half.failed_share() <= FAILED_MAX && half.reached() >= NEARLY
     }
 
-    /// A block that is watched, and what it showed; run again while it is spoiled.
+    /// Runs a watched block and returns its signals. Runs it again while it is spoiled.
     fn step(&mut self, what: &str, load: &Load) -> Result<(Signals, Spec), Ended> {
         let mut attempt = 0;
         loop {
@@ -399,7 +403,7 @@ impl Lab<'_> {
             let own = own.ok_or_else(|| Ended::Broken(format!("--pool: there is no process {}", pool.process)))?;
             prove::give(&mut own.env, &pool.variable, pool.size);
         }
-        // What is full does not become warm: a round is a round.
+        // A saturated stack never becomes warm, so the warm-up is not judged.
         spec.is_warm_judged = false;
         inject(&mut spec, &self.it.inject).map_err(Ended::Broken)?;
         Ok((spec, dir))
@@ -428,12 +432,12 @@ impl Lab<'_> {
     }
 }
 
-/// The largest rate that held, if any was seen to: the lower end of the search is a guess until a block holds there.
+/// The largest rate that held, if a block held at any rate. Until then, the lower end of the search is a guess.
 fn knee_of(low: f64, is_measured: bool) -> Option<f64> {
     is_measured.then_some(low)
 }
 
-/// What cannot be: fewer answers at the knee than a block gave that did not hold, but for less than a tenth.
+/// A contradiction: the knee gives fewer answers than a block that did not hold, by more than a tenth.
 fn contradiction(knee: f64, half: f64) -> Option<String> {
     (knee < half * NEARLY).then(|| {
         format!(
@@ -444,7 +448,7 @@ fn contradiction(knee: f64, half: f64) -> Option<String> {
     })
 }
 
-/// A block of an experiment's stack, loaded as it is asked.
+/// A block of an experiment's stack with the load of this run.
 fn of_lab(lab: &Named, ask: &Ask, side: &Side, dir: &Path, seed: u64) -> Result<Spec, String> {
     let mut variant = lab.variant.clone();
     let place = variant.load.take();
@@ -472,7 +476,7 @@ fn of_lab(lab: &Named, ask: &Ask, side: &Side, dir: &Path, seed: u64) -> Result<
     spec_of(&own, &variant, &side.tree, dir, seed)
 }
 
-/// Why nothing may be said of a block, if so.
+/// Why no conclusion may be drawn from a block, if so.
 pub fn gate(signals: &Signals) -> Option<String> {
     let client = signals.processes.iter().find(|process| process.role == Role::Client);
     if let Some(client) = client.filter(|client| client.throttled > CLIENT_THROTTLED) {
@@ -487,7 +491,7 @@ pub fn gate(signals: &Signals) -> Option<String> {
     (signals.load.sent == 0).then(|| "not one request was sent".to_owned())
 }
 
-/// Half of a load; a script cannot be halved.
+/// Half of a load. A script cannot be halved.
 fn halved(load: &Load) -> Option<Load> {
     match load {
         Load::Path { path, connections, rate: Some(rate) } => {
@@ -500,7 +504,7 @@ fn halved(load: &Load) -> Option<Load> {
     }
 }
 
-/// Which part of the way became longer, in shares of all that did. Means, because only means add up.
+/// The growth of each part of a request's way, as shares of all growth. It uses means, because only means add up.
 fn growth(half: &Signals, full: &Signals) -> Vec<(Segment, f64)> {
     let grown: Vec<(Segment, f64)> = Segment::ALL
         .iter()
@@ -510,7 +514,7 @@ fn growth(half: &Signals, full: &Signals) -> Vec<(Segment, f64)> {
     grown.into_iter().map(|(segment, ms)| (segment, ms / all)).collect()
 }
 
-/// How long a request is in a part of its way, on the average, ms.
+/// The mean time of a request in one part of its way, ms.
 pub fn segment_ms(signals: &Signals, segment: Segment) -> f64 {
     let sum = |names: &[&str]| names.iter().map(|name| signals.step_ms(name)).sum::<f64>();
     match segment {
@@ -524,7 +528,7 @@ pub fn segment_ms(signals: &Signals, segment: Segment) -> f64 {
     }
 }
 
-/// Writes changed files into the block's directory, to be laid over their originals.
+/// Writes changed files into the block's directory. The block mounts them over their originals.
 pub(super) fn write_overlays(
     dir: &Path,
     files: &[(std::path::PathBuf, Vec<u8>)],
@@ -538,7 +542,7 @@ pub(super) fn write_overlays(
     Ok(overlays)
 }
 
-/// Gives a spec what a test wants it to have: hosts by name, processes by name, actions.
+/// Adds to a spec the parts that a test wants: hosts by name, processes by name, actions.
 fn inject(spec: &mut Spec, what: &Value) -> Result<(), String> {
     let Some(members) = what.as_object() else { return Ok(()) };
     let mut json = spec.to_json();
@@ -565,12 +569,12 @@ fn by_name(list: &mut Value, item: &Value) {
     let known = list.iter_mut().find(|known| known["name"] == item["name"]);
     match (known, item.as_object()) {
         (Some(known), Some(fields)) => fields.iter().for_each(|(field, value)| known[field] = value.clone()),
-        // Before the edge, which is last: it may need whoever it is.
+        // Insert it before the edge, which is last: the edge may need it.
         _ => list.insert(0, item.clone()),
     }
 }
 
-/// The findings as a run keeps them.
+/// A finding as JSON, as a run stores it.
 pub(super) fn finding_json(finding: &Finding) -> Value {
     json!({
         "rule": finding.rule.id,
@@ -585,7 +589,7 @@ pub(super) fn finding_json(finding: &Finding) -> Value {
 
 #[cfg(test)]
 impl Why {
-    /// One that nobody runs.
+    /// A run that is never executed.
     pub(super) fn of_tests() -> Why {
         Why {
             side: crate::ask::tests::side(),
@@ -642,7 +646,7 @@ mod tests {
         assert!(gate(&signals).is_some());
     }
 
-    /// 280 a second were answered, and 36 shall be the most that holds: one of the two is wrong.
+    /// Half the load gave 280 answers a second, and the knee is 36 a second: one of the two is wrong.
     #[test]
     fn a_knee_below_what_half_the_load_gave_is_no_knee() {
         assert!(
@@ -650,7 +654,7 @@ mod tests {
                 .is_some_and(|why| why.contains("nothing above 36.0/s held") && why.contains("280/s"))
         );
         assert_eq!(contradiction(270.0, 280.0), None);
-        // Half of it that failed gave nothing to compare with.
+        // A half load that failed gives nothing to compare with.
         assert_eq!(contradiction(36.0, 0.0), None);
     }
 

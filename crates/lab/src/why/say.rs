@@ -1,4 +1,4 @@
-//! What may be said: one of a few words, and what it rests on. Nothing else names a bottleneck.
+//! Words the verdict: one of a few words, and its evidence. No other module names a bottleneck.
 
 use std::time::UNIX_EPOCH;
 
@@ -17,7 +17,7 @@ use super::told;
 use super::widen;
 use crate::metric::digits;
 
-/// One row of the vocabulary: the word, and when it is said.
+/// The vocabulary: each word, and its condition.
 pub const WORDS: &[(&str, &str)] = &[
     ("no verdict", "the load generator, the host or the stack spoiled the blocks"),
     (
@@ -40,41 +40,41 @@ pub const WORDS: &[(&str, &str)] = &[
     ("NOT SATURATED", "what was offered was answered in time: that is the load, and not a capacity"),
 ];
 
-/// A run's language, if it is not English.
+/// The language of a run that is not in English.
 pub const KOREAN: &str = "ko";
 
-/// Everything that is known at the end.
+/// All facts at the end of a run.
 #[derive(Clone, Default)]
 pub struct Facts {
-    /// The block as asked.
+    /// The block with the load as asked.
     pub full: Signals,
-    /// The one at half of it.
+    /// The block with half of that load.
     pub half: Option<Signals>,
-    /// Something is at its end.
+    /// Something is saturated.
     pub is_saturated: bool,
-    /// Suspects, the heaviest first.
+    /// Suspects, by falling weight.
     pub findings: Vec<Finding>,
-    /// Which part of the way became longer.
+    /// The growth of each part of a request's way.
     pub grew: Option<Vec<(Segment, f64)>>,
-    /// Rates on the way to the knee, and whether they held.
+    /// The rates of the search for the knee, and whether they held.
     pub steps: Vec<(f64, bool)>,
-    /// The largest that held; of a closed loop, what it gave.
+    /// The largest rate that held. For a closed loop, the answers a second.
     pub knee: Option<f64>,
-    /// No rate was seen to hold; this is the least that failed.
+    /// No rate held; this is the smallest rate that failed.
     pub no_knee_above: Option<f64>,
-    /// What squeezing showed.
+    /// The results of squeezing.
     pub elasticities: Vec<Elasticity>,
-    /// What that means.
+    /// The conclusion from them.
     pub proof: Option<Proof>,
-    /// Why it means nothing.
+    /// Why there is no conclusion.
     pub unproved: Option<String>,
     /// Why two of the blocks cannot both be right.
     pub contradiction: Option<String>,
-    /// Who shares which CPUs.
+    /// The parts that share CPUs, and which CPUs.
     pub cpus: Option<String>,
     /// The copy of the configuration with the remedy.
     pub copied: Option<Copied>,
-    /// What came of trying it.
+    /// The result of the try.
     pub tried: Option<Tried>,
 }
 
@@ -83,7 +83,7 @@ pub(super) fn lead(facts: &Facts) -> Option<usize> {
     sentence(facts).2
 }
 
-/// Nothing may be said.
+/// The outcome of a run that allows no conclusion.
 pub fn no_verdict(facts: &Facts, why: &str) -> Value {
     json!({
         "signals": facts.full,
@@ -93,7 +93,7 @@ pub fn no_verdict(facts: &Facts, why: &str) -> Value {
     })
 }
 
-/// What a run keeps of it.
+/// The outcome of a run, as it is stored.
 pub fn outcome(facts: &Facts, it: &Why) -> Value {
     let (name, text, lead) = sentence(facts);
     let named = lead.and_then(|lead| facts.findings.get(lead));
@@ -123,12 +123,12 @@ pub fn outcome(facts: &Facts, it: &Why) -> Value {
     })
 }
 
-/// What could not be read, of the block and of the programs that were asked.
+/// The values that could not be read, of the block and of the probed programs.
 fn unread(facts: &Facts) -> Vec<String> {
     facts.full.unread.iter().cloned().chain(told::unread(&facts.full.told)).collect()
 }
 
-/// The word, the sentence, and which finding it is about.
+/// The word, the sentence, and the number of the finding that they are about.
 fn sentence(facts: &Facts) -> (&'static str, String, Option<usize>) {
     let of = |at: usize| {
         facts
@@ -182,7 +182,7 @@ fn sentence(facts: &Facts) -> (&'static str, String, Option<usize>) {
     }
 }
 
-/// Where the time went that nobody explains.
+/// The part of a request's way in which unexplained time was spent.
 fn where_it_went(facts: &Facts) -> String {
     let grown = Segment::ALL.iter().map(|segment| {
         let then = facts.half.as_ref().map_or(0.0, |half| segment_ms(half, *segment));
@@ -209,7 +209,7 @@ fn where_it_went(facts: &Facts) -> String {
     )
 }
 
-/// Everything that was looked at and has room, with its number.
+/// Every resource that was checked and has room, with its figure.
 fn ruled_out(facts: &Facts) -> Vec<String> {
     let s = &facts.full;
     let suspected =
@@ -255,13 +255,14 @@ fn ruled_out(facts: &Facts) -> Vec<String> {
     list
 }
 
-/// What the answers did when there was more of a suspect.
+/// The change of the answers when the lab gave more of a suspect.
 fn relaxed(facts: &Facts) -> Option<String> {
     let told: Vec<String> = facts.elasticities.iter().filter(|arm| arm.is_relaxed).map(widen::in_words).collect();
     (!told.is_empty()).then(|| told.join("; "))
 }
 
-/// Which other CPU is full next, and at what rate, if the answers cost what they cost at half the load (utilisation law).
+/// The next CPU that becomes full, and the rate at which it does, if an answer costs as much CPU as at half the load
+/// (utilisation law).
 fn next_limit(facts: &Facts, named: Option<&Finding>) -> Option<String> {
     let half = facts.half.as_ref()?;
     let answers = half.goodput();
@@ -273,14 +274,14 @@ fn next_limit(facts: &Facts, named: Option<&Finding>) -> Option<String> {
         },
     );
     let (name, bound) = bounds.min_by(|one, other| one.1.total_cmp(&other.1))?;
-    // What is less than is served already is no prediction.
+    // A rate below the present one is no prediction.
     (bound > facts.full.goodput()).then(|| format!("next limit: CPU of {name} at about {}/s", digits(bound)))
 }
 
 /// The command that compares before and after.
 fn verify(finding: &Finding, it: &Why, copied: &Copied) -> String {
     let file = it.side.file.display();
-    // Where paths begin at the file, its copy has to stand there, too.
+    // If paths begin in the file's directory, the copy has to stand there too.
     let (first, after) = if copied.is_beside {
         let beside = it.side.file.with_file_name("after.conf").display().to_string();
         (format!("cp {} {beside} && ", copied.file.display()), beside)
@@ -315,7 +316,7 @@ fn verify(finding: &Finding, it: &Why, copied: &Copied) -> String {
     format!("{first}weir lab ab{edge} {file} {after} {load}{flags}{metric}")
 }
 
-/// A word as a shell takes it.
+/// A word, quoted for a shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
@@ -326,7 +327,8 @@ impl Why {
     }
 }
 
-/// The verdict as it is printed: the word, the evidence, what was ruled out, one knob. In the language that the run asked for.
+/// The verdict as it is printed, in the run's language: the word, the evidence, the resources that were ruled out,
+/// one recommended change.
 pub fn text(run: &Value) -> String {
     let is_korean = run["language"] == KOREAN;
     let say = |text: &str| if is_korean { korean::or_as_it_is(text) } else { text.to_owned() };
@@ -397,7 +399,7 @@ pub fn text(run: &Value) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The answers by their status, and how many of them were good; nothing of a run that kept no block.
+/// The answers by status, and how many of them were good. Empty if the run stored no block.
 fn answers(load: &Value) -> String {
     let (Some(sent), Some(well), Some(good)) = (load["sent"].as_u64(), load["well"].as_u64(), load["good"].as_str())
     else {
@@ -503,7 +505,7 @@ mod tests {
         assert_eq!(korean.lines().count(), english.lines().count());
     }
 
-    /// A knee is a rate at which everything was answered: where no block was, none is named.
+    /// A knee is a rate at which every request was answered. If no block was, no knee is named.
     #[test]
     fn a_knee_that_nobody_measured_is_not_named() {
         let mut run = json!({"verdict": {"text": "x"}, "no_knee_above": 12.5});
@@ -516,7 +518,7 @@ mod tests {
         assert!(text(&run).contains("초당 12.5건까지 낮춰도"), "{}", text(&run));
     }
 
-    /// A command that compares with a file that nobody wrote cannot be run.
+    /// A command that compares with a file that does not exist cannot be run.
     #[test]
     fn what_compares_is_named_only_where_there_is_a_copy() {
         let side = crate::ask::tests::side();

@@ -1,4 +1,4 @@
-//! What the client sent and saw, from its report.
+//! The requests that the client sent and the answers that it saw, from its report.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use super::signals::Load;
 use crate::block::Block;
 use crate::series::Series;
 
-/// Bounds of latencies that are told apart: 5 % each, from 0.1 ms to 10 minutes.
+/// Buckets of latencies: lower bound in ms, ratio, number. Each is 5 % wide, from 0.1 ms to 10 minutes.
 const BOUNDS: (f64, f64, usize) = (0.1, 1.05, 320);
-/// Latencies of a report.
+/// The latencies that are read from a report.
 pub(super) const QUANTILES: [&str; 5] = ["mean", "p50", "p95", "p99", "max"];
-/// Windows of a block that are looked at for growth.
+/// Most windows of a block that are checked for growth.
 const WINDOWS_MAX: f64 = 100_000.0;
 
-/// Of a report, and of what its block says of it.
+/// The load of a block, from the client's report and the block's counters.
 pub(super) fn load(
     answer: &Value,
     counters: &BTreeMap<String, u64>,
@@ -32,7 +32,7 @@ pub(super) fn load(
         .collect();
     let of = |name: &str| counters.get(name).copied().unwrap_or(0);
     let well: u64 = statuses.iter().filter(|(status, _)| known.good.has(**status)).map(|(_, count)| count).sum();
-    // Whoever was refused failed; an error that was asked for did not.
+    // A refused request failed. An error status that the user declared good did not.
     let is_good = |name: &str| name.parse().is_ok_and(|status| known.good.has(status));
     let mut errors: BTreeMap<String, u64> =
         block.errors.iter().filter(|(name, _)| !is_good(name)).map(|(name, count)| (name.clone(), *count)).collect();
@@ -50,7 +50,7 @@ pub(super) fn load(
         accepts_gzip: accepts_gzip(&known.spec.client.argv),
         is_closed: known.is_closed,
         connections: known.connections,
-        // What failed before it could be sent was wanted all the same.
+        // Requests that failed before they were sent count as wanted.
         sent: block.requests.max(block.errors.values().sum()),
         answered: statuses.values().sum::<u64>() + other,
         well: well + other,
@@ -72,14 +72,14 @@ pub(super) fn load(
             .filter_map(Value::as_str)
             .map(str::to_owned)
             .collect(),
-        // Where everything fails there are no figures to compare, and all the more to explain.
+        // If every request fails, there are no figures to compare. The failures still need an explanation.
         spoiled: block.spoiled.iter().filter(|why| !why.contains("are too few to say anything")).cloned().collect(),
         cautions: block.cautions.clone(),
         upgrades: (of("http.codes.101"), of("vusers.created")),
     }
 }
 
-/// A block in windows, as far as there was something to send.
+/// The windows of a block, as long as there were requests to send.
 #[derive(Default)]
 struct Windows {
     sent: Vec<f64>,
@@ -87,8 +87,8 @@ struct Windows {
     medians: Vec<f64>,
 }
 
-/// Requests that were sent, those that were neither answered nor given up, and the median latency, of each window that lies within
-/// the time of sending.
+/// For each window within the sending time: requests sent, requests neither answered nor given up, and the median
+/// latency.
 fn windows(report: &Value, length_s: f64) -> Windows {
     let series = &report["weir"]["series"];
     let interval = series["interval_ms"].as_f64().unwrap_or(0.0) / 1000.0;
@@ -107,7 +107,7 @@ fn windows(report: &Value, length_s: f64) -> Windows {
     let mut open = 0.0f64;
     let mut flight = Vec::with_capacity(count);
     for (sent, done) in sent.iter().zip(done) {
-        // A response may be an error as well, of what was expected of it.
+        // A response can be counted as an error too, if it did not meet an expectation of the script.
         open = (open + sent - done).max(0.0);
         flight.push(open);
     }
@@ -115,7 +115,7 @@ fn windows(report: &Value, length_s: f64) -> Windows {
     Windows { medians: medians.collect(), sent, flight }
 }
 
-/// When the first window with a failure began.
+/// The start of the first window with a failure, s.
 fn first_error(report: &Value) -> Option<f64> {
     let series = &report["weir"]["series"];
     let interval = series["interval_ms"].as_f64()? / 1000.0;
@@ -139,7 +139,7 @@ mod tests {
         let series =
             json!({"interval_ms": 500, "length": 5, "counts": counts, "response": {"p50": [1.0, null, 3.0, 4.0, 9.0]}});
         let found = windows(&json!({"weir": {"series": series}}), 2.0);
-        // What comes after the time of sending is the rest that drains.
+        // Windows after the sending time only drain the last requests.
         assert_eq!((found.sent, found.flight), (vec![75.0; 4], vec![30.0, 60.0, 90.0, 120.0]));
         assert_eq!(found.medians, [1.0, 3.0, 4.0]);
         assert!(windows(&json!({"weir": {"series": null}}), 2.0).flight.is_empty());

@@ -1,4 +1,4 @@
-//! Who is an application: who listens where the configuration asks an upstream.
+//! Which processes are applications: those that listen on an address that the configuration uses as an upstream.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -8,7 +8,7 @@ use weir_conf::{Statement, Tree};
 use crate::stack::{HUB, Spec};
 use crate::survey::survey;
 
-/// Where a configuration's upstreams are in a stack.
+/// The addresses of a configuration's upstreams in a stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Upstreams {
     addresses: BTreeSet<SocketAddr>,
@@ -16,7 +16,7 @@ pub struct Upstreams {
     paths: BTreeSet<String>,
 }
 
-/// The addresses that a configuration asks, its names resolved as the stack does it.
+/// The upstream addresses of a configuration. Names are resolved as the stack resolves them.
 pub fn upstreams(tree: &Tree, spec: &Spec) -> Upstreams {
     let mut found = Upstreams { paths: paths(tree), ..Upstreams::default() };
     for (host, port) in survey(tree).peers {
@@ -51,7 +51,7 @@ fn paths(tree: &Tree) -> BTreeSet<String> {
     found
 }
 
-/// Whether somebody on a host who listens at these addresses is one of them.
+/// Whether a process on a host that listens at these addresses is one of the upstreams.
 pub fn is_one(listens: &[String], host: &str, upstreams: &Upstreams, spec: &Spec) -> bool {
     listens.iter().any(|at| {
         if let Some(path) = at.strip_prefix("unix:") {
@@ -65,7 +65,7 @@ pub fn is_one(listens: &[String], host: &str, upstreams: &Upstreams, spec: &Spec
     })
 }
 
-/// Whether an address is one of a host's.
+/// Whether an address belongs to a host.
 fn is_of(host: &str, ip: IpAddr, spec: &Spec) -> bool {
     let own = spec.hosts.iter().filter(|known| known.name == host).flat_map(|known| known.addresses.iter().copied());
     (ip.is_loopback() && host == HUB) || spec.address_of(host).into_iter().chain(own).any(|known| known == ip)
@@ -92,7 +92,8 @@ mod tests {
         let of = |at: &str, host: &str| is_one(&[at.to_owned()], host, &known, &spec);
         assert!(of("0.0.0.0:3000", "origin") && of("[::]:3000", "origin") && of("10.99.255.10:3000", "origin"));
         assert!(of("127.0.0.1:4000", HUB) && of("0.0.0.0:4000", HUB) && of("unix:/run/a.sock", HUB));
-        // Another port, another host, a loopback that is somebody else's; one who listens nowhere.
+        // None of these is an upstream: another port, another host, the loopback of another host, a process without a
+        // listening socket.
         assert!(!of("0.0.0.0:3306", "origin") && !of("0.0.0.0:3000", "db") && !of("127.0.0.1:4000", "db"));
         assert!(!of("unix:/run/b.sock", HUB) && !is_one(&[], HUB, &known, &spec));
     }

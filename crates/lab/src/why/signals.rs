@@ -1,4 +1,4 @@
-//! What one loaded block showed, as figures that rules may look at: no totals, no text, no clock.
+//! The figures of one loaded block that rules may read: no totals, no text, no clock.
 
 use std::collections::BTreeMap;
 
@@ -9,35 +9,35 @@ use super::policies::Policy;
 use crate::watch::edge::{Acted, Cache, Peer};
 use crate::watch::inside::Inside;
 
-/// Everything that was seen of one block.
+/// Everything that was observed in one block.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Signals {
-    /// How long it was watched.
+    /// How long the block was observed, s.
     pub seconds: f64,
-    /// What the client sent and saw.
+    /// Requests sent and answers seen by the client.
     pub load: Load,
-    /// What the configuration says.
+    /// The settings of the configuration.
     pub conf: Conf,
-    /// What the edge did in that time.
+    /// The work of the edge in that time.
     pub edge: Edge,
-    /// Every process, the client's among them.
+    /// Every process, including the client.
     pub processes: Vec<Process>,
-    /// Every network.
+    /// Every network namespace.
     pub hosts: Vec<Host>,
-    /// The machine they run on.
+    /// The machine that they run on.
     pub machine: Machine,
-    /// Kinds of lines in the edge's log ([`crate::watch::errors`]).
+    /// Number of lines in the edge's log by kind ([`crate::watch::errors`]).
     pub said: BTreeMap<String, u64>,
-    /// Kinds of lines that processes wrote ([`crate::watch::errors`]), by process.
+    /// Number of lines that each process wrote, by process and kind ([`crate::watch::errors`]).
     pub wrote: BTreeMap<String, BTreeMap<String, u64>>,
-    /// Pools of applications whose sizes the lab was told.
+    /// Pools of applications with a size that the user gave to the lab.
     pub pools: Vec<Pool>,
-    /// What processes told of themselves when they were asked.
+    /// Figures that the probed programs reported about themselves.
     pub told: Vec<Told>,
-    /// What could not be read, a sentence each. Its counts stand at nothing here, and are not known.
+    /// The values that could not be read, a sentence each. Their counts are 0 here, but unknown.
     pub unread: Vec<String>,
-    /// Where threads waited, if that was asked for.
+    /// Where threads waited, if `--inside` was given.
     pub inside: Option<Inside>,
 }
 
@@ -45,71 +45,71 @@ pub struct Signals {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Pool {
-    /// Whose it is.
+    /// The process that has the pool.
     pub process: String,
-    /// The environment variable that says its size.
+    /// The environment variable that sets its size.
     pub variable: String,
     /// Its size.
     pub size: u64,
 }
 
-/// What a process told of itself.
+/// Figures that a probed program reported about itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Told {
     /// The process.
     pub process: String,
-    /// What kind of program it is ([`crate::watch::probe::KINDS`]).
+    /// The kind of the program ([`crate::watch::probe::KINDS`]).
     pub kind: String,
-    /// Where it was asked.
+    /// The address or place of the probe.
     pub at: String,
-    /// Why it could not be asked, or told nothing.
+    /// Why the probe failed or returned nothing.
     pub failed: Option<String>,
-    /// What of it is not known, a sentence each.
+    /// The figures that are missing, a sentence each.
     pub partly: Vec<String>,
-    /// What it counts: by how much that grew while it was looked at.
+    /// Its counters: how much they grew while the lab watched.
     pub grew: BTreeMap<String, f64>,
-    /// What it has: the mean and the most.
+    /// Its levels: the mean and the maximum.
     pub level: BTreeMap<String, (f64, f64)>,
-    /// How long it was looked at, s.
+    /// How long it was watched, s.
     pub seconds: f64,
 }
 
-/// What the client sent and saw.
+/// Requests sent and answers seen by the client.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Load {
-    /// Requests a second that were asked for; none of a closed loop and of a script.
+    /// Requests a second that were asked for. `None` for a closed loop and for a script.
     pub offered: Option<f64>,
-    /// How long they were to be sent, s.
+    /// The time for sending them, s.
     pub length_s: f64,
-    /// Its requests say that an answer may be compressed; unknown of a script.
+    /// Whether the requests accept compressed answers. `None`: unknown, for a script.
     pub accepts_gzip: Option<bool>,
-    /// Each asks again as soon as it is answered.
+    /// A closed loop: each connection sends its next request as soon as it has an answer.
     pub is_closed: bool,
-    /// Connections of a URL's load.
+    /// Connections of a load on one URL.
     pub connections: u64,
-    /// Requests, or messages.
+    /// Requests, or messages, that were sent.
     pub sent: u64,
-    /// Answered, with whatever status; messages of other protocols among them.
+    /// Requests that got an answer with any status, and messages of other protocols.
     pub answered: u64,
-    /// Of those, the good ones.
+    /// The good answers among them.
     pub well: u64,
-    /// Which are good.
+    /// The statuses that count as good.
     pub good: Good,
-    /// Failed, by name: statuses that are not good, errors of the client.
+    /// Failures by name: statuses that are not good, and errors of the client.
     pub errors: BTreeMap<String, u64>,
     /// Answers by status.
     pub statuses: BTreeMap<u16, u64>,
     /// Latencies of responses, ms: mean, p50, p95, p99, max.
     pub ms: [f64; 5],
-    /// Latencies by their size, ms, and how many; each bucket about 5 % wide.
+    /// Histogram of latencies: ms and count. Each bucket is about 5 % wide.
     pub shape: Vec<(f64, u64)>,
-    /// When the first request failed, s.
+    /// The time of the first failure, s.
     pub first_error_s: Option<f64>,
     /// Answers a second, in windows.
     pub strip: Vec<f64>,
-    /// Requests sent in each window of the time in which there was something to send.
+    /// Requests sent in each window, as long as there were requests to send.
     pub sent_strip: Vec<f64>,
     /// Requests in flight at the end of each of these windows.
     pub flight: Vec<f64>,
@@ -117,23 +117,23 @@ pub struct Load {
     pub medians: Vec<f64>,
     /// Bytes of the bodies of all answers.
     pub bytes: u64,
-    /// What the load's own arithmetic left undone: arrivals that were not begun, virtual users unfinished.
+    /// Work that the load itself left undone: arrivals that did not begin, virtual users that did not finish.
     pub incomplete: Vec<String>,
-    /// Why nothing may be said: the generator's own limits, the machine's.
+    /// Why no conclusion is allowed: limits of the load generator, or of the machine.
     pub spoiled: Vec<String>,
-    /// What is to be known when it is used.
+    /// Cautions for the use of these figures.
     pub cautions: Vec<String>,
-    /// Answers of WebSocket upgrades, and how many were tried; of scripts.
+    /// For scripts: successful WebSocket upgrades, and attempts.
     pub upgrades: (u64, u64),
 }
 
-/// What the configuration says, as far as rules need it.
+/// The settings of the configuration, as far as rules need them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Conf {
-    /// Served by weir, whose defaults are others than nginx's.
+    /// weir serves the configuration. Its defaults differ from nginx's.
     pub is_weir: bool,
-    /// `worker_processes`; nginx's own without it is 1.
+    /// `worker_processes`. Without it, nginx's default is 1.
     pub worker_processes: Option<String>,
     /// `worker_connections`.
     pub worker_connections: Option<u64>,
@@ -141,9 +141,9 @@ pub struct Conf {
     pub worker_rlimit_nofile: Option<u64>,
     /// The largest `keepalive` of an upstream.
     pub keepalive: Option<u64>,
-    /// Connections to upstreams are kept where there is a pool: HTTP/1.1, and no `Connection: close`.
+    /// Upstream connections are kept if there is a pool: HTTP/1.1, and no `Connection: close`.
     pub can_keep: bool,
-    /// `proxy_connect_timeout`, `proxy_read_timeout`, `proxy_send_timeout`, the shortest that is set, ms.
+    /// `proxy_connect_timeout`, `proxy_read_timeout` and `proxy_send_timeout`: the shortest value of each, ms.
     pub timeouts: BTreeMap<String, u64>,
     /// `backlog=`.
     pub backlog: Option<u64>,
@@ -165,33 +165,33 @@ pub struct Conf {
     pub has_buffered_log: bool,
     /// `gzip on`.
     pub has_gzip: bool,
-    /// The largest `gzip_comp_level`; 0 where none is set, which is 1.
+    /// The largest `gzip_comp_level`; 0 if none is set, which means 1.
     pub gzip_level: u64,
     /// There is an `upstream` block.
     pub has_upstream: bool,
-    /// The first address that a `proxy_pass` names itself, without an `upstream` block of that name.
+    /// The first address in a `proxy_pass` that is not the name of an `upstream` block.
     pub passed: Option<String>,
-    /// The servers of the largest upstream, as written, those that are down or stand by left out.
+    /// The servers of the largest upstream, as written, without `down` and `backup` servers.
     pub servers: Vec<String>,
-    /// What refuses or delays requests on purpose.
+    /// Statements that refuse or delay requests on purpose.
     pub policies: Vec<Policy>,
-    /// Names are resolved while it runs (`resolver`).
+    /// Names are resolved at run time (`resolver`).
     pub has_resolver: bool,
 }
 
-/// What the edge did.
+/// The work of the edge.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Edge {
-    /// It answered when it was asked for its account.
+    /// The edge reported its account.
     pub is_known: bool,
     /// Clients' connections accepted.
     pub accepted: u64,
-    /// Dropped for want of a slot.
+    /// Connections dropped because the connection table was full.
     pub dropped: u64,
-    /// Open at most.
+    /// Most open connections.
     pub active_max: u64,
-    /// Idle at most.
+    /// Most idle connections.
     pub idle_max: u64,
     /// Requests.
     pub requests: u64,
@@ -201,41 +201,41 @@ pub struct Edge {
     pub resumed: u64,
     /// Servers of upstreams.
     pub peers: BTreeMap<String, Peer>,
-    /// Requests that asked an upstream.
+    /// Requests that used an upstream.
     pub exchanges: u64,
-    /// How often one was asked.
+    /// Tries: attempts at a server of an upstream.
     pub tries: u64,
-    /// Connections opened to upstreams; by weir's count, or the kernel's.
+    /// Connections opened to upstreams, as weir or the kernel counted them.
     pub opened: Option<u64>,
     /// Caches.
     pub cache: Cache,
-    /// How many, and microseconds together, of each step.
+    /// For each step, how often it ran and how long it took in total, µs.
     pub steps: BTreeMap<String, (u64, u64)>,
-    /// Limits by kind and whose: used at most, limit, how often met.
+    /// Limits by kind and owner: highest use, limit, how often the limit was met.
     pub limits: BTreeMap<String, (f64, f64, u64)>,
-    /// What failed, by the edge's names.
+    /// Failures, by the edge's names for them.
     pub errors: BTreeMap<String, u64>,
-    /// What policies did, by the directive and its zone where that is known.
+    /// Effects of policies, by directive, with the zone if it is known.
     pub policies: BTreeMap<String, Acted>,
-    /// Answers from 400 on that the edge made itself.
+    /// Answers with status 400 or higher that the edge made itself.
     pub own: BTreeMap<u16, u64>,
-    /// Answers from 400 on that servers gave.
+    /// Answers with status 400 or higher that came from servers.
     pub given: BTreeMap<u16, u64>,
-    /// Requests for which the upstream had no server.
+    /// Requests for which the upstream had no live server.
     pub no_server: u64,
 }
 
-/// What a process is in the stack.
+/// The role of a process in the stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
     /// Serves the configuration.
     Edge,
     /// Sends the load.
     Client,
-    /// Listens where the edge asks an upstream.
+    /// Listens on an address that the edge uses as an upstream.
     #[default]
     App,
-    /// Neither: what applications ask, or whoever else runs there.
+    /// None of these: a server that applications use, or any other process in the stack.
     Beside,
 }
 
@@ -249,52 +249,52 @@ pub struct Process {
     pub host: String,
     /// What it is.
     pub role: Role,
-    /// CPUs it used.
+    /// CPUs that it used.
     pub cpu: f64,
-    /// CPUs it may use: those it may run on, or its host's quota.
+    /// CPUs that it may use: the CPUs of its affinity mask, or its host's quota.
     pub cpus: f64,
-    /// Its host's quota, where there is one.
+    /// Its host's quota, if there is one.
     pub quota: Option<f64>,
-    /// The numbers of the CPUs it may run on.
+    /// The numbers of the CPUs that it may run on.
     pub pinned: Vec<usize>,
-    /// Where it listens.
+    /// The addresses that it listens on.
     pub listens: Vec<String>,
-    /// Of its threads, busiest first: share of a CPU they ran, and share of the time they waited for one.
+    /// Its threads, busiest first: the share of a CPU that each ran, and the share of time that it waited for a CPU.
     pub threads: Vec<(f64, f64)>,
-    /// The busiest is a first thread.
+    /// The busiest thread is the main thread.
     pub is_main_busiest: bool,
-    /// Node.js.
+    /// It is Node.js.
     pub is_node: bool,
-    /// Descriptors at most, and the limit.
+    /// Most open descriptors, and their limit.
     pub fds: (u64, u64),
-    /// Share of the quota's periods in which it had to wait.
+    /// Share of the quota's periods in which it was throttled.
     pub throttled: f64,
     /// The same, in quarters of the block.
     pub throttled_strip: Vec<f64>,
-    /// Bytes swapped out in this time.
+    /// Bytes swapped out during the block.
     pub swapped: u64,
-    /// How often its memory reached the limit of its group.
+    /// How often its cgroup's memory reached its limit.
     pub memory_full: u64,
-    /// How often one of its group was killed for that.
+    /// How often the kernel killed a process of its cgroup for that.
     pub memory_killed: u64,
-    /// Share of the looks at its threads' states at which one of them waited for a disk.
+    /// Share of the samples of its threads' states in which a thread waited for a disk.
     pub stuck: f64,
-    /// How often its first threads were taken off their CPUs, a second.
+    /// Involuntary context switches of its main threads, a second.
     pub preempted: f64,
 }
 
 impl Told {
-    /// By how much something grew a second; 0 of what was not told.
+    /// Growth of a counter, a second; 0 if it was not reported.
     pub fn rate(&self, name: &str) -> f64 {
         self.grew.get(name).copied().unwrap_or(0.0) / self.seconds.max(1e-9)
     }
 
-    /// The mean of a level, if it was told.
+    /// The mean of a level, if it was reported.
     pub fn mean(&self, name: &str) -> Option<f64> {
         self.level.get(name).map(|(mean, _)| *mean)
     }
 
-    /// The most of a level, if it was told.
+    /// The maximum of a level, if it was reported.
     pub fn most(&self, name: &str) -> Option<f64> {
         self.level.get(name).map(|(_, most)| *most)
     }
@@ -311,7 +311,8 @@ impl Process {
         self.pinned.iter().any(|cpu| other.pinned.contains(cpu))
     }
 
-    /// How much the busiest thread wanted of its time: what it ran and what it waited.
+    /// How much of its time the busiest thread wanted a CPU: the time that it ran plus the time that it waited for
+    /// one.
     pub fn wanted(&self) -> f64 {
         self.threads.first().map_or(0.0, |(ran, waited)| (ran + waited).min(1.0))
     }
@@ -323,27 +324,27 @@ impl Process {
 pub struct Host {
     /// Its name.
     pub name: String,
-    /// The kernel's counters, what they grew by.
+    /// How much the kernel's counters grew.
     pub counters: BTreeMap<String, u64>,
-    /// The most that waited to be accepted, and how many may, by address.
+    /// By address: most connections that waited to be accepted, and the size of the queue.
     pub queues: BTreeMap<String, (u64, u64)>,
-    /// The share of looks at which two or more waited to be accepted, by address.
+    /// By address: share of samples in which two or more connections waited to be accepted.
     pub lasting: BTreeMap<String, f64>,
-    /// Connections that a listening socket's full queue turned away, by address.
+    /// By address: connections that were turned away because the accept queue was full.
     pub turned_away: BTreeMap<String, u64>,
-    /// Sockets that are open towards a name server: the mean over the looks.
+    /// Open sockets towards a name server, mean over the samples.
     pub asking_names: f64,
-    /// Questions to name servers that wait for their answer: the mean over the looks, and how many were sent.
+    /// Queries to name servers: the mean number without an answer yet over the samples, and how many were sent.
     pub questions: (f64, u64),
-    /// Local ports held towards an address at most, and those that rested then.
+    /// By remote address: most local ports in use, and how many of them were in TIME_WAIT.
     pub held: BTreeMap<String, (u64, u64)>,
-    /// Local ports there are.
+    /// Number of local ports.
     pub ports: u64,
-    /// Bits a second in and out of its busiest link.
+    /// Bits a second on its busiest link, in or out.
     pub link_bits: f64,
-    /// What that may carry.
+    /// The capacity of that link.
     pub link_max: Option<f64>,
-    /// Whose outgoing side the client's answers leave by.
+    /// This is the edge's network. The answers to the client leave through it.
     pub is_hub: bool,
 }
 
@@ -351,17 +352,18 @@ pub struct Host {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
-    /// CPUs of the stack.
+    /// CPUs that the stack may use.
     pub cpus: f64,
-    /// Shares of them: at work, in interrupts, stolen; and the stack's own work.
+    /// Shares of these CPUs: `busy` is work without interrupts, `interrupts` is time in interrupts, `steal` is time
+    /// that the hypervisor took.
     pub busy: f64,
     /// See `busy`.
     pub interrupts: f64,
     /// See `busy`.
     pub steal: f64,
-    /// Work of others.
+    /// Work of processes outside the stack.
     pub foreign: f64,
-    /// Share of the block in which some task waited, by `cpu`, `memory`, `io`.
+    /// Share of the block in which some task was stalled, by `cpu`, `memory`, `io`.
     pub pressure: BTreeMap<String, f64>,
 }
 
@@ -371,7 +373,7 @@ impl Signals {
         self.load.errors.values().sum::<u64>().min(self.load.sent)
     }
 
-    /// Their share.
+    /// The share of failed requests.
     pub fn failed_share(&self) -> f64 {
         self.failed() as f64 / (self.load.sent.max(1)) as f64
     }
@@ -386,25 +388,26 @@ impl Signals {
         self.load.sent as f64 / self.load.length_s.max(1e-9)
     }
 
-    /// The part of what was offered whose answer was good. The last answers take their time: that is not counted against
-    /// them. 1 of what has no rate.
+    /// The part of the offered requests that got a good answer. The time of the last answers does not count against
+    /// it. 1 for a load without a rate.
     pub fn reached(&self) -> f64 {
         let Some(offered) = self.load.offered else { return 1.0 };
         let seconds = self.load.length_s.max(self.seconds - self.load.ms[2] / 1000.0);
         self.load.well as f64 / (offered * seconds).max(1e-9)
     }
 
-    /// The edge.
+    /// The process of the edge.
     pub fn edge_process(&self) -> Option<&Process> {
         self.processes.iter().find(|process| process.role == Role::Edge)
     }
 
-    /// Those behind it.
+    /// The applications behind the edge.
     pub fn apps(&self) -> impl Iterator<Item = &Process> {
         self.processes.iter().filter(|process| process.role == Role::App)
     }
 
-    /// Those behind it, and those whom these ask: processes that listen, and towards whom connections are held.
+    /// The applications, and the servers that the applications use: processes that listen and have connections held
+    /// towards them.
     pub fn servers(&self) -> impl Iterator<Item = &Process> {
         let is_asked = |process: &Process| {
             let port = |at: &str| at.rsplit_once(':').map(|(_, port)| port.to_owned());
@@ -418,7 +421,7 @@ impl Signals {
             .filter(move |process| process.role == Role::App || (process.role == Role::Beside && is_asked(process)))
     }
 
-    /// What programs of a kind told.
+    /// The reports of the programs of one kind.
     pub fn told_by(&self, kind: &str) -> impl Iterator<Item = &Told> {
         self.told.iter().filter(move |told| told.kind == kind && told.failed.is_none())
     }
@@ -433,12 +436,12 @@ impl Signals {
         self.said.get(kind).copied().unwrap_or(0)
     }
 
-    /// Failures of requests whose name is one of these.
+    /// The number of failures with one of these names.
     pub fn errors_of(&self, names: &[&str]) -> u64 {
         names.iter().filter_map(|name| self.load.errors.get(*name)).sum()
     }
 
-    /// What the edge counted as this.
+    /// The edge's errors whose names contain this text.
     pub fn edge_errors(&self, part: &str) -> u64 {
         self.edge.errors.iter().filter(|(name, _)| name.contains(part)).map(|(_, count)| count).sum()
     }
@@ -450,13 +453,13 @@ impl Signals {
         micros as f64 / 1000.0 / requests as f64
     }
 
-    /// New connections to upstreams for each try; `None` where nothing was tried.
+    /// New upstream connections for each try. `None` if there was no try.
     pub fn opened_share(&self) -> Option<f64> {
         let opened = self.edge.opened?;
         (self.edge.tries > 0).then(|| (opened as f64 / self.edge.tries as f64).min(1.0))
     }
 
-    /// The share of answers that took about so many ms, within a tenth.
+    /// The share of answers that took about this many ms: from 3 % less to 10 % more.
     pub fn share_near(&self, ms: f64) -> f64 {
         self.share_between(ms * 0.97, ms * 1.10)
     }
@@ -471,7 +474,7 @@ impl Signals {
 
 #[cfg(test)]
 impl Signals {
-    /// A block in which nothing is short: 200 requests a second, an nginx, an application.
+    /// A block without any shortage: 200 requests a second, an nginx, an application.
     pub(crate) fn quiet() -> Signals {
         let process = |name: &str, role, cpu: f64| Process {
             name: name.to_owned(),

@@ -1,9 +1,9 @@
-//! What programs told of themselves, from readings to what grew and what was there.
+//! Sums up the figures that programs report about themselves: by how much counters grew, and which levels there were.
 
 use super::signals::Told;
 use crate::watch::probe::{Answers, kind};
 
-/// Sums up: counters by how much they grew, levels by their mean and their most.
+/// Sums up the readings. A counter becomes its growth; a level becomes its mean and its maximum.
 pub fn summed(all: &[Answers]) -> Vec<Told> {
     all.iter().map(one).collect()
 }
@@ -18,7 +18,7 @@ fn one(answers: &Answers) -> Told {
         failed: answers.failed.clone().filter(|_| answers.readings.is_empty()),
         ..Told::default()
     };
-    // One that answers now and then tells little: what it would have said meanwhile is not known.
+    // If most readings failed, the figures between them are unknown.
     let read = answers.readings.len() as u64;
     if let Some(why) = answers.failed.as_ref().filter(|_| read > 0 && answers.failures > read) {
         told.partly.push(format!("{} of {} readings failed: {why}", answers.failures, answers.failures + read));
@@ -38,7 +38,7 @@ fn one(answers: &Answers) -> Told {
             }
             continue;
         }
-        // The first look is of a time before the load, and the last of one after it.
+        // The first reading is from before the load, the last from after it.
         let inner = answers.readings.get(1..answers.readings.len().saturating_sub(1)).filter(|inner| !inner.is_empty());
         let values: Vec<f64> =
             inner.unwrap_or(&answers.readings).iter().filter_map(|(_, reading)| reading.get(name).copied()).collect();
@@ -52,7 +52,7 @@ fn one(answers: &Answers) -> Told {
     told
 }
 
-/// What was asked and did not tell, a sentence each.
+/// The programs that gave no answer or an incomplete one, a sentence each.
 pub fn unread(all: &[Told]) -> Vec<String> {
     let failed = all.iter().flat_map(|told| told.failed.iter().chain(&told.partly).map(move |why| (told, why)));
     failed
@@ -87,13 +87,14 @@ mod tests {
             (told[0].rate("commands"), told[0].mean("clients"), told[0].failed.is_none()),
             (500.0, Some(9.0), true)
         );
-        // What a redis of this kind does not tell is named, and nothing that did not happen.
+        // The list names the figures that this kind of redis does not report. It does not list events that did not
+        // happen.
         let lacks = "redis of cache: it does not tell command_us, evicted, refused";
         assert_eq!(unread(&told), [lacks, "mysql: no client"]);
         assert_eq!((told[0].grew.get("evicted"), told[0].grew.get("commands")), (None, Some(&1000.0)));
     }
 
-    /// Readings that are missing, and a counter that was set back, are not zero.
+    /// A missing reading is not zero, and a counter that was reset is not zero.
     #[test]
     fn a_program_that_tells_little_is_named() {
         let reading = |commands: f64| {

@@ -1,4 +1,4 @@
-//! What of a block could not be read. Its counts stand at nothing, and would be taken for nothing that happened.
+//! The values of a block that could not be read. Their counts are zero, which would look as if nothing had happened.
 
 use serde_json::Value;
 
@@ -6,14 +6,14 @@ use super::gather::{Known, backlog};
 use super::signals::{Process, Role};
 use crate::watch::{Account, Tick, Watched};
 
-/// Looks at the edge's account that may be missed: it is busy when it is loaded.
+/// Largest share of readings of the edge's account that may fail: a loaded edge is busy.
 const LOOKS_MISSED: f64 = 0.5;
-/// Lines of the private log that may be on their way.
+/// Largest share of lines of the private log that may still be on their way.
 const LINES_LOST: f64 = 0.005;
-/// Sentences that are kept.
+/// Most sentences that are kept.
 const UNREAD_MAX: usize = 24;
 
-/// A sentence for each.
+/// One sentence for each value that could not be read.
 pub fn unread(watched: &Watched, known: &Known<'_>, answer: &Value, processes: &[Process]) -> Vec<String> {
     let mut found = watched.unread.clone();
     if watched.ticks.is_empty() {
@@ -36,7 +36,7 @@ pub fn unread(watched: &Watched, known: &Known<'_>, answer: &Value, processes: &
     found
 }
 
-/// Whether the edge is asked for an account.
+/// Whether the lab reads the edge's account.
 fn is_asked(known: &Known<'_>) -> bool {
     known.spec.watch.as_ref().is_some_and(|plan| !plan.at.as_os_str().is_empty())
 }
@@ -50,7 +50,7 @@ fn account(ticks: &[Tick], known: &Known<'_>) -> Option<String> {
     is_missed.then(|| format!("the edge's account: it answered {there} of {} looks", ticks.len()))
 }
 
-/// Lines that nginx logged and nobody got: its socket was full.
+/// Lines that nginx logged and the lab did not get, because the log socket was full.
 fn log(ticks: &[Tick], known: &Known<'_>) -> Option<String> {
     if known.is_weir || !is_asked(known) {
         return None;
@@ -58,7 +58,7 @@ fn log(ticks: &[Tick], known: &Known<'_>) -> Option<String> {
     let last: &Account = ticks.iter().rev().map(|tick| &tick.account).find(|account| account.is_there)?;
     let logged = last.requests.saturating_sub(last.asked);
     let lines = last.lines.unwrap_or(0);
-    // Who is answered just now is counted, and not logged yet.
+    // A request in progress is counted but not logged yet.
     let lost = logged.saturating_sub(lines + last.active);
     (lost as f64 > LINES_LOST * logged as f64).then(|| {
         format!("nginx's private log: {lost} of {logged} lines were lost, its socket being full; shares and means are of the rest")
@@ -133,7 +133,7 @@ mod tests {
         }
     }
 
-    /// A look at which all was read.
+    /// A sample in which every value was read.
     fn whole(requests: u64) -> Tick {
         Tick {
             cpus: vec![(0, 0, 0, 0, 0)],

@@ -1,7 +1,7 @@
-//! The other half of a proof: more of what is suspected, and whether the answers rise.
+//! The second half of a proof: the lab gives more of the suspected resource and checks whether the answers rise.
 //!
-//! Every squeeze has a counterpart: a larger quota or a CPU more, ports, descriptors, a larger table, a wider link, a larger pool.
-//! Where a lab cannot give more, nothing is proved, and the reason is said.
+//! Every squeeze has a counterpart: a larger quota or one more CPU, ports, descriptors, a larger table, a wider link,
+//! a larger pool. If the lab cannot give more, nothing is proved, and the verdict says why.
 
 use super::prove::{Arm, Elasticity, MORE};
 use super::rule::{Squeeze, percent};
@@ -10,31 +10,32 @@ use crate::metric::digits;
 use crate::stack::Spec;
 use crate::watch::tap::Change;
 
-/// The part by which good answers have to rise: what is less is what `weir lab ab` calls no difference in throughput. A limit
-/// whose removal gains less, because the next is close behind, is not one that anybody would remove for its own sake.
+/// The relative rise of good answers that counts. `weir lab ab` calls a smaller change no difference in throughput.
+/// Nobody would remove a limit for a smaller gain, which happens where the next limit is close behind.
 pub const RISE_MIN: f64 = 0.03;
-/// Where so few requests failed that all of them together are less than that, this part of them has to be answered.
+/// If so few requests failed that all of them together are less than [`RISE_MIN`], this part of them has to be
+/// answered.
 const OF_THE_FAILED: f64 = 0.5;
-/// A resource that cannot be made larger than by this is not given more.
+/// More of a resource is given only if it grows by more than this factor.
 const WORTH_IT: f64 = 1.1;
-/// The last port there is, and those below 1024, which are nobody's to take.
+/// The last port. Ports below 1024 are not for general use.
 pub const PORT_MAX: u64 = 65_535;
 const PORTS_MAX: f64 = 64_512.0;
-/// A thread that wants less of a CPU than this does not count as one that could use a CPU more.
+/// A thread that wants less of a CPU than this could not use one more CPU.
 const THREAD_BUSY: f64 = 0.05;
 
-/// CPUs that are given.
+/// CPUs for a process that gets more of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spread {
-    /// All that the process may run on then.
+    /// All CPUs that the process may run on.
     pub cpus: Vec<usize>,
-    /// Workers of the edge, where its file or its default has too few to use them.
+    /// Workers of the edge, if its file or its default has too few for these CPUs.
     pub workers: Option<usize>,
-    /// The quota that its host gets, where it has one.
+    /// The quota of its host, if the host has one.
     pub quota: Option<f64>,
 }
 
-/// The arm with more of its resource. The error says why this machine, or a lab, has none to give.
+/// The arm with more of its resource. The error says why this machine, or the lab, cannot give more.
 ///
 /// `allowed` are the CPUs that the lab may use.
 pub fn more(arm: &Arm, signals: &Signals, allowed: &[usize]) -> Result<Arm, String> {
@@ -47,7 +48,7 @@ pub fn more(arm: &Arm, signals: &Signals, allowed: &[usize]) -> Result<Arm, Stri
             Err(format!("{} ports are all that an address has", digits(arm.from)))
         }
         Squeeze::Ports(_) => given((arm.from * MORE).round().min(PORTS_MAX)),
-        // Of a small pool half as much again is less than one.
+        // Half of a small pool can be less than one place.
         Squeeze::Pool(..) => given((arm.from * MORE).round().max(arm.from + 1.0)),
         Squeeze::Files(_) | Squeeze::Slots | Squeeze::Link(_) => given((arm.from * MORE).round()),
     }
@@ -64,7 +65,7 @@ fn more_cpu(arm: &Arm, name: &str, signals: &Signals, allowed: &[usize]) -> Resu
         return Err(why);
     }
     let free: Vec<usize> = allowed.iter().copied().filter(|cpu| !process.pinned.contains(cpu)).collect();
-    // What a process does not use of its own CPUs is there for workers that it has not.
+    // An edge with a fixed number of workers can leave some of its own CPUs unused. More workers can use them.
     let left_own = (own - arm.from).max(0.0).min(if workers.is_some() { own } else { 0.0 });
     let room: f64 = free.iter().map(|cpu| idle(*cpu, signals)).sum::<f64>() + left_own;
     let to = wanted.max(arm.from + 1.0).min(arm.from + room);
@@ -90,7 +91,7 @@ fn more_cpu(arm: &Arm, name: &str, signals: &Signals, allowed: &[usize]) -> Resu
     Ok(Arm { to, limit: to, is_relaxed: true, spread: Some(Spread { cpus, workers, quota }), ..arm.clone() })
 }
 
-/// How many workers the edge has, where that number is fixed.
+/// The number of the edge's workers, if that number is fixed.
 fn workers(process: &Process, signals: &Signals) -> Option<usize> {
     if process.role != Role::Edge {
         return None;
@@ -102,7 +103,7 @@ fn workers(process: &Process, signals: &Signals) -> Option<usize> {
     }
 }
 
-/// Why a process could not use a CPU more.
+/// Why a process could not use one more CPU.
 fn unusable(process: &Process, workers: Option<usize>, from: f64) -> Option<String> {
     let busy = process.threads.iter().filter(|(ran, waited)| ran + waited >= THREAD_BUSY).count();
     let is_single = process.role != Role::Edge && busy <= 1;
@@ -114,14 +115,14 @@ fn unusable(process: &Process, workers: Option<usize>, from: f64) -> Option<Stri
         .then(|| format!("one of {}'s workers does all of the work, which uses one CPU and no second", process.name))
 }
 
-/// The part of a CPU that nobody of the stack uses.
+/// The part of a CPU that no process of the stack uses.
 fn idle(cpu: usize, signals: &Signals) -> f64 {
     let on = signals.processes.iter().filter(|process| process.pinned.contains(&cpu));
     let used: f64 = on.map(|process| process.cpu / process.pinned.len().max(1) as f64).sum();
     (1.0 - used).clamp(0.0, 1.0)
 }
 
-/// Gives a process the CPUs of its arm; what the configuration has to say otherwise comes back.
+/// Gives a process the CPUs of its arm. Returns the changes that the configuration needs.
 pub fn spread(arm: &Arm, name: &str, spec: &mut Spec) -> Vec<Change> {
     let Some(spread) = &arm.spread else { return Vec::new() };
     if let Some(quota) = spread.quota {
@@ -132,10 +133,11 @@ pub fn spread(arm: &Arm, name: &str, spec: &mut Spec) -> Vec<Change> {
     spread.workers.iter().map(|workers| ("worker_processes".to_owned(), workers.to_string())).collect()
 }
 
-/// Descriptors for a larger table, which it is no use without; nothing where the configuration says its own number.
+/// Raises the descriptor limit for a larger connection table, which is useless without descriptors. Does nothing if
+/// the configuration sets its own limit.
 pub fn files_for(arm: &Arm, spec: &mut Spec, has_file_limit: bool) {
     if arm.squeeze == Squeeze::Slots && arm.is_relaxed && !has_file_limit {
-        // One for each connection, and one for the upstream's.
+        // One for the client's connection and one for the upstream's.
         let files = (arm.to as u64).saturating_mul(2).max(1024);
         let edge = spec.edge.clone();
         let own = spec.processes.iter_mut().filter(|process| process.name == edge);
@@ -143,8 +145,8 @@ pub fn files_for(arm: &Arm, spec: &mut Spec, has_file_limit: bool) {
     }
 }
 
-/// The part by which good answers have to rise, by the rounds with and without more. Of an open load no more than what was asked for
-/// can be answered: where little failed, half of that is enough.
+/// The relative rise of good answers that is needed, from the rounds with and without more. An open load cannot get
+/// more answers than it sends requests: if few failed, half of the possible rise is enough.
 pub fn needed(rounds: &[(f64, f64)], offered: Option<f64>) -> f64 {
     let Some(offered) = offered else { return RISE_MIN };
     let base = rounds.iter().map(|(base, _)| *base).sum::<f64>() / rounds.len().max(1) as f64;
@@ -152,10 +154,11 @@ pub fn needed(rounds: &[(f64, f64)], offered: Option<f64>) -> f64 {
     (possible * OF_THE_FAILED).min(RISE_MIN)
 }
 
-/// Why a finding is not proved although the answers shrink with it; `None` where they also rise with more of it.
+/// Why a finding is not proved although the answers shrink with its resource. `None` if the answers also rise with
+/// more of it.
 pub fn missing(finding: usize, all: &[Elasticity], refused: &[(usize, String)]) -> Option<String> {
     let of = |arm: &&Elasticity| arm.finding == Some(finding);
-    // What a neighbour leaves is more already.
+    // The neighbour arm already gave the process more: its neighbour had less.
     let is_more = |arm: &&Elasticity| arm.is_relaxed || arm.to > arm.from;
     let Some(arm) = all.iter().filter(of).find(is_more) else {
         let why = refused.iter().find(|(known, _)| *known == finding).map_or("it was not tried", |(_, why)| why);
@@ -177,7 +180,7 @@ pub fn missing(finding: usize, all: &[Elasticity], refused: &[(usize, String)]) 
     }
 }
 
-/// How many good answers there were when there was more.
+/// The change of good answers with more of a resource, in words.
 pub fn in_words(arm: &Elasticity) -> String {
     let [value, low, high] = arm.change();
     let (from, to) = (digits(arm.from), digits(arm.to));
@@ -275,7 +278,7 @@ mod tests {
         assert_eq!(to(Squeeze::Link("client".into()), 20_000.0), Ok(30_000.0));
         assert_eq!(to(Squeeze::Pool("app".into(), "POOL".into()), 1.0), Ok(2.0));
         assert!(to(Squeeze::Servers("a:1".into()), 2.0).is_err());
-        // A range that would end beyond the last port begins lower.
+        // A range that would end beyond the last port has to begin lower.
         let mut wider = spec();
         let range = vec![("net.ipv4.ip_local_port_range".into(), "60000 64999".into())];
         wider.hosts.push(Host { sysctls: range, ..Host::named(HUB) });

@@ -1,12 +1,12 @@
-//! What the controller's clock says, asked over the network: the answer of the quickest exchange counts.
+//! The offset of the controller's clock, measured over the network. The exchange with the shortest round trip counts.
 
 use std::time::{Duration, UNIX_EPOCH};
 
 use weir_net::{Instant, clock};
 
-/// Exchanges in all.
+/// Number of exchanges.
 const EXCHANGES: u64 = 8;
-/// An answer that takes longer is asked for again.
+/// Longest time to wait for an answer; then the agent asks again.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Microseconds since 1970 by this machine's clock.
@@ -21,17 +21,17 @@ pub struct Offset {
     asked: u64,
     waiting: Option<(Instant, i64)>,
     answered: u64,
-    /// Round trip and what the controller's clock is ahead, both in µs.
+    /// Round trip and the controller's lead over this clock, both in µs.
     best: Option<(i64, i64)>,
 }
 
 impl Offset {
-    /// Whether it is known well enough.
+    /// True after enough exchanges.
     pub fn is_known(&self) -> bool {
         self.answered >= EXCHANGES
     }
 
-    /// The number to ask with, if it is time to ask; times of now.
+    /// The number of the next question, if it is time to ask. Both times are the current time.
     pub fn ask(&mut self, now: Instant, now_us: i64) -> Option<u64> {
         let waits = self.waiting.is_some_and(|(sent, _)| now.saturating_duration_since(sent) < PATIENCE);
         if self.is_known() || waits {
@@ -42,7 +42,7 @@ impl Offset {
         Some(self.asked)
     }
 
-    /// The controller's time came, in µs.
+    /// Takes an answer: the controller's time, in µs.
     pub fn answer(&mut self, number: u64, theirs_us: i64, now: Instant) {
         let Some((sent, sent_us)) = self.waiting.filter(|_| number == self.asked) else { return };
         self.waiting = None;
@@ -54,12 +54,12 @@ impl Offset {
         }
     }
 
-    /// What the controller's clock is ahead, µs.
+    /// The controller's lead over this clock, µs.
     pub fn ahead_us(&self) -> i64 {
         self.best.map_or(0, |(_, ahead)| ahead)
     }
 
-    /// By how much that may be wrong, µs.
+    /// The largest possible error of [`Offset::ahead_us`], µs.
     pub fn error_us(&self) -> i64 {
         self.best.map_or(0, |(trip, _)| trip / 2)
     }
@@ -74,7 +74,7 @@ mod tests {
         let start = clock::precise();
         let mut offset = Offset::default();
         let mut now = start;
-        // The controller is 5 s ahead; trips take longer and longer, and one way is all of it.
+        // The controller is 5 s ahead. Round trips take longer and longer, and all of the time is in one direction.
         for trip in [40_u64, 4, 400, 30, 20, 10, 90, 80] {
             let us = i64::try_from((now - start).as_micros()).unwrap();
             let number = offset.ask(now, us).unwrap();

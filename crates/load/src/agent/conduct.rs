@@ -1,7 +1,7 @@
-//! The controller: finds agents, gives them the job and their shares, starts them together, hears them out.
+//! The controller: finds agents, sends them the job and their shares, starts them together, collects their counts.
 //!
-//! A thread of its own speaks to NATS; what agents counted goes through the same [`run::Event`]s as that of threads
-//! here, so that [`run::listen`] cannot tell agents from workers.
+//! A separate thread speaks to NATS. The agents' counts arrive as the same [`run::Event`]s as those of local threads,
+//! so [`run::listen`] handles agents and workers alike.
 
 pub(super) mod member;
 
@@ -30,34 +30,34 @@ use crate::worker::Shared;
 pub use member::Mate;
 use member::Member;
 
-/// From the order to begin to the first phase: longer than any message takes.
+/// Time from the start order to the first phase: longer than any message takes.
 const LEAD: Duration = Duration::from_secs(2);
-/// How long agents may take to read the job once all have come.
+/// Time in which the agents must have read the job after all have come.
 const READY: Duration = Duration::from_secs(300);
-/// How long agents may take to end when they are told to.
+/// Time in which the agents must end after the stop order.
 const STOP: Duration = Duration::from_secs(10);
-/// Bytes of the job in one message at most.
+/// Most bytes of the job in one message.
 const PIECE_BYTES: usize = 512 << 10;
 
-/// What a run wants.
+/// The parameters of a run on agents.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// The server agents wait at.
+    /// The server to which the agents are connected.
     pub server: Server,
-    /// How many.
+    /// Number of agents.
     pub agents: u64,
-    /// How long they may take to come.
+    /// Longest time to wait for the agents.
     pub wait: Duration,
 }
 
-/// Everything agents counted, together.
+/// The counts of all agents together.
 #[derive(Debug)]
 pub struct Merged {
-    /// As of a run here.
+    /// The same as the outcome of a local run.
     pub outcome: run::Outcome,
-    /// How each agent fared.
+    /// The self-check of each agent.
     pub checks: Vec<(String, SelfCheck)>,
-    /// What is missing of it, one sentence each.
+    /// The missing parts of the outcome, one sentence each.
     pub incomplete: Vec<String>,
 }
 
@@ -70,16 +70,16 @@ pub struct Conductor {
     body_bytes_max: usize,
 }
 
-/// What the main thread orders.
+/// Orders of the main thread.
 #[derive(Debug)]
 enum Order {
-    /// All begin.
+    /// All agents begin.
     Start { start_us: i64, began: Instant, before: Vec<u8>, events: Sender<Event>, shared: Arc<Shared> },
     /// The run is over.
     Finish,
 }
 
-/// What the conducting thread leaves.
+/// The results of the conducting thread.
 struct Ended {
     checks: Vec<(String, SelfCheck)>,
     incomplete: Vec<String>,
@@ -130,7 +130,7 @@ impl Conductor {
         }
     }
 
-    /// Starts them and listens until they are done. The error says why it could not begin.
+    /// Starts the agents and listens until they are done. The error says why the run could not begin.
     pub fn run(self, run: &Run, before: &Before, channel: &Channel, watch: &mut dyn Watch) -> Result<Merged, String> {
         let text = |(name, value): &(Arc<str>, Value)| (name.clone(), value.clone());
         let map = Value::Map(Arc::new(before.iter().map(text).collect::<Map>()));
@@ -152,7 +152,7 @@ impl Conductor {
     }
 }
 
-/// The job as it travels.
+/// The job, ready to be sent.
 struct Packed {
     bytes: Vec<u8>,
     piece: usize,
@@ -163,14 +163,14 @@ struct Packed {
 struct Baton {
     run: String,
     seats: Vec<Option<Member>>,
-    /// Names of those who came and went before it began.
+    /// Names of agents that came and disappeared before the run began.
     lost: Vec<String>,
     job: Packed,
-    /// When agents are no longer waited for.
+    /// The end of the wait for agents.
     until: Instant,
     wait: Duration,
     all_came: bool,
-    /// Who wants to know that all are ready.
+    /// Receives the message that all agents are ready.
     gathered: Option<Sender<Result<Vec<Mate>, String>>>,
     show: Option<Show>,
     beat: Option<Instant>,
@@ -178,7 +178,7 @@ struct Baton {
     link: Link<Order>,
 }
 
-/// What is known once it has begun.
+/// Facts that are known after the run has begun.
 pub(super) struct Show {
     pub(super) start_us: i64,
     pub(super) began: Instant,
@@ -239,7 +239,7 @@ impl Baton {
         }
     }
 
-    /// An agent is free: it gets the first share that is.
+    /// An agent is free: it gets the first free share.
     fn offer(&mut self, letter: &Letter, id: String) {
         let Some(share) = self.seats.iter().position(Option::is_none).filter(|_| self.gathered.is_some()) else {
             return;
@@ -252,7 +252,7 @@ impl Baton {
         }
     }
 
-    /// The name, or with a number after it when somebody has it already.
+    /// The name; with a number after it if another agent has the same name.
     fn name_for(&self, name: &str) -> String {
         let clean: String = name.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect();
         let is_taken = |name: &str| self.seats.iter().flatten().any(|member| member.name == name);
@@ -275,7 +275,7 @@ impl Baton {
         self.link.publish(&letter::seat(id), &hire.encode());
     }
 
-    /// What an agent of the run says.
+    /// Handles a message of an agent that belongs to the run.
     fn member(&mut self, letter: Letter, place: usize) {
         let run = self.run.clone();
         let shares = self.seats.len();
@@ -310,7 +310,7 @@ impl Baton {
         self.link.publish(&seat, &answer.with("run", run).encode());
     }
 
-    /// What is due by the clock; whether it goes on.
+    /// Does the work that is due now; returns false when the thread must end.
     fn tend(&mut self) -> bool {
         let now = precise();
         if self.show.as_ref().is_some_and(|show| show.shared.is_ending.load(Ordering::Relaxed))
@@ -333,7 +333,7 @@ impl Baton {
         }
     }
 
-    /// Tells every agent what the run wants of it.
+    /// Sends every agent the state that the run wants.
     fn tell_all(&mut self) {
         let mut state = self.to_run(Letter::new("state", "")).with("stop", self.stopped.is_some());
         if let Some(show) = &self.show {
@@ -380,7 +380,7 @@ impl Baton {
         goes_on && told
     }
 
-    /// Who did not come, or is not ready.
+    /// Names the agents that did not come, or are not ready.
     fn missing(&self) -> String {
         let of = self.seats.len();
         let came: Vec<&str> = self.seats.iter().flatten().map(|member| member.name.as_str()).collect();
@@ -402,7 +402,7 @@ impl Baton {
         text
     }
 
-    /// Gives up on agents that are silent, and on all of them when they do not end.
+    /// Gives up on agents that are silent. Gives up on all agents that do not end in time after a stop.
     fn look_for_lost(&mut self, now: Instant) {
         let shares = self.seats.len();
         let has_stopped = self.stopped.is_some_and(|stopped| now.saturating_duration_since(stopped) >= STOP);
@@ -432,14 +432,14 @@ impl Baton {
 /// The longest name of an agent.
 const NAME_CHARS_MAX: usize = 64;
 
-/// Nothing more is waited for from a share.
+/// Ends a share: [`run::listen`] no longer waits for it.
 fn end(show: &Show, share: usize) {
-    // Nobody listens any more: then it does not matter.
+    // It does not matter if the receiver is gone.
     let _ = show.events.send(Event::Taken { worker: share, taken: Taken::default(), before_ms: u64::MAX });
     let _ = show.events.send(Event::Ended { worker: share });
 }
 
-/// Hands on what an agent counted.
+/// Passes on the counts of an agent.
 pub(super) fn heard_tick(member: &mut Member, tick: &Letter, share: usize, show: &Show) {
     let body: Json = serde_json::from_slice(&tick.body).unwrap_or_default();
     let Some(taken) = body.get("taken").and_then(Json::as_str).and_then(Taken::decode) else {
@@ -448,7 +448,7 @@ pub(super) fn heard_tick(member: &mut Member, tick: &Letter, share: usize, show:
     };
     for line in body.get("lines").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str) {
         show.shared.lines_waiting.fetch_add(1, Ordering::Relaxed);
-        // Nobody listens any more: then it does not matter.
+        // It does not matter if the receiver is gone.
         let _ = show.events.send(Event::Line(format!("[{}] {line}", member.name)));
     }
     member.lines_lost += body.get("lines_lost").and_then(Json::as_u64).unwrap_or(0);

@@ -1,10 +1,10 @@
-//! How an agent fared, as JSON.
+//! The self-check of an agent, as JSON.
 
 use serde_json::{Value, json};
 
 use crate::output::SelfCheck;
 
-/// As JSON.
+/// Writes a self-check as JSON.
 pub fn write(check: &SelfCheck) -> Value {
     json!({
         "worker_cpu": check.worker_cpu, "worker_cpu_peak": check.worker_cpu_peak, "machine_cpu": check.machine_cpu,
@@ -13,7 +13,7 @@ pub fn write(check: &SelfCheck) -> Value {
     })
 }
 
-/// Reads what [`write`] wrote; what is missing was not looked at.
+/// Reads the JSON of [`write`]; a missing member means that the value was not measured.
 pub fn read(json: &Value) -> SelfCheck {
     let float = |key: &str| json.get(key).and_then(Value::as_f64);
     let room = |key: &str| Some((json.get(key)?.get(0)?.as_u64()?, json.get(key)?.get(1)?.as_u64()?));

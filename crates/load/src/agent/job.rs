@@ -1,4 +1,4 @@
-//! A run as it travels to the agents: the files a script is made of, and what the command line said.
+//! A run, packed for the agents: the files of the script, and the options of the command line.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::DirBuilderExt;
@@ -10,41 +10,41 @@ use super::letter::Letter;
 use crate::random;
 use crate::script::Options;
 
-/// All files of a job together, in bytes.
+/// Most bytes of all files of a job together.
 pub const BYTES_MAX: usize = 256 << 20;
-/// Files of a job.
+/// Most files of a job.
 pub const FILES_MAX: usize = 1000;
-/// What may be left out of the name of a module.
+/// Endings that a script may leave out of the name of a module.
 const ENDINGS: &[&str] = &["", ".js", ".mjs", ".cjs", ".json", ".ts", ".mts", ".cts", "/index.js", "/index.ts"];
 
-/// What a job is made of.
+/// The parts of a job.
 pub struct Parts<'p> {
-    /// What the command line says; its paths are of this machine.
+    /// The options of the command line; the paths are of this machine.
     pub options: &'p Options,
-    /// What the plan was made of besides.
+    /// The other files that the plan was read from.
     pub files: &'p [PathBuf],
-    /// Variables of the environment that may travel.
+    /// Environment variables to send to the agents.
     pub env: Vec<(String, String)>,
-    /// Threads of each agent; each decides itself if it is not said.
+    /// Number of threads of each agent; `None`: each agent decides.
     pub workers: Option<usize>,
-    /// What chance begins with.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
-/// A job as an agent has it.
+/// A job after an agent unpacked it.
 #[derive(Debug)]
 pub struct Job {
-    /// Its paths are of the agent's directory.
+    /// The options; the paths are in the agent's directory.
     pub options: Options,
-    /// Threads.
+    /// Number of threads.
     pub workers: Option<usize>,
-    /// What chance begins with.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Where the files are; they go with it.
+    /// The directory of the files; removed together with the job.
     pub dir: Dir,
 }
 
-/// Packs it; the error is for the user.
+/// Packs the job; the error is for the user.
 pub fn pack(parts: &Parts<'_>) -> Result<Vec<u8>, String> {
     let options = parts.options;
     let named = options.files.iter().chain(&options.config).chain(&options.payload);
@@ -79,7 +79,7 @@ pub fn pack(parts: &Parts<'_>) -> Result<Vec<u8>, String> {
     Ok(letter.body(body).encode())
 }
 
-/// Unpacks it into a directory of its own; the error is for the user.
+/// Unpacks the job into a directory of its own; the error is for the user.
 pub fn unpack(bytes: &[u8]) -> Result<Job, String> {
     let bad = || "this is no job".to_owned();
     let letter = Letter::decode(bytes).ok_or_else(bad)?;
@@ -120,7 +120,7 @@ pub fn unpack(bytes: &[u8]) -> Result<Job, String> {
     Ok(Job { options, workers, seed: letter.number("seed").ok_or_else(bad)?, dir })
 }
 
-/// Files that scripts in JavaScript name relative to themselves, and those that these name.
+/// Adds the files that JavaScript files name by relative paths, and the files that those name in turn.
 fn with_modules(paths: Vec<PathBuf>) -> Result<Vec<PathBuf>, String> {
     let mut known: Vec<PathBuf> = Vec::new();
     let mut waiting = paths;
@@ -149,7 +149,7 @@ fn with_modules(paths: Vec<PathBuf>) -> Result<Vec<PathBuf>, String> {
     Ok(known)
 }
 
-/// Texts in quotes that begin with `./` or `../`.
+/// Quoted texts that begin with `./` or `../`.
 fn relative_names(code: &str) -> Vec<&str> {
     let text = |(at, quote): (usize, &str)| {
         let rest = code.get(at + 1..)?;
@@ -159,7 +159,7 @@ fn relative_names(code: &str) -> Vec<&str> {
     code.match_indices(['\'', '"', '`']).filter_map(text).collect()
 }
 
-/// Absolute, without `.` and `..`.
+/// The path made absolute, without `.` and `..`.
 fn plain(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).components() {
@@ -174,7 +174,7 @@ fn plain(path: &Path) -> PathBuf {
     out
 }
 
-/// The directory that all of them are in.
+/// The deepest directory that contains all paths.
 fn common(paths: &[PathBuf]) -> PathBuf {
     let mut dirs = paths.iter().filter_map(|path| path.parent());
     let mut base = dirs.next().unwrap_or(Path::new("/")).to_owned();
@@ -190,7 +190,7 @@ fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// Only those that a pattern of names allows.
+/// The variables with these names; an error if one of them does not exist.
 pub fn chosen_env(names: &[String], all: &[(String, String)]) -> Result<Vec<(String, String)>, String> {
     let found: BTreeMap<&str, &str> = all.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let one = |name: &String| match found.get(name.as_str()) {
@@ -200,7 +200,7 @@ pub fn chosen_env(names: &[String], all: &[(String, String)]) -> Result<Vec<(Str
     names.iter().map(one).collect()
 }
 
-/// A directory that only this user can read, gone at the end.
+/// A directory that only this user can read; removed when dropped.
 #[derive(Debug)]
 pub struct Dir(PathBuf);
 
@@ -211,7 +211,7 @@ impl Dir {
         Ok(Dir(path))
     }
 
-    /// A place inside; `None` for one that would be outside.
+    /// A path inside the directory; `None` if the path would lead outside.
     fn inside(&self, path: &str) -> Option<PathBuf> {
         let path = Path::new(path);
         let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
@@ -221,7 +221,7 @@ impl Dir {
 
 impl Drop for Dir {
     fn drop(&mut self) {
-        // What is left in a temporary directory is the system's to clear.
+        // If this fails, the system clears its temporary directory later.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,29 +1,29 @@
-//! What controller and agents write to each other: a line of JSON, then bytes. And the subjects it travels on.
+//! Messages between controller and agents: a line of JSON, then bytes. Also the subjects of these messages.
 
 use serde_json::{Map, Value};
 
-/// Where a controller asks for agents.
+/// Subject of a controller's call for agents.
 pub const CALL: &str = "weir.v1.call";
 
-/// Where the agents of a run write to its controller.
+/// Subject of the agents' messages to the controller of a run.
 pub fn up(run: &str) -> String {
     format!("weir.v1.run.{run}.up")
 }
 
-/// Where the controller of a run writes to all its agents.
+/// Subject of the messages of a run's controller to all its agents.
 pub fn down(run: &str) -> String {
     format!("weir.v1.run.{run}.down")
 }
 
-/// Where one agent is written to.
+/// Subject of the messages to one agent.
 pub fn seat(agent: &str) -> String {
     format!("weir.v1.agent.{agent}")
 }
 
-/// The longest name of a run or an agent's number.
+/// Longest name of a run or id of an agent.
 const TOKEN_BYTES_MAX: usize = 64;
 
-/// Whether a text may be part of a subject: whoever names runs and agents does not write protocol.
+/// True if the text is safe as part of a subject, so that a name cannot inject protocol.
 pub fn is_token(text: &str) -> bool {
     (1..=TOKEN_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
@@ -32,29 +32,29 @@ pub fn is_token(text: &str) -> bool {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Letter {
     head: Map<String, Value>,
-    /// What follows the line.
+    /// The bytes after the line.
     pub body: Vec<u8>,
 }
 
 impl Letter {
-    /// One of a kind, from somebody.
+    /// A message of this kind from this sender.
     pub fn new(kind: &str, from: &str) -> Letter {
         let head = [("kind".to_owned(), kind.into()), ("from".to_owned(), from.into())];
         Letter { head: head.into_iter().collect(), body: Vec::new() }
     }
 
-    /// With a member more.
+    /// Adds a member.
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> Letter {
         self.head.insert(key.to_owned(), value.into());
         self
     }
 
-    /// With these bytes.
+    /// Sets the body.
     pub fn body(self, body: Vec<u8>) -> Letter {
         Letter { body, ..self }
     }
 
-    /// As bytes.
+    /// The message as bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = serde_json::to_vec(&self.head).unwrap_or_default();
         bytes.push(b'\n');
@@ -62,14 +62,14 @@ impl Letter {
         bytes
     }
 
-    /// Reads what [`Letter::encode`] wrote; `None` for anything else.
+    /// Reads the bytes of [`Letter::encode`]; `None` for anything else.
     pub fn decode(bytes: &[u8]) -> Option<Letter> {
         let end = memchr::memchr(b'\n', bytes)?;
         let head = serde_json::from_slice(bytes.get(..end)?).ok()?;
         Some(Letter { head, body: bytes.get(end + 1..)?.to_vec() })
     }
 
-    /// What it is about.
+    /// The kind of the message.
     pub fn kind(&self) -> &str {
         self.text("kind")
     }
@@ -89,12 +89,12 @@ impl Letter {
         self.head.get(key)?.as_i64()
     }
 
-    /// Yes or no; no if it is not said.
+    /// A boolean; false if there is none.
     pub fn is(&self, key: &str) -> bool {
         self.head.get(key).and_then(Value::as_bool).unwrap_or(false)
     }
 
-    /// Anything.
+    /// Any value.
     pub fn value(&self, key: &str) -> &Value {
         self.head.get(key).unwrap_or(&Value::Null)
     }

@@ -1,6 +1,8 @@
-//! A client of the NATS core protocol: connect, subscribe, publish, hear. One thread reads, the owner's writes.
+//! A client of the NATS core protocol: connect, subscribe, publish, receive. One thread reads, the owner's thread
+//! writes.
 //!
-//! Small on purpose: docs/why/dependencies.md says why it is ours. Not here: TLS, JetStream, headers, clusters.
+//! It is small on purpose; docs/why/dependencies.md gives the reasons for writing it. Not here: TLS, JetStream,
+//! headers, clusters.
 
 pub mod parse;
 
@@ -16,15 +18,15 @@ use weir_net::{Instant, clock, process};
 pub use parse::Message;
 use parse::{Op, Parser};
 
-/// The port of NATS.
+/// Default port of NATS.
 const PORT: u16 = 4222;
-/// How long the server may take to accept and to greet.
+/// Longest time for the server to accept a connection and to greet.
 const GREETING: Duration = Duration::from_secs(3);
-/// How long a write may wait for the server to read.
+/// Longest time that a write waits for the server to read.
 const WRITE: Duration = Duration::from_secs(5);
-/// Between two tries to come back.
+/// Time between two attempts to reconnect.
 const RETRY: Duration = Duration::from_millis(500);
-/// Room for our own words beside what fills a message, in bytes.
+/// Bytes left free in a full message for weir's own head.
 const HEAD_BYTES: usize = 16 << 10;
 
 /// A server by its URL.
@@ -43,8 +45,8 @@ enum Login {
 }
 
 impl Server {
-    /// Reads `nats://[USER:PASSWORD@|TOKEN@]HOST[:PORT]`, or `env:NAME` or `file:PATH` that holds it; the error is for
-    /// the user.
+    /// Parses `nats://[USER:PASSWORD@|TOKEN@]HOST[:PORT]`, or `env:NAME` or `file:PATH` that holds this URL; the
+    /// error is for the user.
     pub fn parse(url: &str) -> Result<Server, String> {
         let url = &process::kept_elsewhere(url, str::to_owned)?;
         let bad = |what: &str| Err(format!("{}: {what}", hidden(url)));
@@ -84,7 +86,7 @@ impl Server {
     }
 }
 
-/// A URL without what stands before `@`.
+/// A URL without the part before `@`.
 fn hidden(url: &str) -> String {
     match (url.split_once("://"), url.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, place))) => format!("{scheme}://***@{place}"),
@@ -93,7 +95,7 @@ fn hidden(url: &str) -> String {
     }
 }
 
-/// Percent signs taken out.
+/// The text with its percent signs decoded.
 fn decoded(text: &str) -> String {
     let mut out = Vec::new();
     let mut rest = text.as_bytes();
@@ -109,18 +111,18 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// What a link's owner hears: from the server, or from its own helpers.
+/// Messages to the owner of a link: from the server, or from the owner's own helpers.
 #[derive(Debug)]
 pub enum Heard<T> {
-    /// Something was published.
+    /// A published message.
     Message(Message),
-    /// The connection of that number is over.
+    /// The connection with this number is over, and why.
     Gone(u64, String),
-    /// What helpers of the owner say.
+    /// A message of the owner's helpers.
     Own(T),
 }
 
-/// A connection that comes back: what was published meanwhile is lost, as NATS has it.
+/// A connection that reconnects. Messages published while it is down are lost, as in NATS itself.
 pub struct Link<T> {
     server: Server,
     name: String,
@@ -147,14 +149,14 @@ impl<T: Send + 'static> Link<T> {
         Ok(link)
     }
 
-    /// Hears a subject from now on.
+    /// Subscribes to a subject.
     pub fn subscribe(&mut self, subject: String) {
         let sid = self.subjects.len() + 1;
         self.write(&format!("SUB {subject} {sid}\r\n").into_bytes());
         self.subjects.push(subject);
     }
 
-    /// Hears only the first so many subjects any more.
+    /// Keeps only the first `kept` subscriptions.
     pub fn forget_after(&mut self, kept: usize) {
         for sid in kept..self.subjects.len() {
             self.write(&format!("UNSUB {}\r\n", sid + 1).into_bytes());
@@ -162,7 +164,7 @@ impl<T: Send + 'static> Link<T> {
         self.subjects.truncate(kept);
     }
 
-    /// Publishes, unless there is no connection.
+    /// Publishes a message; does nothing if there is no connection.
     pub fn publish(&mut self, subject: &str, payload: &[u8]) {
         let mut bytes = format!("PUB {subject} {}\r\n", payload.len()).into_bytes();
         bytes.extend_from_slice(payload);
@@ -170,18 +172,18 @@ impl<T: Send + 'static> Link<T> {
         self.write(&bytes);
     }
 
-    /// How many bytes of ours a message may hold beside its head.
+    /// Most bytes that a message's body may hold beside its head.
     pub fn body_bytes_max(&self) -> usize {
         let allowed = self.client.as_ref().map_or(1 << 20, |client| client.payload_bytes_max);
         allowed.saturating_sub(HEAD_BYTES).clamp(1, parse::PAYLOAD_BYTES_MAX - HEAD_BYTES)
     }
 
-    /// Whether there is a connection.
+    /// True if there is a connection.
     pub fn is_up(&self) -> bool {
         self.client.is_some()
     }
 
-    /// A [`Heard::Gone`] came. Whether it was the connection's of now.
+    /// Handles [`Heard::Gone`]; true if it was about the current connection.
     pub fn gone(&mut self, generation: u64) -> bool {
         let is_it = generation == self.generation && self.client.is_some();
         if is_it {
@@ -190,11 +192,11 @@ impl<T: Send + 'static> Link<T> {
         is_it
     }
 
-    /// Comes back if it is time to; call it again and again.
+    /// Reconnects if it is time to; call it regularly.
     pub fn mend(&mut self) {
         let is_time = self.tried.is_none_or(|tried| clock::precise().saturating_duration_since(tried) >= RETRY);
         if self.client.is_none() && is_time {
-            // The next try says the same.
+            // If this attempt fails, the next one reports the same.
             let _ = self.open();
         }
     }
@@ -258,7 +260,7 @@ impl Client {
             .name("nats".to_owned())
             .spawn(move || {
                 let why = reader.read_on(&writer, &ear);
-                // Nobody listens any more: then it does not matter.
+                // It does not matter if the receiver is gone.
                 let _ = ear.send(Heard::Gone(generation, why));
             })
             .map_err(failed)?;
@@ -272,7 +274,7 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // It may be closed already.
+        // The connection may be closed already.
         let _ = self.stream.lock().unwrap_or_else(PoisonError::into_inner).shutdown(Shutdown::Both);
     }
 }
@@ -330,7 +332,7 @@ impl Reader {
         }
     }
 
-    /// Hands on what comes, until nothing more does; why.
+    /// Passes on what the server sends, until the connection ends; returns the reason.
     fn read_on<T>(&mut self, writer: &Mutex<TcpStream>, ear: &SyncSender<Heard<T>>) -> String {
         loop {
             match self.next() {

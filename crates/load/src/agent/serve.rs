@@ -1,4 +1,4 @@
-//! The agent: offers itself, fetches a job, runs its share, tells what it counted.
+//! The agent: offers itself, fetches a job, runs its share, sends its counts.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::thread::JoinHandle;
@@ -20,23 +20,23 @@ use crate::record::Taken;
 use crate::run::{Channel, Stop};
 use crate::value::parse_json;
 
-/// A piece of the job that takes longer is asked for again.
+/// Longest time to wait for a piece of the job; then the agent asks again.
 const PIECE: Duration = Duration::from_secs(2);
 
-/// What an agent is.
+/// The settings of an agent.
 #[derive(Clone, Debug)]
 pub struct Agent {
-    /// The server it waits at.
+    /// The server at which the agent waits.
     pub server: Server,
-    /// What it is called.
+    /// The name of the agent.
     pub name: String,
-    /// Threads at most.
+    /// Most threads; `None`: no limit.
     pub workers_max: Option<usize>,
-    /// Ends after one run.
+    /// True: end after one run.
     pub once: bool,
 }
 
-/// Serves run after run until it is stopped. `tell` gets a sentence now and then; the error is for the user.
+/// Serves run after run until it is stopped. `tell` prints status sentences; the error is for the user.
 pub fn serve(agent: &Agent, is_stopped: &dyn Fn() -> bool, tell: &mut dyn FnMut(&str)) -> Result<(), String> {
     let (ear, heard) = mpsc::sync_channel(HEARD_MAX);
     let id = random::string(16);
@@ -57,7 +57,7 @@ pub fn serve(agent: &Agent, is_stopped: &dyn Fn() -> bool, tell: &mut dyn FnMut(
     Ok(())
 }
 
-/// Subjects an agent hears between runs.
+/// Subscriptions that an agent keeps between runs.
 const SUBJECTS_KEPT: usize = 2;
 
 struct Seat<'a> {
@@ -70,32 +70,32 @@ struct Seat<'a> {
     was_up: bool,
 }
 
-/// Where a duty stands.
+/// The state of a duty.
 #[derive(Clone, Debug, PartialEq)]
 enum State {
-    /// The job is coming.
+    /// The job is being fetched.
     Fetching,
-    /// The job is read.
+    /// The thread reads the job.
     Preparing,
-    /// It may begin.
+    /// The run may begin.
     Ready,
-    /// It has begun.
+    /// The run has begun.
     Running,
-    /// It cannot be done.
+    /// The job cannot be run.
     Refused(String),
     /// Everything is counted.
     Done,
 }
 
-/// One run's part.
+/// The agent's part of one run.
 struct Duty {
     number: u64,
     run: String,
     share: (u64, u64),
     state: State,
-    /// When it was hired, by both clocks here.
+    /// Time at which the agent was hired, by this machine's two clocks.
     hired: (Instant, i64),
-    /// When the controller was last heard.
+    /// Time of the last message of the controller.
     heard: Instant,
     beat: Option<Instant>,
     offset: Offset,
@@ -106,7 +106,7 @@ struct Duty {
     start: Option<Sender<Start>>,
     stop: Option<Stop>,
     told: Told,
-    /// Nothing more is told to the controller; only the thread is waited for.
+    /// The agent sends the controller nothing more and only waits for its thread.
     is_over: bool,
 }
 
@@ -119,7 +119,7 @@ struct Fetch {
     asked: Option<Instant>,
 }
 
-/// What was counted and is not on its way yet, and what is on its way.
+/// Counts that have not been sent yet, and counts that have not been acknowledged yet.
 #[derive(Default)]
 pub(super) struct Told {
     taken: Taken,
@@ -214,7 +214,7 @@ impl Seat<'_> {
         });
     }
 
-    /// What the controller of the run says.
+    /// Handles a message of the run's controller.
     fn order(&mut self, letter: &Letter, tell: &mut dyn FnMut(&str)) {
         let Some(duty) = &mut self.duty else { return };
         match letter.kind() {
@@ -234,7 +234,7 @@ impl Seat<'_> {
         }
     }
 
-    /// What the thread of the job says.
+    /// Handles a report of the job's thread.
     fn report(&mut self, number: u64, report: Report) {
         let Some(duty) = self.duty.as_mut().filter(|duty| duty.number == number) else { return };
         match report {
@@ -251,7 +251,7 @@ impl Seat<'_> {
         }
     }
 
-    /// What is due by the clock.
+    /// Does the work that is due now.
     fn tend(&mut self, tell: &mut dyn FnMut(&str)) {
         let Some(duty) = &mut self.duty else { return };
         let now = precise();
@@ -261,7 +261,7 @@ impl Seat<'_> {
         }
         if duty.thread.as_ref().is_some_and(JoinHandle::is_finished) {
             duty.thread = None;
-            // What it has told may still wait to be heard.
+            // Reports of the thread may still wait in the channel.
             duty.ended = Some(now);
         }
         let is_told = matches!(duty.state, State::Refused(_) | State::Done) || duty.is_over;
@@ -285,11 +285,11 @@ impl Seat<'_> {
 impl Duty {
     fn turn_to(&mut self, state: State) {
         self.state = state;
-        // It is told at once.
+        // This forces a beat at once.
         self.beat = None;
     }
 
-    /// Ends whatever is under way.
+    /// Ends everything that is running.
     fn end(&mut self) {
         self.is_over = true;
         self.start = None;
@@ -298,7 +298,7 @@ impl Duty {
         }
     }
 
-    /// A piece of the job; with the last one the thread begins.
+    /// Takes a piece of the job; with the last piece the thread begins.
     fn piece(&mut self, letter: &Letter, agent: &Agent, ear: &SyncSender<Heard<(u64, Report)>>) {
         let fetch = &mut self.job;
         if self.state != State::Fetching || letter.number("piece") != Some(fetch.next) {
@@ -332,7 +332,7 @@ impl Duty {
         }
     }
 
-    /// What the controller wants of everybody.
+    /// Takes the state that the controller wants from all agents.
     fn state(&mut self, letter: &Letter) {
         if letter.is("stop")
             && let Some(stop) = &self.stop
@@ -341,8 +341,8 @@ impl Duty {
         }
         let Some(start_us) = letter.signed("start_us").filter(|_| self.state == State::Ready) else { return };
         let ahead_us = self.offset.ahead_us();
-        // Counted from the moment it was hired: a start that is over already stays where it was, and what that makes
-        // late is recorded as late.
+        // The start is computed from the moment of hiring: a start in the past stays in the past, and late virtual
+        // users are recorded as late.
         let (hired, hired_us) = self.hired;
         let after_us = start_us.saturating_sub(hired_us.saturating_add(ahead_us));
         let at = hired + Duration::from_micros(u64::try_from(after_us).unwrap_or(0));
@@ -351,13 +351,13 @@ impl Duty {
         };
         let before = before.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         if let Some(start) = self.start.take() {
-            // A thread that has ended says so itself.
+            // A thread that has ended reports that itself.
             let _ = start.send(Start { at, ahead_ms: ahead_us / 1000, before });
             self.turn_to(State::Running);
         }
     }
 
-    /// Messages that are due.
+    /// The messages that are due.
     fn due(&mut self, id: &str, now: Instant, part_bytes_max: usize) -> Vec<Letter> {
         let is_due =
             |last: Option<Instant>, every| last.is_none_or(|last| now.saturating_duration_since(last) >= every);
@@ -403,11 +403,11 @@ impl Duty {
     }
 }
 
-/// What is told of a refusal.
+/// Most characters of the reason for a refusal that are sent.
 const WHY_CHARS_MAX: usize = 4000;
 
 impl Told {
-    /// Keeps what a thread said of its run for the next tick; where the run stands is not kept here.
+    /// Keeps a thread's report for the next tick, except reports of the run's state.
     pub(super) fn note(&mut self, report: Report) {
         match report {
             Report::Ready(_) | Report::Refused(_) => {}
@@ -423,7 +423,7 @@ impl Told {
         }
     }
 
-    /// All of it as a message, in parts of so many bytes.
+    /// All kept counts as a message, in parts of at most `part_bytes_max` bytes.
     pub(super) fn tick(&mut self, id: &str, part_bytes_max: usize, now: Instant) -> Vec<Letter> {
         let taken = std::mem::take(&mut self.taken);
         let body = serde_json::json!({

@@ -1,7 +1,7 @@
-//! What an agent counted reaches the controller once, whatever is lost or comes twice on the way.
+//! Delivers an agent's counts to the controller exactly once, even if messages are lost or arrive twice.
 //!
-//! The agent numbers what it sends and keeps it until it is acknowledged; the controller takes number after number and
-//! nothing else. A lost message holds up the following ones, and all are sent again.
+//! The agent numbers its messages and keeps each one until it is acknowledged. The controller accepts the messages in
+//! the order of their numbers only. A lost message delays the following ones, and all of them are sent again.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use weir_net::Instant;
 
 use super::letter::Letter;
 
-/// Messages that wait to be acknowledged; beyond, an agent gathers into the next.
+/// Most messages that wait for an acknowledgement; after that, an agent collects its counts for the next message.
 const WAITING_MAX: usize = 120;
-/// What is not acknowledged for so long is sent again.
+/// Time after which an unacknowledged message is sent again.
 const RESEND: Duration = Duration::from_secs(2);
-/// The largest message put together of parts, in bytes.
+/// The largest message that is assembled from parts, in bytes.
 const BYTES_MAX: usize = 64 << 20;
 
 /// The agent's end.
@@ -26,12 +26,12 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// Whether nothing more is taken for now.
+    /// True if the outbox accepts no message at present.
     pub fn is_full(&self) -> bool {
         self.waiting.len() >= WAITING_MAX
     }
 
-    /// Numbers a message, cuts its body into parts of so many bytes, and gives them to be sent.
+    /// Numbers a message, cuts its body into parts of at most `part_bytes_max` bytes, and returns the parts to send.
     pub fn push(&mut self, letter: &Letter, part_bytes_max: usize, now: Instant) -> Vec<Letter> {
         let mut pieces: Vec<&[u8]> = letter.body.chunks(part_bytes_max.max(1)).collect();
         if pieces.is_empty() {
@@ -46,7 +46,7 @@ impl Outbox {
         parts
     }
 
-    /// The other end has everything before this number.
+    /// Handles an acknowledgement: the controller has all messages before `next`.
     pub fn acknowledged(&mut self, next: u64, now: Instant) {
         let before = self.waiting.len();
         self.waiting.retain(|(seq, _)| *seq >= next);
@@ -55,7 +55,7 @@ impl Outbox {
         }
     }
 
-    /// What is to be sent again by now.
+    /// The messages that are due to be sent again.
     pub fn again(&mut self, now: Instant) -> Vec<Letter> {
         if self.sent.is_none_or(|sent| now.saturating_duration_since(sent) < RESEND) {
             return Vec::new();
@@ -74,12 +74,13 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// The number that is waited for: everything before it is here.
+    /// The next expected number: all messages before it have arrived.
     pub fn next(&self) -> u64 {
         self.next
     }
 
-    /// Takes a part; the whole message when it was the last one, and none that was here before.
+    /// Takes a part. Returns the whole message after its last part; returns nothing for a message that was here
+    /// before.
     pub fn take(&mut self, letter: Letter) -> Option<Letter> {
         let part = letter.number("part")?;
         if letter.number("seq")? != self.next {
@@ -107,7 +108,8 @@ impl Inbox {
 mod tests {
     use super::*;
 
-    /// Sends `count` messages over a line that loses, doubles and delays as a seed says; what arrives, in order.
+    /// Sends `count` messages over a line that loses, doubles and delays messages, by a seed; returns the messages
+    /// that arrive, in order.
     fn over_a_bad_line(seed: u64, count: usize) -> Vec<String> {
         let mut random = fastrand::Rng::with_seed(seed);
         let (mut outbox, mut inbox) = (Outbox::default(), Inbox::default());

@@ -1,4 +1,4 @@
-//! From the recorders of agents to the report of the controller, by everything that is between them but the socket.
+//! Tests the whole way from the agents' recorders to the controller's report, except the socket.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -17,10 +17,10 @@ use crate::run::Event;
 
 const T: u64 = 1_795_186_840_000;
 const AGENTS: usize = 3;
-/// What a tick is cut into: small, so that each is many messages.
+/// Size of the parts of a tick: small, so that each tick is many messages.
 const PART_BYTES: usize = 700;
 
-/// Agents and the controller they tell, without a line between them that loses anything: `stream` has that.
+/// Agents and their controller. The line between them loses nothing; the tests of `stream` cover losses.
 struct Stage {
     told: Vec<Told>,
     members: Vec<Member>,
@@ -40,7 +40,7 @@ impl Stage {
         }
     }
 
-    /// An agent tells what it has: bytes that the controller reads.
+    /// An agent sends its counts, and the controller reads the bytes.
     fn tick(&mut self, agent: usize) {
         let member = &mut self.members[agent];
         let letters = self.told[agent].tick(&member.id, PART_BYTES, precise());
@@ -53,7 +53,7 @@ impl Stage {
         assert_eq!(member.notes, [""; 0], "everything could be read");
     }
 
-    /// What the controller's listener merges; the exit codes it heard of.
+    /// Merges the controller's events; returns the exit codes among them.
     fn heard(&self, merger: &mut Merger) -> Vec<i32> {
         let mut codes = Vec::new();
         for event in self.events.try_iter() {
@@ -67,7 +67,8 @@ impl Stage {
     }
 }
 
-/// Latencies of three kinds of server in ns: fast, slow now and then, frozen for a while. Service, and the wait before.
+/// Latencies in ns as of three kinds of server: fast, sometimes slow, frozen for a while. Each is the service time
+/// and the wait before it.
 fn latencies(count: usize) -> Vec<(u64, u64)> {
     let mut random = fastrand::Rng::with_seed(11);
     let one = |n: usize| match n % 100 {
@@ -90,7 +91,7 @@ fn record(recorder: &Recorder, n: usize, (service, wait): (u64, u64)) {
     }
 }
 
-/// The latencies, by one recorder, and by those of three agents whose seconds went to a controller.
+/// The latencies, recorded by one recorder, and by three agents that send theirs to a controller every second.
 fn alone_and_merged(all: &[(u64, u64)]) -> (Outcome, Outcome) {
     let alone = Recorder::at(T);
     let agents: Vec<Recorder> = (0..AGENTS).map(|_| Recorder::at(T)).collect();
@@ -98,7 +99,8 @@ fn alone_and_merged(all: &[(u64, u64)]) -> (Outcome, Outcome) {
     for (n, latency) in all.iter().enumerate() {
         record(&alone, n, *latency);
         record(&agents[n % AGENTS], n, *latency);
-        // Four times a second a worker hands over, once a second an agent tells; not all at the same moment.
+        // A worker passes its counts on four times a second, an agent sends once a second; not all at the same
+        // moment.
         for (index, recorder) in agents.iter().enumerate() {
             if n % 25 == 24 {
                 stage.told[index].note(Report::Taken(recorder.take(u64::MAX), T + n as u64 * 10));
@@ -125,7 +127,7 @@ fn alone_and_merged(all: &[(u64, u64)]) -> (Outcome, Outcome) {
 fn three_agents_report_what_one_recorder_would() {
     let all = latencies(9_000);
     let (alone, merged) = alone_and_merged(&all);
-    // Bucket by bucket, and every figure with them.
+    // All buckets are equal, and so are all figures.
     assert_eq!(merged.own, alone.own);
     for (ours, theirs) in [
         (&merged.own.response, &alone.own.response),
@@ -141,7 +143,7 @@ fn three_agents_report_what_one_recorder_would() {
     for (ours, theirs) in merged.periods.iter().zip(&alone.periods) {
         assert_eq!((ours.response, ours.service, ours.start_ms), (theirs.response, theirs.service, theirs.start_ms));
     }
-    // And both are the truth, within the three digits of a histogram.
+    // Both are correct, within the three digits of a histogram.
     let mut true_ms: Vec<f64> = all.iter().map(|(service, wait)| (service + wait) as f64 / 1e6).collect();
     true_ms.sort_by(f64::total_cmp);
     let Figures { p50, p95, p99, max, .. } = Figures::of(&merged.own.response);

@@ -1,4 +1,4 @@
-//! The thread of an agent that runs a job: reads it, waits for the start, serves its share, tells what it counts.
+//! The thread of an agent that runs a job: reads the job, waits for the start, runs its share, reports its counts.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
@@ -16,60 +16,60 @@ use crate::run::{self, Before, Channel, Progress, Run, Watch};
 use crate::script;
 use crate::selfcheck::Sampler;
 
-/// What the thread tells the agent.
+/// Reports of the thread to the agent.
 #[derive(Debug)]
 pub enum Report {
-    /// It can begin; so many threads.
+    /// The thread can begin, with this many threads.
     Ready(usize),
-    /// It cannot, or could not go on: why, for the user.
+    /// The thread cannot begin or cannot go on; the reason is for the user.
     Refused(String),
-    /// What was counted, and up to when everything is told.
+    /// Counts, and the time up to which everything is reported.
     Taken(Taken, u64),
     /// A `log` step's text.
     Line(String),
     /// Virtual users under way.
     Active(u64),
-    /// What the processor wants the exit code to be.
+    /// The exit code that the processor wants.
     ExitCode(i32),
-    /// Everything is told: how it ended.
+    /// Everything is reported; the result of the run.
     Done(Json),
 }
 
-/// What the agent tells the thread: begin.
+/// The agent's order to begin.
 pub struct Start {
     /// When the first phase begins.
     pub at: Instant,
-    /// What the controller's clock is ahead, ms.
+    /// The controller's lead over this clock, ms.
     pub ahead_ms: i64,
-    /// What `before` left.
+    /// The variables that `before` set.
     pub before: Before,
 }
 
-/// What the thread needs.
+/// The inputs of the thread.
 pub struct Work {
-    /// The number of the job, so that its reports are known.
+    /// The number of the job, to which its reports belong.
     pub number: u64,
     /// The job, packed.
     pub bytes: Vec<u8>,
-    /// Which part of the arrivals.
+    /// The share of the arrivals.
     pub share: (u64, u64),
-    /// Threads at most.
+    /// Most threads; `None`: no limit.
     pub workers_max: Option<usize>,
-    /// Says when; closed is never.
+    /// Delivers the start; if it closes, the run does not begin.
     pub start: Receiver<Start>,
-    /// What ends it.
+    /// Ends the run.
     pub channel: Channel,
-    /// Who hears of it.
+    /// Receives the reports.
     pub ear: SyncSender<Heard<(u64, Report)>>,
 }
 
 impl Work {
-    /// Does all of it.
+    /// Runs the job from beginning to end.
     pub fn run(self) {
         let ear = self.ear.clone();
         let number = self.number;
         if let Err(why) = self.try_run() {
-            // Nobody listens any more: then it does not matter.
+            // It does not matter if the receiver is gone.
             let _ = ear.send(Heard::Own((number, Report::Refused(why))));
         }
     }
@@ -80,7 +80,7 @@ impl Work {
         let workers = self.workers(&job, &plan);
         let mut teller = Teller { number: self.number, ear: self.ear, sampler: Sampler::default() };
         teller.tell(Report::Ready(workers));
-        // A closed channel: the controller has gone, or has thought better of it.
+        // The channel is closed: the controller is gone, or has cancelled the run.
         let Ok(start) = self.start.recv() else { return Ok(()) };
         let run = Run {
             plan: Arc::new(plan),
@@ -104,7 +104,7 @@ impl Work {
     fn workers(&self, job: &Job, plan: &Plan) -> usize {
         let workers = match job.workers {
             Some(workers) => workers,
-            // As without agents: one state of the processor's module.
+            // As without agents: one worker keeps one state of the processor's module.
             None if plan.processor.is_some() => 1,
             None => weir_meter::host::effective_cpus(),
         };
@@ -120,7 +120,7 @@ struct Teller {
 
 impl Teller {
     fn tell(&self, report: Report) {
-        // Nobody listens any more: then it does not matter.
+        // It does not matter if the receiver is gone.
         let _ = self.ear.send(Heard::Own((self.number, report)));
     }
 }

@@ -1,4 +1,4 @@
-//! What values are taken from: an answer, or a message of a socket.
+//! The source of captured values: an answer, or a message of a socket.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -9,7 +9,7 @@ use crate::value::{self, Value};
 /// Finds a header by its name in lower case: a text, a list of texts (`set-cookie`), or `undefined`.
 pub type Headers<'m> = &'m dyn Fn(&str) -> Value;
 
-/// A message; what it is parsed to is kept, and shared by all who look at it.
+/// A message. The parsed form is kept and shared by all captures.
 pub struct Message<'m> {
     body: Body<'m>,
     headers: Headers<'m>,
@@ -18,7 +18,7 @@ pub struct Message<'m> {
     html: OnceCell<Document>,
 }
 
-/// A body that is no JSON. What is wrong with it nobody is told, and many messages are none: so no text is made of it.
+/// A body that is not JSON. It holds no error text: nobody reads it, and many messages are not JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotJson;
 
@@ -28,7 +28,7 @@ enum Body<'m> {
 }
 
 impl<'m> Message<'m> {
-    /// An answer.
+    /// A message made of an answer.
     pub fn new(body: &'m [u8], headers: Headers<'m>) -> Message<'m> {
         Message::of(Body::Bytes(body), headers)
     }
@@ -67,7 +67,7 @@ impl<'m> Message<'m> {
         parsed.as_ref().map_err(|error| *error)
     }
 
-    /// The body, while nobody needed all of it as JSON.
+    /// The body, if no caller has needed all of it as JSON yet.
     pub(super) fn unparsed(&self) -> Option<&[u8]> {
         match (&self.body, self.json.get()) {
             (Body::Bytes(bytes), None) => Some(bytes),

@@ -39,7 +39,7 @@ fn of_json() {
         ("$.token[0]", true, Ok("a".into())),
         ("$.list.length", true, Ok(Value::Number(3.0))),
         ("$.[", true, empty()),
-        // All of them; and what is false in an `if` is nothing.
+        // All of them; a falsy value counts as nothing.
         ("$.list[*]", false, Ok(parse_json(b"[1,2,3]").unwrap())),
         ("$.one[*]", false, Ok(parse_json(b"[7]").unwrap())),
         ("$.o.a.b", false, Ok(Value::Number(5.0))),
@@ -117,7 +117,7 @@ fn mistakes_are_known_beforehand() {
     assert_eq!(Extract::json(template("$.{{ name }}["), true).problem(), None);
 }
 
-/// What was captured, if the virtual user goes on.
+/// The captured value, if the virtual user goes on.
 fn captured(path: &str, strict: Option<bool>, default: Option<bool>) -> Option<Value> {
     let mut names = Names::default();
     let slot = names.slot("x");

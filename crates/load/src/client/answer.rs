@@ -1,4 +1,4 @@
-//! An answer: its head as ranges of the buffer it was read into, its body where it was left.
+//! An answer: its head as ranges of the buffer it was read into, its body in the buffer where it was read.
 
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut, Range};
@@ -12,7 +12,7 @@ use weir_wire::{Known, ResponseHead};
 
 use super::open::Link;
 
-/// Parsed heads a worker keeps for the next answer.
+/// Parsed heads that a worker keeps for the next answers.
 const HEADS_KEPT: usize = 64;
 
 thread_local! {
@@ -20,7 +20,7 @@ thread_local! {
     static HEADS: RefCell<Vec<Box<ResponseHead>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A parsed head on loan: its lists of fields are used again.
+/// A parsed head on loan: its field lists are reused.
 #[derive(Debug)]
 pub struct Head(Option<Box<ResponseHead>>);
 
@@ -62,31 +62,31 @@ impl Drop for Head {
     }
 }
 
-/// Where the body is.
+/// The place of the body.
 #[derive(Debug)]
 pub enum Body {
-    /// It was not wanted, or there was none.
+    /// The body was not wanted, or there was none.
     Gone,
-    /// In the buffer of the head.
+    /// In the buffer of the head, at this range.
     Here(Range<usize>),
-    /// In its own.
+    /// In a buffer of its own.
     Own(Lease),
 }
 
-/// When what happened in one exchange.
+/// The times of the steps of one exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timings {
-    /// It was begun.
+    /// The exchange began.
     pub started: Instant,
-    /// What finding the address took, when the connection was made.
+    /// Time to resolve the address, when the connection was made.
     pub dns: Duration,
-    /// What connecting took, likewise.
+    /// Time to connect, when the connection was made.
     pub tcp: Duration,
-    /// What shaking hands took, likewise; `None` without TLS.
+    /// Time of the TLS handshake, when the connection was made; `None` without TLS.
     pub tls: Option<Duration>,
-    /// Whether the connection was made for this exchange.
+    /// True if the connection was made for this exchange.
     pub is_fresh: bool,
-    /// The request was handed to the kernel: all of it.
+    /// The kernel had taken the whole request.
     pub sent: Instant,
     /// The head of the answer was complete.
     pub head: Instant,
@@ -105,7 +105,7 @@ impl Timings {
         self.end.saturating_duration_since(self.sent)
     }
 
-    /// All of it.
+    /// The whole exchange.
     pub fn total(&self) -> Duration {
         self.end.saturating_duration_since(self.started)
     }
@@ -119,13 +119,13 @@ pub struct Answer {
     pub(super) buffer: Lease,
     /// The body.
     pub body: Body,
-    /// The length of the body as it came, before decompression; without chunk lines.
+    /// The length of the body as received, before decompression; without chunk lines.
     pub body_bytes: u64,
-    /// All that was received, heads and chunk lines included.
+    /// All bytes received, with heads and chunk lines.
     pub received_bytes: u64,
-    /// When.
+    /// The times of the exchange.
     pub timings: Timings,
-    /// After 101: the connection, which speaks something else from here on.
+    /// After 101: the connection, which speaks another protocol from here on.
     pub upgraded: Option<Link>,
 }
 
@@ -151,7 +151,7 @@ impl Answer {
         self.fields().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// The body as it came.
+    /// The body as received.
     pub fn body(&self) -> &[u8] {
         match &self.body {
             Body::Gone => b"",
@@ -160,7 +160,7 @@ impl Answer {
         }
     }
 
-    /// After 101: what came behind the head.
+    /// After 101: the bytes after the head.
     pub fn unread(&self) -> &[u8] {
         self.buffer.get(self.head.len..).unwrap_or_default()
     }

@@ -1,16 +1,16 @@
-//! Bodies as text: decompressed as the request offered to take them.
+//! Decompresses bodies, in the codings that the request offers.
 
 use std::borrow::Cow;
 use std::io::Read;
 
 use super::incoming::BODY_BYTES_MAX;
 
-/// A body after its content codings were undone.
+/// A body with its content codings removed.
 pub type Decoded<'b> = Result<Cow<'b, [u8]>, &'static str>;
 
-/// Undoes the content codings named (RFC 9110 §8.4), the last applied first. The error is Node's name for it.
+/// Removes these content codings (RFC 9110 §8.4), the last applied first. The error is Node's name for it.
 ///
-/// An unknown coding leaves the rest as it is, as Artillery's client does.
+/// An unknown coding leaves the rest unchanged, as Artillery's client does.
 pub fn decode<'b>(body: &'b [u8], codings: Option<&[u8]>) -> Decoded<'b> {
     let mut bytes = Cow::Borrowed(body);
     let Some(codings) = codings.filter(|_| !body.is_empty()) else {
@@ -19,7 +19,7 @@ pub fn decode<'b>(body: &'b [u8], codings: Option<&[u8]>) -> Decoded<'b> {
     for coding in codings.rsplit(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
         let undone = match coding.to_ascii_lowercase().as_slice() {
             b"gzip" | b"x-gzip" => all(flate2::read::MultiGzDecoder::new(&*bytes)),
-            // Named deflate, it is zlib's format; some send the raw one.
+            // deflate means zlib's format; some servers send raw deflate.
             b"deflate" if bytes.first().is_some_and(|first| first & 0x0f == 8) => {
                 all(flate2::read::ZlibDecoder::new(&*bytes))
             }
@@ -38,7 +38,7 @@ fn zstd(bytes: &[u8]) -> Result<Vec<u8>, &'static str> {
     all(decoder).map_err(|_| "ZSTD_error_corruption_detected")
 }
 
-/// Reads everything, within the bound.
+/// Reads everything, up to the limit.
 fn all(reader: impl Read) -> Result<Vec<u8>, &'static str> {
     let mut out = Vec::new();
     match reader.take(BODY_BYTES_MAX as u64 + 1).read_to_end(&mut out) {
@@ -67,7 +67,7 @@ mod tests {
         let mut raw = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
         raw.write_all(text).unwrap();
         let raw = raw.finish().unwrap();
-        // Made by `zstd` and `brotli`, of "hi\n".
+        // `zstd` and `brotli` made these bytes from "hi\n".
         let zstd: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd, 0x04, 0x00, 0x19, 0x00, 0x00, b'h', b'i', b'\n'];
         let brotli: &[u8] = &[0x0b, 0x01, 0x80, b'h', b'i', b'\n', 0x03];
         assert_eq!(decode(text, None).unwrap(), text);
@@ -76,7 +76,7 @@ mod tests {
         assert_eq!(decode(&zlib, Some(b"deflate")).unwrap(), text);
         assert_eq!(decode(&raw, Some(b"deflate")).unwrap(), text);
         assert_eq!(decode(brotli, Some(b"br")).unwrap(), b"hi\n".as_slice());
-        // The checksum at its end is left out: four bytes fewer, and the flag is not set.
+        // This cuts off the checksum at the end: the data is four bytes shorter, and the flag is not set.
         assert!(decode(zstd.get(..9).unwrap(), Some(b"zstd")).is_err());
         assert_eq!(decode(b"nothing but rubbish", Some(b"gzip")), Err("Z_DATA_ERROR"));
         assert_eq!(decode(gzip.get(..gzip.len() - 9).unwrap(), Some(b"gzip")), Err("Z_BUF_ERROR"));

@@ -1,4 +1,4 @@
-//! Why an exchange failed: where it stood, and what Node calls it (artillery.md §3.3).
+//! Why an exchange failed: the step, and Node's name for the error (artillery.md §3.3).
 
 use std::borrow::Cow;
 use std::io;
@@ -11,17 +11,17 @@ use super::answer::Timings;
 /// A failed exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// Where it stood.
+    /// The step at which it failed.
     pub step: Step,
     /// `ECONNREFUSED`, `ETIMEDOUT`, `HPE_INVALID_CONSTANT` and so on: the name after `errors.`.
     pub name: Cow<'static, str>,
-    /// The peer closed in order where an answer was still to come.
+    /// The peer closed the connection properly before its answer.
     pub is_end: bool,
-    /// The answer's status, and when its head came, if only its body failed.
+    /// If only the body failed: the answer's status, and the times up to its head.
     pub answered: Option<Box<(u16, Timings)>>,
 }
 
-/// Names of Linux error numbers that a connection meets and that have no kind of their own in the standard library.
+/// Names of Linux error numbers that a connection can have and that the standard library has no kind for.
 const NUMBERS: &[(i32, &str)] = &[
     (12, "ENOMEM"),
     (13, "EACCES"),
@@ -48,12 +48,12 @@ const NUMBERS: &[(i32, &str)] = &[
 ];
 
 impl Error {
-    /// One with this name.
+    /// An error with this name.
     pub fn named(step: Step, name: &'static str) -> Error {
         Error { step, name: Cow::Borrowed(name), is_end: false, answered: None }
     }
 
-    /// What a system call said.
+    /// An error of a system call.
     pub fn io(step: Step, error: &io::Error) -> Error {
         if let Some(failed) = weir_net::tls::failure(error) {
             return Error::named(step, failed.code);
@@ -66,7 +66,7 @@ impl Error {
         }
     }
 
-    /// The time given to the whole exchange ran out.
+    /// The timeout of the whole exchange expired.
     pub fn timed_out(step: Step) -> Error {
         Error::named(step, "ETIMEDOUT")
     }
@@ -76,7 +76,7 @@ impl Error {
         Error { is_end: true, ..Error::named(step, "ECONNRESET") }
     }
 
-    /// The answer is not HTTP/1.1: llhttp's names.
+    /// The answer is not HTTP/1.1: llhttp's name for the violation.
     pub fn violation(step: Step, violation: Violation) -> Error {
         Error::named(
             step,
@@ -97,7 +97,7 @@ impl Error {
     }
 }
 
-/// What llhttp says of a head that is no status line: `HTTP/1.1 abc` is a bad status, `HTTP/x` a bad version.
+/// llhttp's error for a wrong status line: `HTTP/1.1 abc` is a bad status, `HTTP/x` a bad version.
 pub(super) fn status_line(head: &[u8]) -> &'static str {
     match head.strip_prefix(b"HTTP/") {
         None => "HPE_INVALID_CONSTANT",

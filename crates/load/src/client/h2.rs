@@ -4,9 +4,10 @@
 //!  Call ─ Line::exchange ─► Session: a Slot each ─ frames ─► driver ─► socket
 //! ```
 //!
-//! A [`Line`] is a connection, opened when it is needed and anew when it is gone. Its driver is a task of its own, which
-//! reads frames into the slots of those who wait, and sends what all of them have to say at once. An answer is an
-//! [`super::Answer`] like any other: what comes after it, captures or cookies, does not know what was spoken.
+//! A [`Line`] is a connection: opened when an exchange needs it, and opened again after it is gone. Its driver is a
+//! task of its own. The driver reads frames into the slots of the waiting exchanges, and sends the frames of all
+//! exchanges at once. The answer is an ordinary [`super::Answer`]: captures and cookies do not depend on the
+//! protocol.
 
 mod driver;
 mod line;
@@ -22,19 +23,19 @@ use weir_wire::h2::{Code, Fault};
 
 use super::error::Error;
 
-/// The server did not take `h2` of what TLS offered it (RFC 7301).
+/// The server did not choose `h2` in ALPN (RFC 7301).
 pub const NOT_AGREED: &str = "ERR_ALPN_NEGOTIATION_FAILED";
-/// The server answered HTTP/2's preface with something else.
+/// The server answered HTTP/2's preface with another protocol.
 pub const NOT_SPOKEN: &str = "ERR_HTTP2_NOT_SPOKEN";
 
-/// Whether an exchange that was lost may be tried once more.
+/// Whether a lost exchange may be tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Again {
-    /// It may have been acted upon.
+    /// No: the server may have acted on the request.
     Never,
-    /// Nothing was heard since it was sent: if it may be sent twice.
+    /// Only if the request is idempotent: the server sent nothing after it.
     IfIdempotent,
-    /// The server says that it did nothing (RFC 9113 §8.7).
+    /// Yes: the server reports that it did nothing (RFC 9113 §8.7).
     Always,
 }
 
@@ -57,7 +58,7 @@ impl Lost {
         Lost { error: coded("RST_STREAM_", Code::name(code)), again }
     }
 
-    /// The server goes away, and has not begun with the stream.
+    /// The server closes the connection, and has not begun with the stream.
     fn unbegun(code: u32) -> Lost {
         Lost { error: coded("GOAWAY_", Code::name(code)), again: Again::Always }
     }

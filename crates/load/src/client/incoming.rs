@@ -1,4 +1,4 @@
-//! Reads one answer; holds a buffer only while there is something in it.
+//! Reads one answer; holds a buffer only while it contains bytes.
 
 use weir_meter::Step;
 use weir_net::buffer::{self, Lease};
@@ -10,13 +10,13 @@ use super::answer::{Answer, Body, Head, Timings};
 use super::error::{self, Error};
 use super::open::Link;
 
-/// What is read at once.
+/// Most bytes of one read.
 const READ_BYTES: usize = 64 << 10;
-/// The longest head of an answer.
+/// Longest head of an answer.
 pub const HEAD_BYTES_MAX: usize = 1 << 20;
-/// Interim answers (1xx) before the final one.
+/// Most interim answers (1xx) before the final one.
 pub const INTERIM_MAX: usize = 16;
-/// The longest body that is kept to be looked at; a longer one fails the exchange.
+/// Longest body that is kept for captures and checks; a longer one fails the exchange.
 pub const BODY_BYTES_MAX: usize = 256 << 20;
 
 /// One answer being read.
@@ -27,7 +27,7 @@ pub(super) struct Incoming<'c> {
     received: u64,
 }
 
-/// What was read, and whether another may follow on this connection.
+/// The answer, and whether the connection may be used again.
 pub(super) struct Read {
     pub(super) answer: Answer,
     pub(super) keeps: bool,
@@ -38,12 +38,12 @@ impl<'c> Incoming<'c> {
         Incoming { link, deadline, input: None, received: 0 }
     }
 
-    /// Whether nothing has come yet.
+    /// True if no byte has arrived yet.
     pub(super) fn is_untouched(&self) -> bool {
         self.received == 0
     }
 
-    /// Reads the whole answer; `wants` keeps its body.
+    /// Reads the whole answer; `wants` means: keep its body.
     pub(super) async fn answer(&mut self, method: &[u8], wants: bool, mut timings: Timings) -> Result<Read, Error> {
         let head = self.head().await?;
         timings.head = clock::precise();
@@ -73,11 +73,11 @@ impl<'c> Incoming<'c> {
         let buffer = self.input.take().unwrap_or_else(|| buffer::lease(0));
         let received_bytes = self.received;
         let answer = Answer { head, buffer, body, body_bytes, received_bytes, timings, upgraded: None };
-        // What came beyond the answer belongs to no request: the connection is not used again.
+        // Bytes after the answer belong to no request: do not reuse the connection.
         Ok(Read { answer, keeps: keeps && is_clean })
     }
 
-    /// Reads the final head; it begins at the start of the buffer.
+    /// Reads the final head, which then begins at the start of the buffer.
     async fn head(&mut self) -> Result<Head, Error> {
         let mut parser = Parser::new();
         self.more(Step::AwaitHead).await?;
@@ -142,7 +142,8 @@ impl<'c> Incoming<'c> {
             }
             if let Some(input) = &mut self.input {
                 if wants {
-                    // As much as is known to come, but no more than came already: a length may lie.
+                    // Reserve as much as is announced, but at most as much as has arrived already: the length may be
+                    // wrong.
                     let known = (length - have).min(have.max(READ_BYTES as u64)) as usize;
                     input.reserve(known.max(1));
                 } else {
@@ -195,7 +196,7 @@ impl<'c> Incoming<'c> {
         self.input.as_deref().map_or(&[], Vec::as_slice)
     }
 
-    /// Waits for more and reads it; the end is an error.
+    /// Waits for more bytes and reads them; the end of the stream is an error.
     async fn more(&mut self, step: Step) -> Result<(), Error> {
         match self.read(step).await? {
             0 => Err(Error::closed(step)),
@@ -203,7 +204,7 @@ impl<'c> Incoming<'c> {
         }
     }
 
-    /// Waits for more and reads it; 0 is the end.
+    /// Waits for more bytes and reads them; 0 is the end of the stream.
     async fn read(&mut self, step: Step) -> Result<usize, Error> {
         loop {
             self.link.readable(self.deadline).await.map_err(|_| Error::timed_out(step))?;
@@ -224,7 +225,7 @@ impl<'c> Incoming<'c> {
     }
 }
 
-/// Whether a call is to be made again later.
+/// True if the call must be repeated later.
 pub(super) fn is_passing(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted)
 }

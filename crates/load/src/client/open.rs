@@ -1,4 +1,4 @@
-//! A connection to an origin: the one place that decides what lies between HTTP and the socket.
+//! A connection to an origin: the only place that decides on the layers between HTTP and the socket.
 
 use std::io::{self, IoSlice};
 use std::rc::Rc;
@@ -24,20 +24,20 @@ pub struct Link {
     stream: Transport,
 }
 
-/// A connection just made.
+/// A new connection.
 pub(super) struct Opened {
     pub(super) link: Link,
-    /// When the address was known.
+    /// Time at which the address was known.
     pub(super) resolved: Instant,
-    /// When the connection stood.
+    /// Time at which the connection was established.
     pub(super) connected: Instant,
-    /// When TLS stood, if there is any.
+    /// Time at which TLS was established; `None` without TLS.
     pub(super) secured: Option<Instant>,
 }
 
-/// Resolves and connects; of several addresses each is tried, the one that worked last first.
+/// Resolves and connects. Tries each of several addresses, beginning with the one that worked last.
 ///
-/// Over TLS, `sessions` may be resumed, and `http2` is offered.
+/// Over TLS, it can resume one of `sessions`, and offers HTTP/2 if `http2` is true.
 pub(super) async fn open(
     origin: &Origin,
     resolver: &Resolver,
@@ -56,7 +56,8 @@ pub(super) async fn open(
         let link = Link { stream: stream.into() };
         return Ok(Opened { link, resolved, connected, secured: None });
     }
-    // Large, and only TLS needs it: boxed, it is no part of what a waiting virtual user holds.
+    // This future is large, and only TLS needs it. It is boxed so that other waiting virtual users do not need its
+    // memory.
     let stream = Box::pin(origin.tls.open(stream, &origin.host, http2, sessions, deadline)).await;
     let stream = stream.map_err(|error| match weir_net::tls::failure(&error) {
         Some(failure) if http2 && failure.fault == Fault::NoCommonProtocol => {
@@ -67,7 +68,7 @@ pub(super) async fn open(
     Ok(Opened { link: Link { stream }, resolved, connected, secured: Some(clock::precise()) })
 }
 
-/// Connects to one of the addresses, and says when they were known.
+/// Connects to one of the addresses, and returns the time at which they were known.
 async fn reach(origin: &Origin, resolver: &Resolver, deadline: &Deadline) -> Result<(Stream, Instant), Error> {
     let addresses = addresses(origin, resolver, deadline).await?;
     let resolved = clock::precise();
@@ -92,7 +93,7 @@ async fn reach(origin: &Origin, resolver: &Resolver, deadline: &Deadline) -> Res
     Err(failed)
 }
 
-/// Asks a proxy for a tunnel; the connection is then one to the origin.
+/// Asks a proxy for a tunnel; the connection then leads to the origin.
 async fn tunnel(stream: Stream, proxy: &Proxy, to: &Origin, deadline: &Deadline) -> Result<Stream, Error> {
     let link = Link { stream: stream.into() };
     let request = proxy.request(to);
@@ -112,9 +113,9 @@ async fn tunnel(stream: Stream, proxy: &Proxy, to: &Origin, deadline: &Deadline)
         Timings { started: now, dns: none, tcp: none, tls: None, is_fresh: true, sent: now, head: now, end: now };
     let read = Incoming::new(&link, deadline).answer(b"CONNECT", false, timings).await;
     match read.map_err(|error| Error { step: Step::Connect, ..error })?.answer.status() {
-        // What follows is the origin's, which says nothing before it is asked.
+        // All later bytes come from the origin, which sends nothing before a request.
         200 => {}
-        // hpagent's words.
+        // The wording of hpagent.
         status => {
             let name = format!("Bad response: {status}").into();
             return Err(Error { name, ..Error::named(Step::Connect, "") });
@@ -147,12 +148,12 @@ async fn connect(address: &Address, deadline: &Deadline) -> io::Result<Stream> {
 }
 
 impl Link {
-    /// The connection, for what speaks something else over it from now on.
+    /// The connection, for another protocol.
     pub fn into_transport(self) -> Transport {
         self.stream
     }
 
-    /// Whether a connection that was kept is of no use any more.
+    /// True if a kept connection has become useless.
     #[inline]
     pub(super) fn is_stale(&self) -> bool {
         self.stream.peek_closed()

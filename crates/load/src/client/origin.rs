@@ -1,4 +1,4 @@
-//! Where requests go: scheme, host and port, with what is the same for all of them.
+//! The target of requests: scheme, host and port, with the parts that all its requests share.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use super::proxy::{Proxies, Proxy};
 use crate::tls::Tls;
 use crate::url::{Scheme, Url};
 
-/// Origins one worker remembers; beyond, an origin is made anew each time.
+/// Origins that one worker remembers; more are made again each time.
 pub const ORIGINS_MAX: usize = 10_000;
 
 /// An origin; one per worker and origin, shared by its connections.
@@ -25,15 +25,15 @@ pub struct Origin {
     pub tail: Vec<u8>,
     /// The Host field's value.
     pub authority: String,
-    /// What stands between, if anything does.
+    /// The proxy in between, if there is one.
     pub(super) proxy: Option<Rc<Proxy>>,
-    /// How TLS is spoken with it.
+    /// The TLS settings for this origin.
     pub(super) tls: Rc<Tls>,
-    /// It was offered HTTP/2 and did not agree.
+    /// The origin was offered HTTP/2 and did not agree.
     pub(crate) lacks_http2: Cell<bool>,
-    /// Addresses found, in the order they are tried.
+    /// The resolved addresses, in the order of attempts.
     pub(super) addresses: RefCell<Rc<[SocketAddr]>>,
-    /// Which of them worked last.
+    /// Index of the address that worked last.
     pub(super) preferred: Cell<usize>,
 }
 
@@ -56,7 +56,7 @@ impl Origin {
         }
     }
 
-    /// Whether the URL belongs to it.
+    /// True if the URL belongs to this origin.
     pub fn is(&self, url: &Url) -> bool {
         (self.scheme, self.port) == (url.scheme, url.port) && self.host == url.host
     }
@@ -71,7 +71,7 @@ pub struct Origins {
 }
 
 impl Origins {
-    /// None yet; those that a proxy is for are reached through it.
+    /// An empty set. Origins for which a proxy is set are reached through it.
     pub fn new(tls: Rc<Tls>, proxies: Proxies) -> Origins {
         Origins { all: RefCell::default(), tls, proxies }
     }

@@ -1,7 +1,7 @@
-//! Proxies that the environment names: `HTTP_PROXY`, `HTTPS_PROXY`, and where not to use them, `NO_PROXY`.
+//! Proxies of the environment: `HTTP_PROXY`, `HTTPS_PROXY`, and the exceptions in `NO_PROXY`.
 //!
-//! As in Artillery (its agents are hpagent's): requests go through a tunnel made by CONNECT, those to `http://` too;
-//! `HTTPS_PROXY` is for `https://` only, and `HTTP_PROXY` for it as well where there is no other.
+//! As in Artillery, which uses hpagent, all requests go through a tunnel made by CONNECT, also those to `http://`.
+//! `HTTPS_PROXY` is for `https://` only; without it, `HTTP_PROXY` is used for `https://` too.
 
 use std::rc::Rc;
 
@@ -18,12 +18,12 @@ use super::origin::Origin;
 pub struct Proxies {
     http: Option<Url>,
     https: Option<Url>,
-    /// Hosts reached without one: `*`, a name and all below it, or an address; perhaps with a port.
+    /// Hosts reached without a proxy: `*`, a name and all its subdomains, or an address; each may have a port.
     none: Vec<String>,
 }
 
 impl Proxies {
-    /// Reads the environment; the error is for the user.
+    /// Reads the proxies from the environment; the error is for the user.
     pub fn read(variable: &dyn Fn(&str) -> Option<String>) -> Result<Proxies, String> {
         let url = |name: &str| {
             let Some(text) = variable(name).filter(|text| !text.is_empty()) else { return Ok(None) };
@@ -40,7 +40,7 @@ impl Proxies {
         Ok(Proxies { http, https, none: none.filter(|host| !host.is_empty()).collect() })
     }
 
-    /// The proxy for a URL; `None` is straight to it.
+    /// The proxy for a URL; `None`: connect directly.
     pub fn of(&self, url: &Url) -> Option<&Url> {
         let proxy = match url.scheme {
             Scheme::Http => self.http.as_ref(),
@@ -49,7 +49,7 @@ impl Proxies {
         proxy.filter(|_| !self.none.iter().any(|host| is_at(host, url)))
     }
 
-    /// The proxies there are, each once, as `http://host:port`.
+    /// All proxies, each once, as `http://host:port`.
     pub fn named(&self) -> Vec<String> {
         let mut named: Vec<String> = self.http.iter().chain(&self.https).map(Url::origin).collect();
         named.dedup();
@@ -57,7 +57,7 @@ impl Proxies {
     }
 }
 
-/// Whether an entry of `NO_PROXY` means the host of a URL.
+/// True if an entry of `NO_PROXY` matches the host of a URL.
 fn is_at(entry: &str, url: &Url) -> bool {
     if entry == "*" || entry == url.host {
         return true;
@@ -70,12 +70,12 @@ fn is_at(entry: &str, url: &Url) -> bool {
     port.is_none_or(|port: u16| port == url.port) && (host == url.host || is_below())
 }
 
-/// A proxy of one worker's.
+/// A proxy as one worker uses it.
 #[derive(Debug)]
 pub(super) struct Proxy {
-    /// Where it is.
+    /// The proxy's address.
     pub(super) origin: Rc<Origin>,
-    /// `Proxy-Authorization`, from the user in its URL.
+    /// `Proxy-Authorization`, from the user in the proxy's URL.
     authorization: Option<String>,
 }
 
@@ -87,7 +87,7 @@ impl Proxy {
 
     /// The request for a tunnel to an origin (RFC 9110 §9.3.6).
     pub(super) fn request(&self, to: &Origin) -> Vec<u8> {
-        // IPv6 in brackets, and the port always.
+        // IPv6 addresses stand in brackets, and the port is always there.
         let host = if to.host.contains(':') { format!("[{}]", to.host) } else { to.host.clone() };
         let port = to.port;
         let mut head = format!("CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: keep-alive\r\n");

@@ -1,6 +1,7 @@
-//! Host names to addresses, off the workers: the system's resolver blocks.
+//! Resolves host names outside the workers, because the system's resolver blocks.
 //!
-//! One helper thread asks, one question after another, and each name is asked once a run; a failure is asked again.
+//! One helper thread asks the resolver, one question after another. Each name is asked once a run; a failed name is
+//! asked again.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -14,10 +15,10 @@ use weir_net::worker::{self, Remote};
 
 use super::error::Error;
 
-/// Names one run remembers.
+/// Names that one run remembers.
 pub const NAMES_MAX: usize = 10_000;
 
-/// The names of one run; shared by its workers.
+/// The resolved names of one run; its workers share them.
 #[derive(Clone, Default)]
 pub struct Resolver {
     shared: Arc<Mutex<Shared>>,
@@ -35,7 +36,7 @@ struct Shared {
     thread: Option<Thread>,
 }
 
-/// The helper thread; it ends with the last that might ask.
+/// The helper thread; it ends with the last resolver handle.
 struct Thread(Remote);
 
 impl Drop for Thread {
@@ -46,7 +47,7 @@ impl Drop for Thread {
 
 type Found = Result<Arc<[SocketAddr]>, Error>;
 
-/// A question under way: the answer, and whom to wake.
+/// A current question: the answer, and the tasks to wake.
 #[derive(Default)]
 struct Question {
     found: Option<Found>,
@@ -102,7 +103,7 @@ impl Resolver {
 /// Asks the system; blocks.
 fn ask(host: &str, port: u16) -> Found {
     let found = (host, port).to_socket_addrs().map_err(|error| {
-        // The standard library keeps getaddrinfo's code to itself and gives its text.
+        // The standard library hides getaddrinfo's error code and shows only the text.
         let again = error.to_string().contains("Temporary failure");
         Error::named(Step::Resolve, if again { "EAI_AGAIN" } else { "ENOTFOUND" })
     })?;
@@ -113,7 +114,7 @@ fn ask(host: &str, port: u16) -> Found {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing that panics runs under the lock.
+    // The lock cannot be poisoned by a panic: no code under it panics.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

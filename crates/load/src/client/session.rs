@@ -1,4 +1,4 @@
-//! One exchange: a kept connection or a new one, the request out, the answer in.
+//! One exchange: takes a kept connection or opens a new one, sends the request, reads the answer.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -19,13 +19,13 @@ use super::resolve::Resolver;
 /// A connection kept for the next request.
 #[derive(Debug)]
 pub struct Kept {
-    /// Where it goes.
+    /// The origin of the connection.
     pub origin: Rc<Origin>,
-    /// It.
+    /// The connection.
     pub link: Link,
-    /// When the exchange under way must be over.
+    /// The time limit of the current exchange.
     deadline: Deadline,
-    /// What finding the address, connecting and shaking hands took.
+    /// Times to resolve the address, to connect and to do the TLS handshake.
     opening: (Duration, Duration, Option<Duration>),
 }
 
@@ -38,28 +38,28 @@ impl Kept {
 
 /// A request, ready to be sent.
 pub struct Call<'r> {
-    /// Where it goes.
+    /// The origin.
     pub origin: &'r Rc<Origin>,
-    /// Its method.
+    /// The method.
     pub method: &'r [u8],
     /// Request line and fields, with the empty line.
     pub head: &'r [u8],
-    /// Its body.
+    /// The body.
     pub body: &'r [u8],
-    /// Whether the body of the answer is to be kept.
+    /// True: keep the body of the answer.
     pub wants_body: bool,
-    /// What a new connection may resume, over TLS.
+    /// TLS sessions that a new connection may resume.
     pub sessions: Option<&'r Sessions>,
-    /// What the whole exchange may take, from resolving to the last byte.
+    /// Time limit of the whole exchange, from resolving to the last byte.
     pub timeout: Duration,
-    /// When it began; `None` reads the clock.
+    /// Start time of the exchange; `None` reads the clock.
     pub started: Option<Instant>,
 }
 
-/// Carries out one exchange, over the connection in `kept` if there is one, and keeps it there if another
-/// request may follow on it.
+/// Carries out one exchange, over the connection in `kept` if there is one. Keeps the connection there if another
+/// request may follow.
 ///
-/// A kept connection that turns out closed before anything of an answer came is replaced once by a new one,
+/// If a kept connection turns out to be closed before any byte of an answer, it is replaced once by a new connection,
 /// if the method may be sent twice (RFC 9110 §9.2.2).
 pub async fn exchange(kept: &mut Option<Kept>, call: &Call<'_>, resolver: &Resolver) -> Result<Answer, Error> {
     let started = call.started.unwrap_or_else(clock::precise);
@@ -92,7 +92,7 @@ pub async fn exchange(kept: &mut Option<Kept>, call: &Call<'_>, resolver: &Resol
 fn settle(kept: &mut Option<Kept>, used: Kept, read: Read) -> Answer {
     let Read { mut answer, keeps } = read;
     if keeps {
-        // Nobody waits for a connection that waits.
+        // A connection that is not in use needs no deadline.
         used.deadline.clear();
         *kept = Some(used);
     } else if answer.status() == 101 {
@@ -121,7 +121,7 @@ async fn over(
             }
         }
         Err(ref error) if error.name == "ETIMEDOUT" => return Err(error.clone()),
-        // The origin may have answered, and closed, before it had read everything.
+        // The origin may have answered, and closed, before it had read the whole request.
         Err(_) => {}
     }
     let mut incoming = Incoming::new(link, deadline);
@@ -137,7 +137,7 @@ async fn over(
     }
 }
 
-/// Sends all of it; true if the kernel took it in one call.
+/// Sends everything; true if the kernel took it in one call.
 async fn send(link: &Link, head: &[u8], body: &[u8], deadline: &Deadline) -> Result<bool, Error> {
     let (mut head, mut body) = (head, body);
     let mut calls = 0;

@@ -1,6 +1,6 @@
-//! Connections that stay: to where a URL points, with the head of the first answer.
+//! Long-lived connections: connects to a URL and reads the head of the first answer.
 //!
-//! Failures have the message and the code that Node gives them, since reports name both.
+//! Failures have Node's message and code, because reports show both.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -16,27 +16,27 @@ use crate::tls::Tls;
 const URL_BYTES_MAX: usize = 64 << 10;
 /// The longest head of an answer.
 const HEAD_BYTES_MAX: usize = 64 << 10;
-/// Read at once.
+/// Most bytes of one read.
 pub(crate) const READ_BYTES: usize = 16 << 10;
 
-/// Where a URL points.
+/// The address and path of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     /// `https` or `wss`.
     pub(crate) is_tls: bool,
-    /// Without the brackets of an IPv6 address.
+    /// The host, without the brackets of an IPv6 address.
     pub(crate) host: String,
     pub(crate) port: u16,
-    /// The Host field: the port only if it is not the scheme's own.
+    /// The Host field: the port only if it is not the scheme's default.
     pub(crate) authority: String,
-    /// `user:password`, still with its percents.
+    /// `user:password`, still percent-encoded.
     pub(crate) user: Option<String>,
     /// Path and query; at least `/`.
     pub(crate) target: String,
 }
 
 impl Place {
-    /// Reads `http`, `https`, `ws` and `wss`; the error is Node's `Invalid URL: …`.
+    /// Parses URLs of `http`, `https`, `ws` and `wss`; the error is Node's `Invalid URL: …`.
     pub(crate) fn parse(text: &str) -> Result<Place, String> {
         let invalid = || format!("Invalid URL: {}", text.chars().take(200).collect::<String>());
         if text.len() > URL_BYTES_MAX || text.bytes().any(|byte| byte.is_ascii_control()) {
@@ -79,7 +79,7 @@ impl Place {
     }
 }
 
-/// What a URL may not hold as it is, in percents.
+/// The target, with forbidden characters percent-encoded.
 fn encoded(target: &str) -> String {
     let mut out = String::with_capacity(target.len());
     for byte in target.bytes() {
@@ -91,10 +91,10 @@ fn encoded(target: &str) -> String {
     out
 }
 
-/// Why there is no connection.
+/// Why connecting failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
-    /// What was being done.
+    /// The step that failed.
     pub(crate) step: Step,
     /// `err.code`, if it has one.
     pub(crate) code: Option<&'static str>,
@@ -121,7 +121,7 @@ impl Refused {
     }
 }
 
-/// Node's name of an error of the system.
+/// Node's name for an error of the system.
 fn code(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(1) => "EPERM",
@@ -142,7 +142,7 @@ fn code(error: &io::Error) -> &'static str {
     }
 }
 
-/// Connects, from the local address `bind` if one is given. Of several addresses each is tried.
+/// Connects, from the local address `bind` if there is one. Tries each of several addresses.
 pub(crate) async fn dial(
     host: &str,
     port: u16,
@@ -182,7 +182,7 @@ async fn connect(address: SocketAddr, options: &ConnectOptions, deadline: &Deadl
     Ok(stream)
 }
 
-/// Shakes hands where the place is reached over TLS.
+/// Does the TLS handshake if the place needs TLS.
 pub(crate) async fn secure(
     stream: Stream,
     place: &Place,
@@ -192,12 +192,13 @@ pub(crate) async fn secure(
     if !place.is_tls {
         return Ok(stream.into());
     }
-    // Large, and only TLS needs it: boxed, it is no part of what a waiting virtual user holds.
+    // This future is large, and only TLS needs it. It is boxed so that other waiting virtual users do not need its
+    // memory.
     let opened = Box::pin(tls.open(stream, &place.host, false, None, deadline)).await;
     opened.map_err(|error| Refused::of_io(Step::TlsOrigin, "read", &error))
 }
 
-/// Writes all of it.
+/// Writes all bytes.
 pub(crate) async fn write_all(stream: &Transport, mut bytes: &[u8], deadline: &Deadline) -> Result<(), Refused> {
     while !bytes.is_empty() {
         match stream.try_write(bytes) {
@@ -212,7 +213,7 @@ pub(crate) async fn write_all(stream: &Transport, mut bytes: &[u8], deadline: &D
     Ok(())
 }
 
-/// Reads the head of an answer, and what came with it, into `buf`; interim answers (1xx but 101) are passed over.
+/// Reads the head of an answer, and the bytes read with it, into `buf`. Skips interim answers (1xx except 101).
 pub(crate) async fn read_head(
     stream: &Transport,
     deadline: &Deadline,
@@ -246,7 +247,7 @@ pub(crate) async fn read_head(
     }
 }
 
-/// Waits for bytes and appends them; 0 is the end.
+/// Waits for bytes and appends them; 0 is the end of the stream.
 pub(crate) async fn read_more(stream: &Transport, deadline: &Deadline, buf: &mut Lease) -> Result<usize, Refused> {
     loop {
         let wait = stream.readable(deadline).await;
@@ -259,7 +260,7 @@ pub(crate) async fn read_more(stream: &Transport, deadline: &Deadline, buf: &mut
     }
 }
 
-/// Whether to wait and try again.
+/// True if the caller must wait and try again.
 pub(crate) fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }

@@ -1,11 +1,11 @@
-//! Requests: one step of a flow from its template to what is taken from the answer (artillery.md §2.1).
+//! Requests: one step of a flow, from its template to the values captured from the answer (artillery.md §2.1).
 //!
 //! ```text
 //!  probability, ifTrue ─► hooks ─► render ─► client, once per redirect ─► counted ─► capture, hooks, expect
 //! ```
 //!
-//! What never changes in a request is bytes before the run begins ([`compile`]); a request with hooks of a processor
-//! takes the long way ([`hooks`]).
+//! Constant parts of a request become bytes before the run begins ([`compile`]). A request with hooks of a processor
+//! takes a longer way ([`hooks`]).
 
 mod after;
 mod compile;
@@ -41,12 +41,12 @@ use metrics::{ByEndpoint, Metrics};
 use outgoing::Outgoing;
 use sockets::Sockets;
 
-/// Redirects followed for one step; Artillery's own.
+/// Most redirects of one step; Artillery's limit.
 pub const REDIRECTS_MAX: usize = 10;
-/// What one exchange may take where the script does not say.
+/// Time limit of one exchange if the script sets none.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What requests of all virtual users of a worker share.
+/// State that the requests of all virtual users of a worker share.
 pub struct Http {
     metrics: Metrics,
     by_endpoint: ByEndpoint,
@@ -54,26 +54,26 @@ pub struct Http {
     origins: Origins,
     resolver: Resolver,
     base: Option<Base>,
-    /// By the request's number; made when a virtual user first comes to it.
+    /// Indexed by the request's number; compiled when a virtual user first reaches the request.
     compiled: Box<[OnceCell<Rc<Compiled>>]>,
-    /// `http.pool`: connections of all virtual users.
+    /// `http.pool`: connections that all virtual users share.
     pool: Option<Rc<Sockets>>,
     timeout: Duration,
 }
 
-/// What a virtual user keeps between requests: connections, cookies.
+/// State that a virtual user keeps between requests: connections, cookies.
 pub struct Session(Rc<Inner>);
 
 struct Inner {
     sockets: OnceCell<Rc<Sockets>>,
     jar: RefCell<Option<Box<Jar>>>,
     rules: Rules,
-    /// Cookies are sent with every request: since the first one came, or from the start.
+    /// True if requests send cookies: after the first cookie arrived, or from the start.
     sends_cookies: Cell<bool>,
 }
 
 impl Session {
-    /// One without connections or cookies, which takes cookies by these rules.
+    /// A session without connections or cookies; it accepts cookies by these rules.
     pub fn new(rules: Rules) -> Session {
         Session(Rc::new(Inner {
             sockets: OnceCell::new(),
@@ -95,18 +95,18 @@ impl Session {
         }
     }
 
-    /// Takes a cookie; false if it cannot be read.
+    /// Stores a cookie; false if it cannot be read.
     fn set_cookie(&self, text: &str, host: &str, target: &str) -> bool {
         let (now, rules) = (clock::unix_seconds() as i64, self.0.rules);
         self.0.jar.borrow_mut().get_or_insert_default().set(text, host, target, now, rules).is_ok()
     }
 
-    /// Takes a cookie for a URL, as a processor gives it; false if it cannot be read.
+    /// Stores a cookie that a processor sets for a URL; false if it cannot be read.
     pub fn put_cookie(&self, text: &str, url: &str) -> bool {
         Url::parse(url).is_ok_and(|url| self.set_cookie(text, &url.host, &url.target))
     }
 
-    /// The cookies, as a processor sees them; undefined if there are none.
+    /// The cookies in the form for a processor; undefined if there are none.
     pub fn listed_cookies(&self) -> Value {
         self.0.jar.borrow().as_ref().map_or(Value::Undefined, |jar| jar.list(clock::unix_seconds() as i64))
     }
@@ -128,7 +128,7 @@ impl Session {
 }
 
 impl Http {
-    /// Looks up what requests of this plan need.
+    /// Prepares the state that requests of this plan need.
     pub fn new(plan: &Plan, recorder: &Recorder, tls: &Rc<Tls>) -> Http {
         let origins = Origins::new(tls.clone(), plan.proxies.clone());
         Http {
@@ -144,17 +144,17 @@ impl Http {
         }
     }
 
-    /// What speaks something else asks for origins here, so that names are resolved once.
+    /// The origins. Other engines use them too, so that a name is resolved once.
     pub fn origins(&self) -> &Origins {
         &self.origins
     }
 
-    /// The names of the run.
+    /// The resolver of the run.
     pub fn resolver(&self) -> &Resolver {
         &self.resolver
     }
 
-    /// The request made ready.
+    /// The compiled request.
     fn compiled(&self, worker: &Worker, request: &Request) -> Rc<Compiled> {
         let made = || Rc::new(Compiled::new(self, &worker.plan, request, &worker.recorder));
         match self.compiled.get(request.number.index()) {
@@ -195,12 +195,12 @@ pub async fn step(vuser: &mut Vuser, request: &Request) -> Result<(), Failed> {
     exchange(vuser, &worker, asked).await
 }
 
-/// `probability`: 100 always runs, which in Artillery it does only ninety-nine times of a hundred.
+/// `probability`: 100 always runs the request; in Artillery it runs it in only 99 of 100 cases.
 fn is_probable(probability: f64) -> bool {
     probability >= 100.0 || crate::random::unit() * 100.0 < probability
 }
 
-/// `ifTrue`: what cannot be evaluated holds.
+/// `ifTrue`: a condition that cannot be evaluated counts as true.
 async fn holds(vuser: &mut Vuser, condition: &Condition) -> Result<bool, Failed> {
     let worker = vuser.worker.clone();
     if let Some(processor) = worker.processor.as_ref().filter(|processor| processor.has(&condition.text)) {
@@ -214,23 +214,23 @@ async fn holds(vuser: &mut Vuser, condition: &Condition) -> Result<bool, Failed>
     Ok(expression.value(&|name| vars.by_path(name)).map_or(true, |value| value.is_truthy()))
 }
 
-/// Whether a request goes over HTTP/2.
+/// Whether and how a request uses HTTP/2.
 enum Http2 {
     Never,
-    /// Where the server agrees.
+    /// If the server agrees.
     Agreed,
     Always,
 }
 
-/// A request on its way.
+/// A request that is being carried out.
 struct Asked<'r> {
     request: &'r Request,
     compiled: &'r Compiled,
-    /// `requestParams`, once hooks had a look at them.
+    /// `requestParams`, once hooks have seen them.
     params: Option<Params>,
-    /// The URL and name that metrics go by, if hooks changed them.
+    /// URL and name for the metrics, if hooks changed them.
     endpoint: Option<(String, Option<String>)>,
-    /// Rendered; `None` while the bytes made beforehand will do.
+    /// The rendered request; `None` while the compiled bytes are used.
     outgoing: Option<Box<Outgoing>>,
 }
 
@@ -249,7 +249,7 @@ impl Asked<'_> {
         Ok(Box::new(outgoing))
     }
 
-    /// `cookie` of the step and of the defaults.
+    /// Sets the cookies of `cookie` in the step and in the defaults.
     fn set_cookies(&self, vuser: &Vuser, plan: &Plan, outgoing: &Outgoing, with: With<'_>) {
         let set = |name: &str, value: &str| {
             vuser.session.set_cookie(&format!("{name}={value}"), &outgoing.origin.host, &outgoing.target);
@@ -269,7 +269,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Whether cookies go with it.
+    /// True if the request sends cookies.
     fn sends_cookies(&self, vuser: &Vuser) -> bool {
         vuser.session.0.sends_cookies.get()
             || !self.request.cookies.is_empty()
@@ -280,8 +280,8 @@ impl Asked<'_> {
         self.compiled.ready.as_ref().filter(|_| self.outgoing.is_none())
     }
 
-    /// Whether it goes over HTTP/2: the step's word counts before the configuration's. As in Artillery, whose client
-    /// asks by ALPN, a step's means `https://` only, and is no demand.
+    /// Whether the request uses HTTP/2. The step's setting wins over the configuration's. As in Artillery, whose
+    /// client uses ALPN, a step's setting applies to `https://` only, and the server may decline.
     fn speaks_http2(&self, always: bool, origin: &Origin) -> Http2 {
         match (self.request.http2, always) {
             (Some(false), _) | (None, false) => Http2::Never,
@@ -299,7 +299,7 @@ impl Asked<'_> {
         self.outgoing.as_ref().map_or(self.request.gzip != Some(false), |outgoing| outgoing.decompress)
     }
 
-    /// The URL as it was asked for at last.
+    /// The final URL of the request.
     fn url(&self) -> String {
         match (&self.outgoing, self.ready()) {
             (Some(outgoing), _) => outgoing.url(),
@@ -311,7 +311,7 @@ impl Asked<'_> {
     }
 }
 
-/// A request that could not be made.
+/// Counts a request that could not be made.
 async fn refused(vuser: &mut Vuser, mut asked: Asked<'_>, failed: Failed) -> Result<(), Failed> {
     if failed.0.starts_with("Invalid URL") {
         return Err(failed);
@@ -320,7 +320,7 @@ async fn refused(vuser: &mut Vuser, mut asked: Asked<'_>, failed: Failed) -> Res
     Err(fail(vuser, &mut asked, error).await)
 }
 
-/// Sends it, follows redirects, counts, and looks at the last answer.
+/// Sends the request, follows redirects, counts, and handles the last answer.
 async fn exchange(vuser: &mut Vuser, worker: &Rc<Worker>, mut asked: Asked<'_>) -> Result<(), Failed> {
     let counts = vuser.scenario.is_some();
     let wants_body = asked.compiled.looks || worker.debug.speaks_http || hooks::has_after(vuser, asked.request);
@@ -402,7 +402,7 @@ async fn send(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, wants_body: boo
     client::exchange(&mut permit.kept, &call, resolver).await
 }
 
-/// Cookies of an answer; from the first one on they are sent.
+/// Stores the cookies of an answer; from the first cookie on, requests send cookies.
 fn take_cookies(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, answer: &Answer) {
     if !answer.head.known().contains(Known::SetCookie) {
         return;
@@ -421,14 +421,14 @@ fn take_cookies(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, answer: &Answ
     }
 }
 
-/// weir's two latencies.
+/// Records weir's two latencies.
 fn note_latency(vuser: &mut Vuser, worker: &Worker, answer: &Answer) {
     let timings = &answer.timings;
     let meant = vuser.meant(timings.started);
     worker.recorder.latency(timings.end.saturating_duration_since(meant), timings.service());
 }
 
-/// Counts a failure, and lets hooks know.
+/// Counts a failure, and calls the hooks for it.
 async fn fail(vuser: &mut Vuser, asked: &mut Asked<'_>, error: Error) -> Failed {
     let worker = vuser.worker.clone();
     if let Some((status, timings)) = error.answered.as_deref()
@@ -452,7 +452,7 @@ async fn fail(vuser: &mut Vuser, asked: &mut Asked<'_>, error: Error) -> Failed 
     Failed(error.name)
 }
 
-/// Plugins look at requests of http scenarios: not at those of hooks, nor at those between messages.
+/// True for http scenarios. Plugins ignore requests of hooks, and requests between messages of other engines.
 fn has_plugins(vuser: &Vuser) -> bool {
     vuser.scenario().is_some_and(|scenario| scenario.engine == Engine::Http)
 }

@@ -1,7 +1,7 @@
-//! `parallel`: steps of one virtual user at once.
+//! `parallel`: runs steps of one virtual user at the same time.
 //!
-//! Each branch works on variables of its own and shares the connections and cookies; what it changed is the virtual
-//! user's when it ends. Branches are polled by hand, as `net` wants it: they are one task.
+//! Each branch has its own variables and shares the connections and cookies. When a branch ends, its changes go to
+//! the virtual user's variables. Branches are polled by hand, because `net` requires that they are one task.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -11,12 +11,12 @@ use crate::plan::Step;
 use crate::vars::Vars;
 use crate::vuser::{Failed, Vuser, walk};
 
-/// Branches at once; Artillery's own limit.
+/// Most branches at the same time; Artillery's own limit.
 pub const BRANCHES_MAX: usize = 100;
 
 type Branch<'b> = Pin<Box<dyn Future<Output = Result<Vars, Failed>> + 'b>>;
 
-/// Takes all steps at once, at most `limit` at a time. The first error ends the rest.
+/// Runs all steps, at most `limit` at the same time. The first error ends the others.
 pub async fn run(vuser: &mut Vuser, steps: &[Step], limit: usize) -> Result<(), Failed> {
     let before = vuser.vars.clone();
     let mut waiting = steps.iter();
@@ -28,7 +28,8 @@ pub async fn run(vuser: &mut Vuser, steps: &[Step], limit: usize) -> Result<(), 
         {
             under_way.push(Box::pin(branch(vuser.share(before.clone()), step)));
         }
-        // What waits for another branch to end, and what comes after, is meant to begin when it does.
+        // The intended start of a branch that waits for another branch, and of later steps, is the moment at which
+        // they begin.
         vuser.due = None;
         if under_way.is_empty() {
             return Ok(());
@@ -43,7 +44,7 @@ async fn branch(mut vuser: Vuser, step: &Step) -> Result<Vars, Failed> {
     Ok(vuser.vars)
 }
 
-/// Waits for the first of several to end, and takes it out.
+/// Waits until the first branch ends, and removes it.
 async fn any(branches: &mut Vec<Branch<'_>>) -> Result<Vars, Failed> {
     poll_fn(|context| {
         for index in 0..branches.len() {

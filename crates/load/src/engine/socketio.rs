@@ -1,10 +1,10 @@
 //! `engine: socketio` (artillery.md §2.5): socket.io-client 4's protocol, by long poll and by WebSocket.
 //!
-//! Where weir's answer is not Artillery's: `response_time` has one sample per response; a `response` without `data` is
-//! complete with the first event; namespaces share one connection unless `forceNew` or `multiplex: false` says not, as
-//! socket.io-client does for one user (in Artillery all virtual users share its cache of connections, so that each but
-//! the first opens one for every namespace); an acknowledgement that cannot come any more, because the connection it
-//! was asked on is lost, fails the virtual user instead of holding it for ever.
+//! Differences from Artillery: `response_time` has one sample per response; a `response` without `data` is complete
+//! with the first event; all namespaces share one connection unless `forceNew` or `multiplex: false` is set, as in
+//! socket.io-client for one user. (In Artillery all virtual users share one connection cache, so that each user but
+//! the first opens one connection for every namespace.) If the connection of an awaited acknowledgement is lost, the
+//! virtual user fails; in Artillery it waits for ever.
 
 mod client;
 mod options;
@@ -37,21 +37,21 @@ use crate::template::{Template, Tree};
 use crate::value::{Value, parse_json};
 use crate::vuser::{Failed, Vuser};
 
-/// How long a step waits for its response unless the script says.
+/// Longest wait of a step for its response if the script sets none.
 const WAIT: Duration = Duration::from_secs(10);
 
-/// What the socketio virtual users of a worker share.
+/// State that the socketio virtual users of a worker share.
 pub struct Shared {
     emits: Metric,
     emit_rate: Metric,
     response_time: Metric,
     wait: Duration,
-    /// Options that are the same for all, by scenario.
+    /// Options that are equal for all virtual users, by scenario.
     options: RefCell<HashMap<Option<usize>, Rc<Options>>>,
 }
 
 impl Shared {
-    /// Looks up what does not change during a run.
+    /// Prepares the state that does not change during a run.
     pub fn new(plan: &Plan, recorder: &Recorder) -> Shared {
         Shared {
             emits: recorder.metric("socketio.emit"),
@@ -63,21 +63,21 @@ impl Shared {
     }
 }
 
-/// One virtual user's connections: one, as a rule.
+/// The connections of one virtual user: usually one.
 pub struct Session {
     options: Rc<Options>,
     clients: Clients,
     deadline: Deadline,
 }
 
-/// The connections of one virtual user, for it and for its processor.
+/// The connections of one virtual user, shared with its processor.
 #[derive(Clone, Default)]
 struct Clients(Rc<All>);
 
 #[derive(Default)]
 struct All {
     clients: RefCell<Vec<Rc<Client>>>,
-    /// The processor's listeners, if it has some.
+    /// The processor's listeners, if there are any.
     heard_by: RefCell<Weak<Wires>>,
 }
 
@@ -102,7 +102,7 @@ struct Place {
 }
 
 impl Place {
-    /// Its full name.
+    /// The full name of the namespace.
     fn name(&self) -> String {
         let mut name = String::new();
         self.client.with_name(self.index, |own| own.clone_into(&mut name));
@@ -121,12 +121,12 @@ pub async fn open(vuser: &mut Vuser) -> Result<(), Failed> {
             vuser.answered(meant, begin);
             Ok(())
         }
-        // Artillery counts the error as a text here, and only its message for the namespaces that follow.
+        // Here Artillery counts the error as text; for later namespaces it counts only the message.
         Err(message) => Err(Failed(format!("Error: {message}").into())),
     }
 }
 
-/// Disconnects. Whatever the server makes of it, the virtual user is done.
+/// Disconnects. The virtual user is done, whatever the server does.
 pub fn close(vuser: &mut Vuser) {
     vuser.socketio = None;
 }
@@ -143,7 +143,7 @@ pub(crate) fn line(vuser: &Vuser) -> Option<Box<dyn Line>> {
     Some(Box::new(Connections { options: session.options.clone(), clients: session.clients.clone() }))
 }
 
-/// What a processor holds of a session.
+/// The part of a session that a processor holds.
 struct Connections {
     options: Rc<Options>,
     clients: Clients,
@@ -170,7 +170,7 @@ impl Line for Connections {
     }
 
     fn listen(&self, wires: &Rc<Wires>) {
-        // Namespaces that are connected later are heard too: they are asked about their listener when they are made.
+        // Listen to later namespaces too: `add` reads this field when it makes a client.
         self.clients.heard_by.replace(Rc::downgrade(wires));
         self.clients.borrow().iter().for_each(|client| client.heard_by(Rc::downgrade(wires)));
     }
@@ -192,7 +192,7 @@ impl Line for Connections {
     }
 }
 
-/// Carries out an `emit`; requests and what else is in a flow are not this engine's.
+/// Carries out an `emit`; this engine ignores requests and other kinds of steps.
 pub async fn step(vuser: &mut Vuser, step: &Step) -> Result<(), Failed> {
     match step {
         Step::Emit(spec) => emit(vuser, spec).await,
@@ -233,7 +233,7 @@ async fn emit(vuser: &mut Vuser, spec: &Emit) -> Result<(), Failed> {
     outcome
 }
 
-/// Waits for what the step expects, and counts how long that took: since it was meant to be sent, and since it was.
+/// Waits for the expected response and acknowledgement, and records the time since the intended and the actual send.
 async fn answers(
     vuser: &mut Vuser,
     place: &Place,
@@ -251,13 +251,14 @@ async fn answers(
         took = Some(vuser.answered(meant, sent));
         acknowledge(vuser, expected, arguments)?;
     }
-    // A step that expects nothing has a sample all the same, as in Artillery, but no latency: nothing was answered.
+    // As in Artillery, a step that expects nothing gives a sample too. It gives no latency, because there is no
+    // answer.
     let took = took.unwrap_or_else(|| clock::precise().saturating_duration_since(sent));
     vuser.worker.recorder.sample(vuser.worker.socketio.response_time, took.as_secs_f64() * 1e3);
     Ok(())
 }
 
-/// Waits until what came on the channel is what is expected, and gives it.
+/// Waits until the received data on the channel equals the expected data, and returns it.
 async fn respond(vuser: &mut Vuser, place: &Place, response: &Response) -> Result<Vec<Value>, Failed> {
     let expected = response.expected.data.as_ref().map(|data| value(vuser, data));
     let mut received: Vec<Value> = Vec::new();
@@ -282,7 +283,7 @@ async fn respond(vuser: &mut Vuser, place: &Place, response: &Response) -> Resul
     }
 }
 
-/// The next event on the channel; `None` when the time for it is over.
+/// The next event on the channel; `None` after the deadline.
 async fn next_event(vuser: &Vuser, client: &Client) -> Option<String> {
     let deadline = &vuser.socketio.as_ref()?.deadline;
     poll_fn(|context| {
@@ -295,7 +296,7 @@ async fn next_event(vuser: &Vuser, client: &Client) -> Option<String> {
     .await
 }
 
-/// Waits for the acknowledgement, however long that takes: Artillery has no limit either.
+/// Waits for the acknowledgement without a time limit, as Artillery does.
 async fn acknowledged(vuser: &Vuser, place: &Place) -> Result<Vec<Value>, Failed> {
     let acked = poll_fn(|context| match place.client.take_ack(place.index) {
         Some(acked) => Poll::Ready(acked),
@@ -316,7 +317,7 @@ async fn acknowledged(vuser: &Vuser, place: &Place) -> Result<Vec<Value>, Failed
     }
 }
 
-/// Compares an acknowledgement with what is expected, and takes what is asked from it.
+/// Compares an acknowledgement with the expected data, and takes its captures.
 fn acknowledge(vuser: &mut Vuser, expected: &Expected, arguments: Vec<Value>) -> Result<(), Failed> {
     let data = expected.data.as_ref().map(|data| value(vuser, data));
     if let Some(data) = data.filter(Value::is_truthy)
@@ -327,7 +328,8 @@ fn acknowledge(vuser: &mut Vuser, expected: &Expected, arguments: Vec<Value>) ->
     taken(vuser, expected, arguments)
 }
 
-/// Captures and matches. A capture that finds nothing fails nobody here, a match that is not strict does.
+/// Runs captures and matches. Here a capture that finds nothing is no failure; a failed match is one, even if it is
+/// not strict.
 fn taken(vuser: &mut Vuser, expected: &Expected, arguments: Vec<Value>) -> Result<(), Failed> {
     if expected.take.captures.is_empty() && expected.take.matches.is_empty() {
         return Ok(());
@@ -340,7 +342,7 @@ fn taken(vuser: &mut Vuser, expected: &Expected, arguments: Vec<Value>) -> Resul
     Ok(())
 }
 
-/// What `DEBUG=socketio` wants to know.
+/// Prints a line if `DEBUG=socketio` is set.
 fn debug(vuser: &Vuser, say: impl FnOnce() -> String) {
     if vuser.worker.debug.socketio {
         vuser.worker.say_debug([format!("socketio {}", say())]);
@@ -351,7 +353,7 @@ fn lossy(bytes: Option<&[u8]>) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes.unwrap_or_default())
 }
 
-/// Whether what was received is what is expected, and what `DEBUG` wants to know of it.
+/// True if the received data equals the expected data; prints the comparison if `DEBUG=socketio` is set.
 fn compare(vuser: &Vuser, received: &[Value], expected: &Value, joins: bool) -> bool {
     if let Value::Text(part) = expected {
         let last = || received.last().map(|last| last.to_text().into_owned()).unwrap_or_default();
@@ -366,8 +368,8 @@ fn not_valid(vuser: &Vuser, received: &[Value], expected: &Value) -> Failed {
     Failed("data is not valid".into())
 }
 
-/// Whether what was received is what is expected: a list is all of it, a text is part of the last, anything else is
-/// the last.
+/// True if the received data equals the expected data: a list must equal all of it, a text must be part of the last
+/// element, any other value must equal the last element.
 fn is_valid(received: &[Value], expected: &Value, joins: bool) -> bool {
     let last = received.last();
     match expected {
@@ -388,7 +390,7 @@ fn is_valid(received: &[Value], expected: &Value, joins: bool) -> bool {
     }
 }
 
-/// The namespace that a step names: known already, or connected now. The error is the message.
+/// The namespace of a step: a known one, or one connected here. The error is the message.
 async fn namespace(vuser: &mut Vuser, name: &str) -> Result<Place, String> {
     let Some(session) = &mut vuser.socketio else { return Err("invalid arguments".to_owned()) };
     let full = full_name(&session.options, name);
@@ -397,7 +399,7 @@ async fn namespace(vuser: &mut Vuser, name: &str) -> Result<Place, String> {
         None => session.add(&full),
     };
     if place.client.is_new(place.index) {
-        // The step was meant to begin now, and is sent when the namespace is there.
+        // The step's intended start is this moment; weir sends the event once the namespace is connected.
         vuser.due.get_or_insert_with(clock::precise);
         let outcome = place.client.connected(place.index).await;
         outcome.inspect_err(|message| vuser.worker.recorder.failure(At::Connect, message))?;
@@ -405,7 +407,7 @@ async fn namespace(vuser: &mut Vuser, name: &str) -> Result<Place, String> {
     Ok(place)
 }
 
-/// A step's namespace, below the path of the target.
+/// The full name of a step's namespace: it is below the path of the target.
 fn full_name(options: &Options, name: &str) -> Cow<'static, str> {
     if name.is_empty() && options.namespace.is_empty() {
         return Cow::Borrowed("/");
@@ -414,7 +416,7 @@ fn full_name(options: &Options, name: &str) -> Cow<'static, str> {
     Cow::Owned(format!("{}{slash}{name}", options.namespace))
 }
 
-/// What a step calls a namespace of that full name.
+/// The name of the namespace as a step writes it.
 fn short_name(options: &Options, full: &str) -> String {
     let name = full.strip_prefix(&*options.namespace).unwrap_or(full);
     if name == "/" { String::new() } else { name.to_owned() }

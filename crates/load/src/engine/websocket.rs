@@ -1,7 +1,7 @@
-//! The client's end of a WebSocket, for the engines that speak through one.
+//! The client's end of a WebSocket, for the engines that use one.
 //!
-//! Whoever holds a [`Socket`] sends; one task of its own reads ([`Socket::read`]), answers pings and the close, and
-//! sends what did not fit. While nothing comes it holds no buffer.
+//! The owner of a [`Socket`] sends. One separate task reads ([`Socket::read`]), answers pings and the close, and
+//! sends the bytes that did not fit. While no bytes arrive, the task holds no buffer.
 
 mod deflate;
 mod open;
@@ -22,58 +22,58 @@ pub(crate) use self::open::{Options, basic, open};
 use super::bell::Bell;
 use super::dial::{READ_BYTES, is_passing};
 
-/// The longest message unless `maxPayload` says otherwise; that of npm's `ws`.
+/// The longest message if `maxPayload` is not set; npm's `ws` has the same limit.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 100 << 20;
-/// Bytes that may wait to be sent; a peer that takes none while they grow has failed.
+/// Most bytes that wait to be sent. A peer that reads so slowly counts as failed.
 const UNSENT_BYTES_MAX: usize = 16 << 20;
-/// How long the other side may take to end a connection after the goodbye.
+/// Longest time for the peer to end the connection after the goodbye.
 const GOODBYE_MAX: Duration = Duration::from_secs(5);
 
 /// An open WebSocket.
 pub(crate) struct Socket {
     stream: Transport,
-    /// What did not fit into the kernel's buffer.
+    /// Bytes that did not fit into the kernel's buffer.
     unsent: RefCell<Vec<u8>>,
     state: Cell<State>,
-    /// There is something for the reading task to do.
+    /// Rings when the reading task has work.
     reader: Bell,
-    /// Something was sent, or never will be.
+    /// Rings when bytes were sent or the connection ended.
     room: Bell,
     deflating: Option<Deflating>,
     message_bytes_max: usize,
-    /// The longest silence, if there is one.
+    /// The longest allowed silence; `None`: no limit.
     silence_max: Cell<Option<Duration>>,
-    /// What came with the handshake's answer.
+    /// Bytes that arrived with the handshake's answer.
     first: RefCell<Option<Lease>>,
 }
 
 /// `readyState`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// 1: messages go both ways.
+    /// 1: both sides may send messages.
     Open,
-    /// 2: one side said goodbye.
+    /// 2: one side sent a close frame.
     Closing,
     /// 3: the connection has ended.
     Closed,
 }
 
-/// A message that came.
+/// A received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Incoming<'m> {
-    /// Text, and then UTF-8.
+    /// True for text, which is then valid UTF-8.
     pub(crate) is_text: bool,
     pub(crate) payload: &'m [u8],
 }
 
-/// Why nothing more comes.
+/// Why reading ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The connection ended, after a goodbye with a code or without one.
+    /// The connection ended; with the peer's close code, if there was one.
     Closed(Option<u16>),
     /// The peer was silent for too long.
     Silent,
-    /// It broke.
+    /// The connection broke.
     Broken(io::ErrorKind),
     /// The peer broke the protocol.
     Violation(Violation),
@@ -98,7 +98,7 @@ impl Socket {
         self.state.get()
     }
 
-    /// Sends a text. What does not fit now is sent later: [`Socket::sent`] waits for it.
+    /// Sends a text. Bytes that do not fit are sent later: [`Socket::sent`] waits for that.
     pub(crate) fn send_text(&self, text: &[u8]) {
         match self.deflating.as_ref().and_then(|deflating| deflating.deflate(text)) {
             Some(packed) => self.send(Opcode::Text, true, &packed),
@@ -106,7 +106,7 @@ impl Socket {
         }
     }
 
-    /// Waits until everything is with the kernel, or the connection has ended.
+    /// Waits until the kernel has taken all bytes, or the connection has ended.
     pub(crate) async fn sent(&self) {
         poll_fn(|context| {
             if self.unsent.borrow().is_empty() || self.state.get() == State::Closed {
@@ -118,13 +118,13 @@ impl Socket {
         .await;
     }
 
-    /// From now on a peer that says nothing for so long counts as gone.
+    /// From now on, a peer that is silent for this long counts as gone.
     pub(crate) fn limit_silence(&self, max: Duration) {
         self.silence_max.set(Some(max));
         self.reader.ring();
     }
 
-    /// Says goodbye; the reading task ends when the peer has ended the connection, or has taken too long to.
+    /// Sends a close frame. The reading task ends when the peer has ended the connection, or after the time limit.
     pub(crate) fn close(&self) {
         if self.state.get() == State::Open {
             self.send(Opcode::Close, false, b"");
@@ -133,7 +133,7 @@ impl Socket {
         self.reader.ring();
     }
 
-    /// Ends the connection without a word.
+    /// Ends the connection without a close frame.
     pub(crate) fn terminate(&self) {
         self.state.set(State::Closed);
         self.stream.shutdown();
@@ -152,7 +152,7 @@ impl Socket {
                 Ok(len) => rest = rest.get(len..).unwrap_or_default(),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // The reading task finds out by itself, and after what was still to be read.
+                // The reading task notices the error itself, after it has read the remaining bytes.
                 Err(_) => return,
             }
         }
@@ -167,7 +167,7 @@ impl Socket {
         self.reader.ring();
     }
 
-    /// Reads until the connection ends; `on` gets each message.
+    /// Reads until the connection ends; calls `on` for each message.
     pub(crate) async fn read(&self, on: &mut dyn FnMut(Incoming<'_>)) -> End {
         let compresses = self.deflating.is_some();
         let mut reading = Reading {
@@ -200,7 +200,7 @@ impl Socket {
         end.unwrap_or(End::Closed(None))
     }
 
-    /// Waits for something to do.
+    /// Waits for the next work.
     async fn turn(&self, deadline: &Deadline) -> Turn {
         let mut limited = None;
         poll_fn(|context| {
@@ -268,7 +268,8 @@ impl Socket {
                     reading.code = said.map(|(code, _)| code);
                     self.send(Opcode::Close, false, &said.map_or(Vec::new(), |(code, _)| close_payload(code, "")));
                     self.state.set(State::Closing);
-                    // The server is to end the connection (RFC 6455 §7.1.1): the waiting port is then its own.
+                    // The server closes the connection first (RFC 6455 §7.1.1), so the port in TIME_WAIT is the
+                    // server's.
                     Ok(())
                 }
                 Err(violation) => Err(violation),
@@ -282,15 +283,15 @@ impl Socket {
     }
 }
 
-/// What the reading task carries along.
+/// State of the reading task.
 struct Reading {
     messages: Messages,
     inflating: Option<deflate::Inflating>,
-    /// The code of the peer's goodbye.
+    /// The code in the peer's close frame.
     code: Option<u16>,
 }
 
-/// What a reading task has to do.
+/// Work of the reading task.
 enum Turn {
     Read,
     Write,

@@ -1,8 +1,8 @@
 //! `engine: ws` (artillery.md §2.4): one WebSocket per virtual user, from before its first step to its end.
 //!
-//! A task of its own reads the socket, so pings are answered while the virtual user thinks. As in Artillery a message
-//! counts only while a step that takes something from it is the last that ran; where Artillery dies of a second
-//! message (exit 11), weir keeps it for a `wait` that follows.
+//! A separate task reads the socket, so that pings are answered while the virtual user thinks. As in Artillery, a
+//! message counts only if the last step that ran takes data from messages. Artillery ends with exit code 11 at a
+//! second message; weir keeps the message for a later `wait`.
 
 mod options;
 
@@ -30,12 +30,12 @@ use crate::template::Tree;
 use crate::value::Value;
 use crate::vuser::{Failed, Vuser};
 
-/// How long a step waits for a message unless the script says.
+/// Longest wait of a step for a message if the script sets none.
 const WAIT: Duration = Duration::from_secs(10);
-/// Messages kept for the steps to come; later ones are counted and dropped.
+/// Messages kept for later steps; more are counted and dropped.
 const KEPT_MAX: usize = 64;
 
-/// What the ws virtual users of a worker share.
+/// State that the ws virtual users of a worker share.
 pub struct Shared {
     sent: Metric,
     send_rate: Metric,
@@ -46,7 +46,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Looks up what does not change during a run.
+    /// Prepares the state that does not change during a run.
     pub fn new(plan: &Plan, recorder: &Recorder) -> Shared {
         Shared {
             sent: recorder.metric("websocket.messages_sent"),
@@ -65,24 +65,24 @@ pub struct Session {
     deadline: Deadline,
 }
 
-/// What the virtual user and the reading task share.
+/// State that the virtual user and the reading task share.
 struct Link {
     socket: Socket,
-    /// A step that takes something is the last that ran: messages are counted and kept.
+    /// True if the last step that ran takes data from messages: then messages are counted and kept.
     listens: Cell<bool>,
     kept: RefCell<VecDeque<Message>>,
     bell: Bell,
-    /// The processor's listeners, if it has some.
+    /// The processor's listeners, if there are any.
     wires: RefCell<Weak<Wires>>,
 }
 
-/// A message that came, and whether it was text.
+/// A received message, and whether it is text.
 struct Message {
     is_text: bool,
     payload: Vec<u8>,
 }
 
-/// Connects, as the flow's first step says if it is a `connect`.
+/// Connects, with the options of the flow's first step if that is a `connect`.
 pub async fn open(vuser: &mut Vuser, flow: &[Step]) -> Result<(), Failed> {
     let Target { place, options } = options::target(vuser, flow).await?;
     let begin = clock::precise();
@@ -120,7 +120,7 @@ pub async fn open(vuser: &mut Vuser, flow: &[Step]) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Says goodbye. Whatever the server makes of it, the virtual user is done.
+/// Closes the connection. The virtual user is done, whatever the server does.
 pub fn close(vuser: &mut Vuser) {
     vuser.ws = None;
 }
@@ -132,13 +132,13 @@ impl Drop for Session {
     }
 }
 
-/// Carries out `send` and `wait`; `connect` was heeded when the connection was opened.
+/// Carries out `send` and `wait`; `connect` was handled when the connection was opened.
 pub async fn step(vuser: &mut Vuser, step: &Step) -> Result<(), Failed> {
     match step {
         Step::Send { payload, then } => send(vuser, payload, then.as_deref()).await,
         Step::Wait(then) => {
             let Some(link) = link(vuser) else { return Ok(()) };
-            // A message that no step has taken yet is the one waited for. When it comes is the server's own affair.
+            // A message that no step has taken yet satisfies the `wait`, whenever the server sent it.
             link.listens.set(true);
             vuser.due = None;
             receive(vuser, &link, then, None).await
@@ -165,7 +165,7 @@ async fn send(vuser: &mut Vuser, payload: &Tree, then: Option<&Take>) -> Result<
     let due = vuser.due.take();
     if *value == Value::Undefined && payload.literal().is_some() {
         let Some(then) = then else {
-            // Artillery's own words, and its second count of the same.
+            // Artillery's wording, and its second count of the same failure.
             vuser.worker.count_error("invalid_step");
             return Err(Failed("undefined".into()));
         };
@@ -206,7 +206,7 @@ async fn send(vuser: &mut Vuser, payload: &Tree, then: Option<&Take>) -> Result<
     }
 }
 
-/// What `DEBUG=ws` wants to know.
+/// Prints a line if `DEBUG=ws` is set.
 fn debug(vuser: &Vuser, what: &str, message: &[u8]) {
     if vuser.worker.debug.ws {
         let message = String::from_utf8_lossy(message);
@@ -214,12 +214,12 @@ fn debug(vuser: &Vuser, what: &str, message: &[u8]) {
     }
 }
 
-/// Waits for the next message and takes from it what is asked.
+/// Waits for the next message and takes the step's captures from it.
 ///
-/// `begin` is when the message that asked for it was meant to be sent, and when it was, if one did.
+/// `begin`: the intended and the actual time of the message that asked for this one, if there was one.
 async fn receive(vuser: &mut Vuser, link: &Link, then: &Take, begin: Option<(Instant, Instant)>) -> Result<(), Failed> {
     let Some(message) = next(vuser, link).await else {
-        // Artillery's error is a text: of its code and message nothing is left.
+        // Artillery's error here is a text, so its code and message are lost.
         vuser.worker.count_error("response timeout");
         vuser.worker.recorder.failure(At::Tunnel, "response timeout");
         return Err(Failed("undefined".into()));
@@ -237,7 +237,7 @@ async fn receive(vuser: &mut Vuser, link: &Link, then: &Take, begin: Option<(Ins
     }
 }
 
-/// The next message, or `None` when the time for it is over. A closed connection sends none: then, too, time passes.
+/// The next message; `None` after the deadline. On a closed connection this also waits for the deadline.
 async fn next(vuser: &Vuser, link: &Link) -> Option<Message> {
     let kept = link.kept.borrow_mut().pop_front();
     if kept.is_some() {
@@ -294,7 +294,7 @@ impl Link {
         self.wires.borrow().upgrade()
     }
 
-    /// Tells the processor's listeners.
+    /// Passes the message to the processor's listeners.
     fn tell(&self, message: Incoming<'_>) {
         let Some(wires) = self.wires() else { return };
         match message.is_text {
@@ -315,7 +315,7 @@ impl Link {
     }
 }
 
-/// Counts the message of a failed connection; what Artillery counts beside it is its code, or the message again.
+/// Counts the message of a failed connection. Artillery also counts the error's code, or the message again.
 fn refuse(vuser: &Vuser, refused: Refused) -> Failed {
     let name = refused.code.map_or_else(|| refused.message.clone(), str::to_owned);
     vuser.worker.recorder.failure(refused.step, &name);
@@ -323,7 +323,7 @@ fn refuse(vuser: &Vuser, refused: Refused) -> Failed {
     Failed(name.into())
 }
 
-/// The two counts of a `send` on a connection that is not open any more.
+/// Makes the two counts of a `send` on a connection that is no longer open.
 fn not_open(vuser: &Vuser, state: State) -> Failed {
     let state = if state == State::Closed { "3 (CLOSED)" } else { "2 (CLOSING)" };
     let message = format!("WebSocket is not open: readyState {state}");

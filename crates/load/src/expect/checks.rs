@@ -2,23 +2,23 @@
 
 use super::{Answer, Cow, HashMap, JSON_TYPES, Path, RefCell, Value, regexp};
 
-/// Compiled expressions kept per thread; with more, all are made anew.
+/// Compiled expressions kept per thread; at this limit all are dropped.
 const KEPT_MAX: usize = 256;
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// Whether it holds.
+    /// True if the check passed.
     pub ok: bool,
     /// Its name in output and in `plugins.expect.ok.NAME`.
     pub kind: Cow<'static, str>,
-    /// What should be.
+    /// The expected value.
     pub expected: Value,
-    /// What is.
+    /// The actual value.
     pub got: Value,
 }
 
-/// The checks there are.
+/// The names of all checks.
 const KINDS: [&str; 12] = [
     "contentType",
     "statusCode",
@@ -34,12 +34,12 @@ const KINDS: [&str; 12] = [
     "jpath",
 ];
 
-/// Whether there is a check of that name.
+/// True if a check with this name exists.
 pub fn is_known(kind: &str) -> bool {
     KINDS.contains(&kind)
 }
 
-/// Checks one thing; `expected` is rendered already. `None`: there is no such check.
+/// Runs one check; `expected` is rendered already. `None`: no check has this name.
 pub fn check(kind: &str, expected: &Value, answer: &Answer<'_>) -> Option<Outcome> {
     Some(match kind {
         "statusCode" => status(expected, answer),
@@ -196,7 +196,7 @@ fn jmespath(kind: &'static str, expected: &Value, answer: &Answer<'_>) -> Outcom
     }
 }
 
-/// Whether JavaScript takes it for true, which is not what JMESPath thinks of empty lists.
+/// True if the value is truthy in JavaScript; JMESPath differs for empty lists.
 fn is_truthy(value: &jmespath::Variable) -> bool {
     use jmespath::Variable;
     match value {

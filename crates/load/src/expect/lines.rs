@@ -1,12 +1,12 @@
-//! What the plugin prints after each request.
+//! The lines that the plugin prints after each request.
 
 use super::{Map, Value, Vars, Write};
 use crate::expect::Outcome;
 
-/// How much of a body is shown, in UTF-16 units.
+/// Number of UTF-16 units of a body that are shown.
 const BODY_SHOWN: usize = 512;
 
-/// What was asked and answered, to be shown beside what failed.
+/// The request and the answer, printed beside failed checks.
 pub struct Exchange<'e> {
     /// `GET`.
     pub method: &'e str,
@@ -14,7 +14,7 @@ pub struct Exchange<'e> {
     pub url: &'e str,
     /// The request's `name`.
     pub name: Option<&'e str>,
-    /// What was sent as `json`.
+    /// The request's `json`.
     pub json: Option<&'e Value>,
     /// The answer's headers, names in lower case.
     pub headers: &'e [(&'e str, &'e str)],
@@ -22,11 +22,11 @@ pub struct Exchange<'e> {
     pub body: &'e str,
     /// The virtual user's variables.
     pub vars: &'e Vars,
-    /// Whether the terminal shows colours.
+    /// True if the terminal shows colours.
     pub is_coloured: bool,
 }
 
-/// The lines of `outputFormat: pretty`, each with its end; nothing without checks.
+/// The lines of `outputFormat: pretty`, each with its line end; the empty text if there are no checks.
 pub fn pretty(outcomes: &[Outcome], exchange: &Exchange<'_>) -> String {
     let mut out = String::new();
     if outcomes.is_empty() {
@@ -34,7 +34,7 @@ pub fn pretty(outcomes: &[Outcome], exchange: &Exchange<'_>) -> String {
     }
     let head = exchange.paint(34, &format!("* {} {}", exchange.method, path_of(exchange.url)));
     let name = exchange.name.map(|name| format!("- {name}")).unwrap_or_default();
-    // Writing to a text never fails.
+    // Writing to a String never fails.
     let _ = writeln!(out, "{head} {name}\n");
     for outcome in outcomes {
         let word = if outcome.ok { exchange.paint(32, "ok") } else { exchange.paint(31, "not ok") };

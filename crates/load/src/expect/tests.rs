@@ -11,7 +11,7 @@ fn json(text: &str) -> Value {
     parse_json(text.as_bytes()).unwrap()
 }
 
-/// What a check says of a 200 with [`BODY`] (or another) and some headers.
+/// The result of a check on a 200 with [`BODY`] (or another body) and some headers.
 fn checked(kind: &str, expected: &str, content_type: &str, body: &str) -> Outcome {
     let header = |name: &str| match name {
         "content-type" if !content_type.is_empty() => content_type.into(),

@@ -1,13 +1,13 @@
-//! From text to tree: filtrex's tokens and precedences.
+//! Parses an expression into a tree, with filtrex's tokens and precedences.
 
 use super::{Function, Node, Operator, regexp, text_to_number};
 use crate::value::Value;
 
-/// The longest expression, in bytes; it bounds the length of chains too.
+/// The longest expression, in bytes; this also limits the length of chains.
 const TEXT_MAX: usize = 16 << 10;
-/// How deep expressions may nest.
+/// Deepest nesting of an expression.
 const DEPTH_MAX: usize = 200;
-/// Operands one after another: each makes the tree one deeper.
+/// Most operands in a chain: each operand makes the tree one level deeper.
 const CHAIN_MAX: usize = 500;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +19,7 @@ enum Token {
     End,
 }
 
-/// How strongly operators bind, weakest first.
+/// Precedence of operators, weakest first.
 mod power {
     pub const CONDITION: u8 = 1;
     pub const OR: u8 = 2;
@@ -107,7 +107,7 @@ impl Parser {
         Ok(left)
     }
 
-    /// An operator that binds at least so strongly, and its right side; false if there is none.
+    /// Parses an operator of at least this precedence and its right side; false if there is none.
     fn operator(&mut self, left: Node, min: u8) -> Result<(Node, bool), String> {
         let Token::Sign(sign) = *self.peek() else { return Ok((left, false)) };
         let Some(strength) = strength(sign).filter(|strength| *strength >= min) else { return Ok((left, false)) };
@@ -121,7 +121,7 @@ impl Parser {
             }
             "not" => {
                 self.expect("in")?;
-                // It is read like `not`, and its right side like that of `in`.
+                // It is parsed like `not`, and its right side like the right side of `in`.
                 Node::In { one: left, all: Box::new(self.expression(power::IN + 1)?), is_not: true }
             }
             "in" => Node::In { one: left, all: Box::new(self.expression(strength + 1)?), is_not: false },
@@ -230,7 +230,8 @@ fn binary(sign: &str) -> Option<Operator> {
 /// Signs, longer ones first.
 const SIGNS: [&str; 18] =
     ["==", "!=", "~=", ">=", "<=", "*", "/", "-", "+", "^", "%", "(", ")", ",", "<", ">", "?", ":"];
-/// Words that are operators when a character that is no letter, digit or `_` follows, which goes with them.
+/// Words that are operators if the next character is not a letter, digit or `_`; the operator includes that
+/// character.
 const WORDS: [&str; 5] = ["and", "or", "not", "in", "of"];
 
 fn tokens(text: &str) -> Result<Vec<(usize, Token)>, String> {
@@ -286,7 +287,7 @@ fn hint(rest: &str) -> &'static str {
     }
 }
 
-/// `12`, `1.5`; no letter may follow.
+/// `12`, `1.5`; a letter may not follow.
 fn number(rest: &str) -> Result<(Token, usize), String> {
     let digits = |text: &str| text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len());
     let whole = digits(rest);

@@ -52,9 +52,9 @@ fn around(from: f64, to: f64) -> Value {
     shown(now() + numbers::float(from, to))
 }
 
-/// Seconds of the Unix clock as `String(date)` in UTC.
+/// Formats Unix seconds as `String(date)` does in UTC.
 fn shown(seconds: f64) -> Value {
-    // Years from 1 to 9999.
+    // Only the years 1 to 9999.
     let seconds = seconds.clamp(-EPOCH, 253_402_300_799.0).floor() as i64;
     let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     let (year, month, day) = civil(days);

@@ -1,4 +1,4 @@
-//! The net, files, money.
+//! Internet names, files, money.
 
 use fake::locales::{Data, EN};
 
@@ -112,7 +112,7 @@ const MIME_TYPES: [&str; 10] = [
     "video/mp4",
 ];
 
-/// The longest text of hexadecimal digits.
+/// The longest text of hexadecimal digits that one call makes.
 const HEX_MAX: usize = 100_000;
 
 pub(super) fn hex(len: usize) -> String {
@@ -166,7 +166,7 @@ fn directory() -> String {
     pick(EN::PATH_ROOT_DIRS.get(1..).unwrap_or_default()).to_owned()
 }
 
-/// Sixteen digits, the last of which makes the sum right (Luhn).
+/// Sixteen digits; the last one is the check digit (Luhn).
 fn credit_card() -> String {
     let body = digits(pick(&["4##############", "51#############", "6011###########"]));
     let sum: u32 = body
@@ -183,7 +183,7 @@ fn credit_card() -> String {
     (0..4).map(group).collect::<Vec<String>>().join("-")
 }
 
-/// A German or Dutch number whose check digits are right (ISO 13616).
+/// A German or Dutch account number with correct check digits (ISO 13616).
 fn iban() -> String {
     let (country, account) = match random::below(2) {
         0 => ("DE", digits("##################")),

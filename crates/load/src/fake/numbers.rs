@@ -34,7 +34,7 @@ pub(super) const FUNCTIONS: &[(&str, Make)] = &[
     ("stringSymbol", |options| of_letters(SYMBOLS, options.length("length", 1))),
 ];
 
-/// The greatest whole number JavaScript is sure of.
+/// The greatest whole number that JavaScript represents exactly.
 const SAFE_MAX: f64 = 9_007_199_254_740_991.0;
 const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 const ALPHANUMERIC: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
@@ -42,7 +42,7 @@ const NANOID: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123
 const SYMBOLS: &[u8] = b"!\"#$%&'()*+,-./:;<=>?@[]^_`|~";
 const PRINTABLE: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&()*+,-./:;<=>?@[]^_|~";
 
-/// So many of these letters.
+/// A text of `len` random letters from this set.
 pub(super) fn of_letters(letters: &[u8], len: usize) -> Value {
     let letter = |_| random::one_of(letters).copied().map_or('a', char::from);
     Value::from((0..len).map(letter).collect::<String>())

@@ -56,7 +56,7 @@ const ADJECTIVES: [&str; 8] =
 const NOUNS: [&str; 10] =
     ["driver", "protocol", "bandwidth", "panel", "microchip", "program", "port", "card", "array", "interface"];
 const VERBS: [&str; 8] = ["back up", "bypass", "hack", "override", "compress", "copy", "index", "parse"];
-/// The most words, sentences or lines one call makes.
+/// The most words, sentences or lines that one call makes.
 const COUNT_MAX: usize = 10_000;
 
 pub(super) fn latin() -> &'static str {

@@ -1,4 +1,4 @@
-//! From text to steps.
+//! Parses a path into steps.
 
 use super::script::Script;
 use super::{Step, Type};
@@ -6,7 +6,7 @@ use crate::value::Key;
 
 /// The longest path, in bytes.
 const TEXT_MAX: usize = 16 << 10;
-/// Steps of one path: each may nest a level deeper.
+/// Most steps of one path: each step may nest one level deeper.
 const STEPS_MAX: usize = 200;
 
 pub(super) fn parse(text: &str) -> Result<Vec<Step>, String> {
@@ -29,14 +29,14 @@ pub(super) fn parse(text: &str) -> Result<Vec<Step>, String> {
     Ok(steps)
 }
 
-/// Reads one step, or two, from the beginning of a text.
+/// Parses one step, or two, from the start of a text.
 fn step<'t>(text: &'t str, steps: &mut Vec<Step>) -> Result<&'t str, String> {
     if let Some(rest) = text.strip_prefix("..") {
         steps.push(Step::Descend);
         return Ok(rest);
     }
     if let Some(rest) = text.strip_prefix('.') {
-        // `.[` is read like `..[`.
+        // `.[` is parsed like `..[`.
         if rest.starts_with('[') {
             steps.push(Step::Descend);
         }
@@ -74,13 +74,13 @@ fn step<'t>(text: &'t str, steps: &mut Vec<Step>) -> Result<&'t str, String> {
     Ok(rest)
 }
 
-/// `@number()` and its kind.
+/// `@number()` and the other types.
 fn kind(text: &str) -> Option<(Type, &str)> {
     let (name, rest) = text.strip_prefix('@')?.split_once("()")?;
     Some((Type::of(name)?, rest))
 }
 
-/// What stands between brackets, the opening one already read.
+/// Parses the text in brackets, after the opening bracket.
 fn bracket<'t>(text: &'t str, steps: &mut Vec<Step>) -> Result<&'t str, String> {
     let trimmed = text.trim_start();
     if trimmed.starts_with("?(") || trimmed.starts_with('(') {
@@ -150,7 +150,7 @@ fn slice(text: &str) -> Option<Step> {
     Some(Step::Slice { start: number(start)?, end: number(end)?, step: usize::try_from(step).unwrap_or(1) })
 }
 
-/// The code between `(` and its `)`, and what follows; quotes and slashes hide parentheses.
+/// The code between `(` and its `)`, and the text after it. Parentheses in quotes and in slashes do not count.
 fn parenthesised(text: &str) -> Result<(&str, &str), String> {
     let mut depth = 0_usize;
     let mut quote = None;

@@ -1,6 +1,6 @@
 //! JavaScript of a filter: `@.price < 10 && /^a/.test(@.name)`.
 //!
-//! Operators and methods that make sense on JSON; anything else is named when the path is read.
+//! Supports the operators and methods that make sense on JSON; parsing the path reports any others.
 
 use regress::Regex;
 
@@ -17,7 +17,7 @@ pub(super) struct Script {
     root: Node,
 }
 
-/// What `@` and its relations mean.
+/// The values of `@` and its relations.
 pub(super) struct Here<'v> {
     pub(super) value: &'v Value,
     pub(super) property: &'v Value,
@@ -101,7 +101,7 @@ impl Script {
         Ok(Script { code: code.to_owned(), root: parse::parse(code)? })
     }
 
-    /// Its value; an error ends the whole query, as an exception does in JavaScript.
+    /// Computes the value; an error ends the whole query, as an exception does in JavaScript.
     pub(super) fn run(&self, here: &Here<'_>) -> Result<Value, String> {
         self.root.run(here)
     }
@@ -178,7 +178,7 @@ impl Binary {
         let bits = |compute: fn(i32, i32) -> i32| Value::Number(f64::from(compute(to_int(one), to_int(two))));
         let shift = (to_int(two) as u32) & 31;
         match self {
-            // Both are dealt with before, because their right side may not be looked at.
+            // Both are handled before this match, because their right side may not be evaluated.
             Binary::Or | Binary::And => Value::Undefined,
             Binary::BitOr => bits(|one, two| one | two),
             Binary::BitXor => bits(|one, two| one ^ two),
@@ -209,7 +209,7 @@ fn to_int(value: &Value) -> i32 {
     if !number.is_finite() {
         return 0;
     }
-    // The remainder lies within 33 bits.
+    // The remainder fits into 33 bits.
     (number % 4_294_967_296.0) as i64 as i32
 }
 
@@ -276,7 +276,7 @@ fn part(text: &str, method: Method, first: &Value, second: Option<&Value>) -> St
     let bound = |value: &Value| {
         let number = value.to_number();
         let from_end = method == Method::Slice && number < 0.0;
-        // `as` makes NaN and what is below zero 0.
+        // `as` turns NaN and negative numbers into 0.
         (if from_end { len as f64 + number } else { number }).min(len as f64) as usize
     };
     let (mut start, mut end) = (bound(first), second.filter(|end| **end != Value::Undefined).map_or(len, bound));

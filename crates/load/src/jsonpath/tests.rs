@@ -16,7 +16,7 @@ fn find(path: &str) -> Result<String, String> {
     Ok(Value::from(found).to_json().unwrap())
 }
 
-/// Each agrees with jsonpath-plus 10 under Node 20.
+/// Each result agrees with jsonpath-plus 10 under Node 20.
 #[test]
 fn as_jsonpath_plus() {
     for (path, found) in [
@@ -76,7 +76,7 @@ fn as_jsonpath_plus() {
     }
 }
 
-/// jsonpath-plus throws too: in a query, and so finds nothing.
+/// jsonpath-plus throws in these cases too; a query then finds nothing.
 #[test]
 fn an_exception_ends_the_query() {
     for path in

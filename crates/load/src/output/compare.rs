@@ -1,29 +1,29 @@
-//! Two reports side by side (`weir load compare`), without claiming more than two single runs can show.
+//! Compares two reports (`weir load compare`), and claims no more than two single runs can show.
 //!
-//! The periods of a run are its blocks. Their spread tells how much a run varies within itself; what differs between
-//! one run and the next (a cache, a neighbour, the time of day) is in no period, so the interval printed here is too
-//! narrow for a verdict, and none is given.
+//! The periods of a run are its blocks. Their spread shows how much one run varies within itself. Differences between
+//! two runs (a cache, a neighbour, the time of day) do not show in the periods. So the printed interval is too narrow
+//! for a verdict, and weir prints no verdict.
 
 use serde_json::Value;
 
 use super::number::{js, ms};
 use crate::record::tenths;
 
-/// Periods that a comparison needs on each side.
+/// Least number of periods on each side of a comparison.
 const BLOCKS_MIN: usize = 5;
 /// Two-sided 95 % of a normal distribution.
 const Z: f64 = 1.96;
-/// Blocks looked at; their pairs are all formed. An hour and more of periods.
+/// Most blocks of a side; the code forms all pairs. This is more than an hour of periods.
 const BLOCKS_MAX: usize = 500;
 
-/// What two single runs can show.
+/// The conclusions that two single runs allow.
 pub const VERDICT: &str = "\
 These are two single runs. The intervals cover only how each run varied within itself; they do not cover how one run
 differs from the next, and neighbouring periods are not independent. So this shows what was seen, not that A or B is
 faster. To find that out, run both several times in turns: weir lab does.
 ";
 
-/// Reads a report; the error says what is wrong with it.
+/// Reads a report; the error says why it is invalid.
 pub fn read(name: &str, text: &str) -> Result<Value, String> {
     let report: Value = serde_json::from_str(text).map_err(|error| format!("{name}: {error}"))?;
     match report["aggregate"].is_object() {
@@ -85,7 +85,7 @@ const MEASURES: &[Measure] = &[
     Measure { name: "errors/s", is_ms: false, of: |block| Some(block.errors()) },
 ];
 
-/// A period, and what weir has of it.
+/// A period, and weir's own data of it.
 struct Block<'a> {
     period: &'a Value,
     own: Option<&'a Value>,
@@ -120,7 +120,7 @@ impl<'a> Block<'a> {
     }
 }
 
-/// The whole periods of a report: the first and the last are cut by the run's own begin and end.
+/// The complete periods of a report. The first and the last are left out, because the run covers only a part of them.
 fn blocks(report: &Value) -> Vec<Block<'_>> {
     let own: Vec<&Value> = report["weir"]["windows"].as_array().into_iter().flatten().collect();
     let periods: Vec<&Value> = report["intermediate"].as_array().into_iter().flatten().collect();
@@ -164,8 +164,8 @@ fn median(values: &[f64]) -> Option<f64> {
     Some((low + high) / 2.0)
 }
 
-/// How far B's blocks lie from A's: the median of all pairs' differences (Hodges and Lehmann) and its interval from
-/// the ranks (Mann and Whitney, by the normal approximation). `None` with fewer than [`BLOCKS_MIN`] on a side.
+/// How far B's blocks lie from A's: the median of all pairs' differences (Hodges and Lehmann), and its interval from
+/// the ranks (Mann and Whitney, by the normal approximation). `None` with fewer than [`BLOCKS_MIN`] blocks on a side.
 fn shift(a: &[f64], b: &[f64]) -> Option<(f64, f64, f64)> {
     if a.len().min(b.len()) < BLOCKS_MIN {
         return None;
@@ -178,7 +178,7 @@ fn shift(a: &[f64], b: &[f64]) -> Option<(f64, f64, f64)> {
     Some((median(&differences)?, *differences.get(rank)?, *differences.get(last.checked_sub(rank)?)?))
 }
 
-/// What else than the thing under test was not the same.
+/// The differences of the two runs apart from the tested change.
 fn differences(a: &Value, b: &Value) -> Vec<String> {
     let (a, b) = (&a["weir"], &b["weir"]);
     let mut out = Vec::new();

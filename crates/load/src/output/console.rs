@@ -5,27 +5,27 @@ use std::cmp::Ordering;
 use super::number::{duration, js};
 use crate::record::{Period, Summary, WINDOW_MS};
 
-/// How much of a metric line is name and dots.
+/// Columns of a metric line for the name and the dots.
 const WIDTH: usize = 79;
-/// The least of it, on a narrow terminal.
+/// The same on a narrow terminal, at least.
 const WIDTH_MIN: usize = 50;
-/// Room for a value, so that it does not wrap: 79 and a value are more than the usual 80 columns.
+/// Columns for a value, so that the line does not wrap: 79 columns and a value are wider than the usual 80.
 const VALUE: usize = 13;
-/// Narrower terminals wrap by themselves.
+/// Least width at which weir breaks lines; a narrower terminal wraps them itself.
 const WRAP_MIN: usize = 20;
 
-/// How to print. Every function gives whole lines, or nothing when it is quiet.
+/// The style of printing. Every function returns whole lines, or nothing if the console is quiet.
 #[derive(Clone, Debug)]
 pub struct Console {
-    /// Columns of the terminal, if it is one.
+    /// Columns of the terminal; `None` if it is not a terminal.
     pub columns: Option<usize>,
-    /// Whether it shows colours.
+    /// True if the terminal shows colours.
     pub is_colour: bool,
     /// `--quiet`.
     pub is_quiet: bool,
-    /// Metrics whose name contains one of these are not shown: `plugins.NAME` of plugins with `suppressOutput`.
+    /// Metrics whose name contains one of these texts are not shown: `plugins.NAME` of plugins with `suppressOutput`.
     pub suppressed: Vec<String>,
-    /// Minutes that local time is ahead of UTC at a second since 1970.
+    /// Minutes by which local time is ahead of UTC, at a time in seconds since 1970.
     pub zone: fn(i64) -> i32,
 }
 
@@ -72,7 +72,7 @@ impl Console {
         format!("{rule}\n{title} {width}\n{rule}\n\n{}\n\n\n", self.metrics(period))
     }
 
-    /// The end: `All VUs finished`, the summary's title, and the metrics of the whole.
+    /// The end of a run: `All VUs finished`, the summary's title, and the metrics of the whole run.
     pub fn summary(&self, whole: &Period, started_ms: Option<u64>, now_ms: u64) -> String {
         if self.is_quiet {
             return String::new();
@@ -100,12 +100,13 @@ impl Console {
         format!("{hour:02}:{minute:02}:{second:02}({sign}{:02}{:02})", offset / 60, offset % 60)
     }
 
-    /// A text in a colour, on a terminal that has some.
+    /// Colours a text, if the terminal shows colours.
     pub fn paint(&self, colour: u8, text: &str) -> String {
         paint(self.is_colour, colour, text)
     }
 
-    /// A text in lines that fit the terminal, broken at spaces, the later ones set in; elsewhere as it is.
+    /// Breaks a text at spaces into lines that fit the terminal, and indents the later lines. Without a terminal, the
+    /// text stays unchanged.
     pub fn wrap(&self, text: &str) -> String {
         let Some(columns) = self.columns.map(|columns| columns.max(WRAP_MIN)) else { return text.to_owned() };
         let mut out = String::new();
@@ -143,7 +144,7 @@ impl Console {
         }
         names.sort_by(|a, b| code_units(a, b));
         let mut lines = Vec::new();
-        // A name of two kinds is in the list twice, and each time both kinds are printed; so does Artillery.
+        // A name of two kinds is in the list twice, and both kinds are printed each time, as in Artillery.
         for name in names.into_iter().filter(|name| !self.suppressed.iter().any(|part| name.contains(&**part))) {
             if let Some(count) = period.counters.get(name) {
                 lines.push(self.line(&format!("{name}:"), &count.to_string()));
@@ -167,7 +168,7 @@ impl Console {
         }
     }
 
-    /// A name, dots, and a value; lengths are JavaScript's: UTF-16 units.
+    /// A name, dots, and a value. Lengths are in UTF-16 units, as in JavaScript.
     fn line(&self, name: &str, value: &str) -> String {
         let room = self.columns.map_or(WIDTH, |columns| columns.saturating_sub(VALUE));
         let width = room.clamp(WIDTH_MIN, WIDTH);
@@ -182,19 +183,19 @@ impl Console {
 
 /// SGR numbers of the colours used.
 pub const GREEN: u8 = 32;
-/// For what failed.
+/// For failures.
 pub const RED: u8 = 31;
-/// For what is worth a second look.
+/// For warnings.
 pub const YELLOW: u8 = 33;
-/// For what matters less.
+/// For less important text.
 pub const GRAY: u8 = 90;
 
-/// A text in a colour if colours are shown.
+/// Colours a text if `is_colour`.
 pub fn paint(is_colour: bool, colour: u8, text: &str) -> String {
     if is_colour && !text.is_empty() { format!("\x1b[{colour}m{text}\x1b[39m") } else { text.to_owned() }
 }
 
-/// Characters of a text that are seen: its colours are not.
+/// Number of visible characters of a text, without its colour sequences.
 fn visible(text: &str) -> usize {
     let mut in_colour = false;
     text.chars()

@@ -1,4 +1,4 @@
-//! The plugins `ensure` and `apdex`: what a run must have met (artillery.md §5.1, §5.4).
+//! The plugins `ensure` and `apdex`: the goals of a run (artillery.md §5.1, §5.4).
 
 use std::collections::HashMap;
 
@@ -8,38 +8,38 @@ use crate::expression::Expression;
 use crate::record::Period;
 use crate::value::Value;
 
-/// Characters that go on with a name: a metric is found where it stands alone.
+/// True for characters of a name: a metric is recognised only if no such character is next to it.
 const fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'.')
 }
 
-/// A check and how it went.
+/// A check and its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// As the console shows it.
+    /// The check as the console shows it.
     pub shown: String,
-    /// Whether its failure fails the run.
+    /// True if a failure of this check fails the run.
     pub is_strict: bool,
-    /// Whether it was met.
+    /// True if the check passed.
     pub is_ok: bool,
-    /// Why it could not be asked, if so.
+    /// Why the check is invalid, if it is.
     pub mistake: Option<String>,
 }
 
-/// Asks the checks of `ensure`'s options about the whole run; those met come first, as printed.
+/// Evaluates the checks of `ensure`'s options for the whole run. Passed checks come first, as they are printed.
 pub fn checks(options: &Value, whole: &Period, apdex: Option<&Apdex>) -> Vec<Check> {
     let vars = Vars::of(whole, apdex);
     let mut checks: Vec<Check> = wanted(options)
         .into_iter()
         .map(|(shown, expression, is_strict)| vars.ask(shown, &expression, is_strict))
         .collect();
-    // Artillery sorts with a comparison that turns the order of equals around.
+    // Artillery's comparison function reverses the order of equal elements.
     checks.reverse();
     checks.sort_by_key(|check| !check.is_ok);
     checks
 }
 
-/// What the console shows of the checks; nothing if there are none.
+/// The console's lines for the checks; empty if there are none.
 pub fn print(checks: &[Check], console: &Console) -> String {
     if checks.is_empty() {
         return String::new();
@@ -55,12 +55,12 @@ pub fn print(checks: &[Check], console: &Console) -> String {
     text
 }
 
-/// Whether the run is to end with exit code 1.
+/// True if the run must end with exit code 1.
 pub fn has_failed(checks: &[Check]) -> bool {
     checks.iter().any(|check| check.is_strict && !check.is_ok)
 }
 
-/// How satisfied users were.
+/// The satisfaction of users.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Apdex {
     /// 0 to 1.
@@ -70,7 +70,7 @@ pub struct Apdex {
 }
 
 impl Apdex {
-    /// From the counters of the plugin; `None` if they counted nothing.
+    /// Computes the score from the counters of the plugin; `None` if they counted nothing.
     pub fn of(whole: &Period) -> Option<Apdex> {
         let [satisfied, tolerated, frustrated] =
             ["apdex.satisfied", "apdex.tolerated", "apdex.frustrated"].map(|name| whole.counter(name) as f64);
@@ -95,7 +95,7 @@ impl Apdex {
     }
 }
 
-/// What is shown, the expression, whether it is strict; in the order of the options.
+/// The shown text, the expression, and whether it is strict; in the order of the options.
 fn wanted(options: &Value) -> Vec<(String, String, bool)> {
     let mut wanted = Vec::new();
     for threshold in list(options, "thresholds") {
@@ -162,10 +162,10 @@ fn parse_int(value: &Value) -> f64 {
     }
 }
 
-/// Every figure of a run by its name.
+/// All figures of a run by name.
 struct Vars {
     values: HashMap<String, f64>,
-    /// The longest first, so that a name is not taken for one it begins with.
+    /// The longest first, so that a name is not mistaken for a shorter one at its beginning.
     names: Vec<String>,
 }
 
@@ -196,7 +196,8 @@ impl Vars {
         Check { shown, is_strict, is_ok, mistake: answer.err() }
     }
 
-    /// The text with the names of metrics as quoted ones of an expression, since a metric's name may hold anything.
+    /// Replaces the names of metrics by quoted names of an expression, since a metric's name may contain any
+    /// character.
     fn quoted(&self, text: &str) -> String {
         let (mut out, mut at, mut quote) = (String::new(), 0, None);
         while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
@@ -218,7 +219,7 @@ impl Vars {
         out
     }
 
-    /// The longest name that stands alone at a place: its index and length.
+    /// The longest metric name at a position that is not part of a longer word: its index and length.
     fn name_at(&self, text: &str, at: usize) -> Option<(usize, usize)> {
         let (before, rest) = (text.as_bytes().get(..at)?.last(), text.get(at..)?);
         let stands_alone = |name: &str| {

@@ -1,4 +1,4 @@
-//! The whole so far in Prometheus' text format, for who listens on a port while the load runs.
+//! The metrics of the run so far in Prometheus' text format, for scrapers while the load runs.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::record::{Outcome, phase};
 /// Content type of the text.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Counters, rates and quantiles by Artillery's names as labels, and weir's own figures.
+/// Counters, rates and quantiles with Artillery's names as labels, and weir's own figures.
 pub fn exposition(outcome: &Outcome) -> String {
     let mut out = Text::default();
     let whole = &outcome.whole;
@@ -25,7 +25,7 @@ pub fn exposition(outcome: &Outcome) -> String {
             out.add("weir_load_histogram", "summary", &[("metric", name), ("quantile", quantile)], &js(value));
         }
     }
-    // A summary's count follows its quantiles, as a name of its own in the same family.
+    // The count of a summary follows its quantiles, as a separate name in the same family.
     for (name, summary) in &whole.summaries {
         out.line("weir_load_histogram_count", &[("metric", name)], &summary.count.to_string());
     }
@@ -53,7 +53,7 @@ pub fn exposition(outcome: &Outcome) -> String {
 #[derive(Default)]
 struct Text {
     text: String,
-    /// Families whose type has been said.
+    /// Families whose type line is written already.
     typed: BTreeSet<&'static str>,
 }
 
@@ -69,7 +69,7 @@ impl Text {
         let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
         let labels: Vec<String> = labels.iter().map(|(name, text)| format!("{name}=\"{}\"", quoted(text))).collect();
         let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
-        // Prometheus writes infinity its own way.
+        // Prometheus has its own word for infinity.
         self.text.push_str(&format!("{family}{labels} {}\n", value.replace("Infinity", "Inf")));
     }
 }

@@ -1,48 +1,48 @@
-//! What a runner knows of a run beside what was recorded.
+//! Facts about a run that the runner knows and the recorder does not.
 
 use super::ensure::Check;
 
-/// Where the load went, when, by what, and how the generator itself fared.
+/// Target, time, script and environment of the load, and the generator's self-check.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
     /// Every origin that got load, as `scheme://host:port`.
     pub targets: Vec<String>,
     /// The script's file name, or the command of the quick mode.
     pub script: String,
-    /// A fingerprint of the script and what was laid over it ([`fingerprint`]): equal for equal work.
+    /// A fingerprint of the script and of everything merged over it ([`fingerprint`]): equal for equal work.
     pub script_id: String,
     /// `t…_…_…`.
     pub test_run_id: String,
     /// The phases in order.
     pub phases: Vec<PhaseFact>,
-    /// When the first phase began, ms since 1970.
+    /// Start of the first phase, ms since 1970.
     pub started_ms: u64,
-    /// When the last virtual user was done, ms since 1970.
+    /// End of the last virtual user, ms since 1970.
     pub ended_ms: u64,
-    /// What else tells one environment from another, name and value: host, cpus, kernel, version, environment name.
+    /// Other facts about the environment, name and value: host, cpus, kernel, version, environment name.
     pub environment: Vec<(String, String)>,
-    /// How the generator fared.
+    /// The generator's self-check.
     pub self_check: SelfCheck,
-    /// The checks of `ensure`, once they have been asked.
+    /// The results of the checks of `ensure`.
     pub checks: Vec<Check>,
-    /// What makes the run incomplete, one sentence each: stopped by Ctrl-C, an agent lost.
+    /// The reasons why the run is incomplete, one sentence each: stopped by Ctrl-C, an agent lost.
     pub incomplete: Vec<String>,
 }
 
-/// A phase as it was run.
+/// A phase of the run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PhaseFact {
     /// Its name, `unnamed` if it has none.
     pub name: String,
     /// As the console shows it: `6s`, `5m`.
     pub shown: String,
-    /// How long, ms.
+    /// Duration, ms.
     pub duration_ms: u64,
-    /// What arrived, in words: `20/s`, `2/s to 20/s`, `100 in all`, `pause`.
+    /// The arrivals in words: `20/s`, `2/s to 20/s`, `100 in all`, `pause`.
     pub arrivals: String,
 }
 
-/// How the generator itself fared; what was not looked at is absent.
+/// The generator's self-check; values that were not measured are absent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SelfCheck {
     /// CPU of each worker thread, 0 to 1 of a core over the whole run.
@@ -51,40 +51,41 @@ pub struct SelfCheck {
     pub worker_cpu_peak: Option<f64>,
     /// CPU of the whole machine, 0 to 1 of all cores.
     pub machine_cpu: Option<f64>,
-    /// The part of its CPU quota's periods in which its control group was stopped, 0 to 1; absent without a quota.
+    /// The share of its CPU quota's periods in which the kernel stopped the control group, 0 to 1; absent without a
+    /// quota.
     pub throttled: Option<f64>,
-    /// 99 % of arrivals were no later than this against their schedule, ms; absent where there were fewer than
+    /// 99 % of arrivals were at most this late against their schedule, ms; absent if there were fewer than
     /// [`LAG_ARRIVALS_MIN`].
     pub lag_p99_ms: Option<f64>,
-    /// The latest arrival, ms.
+    /// Lateness of the latest arrival, ms.
     pub lag_max_ms: Option<f64>,
-    /// Local ports in use at most, and how many there are to one destination.
+    /// Largest number of local ports in use, and the number that exists for one destination.
     pub ports: Option<(u64, u64)>,
-    /// Open descriptors at most, and the limit.
+    /// Largest number of open descriptors, and the limit.
     pub descriptors: Option<(u64, u64)>,
-    /// Work of the schedule that was never begun.
+    /// Scheduled requests or virtual users that never began.
     pub dropped: u64,
-    /// Those of agents, each by its name; then the rest of it is empty.
+    /// The self-checks of agents by name; with agents, the other fields are empty.
     pub agents: Vec<(String, SelfCheck)>,
 }
 
-/// A worker this busy no longer has time to be on time.
+/// A busier worker has no time left to begin requests on schedule.
 const CPU_MAX: f64 = 0.9;
-/// A group stopped in more of its periods than this answers late: for most of a tenth of a second each time.
+/// A group that is stopped in more of its periods answers late: each stop lasts most of a tenth of a second.
 const THROTTLED_MAX: f64 = 0.05;
-/// Arrivals later than this distort what they measure, ms.
+/// Arrivals that are later than this distort the measurement, ms.
 const LAG_MAX_MS: f64 = 10.0;
-/// A machine this busy lets everything on it wait.
+/// On a machine that is busier than this, every process waits for a CPU.
 const MACHINE_FULL: f64 = 0.95;
-/// With fewer arrivals than this, the latest of them says nothing of one in a hundred.
+/// With fewer arrivals, the latest one says nothing about one arrival in a hundred.
 pub const LAG_ARRIVALS_MIN: u64 = 20;
-/// What the latest of few arrivals may be late: a moment without the CPU happens to anybody, ms.
+/// Accepted lateness of the latest of few arrivals, ms: any process may lose the CPU for a moment.
 const LAG_FEW_MAX_MS: f64 = 100.0;
-/// Part of ports or descriptors beyond which the next may fail.
+/// Share of ports or descriptors in use above which the next one may fail.
 const ROOM_MAX: f64 = 0.9;
 
 impl SelfCheck {
-    /// What the generator was the limit of, one sentence each; empty if it was not.
+    /// The ways in which the generator was the limit, one sentence each; empty if it was not.
     pub fn limits(&self) -> Vec<String> {
         let mut limits = Vec::new();
         for (worker, cpu) in self.worker_cpu.iter().enumerate().filter(|(_, cpu)| **cpu >= CPU_MAX) {
@@ -123,7 +124,7 @@ impl SelfCheck {
         limits
     }
 
-    /// What does not make the generator the limit and still is in the figures, one sentence each.
+    /// Facts that affect the figures although the generator was not the limit, one sentence each.
     pub fn cautions(&self) -> Vec<String> {
         let full = self.machine_cpu.filter(|cpu| *cpu >= MACHINE_FULL).map(|cpu| {
             format!(
@@ -137,7 +138,7 @@ impl SelfCheck {
         full.into_iter().chain(self.agents.iter().flat_map(of)).collect()
     }
 
-    /// One line of what was looked at.
+    /// One line with the measured values.
     pub fn figures(&self) -> String {
         let mut parts = Vec::new();
         let busiest = self.worker_cpu.iter().copied().fold(f64::NAN, f64::max);
@@ -167,11 +168,11 @@ impl SelfCheck {
     }
 }
 
-/// A fingerprint of some bytes in 16 hex digits: FNV-1a, to tell scripts apart, not to keep secrets.
+/// A fingerprint of some bytes in 16 hex digits: FNV-1a. It distinguishes scripts and protects no secrets.
 pub fn fingerprint(parts: &[&[u8]]) -> String {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for part in parts {
-        // The length keeps ["ab", "c"] apart from ["a", "bc"].
+        // The length makes ["ab", "c"] differ from ["a", "bc"].
         for byte in part.iter().copied().chain(part.len().to_le_bytes()) {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         }

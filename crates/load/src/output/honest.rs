@@ -1,15 +1,15 @@
-//! What weir adds to Artillery's console: where the load goes, both latencies, lag, errors by place, and whether the
-//! generator itself was the limit.
+//! weir's additions to Artillery's console: the target of the load, both latencies, lag, errors by place, and whether
+//! the generator itself was the limit.
 
 use super::console::{Console, GRAY, GREEN, RED, YELLOW};
 use super::number::{grouped, ms};
 use super::{Facts, SelfCheck};
 use crate::record::{Figures, Outcome, phase};
 
-/// Failures listed; the rest is one line.
+/// Failures that are listed; the others share one line.
 const FAILURES_SHOWN: usize = 12;
 
-/// The first line of all: where the load goes.
+/// The very first line: the target of the load.
 pub fn first_line(targets: &[String]) -> String {
     match targets {
         [] => "Load goes to: nowhere\n".to_owned(),
@@ -17,7 +17,7 @@ pub fn first_line(targets: &[String]) -> String {
     }
 }
 
-/// Comes before the summary when the generator was the limit; otherwise nothing.
+/// The lines before the summary if the generator was the limit; empty otherwise.
 pub fn verdict_first(check: &SelfCheck, console: &Console) -> String {
     let limits = check.limits();
     if limits.is_empty() {
@@ -28,7 +28,7 @@ pub fn verdict_first(check: &SelfCheck, console: &Console) -> String {
     format!("{}\n{lines}\n", console.paint(RED, title))
 }
 
-/// The block after the summary. Of a quiet console only what makes the figures less than they seem.
+/// The block after the summary. A quiet console gets only the reasons why the run is incomplete.
 pub fn block(outcome: &Outcome, facts: &Facts, console: &Console) -> String {
     if console.is_quiet {
         return incomplete(facts, console);
@@ -58,7 +58,7 @@ pub fn block(outcome: &Outcome, facts: &Facts, console: &Console) -> String {
         if check.limits().is_empty() { console.paint(GREEN, "ok") } else { console.paint(RED, "was the limit") };
     let generators = match check.agents.is_empty() {
         true => vec![format!("Generator: {verdict} ({})", check.figures())],
-        // A line each: together they are longer than anybody reads.
+        // One line for each agent: a single line would be too long to read.
         false => std::iter::once(format!("Generator: {verdict}"))
             .chain(check.agents.iter().map(|(name, check)| format!("  {name}: {}", check.figures())))
             .collect(),
@@ -75,7 +75,7 @@ pub fn block(outcome: &Outcome, facts: &Facts, console: &Console) -> String {
     text
 }
 
-/// How much there is room for: what latencies are, all figures, or the most asked for.
+/// The layout by width: all figures and their meaning, all figures, or the most important figures.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Layout {
     Wide,
@@ -84,7 +84,7 @@ enum Layout {
 }
 
 impl Layout {
-    /// Columns that the first two of them need.
+    /// Columns that the first two layouts need.
     const WIDE: usize = 104;
     const PLAIN: usize = 79;
 
@@ -224,7 +224,7 @@ Generator: ok (1 worker 50 % of a core)
         for columns in [40, 60, 79, 80, 103, 104, 200] {
             let text = block(&outcome(), &facts, &Console { columns: Some(columns), ..Console::default() });
             let widest = text.lines().map(|line| line.chars().count()).max();
-            // Errors keep their three columns: the names in them are worth a wrapped line.
+            // Errors keep their three columns, even if a long name wraps the line.
             assert!(widest <= Some(columns.max(61)), "{columns}\n{text}");
             assert_eq!(text.contains("from the send"), columns >= 104, "{text}");
         }

@@ -1,6 +1,6 @@
 //! The report as one page: offline, light and dark, readable on a phone and without JavaScript.
 //!
-//! It is made from the JSON report, so that a stored one, of weir or of Artillery itself, gives the page too.
+//! The page is made from the JSON report, so that a stored report of weir or of Artillery gives the same page.
 
 mod chart;
 mod lines;
@@ -17,7 +17,7 @@ use chart::{Chart, Line, Shape, Stroke, short};
 use lines::Lines;
 
 const TEMPLATE: &str = include_str!("html/template.html");
-/// Columns of the picture of latencies, and the decades they cover.
+/// Columns of the histogram of latencies, and the decades it covers.
 const BARS: usize = 72;
 const BAR_LOW_NS: f64 = 1e4;
 const BAR_HIGH_NS: f64 = 1e11;
@@ -39,16 +39,16 @@ pub fn render(report: &Value) -> String {
         footer(weir),
     ]
     .concat();
-    // The body last: what it holds is not looked at for placeholders.
+    // Insert the body last, so that placeholders in its text are not replaced.
     TEMPLATE.replace("{{title}}", &escape(title)).replacen("{{body}}", &body, 1)
 }
 
-/// A text as HTML shows it.
+/// Escapes a text for HTML.
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
 }
 
-/// Thousands apart by a space at which no line breaks.
+/// Groups thousands with a no-break space.
 fn grouped(count: u64) -> String {
     number::grouped(count).replace(' ', "\u{a0}")
 }
@@ -89,7 +89,7 @@ fn head(report: &Value, title: &str) -> String {
     out
 }
 
-/// The figures a reader looks for first.
+/// The most important figures.
 fn tiles(report: &Value) -> String {
     let (weir, whole) = (&report["weir"], &report["aggregate"]);
     let mut tiles: Vec<(String, String)> = Vec::new();
@@ -111,7 +111,7 @@ fn tiles(report: &Value) -> String {
     format!("<div class=\"tiles\">{}</div>\n", tiles.into_iter().map(tile).collect::<String>())
 }
 
-/// How much was sent in a second: of the whole run where its length is known, else as Artillery has it.
+/// Requests per second: over the whole run if its length is known, otherwise Artillery's figure.
 fn rate(report: &Value) -> Option<(String, String)> {
     let (weir, whole) = (&report["weir"], &report["aggregate"]);
     let sent = [("requests", &["http.requests"][..]), ("messages sent", &["websocket.messages_sent", "socketio.emit"])];
@@ -128,13 +128,13 @@ fn rate(report: &Value) -> Option<(String, String)> {
     }
 }
 
-/// The response time of Artillery's that the report has.
+/// The name of Artillery's response time in this report.
 fn response_time(report: &Value) -> Option<&'static str> {
     let names = ["http.response_time", "socketio.response_time"];
     names.into_iter().find(|name| report["aggregate"]["summaries"][*name].is_object())
 }
 
-/// How often each latency was, and the figures beside it.
+/// The histogram of latencies, and the figures beside it.
 fn latencies(report: &Value) -> String {
     let weir = &report["weir"];
     let hdr = |key: &str| weir[key]["hdr_ns"].as_str().and_then(Hdr::decode).filter(|hdr| hdr.count() > 0);

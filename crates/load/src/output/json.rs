@@ -1,4 +1,4 @@
-//! Artillery's JSON report, key for key (artillery.md §3.6), and the key `weir` after its two.
+//! Artillery's JSON report, key for key (artillery.md §3.6), followed by the key `weir`.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use serde_json::{Map, Value, json};
 use super::{Facts, legacy, number, own};
 use crate::record::{Figures, Outcome, Period, Stamps, Summary};
 
-/// The report as text, as `JSON.stringify(report, null, 2)` would give it.
+/// The report as text, formatted as `JSON.stringify(report, null, 2)` does.
 pub fn write(outcome: &Outcome, facts: &Facts) -> String {
     text(&document(outcome, facts))
 }
 
-/// The report in the format of 1.x, which `ARTILLERY_USE_LEGACY_REPORT_FORMAT` asks for. `phases` as written.
+/// The report in the format of 1.x, for `ARTILLERY_USE_LEGACY_REPORT_FORMAT`. `phases` as the script wrote them.
 pub fn write_legacy(outcome: &Outcome, facts: &Facts, phases: &Value) -> String {
     let mut document = legacy::document(outcome, phases);
     if let Value::Object(keys) = &mut document {
@@ -32,12 +32,12 @@ pub fn document(outcome: &Outcome, facts: &Facts) -> Value {
     })
 }
 
-/// A value as text, two spaces a level.
+/// A value as text, indented by two spaces a level.
 pub fn text(value: &Value) -> String {
     format!("{value:#}")
 }
 
-/// A period of a report, read back: what the console shows of it. `None` if it is no period.
+/// Reads a period from a report, with the data that the console shows. `None` if the JSON is not a period.
 pub fn read_period(json: &Value) -> Option<Period> {
     let start_ms = match json.get("period")? {
         Value::String(text) => text.parse().ok()?,
@@ -80,7 +80,7 @@ fn read_summary(json: &Value) -> Summary {
     }
 }
 
-/// The aggregate, or a period of `intermediate`: there `period` is a text, and each rate has a null of its own.
+/// The aggregate, or a period of `intermediate`: there `period` is a text, and each rate gets an additional null.
 fn period(period: &Period, is_intermediate: bool) -> Value {
     let mut out = Map::new();
     let start = if is_intermediate { json!(period.start_ms.to_string()) } else { json!(period.start_ms) };
@@ -122,7 +122,7 @@ pub(super) fn summary(summary: &Summary) -> Value {
         .into()
 }
 
-/// Members in JavaScript's order: names that are array indices first, by value; the rest as they came.
+/// Members in JavaScript's order: array indices first, by value; the others in their given order.
 fn object<T>(members: &IndexMap<Arc<str>, T>, value: impl Fn(&T) -> Value) -> Value {
     let mut indices: Vec<(u32, &T)> = Vec::new();
     let mut rest: Vec<(&Arc<str>, &T)> = Vec::new();

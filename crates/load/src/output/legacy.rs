@@ -1,4 +1,4 @@
-//! The report of 1.x, as 2.x imitates it (artillery.md §6.2).
+//! The report of 1.x, as 2.x writes it (artillery.md §6.2).
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ use super::json::{array_index, summary};
 use super::number;
 use crate::record::{Outcome, Period};
 
-/// `{aggregate, intermediate}`; the phases are the script's, as written.
+/// `{aggregate, intermediate}`; the phases are those of the script, unchanged.
 pub fn document(outcome: &Outcome, phases: &Value) -> Value {
     let mut aggregate = period(&outcome.whole, false);
     aggregate.insert("phases".to_owned(), phases.clone());
@@ -20,7 +20,7 @@ fn period(period: &Period, is_intermediate: bool) -> Map<String, Value> {
     let figures =
         |names: &[&str]| names.iter().find_map(|name| period.summaries.get(*name)).map_or_else(|| json!({}), summary);
     let rate = ["http.response_rate", "socketio.emit_rate"].iter().find_map(|name| period.rates.get(*name).copied());
-    // In 2.x the start of a period is a text there, of which a Date makes no time.
+    // In 2.x the start of a period is a text here, which JavaScript's Date cannot parse.
     let timestamp = if is_intermediate { Value::Null } else { iso(period.start_ms).into() };
     let members = [
         ("customStats", json!({})),
@@ -43,7 +43,7 @@ fn period(period: &Period, is_intermediate: bool) -> Map<String, Value> {
     members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-/// Counters that begin so, by the rest of their names.
+/// Counters with this prefix, by the rest of their names.
 fn after(period: &Period, prefix: &str) -> Value {
     let counts = period.counters.iter().filter_map(|(name, count)| Some((name.strip_prefix(prefix)?, count)));
     let (mut indices, rest): (Vec<_>, Vec<_>) = counts.partition(|(name, _)| array_index(name).is_some());
@@ -69,7 +69,7 @@ pub(super) fn iso(ms: u64) -> String {
 
 /// Days since 1970 as year, month and day, proleptic Gregorian.
 pub(super) fn civil(days: u64) -> (u64, u64, u64) {
-    // Eras of 400 years from 1 March of year 0, so that the leap day comes last.
+    // Count in eras of 400 years from 1 March of year 0, so that the leap day is the last day of a year.
     let shifted = days + 719_468;
     let (era, in_era) = (shifted / 146_097, shifted % 146_097);
     let year_of_era = (in_era - in_era / 1460 + in_era / 36_524 - in_era / 146_096) / 365;

@@ -1,60 +1,62 @@
-//! What is seen on a terminal while the load runs: a few lines that change in place.
+//! The live view on a terminal while the load runs: a few lines that change in place.
 //!
-//! The caller writes the text to stderr, so that stdout stays Artillery's. Lines are as wide as the terminal at most:
-//! one that wraps would be two, and going up to the first would end in the middle.
+//! The caller writes the text to stderr, so that stdout stays Artillery's. No line is wider than the terminal: a line
+//! that wraps would take two rows, and moving up to the first line would then end too low.
 
 use super::console::{GRAY, RED, paint};
 use super::number::{grouped, ms};
 use crate::record::{Merger, Point};
 
-/// Cells of the bar, on a terminal with room for it.
+/// Largest width of the bar in cells.
 const BAR_MAX: usize = 28;
-/// Fewer columns than this have no room for all quantiles.
+/// A terminal with fewer columns has no room for all quantiles.
 const ROOMY: usize = 60;
-/// Kinds of errors named.
+/// Kinds of errors that are named.
 const ERRORS_SHOWN: usize = 3;
-/// Lines stop at the edge, so that what is wider than it seems does not wrap; and wrap again (DECAWM, `console_codes(4)`).
+/// Switches line wrap off and on again, so that a line that is wider than computed does not wrap (DECAWM,
+/// `console_codes(4)`).
 const WRAP_OFF: &str = "\x1b[?7l";
 const WRAP_ON: &str = "\x1b[?7h";
 
-/// The view; it remembers how many lines it drew.
+/// The view; it remembers the number of lines that it drew.
 #[derive(Clone, Debug, Default)]
 pub struct Live {
     drawn: usize,
 }
 
-/// The terminal that is drawn on.
+/// The terminal to draw on.
 #[derive(Clone, Copy, Debug)]
 pub struct Screen {
-    /// Its width.
+    /// Width in columns.
     pub columns: usize,
-    /// Its height: the view is lower by a line.
+    /// Height in rows; the view is at most one row less.
     pub rows: usize,
-    /// Whether it shows colours.
+    /// True if the terminal shows colours.
     pub is_colour: bool,
 }
 
-/// Where the run is.
+/// The progress of the run.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
-    /// Since the first phase began.
+    /// Time since the first phase began.
     pub elapsed_ms: u64,
-    /// Of all phases together; 0 if nobody knows.
+    /// Duration of all phases together; 0 if it is unknown.
     pub planned_ms: u64,
-    /// The phase it is in.
+    /// The current phase.
     pub phase: String,
-    /// Connections of a run that has no virtual users; otherwise 0.
+    /// Connections of a run without virtual users; otherwise 0.
     pub connections: u64,
 }
 
 impl Live {
-    /// What to write now: it goes over what was drawn before.
+    /// The text to write: it overwrites the lines drawn before.
     pub fn refresh(&mut self, merger: &Merger, progress: &Progress, screen: Screen, now_ms: u64) -> String {
         let point = merger.last_point(now_ms).unwrap_or_default();
         let mut lines = drawing(merger, progress, &point, screen);
         lines.truncate(screen.rows.saturating_sub(1));
         let mut text = self.up() + WRAP_OFF;
-        // To the end of each line, and what is below the last, erased after it is written: nothing flickers.
+        // Each line erases the rest of its row, and the last one everything below, after it is written. So nothing
+        // flickers.
         lines.iter().for_each(|line| text.push_str(&format!("{line}\x1b[K\n")));
         text.push_str("\x1b[J");
         text.push_str(WRAP_ON);
@@ -62,14 +64,14 @@ impl Live {
         text
     }
 
-    /// What takes the lines away, before anything else is written.
+    /// The text that removes the lines, to write before any other output.
     pub fn clear(&mut self) -> String {
         let up = self.up();
         self.drawn = 0;
         if up.is_empty() { up } else { up + "\x1b[J" }
     }
 
-    /// To the first line drawn.
+    /// Moves the cursor to the first line drawn.
     fn up(&self) -> String {
         if self.drawn == 0 { String::new() } else { format!("\x1b[{}A\r", self.drawn) }
     }
@@ -111,7 +113,7 @@ fn drawing(merger: &Merger, progress: &Progress, point: &Point, screen: Screen) 
     ]
 }
 
-/// A bar, the time, and the phase.
+/// The bar, the time, and the phase.
 fn headline(progress: &Progress, screen: Screen) -> String {
     let bar = (screen.columns * 35 / 100).min(BAR_MAX);
     let part = progress.elapsed_ms as f64 / progress.planned_ms.max(1) as f64;
@@ -121,7 +123,8 @@ fn headline(progress: &Progress, screen: Screen) -> String {
     format!("{done}{left}{text}")
 }
 
-/// A text that fits. Names come from scripts and servers: what would move the cursor is shown as a dot.
+/// Cuts a text to the width. Names come from scripts and servers: a character that would move the cursor becomes a
+/// dot.
 fn cut(text: &str, columns: usize) -> String {
     let mut text: String = text.chars().map(|c| if c.is_control() { '·' } else { c }).collect();
     if text.chars().count() > columns {
@@ -143,14 +146,14 @@ fn active(merger: &Merger) -> u64 {
     merger.counted("vusers.created").saturating_sub(ended)
 }
 
-/// What was sent in the last whole second.
+/// Requests sent in the last whole second.
 fn rate(merger: &Merger, point: &Point) -> u64 {
     let sent = ["http.requests", "websocket.messages_sent", "socketio.emit"];
     let counts = point.counts.iter().filter(|(name, _)| sent.contains(&&**name));
     counts.map(|(_, count)| count).sum::<u64>() * 1000 / merger.point_ms().max(1)
 }
 
-/// Errors so far by name, the most frequent first.
+/// All errors so far by name, the most frequent first.
 fn errors(merger: &Merger) -> Vec<(String, u64)> {
     let mut errors = merger.counted_after("errors.");
     errors.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
@@ -208,7 +211,7 @@ mod tests {
             let drawn = text.replace("\x1b[?7l", "").replace("\x1b[J\x1b[?7h", "").replace("\x1b[K", "");
             assert!(drawn.lines().count() < rows.max(1), "{rows} {drawn:?}");
             for line in drawn.lines() {
-                // A terminal of a few columns still gets the key of a line; it is cut at the edge.
+                // On a very narrow terminal, a line still has its key; it is cut at the edge.
                 assert!(line.chars().count() <= columns.max(10), "{columns} {line:?}");
             }
         }

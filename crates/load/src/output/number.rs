@@ -8,7 +8,7 @@ pub fn js(number: f64) -> String {
     if number.is_infinite() {
         return if number > 0.0 { "Infinity" } else { "-Infinity" }.to_owned();
     }
-    // JavaScript has no sign on zero, and an exponent only from 1e21 up and below 1e-6.
+    // In JavaScript zero has no sign. It uses an exponent only from 1e21 up and below 1e-6.
     if number == 0.0 {
         return "0".to_owned();
     }
@@ -20,7 +20,7 @@ pub fn js(number: f64) -> String {
     if size < 1.0 { text } else { text.replace('e', "e+") }
 }
 
-/// A number as JSON: whole ones without a fraction, what is no number as null.
+/// A number as JSON: whole numbers without a fraction; NaN and infinity as null.
 pub fn json(number: f64) -> serde_json::Value {
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
     if number.fract() == 0.0 && number.abs() < EXACT_MAX {
@@ -29,7 +29,7 @@ pub fn json(number: f64) -> serde_json::Value {
     number.into()
 }
 
-/// `[D days, ][H hours, ][M minutes, ]S seconds`: a unit appears once a larger one is there.
+/// `[D days, ][H hours, ][M minutes, ]S seconds`: a unit appears if a larger one is there.
 pub fn duration(ms: u64) -> String {
     let seconds = ms / 1000;
     let units = [("day", seconds / 86_400), ("hour", seconds / 3600 % 24), ("minute", seconds / 60 % 60)];
@@ -42,7 +42,7 @@ pub fn duration(ms: u64) -> String {
     parts.join(", ")
 }
 
-/// Thousands apart by a thin gap a terminal can show: `12 345`.
+/// Groups thousands with a narrow space that a terminal can show: `12 345`.
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
@@ -55,7 +55,7 @@ pub fn grouped(count: u64) -> String {
     text
 }
 
-/// A latency for people: three figures, no more decimals than are measured.
+/// A latency for people: three digits, with no more decimals than were measured.
 pub fn ms(value: f64) -> String {
     match value {
         _ if value >= 100.0 => format!("{value:.0}"),

@@ -1,4 +1,4 @@
-//! The key `weir` of a report: what Artillery has not. Its shape is documented in `docs/guide/load/report.md`.
+//! The key `weir` of a report: data that Artillery does not have. `docs/guide/load/report.md` documents its shape.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{Facts, SelfCheck, number};
 use crate::record::{Figures, Hdr, Outcome, Point, phase};
 
-/// Version of the shape; it grows when a key changes its meaning.
+/// Version of the shape; it is raised when a key changes its meaning.
 const VERSION: u64 = 1;
 
 /// The whole section.

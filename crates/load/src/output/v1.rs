@@ -1,6 +1,6 @@
 //! The console of Artillery 1.7 (`--summary v1`, artillery.md §6.1).
 //!
-//! Its percentiles were those of all samples; ours come from the same sketch as the rest of the report.
+//! Its percentiles were exact, from all samples; weir's come from the same sketch as the rest of the report.
 
 use super::console::Console;
 use super::legacy::civil;
@@ -16,7 +16,7 @@ pub fn phase_started(console: &Console, name: Option<&str>, index: usize, shown:
     format!("Started phase {index}{name}, duration: {shown} @ {}\n", time(console, now_ms))
 }
 
-/// A report of a period.
+/// The report of a period.
 pub fn period(console: &Console, period: &Period, started_ms: u64) -> String {
     if console.is_quiet {
         return String::new();
@@ -26,7 +26,7 @@ pub fn period(console: &Console, period: &Period, started_ms: u64) -> String {
     format!("Report @ {}\nElapsed time: {elapsed}\n{}\n", time(console, end_ms), body(period, false))
 }
 
-/// The end.
+/// The report at the end.
 pub fn summary(console: &Console, whole: &Period, now_ms: u64) -> String {
     if console.is_quiet {
         return String::new();
@@ -70,7 +70,7 @@ fn body(period: &Period, is_summary: bool) -> String {
     text + &custom(period)
 }
 
-/// Requests begun by the second, two decimals.
+/// Requests per second, two decimals.
 fn mean_rate(period: &Period, requests: u64) -> f64 {
     let (Some(first), Some(last)) = (period.stamps.first(), period.stamps.last()) else { return f64::NAN };
     round(requests as f64 / (last.saturating_sub(first).max(1000) as f64 / 1000.0) * 100.0) / 100.0
@@ -88,7 +88,7 @@ fn after<'a>(period: &'a Period, prefix: &'a str) -> impl Iterator<Item = (&'a s
     period.counters.iter().filter_map(move |(name, count)| Some((name.strip_prefix(prefix)?, *count)))
 }
 
-/// Metrics of the user's own: what no engine and no plugin counts.
+/// The user's own metrics: those that no engine and no plugin counts.
 fn custom(period: &Period) -> String {
     const KNOWN: &[&str] =
         &["http.", "vusers.", "errors.", "socketio.", "websocket.", "plugins.", "apdex.", "metrics."];

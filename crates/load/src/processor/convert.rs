@@ -1,7 +1,7 @@
-//! Values to JavaScript and back.
+//! Converts values to JavaScript and back.
 //!
-//! Back, only what [`Value`] can hold is taken: functions and symbols are dropped, objects of a class become what
-//! `JSON.stringify` would make of them, and depth and size are bounded, so that a cycle ends.
+//! The way back keeps only data that [`Value`] can hold: functions and symbols are dropped, and objects of a class
+//! become the same as in `JSON.stringify`. Depth and size are limited, so that a cycle ends.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -13,15 +13,15 @@ use rquickjs::{Array, Atom, Ctx, Filter, Function, IntoJs, Object, Persistent, T
 
 use crate::value::{Keyed, Value};
 
-/// Levels of objects and lists taken from JavaScript; what is deeper is dropped.
+/// Most levels of objects and lists that are read from JavaScript; deeper ones are dropped.
 pub const DEPTH_MAX: usize = 64;
-/// Values taken from JavaScript at once; the rest is dropped.
+/// Most values that are read from JavaScript at once; the others are dropped.
 pub const VALUES_MAX: usize = 2_000_000;
 
-/// Names remembered; one more is read each time.
+/// Names that are remembered; other names are read each time.
 const NAMES_MAX: usize = 1000;
 
-/// A value for JavaScript.
+/// Converts a value for JavaScript.
 pub fn to_js<'js>(ctx: &Ctx<'js>, value: &Value) -> js::Result<js::Value<'js>> {
     Ok(match value {
         Value::Undefined => js::Value::new_undefined(ctx.clone()),
@@ -46,29 +46,29 @@ pub fn to_js<'js>(ctx: &Ctx<'js>, value: &Value) -> js::Result<js::Value<'js>> {
     })
 }
 
-/// What becomes of functions.
+/// How functions are converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Functions {
     /// They are left out.
     Dropped,
-    /// They become their names: scripts written in JavaScript refer to a processor's functions so.
+    /// They become their names: a script written in JavaScript refers to a processor's functions in this way.
     Named,
 }
 
-/// A value from JavaScript, and whether something of it was lost on the way.
+/// A value from JavaScript, and true if some of it could not be converted.
 pub fn from_js<'js>(value: &js::Value<'js>, functions: Functions) -> (Value, bool) {
     let mut taking = Taking::new(functions);
     let taken = taking.take(value, &Value::Undefined, 0);
     (taken, taking.is_lossy)
 }
 
-/// A value that went to JavaScript as `given` and comes back, most of it as it was: that costs neither texts nor
-/// places for members.
+/// Converts a value that went to JavaScript as `given` and comes back mostly unchanged. Unchanged parts reuse the
+/// texts and members of `given`.
 pub fn from_js_again<'js>(value: &js::Value<'js>, given: &Value) -> Value {
     Taking::new(Functions::Dropped).take(value, given, 0)
 }
 
-/// Names of members that JavaScript uses again and again, by their atoms.
+/// Names of members that JavaScript uses repeatedly, by their atoms.
 #[derive(Default)]
 pub struct Names(RefCell<HashMap<Persistent<Atom<'static>>, Arc<str>, Keyed>>);
 
@@ -89,7 +89,7 @@ impl Names {
     }
 }
 
-/// Takes values from JavaScript, within its bounds.
+/// Reads values from JavaScript, within the limits.
 pub struct Taking<'n> {
     functions: Functions,
     left: usize,
@@ -98,17 +98,17 @@ pub struct Taking<'n> {
 }
 
 impl<'n> Taking<'n> {
-    /// Nothing taken yet.
+    /// A reader that has read nothing yet.
     pub fn new(functions: Functions) -> Taking<'n> {
         Taking { functions, left: VALUES_MAX, is_lossy: false, names: None }
     }
 
-    /// The same, and names of members are remembered there.
+    /// The same, with remembered names of members.
     pub fn with(names: &'n Names) -> Taking<'n> {
         Taking { names: Some(names), ..Taking::new(Functions::Dropped) }
     }
 
-    /// A value, of which most is `given` as a rule, at this depth.
+    /// Reads a value at this depth; usually most of it equals `given`.
     pub fn take<'js>(&mut self, value: &js::Value<'js>, given: &Value, depth: usize) -> Value {
         if depth > DEPTH_MAX || self.left == 0 {
             return self.lost();
@@ -135,7 +135,7 @@ impl<'n> Taking<'n> {
         }
     }
 
-    /// A list, function, or object; what it is takes several calls to ask, so each is asked once.
+    /// Reads a list, function, or object. Each test for the type is a call into JavaScript, so each is made once.
     fn held<'js>(&mut self, value: &js::Value<'js>, given: &Value, depth: usize) -> Value {
         if value.is_array() {
             return self.list(value, depth);
@@ -193,7 +193,7 @@ impl<'n> Taking<'n> {
             _ => None,
         };
         let mut map = given.cloned().unwrap_or_default();
-        // How many members came back in their places, as long as all did.
+        // Number of members that came back in their places; `None` after the first difference.
         let mut kept = given.map(|_| 0);
         for name in object.own_keys::<Atom<'js>>(Filter::new().string().enum_only()) {
             let member = name.and_then(|name| Ok((name.clone(), object.get::<_, js::Value<'js>>(name)?)));
@@ -228,7 +228,7 @@ impl<'n> Taking<'n> {
         Value::Map(Arc::new(map))
     }
 
-    /// What an instance of a class is as data: bytes as text, and otherwise what `toJSON` says.
+    /// The data of a class instance: bytes as text, otherwise the result of `toJSON`.
     fn shown<'js>(&mut self, object: &Object<'js>, depth: usize) -> Option<Value> {
         let is_bytes = object.is_typed_array::<u8>();
         let method = object.get::<_, js::Value<'js>>(if is_bytes { "toString" } else { "toJSON" }).ok()?;
@@ -239,19 +239,19 @@ impl<'n> Taking<'n> {
         }
     }
 
-    /// A getter or `toJSON` threw: its exception is not the script's concern.
+    /// A getter or `toJSON` threw an exception; ignore it.
     fn failed(&mut self, ctx: &Ctx<'_>) -> Value {
         let _ = ctx.catch();
         self.lost()
     }
 }
 
-/// Whether an object is no class's: an object literal's prototype has none itself.
+/// True if the object is not an instance of a class: the prototype of an object literal has no prototype.
 pub fn is_plain(object: &Object<'_>) -> bool {
     object.get_prototype().is_none_or(|prototype| prototype.get_prototype().is_none())
 }
 
-/// A string's text; half a surrogate pair becomes U+FFFD.
+/// The text of a string; half a surrogate pair becomes U+FFFD.
 pub fn text_of(text: &js::String<'_>) -> String {
     text.to_string().unwrap_or_else(|_| well_formed(text).unwrap_or_default())
 }
@@ -265,7 +265,7 @@ fn well_formed<'js>(text: &js::String<'js>) -> js::Result<String> {
     whole.to_string()
 }
 
-/// [`Value`] as an argument or result of a native function.
+/// A [`Value`] as an argument or result of a native function.
 pub struct Given(pub Value);
 
 impl<'js> IntoJs<'js> for Given {
@@ -280,7 +280,7 @@ mod tests {
     use super::*;
     use crate::value::parse_json;
 
-    /// What comes back is what is there, whatever it was before.
+    /// The value that comes back is the actual value, whatever was given before.
     #[test]
     fn what_was_given_changes_nothing_but_the_cost() {
         let given = parse_json(br#"{"url":"/a","headers":{"a":"1","b":"2"},"list":[{"x":1}],"n":1}"#).unwrap();

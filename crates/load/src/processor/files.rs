@@ -1,13 +1,13 @@
-//! Files of a processor: how a name becomes a path, and which kind of module a file is, by Node's rules.
+//! Files of a processor: finds the path for a name, and the kind of a module file, by Node's rules.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
-/// A file of a processor, or one it reads, at most so long, in bytes.
+/// Largest file that is loaded for a processor or read by it, in bytes.
 pub const FILE_MAX: u64 = 256 << 20;
 
-/// The file that `name`, a path, means in the file `from`; as Node's `require`, endings may be left out.
+/// The file that the path `name` means in the file `from`. As in Node's `require`, the ending may be left out.
 pub fn resolve(from: &Path, name: &str) -> Option<String> {
     let folder = from.parent().unwrap_or(Path::new("/"));
     let whole = plain(&folder.join(name));
@@ -31,12 +31,12 @@ pub fn plain(path: &Path) -> PathBuf {
     out
 }
 
-/// Whether the file is TypeScript.
+/// True if the file is TypeScript.
 pub fn is_typescript(path: &Path) -> bool {
     ending(path).is_some_and(|ending| ["ts", "mts", "cts", "tsx"].contains(&ending))
 }
 
-/// Whether a file is an ES module: by its ending, by `type` of the nearest package.json, or else by its text.
+/// True if a file is an ES module: by its ending, by `type` in the nearest package.json, or by its text.
 pub fn is_module(path: &Path) -> bool {
     match ending(path) {
         Some("mjs") => true,

@@ -1,5 +1,5 @@
-//! Parameters that JavaScript is given again and again: made there by a function of their own, and told apart from what a
-//! hook put in their place by identity, so that what it left alone is neither written nor read as text.
+//! Parameters that JavaScript gets repeatedly. A generated function makes them in JavaScript. After a hook, identity
+//! tells which values the hook replaced, so that unchanged values are neither written nor read as text.
 
 use std::sync::Arc;
 
@@ -10,35 +10,35 @@ use super::convert::{Names, Taking, is_plain, to_js};
 use super::params::{Made, Params, UUID};
 use crate::value::{Map, UNDEFINED, Value, write_json_text};
 
-/// Kinds of parameters that are known; a plan with more requests has those after made member by member.
+/// Most kinds of parameters that are known; the parameters of further requests are made member by member.
 pub const FORMS_MAX: usize = 1000;
-/// Values within one; a larger one is made member by member.
+/// Most values in one kind; larger parameters are made member by member.
 pub const VALUES_MAX: usize = 200;
-/// Objects and lists within each other.
+/// Deepest nesting of objects and lists.
 const DEPTH_MAX: usize = 8;
 
-/// A kind of parameters, as JavaScript knows it.
+/// A kind of parameters, in JavaScript's form.
 pub struct Known {
     members: Arc<Map>,
-    /// Makes them, given the `uuid`.
+    /// Makes the parameters from the `uuid`.
     maker: Persistent<Function<'static>>,
     object: Members,
 }
 
 type Members = Vec<(Persistent<Atom<'static>>, Part)>;
 
-/// What a value was when it was given.
+/// A value at the time it was given.
 enum Part {
     /// This very value.
     Same(Persistent<js::Value<'static>>),
-    /// The `uuid`, which each call has its own of.
+    /// The `uuid`, which differs in each call.
     Uuid,
     Object(Members),
     List(Vec<Part>),
 }
 
 impl Known {
-    /// Learns a kind; `None` if it is too large. `prepare` is that of calls.js.
+    /// Prepares a kind; `None` if it is too large. `prepare` is the function in calls.js.
     pub fn new<'js>(
         ctx: &Ctx<'js>,
         members: &Arc<Map>,
@@ -59,12 +59,12 @@ impl Known {
         Ok(Some(Known { members: members.clone(), maker: Persistent::save(ctx, maker), object }))
     }
 
-    /// The function that makes them.
+    /// The function that makes the parameters.
     pub fn maker<'js>(&self, ctx: &Ctx<'js>) -> js::Result<js::Value<'js>> {
         Ok(self.maker.clone().restore(ctx)?.into_value())
     }
 
-    /// What a hook made of them.
+    /// The hook's changes to the parameters.
     pub fn changed<'js>(&self, value: &js::Value<'js>, params: &Params, uuid: &js::Value<'js>, names: &Names) -> Made {
         let mut comparing = Comparing { taking: Taking::with(names), names, uuid };
         let compared = match value.as_object() {
@@ -94,7 +94,7 @@ impl<'js> Writer<'_, 'js> {
         self.body.push(b'{');
         let mut members = Members::new();
         for (name, value) in map {
-            // `"__proto__": …` would be no member.
+            // `"__proto__": …` would set the prototype and add no member.
             let is_special = &**name == "__proto__";
             self.body.extend_from_slice(if is_special { b"[" } else { b"" });
             write_json_text(name, &mut self.body);
@@ -137,12 +137,12 @@ impl<'js> Writer<'_, 'js> {
     }
 }
 
-/// How a value compares with what was given.
+/// The result of comparing a value with the given one.
 enum Compared {
     Same,
-    /// These members differ, or came behind the others.
+    /// These members differ, or were added at the end.
     Members(Vec<(Arc<str>, Value)>),
-    /// It is of another kind: it is to be taken as a whole.
+    /// Too different: read it as a whole.
     Unclear,
 }
 
@@ -153,7 +153,7 @@ struct Comparing<'c, 'js> {
 }
 
 impl<'js> Comparing<'_, 'js> {
-    /// An object; `given` is what it was.
+    /// Compares an object; `given` is its earlier value.
     fn object(&mut self, object: &Object<'js>, known: &Members, given: &Map, depth: usize) -> Compared {
         if !is_plain(object) {
             return Compared::Unclear;
@@ -175,7 +175,7 @@ impl<'js> Comparing<'_, 'js> {
                         members.push((name.clone(), value));
                     }
                 }
-                // A member that was left out or moved: the order is another one.
+                // A member was left out or moved: the order differs.
                 Some(_) => return Compared::Unclear,
                 None => {
                     let member =
@@ -193,13 +193,13 @@ impl<'js> Comparing<'_, 'js> {
         }
     }
 
-    /// A getter threw: its exception is not the script's concern.
+    /// A getter threw an exception; ignore it.
     fn unclear(&self, ctx: &Ctx<'js>) -> Compared {
         let _ = ctx.catch();
         Compared::Unclear
     }
 
-    /// What a value is now; `None` if it is as it was given.
+    /// The current value; `None` if it is unchanged.
     fn part(
         &mut self,
         ctx: &Ctx<'js>,
@@ -279,10 +279,10 @@ mod tests {
         });
     }
 
-    /// What is found is what is there, whatever a hook did.
+    /// The value found is the actual value, whatever a hook did.
     #[test]
     fn what_a_hook_changed_is_found() {
-        // what it does with `p`, whether that is a change
+        // The hook's code with `p`, and whether it changes something.
         for (change, is_change) in [
             ("", false),
             ("p.url = '/' + 'a'", true),
@@ -332,7 +332,7 @@ mod tests {
                 let without = |value: &Value| {
                     let mut value = value.clone();
                     if let Value::Map(map) = &mut value {
-                        // Each has its own.
+                        // Each has its own `uuid`.
                         Arc::make_mut(map).entry(UUID.into()).and_modify(|uuid| {
                             if uuid.as_str().is_some_and(|text| text.len() == 36) {
                                 *uuid = Value::Null;

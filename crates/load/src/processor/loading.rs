@@ -9,10 +9,10 @@ use rquickjs::{Ctx, Error, Function, Module, Symbol};
 
 use super::files;
 
-/// What stands before the name of a module that is given here, not read from a file.
+/// Prefix of built-in modules, which are not read from a file.
 const GIVEN: &str = "weir:";
 
-/// Files, and the modules given here.
+/// Finds and loads files and built-in modules.
 pub struct Files;
 
 impl Resolver for Files {
@@ -58,7 +58,7 @@ impl Loader for Files {
     }
 }
 
-/// A function of modules.js, which leaves them where modules find them.
+/// A function of modules.js; modules.js stores it globally for the modules.
 fn helper<'js>(ctx: &Ctx<'js>, name: &str) -> js::Result<Function<'js>> {
     let symbol: Function = ctx.globals().get::<_, js::Object>("Symbol")?.get("for")?;
     let key: Symbol = symbol.call(("weir",))?;

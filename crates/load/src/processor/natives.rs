@@ -1,4 +1,4 @@
-//! The functions that the JavaScript beside this file is given as `native`.
+//! The functions in `native` for the JavaScript files in this directory.
 
 use std::fs;
 use std::io::Write;
@@ -18,9 +18,9 @@ use super::state::State;
 use super::{Facts, Kind};
 use crate::value::Value;
 
-/// Random bytes asked for at once; what Node's `crypto.getRandomValues` allows.
+/// Most random bytes of one request; the limit of Node's `crypto.getRandomValues`.
 const RANDOM_BYTES_MAX: usize = 65_536;
-/// Lines a processor prints at once are cut here, in bytes.
+/// Longest text that a processor prints at once, in bytes; longer text is cut.
 const LINE_MAX: usize = 65_536;
 
 /// The object `native`.
@@ -118,7 +118,7 @@ fn variables<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> js
     })
 }
 
-/// Sets a variable, unless it is that already: what others hold too stays in one piece.
+/// Sets a variable unless it has this value already, so that a value shared with other users stays shared.
 fn set(state: &State, id: u64, name: &str, value: Value) {
     let mut calls = state.calls.borrow_mut();
     let Some(call) = calls.get_mut(&id) else {
@@ -131,7 +131,7 @@ fn set(state: &State, id: u64, name: &str, value: Value) {
     }
 }
 
-/// Outcomes, metrics, what is said.
+/// Outcomes, metrics, printed lines.
 fn calls<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> js::Result<()> {
     let own = state.clone();
     add(ctx, native, "finish", move |id: f64, error: js::Value<'js>, value: js::Value<'js>| {
@@ -220,7 +220,7 @@ fn wires<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> js::Re
     })
 }
 
-/// Clock, chance, bytes, hashes, files.
+/// Clock, random numbers, bytes, hashes, files.
 fn system<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> js::Result<()> {
     let own = state.clone();
     add(ctx, native, "now", move || own.now())?;
@@ -263,7 +263,7 @@ fn system<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> js::R
     })
 }
 
-/// Node's code and words for an error of the system.
+/// Node's code and message for a system error.
 fn io_error(error: &std::io::Error) -> Vec<&'static str> {
     use std::io::ErrorKind;
     match error.kind() {
@@ -321,7 +321,7 @@ fn modules<'js>(ctx: &Ctx<'js>, native: &Object<'js>, state: &Rc<State>) -> js::
     })?;
     add(ctx, native, "compile", |ctx: Ctx<'js>, path: String, source: String| -> js::Result<js::Value<'js>> {
         let source = source.strip_prefix("#!").map_or(source.clone(), |rest| format!("//{rest}"));
-        // On the first line, so that lines keep their numbers.
+        // The wrapper is on the first line, so that line numbers stay correct.
         let whole = format!("(function (exports, require, module, __filename, __dirname) {{{source}\n}})");
         let mut options = js::context::EvalOptions::default();
         options.strict = false;
@@ -340,7 +340,7 @@ mod tests {
 
     #[test]
     fn hashes_are_the_standards() {
-        // FIPS 180 and RFC 1321 "abc"; RFC 4231 and RFC 2202 case 2.
+        // Test vectors of FIPS 180 and RFC 1321 for "abc"; case 2 of RFC 4231 and RFC 2202.
         assert_eq!(hex(&hash("md5", &[b"abc"])), "900150983cd24fb0d6963f7d28e17f72");
         assert_eq!(hex(&hash("sha1", &[b"a", b"bc"])), "a9993e364706816aba3e25717850c26c9cd0d89d");
         let (key, data) = (b"Jefe".to_vec(), b"what do ya want for nothing?");

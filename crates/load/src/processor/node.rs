@@ -1,7 +1,7 @@
-//! A processor in a Node child, for what QuickJS has not: npm packages, most of Node's modules, TypeScript.
+//! A processor in a Node child, for features that QuickJS lacks: npm packages, most of Node's modules, TypeScript.
 //!
-//! One child for one worker. Calls of many virtual users are under way at once, told apart by their ids. When the child
-//! dies every call under way fails, and so does every later one: nothing waits for it.
+//! Each worker has one child. It serves calls of many virtual users at the same time, which have different ids. When
+//! the child dies, every current call and every later call fails: no call waits for it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -27,13 +27,13 @@ use crate::value::{Value, write_json_text};
 
 /// Time for Node to start and load a processor.
 pub const LOAD_MAX: Duration = Duration::from_secs(60);
-/// A call that did not end after this fails; Artillery waits for ever.
+/// A call that takes longer fails; Artillery waits for ever.
 pub const CALL_MAX: Duration = Duration::from_secs(600);
-/// A function in a template may take so long; it is waited for by everybody on the thread.
+/// Longest time of a function in a template; all virtual users of the thread wait for it.
 pub const TEMPLATE_MAX: Duration = Duration::from_secs(10);
-/// Bytes that wait to be sent to the child; a call more fails.
+/// Most bytes that wait to be sent to the child; a further call fails.
 pub const UNSENT_MAX: usize = 256 << 20;
-/// Bytes read from the child at once.
+/// Most bytes of one read from the child.
 const READ_BYTES: usize = 64 << 10;
 
 const SOURCE: &str =
@@ -45,23 +45,23 @@ pub struct Node {
     pub state: Rc<State>,
     link: Rc<Link>,
     _child: Reaped,
-    /// The socket, until the first call puts it on the worker.
+    /// The socket, until the first call registers it with the worker.
     socket: RefCell<Option<UnixStream>>,
-    /// The way to the functions of templates; closed once one did not answer.
+    /// The socket for functions in templates; closed after one did not answer.
     asks: RefCell<Option<UnixStream>>,
     call_max: Cell<Duration>,
-    /// Virtual users the child knows.
+    /// Virtual users that the child knows.
     users: RefCell<HashSet<Box<str>>>,
 }
 
-/// The way to the child; shared with the task that reads.
+/// The connection to the child; shared with the task that reads.
 struct Link {
     stream: RefCell<Option<Rc<Stream>>>,
     unsent: RefCell<Vec<u8>>,
     waker: RefCell<Option<Waker>>,
-    /// Why nothing can be called any more.
+    /// Why calls are no longer possible.
     broken: RefCell<Option<String>>,
-    /// How many of the shared values the child knows.
+    /// Number of shared values that the child knows.
     known: Cell<usize>,
 }
 
@@ -72,7 +72,7 @@ struct Started {
     asks: UnixStream,
 }
 
-/// A child that is ended with its owner.
+/// A child process that is killed when its owner is dropped.
 struct Reaped(Child);
 
 impl Drop for Reaped {
@@ -82,7 +82,7 @@ impl Drop for Reaped {
     }
 }
 
-/// Where `node` is, if it is on `PATH`.
+/// The path of `node`, if it is on `PATH`.
 pub fn find() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join("node")).find(|file| file.is_file())
@@ -102,7 +102,7 @@ fn start(node: &Path) -> io::Result<Started> {
     Ok(Started { child: Reaped(child), socket: own, asks })
 }
 
-/// Has the child load the file, and waits for its answer; lines it prints meanwhile are said.
+/// Makes the child load the file, and waits for its answer; prints the lines that the child prints meanwhile.
 fn load(started: &mut Started, facts: &Facts, host: &Host, is_script: bool) -> Result<Value, String> {
     let mut frame = begin_frame();
     frame.extend_from_slice(b"{\"op\":\"load\",\"file\":");
@@ -173,7 +173,7 @@ impl Node {
         })
     }
 
-    /// Whether it exports a function of that name.
+    /// True if the file exports a function with this name.
     pub fn has(&self, name: &str) -> bool {
         self.names.contains(name)
     }
@@ -207,7 +207,7 @@ impl Node {
         outcome
     }
 
-    /// The first call puts the socket on the worker, and starts the task that reads it.
+    /// On the first call: registers the socket with the worker, and starts the task that reads it.
     fn connect(&self) -> Result<(), String> {
         let Some(socket) = self.socket.take() else { return Ok(()) };
         let stream = Stream::from_fd(OwnedFd::from(socket)).map_err(|error| format!("processor: {error}"))?;
@@ -250,7 +250,7 @@ impl Node {
             }
             write_json_text(name, &mut frame);
             frame.push(b':');
-            // The environment is the same for everybody.
+            // The environment is the same for all virtual users.
             match self.reference(value, name.starts_with('$')) {
                 Some(index) => wire::write_reference(index, &mut frame),
                 None => wire::write(value, &mut frame),
@@ -260,7 +260,7 @@ impl Node {
         frame
     }
 
-    /// What a function may ask of its connections while it runs.
+    /// Writes the state of the connections that a function may ask for while it runs.
     fn write_wires(&self, wires: &Rc<Wires>, frame: &mut Vec<u8>) {
         let (number, line) = (wires.number(&self.state), wires.line());
         frame.extend_from_slice(format!(",\"wires\":{{\"number\":{number},\"kind\":{}", line.kind() as u8).as_bytes());
@@ -272,7 +272,7 @@ impl Node {
         frame.push(b'}');
     }
 
-    /// The number of a large shared value, which the child is sent once.
+    /// The number of a large shared value; sends the value to the child the first time.
     fn reference(&self, value: &Value, is_always: bool) -> Option<usize> {
         let index = self.state.share(value, is_always)?;
         while self.link.known.get() <= index {
@@ -287,7 +287,7 @@ impl Node {
         Some(index)
     }
 
-    /// A function that templates call, if the processor added one of that name. The thread waits for it.
+    /// Calls a function for a template, if the processor added one with this name. The thread waits for it.
     pub fn template(&self, name: &str, arguments: &[Value]) -> Option<Value> {
         if !self.state.functions.borrow().contains(name) {
             return None;
@@ -339,7 +339,7 @@ impl Node {
     }
 }
 
-/// Tells the child what came for listeners of its functions, or that their connections are gone.
+/// Sends the child an event for listeners of its functions; `None`: their connections are gone.
 fn hear(link: &Link, number: u64, heard: Option<&Heard>) {
     let mut frame = begin_frame();
     frame.extend_from_slice(format!("{{\"op\":\"heard\",\"number\":{number}").as_bytes());
@@ -351,11 +351,11 @@ fn hear(link: &Link, number: u64, heard: Option<&Heard>) {
         write_json_text(text, &mut frame);
     }
     frame.push(b'}');
-    // A child that is gone fails every call by itself.
+    // If the child is gone, each call fails anyway.
     let _ = link.send(frame);
 }
 
-/// What a function does with its connections.
+/// Carries out a function's action on its connections.
 fn wire_op(op: &str, message: &Value, state: &Rc<State>) {
     let number = |name: &str| member(message, name).map(|number| number.to_number() as u64);
     let text = |name: &str| member(message, name).map(Value::to_string).unwrap_or_default();
@@ -388,7 +388,7 @@ impl Drop for Node {
 }
 
 impl Link {
-    /// Sends a frame, or leaves it to the task that reads.
+    /// Sends a frame; the task that reads sends the part that does not fit.
     fn send(&self, mut frame: Vec<u8>) -> Result<(), String> {
         if let Some(broken) = &*self.broken.borrow() {
             return Err(broken.clone());
@@ -411,7 +411,7 @@ impl Link {
         Ok(())
     }
 
-    /// Writes what goes; errors show when reading.
+    /// Writes as much as the socket accepts; the reading side reports errors.
     fn write(&self) -> bool {
         let stream = self.stream.borrow();
         let Some(stream) = &*stream else { return false };
@@ -425,7 +425,7 @@ impl Link {
         }
     }
 
-    /// Nothing can be called any more: what is under way fails.
+    /// Ends the connection: current calls fail, and no more calls are possible.
     fn end(&self, why: String, state: &State) {
         self.broken.borrow_mut().get_or_insert(why.clone());
         self.stream.take();
@@ -439,7 +439,7 @@ impl Link {
     }
 }
 
-/// Reads what the child says, and writes what did not go at once, until either end closes.
+/// Reads the child's messages, and writes the waiting bytes, until either end closes.
 async fn pump(link: Rc<Link>, stream: Rc<Stream>, state: Rc<State>) {
     let mut held = Vec::new();
     poll_fn(|task| {
@@ -474,7 +474,7 @@ async fn pump(link: Rc<Link>, stream: Rc<Stream>, state: Rc<State>) {
     }
 }
 
-/// Takes the whole frames out of what was read; false if the child does not keep to the protocol.
+/// Takes the complete frames from the bytes read; false if the child breaks the protocol.
 fn take_frames(held: &mut Vec<u8>, state: &Rc<State>) -> bool {
     let mut at = 0;
     while let Some(length) = wire::frame_length(held.get(at..).unwrap_or_default()) {
@@ -537,7 +537,7 @@ fn end_call(message: &Value, state: &State) {
     state.finish(id, outcome);
 }
 
-/// A cookie that a function set: its text and the URL it is of.
+/// Stores a cookie that a function set: its text and its URL.
 fn put_cookie(session: &Session, pair: &[Value]) {
     if let [text, url] = pair {
         session.put_cookie(&text.to_text(), &url.to_text());

@@ -1,4 +1,4 @@
-//! `requestParams` on their way through hooks: as the plan has them, until a hook makes them something else.
+//! `requestParams` on their way through hooks: as in the plan, until a hook changes them.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -7,25 +7,25 @@ use std::sync::Arc;
 
 use crate::value::{Map, Value};
 
-/// Members that are searched one by one.
+/// With fewer members, a linear search is used.
 const FEW: usize = 17;
 /// The member that differs from request to request.
 pub const UUID: &str = "uuid";
 
-/// The parameters of a request of the plan before hooks see them: the same each time, but for `uuid`.
+/// The parameters of a request of the plan before the hooks: always the same, except `uuid`.
 pub struct Form {
     members: Arc<Map>,
-    /// Under which number the engine knows it, once it has met it.
+    /// The number under which the engine knows this form, if it does.
     pub(super) number: Cell<Option<usize>>,
 }
 
 impl Form {
-    /// Parameters that begin with these members. The value of `uuid` counts for nothing, its place does.
+    /// Parameters with these members. The value of `uuid` is ignored; its place counts.
     pub fn new(members: Map) -> Rc<Form> {
         Rc::new(Form { members: Arc::new(members), number: Cell::new(None) })
     }
 
-    /// The members, `uuid` being whatever it was made with.
+    /// The members; `uuid` has the value given at creation.
     pub fn members(&self) -> &Arc<Map> {
         &self.members
     }
@@ -38,23 +38,23 @@ pub struct Params {
     made: Made,
 }
 
-/// What a hook made of parameters.
+/// A hook's changes to the parameters.
 pub enum Made {
-    /// It left them as they were.
+    /// No changes.
     Nothing,
-    /// These members differ, or came behind the others.
+    /// These members differ, or were added at the end.
     Members(Vec<(Arc<str>, Value)>),
-    /// They are this now.
+    /// The parameters were replaced by this value.
     Whole(Value),
 }
 
 impl Params {
-    /// Those of the plan, with a `uuid` of their own.
+    /// The plan's parameters, with a new `uuid`.
     pub fn new(form: Rc<Form>) -> Params {
         Params { form, uuid: Value::Text(crate::random::uuid_text()), made: Made::Nothing }
     }
 
-    /// What they were made from.
+    /// The form that they were made from.
     pub(super) fn form(&self) -> &Rc<Form> {
         &self.form
     }
@@ -64,12 +64,12 @@ impl Params {
         &self.uuid
     }
 
-    /// Whether a hook made them something else than the plan has.
+    /// True if a hook changed the parameters.
     pub fn is_made(&self) -> bool {
         !matches!(self.made, Made::Nothing)
     }
 
-    /// Takes what a hook made of them.
+    /// Applies a hook's changes.
     pub(super) fn make(&mut self, made: Made) {
         match made {
             Made::Nothing => {}
@@ -77,7 +77,7 @@ impl Params {
         }
     }
 
-    /// All of them, as a value.
+    /// All parameters as a value.
     pub fn value(&self) -> Cow<'_, Value> {
         if let Made::Whole(value) = &self.made {
             return Cow::Borrowed(value);
@@ -92,7 +92,7 @@ impl Params {
         Cow::Owned(Value::from(members))
     }
 
-    /// A member that is there, and neither `undefined` nor `null`.
+    /// A member that exists and is neither `undefined` nor `null`.
     pub fn member(&self, name: &str) -> Option<&Value> {
         let found = match &self.made {
             Made::Whole(whole) => return member(whole, name),
@@ -106,8 +106,8 @@ impl Params {
         }
     }
 
-    /// All members that some call [`Params::member`] could find, with their names, but for `uuid`; one that comes again
-    /// takes the place of the earlier.
+    /// All members that [`Params::member`] could find, with their names, except `uuid`. If a name occurs twice, the
+    /// later member counts.
     pub fn members(&self) -> impl Iterator<Item = (&str, &Value)> {
         let (first, then) = match &self.made {
             Made::Whole(Value::Map(map)) => (Some(map), None),
@@ -133,7 +133,7 @@ impl Params {
     }
 }
 
-/// A member of an object that is there, and neither `undefined` nor `null`.
+/// A member of an object that exists and is neither `undefined` nor `null`.
 pub fn member<'v>(object: &'v Value, name: &str) -> Option<&'v Value> {
     match object {
         Value::Map(map) => find(map, name),
@@ -142,7 +142,7 @@ pub fn member<'v>(object: &'v Value, name: &str) -> Option<&'v Value> {
 }
 
 fn find<'m>(map: &'m Map, name: &str) -> Option<&'m Value> {
-    // Twenty names are asked for in turn, and few members there: looking at each is cheaper than to hash each name.
+    // Callers look up about twenty names in a few members: a linear search is cheaper than hashing each name.
     let found = match map.len() {
         0..FEW => map.iter().find(|(known, _)| &***known == name).map(|(_, value)| value),
         _ => map.get(name),

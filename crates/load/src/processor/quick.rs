@@ -1,7 +1,7 @@
 //! A processor in QuickJS, embedded: one runtime for one worker thread.
 //!
-//! A call that ends without waiting costs no task and no timer. One that waits is woken by whoever ends it: another
-//! call, or the task that runs the timers, which is there only while there are timers.
+//! A call that ends without waiting needs no task and no timer. A waiting call is woken by the code that ends it:
+//! another call, or the task that runs the timers. That task exists only while there are timers.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -29,17 +29,17 @@ use super::wires::Heard;
 use super::{Context, Facts, Host, KEPT_MAX, Kind};
 use crate::value::{Keyed, Map, UNDEFINED, Value};
 
-/// Memory of one worker's processor, in bytes; a script that wants more gets an exception.
+/// Memory limit of one worker's processor, in bytes; above it, the script gets an exception.
 pub const MEMORY_MAX: usize = 1 << 30;
-/// Stack of JavaScript, in bytes: a quarter of a thread's.
+/// Stack limit of JavaScript, in bytes: a quarter of a thread's stack.
 pub const STACK_MAX: usize = 512 << 10;
 /// Time for a processor's files to load, top-level `await` included.
 pub const LOAD_MAX: Duration = Duration::from_secs(30);
-/// A call that is waited for by nothing, not even a timer, ends after this; Artillery waits for ever.
+/// Time after which a call ends if nothing, not even a timer, can end it; Artillery waits for ever.
 pub const HUNG_MAX: Duration = Duration::from_secs(60);
-/// Timers that run in one turn of the worker.
+/// Most timers that run in one turn of the worker.
 const TIMERS_PER_TURN: u32 = 1000;
-/// Promise callbacks between two looks at the clock.
+/// Promise callbacks between two checks of the clock.
 const JOBS_PER_LOOK: u32 = 256;
 
 const SOURCE: &str = concat!(
@@ -57,13 +57,13 @@ const SOURCE: &str = concat!(
 );
 
 type Kept = Persistent<Function<'static>>;
-/// Members of parameters, and what is known of them.
+/// Members of parameters, and the prepared form, if there is one.
 type Met = (Arc<Map>, Option<Rc<Known>>);
 
-/// What quick.rs calls of the JavaScript beside it.
+/// The JavaScript functions that quick.rs calls.
 struct Api {
     invoke: Kept,
-    /// `beforeRequest` calls, by function.
+    /// Functions for `beforeRequest` calls, by function number.
     befores: Vec<Kept>,
     seat_for: Kept,
     prepare: Kept,
@@ -75,11 +75,12 @@ struct Api {
 
 /// See the module.
 pub struct Quick {
-    // Before the context, and that before the runtime: JavaScript values must go first.
+    // These fields come before the context, and the context before the runtime: fields drop in order, and JavaScript
+    // values must drop first.
     api: Api,
-    /// The seats of virtual users that called something (calls.js), by `$uuid`.
+    /// The seats (see calls.js) of virtual users that have called a function, by `$uuid`.
     seats: RefCell<HashMap<Box<str>, Persistent<Object<'static>>, Keyed>>,
-    /// The kinds of parameters met; what is too large is not known, and not looked at again.
+    /// The kinds of parameters seen so far; `None` for a kind that is too large, so that it is not tried again.
     forms: RefCell<Vec<Met>>,
     /// Names of members that functions set.
     names: Names,
@@ -94,13 +95,13 @@ pub struct Quick {
 
 /// Why a processor could not be loaded.
 pub struct Refused {
-    /// What Node would be needed for, if that is the reason.
+    /// The feature that needs Node, if that is the reason.
     pub needs_node: Option<String>,
     /// For the user.
     pub message: String,
 }
 
-/// An engine with nothing loaded.
+/// An engine without a loaded file.
 struct Bare {
     context: js::Context,
     runtime: js::Runtime,
@@ -128,7 +129,7 @@ impl Bare {
         Ok((Bare { context, runtime, state }, api))
     }
 
-    /// Loads the file and hands over what it exports.
+    /// Loads the file and returns its exports.
     fn exported<'js>(&self, ctx: &Ctx<'js>, api: &Object<'js>, path: &str) -> js::Result<js::Value<'js>> {
         self.state.begin_turn();
         if !files::is_module(Path::new(path)) {
@@ -171,7 +172,7 @@ fn call<'js, R: js::FromJs<'js>>(api: &Object<'js>, name: &str, args: impl IntoA
     api.get::<_, Function>(name)?.call(args)
 }
 
-/// Runs what promises wait to run; stops when it does not end.
+/// Runs the waiting promise callbacks; stops if they do not end.
 fn run_jobs(ctx: &Ctx<'_>, state: &State) {
     let mut count = 0u32;
     while ctx.execute_pending_job() {
@@ -182,7 +183,7 @@ fn run_jobs(ctx: &Ctx<'_>, state: &State) {
     }
 }
 
-/// What was thrown, with where it was.
+/// The thrown error and its place.
 fn thrown(ctx: &Ctx<'_>, error: &js::Error, state: &State) -> String {
     let caught = ctx.catch();
     if state.was_interrupted.get() {
@@ -197,7 +198,7 @@ fn thrown(ctx: &Ctx<'_>, error: &js::Error, state: &State) -> String {
     let message = exception.message().unwrap_or_default();
     let name = exception.as_object().get::<_, String>("name").unwrap_or_else(|_| "Error".into());
     let stack = exception.stack().unwrap_or_default();
-    // The first line of the file's own, not of what is built in.
+    // The first line in the script's own files.
     let place = stack.lines().map(str::trim).find(|line| line.contains('/'));
     match place {
         Some(place) => format!("{name}: {message} ({})", place.trim_start_matches("at ")),
@@ -270,7 +271,7 @@ impl Quick {
         Ok(quick)
     }
 
-    /// Calls who listens on a virtual user's connections.
+    /// Calls the listeners of a virtual user's connections.
     fn hear(self: &Rc<Quick>, number: u64, heard: Option<&Heard>) {
         let failed = self.enter(|ctx, api| {
             let hear = api.hear.clone().restore(ctx)?;
@@ -286,12 +287,12 @@ impl Quick {
         }
     }
 
-    /// Whether it exports a function of that name.
+    /// True if the file exports a function with this name.
     pub fn has(&self, name: &str) -> bool {
         self.functions.contains_key(name)
     }
 
-    /// Calls a function. Arguments beyond the context are as calls.js has them.
+    /// Calls a function. calls.js describes the arguments after the context.
     pub async fn call(self: &Rc<Quick>, name: &str, kind: Kind, args: [&Value; 2], context: Context<'_>) -> Outcome {
         match self.call_with(name, kind, Given::Values(args), context).await? {
             Made::Whole(value) => Ok(value),
@@ -299,7 +300,7 @@ impl Quick {
         }
     }
 
-    /// Calls a `beforeRequest` function; what it made of the parameters.
+    /// Calls a `beforeRequest` function; returns its changes to the parameters.
     pub async fn call_before(
         self: &Rc<Quick>,
         name: &str,
@@ -337,7 +338,7 @@ impl Quick {
                 }
                 (Given::Values(values), ..) => self.invoke(ctx, (seat, id, index, kind), *values)?,
             };
-            // Before promises run: what a hook changes at once counts, what it changes later is too late.
+            // Read the changes before promises run: a hook's synchronous changes count, later ones are too late.
             let error = if said.is_object() { None } else { said.as_string() };
             outcome = match (error, &given) {
                 (Some(error), _) => Some(Err(text_of(error))),
@@ -371,7 +372,7 @@ impl Quick {
         self.api.invoke.clone().restore(ctx)?.call((seat, id as f64, index << 3 | kind as u32, first, second))
     }
 
-    /// The kind of these parameters, if it is one that is known.
+    /// The prepared kind of these parameters, if there is one.
     fn known<'js>(&self, ctx: &Ctx<'js>, given: &Given<'_>) -> js::Result<Option<Rc<Known>>> {
         let Given::Params(params) = given else { return Ok(None) };
         if params.is_made() {
@@ -393,7 +394,7 @@ impl Quick {
         Ok(known)
     }
 
-    /// A virtual user's seat: known, or made now. With too many of them it is there for this call only.
+    /// The seat of a virtual user: an existing or a new one. Above the limit, a new seat lives for this call only.
     fn seat<'js>(&self, ctx: &Ctx<'js>, uid: &str) -> js::Result<Object<'js>> {
         if let Some(seat) = self.seats.borrow().get(uid) {
             return seat.clone().restore(ctx);
@@ -430,7 +431,7 @@ impl Quick {
         .await
     }
 
-    /// Runs JavaScript, and what promises wait to run after it; what was thrown.
+    /// Runs JavaScript, then the waiting promise callbacks; returns the thrown error.
     fn enter(self: &Rc<Quick>, work: impl for<'js> FnOnce(&Ctx<'js>, &Api) -> js::Result<()>) -> Option<String> {
         self.state.begin_turn();
         let failed = self.context.with(|ctx| {
@@ -442,7 +443,7 @@ impl Quick {
         failed
     }
 
-    /// Sees to it that timers run.
+    /// Makes sure that the timers run.
     fn drive(self: &Rc<Quick>) {
         let Some(at) = self.state.wake_at.get() else { return };
         let after = (at - self.state.now()).clamp(0.0, f64::from(u32::MAX));
@@ -468,12 +469,12 @@ impl Quick {
                 None => {}
             }
         }
-        // More are due: they come after everybody else had a turn.
+        // More timers are due: they run after the other tasks had their turn.
         self.state.wake_at.set(Some(self.state.now()));
         self.drive();
     }
 
-    /// A function that templates call, if the processor added one of that name.
+    /// Calls a function for a template, if the processor added one with this name.
     pub fn template(self: &Rc<Quick>, name: &str, arguments: &[Value]) -> Option<Value> {
         if !self.state.functions.borrow().contains(name) {
             return None;
@@ -488,7 +489,7 @@ impl Quick {
         failed.is_none().then_some(value)
     }
 
-    /// Forgets what is kept for a virtual user.
+    /// Forgets the values kept for a virtual user.
     pub fn forget(self: &Rc<Quick>, uid: &str) {
         self.state.kept.borrow_mut().remove(uid);
         if let Some(seat) = self.seats.borrow_mut().remove(uid) {
@@ -503,13 +504,13 @@ impl Quick {
     }
 }
 
-/// What a function is given beyond its context.
+/// The arguments of a function besides its context.
 enum Given<'g> {
     Values([&'g Value; 2]),
     Params(&'g Params),
 }
 
-/// The task that runs timers, as long as there are some.
+/// The task that runs timers while there are any.
 struct Driven {
     quick: Weak<Quick>,
     timer: Rc<Deadline>,

@@ -1,6 +1,6 @@
-//! What the functions given to JavaScript work on: the calls under way, what was emitted, when the next timer is due.
+//! State for the functions that JavaScript gets: the current calls, the emitted metrics, the time of the next timer.
 //!
-//! No JavaScript value is in here: those must not outlive their runtime.
+//! There is no JavaScript value in here, because those must not outlive their runtime.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -18,17 +18,17 @@ use crate::record::Recorder;
 use crate::value::Value;
 use crate::vars::Vars;
 
-/// A function that runs longer without a pause is ended. An interpreter computes some thirty times slower than Node, on a
-/// machine in use slower yet: what is ended must be what would not end by itself.
+/// A function that runs longer without a pause is ended. The interpreter computes some thirty times slower than Node,
+/// and slower still on a busy machine. So the limit must only hit functions that would never end.
 pub const BUSY_MAX: Duration = Duration::from_secs(30);
-/// Metrics emitted and not yet counted; later ones are lost.
+/// Most metrics that are emitted and not yet counted; later ones are lost.
 pub const EMITTED_MAX: usize = 100_000;
-/// Large values made once for all virtual users.
+/// Most large values that are made once for all virtual users.
 pub const SHARED_MAX: usize = 64;
-/// Members from which on a list or object that others hold too is made once.
+/// A list or object that others hold too and that has at least this many members is made only once.
 const SHARED_MEMBERS_MIN: usize = 256;
 
-/// How a call ended: what it handed back, or the name after `errors.`.
+/// The result of a call: its value, or the error name after `errors.`.
 pub type Outcome = Result<Value, String>;
 
 /// A metric from `ee.emit`.
@@ -37,17 +37,17 @@ pub struct Emitted {
     pub kind: u8,
     /// Its name.
     pub name: String,
-    /// What it adds.
+    /// The value to add.
     pub value: f64,
 }
 
-/// Takes what came over the connections of that number; nothing, when they are gone.
+/// Called with an event of the connections with this number; `None`: the connections are gone.
 pub type Hear = Rc<dyn Fn(u64, Option<&Heard>)>;
 
-/// What is kept for one virtual user, by variable.
+/// The values kept for one virtual user, by variable.
 type Kept = HashMap<Box<str>, Value>;
 
-/// A call under way.
+/// A current call.
 pub struct Call {
     pub vars: Vars,
     pub scenario: Value,
@@ -55,7 +55,7 @@ pub struct Call {
     pub kind: Kind,
     pub outcome: Option<Outcome>,
     pub waker: Option<Waker>,
-    /// Its open connections, where the scenario has some.
+    /// The virtual user's open connections, if there are any.
     pub wires: Option<Rc<Wires>>,
 }
 
@@ -68,7 +68,7 @@ pub struct State {
     pub calls: RefCell<BTreeMap<u64, Call>>,
     last_id: Cell<u64>,
     pub emitted: RefCell<Vec<Emitted>>,
-    /// When the next timer is due, in ms since `began`.
+    /// Time of the next timer, in ms since `began`.
     pub wake_at: Cell<Option<f64>>,
     busy_since: Cell<Option<Instant>>,
     pub was_interrupted: Cell<bool>,
@@ -76,14 +76,14 @@ pub struct State {
     pub functions: RefCell<HashSet<String>>,
     pub exit_code: Cell<Option<i32>>,
     pub shared: RefCell<Vec<Value>>,
-    /// Who hears what comes over a virtual user's connections, by their number.
+    /// The handler of events on virtual users' connections.
     pub hear: RefCell<Option<Hear>>,
-    /// Connections a function has asked for, by number.
+    /// Connections that a function has asked for, by number.
     wires: RefCell<BTreeMap<u64, Rc<Wires>>>,
     last_wires: Cell<u64>,
     /// Ended calls whose contexts listeners still hold.
     pub ended: RefCell<BTreeMap<u64, Rc<Wires>>>,
-    /// What was set as something [`Value`] cannot hold, as it was taken, by virtual user and name.
+    /// The converted form of variables that hold more than a [`Value`] can, by virtual user and name.
     pub kept: RefCell<HashMap<Box<str>, Kept>>,
 }
 
@@ -116,13 +116,13 @@ impl State {
         (clock::precise() - self.began).as_secs_f64() * 1e3
     }
 
-    /// JavaScript is about to run.
+    /// Called before JavaScript runs.
     pub fn begin_turn(&self) {
         self.busy_since.set(None);
         self.was_interrupted.set(false);
     }
 
-    /// Whether JavaScript has run too long without a pause; asked every so many instructions.
+    /// True if JavaScript has run too long without a pause; the runtime asks after a number of instructions.
     pub fn is_too_busy(&self) -> bool {
         let now = clock::precise();
         let Some(since) = self.busy_since.get() else {
@@ -136,7 +136,7 @@ impl State {
         is_too_busy
     }
 
-    /// Begins a call; its id is never used again.
+    /// Begins a call; its id is never reused.
     pub fn begin(&self, vars: Vars, scenario: Value, session: &Session, kind: Kind, wires: Option<&Rc<Wires>>) -> u64 {
         let id = self.last_id.get() + 1;
         self.last_id.set(id);
@@ -146,7 +146,7 @@ impl State {
         id
     }
 
-    /// Ends a call, unless it has ended.
+    /// Ends a call if it has not ended yet.
     pub fn finish(&self, id: u64, outcome: Outcome) {
         let waker = match self.calls.borrow_mut().get_mut(&id) {
             Some(call) if call.outcome.is_none() => {
@@ -160,7 +160,7 @@ impl State {
         }
     }
 
-    /// A variable of a call, or of one that has ended and whose context a listener holds.
+    /// Reads variables of a call, or of an ended call whose context a listener holds.
     pub fn with_vars<T>(&self, id: u64, read: impl FnOnce(&Vars) -> T) -> Option<T> {
         match self.calls.borrow().get(&id) {
             Some(call) => Some(read(&call.vars)),
@@ -168,14 +168,14 @@ impl State {
         }
     }
 
-    /// The connections of a call's virtual user, and the number JavaScript knows them by.
+    /// The number of the connections of a call's virtual user.
     pub fn wires_of(self: &Rc<State>, id: u64) -> Option<u64> {
         let wires = self.calls.borrow().get(&id).and_then(|call| call.wires.clone());
         let wires = wires.or_else(|| self.ended.borrow().get(&id).cloned())?;
         Some(wires.number(self))
     }
 
-    /// A listener in a child sets a variable: of the call under way, if there is one.
+    /// A listener in a child sets a variable: in the current call, if there is one.
     pub fn set_left(&self, wires: &Rc<Wires>, name: &str, value: Value) {
         let mut calls = self.calls.borrow_mut();
         let is_its = |call: &&mut Call| call.wires.as_ref().is_some_and(|own| Rc::ptr_eq(own, wires));
@@ -185,12 +185,12 @@ impl State {
         }
     }
 
-    /// Connections by their number.
+    /// The connections with this number.
     pub fn wires(&self, number: u64) -> Option<Rc<Wires>> {
         self.wires.borrow().get(&number).cloned()
     }
 
-    /// A number for connections.
+    /// Gives connections a number.
     pub fn add_wires(&self, wires: Rc<Wires>) -> u64 {
         let number = self.last_wires.get() + 1;
         self.last_wires.set(number);
@@ -198,19 +198,19 @@ impl State {
         number
     }
 
-    /// Forgets connections that are no more, here and in JavaScript.
+    /// Forgets closed connections, here and in JavaScript.
     pub fn forget_wires(&self, number: u64) {
         self.wires.borrow_mut().remove(&number);
         let hear = self.hear.borrow().clone();
         hear.iter().for_each(|hear| hear(number, None));
     }
 
-    /// A call's outcome, once.
+    /// Takes the outcome of a call.
     pub fn outcome(&self, id: u64) -> Option<Outcome> {
         self.calls.borrow_mut().get_mut(&id)?.outcome.take()
     }
 
-    /// Notes a metric.
+    /// Stores a metric.
     pub fn emit(&self, kind: u8, name: String, value: f64) {
         let mut emitted = self.emitted.borrow_mut();
         if emitted.len() < EMITTED_MAX {
@@ -218,9 +218,9 @@ impl State {
         }
     }
 
-    /// Counts what was emitted.
+    /// Counts the stored metrics.
     pub fn record(&self, recorder: &Recorder) {
-        // Taken and put back, so that the room stays.
+        // Take the list and put it back, so that it keeps its capacity.
         let mut emitted = self.emitted.take();
         for Emitted { kind, name, value } in emitted.drain(..) {
             match kind {
@@ -234,7 +234,8 @@ impl State {
         self.emitted.replace(emitted);
     }
 
-    /// Where a large value of the plan is kept for all, if it is one and there is room; `is_always` takes small ones.
+    /// The index of a shared value: for a large value of the plan, if there is room. `is_always` also shares small
+    /// objects.
     pub fn share(&self, value: &Value, is_always: bool) -> Option<usize> {
         let is_large = match value {
             Value::List(list) => list.len() >= SHARED_MEMBERS_MIN && Arc::strong_count(list) > 1,
@@ -255,7 +256,7 @@ impl State {
     }
 }
 
-/// A virtual user's variables while a call has them; they go back however the call ends.
+/// A virtual user's variables while a call has them; they are given back however the call ends.
 pub struct Lent<'q> {
     pub state: &'q State,
     pub id: u64,

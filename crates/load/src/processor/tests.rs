@@ -1,4 +1,4 @@
-//! Both engines with the same processors.
+//! Tests both engines with the same processors.
 #![allow(clippy::unwrap_used)]
 
 use std::cell::RefCell;
@@ -49,7 +49,7 @@ impl Drop for Folder {
     }
 }
 
-/// One virtual user, and what the processor says.
+/// One virtual user, and the lines that the processor prints.
 struct User {
     vars: Vars,
     recorder: Recorder,
@@ -105,7 +105,7 @@ impl User {
         processor.function(name, context).await
     }
 
-    /// Variables as JSON, those it began with left out where they are unchanged.
+    /// The named variables as JSON.
     fn changed(&self, names: &str) -> String {
         let shown = names.split(' ').filter(|name| !name.is_empty()).map(|name| {
             let value = self.vars.by_name(name);
@@ -124,13 +124,13 @@ fn json(text: &str) -> Value {
     parse_json(text.as_bytes()).unwrap()
 }
 
-/// Parameters as a plan has them.
+/// Parameters as in a plan.
 fn planned(text: &str) -> Params {
     let Value::Map(map) = json(text) else { panic!("{text}") };
     Params::new(Form::new(Arc::unwrap_or_clone(map)))
 }
 
-/// Runs a virtual user against processor.js (or another first file) in one engine.
+/// Runs a virtual user with processor.js (or another first file) in one engine.
 fn with(
     files: &[(&str, &str)],
     choice: Choice,
@@ -156,7 +156,7 @@ fn with_both(
 
 #[test]
 fn a_function_step_changes_variables_or_fails() {
-    // body of `go`, outcome, names looked at, what they are then
+    // The body of `go`, the outcome, the names of variables, their values afterwards.
     let cases = [
         ("go = (context, ee, done) => { context.vars.a = 1; done(); }", "", "a", "a=1"),
         (
@@ -634,7 +634,7 @@ fn a_virtual_user_has_one_context() {
                 user.function("look").await.unwrap();
                 assert_eq!(user.changed("a list").split(' ').next(), Some(expected));
             }
-            // A `done` that comes again is not that of the next call.
+            // A repeated `done` does not count for the next call.
             user.function("twice").await.unwrap();
             user.function("slow").await.unwrap();
             assert_eq!(user.changed("a"), "a=\"slow\"");

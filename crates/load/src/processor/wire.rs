@@ -1,7 +1,7 @@
-//! What weir and a processor in Node say to each other: a length of four bytes, then JSON.
+//! The messages between weir and a processor in Node: a length of four bytes, then JSON.
 //!
-//! `undefined`, NaN and the infinities, which JSON has not, are objects with the one member [`SPECIAL`]; a large value
-//! that many virtual users hold is sent once, and is then an object with the one member `\0r`.
+//! JSON lacks `undefined`, NaN and the infinities, so they are objects with the only member [`SPECIAL`]. A large
+//! value that many virtual users hold is sent once; later it is an object with the only member `\0r`.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use memchr::memmem;
 
 use crate::value::{Map, Value, parse_json, write_json_text, write_number};
 
-/// A frame is at most so long, in bytes.
+/// Largest frame, in bytes.
 pub const FRAME_MAX: usize = 64 << 20;
-/// The member of `undefined` and of numbers that are none.
+/// The member for `undefined`, NaN and the infinities.
 pub const SPECIAL: &str = "\0w";
 
-/// Begins a frame; [`end_frame`] puts its length in.
+/// Begins a frame; [`end_frame`] writes the length into it.
 pub fn begin_frame() -> Vec<u8> {
     vec![0; 4]
 }
@@ -28,7 +28,8 @@ pub fn end_frame(frame: &mut [u8]) -> bool {
     length <= FRAME_MAX
 }
 
-/// The length of the frame that begins here, without its four bytes; `None` before those are there.
+/// The length of the frame that begins here, without the four length bytes; `None` if fewer than four bytes are
+/// there.
 pub fn frame_length(bytes: &[u8]) -> Option<usize> {
     let head: [u8; 4] = bytes.get(..4)?.try_into().ok()?;
     Some(u32::from_be_bytes(head) as usize)
@@ -81,7 +82,7 @@ pub fn write_reference(index: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("{{\"\\u0000r\":{index}}}").as_bytes());
 }
 
-/// Reads what a frame holds.
+/// Reads the value in a frame.
 pub fn read(frame: &[u8]) -> Option<Value> {
     let mut value = parse_json(frame).ok()?;
     if memmem::find(frame, b"\\u0000w").is_some() {

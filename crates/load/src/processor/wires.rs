@@ -1,12 +1,12 @@
-//! `context.sockets` and `context.ws`: a virtual user's open connections in the hands of its processor.
+//! `context.sockets` and `context.ws`: a virtual user's open connections, for its processor.
 //!
 //! ```text
 //!   net task ─► Wires::tell ─► queue ─► a task of its own ─► JavaScript's listeners ─► Line::emit
 //! ```
 //!
-//! What listens is called between the virtual user's steps and in the middle of them, so it has the variables as they
-//! were when the last step began or the last call ended; what it sets is there from the next step or call on. A
-//! connection nobody listens on costs one pointer.
+//! Listeners are called between the virtual user's steps and during them. So they see the variables as of the start
+//! of the last step or the end of the last call; variables that they set are visible from the next step or call on. A
+//! connection without a listener costs one pointer.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
@@ -21,26 +21,27 @@ use crate::engine::bell::Bell;
 use crate::value::Value;
 use crate::vars::Vars;
 
-/// Events that wait for a virtual user's listeners; later ones are dropped, and counted as `errors.` [`DROPPED`].
+/// Most events that wait for a virtual user's listeners; later ones are dropped, and counted as `errors.`
+/// [`DROPPED`].
 const EVENTS_MAX: usize = 10_000;
-/// What is counted of events that found no room.
+/// The error name for dropped events.
 const DROPPED: &str = "processor does not keep up with events";
-/// Ended calls whose contexts still reach the variables: the last ones.
+/// Number of ended calls whose contexts still reach the variables: the latest ones.
 const CALLS_MAX: usize = 100;
 
-/// What a connection can do for a processor.
+/// The actions of a connection for a processor.
 pub trait Line {
-    /// Which member of `context` it is.
+    /// The member of `context` for this connection.
     fn kind(&self) -> Kind;
-    /// The namespaces there are, by the names that steps call them; one without a name, if there are none.
+    /// The namespaces, by the names that steps use; one empty name if the connection has no namespaces.
     fn places(&self) -> Vec<String>;
-    /// Whether one is connected.
+    /// True if the namespace is connected.
     fn is_open(&self, place: &str) -> bool;
-    /// From now on everything that comes is told to whom.
+    /// From now on, passes everything received to `wires`.
     fn listen(&self, wires: &Rc<Wires>);
-    /// Sends an event as JSON, or a message as it is; the number of the acknowledgement if one is wanted.
+    /// Sends an event as JSON, or a message unchanged; returns the acknowledgement's number if one is wanted.
     fn emit(&self, place: &str, text: &str, wants_answer: bool) -> Option<u64>;
-    /// Says goodbye.
+    /// Closes the namespace or the connection.
     fn close(&self, place: &str);
 }
 
@@ -53,33 +54,33 @@ pub enum Kind {
     Ws,
 }
 
-/// Something that came; the numbers are those of wires.js.
+/// A received event; the numbers are those of wires.js.
 #[derive(Debug)]
 pub struct Heard {
-    /// What it is.
+    /// The kind of event.
     pub kind: HeardKind,
-    /// Of which namespace.
+    /// The namespace.
     pub place: String,
-    /// JSON of an event or acknowledgement; a message; why a connection ended.
+    /// The JSON of an event or acknowledgement; a message; or why a connection ended.
     pub text: String,
-    /// The acknowledgement's number.
+    /// The number of the acknowledgement.
     pub number: u64,
 }
 
-/// What came.
+/// The kind of a received event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeardKind {
     /// An event of Socket.IO, as the JSON of its name and arguments.
     Event = 0,
     /// An acknowledgement, as the JSON of its arguments.
     Ack = 1,
-    /// A namespace is connected, again perhaps.
+    /// A namespace is connected, perhaps not for the first time.
     Connected = 2,
-    /// It is not any more.
+    /// A namespace is disconnected.
     Lost = 3,
-    /// A message of a WebSocket, text.
+    /// A text message of a WebSocket.
     Text = 4,
-    /// One that was not text; its bytes as JSON's numbers.
+    /// A binary message; its bytes as JSON numbers.
     Bytes = 5,
 }
 
@@ -92,24 +93,24 @@ pub struct Wires {
     is_over: Cell<bool>,
     dropped: Cell<u64>,
     left: RefCell<Left>,
-    /// Who knows it by which number, once a processor has asked for it.
+    /// The processor state that knows these connections, and their number there.
     known: RefCell<Option<(Weak<State>, u64)>>,
     ended: RefCell<VecDeque<u64>>,
-    /// What a child in Node calls acknowledgements, by namespace and number.
+    /// The numbers that a Node child uses for acknowledgements, by namespace and number.
     answers: RefCell<HashMap<(String, u64), u64>>,
 }
 
 /// Variables between calls.
 #[derive(Default)]
 struct Left {
-    /// As they were last seen, with what was set since.
+    /// The variables at the last sync, with later changes.
     vars: Option<Vars>,
-    /// What was set since.
+    /// Variables set since the last sync.
     set: HashMap<Box<str>, Value>,
 }
 
 impl Wires {
-    /// Around a connection that is open.
+    /// Wraps an open connection.
     pub fn new(line: Box<dyn Line>) -> Rc<Wires> {
         Rc::new(Wires {
             line,
@@ -130,12 +131,12 @@ impl Wires {
         &*self.line
     }
 
-    /// Whether a processor listens.
+    /// True if a processor listens.
     pub fn is_heard(&self) -> bool {
         self.is_heard.get()
     }
 
-    /// Something came, for who listens.
+    /// Queues an event for the listeners.
     pub fn tell(&self, kind: HeardKind, place: &str, text: &str, number: u64) {
         let own = match kind {
             HeardKind::Ack => self.answers.borrow_mut().remove(&(place.to_owned(), number)),
@@ -152,7 +153,7 @@ impl Wires {
         self.bell.ring();
     }
 
-    /// Lets what listeners set be seen, and listeners see what is set here. Cheap while nobody listens.
+    /// Exchanges variables between the virtual user and its listeners. Cheap without listeners.
     pub fn sync(&self, vars: &mut Vars) {
         if self.is_heard.get() {
             let mut left = self.left.borrow_mut();
@@ -163,7 +164,7 @@ impl Wires {
         }
     }
 
-    /// A call has ended: its context still reaches these variables.
+    /// Keeps the variables reachable for the context of an ended call.
     pub(super) fn call_ended(self: &Rc<Wires>, state: &State, id: u64, vars: &mut Vars) {
         if !self.is_heard.get() {
             return;
@@ -179,7 +180,7 @@ impl Wires {
         }
     }
 
-    /// An acknowledgement has a number of the processor's own.
+    /// Records the processor's own number for an acknowledgement.
     pub(super) fn answers_as(&self, place: String, id: u64, own: u64) {
         let mut answers = self.answers.borrow_mut();
         if answers.len() < EVENTS_MAX {
@@ -187,12 +188,12 @@ impl Wires {
         }
     }
 
-    /// A variable for a listener.
+    /// Reads variables for a listener.
     pub(super) fn with_vars<T>(&self, read: impl FnOnce(&Vars) -> T) -> Option<T> {
         self.left.borrow().vars.as_ref().map(read)
     }
 
-    /// A listener sets a variable.
+    /// Sets a variable for a listener.
     pub(super) fn set(&self, name: &str, value: Value) {
         let left = &mut *self.left.borrow_mut();
         if let Some(vars) = &mut left.vars {
@@ -201,7 +202,7 @@ impl Wires {
         }
     }
 
-    /// The number a processor knows it by.
+    /// The number by which the processor knows these connections.
     pub(super) fn number(self: &Rc<Wires>, state: &Rc<State>) -> u64 {
         if let Some((_, number)) = &*self.known.borrow() {
             return *number;
@@ -211,7 +212,7 @@ impl Wires {
         number
     }
 
-    /// Everything that comes goes to the processor from now on, by a task of its own.
+    /// From now on, a separate task passes everything received to the processor.
     pub(super) fn listen(self: &Rc<Wires>, state: &Rc<State>) {
         if self.is_heard.replace(true) || self.is_over.get() {
             return;
@@ -220,7 +221,7 @@ impl Wires {
         spawn(pump(self.clone(), state.clone()));
     }
 
-    /// The virtual user is done: nothing more is heard. Called before its connections are closed.
+    /// Ends listening: the virtual user is done. Called before its connections are closed.
     pub fn over(&self) {
         self.is_over.set(true);
         self.queue.borrow_mut().clear();
@@ -236,7 +237,7 @@ impl Wires {
     }
 }
 
-/// Hands over what comes, until the virtual user is done.
+/// Passes events on until the virtual user is done.
 async fn pump(wires: Rc<Wires>, state: Rc<State>) {
     loop {
         let heard = poll_fn(|context| {
@@ -270,7 +271,7 @@ mod tests {
     use crate::processor::Kind as Called;
     use crate::vars::Names;
 
-    /// A connection that keeps silent.
+    /// A connection that never receives anything.
     struct Silent;
 
     impl Line for Silent {
@@ -296,7 +297,7 @@ mod tests {
         vars
     }
 
-    /// A state, and connections that listeners have, within a worker.
+    /// Runs a test with a state and with connections that have listeners, in a worker.
     fn heard(then: impl FnOnce(&Rc<State>, &Rc<Wires>) + 'static) {
         weir_net::worker::block_on(async move {
             let (state, wires) = (State::new(Host::default()), Wires::new(Box::new(Silent)));

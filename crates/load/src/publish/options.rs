@@ -1,4 +1,4 @@
-//! A reporter of `publish-metrics`, read: what is sent where, or why nothing is.
+//! Reads a reporter of `publish-metrics`: what it sends and where, or why it sends nothing.
 
 use std::fmt;
 
@@ -7,22 +7,22 @@ use crate::value::{Map, Value};
 
 /// Port of StatsD, DogStatsD and Telegraf's listener.
 const STATSD_PORT: u16 = 8125;
-/// Where OpenTelemetry's collector listens unless said otherwise.
+/// Default address of OpenTelemetry's collector.
 const OTLP_ENDPOINT: &str = "http://localhost:4318";
 
-/// Who is sent what.
+/// A reporter and its options.
 #[derive(Clone, Debug)]
 pub struct Reporter {
-    /// As the script names it: `prometheus`.
+    /// The type in the script: `prometheus`.
     pub name: String,
-    /// How, and where.
+    /// The kind of reporter, with its address.
     pub kind: Kind,
 }
 
-/// The ways that weir knows.
+/// The kinds that weir supports.
 #[derive(Clone, Debug)]
 pub enum Kind {
-    /// Text, pushed to a Pushgateway.
+    /// Text that is pushed to a Pushgateway.
     Prometheus(PrometheusOptions),
     /// UDP: StatsD, DogStatsD, Telegraf.
     StatsD(StatsDOptions),
@@ -30,25 +30,25 @@ pub enum Kind {
     OpenTelemetry(OtlpOptions),
 }
 
-/// Why a reporter sends nothing; a sentence for the user.
+/// Why a reporter sends nothing, as a sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// The run goes on without it.
+    /// The run goes on without this reporter.
     Unsent(String),
-    /// The script is wrong.
+    /// The script is invalid.
     Wrong(String),
 }
 
 /// `type: prometheus`.
 #[derive(Clone, Debug)]
 pub struct PrometheusOptions {
-    /// `pushgateway`, to which the path is added.
+    /// `pushgateway`; the path is appended to it.
     pub gateway: Url,
-    /// Before `_counters`, `_rates` and `_summaries`.
+    /// The prefix of `_counters`, `_rates` and `_summaries`.
     pub prefix: String,
-    /// `tags`, taken apart.
+    /// `tags`, split into names and values.
     pub labels: Vec<(String, String)>,
-    /// `ca`: a file of authorities.
+    /// `ca`: a file with certificate authorities.
     pub ca: Option<String>,
 }
 
@@ -57,21 +57,21 @@ pub struct PrometheusOptions {
 pub struct StatsDOptions {
     /// A name or an address.
     pub host: String,
-    /// Its port.
+    /// The port.
     pub port: u16,
-    /// Before every name, as it is.
+    /// The prefix of every name, unchanged.
     pub prefix: String,
-    /// Of every metric and event: `name:value`.
+    /// Tags of every metric and event: `name:value`.
     pub tags: Vec<String>,
-    /// Tags stand where Telegraf wants them.
+    /// True: put the tags where Telegraf expects them.
     pub is_telegraf: bool,
-    /// `event`, unless it is not to be sent.
+    /// `event`; `None` if it must not be sent.
     pub event: Option<EventOptions>,
-    /// Which metrics.
+    /// Which metrics to send.
     pub filter: Filter,
 }
 
-/// `event`: said when the run begins and ends.
+/// `event`: sent when the run begins and ends.
 #[derive(Clone, Debug)]
 pub struct EventOptions {
     pub title: Option<String>,
@@ -86,19 +86,19 @@ pub struct EventOptions {
 /// `type: open-telemetry`.
 #[derive(Clone, Debug)]
 pub struct OtlpOptions {
-    /// Where metrics are posted.
+    /// The URL for metrics.
     pub endpoint: Url,
-    /// Protobuf instead of JSON.
+    /// True: protobuf; false: JSON.
     pub is_protobuf: bool,
-    /// Fields of every request.
+    /// Header fields of every request.
     pub headers: Vec<(String, String)>,
     /// The instrumentation scope.
     pub meter_name: String,
-    /// Of every data point.
+    /// Attributes of every data point.
     pub attributes: Vec<(String, Value)>,
-    /// Of the resource, `service.name` among them.
+    /// Attributes of the resource, with `service.name`.
     pub resource: Vec<(String, Value)>,
-    /// Which metrics.
+    /// Which metrics to send.
     pub filter: Filter,
 }
 
@@ -107,18 +107,18 @@ pub struct OtlpOptions {
 pub struct Filter {
     only: Vec<String>,
     excluded: Vec<String>,
-    /// What is listed is how names begin, not the whole of them.
+    /// True: the listed names are prefixes; false: they are whole names.
     is_prefix: bool,
 }
 
 impl Filter {
-    /// Whether a metric of this name is sent.
+    /// True if a metric with this name is sent.
     pub fn lets(&self, name: &str) -> bool {
         let is_in = |list: &[String]| match self.is_prefix {
             true => list.iter().any(|start| name.starts_with(start.as_str())),
             false => list.iter().any(|known| known == name),
         };
-        // StatsD heeds `excluded` only where `includeOnly` is not there.
+        // The StatsD plugin uses `excluded` only if `includeOnly` is not set.
         let excluded = (self.only.is_empty() || !self.is_prefix) && is_in(&self.excluded);
         !excluded && (self.only.is_empty() || is_in(&self.only))
     }
@@ -155,7 +155,7 @@ impl fmt::Display for Reporter {
     }
 }
 
-/// Vendors have interfaces of their own; most take OpenTelemetry too.
+/// Vendors have interfaces of their own; most accept OpenTelemetry too.
 fn unsent(name: &str, has_key: bool) -> Refused {
     let instead = match name {
         "datadog" => "without `apiKey` metrics go to Datadog's agent",
@@ -195,10 +195,10 @@ fn statsd(map: &Map, name: &str) -> Result<StatsDOptions, Refused> {
         Some(Value::Map(event)) => event,
         _ => &nothing,
     };
-    // `false` may be a text, from the environment.
+    // The value may be the text `false`, from the environment.
     let is_silent = event.get("send").is_some_and(|send| send.to_text() == "false");
     let is_telegraf = name == "influxdb-statsd";
-    // Telegraf knows no events.
+    // Telegraf does not support events.
     let event = (!is_silent && !is_telegraf).then(|| EventOptions {
         title: text(event, "title"),
         text: text(event, "text"),
@@ -266,7 +266,7 @@ fn otlp(map: &Map) -> Result<OtlpOptions, Refused> {
     })
 }
 
-/// What OpenTelemetry's own variables say (its specification, "OTLP Exporter Configuration").
+/// The endpoint in OpenTelemetry's own variables (its specification, "OTLP Exporter Configuration").
 fn endpoint() -> String {
     let variable = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
     variable("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT").unwrap_or_else(|| {

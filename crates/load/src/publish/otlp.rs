@@ -1,4 +1,4 @@
-//! OpenTelemetry's metrics, posted to a collector: counters as sums of the period, everything else as gauges.
+//! Posts metrics to an OpenTelemetry collector: counters as sums of the period, all others as gauges.
 //!
 //! The messages are those of opentelemetry-proto 1 (`metrics/v1/metrics.proto`), as JSON or protobuf.
 
@@ -13,7 +13,7 @@ use crate::client::Resolver;
 use crate::record::{Period, WINDOW_MS};
 use crate::value::Value;
 
-/// What one export may take: OpenTelemetry's own default.
+/// Time limit of one export: OpenTelemetry's own default.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A collector.
@@ -22,11 +22,11 @@ pub(super) struct Otlp {
     resolver: Resolver,
 }
 
-/// What is said of one period, before it has a form.
+/// The data of one period, before it becomes JSON or protobuf.
 pub(super) struct Export<'e> {
     pub(super) resource: &'e [(String, Value)],
     pub(super) scope: &'e str,
-    /// Of every data point.
+    /// Attributes of every data point.
     pub(super) attributes: Vec<(String, Value)>,
     pub(super) start_ns: u64,
     pub(super) end_ns: u64,
@@ -37,7 +37,7 @@ pub(super) struct Export<'e> {
 pub(super) struct Metric {
     pub(super) name: String,
     pub(super) value: f64,
-    /// A monotonic sum of this period alone, instead of a gauge.
+    /// True: a monotonic sum of this period alone; false: a gauge.
     pub(super) is_sum: bool,
 }
 
@@ -99,7 +99,7 @@ impl Otlp {
     }
 }
 
-/// The JSON form: 64-bit numbers are texts, as protobuf's JSON mapping has it.
+/// The JSON form: 64-bit numbers are texts, as in protobuf's JSON mapping.
 fn json(export: &Export<'_>) -> Json {
     let attributes = json_attributes(&export.attributes);
     let metrics = export.metrics.iter().map(|metric| {
@@ -139,7 +139,7 @@ fn json_attributes(attributes: &[(String, Value)]) -> Json {
     attributes.iter().map(one).collect()
 }
 
-/// A number without a fraction that fits.
+/// The number as an integer, if it has no fraction and fits.
 pub(super) fn whole(value: f64) -> Option<i64> {
     (value.fract() == 0.0 && value.abs() < 9e15).then_some(value as i64)
 }

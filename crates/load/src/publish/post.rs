@@ -1,4 +1,4 @@
-//! One POST, from a thread that may wait.
+//! Sends one POST, from a thread that may block.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -18,13 +18,13 @@ pub(super) struct Post {
     pub(super) content_type: &'static str,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
-    /// A file of authorities to trust.
+    /// A file with the certificate authorities to trust.
     pub(super) ca: Option<String>,
     pub(super) timeout: Duration,
     pub(super) resolver: Resolver,
 }
 
-/// Sends it, over a connection of its own. An answer that is not 2xx is an error.
+/// Sends the request over a new connection. An answer that is not 2xx is an error.
 pub(super) fn post(post: Post) -> Result<(), String> {
     let outcome = worker::block_on(async move {
         let origin = Rc::new(Origin::of(&post.url, &tls(post.ca.as_deref())?));
@@ -59,7 +59,7 @@ fn tls(ca: Option<&str>) -> Result<Rc<Tls>, String> {
 fn head(post: &Post) -> Vec<u8> {
     let Post { url, content_type, headers, body, .. } = post;
     let mut head = format!("POST {} HTTP/1.1\r\nContent-Type: {content_type}\r\n", url.target);
-    // A line break would begin another field.
+    // A line break would begin another header field.
     for (name, value) in
         headers.iter().filter(|(name, value)| !name.contains(['\r', '\n']) && !value.contains(['\r', '\n']))
     {

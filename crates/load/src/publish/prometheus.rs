@@ -1,4 +1,4 @@
-//! Text for a Prometheus Pushgateway: counters so far, rates and summaries of the last period.
+//! Text for a Prometheus Pushgateway: all counts of the run so far, rates and summaries of the last period.
 
 use std::time::Duration;
 
@@ -11,15 +11,15 @@ use crate::output::number::js;
 use crate::random;
 use crate::record::Period;
 
-/// What one push may take.
+/// Time limit of one push.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Time series that are kept; with more, new ones are left out, as a Prometheus would soon do.
+/// Most time series that are kept; further ones are left out, as a Prometheus server would do.
 const SERIES_MAX: usize = 100_000;
 
-/// A Pushgateway, with what it was told so far.
+/// A Pushgateway, and the values pushed to it so far.
 pub(super) struct Pushgateway {
     options: PrometheusOptions,
-    /// The group that is pushed to, one a run.
+    /// The group of the pushes, one for each run.
     job: String,
     counters: IndexMap<String, f64>,
     rates: IndexMap<String, f64>,
@@ -39,7 +39,7 @@ impl Pushgateway {
         }
     }
 
-    /// Adds a period and pushes all there is.
+    /// Adds a period and pushes all values.
     pub(super) fn push(&mut self, period: &Period) -> Result<(), String> {
         self.add(period);
         let mut url = self.options.gateway.clone();
@@ -96,7 +96,7 @@ impl Pushgateway {
     }
 }
 
-/// The place of a series, new ones only while there is room.
+/// The value of a series; a new series only if there is room.
 fn series(all: &mut IndexMap<String, f64>, name: String) -> Option<&mut f64> {
     match all.contains_key(&name) || all.len() < SERIES_MAX {
         true => Some(all.entry(name).or_default()),
@@ -113,7 +113,7 @@ fn quoted(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// A segment of a path, in percents.
+/// A path segment, percent-encoded.
 fn escaped(text: &str) -> String {
     text.bytes().fold(String::new(), |mut out, byte| {
         match byte {

@@ -8,15 +8,15 @@ use super::options::StatsDOptions;
 use crate::output::number::js;
 use crate::record::Period;
 
-/// Bytes of one datagram: what an Ethernet frame carries without being cut, as Datadog's clients count it.
+/// Size of one datagram: what an Ethernet frame carries unfragmented, as in Datadog's clients.
 const DATAGRAM_BYTES_MAX: usize = 1432;
 
 /// A receiver of datagrams.
 pub(super) struct StatsD {
     options: StatsDOptions,
-    /// What the load goes to, for events.
+    /// The target of the load, for events.
     target: String,
-    /// Of events: the moment the run was begun, in ms.
+    /// Start time of the run in ms, for events.
     began_ms: u64,
     socket: Option<UdpSocket>,
 }
@@ -26,16 +26,16 @@ impl StatsD {
         StatsD { options, target: target.to_owned(), began_ms: clock::unix_ms(), socket: None }
     }
 
-    /// Sends the metrics of a period. Only a host that says itself that nobody listens is noticed.
+    /// Sends the metrics of a period. An error is noticed only if the host itself reports that nothing listens.
     pub(super) fn send(&mut self, period: &Period) -> Result<(), String> {
         let lines = self.lines(period);
         self.datagrams(&lines)
     }
 
-    /// Says that the run has begun, or is over.
+    /// Sends an event: the run has begun or ended.
     pub(super) fn event(&mut self, what: &str) {
         if let Some(line) = self.event_line(what) {
-            // Periods tell whether somebody listens.
+            // If nothing listens, sending the periods reports that.
             let _ = self.datagrams(&[line]);
         }
     }
@@ -59,13 +59,13 @@ impl StatsD {
 
     fn line(&self, name: &str, value: &str, kind: char) -> String {
         let StatsDOptions { prefix, tags, is_telegraf, .. } = &self.options;
-        // These end a name, a value or a line; errors' names have them.
+        // These characters end a name, a value or a line, and errors' names contain them.
         let name = name.replace([':', '|', '@', '\n', '#'], "_");
         let tags = tags.join(",");
         match (is_telegraf, tags.is_empty()) {
             (_, true) => format!("{prefix}{name}:{value}|{kind}"),
             (true, false) => {
-                // Commas and spaces end a name there.
+                // In Telegraf's dialect, commas and spaces end a name.
                 let name = name.replace([' ', ','], "_");
                 format!("{prefix}{name},{}:{value}|{kind}", tags.replace(':', "="))
             }
@@ -122,7 +122,7 @@ impl StatsD {
         if !datagram.is_empty() {
             send(&datagram);
         }
-        // A host answers to the last datagram as well, if nobody listens.
+        // If nothing listens, the host's answer to the last datagram arrives too.
         if let Ok(Some(error)) = socket.take_error() {
             outcome = Err(error.to_string());
         }
@@ -134,7 +134,7 @@ impl StatsD {
 fn connect(host: &str, port: u16) -> Result<UdpSocket, String> {
     let named = |error: std::io::Error| format!("{host}: {error}");
     let mut addresses: Vec<SocketAddr> = (host, port).to_socket_addrs().map_err(named)?.collect();
-    // As everywhere in weir: who listens at `localhost` mostly does at 127.0.0.1.
+    // IPv4 first, as everywhere in weir: a listener at `localhost` is usually at 127.0.0.1.
     addresses.sort_by_key(SocketAddr::is_ipv6);
     let address = addresses.first().ok_or_else(|| format!("{host} has no address"))?;
     let socket = match address {

@@ -1,4 +1,4 @@
-//! Reporters against receivers on loopback.
+//! Tests reporters against receivers on loopback.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::*;
 use crate::record::{Merger, Recorder};
 
-/// A multiple of what a period covers.
+/// A multiple of the length of a period.
 const T: u64 = 1_795_186_840_000;
 
 #[test]
@@ -185,7 +185,7 @@ fn reporter(json: &str) -> Reporter {
     Reporter::read(&crate::value::parse_json(json.as_bytes()).unwrap()).unwrap()
 }
 
-/// Sends the period so often; what was said.
+/// Publishes the period this many times; returns the messages for the user.
 fn publish(json: &str, times: usize) -> Vec<String> {
     let mut publisher = Publisher::start(&[reporter(json)], "http://a").unwrap().unwrap();
     publisher.started();
@@ -200,7 +200,7 @@ fn udp() -> (UdpSocket, u16) {
     (socket, port)
 }
 
-/// Every line that came; all of them have when the publisher has ended.
+/// All received lines. When the publisher has ended, all of them have arrived.
 fn received(socket: &UdpSocket) -> Vec<String> {
     socket.set_nonblocking(true).unwrap();
     let mut lines = Vec::new();
@@ -212,7 +212,7 @@ fn received(socket: &UdpSocket) -> Vec<String> {
     lines
 }
 
-/// A server that gives these answers, each on a connection of its own, and hands over what was asked.
+/// A server that gives these answers, each on a new connection, and returns the requests.
 fn http(statuses: &'static [u16]) -> (SocketAddr, Receiver<Vec<u8>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

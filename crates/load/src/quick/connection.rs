@@ -1,4 +1,4 @@
-//! The connections of one thread, the book all of them write into, and who tells what stands in it.
+//! The connections of one thread, their shared counts, and the task that reports the counts.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -23,12 +23,12 @@ use crate::run::{Event, TELL};
 use crate::tls::Tls;
 use crate::worker::Shared;
 
-/// Rest after a failed connection of a closed loop, so that a dead server is not hammered.
+/// Pause after a failed connection of a closed loop, so that a dead server is not flooded.
 const FAILED_PAUSE: Duration = Duration::from_millis(10);
-/// Statuses counted in a table; the parser knows no others.
+/// Size of the table of statuses; the parser accepts no others.
 const STATUSES: usize = 1000;
 
-/// What the connections of one thread share.
+/// State that the connections of one thread share.
 struct Run {
     plan: Plan,
     origin: Rc<Origin>,
@@ -36,30 +36,30 @@ struct Run {
     recorder: Recorder,
     metrics: Metrics,
     book: RefCell<Book>,
-    /// Connections, or streams, that may still send.
+    /// Number of connections, or streams, that may still send.
     sending: Cell<usize>,
-    /// Rings when none may.
+    /// Rings when `sending` reaches 0.
     over: Bell,
 }
 
-/// What they write into beside the recorder.
+/// Counts in addition to those of the recorder.
 struct Book {
     report: Report,
     statuses: Box<[u64; STATUSES]>,
     end: Instant,
     schedule: Option<Schedule>,
-    /// Requests that may still be begun.
+    /// Number of requests that may still begin.
     left: u64,
 }
 
-/// Leave to send one more request.
+/// Permission to send one more request.
 enum Next {
     Now,
     At(Instant),
     Never,
 }
 
-/// A thread's first act: its connections, and the task that tells of them.
+/// Starts a thread's connections, and the task that reports their counts.
 pub(super) fn begin(plan: Plan, share: Share, shared: Arc<Shared>, ears: Ears) {
     let tls: Rc<Tls> = Rc::default();
     let tls = if plan.insecure { tls.accepting_anyone() } else { tls };
@@ -95,7 +95,7 @@ pub(super) fn begin(plan: Plan, share: Share, shared: Arc<Shared>, ears: Ears) {
     worker::spawn(tell(run, share.index, ears));
 }
 
-/// A connection's place among those that may send; it is given up however its task ends.
+/// A connection's permission to send; given up however its task ends.
 struct Place(Rc<Run>);
 
 impl Drop for Place {
@@ -107,7 +107,7 @@ impl Drop for Place {
     }
 }
 
-/// Hands over what was counted, again and again, and all of it when nothing more is sent or the run was told to stop.
+/// Reports the counts at intervals, and all of them when no more requests are sent or the run was stopped.
 async fn tell(run: Rc<Run>, worker: usize, ears: Ears) {
     let deadline = Deadline::new();
     loop {
@@ -123,7 +123,7 @@ async fn tell(run: Rc<Run>, worker: usize, ears: Ears) {
         let is_last = is_over || run.is_ending();
         if is_last {
             let report = run.book.borrow_mut().close(&run.recorder, run.plan.begin);
-            // Nobody listens only if the run was given up.
+            // The receiver is gone only if the run was given up.
             let _ = ears.give.send(report);
         }
         let before_ms = if is_last { u64::MAX } else { run.recorder.now_ms() };
@@ -140,12 +140,12 @@ impl Run {
         self.shared.is_ending.load(Ordering::Relaxed)
     }
 
-    /// Whether, and when, one more request may be sent; it is counted off.
+    /// Permission for one more request, and its time; counts the request.
     fn next(&self) -> Next {
         if self.is_ending() { Next::Never } else { self.book.borrow_mut().next() }
     }
 
-    /// Books an outcome; true if the connection failed.
+    /// Counts an outcome; true if the connection failed.
     fn settle(&self, outcome: &Result<Answer, client::Error>, due: Option<Instant>, begin: Instant) -> bool {
         let Run { recorder, metrics, .. } = self;
         let book = &mut *self.book.borrow_mut();
@@ -221,7 +221,7 @@ async fn load(run: &Run, line: Option<Rc<Line>>) {
             None => client::exchange(&mut kept, &call, &plan.resolver).await,
             Some(line) => line.exchange(&call, &plan.resolver).await,
         };
-        // The end of one request is the begin of the next, and the clock is read once for both.
+        // The end of one request is the start of the next, so the clock is read once for both.
         started = outcome.as_ref().ok().map(|answer| answer.timings.end);
         let failed = run.settle(&outcome, due, begin);
         drop(outcome);
@@ -232,7 +232,7 @@ async fn load(run: &Run, line: Option<Rc<Line>>) {
 }
 
 impl Book {
-    /// Whether, and when, one more request may be sent; it is counted off.
+    /// Permission for one more request, and its time; counts the request.
     fn next(&mut self) -> Next {
         if self.left == 0 {
             return Next::Never;
@@ -255,7 +255,7 @@ impl Book {
         }
     }
 
-    /// What it came to, on its thread; `begin` is when the run began.
+    /// The report of this thread; `begin` is the start of the run.
     fn close(&mut self, recorder: &Recorder, begin: Instant) -> Report {
         let report = &mut self.report;
         for (status, &count) in self.statuses.iter().enumerate().filter(|(_, count)| **count > 0) {
@@ -265,7 +265,7 @@ impl Book {
                 *report.failures.entry(Failure::Status(status)).or_default() += count;
             }
         }
-        // Of a run that was stopped early: what was due by now.
+        // If the run was stopped early, only the requests that are due by now count.
         let end = self.end.min(clock::precise());
         let mut dropped = 0;
         while let Some(schedule) = self.schedule.as_mut().filter(|schedule| schedule.peek(end).is_some())

@@ -1,4 +1,4 @@
-//! When requests of a fixed rate are due.
+//! The due times of requests at a fixed rate.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use weir_net::Instant;
 
 use super::Rate;
 
-/// The instants of one thread's share, in order and without end.
+/// The due times of one thread's share, in order and without end.
 pub(super) struct Schedule {
     rate: Rate,
     begin: Instant,
-    /// Since the beginning, in seconds: the next instant of random arrivals.
+    /// Seconds since the beginning: the next due time of random arrivals.
     at: f64,
-    /// The next request's number among those of all threads.
+    /// The number of the next request among those of all threads.
     number: u64,
     step: u64,
     random: u64,
@@ -34,7 +34,7 @@ impl Schedule {
         schedule
     }
 
-    /// When the next request is due, if that is before `end`; it is not taken.
+    /// The due time of the next request if it is before `end`; does not take the request.
     pub(super) fn peek(&self, end: Instant) -> Option<Instant> {
         let seconds = match self.rate {
             Rate::Constant(rate) => self.number as f64 / rate,
@@ -44,7 +44,7 @@ impl Schedule {
         (due < end).then_some(due)
     }
 
-    /// Goes on to the next.
+    /// Takes a request: moves on to the next.
     pub(super) fn take(&mut self) {
         match self.rate {
             Rate::Constant(_) => self.number = self.number.saturating_add(self.step),
@@ -54,7 +54,7 @@ impl Schedule {
 
     /// An exponentially distributed gap, in seconds.
     fn gap(&mut self, rate: f64) -> f64 {
-        // splitmix64; 53 bits make a number in [0, 1).
+        // splitmix64; 53 of its bits make a number in [0, 1).
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.random;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,6 +1,6 @@
-//! What was taken, as text: agents send it to whoever merges.
+//! Encodes taken counts as text: agents send it to the process that merges.
 //!
-//! JSON with short keys; histograms sparse. Reading gives the same back or `None`, whatever the bytes are.
+//! JSON with short keys; histograms are sparse. Decoding returns the same counts, or `None` for any other bytes.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use super::window::{Own, Rate, Second, Stamps, Taken, Window};
 use super::{Glance, Hdr, Sketch};
 
 impl Taken {
-    /// As JSON text.
+    /// The counts as JSON text.
     pub fn encode(&self) -> String {
         let windows: Vec<Value> = self.windows.iter().map(window).collect();
         let seconds: Vec<Value> = self.seconds.iter().map(second).collect();
         json!({"w": windows, "s": seconds}).to_string()
     }
 
-    /// Reads what [`Taken::encode`] wrote.
+    /// Decodes the text of [`Taken::encode`].
     pub fn decode(text: &str) -> Option<Taken> {
         let json: Value = serde_json::from_str(text).ok()?;
         let windows = json.get("w")?.as_array()?.iter().map(read_window).collect::<Option<_>>()?;

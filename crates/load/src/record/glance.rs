@@ -1,8 +1,8 @@
-//! Latencies of one second, for a line in a picture: a log-linear histogram of 3 % in four kilobytes.
+//! Latencies of one second, for a line in a chart: a log-linear histogram of 3 % in four kilobytes.
 
 use std::time::Duration;
 
-/// Buckets an octave, as a power of two: 32 of them, 3 % wide.
+/// Buckets per octave, as a power of two: 32 buckets, 3 % wide.
 const BITS: u32 = 5;
 const BUCKETS: usize = 1 << BITS;
 /// Octaves from 1 µs: up to 18 minutes.
@@ -11,12 +11,12 @@ const OCTAVES: usize = 30;
 /// Mergeable latencies, coarse.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Glance {
-    /// Empty until there is something.
+    /// Empty until the first latency.
     counts: Vec<u32>,
 }
 
 impl Glance {
-    /// Adds one.
+    /// Adds a latency.
     #[inline]
     pub fn add(&mut self, latency: Duration) {
         let at = bucket(u64::try_from(latency.as_micros()).unwrap_or(u64::MAX));
@@ -34,7 +34,7 @@ impl Glance {
         }
     }
 
-    /// Adds all of another.
+    /// Adds all latencies of another.
     pub fn merge(&mut self, other: &Glance) {
         if self.counts.len() < other.counts.len() {
             self.counts.resize(other.counts.len(), 0);
@@ -44,15 +44,15 @@ impl Glance {
         }
     }
 
-    /// How many.
+    /// Number of latencies.
     pub fn count(&self) -> u64 {
         self.counts.iter().map(|&count| u64::from(count)).sum()
     }
 
-    /// The latency in ms that a part of them, 0 to 1, did not exceed; `None` if there are none.
+    /// The latency in ms that this share of them, 0 to 1, did not exceed; `None` if there are none.
     pub fn quantile_ms(&self, quantile: f64) -> Option<f64> {
         let total = self.count();
-        // The longest's rank is the last one.
+        // Ranks start at 1; the longest latency has the last rank.
         let rank = ((quantile * total as f64).ceil() as u64).max(1);
         let mut sum = 0;
         let at = self.counts.iter().position(|&count| {
@@ -62,12 +62,12 @@ impl Glance {
         Some(middle_us(at) / 1000.0)
     }
 
-    /// Filled buckets and their counts; [`Glance::set`] takes them back.
+    /// The filled buckets and their counts; [`Glance::set`] reads them back.
     pub fn filled(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
         self.counts.iter().enumerate().filter(|(_, count)| **count > 0).map(|(at, &count)| (at, count))
     }
 
-    /// Sets a bucket's count; a bucket that cannot be is left out.
+    /// Sets a bucket's count; ignores an invalid bucket.
     pub fn set(&mut self, at: usize, count: u32) {
         self.counts.resize(OCTAVES * BUCKETS, 0);
         if let Some(bucket) = self.counts.get_mut(at) {
@@ -76,7 +76,7 @@ impl Glance {
     }
 }
 
-/// The bucket of a latency; the last one holds all that is longer.
+/// The bucket of a latency; the last bucket holds all longer latencies.
 #[inline]
 fn bucket(us: u64) -> usize {
     if us < BUCKETS as u64 {

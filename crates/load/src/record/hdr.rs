@@ -1,4 +1,4 @@
-//! Latencies in an HDR histogram: three digits from 1 µs to an hour, merged exactly, written as the HDR tools read them.
+//! Latencies in an HDR histogram: three digits from 1 µs to an hour, merged exactly, in the format of the HDR tools.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 
-/// Nanoseconds that can be told apart at the low end.
+/// Resolution at the low end, in ns.
 const NS_MIN: u64 = 1_000;
-/// What is longer counts as this: an hour.
+/// Longer latencies count as this one, an hour.
 const NS_MAX: u64 = 3_600_000_000_000;
 const DIGITS: u8 = 3;
-/// Bytes of a histogram that somebody else wrote; a full one of ours has about a third of it.
+/// Most bytes of an encoded histogram from another process; a full one of weir's has about a third of that.
 const ENCODED_MAX: usize = 1 << 20;
 
 /// Mergeable latencies.
@@ -20,13 +20,13 @@ const ENCODED_MAX: usize = 1 << 20;
 pub struct Hdr(Option<Histogram<u64>>);
 
 impl Hdr {
-    /// Adds one.
+    /// Adds a latency.
     #[inline]
     pub fn add(&mut self, latency: Duration) {
         self.add_ns(u64::try_from(latency.as_nanos()).unwrap_or(NS_MAX));
     }
 
-    /// Adds one of so many nanoseconds.
+    /// Adds a latency in nanoseconds.
     #[inline]
     pub fn add_ns(&mut self, ns: u64) {
         match &mut self.0 {
@@ -37,51 +37,52 @@ impl Hdr {
 
     #[cold]
     fn add_first(&mut self, ns: u64) {
-        // The bounds are constants that the crate accepts; a test says so.
+        // The bounds are constants that the crate accepts; a test checks this.
         if let Ok(mut histogram) = Histogram::new_with_bounds(NS_MIN, NS_MAX, DIGITS) {
             histogram.saturating_record(ns);
             self.0 = Some(histogram);
         }
     }
 
-    /// Adds all of another, exactly.
+    /// Adds all latencies of another, exactly.
     pub fn merge(&mut self, other: &Hdr) {
         match (&mut self.0, &other.0) {
-            // The bounds are the same, so that nothing is out of range.
+            // The bounds are equal, so nothing is out of range.
             (Some(own), Some(other)) => drop(own.add(other)),
             (own @ None, Some(_)) => own.clone_from(&other.0),
             (_, None) => {}
         }
     }
 
-    /// How many.
+    /// Number of latencies.
     pub fn count(&self) -> u64 {
         self.0.as_ref().map_or(0, Histogram::len)
     }
 
-    /// The latency that a part of them, 0 to 1, did not exceed; zero if there are none.
+    /// The latency that this share of them, 0 to 1, did not exceed; zero if there are none.
     pub fn quantile(&self, quantile: f64) -> Duration {
         let ns = self.0.as_ref().filter(|histogram| !histogram.is_empty());
         Duration::from_nanos(ns.map_or(0, |h| h.value_at_quantile(quantile).min(h.max())))
     }
 
-    /// The longest; zero if there are none.
+    /// The longest latency; zero if there are none.
     pub fn max(&self) -> Duration {
         Duration::from_nanos(self.0.as_ref().map_or(0, Histogram::max))
     }
 
-    /// The shortest; zero if there are none.
+    /// The shortest latency; zero if there are none.
     pub fn min(&self) -> Duration {
         Duration::from_nanos(self.0.as_ref().map_or(0, Histogram::min))
     }
 
-    /// The mean; zero if there are none.
+    /// The mean latency; zero if there are none.
     pub fn mean(&self) -> Duration {
         let mean = self.0.as_ref().filter(|histogram| !histogram.is_empty()).map_or(0.0, Histogram::mean);
         Duration::from_nanos(mean as u64)
     }
 
-    /// HdrHistogram's V2 format, compressed, in base64: what its log analysers read. Unit: ns. Empty if there are none.
+    /// HdrHistogram's V2 format, compressed, in base64: the format of its log analysers. Unit: ns. Empty if there are
+    /// none.
     pub fn encoded(&self) -> String {
         let Some(histogram) = &self.0 else { return String::new() };
         let mut bytes = Vec::new();
@@ -91,7 +92,7 @@ impl Hdr {
         }
     }
 
-    /// Reads what [`Hdr::encoded`] wrote; `None` if it is anything else.
+    /// Decodes the text of [`Hdr::encoded`]; `None` for any other text.
     pub fn decode(text: &str) -> Option<Hdr> {
         if text.is_empty() {
             return Some(Hdr::default());
@@ -105,7 +106,7 @@ impl Hdr {
         same.then_some(Hdr(Some(histogram)))
     }
 
-    /// Counts between neighbouring bounds, in ns: for a picture.
+    /// Numbers of latencies between neighbouring bounds, in ns: for a chart.
     pub fn bars(&self, bounds: &[u64]) -> Vec<u64> {
         let Some(histogram) = &self.0 else { return vec![0; bounds.len().saturating_sub(1)] };
         let pairs = bounds.windows(2).filter_map(|pair| Some((*pair.first()?, *pair.last()?)));

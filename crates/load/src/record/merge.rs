@@ -1,4 +1,4 @@
-//! The windows of all workers put together: periods, the whole, and lines over time.
+//! Merges the windows of all workers into periods, the whole run, and lines over time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use indexmap::IndexMap;
 use super::window::{Own, Rate, Second, Stamps, Taken, Window};
 use super::{Glance, Hdr, POINT_MS, Sketch, Summary, WINDOW_MS, round};
 
-/// Points of the lines over time; beyond, neighbours are put together and each covers twice the time.
+/// Most points of the lines over time; above it, neighbours are merged and each point covers twice the time.
 const POINTS_MAX: u64 = 600;
 
-/// Puts together what workers took; reads no clock.
+/// Merges the counts of workers; reads no clock.
 #[derive(Debug)]
 pub struct Merger {
-    /// Periods that workers may still add to.
+    /// Periods to which workers may still add.
     open: BTreeMap<u64, Window>,
     closed: Vec<Period>,
     counters: IndexMap<Arc<str>, u64>,
@@ -43,13 +43,13 @@ impl Default for Merger {
 }
 
 impl Merger {
-    /// One whose lines begin with points that cover so many ms.
+    /// A merger whose points cover this many ms at first.
     pub fn with_point_ms(point_ms: u64) -> Merger {
         Merger { point_ms: point_ms.max(1), ..Merger::default() }
     }
 
-    /// Adds what a worker took. What comes for a period that is closed counts in the whole only, and is returned: its
-    /// start, for a warning.
+    /// Adds the counts of a worker. Counts for a closed period are added only to the whole; the start of that period
+    /// is returned, for a warning.
     pub fn add(&mut self, taken: Taken) -> Vec<u64> {
         let mut late = Vec::new();
         for window in taken.windows {
@@ -67,8 +67,8 @@ impl Merger {
         late
     }
 
-    /// Ends the periods that were over at a moment, in order; all with `u64::MAX`. Call it when every worker has been
-    /// asked at or after that moment.
+    /// Closes the periods that ended before a moment, in order; all with `u64::MAX`. Call it only after every worker
+    /// has reported up to that moment or later.
     pub fn close(&mut self, at_ms: u64) -> &[Period] {
         let from = self.closed.len();
         while let Some(entry) = self.open.first_entry() {
@@ -86,7 +86,7 @@ impl Merger {
         self.closed.get(from..).unwrap_or_default()
     }
 
-    /// Everything so far; what is in no closed period yet is in the own figures and lines only.
+    /// All results so far; counts of open periods are only in `own` and in the lines.
     pub fn outcome(&self) -> Outcome {
         let count = self.closed.len().max(1) as f64;
         let whole = Period {
@@ -102,17 +102,17 @@ impl Merger {
         Outcome { whole, periods: self.closed.clone(), own: self.own.clone(), points, point_ms: self.point_ms }
     }
 
-    /// The own figures so far.
+    /// weir's own figures so far.
     pub fn own(&self) -> &Own {
         &self.own
     }
 
-    /// What a point of the lines covers now.
+    /// Current length of a point in the lines, ms.
     pub fn point_ms(&self) -> u64 {
         self.point_ms
     }
 
-    /// The last whole point of the lines at a moment, for a live view.
+    /// The last complete point of the lines at a moment, for a live view.
     pub fn last_point(&self, now_ms: u64) -> Option<Point> {
         let end = now_ms.saturating_sub(self.point_ms);
         self.points.range(..=end).next_back().map(|(&start_ms, second)| Point::of(start_ms, second))
@@ -124,7 +124,7 @@ impl Merger {
         counts.filter(|(known, _)| &**known == name).map(|(_, count)| count).sum()
     }
 
-    /// The sums of counters that begin so, by the rest of their names.
+    /// The sums of counters with this prefix, by the rest of their names.
     pub fn counted_after(&self, prefix: &str) -> Vec<(String, u64)> {
         let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
         for (name, count) in self.points.values().flat_map(|second| &second.counts) {
@@ -145,7 +145,7 @@ impl Merger {
         self.stamps.merge(window.stamps);
     }
 
-    /// How many points the lines would have without gaps.
+    /// The number of points that the lines would have without gaps.
     fn points_span(&self) -> u64 {
         match (self.points.first_key_value(), self.points.last_key_value()) {
             (Some((first, _)), Some((last, _))) => (last - first) / self.point_ms + 1,
@@ -165,33 +165,33 @@ impl Merger {
     }
 }
 
-/// All that a run found.
+/// All results of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Artillery's aggregate.
     pub whole: Period,
     /// The periods, in order of time.
     pub periods: Vec<Period>,
-    /// What Artillery has not.
+    /// Figures that Artillery does not have.
     pub own: Own,
     /// Lines over time; seconds without any event are absent.
     pub points: Vec<Point>,
-    /// What a point covers.
+    /// Length of a point.
     pub point_ms: u64,
 }
 
-/// A period of the report, or the whole: what Artillery prints.
+/// A period of the report, or the whole run, with Artillery's figures.
 #[derive(Clone, Debug, Default)]
 pub struct Period {
-    /// When it began, ms since 1970; of the whole, when its last period began.
+    /// Start, ms since 1970; for the whole run, the start of its last period.
     pub start_ms: u64,
-    /// Counters, in the order first seen.
+    /// Counters, in order of first use.
     pub counters: IndexMap<Arc<str>, u64>,
     /// Events a second, whole numbers.
     pub rates: IndexMap<Arc<str>, f64>,
     /// Histograms.
     pub summaries: IndexMap<Arc<str>, Summary>,
-    /// When things happened.
+    /// First and last times of events.
     pub stamps: Stamps,
     /// Latencies from the intended start.
     pub response: Figures,
@@ -200,7 +200,7 @@ pub struct Period {
 }
 
 impl Period {
-    /// A counter's sum; 0 if it is unknown.
+    /// A counter's sum; 0 if there is no such counter.
     pub fn counter(&self, name: &str) -> u64 {
         self.counters.get(name).copied().unwrap_or(0)
     }
@@ -219,7 +219,7 @@ impl Period {
     }
 }
 
-/// Latencies in figures, in ms.
+/// Figures of latencies, in ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Figures {
@@ -235,7 +235,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Those of a histogram.
+    /// The figures of a histogram.
     pub fn of(hdr: &Hdr) -> Figures {
         let ms = |time: std::time::Duration| (time.as_nanos() as f64 / 1000.0).round() / 1000.0;
         Figures {
@@ -255,13 +255,13 @@ impl Figures {
 /// A point of the lines over time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Point {
-    /// When it begins, ms since 1970.
+    /// Start, ms since 1970.
     pub start_ms: u64,
-    /// What was added to counters.
+    /// Increases of counters.
     pub counts: Vec<(Arc<str>, u64)>,
-    /// p50, p90, p99 and max of the response latency in ms, within 3 %; `None` if there was none.
+    /// p50, p90, p99 and max of the response latency in ms, within 3 %; `None` if there was no response.
     pub response: Option<[f64; 4]>,
-    /// Those of the service latency.
+    /// The same quantiles of the service latency.
     pub service: Option<[f64; 4]>,
 }
 
@@ -285,11 +285,11 @@ mod tests {
 
     const T: u64 = 1_795_186_840_000;
 
-    /// What `samples-refused` of the reference has: 8 requests in one period, 7 in the next, 6/sec each.
+    /// The data of `samples-refused` in the reference: 8 requests in one period, 7 in the next, 6/sec each.
     fn refused(merger: &mut Merger, recorders: &[Recorder]) {
         for n in 0..15u64 {
             let recorder = &recorders[n as usize % recorders.len()];
-            // 200 ms apart; the ninth falls into the second period.
+            // 200 ms apart; the ninth request is in the second period.
             recorder.set_ms(T + 8_465 + n * 200);
             recorder.rate(recorder.metric("http.request_rate"));
             recorder.count(recorder.metric("http.requests"), 1);
@@ -324,7 +324,7 @@ mod tests {
         let mut merger = Merger::default();
         merger.add(recorder.take(u64::MAX));
         merger.close(u64::MAX);
-        // 27 and nothing: 13.5, halves go up.
+        // The mean of 27 and 0 is 13.5; halves are rounded up.
         assert_eq!(merger.outcome().whole.rates["r"], 14.0);
     }
 
@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(merger.close(T + 9_999).len(), 0);
         assert_eq!(merger.close(T + 10_000).len(), 1);
         assert_eq!(merger.close(u64::MAX).len(), 0);
-        // A worker that comes late is in the whole, not in the period.
+        // Counts of a late worker are in the whole and not in the period.
         let late = Recorder::at(T + 2);
         late.count(late.metric("a"), 5);
         assert_eq!(merger.add(late.take(u64::MAX)), [T]);

@@ -1,8 +1,8 @@
-//! The word for where a request of ours stood when it failed.
+//! The word for the step at which one of weir's requests failed.
 
 use weir_meter::Step;
 
-/// `dns`, `connect`, `tls`, `send`, `wait`, `body`, or `queue` before and `socket` after all of these.
+/// `dns`, `connect`, `tls`, `send`, `wait`, `body`; `queue` before and `socket` after all of these.
 pub fn phase(step: Step) -> &'static str {
     match step {
         Step::Queue => "queue",
@@ -17,7 +17,7 @@ pub fn phase(step: Step) -> &'static str {
     }
 }
 
-/// The step of a [`phase`], for reading what another process wrote.
+/// The step of a [`phase`] word, for reading another process's data.
 pub(super) fn step(phase: &str) -> Option<Step> {
     Some(match phase {
         "queue" => Step::Queue,

@@ -1,35 +1,36 @@
-//! Artillery's histogram: a DDSketch of one per cent, with the arithmetic of `sketches-js` bit for bit, because its
-//! rounded quantiles are what people compare between reports (artillery.md §3.1).
+//! Artillery's histogram: a DDSketch of one per cent. The arithmetic equals that of `sketches-js` bit for bit,
+//! because people compare its rounded quantiles between reports (artillery.md §3.1).
 //!
-//! No kept crate has it: the accuracy, the rank rule and the merge that forgets negatives all show in the figures.
+//! No crate among the dependencies does the same: the accuracy, the rank rule and the merge that drops negative
+//! samples all show in the figures.
 
 use serde_json::{Value, json};
 
 /// γ of one per cent: `1 + 2α / (1 − α)`.
 const GAMMA_MANTISSA: f64 = 2.0 * 0.01 / (1.0 - 0.01);
 const GAMMA: f64 = 1.0 + GAMMA_MANTISSA;
-/// 2⁻¹⁰²³ · γ: what is nearer to zero is zero.
+/// 2⁻¹⁰²³ · γ: numbers nearer to zero count as zero.
 const POSSIBLE_MIN: f64 = 1.112_536_929_253_600_7e-308 * GAMMA;
-/// Whole milliseconds up to here have their bucket looked up instead of computed.
+/// The buckets of whole milliseconds up to this are looked up instead of computed.
 const LOOKED_UP: usize = 4096;
-/// Bins a store grows by.
+/// Number of bins by which a store grows.
 const BINS_CHUNK: usize = 64;
-/// The largest distance between two buckets of finite numbers; a decoded store may not be longer.
+/// The largest distance between two buckets of finite numbers; a longer decoded store is invalid.
 const BINS_MAX: usize = 80_000;
 
-/// A mergeable histogram of any numbers; quantiles within one per cent, the rest exact.
+/// A mergeable histogram of any numbers; quantiles are within one per cent, the other figures are exact.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sketch {
     positive: Store,
     negative: Store,
     zeros: u64,
-    /// How many samples.
+    /// Number of samples.
     pub count: u64,
-    /// Their sum.
+    /// Sum of the samples.
     pub sum: f64,
-    /// The least; infinite if there are none.
+    /// The least sample; infinity if there are none.
     pub min: f64,
-    /// The greatest; minus infinite if there are none.
+    /// The greatest sample; minus infinity if there are none.
     pub max: f64,
 }
 
@@ -48,7 +49,7 @@ impl Default for Sketch {
 }
 
 impl Sketch {
-    /// Adds a finite sample; others are left out, as they would spoil every figure.
+    /// Adds a finite sample; ignores others, because they would spoil every figure.
     #[inline]
     pub fn add(&mut self, value: f64, keys: &Keys) {
         if !value.is_finite() {
@@ -67,7 +68,7 @@ impl Sketch {
         self.max = self.max.max(value);
     }
 
-    /// Adds all samples of another; its negative ones only if there is nothing here yet, as in the reference.
+    /// Adds all samples of another; its negative ones only if this sketch is empty, as in the reference.
     pub fn merge(&mut self, other: &Sketch) {
         if other.count == 0 {
             return;
@@ -115,12 +116,12 @@ impl Sketch {
         }
     }
 
-    /// For the wire between processes; [`Sketch::from_json`] reads it.
+    /// Encodes the sketch for another process; [`Sketch::from_json`] decodes it.
     pub fn to_json(&self) -> Value {
         json!([self.positive.to_json(), self.negative.to_json(), self.zeros, self.sum, self.min, self.max])
     }
 
-    /// What [`Sketch::to_json`] wrote; `None` if it is anything else.
+    /// Decodes the JSON of [`Sketch::to_json`]; `None` for any other JSON.
     pub fn from_json(json: &Value) -> Option<Sketch> {
         let number = |at: usize, empty: f64| match json.get(at)? {
             Value::Null => Some(empty),
@@ -141,7 +142,7 @@ impl Sketch {
     }
 }
 
-/// What a report says of a histogram, to one decimal.
+/// The figures of a histogram in a report, to one decimal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the names are those of the report")]
 pub struct Summary {
@@ -158,7 +159,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Every figure by its name, in the order of a report; `median` is there twice.
+    /// Every figure by name, in the order of a report; `median` occurs twice.
     pub fn figures(&self) -> [(&'static str, f64); 11] {
         [
             ("min", self.min),
@@ -181,13 +182,13 @@ pub fn tenths(value: f64) -> f64 {
     round(value * 10.0) / 10.0
 }
 
-/// JavaScript's `Math.round`: halves go up.
+/// JavaScript's `Math.round`: halves are rounded up.
 pub fn round(value: f64) -> f64 {
     let floor = value.floor();
     if value - floor >= 0.5 { floor + 1.0 } else { floor }
 }
 
-/// The buckets of small whole numbers, computed once a recorder.
+/// The buckets of small whole numbers, computed once for each recorder.
 #[derive(Debug)]
 pub struct Keys(Vec<i32>);
 
@@ -200,7 +201,7 @@ impl Default for Keys {
 impl Keys {
     #[inline]
     fn of(&self, value: f64) -> i32 {
-        // The cast saturates, so a large number is beyond the table.
+        // The cast saturates, so a large number is outside the table.
         let whole = value as usize;
         match self.0.get(whole) {
             Some(&key) if whole as f64 == value => key,
@@ -209,7 +210,7 @@ impl Keys {
     }
 }
 
-/// `1 / log1p(2α / (1 − α)) · ln 2`: base-2 logarithms become those of γ.
+/// `1 / log1p(2α / (1 − α)) · ln 2`: converts base-2 logarithms to base γ.
 const MULTIPLIER: f64 = 34.65620375188817;
 
 fn key(value: f64) -> i32 {
@@ -229,7 +230,7 @@ struct Store {
     count: u64,
 }
 
-/// The same buckets hold the same counts; room at the ends is no difference.
+/// True if the same buckets hold the same counts; free room at the ends does not matter.
 impl PartialEq for Store {
     fn eq(&self, other: &Store) -> bool {
         self.count == other.count && self.filled().eq(other.filled())
@@ -256,7 +257,7 @@ impl Store {
         }
     }
 
-    /// Makes a bin for a bucket.
+    /// Makes sure that a bucket has a bin.
     fn reach(&mut self, key: i32) {
         if self.bins.is_empty() {
             self.offset = key;
@@ -283,7 +284,7 @@ impl Store {
         (self.offset..).zip(&self.bins).filter(|(_, count)| **count > 0).map(|(key, &count)| (key, count))
     }
 
-    /// The first bucket with which the sum of counts is enough, or the last.
+    /// The first bucket at which the sum of counts is large enough, or the last bucket.
     fn key_at(&self, is_enough: impl Fn(f64) -> bool) -> i32 {
         let (mut sum, mut last) = (0, self.offset);
         for (key, count) in self.filled() {
@@ -296,7 +297,7 @@ impl Store {
         last
     }
 
-    /// The first bucket, then for each filled one the distance from the one before and its count.
+    /// The first bucket, then for each filled bucket the distance from the one before and its count.
     fn to_json(&self) -> Value {
         let mut before = self.filled().next().map_or(0, |(key, _)| key);
         let mut out = vec![json!(before)];
@@ -386,7 +387,7 @@ mod tests {
         assert_eq!(summary.max, 100.0);
     }
 
-    /// Figures that the reference (`@artilleryio/sketches-js` 2.1.1) gave for these samples.
+    /// Figures that the reference (`@artilleryio/sketches-js` 2.1.1) computed for these samples.
     #[test]
     fn zero_and_below_read_as_in_the_reference() {
         let summary = sketch(&[-100.0, -10.0, -1.0, 0.0, 0.0, 0.3, 7.0]).summary();

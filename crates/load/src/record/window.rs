@@ -1,4 +1,4 @@
-//! What a recorder hands over: closed slices of time. All of it is `Send`.
+//! The data that a recorder returns: closed slices of time. All types are `Send`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,22 +7,22 @@ use weir_meter::Step;
 
 use super::{Glance, Hdr, Sketch};
 
-/// Distinct failures by step and name; later ones are counted under [`OTHER`].
+/// Most distinct failures by step and name; later ones are counted under [`OTHER`].
 const FAILURES_MAX: usize = 1000;
-/// The name of failures that found no room.
+/// The name of failures for which there was no room.
 const OTHER: &str = "other";
 
-/// What [`Recorder::take`](super::Recorder::take) gives.
+/// The result of [`Recorder::take`](super::Recorder::take).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Taken {
-    /// In the order of time.
+    /// In order of time.
     pub windows: Vec<Window>,
-    /// In the order of time.
+    /// In order of time.
     pub seconds: Vec<Second>,
 }
 
 impl Taken {
-    /// Adds all of another.
+    /// Adds all counts of another.
     pub fn merge(&mut self, other: Taken) {
         for window in other.windows {
             match self.windows.binary_search_by_key(&window.start_ms, |known| known.start_ms) {
@@ -38,16 +38,16 @@ impl Taken {
         }
     }
 
-    /// Whether nothing happened.
+    /// True if there is no count.
     pub fn is_empty(&self) -> bool {
         self.windows.is_empty() && self.seconds.is_empty()
     }
 }
 
-/// A slice of 10 s of one worker; names in the order they were first seen in it.
+/// A slice of 10 s of one worker; names are in order of first use.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Window {
-    /// When it began, ms since 1970.
+    /// Start, ms since 1970.
     pub start_ms: u64,
     /// Counters and their sums.
     pub counters: Vec<(Arc<str>, u64)>,
@@ -55,19 +55,19 @@ pub struct Window {
     pub rates: Vec<(Arc<str>, Rate)>,
     /// Histograms.
     pub sketches: Vec<(Arc<str>, Sketch)>,
-    /// When things happened.
+    /// First and last times of events.
     pub stamps: Stamps,
-    /// What Artillery has not.
+    /// Figures that Artillery does not have.
     pub own: Own,
 }
 
 impl Window {
-    /// Whether nothing happened.
+    /// True if there is no count.
     pub fn is_empty(&self) -> bool {
         self.counters.is_empty() && self.rates.is_empty() && self.sketches.is_empty() && self.own.is_empty()
     }
 
-    /// Adds all of another.
+    /// Adds all counts of another.
     pub fn merge(&mut self, other: &Window) {
         for (name, count) in &other.counters {
             *entry(&mut self.counters, name) += count;
@@ -83,7 +83,7 @@ impl Window {
     }
 }
 
-/// Few lists are merged this way, and short ones.
+/// A linear search is enough: the lists are few and short.
 fn entry<'a, T: Default>(list: &'a mut Vec<(Arc<str>, T)>, name: &Arc<str>) -> &'a mut T {
     let at = list.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
         list.push((name.clone(), T::default()));
@@ -92,7 +92,7 @@ fn entry<'a, T: Default>(list: &'a mut Vec<(Arc<str>, T)>, name: &Arc<str>) -> &
     &mut list[at].1
 }
 
-/// Events and the first and last time there was one.
+/// Number of events, and the times of the first and the last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Rate {
@@ -113,14 +113,14 @@ impl Rate {
         }
     }
 
-    /// Events a second between the first and the last, of at least a second, rounded.
+    /// Events per second between the first and the last event, over at least a second, rounded.
     pub fn per_second(&self) -> f64 {
         let seconds = self.last_ms.saturating_sub(self.first_ms).max(1000) as f64 / 1000.0;
         super::round(self.count as f64 / seconds)
     }
 }
 
-/// When the first and last of each kind came, ms since 1970; `None` if none did.
+/// The times of the first and the last event of each kind, ms since 1970; `None` if there was none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Stamps {
@@ -143,17 +143,17 @@ impl Stamps {
         self.last_histogram = Some(ms);
     }
 
-    /// The first of any kind.
+    /// The first event of any kind.
     pub fn first(self) -> Option<u64> {
         least(self.first_counter, self.first_histogram)
     }
 
-    /// The last of any kind.
+    /// The last event of any kind.
     pub fn last(self) -> Option<u64> {
         self.last_counter.max(self.last_histogram)
     }
 
-    /// Covers another's times too.
+    /// Extends the times to cover another's.
     pub fn merge(&mut self, other: Stamps) {
         self.first_counter = least(self.first_counter, other.first_counter);
         self.first_histogram = least(self.first_histogram, other.first_histogram);
@@ -166,18 +166,18 @@ fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     a.into_iter().chain(b).min()
 }
 
-/// What weir measures beside Artillery's metrics.
+/// weir's measurements besides Artillery's metrics.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Own {
-    /// From the instant a request was meant to begin to its answer.
+    /// Times from the intended start of a request to its answer.
     pub response: Hdr,
-    /// From when it was sent to its answer.
+    /// Times from the send to the answer.
     pub service: Hdr,
-    /// How late arrivals were.
+    /// Lateness of arrivals.
     pub lag: Hdr,
-    /// Scheduled work that was never begun.
+    /// Scheduled requests or virtual users that were never begun.
     pub dropped: u64,
-    /// Failures by where they happened and Artillery's name for them.
+    /// Failures by step and by Artillery's name.
     pub failures: BTreeMap<(Step, Arc<str>), u64>,
 }
 
@@ -190,7 +190,7 @@ impl Own {
         *self.failures.entry(key).or_default() += count;
     }
 
-    /// Adds all of another, exactly.
+    /// Adds all counts of another, exactly.
     pub fn merge(&mut self, other: &Own) {
         self.response.merge(&other.response);
         self.service.merge(&other.service);
@@ -209,13 +209,13 @@ impl Own {
 /// A second of one worker.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Second {
-    /// When it began, ms since 1970.
+    /// Start, ms since 1970.
     pub start_ms: u64,
-    /// What was added to the counters that are followed by the second.
+    /// Increases of the counters that are recorded by the second.
     pub counts: Vec<(Arc<str>, u64)>,
-    /// As [`Own::response`].
+    /// Coarse form of [`Own::response`].
     pub response: Glance,
-    /// As [`Own::service`].
+    /// Coarse form of [`Own::service`].
     pub service: Glance,
 }
 
@@ -224,7 +224,7 @@ impl Second {
         self.counts.is_empty() && self.response.count() == 0
     }
 
-    /// Adds all of another.
+    /// Adds all counts of another.
     pub fn merge(&mut self, other: &Second) {
         for (name, count) in &other.counts {
             *entry(&mut self.counts, name) += count;
@@ -234,7 +234,7 @@ impl Second {
     }
 }
 
-/// Whether a counter is shown over time.
+/// True if the counter is recorded by the second, to be shown over time.
 pub(super) fn is_followed(name: &str) -> bool {
     const NAMES: &[&str] = &[
         "vusers.created",

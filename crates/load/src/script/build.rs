@@ -1,4 +1,4 @@
-//! From a settled script to a [`Plan`].
+//! Turns a settled script into a [`Plan`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,31 +13,31 @@ use crate::template::{Template, Tree};
 use crate::value::Value;
 use crate::vars::Names;
 
-/// What the parts of a plan are made with.
+/// The state for making the parts of a plan.
 pub(crate) struct Builder<'n> {
-    /// Every variable's name.
+    /// The names of all variables.
     pub names: Names,
-    /// Every request's number.
+    /// The numbers of all requests.
     pub requests: Requests,
-    /// What is said meanwhile.
+    /// Warnings and problems.
     pub notes: &'n mut Notes,
-    /// Where relative paths begin.
+    /// The directory from which relative paths start.
     pub dir: PathBuf,
-    /// Whether functions can be found.
+    /// True if the script has a processor, where functions can be found.
     pub has_processor: bool,
-    /// Whether `expect` is checked, or its absence was said.
+    /// True if `expect` is checked, or if its absence was reported.
     pub has_expect: bool,
     /// `jitter` of every think in http flows.
     pub jitter_http: Option<Jitter>,
     /// `jitter` of every think in other flows.
     pub jitter_others: Option<Jitter>,
-    /// `beforeRequest` of the hook that is being read.
+    /// `beforeRequest` of the current hook.
     pub hook_before: Vec<Template>,
-    /// `afterResponse` of the hook that is being read.
+    /// `afterResponse` of the current hook.
     pub hook_after: Vec<Template>,
 }
 
-/// Makes the plan; what is wrong is in the notes.
+/// Makes the plan; problems are in the notes.
 pub(crate) fn plan(settled: Settled, scenarios: &[(usize, &Node)], notes: &mut Notes) -> Plan {
     let Settled { script, file, globals } = &settled;
     let nothing = Node::empty(script.at);
@@ -107,7 +107,7 @@ pub(crate) fn plan(settled: Settled, scenarios: &[(usize, &Node)], notes: &mut N
 }
 
 impl Builder<'_> {
-    /// A node as a template: numbers and such become their text.
+    /// A node as a template: a number or another scalar becomes text.
     pub fn template(&mut self, node: &Node) -> Template {
         if node.map().is_some() || node.list().is_some() {
             self.notes.refuse(node.at, "this must be a text, not a list or an object");
@@ -125,7 +125,7 @@ impl Builder<'_> {
         Tree::parse(&node.value(), &mut self.names)
     }
 
-    /// A function's name, or a list of some.
+    /// A function's name, or a list of names.
     pub fn functions(&mut self, node: &Node, key: &str) -> Vec<Template> {
         let list = node.get(key).map_or(&[][..], Node::one_or_more);
         list.iter().map(|node| self.function_name(node)).collect()

@@ -1,4 +1,4 @@
-//! YAML for whoever else has files of it: values that know their place, and refusals that show it.
+//! YAML for other modules: values with their places, and error messages that show them.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::yaml;
 /// Bytes of a document.
 const TEXT_MAX: usize = 1 << 20;
 
-/// A document that was read.
+/// A parsed document.
 #[derive(Debug)]
 pub struct Document {
     sources: Arc<Sources>,
@@ -26,7 +26,7 @@ pub struct Entry<'d> {
 }
 
 impl Document {
-    /// Reads the text of a file; the error names the place in it.
+    /// Parses the text of a file; the error names the place in it.
     pub fn read(name: &str, text: &str) -> Result<Document, String> {
         if text.len() > TEXT_MAX {
             return Err(format!("{name}: more than {TEXT_MAX} bytes"));
@@ -37,26 +37,27 @@ impl Document {
         Ok(Document { sources: sources.into(), root })
     }
 
-    /// The same with a value of it put over it: objects are merged, the rest replaced. Places stay.
+    /// The same document with one of its values merged over it: objects are merged, other values replaced. Places
+    /// stay.
     pub fn with(&self, over: &Entry<'_>) -> Document {
         let mut root = self.root.clone();
         deep(&mut root, over.node, Lists::Replace);
         Document { sources: self.sources.clone(), root }
     }
 
-    /// All of it.
+    /// The whole document.
     pub fn root(&self) -> Entry<'_> {
         Entry { sources: &self.sources, node: &self.root }
     }
 }
 
 impl<'d> Entry<'d> {
-    /// What is wrong with this value, with its place and its line.
+    /// An error message about this value, with its place and its line.
     pub fn wrong(&self, what: &str) -> String {
         self.sources.render(&Problem::new(self.node.at, what)).trim_end().to_owned()
     }
 
-    /// Its members by name, in order; a name that is not `known` is refused. An empty `known` takes all.
+    /// The members by name, in order; an error for a name that is not in `known`. An empty `known` accepts all.
     pub fn members(&self, known: &[&str]) -> Result<Vec<(&'d str, Entry<'d>)>, String> {
         if self.node.kind == Kind::Null {
             return Ok(Vec::new());
@@ -74,32 +75,32 @@ impl<'d> Entry<'d> {
         Ok(members.iter().map(|(name, member)| (&**name, self.at(&member.value))).collect())
     }
 
-    /// A member; none if its value is null.
+    /// A member; `None` if it is missing or null.
     pub fn get(&self, name: &str) -> Option<Entry<'d>> {
         self.node.get(name).filter(|node| node.kind != Kind::Null).map(|node| self.at(node))
     }
 
-    /// A member that has to be there.
+    /// A member that must exist.
     pub fn want(&self, name: &str) -> Result<Entry<'d>, String> {
         self.get(name).ok_or_else(|| self.wrong(&format!("\"{name}\" is missing here")))
     }
 
-    /// Its elements; of a single value, that one.
+    /// The elements; a single value counts as a list of one.
     pub fn list(&self) -> Vec<Entry<'d>> {
         self.node.one_or_more().iter().map(|node| self.at(node)).collect()
     }
 
-    /// Whether it is a list.
+    /// True if the value is a list.
     pub fn is_list(&self) -> bool {
         self.node.list().is_some()
     }
 
-    /// Whether it has members.
+    /// True if the value is an object.
     pub fn is_map(&self) -> bool {
         self.node.map().is_some()
     }
 
-    /// A text; a number or a boolean as it is written.
+    /// A text; a number or a boolean as its text.
     pub fn text(&self) -> Result<String, String> {
         match &self.node.kind {
             Kind::Text(_) | Kind::Number(_) | Kind::Bool(_) => Ok(self.node.shown()),

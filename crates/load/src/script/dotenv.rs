@@ -1,9 +1,9 @@
-//! `--dotenv`: a file of `NAME=value` lines that join the environment of a script.
+//! `--dotenv`: a file of `NAME=value` lines for the environment of a script.
 
-/// The variables of a file's text, in order; a line that is none is passed over, as dotenv does.
+/// The variables in a file's text, in order; other lines are ignored, as in dotenv.
 ///
-/// Quotes are taken off, `\n` in double quotes is a line end, `#` begins a comment outside quotes, a quoted value
-/// may run over several lines, `export` before a name is allowed.
+/// Quotes are removed, `\n` in double quotes becomes a line end, `#` outside quotes begins a comment, a quoted value
+/// may extend over several lines, `export` before a name is allowed.
 pub(crate) fn read(text: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -32,7 +32,7 @@ pub(crate) fn read(text: &str) -> Vec<(String, String)> {
     found
 }
 
-/// The value, and what follows it: a quoted one may end lines later.
+/// The value, and the text after it: a quoted value may end on a later line.
 fn quoted<'t>(value: &str, rest: &'t str, after: &'t str) -> (String, &'t str) {
     let quote = value.chars().next().filter(|c| matches!(c, '"' | '\'' | '`'));
     if let Some(quote) = quote
@@ -49,7 +49,7 @@ fn quoted<'t>(value: &str, rest: &'t str, after: &'t str) -> (String, &'t str) {
     (value.split('#').next().unwrap_or_default().trim_end().to_owned(), after)
 }
 
-/// Where a quote closes: not at one with a backslash before it.
+/// The position of the closing quote; a quote after a backslash does not close.
 fn closing(body: &str, quote: char) -> Option<usize> {
     body.match_indices(quote).map(|(at, _)| at).find(|at| !body.get(..*at).unwrap_or_default().ends_with('\\'))
 }

@@ -1,4 +1,4 @@
-//! The files a script comes from.
+//! The files of a script.
 
 use std::path::{Path, PathBuf};
 
@@ -12,10 +12,10 @@ use crate::value::Value;
 /// The largest script file, in bytes.
 pub(crate) const SCRIPT_BYTES_MAX: u64 = 64 << 20;
 
-/// Script files of one run.
+/// Most script files of one run.
 pub(crate) const FILES_MAX: usize = 1000;
 
-/// Reads all script files in order, the one of `-c` last, and merges each over those before.
+/// Reads all script files in order, the file of `-c` last, and merges each one over the earlier ones.
 pub(crate) fn read_all(
     options: &Options,
     load_js: &dyn Fn(&Path) -> Result<Value, String>,
@@ -68,7 +68,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Problem> {
         .map_err(|_| Problem::artillery(None, format!("Error: {}: this is no UTF-8 text", path.display())))
 }
 
-/// A file of at most so many bytes.
+/// The bytes of a file, at most `bytes_max`.
 pub(crate) fn read_bytes(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Problem> {
     let bad = |what: String| Problem::artillery(None, format!("Error: {what}"));
     let shown = absolute(path).display().to_string();
@@ -87,7 +87,7 @@ pub(crate) fn read_bytes(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Problem
     })
 }
 
-/// From the root, without looking at the disk.
+/// The absolute path, without reading the disk.
 pub(crate) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }

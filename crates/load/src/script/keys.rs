@@ -1,5 +1,5 @@
-//! Every key of every object of a script: one table, from which come the warnings about unknown keys, the
-//! sentences about what weir does not do, and `docs/reference/artillery-keys.md`.
+//! Every key of every object of a script, in one table. The table is the source of the warnings about unknown keys,
+//! of the sentences about missing features, and of `docs/reference/artillery-keys.md`.
 
 mod config;
 mod flow;
@@ -18,13 +18,13 @@ pub(crate) use plugins::*;
 /// An object of a script.
 #[derive(Debug)]
 pub(crate) struct Object {
-    /// Where it stands: `config.http`.
+    /// The path of the object: `config.http`.
     pub path: &'static str,
     /// A sentence for the reference.
     pub about: &'static str,
     /// Its keys.
     pub keys: &'static [Key],
-    /// Whether others are the user's own (names of variables, headers, options of a library).
+    /// True if other keys are the user's own (names of variables, headers, options of a library).
     pub is_open: bool,
 }
 
@@ -33,22 +33,22 @@ pub(crate) struct Object {
 pub(crate) struct Key {
     /// Its name.
     pub name: &'static str,
-    /// Whether weir does it.
+    /// Whether weir supports it.
     pub does: Does,
-    /// A sentence: what it means; for what weir does not do, why and what to do.
+    /// A sentence about the meaning; for a key that weir does not support, the reason and the alternative.
     pub about: &'static str,
 }
 
-/// Whether weir does what a key says.
+/// Whether weir does what a key means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Does {
-    /// As Artillery.
+    /// As in Artillery.
     Yes,
-    /// With a difference the sentence names.
+    /// With a difference that the sentence describes.
     Partly,
-    /// Not; a script that has it is warned.
+    /// No; a script with this key gets a warning.
     No,
-    /// Artillery itself takes it and does nothing with it; a script that has it is warned.
+    /// Artillery accepts the key and ignores it; a script with this key gets a warning.
     Nothing,
 }
 
@@ -109,12 +109,12 @@ const OBJECTS: &[&Object] = &[
 ];
 
 impl Object {
-    /// The key of a name.
+    /// The key with this name.
     pub fn key(&self, name: &str) -> Option<&'static Key> {
         self.keys.iter().find(|key| key.name == name)
     }
 
-    /// Warns of the keys of a node that are unknown here, or that weir does not do.
+    /// Warns about keys of a node that are unknown, or that weir does not support.
     pub fn check(&self, node: &Node, notes: &mut Notes) {
         for (name, member) in node.map().into_iter().flatten() {
             match self.key(name).map(|key| (key.does, key.about)) {
@@ -131,7 +131,7 @@ impl Object {
         }
     }
 
-    /// The same where the keys of another object may stand too.
+    /// The same, but the keys of another object are allowed too.
     pub fn check_or(&self, other: &Object, node: &Node, notes: &mut Notes) {
         for (name, member) in node.map().into_iter().flatten() {
             let object = if self.key(name).is_none() && other.key(name).is_some() { other } else { self };
@@ -140,7 +140,7 @@ impl Object {
         }
     }
 
-    /// As [`Object::check`], of what is not kept for anchors: names that begin with `x-`.
+    /// As [`Object::check`], but ignores names that begin with `x-`, which hold anchors.
     pub fn check_own(&self, node: &Node, notes: &mut Notes) {
         for (name, member) in node.map().into_iter().flatten() {
             if self.key(name).is_none() && !name.starts_with("x-") {

@@ -1,4 +1,4 @@
-//! The three ways values are put together: YAML's `<<`, lodash's `merge` of files, and `--overrides`.
+//! The three ways to merge values: YAML's `<<`, lodash's `merge` of files, and `--overrides`.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -6,16 +6,16 @@ use std::sync::Arc;
 use super::node::{Kind, Member, Members, Node};
 use super::source::Problem;
 
-/// How lists meet.
+/// How two lists are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lists {
     /// Element by element (files and environments): a shorter list changes only the first elements.
     ByIndex,
-    /// The later one instead of the earlier (`--overrides`).
+    /// The later list replaces the earlier one (`--overrides`).
     Replace,
 }
 
-/// Puts `over` over `base`: objects are merged, the rest replaced. What is undefined changes nothing.
+/// Merges `over` into `base`: objects are merged, other values replaced. An undefined value changes nothing.
 pub(crate) fn deep(base: &mut Node, over: &Node, lists: Lists) {
     match (&mut base.kind, &over.kind) {
         (_, Kind::Undefined) => {}
@@ -41,7 +41,7 @@ pub(crate) fn deep(base: &mut Node, over: &Node, lists: Lists) {
     }
 }
 
-/// YAML's `<<: *anchor` or `<<: [*a, *b]`: members that are not there yet are added, and can be replaced later.
+/// YAML's `<<: *anchor` or `<<: [*a, *b]`: adds missing members, which later keys may replace.
 pub(crate) fn into_members(members: &mut Members, merged: &mut HashSet<Arc<str>>, value: &Node) -> Result<(), Problem> {
     for source in value.one_or_more() {
         let Some(map) = source.map() else {

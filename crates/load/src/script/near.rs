@@ -1,9 +1,9 @@
-//! Which name a mistyped one most likely meant.
+//! Finds the name that a mistyped name most likely means.
 
-/// Longer names are no typing errors; comparing them would only take time.
+/// Longer names are not typing errors; comparing them would take too long.
 const NAME_CHARS_MAX: usize = 64;
 
-/// The nearest of some names, if it is near enough to be worth saying: one edit per three letters.
+/// The nearest name, if it is near enough to suggest: at most one edit per three letters.
 pub(crate) fn nearest<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let length = name.chars().count();
     if length > NAME_CHARS_MAX {
@@ -19,7 +19,7 @@ pub(crate) fn nearest<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) 
         .map(|(_, other)| other)
 }
 
-/// Inserted, dropped, changed or swapped letters between two words.
+/// Number of inserted, dropped, changed or swapped letters between two words.
 fn edits(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let from: Vec<char> = from.chars().collect();

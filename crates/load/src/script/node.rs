@@ -1,4 +1,4 @@
-//! A script as read: JavaScript values that know where they stand.
+//! A parsed script: JavaScript values with their places.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use crate::value::{Map, Value, text_to_number};
 /// A value and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
-    /// Where it begins.
+    /// The place where it begins.
     pub at: At,
-    /// What it is.
+    /// The value.
     pub kind: Kind,
 }
 
-/// What a [`Node`] is.
+/// The value of a [`Node`].
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Kind {
-    /// A template that nobody can fill when the script is read.
+    /// A template without a value when the script is read.
     Undefined,
     Null,
     Bool(bool),
@@ -35,9 +35,9 @@ pub(crate) type Members = IndexMap<Arc<str>, Member>;
 /// A member of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Member {
-    /// Where its key stands.
+    /// The place of the key.
     pub at: At,
-    /// Its value.
+    /// The value.
     pub value: Node,
 }
 
@@ -57,18 +57,18 @@ impl Node {
         Node { at, kind: Kind::Text(text.into()) }
     }
 
-    /// A member; `None` too when its value is undefined.
+    /// A member; `None` also if its value is undefined.
     pub fn get(&self, key: &str) -> Option<&Node> {
         let member = self.map()?.get(key)?;
         (member.value.kind != Kind::Undefined).then_some(&member.value)
     }
 
-    /// A member some levels down.
+    /// A member several levels down.
     pub fn dig(&self, path: &[&str]) -> Option<&Node> {
         path.iter().try_fold(self, |node, key| node.get(key))
     }
 
-    /// A member to change, made an empty object if it is none.
+    /// A member to change; made an empty object if it is missing.
     pub fn member_mut(&mut self, key: &str) -> &mut Node {
         let at = self.at;
         let member = || Member { at, value: Node::empty(at) };
@@ -80,7 +80,7 @@ impl Node {
         *self.member_mut(key) = value;
     }
 
-    /// Its members, if it is an object.
+    /// The members, if it is an object.
     pub fn map(&self) -> Option<&Members> {
         match &self.kind {
             Kind::Map(members) => Some(members),
@@ -88,7 +88,7 @@ impl Node {
         }
     }
 
-    /// Its elements, if it is a list.
+    /// The elements, if it is a list.
     pub fn list(&self) -> Option<&[Node]> {
         match &self.kind {
             Kind::List(list) => Some(list),
@@ -96,7 +96,7 @@ impl Node {
         }
     }
 
-    /// Its elements, or itself as the only one.
+    /// The elements of a list; any other value counts as a list of one.
     pub fn one_or_more(&self) -> &[Node] {
         match &self.kind {
             Kind::List(list) => list,
@@ -104,7 +104,7 @@ impl Node {
         }
     }
 
-    /// Its text, if it is one.
+    /// The text, if it is a text.
     pub fn text(&self) -> Option<&str> {
         match &self.kind {
             Kind::Text(text) => Some(text),
@@ -112,7 +112,7 @@ impl Node {
         }
     }
 
-    /// JavaScript's `String(x)` of a scalar; lists and objects as JSON would be no use, so they are empty.
+    /// JavaScript's `String(x)` of a scalar; empty for lists and objects, because their JSON would be useless.
     pub fn shown(&self) -> String {
         match &self.kind {
             Kind::Undefined => "undefined".to_owned(),
@@ -124,7 +124,7 @@ impl Node {
         }
     }
 
-    /// JavaScript's `Number(x)`; NaN for what is none.
+    /// JavaScript's `Number(x)`; NaN if it is not a number.
     pub fn number(&self) -> f64 {
         match &self.kind {
             Kind::Null => 0.0,
@@ -135,7 +135,7 @@ impl Node {
         }
     }
 
-    /// Whether JavaScript takes it for true.
+    /// True if the value is truthy in JavaScript.
     pub fn is_truthy(&self) -> bool {
         match &self.kind {
             Kind::Undefined | Kind::Null => false,
@@ -156,7 +156,7 @@ impl Node {
         self.kind == Kind::Bool(false) || self.text().is_some_and(|text| text.eq_ignore_ascii_case("false"))
     }
 
-    /// Without places.
+    /// The value without places.
     pub fn value(&self) -> Value {
         match &self.kind {
             Kind::Undefined => Value::Undefined,
@@ -169,13 +169,13 @@ impl Node {
         }
     }
 
-    /// Its members without places; empty for what is no object.
+    /// The members without places; empty if it is not an object.
     pub fn value_map(&self) -> Map {
         let members = self.map().into_iter().flatten();
         members.map(|(key, member)| (key.clone(), member.value.value())).collect()
     }
 
-    /// A value that stands in one place.
+    /// A value; all its parts have the same place.
     pub fn of(value: &Value, at: At) -> Node {
         let kind = match value {
             Value::Undefined => Kind::Undefined,
@@ -193,7 +193,7 @@ impl Node {
     }
 }
 
-/// The members of an object; what is no object becomes an empty one.
+/// The members of an object; any other value is first replaced by an empty object.
 fn members_mut(kind: &mut Kind) -> &mut Members {
     match kind {
         Kind::Map(members) => members,

@@ -1,17 +1,17 @@
-//! What is said about a script while it is read: warnings, and problems that refuse it.
+//! Messages about a script while it is read: warnings, and problems that make it invalid.
 
 use super::source::{At, Problem, Sources};
 
-/// Warnings that are kept; the rest is counted.
+/// Most warnings that are kept; the others are counted.
 const WARNINGS_MAX: usize = 200;
 
-/// Problems that are shown.
+/// Most problems that are shown.
 const PROBLEMS_MAX: usize = 20;
 
-/// Warnings and problems, in the order they were met.
+/// Warnings and problems, in order of occurrence.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
-    /// The texts that places point into.
+    /// The texts that places refer to.
     pub sources: Sources,
     /// Files that were read besides the script's own.
     pub files: Vec<std::path::PathBuf>,
@@ -22,13 +22,13 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
-    /// A sentence about a place.
+    /// Adds a warning about a place.
     pub fn warn(&mut self, at: At, what: &str) {
         let text = format!("{}: {what}", self.sources.place(at));
         self.say(&text);
     }
 
-    /// A sentence about no place, or in Artillery's words. Each is said once.
+    /// Adds a warning without a place, or in Artillery's words. Equal warnings are printed once.
     pub fn say(&mut self, what: &str) {
         if self.warnings.iter().any(|said| said == what) {
             return;
@@ -40,7 +40,7 @@ impl Notes {
         }
     }
 
-    /// A fraction of a time without a unit; the first one is enough to say.
+    /// Warns about a fraction of a time without a unit, for the first one only.
     pub fn fraction(&mut self, at: At) {
         if !self.has_fraction {
             self.has_fraction = true;
@@ -50,20 +50,20 @@ impl Notes {
         }
     }
 
-    /// Something the script cannot be run with.
+    /// Adds a problem that makes the script invalid.
     pub fn refuse(&mut self, at: At, what: impl Into<String>) {
         if self.problems.len() < PROBLEMS_MAX {
             self.problems.push(Problem::new(at, what));
         }
     }
 
-    /// Problems besides the one that ends the reading.
+    /// Adds problems besides the one that ends the reading.
     pub fn add(&mut self, problems: impl Iterator<Item = Problem>) {
         let room = PROBLEMS_MAX.saturating_sub(self.problems.len());
         self.problems.extend(problems.take(room));
     }
 
-    /// Whether the script can be run, and if not why.
+    /// The problems as text; `None` if the script can be run.
     pub fn refusal(&self) -> Option<String> {
         if self.problems.is_empty() {
             return None;

@@ -1,11 +1,11 @@
-//! The numbers that texts begin with, as JavaScript reads them.
+//! Parses the number at the start of a text, as JavaScript does.
 
-/// `parseFloat(text)`: the number a text begins with.
+/// `parseFloat(text)`: the number at the start of a text.
 pub(crate) fn read_float(text: &str) -> f64 {
     decimal(text.trim_start()).map_or(f64::NAN, |(number, _)| number)
 }
 
-/// `parseInt(text, 10)`: the whole number a text begins with.
+/// `parseInt(text, 10)`: the whole number at the start of a text.
 pub(crate) fn read_int(text: &str) -> Option<f64> {
     let text = text.trim_start();
     let (sign, rest) = match text.strip_prefix('-') {
@@ -16,7 +16,7 @@ pub(crate) fn read_int(text: &str) -> Option<f64> {
     if digits.is_empty() { None } else { digits.parse().ok().map(|number: f64| sign * number) }
 }
 
-/// Digits of a radix as a number; `None` when one is none, or there are none.
+/// Digits in a radix as a number; `None` if one is not a digit, or if there are none.
 pub(crate) fn digits_of(digits: &str, radix: u32) -> Option<f64> {
     if digits.is_empty() {
         return None;
@@ -24,7 +24,7 @@ pub(crate) fn digits_of(digits: &str, radix: u32) -> Option<f64> {
     digits.chars().try_fold(0.0, |sum, c| c.to_digit(radix).map(|digit| sum * f64::from(radix) + f64::from(digit)))
 }
 
-/// The decimal number a text begins with, and how many bytes it takes.
+/// The decimal number at the start of a text, and its length in bytes.
 fn decimal(text: &str) -> Option<(f64, usize)> {
     let bytes = text.as_bytes();
     let digits = |from: usize| bytes.iter().skip(from).take_while(|byte| byte.is_ascii_digit()).count();

@@ -14,7 +14,7 @@ use crate::vars::{Names, Slot};
 /// The largest CSV file, in bytes.
 pub(crate) const PAYLOAD_BYTES_MAX: u64 = 512 << 20;
 
-/// CSV files of a script.
+/// Most CSV files of a script.
 pub(crate) const PAYLOADS_MAX: usize = 100;
 
 /// Reads all payloads; their paths are absolute.
@@ -52,7 +52,7 @@ fn one(node: &Node, names: &mut Names, notes: &mut Notes) -> Option<Payload> {
     Some(put(node, rows, names, notes))
 }
 
-/// Where the rows go.
+/// Stores the rows for the variables of the columns.
 fn put(node: &Node, rows: Vec<Vec<Value>>, names: &mut Names, notes: &mut Notes) -> Payload {
     let fields: Vec<String> = node.get("fields").map_or(&[][..], Node::one_or_more).iter().map(Node::shown).collect();
     let is_sequence = node.get("order").and_then(Node::text) == Some("sequence");
@@ -89,7 +89,7 @@ fn put(node: &Node, rows: Vec<Vec<Value>>, names: &mut Names, notes: &mut Notes)
     Payload { fields: Vec::new(), rows: Vec::new(), is_sequence, all: Some((slot, all)) }
 }
 
-/// How a file is taken apart.
+/// The CSV format of a file.
 struct Options {
     delimiter: u8,
     quote: u8,
@@ -132,7 +132,7 @@ impl Options {
         })
     }
 
-    /// The rows; the error says what is wrong in which line.
+    /// The rows; the error names the problem and the line.
     fn rows(&self, bytes: &[u8]) -> Result<Vec<Vec<Value>>, String> {
         let mut builder = csv::ReaderBuilder::new();
         builder.has_headers(false).flexible(true).delimiter(self.delimiter).quote(self.quote).comment(self.comment);
@@ -180,7 +180,7 @@ impl Options {
     fn value(&self, field: &[u8]) -> Value {
         let text = String::from_utf8_lossy(field);
         if self.casts {
-            // csv-parse's own test for "is a number".
+            // csv-parse's own test for a number.
             let number = number::read_float(&text);
             if text_to_number(&text) - number + 1.0 >= 0.0 {
                 return Value::Number(number);
@@ -190,12 +190,12 @@ impl Options {
     }
 }
 
-/// Empty lines from a place on where a record ended.
+/// Number of empty lines after the end of a record.
 fn empty_lines(bytes: &[u8], at: u64) -> u64 {
     let at = usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
     let (before, mut rest) = bytes.split_at_checked(at).unwrap_or_default();
     if before.last() == Some(&b'\r') {
-        // The second half of the record's own end.
+        // The second half of the record's own line end.
         rest = rest.strip_prefix(b"\n").unwrap_or(rest);
     }
     let mut lines = 0;
@@ -206,7 +206,7 @@ fn empty_lines(bytes: &[u8], at: u64) -> u64 {
     lines
 }
 
-/// Options of csv-parse that are done.
+/// Supported options of csv-parse.
 const RAW: &[&str] = &[
     "delimiter",
     "quote",
@@ -222,7 +222,7 @@ const RAW: &[&str] = &[
     "skip_empty_lines",
 ];
 
-/// One ASCII character; the outer `None` is said to the user.
+/// One ASCII character; the outer `None` means that the user got a message.
 fn byte(node: Option<&Node>, notes: &mut Notes) -> Option<Option<u8>> {
     let Some(node) = node.filter(|node| node.is_truthy()) else { return Some(None) };
     match node.text().map(str::as_bytes) {

@@ -7,10 +7,10 @@ use super::node::{Kind, Node};
 use super::notes::Notes;
 use crate::plan::{Arrivals, Phase};
 
-/// Phases of a script.
+/// Most phases of a script.
 pub(crate) const PHASES_MAX: usize = 10_000;
 
-/// The most virtual users a phase may ask for in a second.
+/// The most virtual users that a phase may request in a second.
 const RATE_MAX: f64 = 10_000_000.0;
 
 /// Reads all phases.
@@ -45,7 +45,7 @@ fn phase(node: &Node, mode: Option<&Node>, notes: &mut Notes) -> Option<Phase> {
     let length = if kind == "pause" { "pause" } else { "duration" };
     let given = match node.get(length) {
         Some(given) => given.clone(),
-        // A ramp without a duration takes a second.
+        // A ramp without a duration takes one second.
         None if kind == "rampTo" => Node::new(node.at, Kind::Number(1.0)),
         None => {
             notes.refuse(node.at, "this phase has no `duration`: write how many seconds it takes");
@@ -75,7 +75,7 @@ fn phase(node: &Node, mode: Option<&Node>, notes: &mut Notes) -> Option<Phase> {
     Some(Phase { name, shown: shown(&given), duration, arrivals, vusers_max })
 }
 
-/// `6s` for whole seconds, else as written.
+/// `6s` for whole seconds; otherwise as in the script.
 fn shown(given: &Node) -> String {
     let is_whole = given.number().fract() == 0.0;
     if is_whole { format!("{}s", given.shown()) } else { given.shown() }

@@ -1,4 +1,4 @@
-//! What happens to `config` between the files and the plan, in Artillery's order (artillery.md §0).
+//! The processing of `config` between the files and the plan, in Artillery's order (artillery.md §0).
 
 use std::path::{Path, PathBuf};
 
@@ -9,13 +9,13 @@ use super::source::Problem;
 use super::{Options, files, render, yaml};
 use crate::value::Value;
 
-/// A script whose `config` is settled.
+/// A script with its final `config`.
 pub(crate) struct Settled {
-    /// All of it.
+    /// The whole script.
     pub script: Node,
     /// The first script file.
     pub file: PathBuf,
-    /// Every virtual user's first variables, but `target`.
+    /// The first variables of every virtual user, except `target`.
     pub globals: Vec<(String, Value)>,
 }
 
@@ -62,7 +62,7 @@ fn entries(node: &Node) -> Vec<(String, Value)> {
     node.value_map().into_iter().map(|(name, value)| (name.to_string(), value)).collect()
 }
 
-/// Whether a target is written anywhere, even one that templates make undefined.
+/// True if the script contains a target, even one that templates make undefined.
 fn has_target(script: &Node, options: &Options) -> bool {
     let chosen = options.environment.as_deref().unwrap_or("undefined");
     script.dig(&["config", "target"]).is_some() || script.dig(&["config", "environments", chosen, "target"]).is_some()
@@ -148,7 +148,7 @@ fn settle_payload(config: &mut Node, options: &Options, dir: &Path, notes: &mut 
     config.set("payload", payload);
 }
 
-/// With `-c`, the processor is looked for beside the config file, and if it is not there beside the script.
+/// With `-c`, looks for the processor beside the config file, then beside the script.
 fn settle_processor(config: &mut Node, options: &Options, notes: &mut Notes) {
     let Some(config_file) = &options.config else { return };
     let Some((at, name)) = config.get("processor").and_then(|node| Some((node.at, node.text()?.to_owned()))) else {
@@ -163,7 +163,7 @@ fn settle_processor(config: &mut Node, options: &Options, notes: &mut Notes) {
     notes.say(&format!("Expected to find file at: {}", beside.display()));
 }
 
-/// An object given as JSON on the command line.
+/// Parses an object given as JSON on the command line.
 fn json_flag(name: &str, text: &str, notes: &mut Notes) -> Result<Node, Problem> {
     let parsed: Result<serde_json::Value, _> = serde_json::from_str(text);
     match parsed {
@@ -190,7 +190,7 @@ fn globals(options: &Options, file: &Path, config_file: &Path, environment: Valu
     ]
 }
 
-/// `--dotenv` and the environment of the process; what the process has counts.
+/// The environment: `--dotenv` and the process's environment. The process's values win.
 pub(crate) fn environment(options: &Options, notes: &mut Notes) -> Value {
     let mut map = crate::value::Map::default();
     if let Some(path) = &options.dotenv {
@@ -207,7 +207,7 @@ pub(crate) fn environment(options: &Options, notes: &mut Notes) -> Value {
     Value::Map(map.into())
 }
 
-/// The phases of `--solo`, and of a script without any: one virtual user.
+/// The phases of `--solo`, and of a script without phases: one virtual user.
 pub(crate) fn one_vuser(config: &mut Node) {
     let at = config.at;
     let member = |number: f64| Member { at, value: Node::new(at, Kind::Number(number)) };

@@ -1,4 +1,4 @@
-//! Templates in `config` are filled in once, when the script is read (artillery.md §0.9).
+//! Fills in templates in `config` once, when the script is read (artillery.md §0.9).
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::template::Template;
 use crate::value::Value;
 use crate::vars::{Names, Vars};
 
-/// Fills in every template below a node; keys too.
+/// Fills in every template below a node, also in keys.
 pub(crate) fn render(node: &Node, known: &[(String, Value)]) -> Node {
     let mut names = Names::default();
     let mut templates = Vec::new();
@@ -22,10 +22,10 @@ pub(crate) fn render(node: &Node, known: &[(String, Value)]) -> Node {
     filled(node, &mut || rendered.next().unwrap_or_default())
 }
 
-/// Warns of templates in `config` that mean nothing when the script is read.
+/// Warns about templates in `config` that have no value when the script is read.
 pub(crate) fn check(config: &Node, known: &[(String, Value)], notes: &mut Notes) {
     for (key, member) in config.map().into_iter().flatten() {
-        // Environments not chosen are not used.
+        // Environments that were not chosen are not used.
         if &**key != "environments" {
             check_node(&member.value, known, notes);
         }
@@ -57,7 +57,7 @@ fn check_node(node: &Node, known: &[(String, Value)], notes: &mut Notes) {
     }
 }
 
-/// The names templates of a text begin with; of a call with `(`.
+/// The first name in each template of a text; for a call, with `(`.
 fn names(text: &str) -> impl Iterator<Item = &str> {
     text.split("{{").skip(1).filter(|rest| rest.contains("}}")).filter_map(|rest| {
         let rest = rest.trim_start_matches(['{', ' ', '\t', '\n']);

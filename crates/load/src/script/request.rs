@@ -11,11 +11,11 @@ use crate::expression::Expression;
 use crate::plan::{Body, Condition, Part, Request};
 use crate::template::{Template, Tree};
 
-/// The largest file of a form, in bytes; it is held in memory.
+/// The largest file of a form, in bytes; it is kept in memory.
 pub(crate) const FORM_FILE_BYTES_MAX: u64 = 256 << 20;
 
 impl Builder<'_> {
-    /// The request below a verb.
+    /// The request under a verb.
     pub fn request(&mut self, verb: &str, node: &Node) -> Request {
         if node.map().is_some() {
             keys::REQUEST.check(node, self.notes);
@@ -53,7 +53,7 @@ impl Builder<'_> {
         }
     }
 
-    /// `headers`: names in lower case, the last of equal ones counts.
+    /// `headers`: names in lower case; of equal names the last one counts.
     pub fn headers(&mut self, node: Option<&Node>) -> Vec<(String, Template)> {
         let mut headers: Vec<(String, Template)> = Vec::new();
         for (name, value) in self.texts(node) {
@@ -140,7 +140,7 @@ impl Builder<'_> {
         let expression = match Expression::parse(&text) {
             Ok(expression) => Some(expression),
             Err(why) => {
-                // It may still be the name of a function that only the processor knows.
+                // The text may still name a function that only the processor has.
                 if !self.has_processor {
                     let what = format!("this is no condition ({why}), so the request always runs (as in Artillery)");
                     self.notes.warn(node.at, &what);

@@ -1,6 +1,6 @@
-//! What an unquoted word of YAML 1.1 means: null, a boolean, a number, a date, or the word itself.
+//! The value of an unquoted word in YAML 1.1: null, a boolean, a number, a date, or the word itself.
 //!
-//! As js-yaml 3 reads it, which Artillery uses: `yes` and `on` are words, `010` is 8, `1:30` is 90, `0o10` a word.
+//! Follows js-yaml 3, which Artillery uses: `yes` and `on` are words, `010` is 8, `1:30` is 90, `0o10` is a word.
 
 use super::node::Kind;
 use super::number;
@@ -72,7 +72,7 @@ pub(crate) fn float(text: &str) -> Option<f64> {
     let (whole, part) = digits.split_once('.').map_or((digits, None), |(whole, part)| (whole, Some(part)));
     let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');
     let fits = match whole {
-        // `.5` takes no sign, and needs a digit.
+        // `.5` may have no sign, and needs a digit.
         "" => sign > 0.0 && rest.len() == text.len() && part.is_some_and(|part| !part.is_empty()),
         "0" => true,
         _ => !whole.starts_with(['0', '_']) && is_digits(whole),
@@ -98,13 +98,13 @@ fn sixties(text: &str) -> Option<f64> {
     Some(number + if part.is_nan() { 0.0 } else { part })
 }
 
-/// One more digit of base sixty.
+/// Adds one more digit of base sixty.
 fn sixty(sum: f64, digits: &str) -> Option<f64> {
     let is_good = matches!(digits.as_bytes(), [b'0'..=b'9'] | [b'0'..=b'5', b'0'..=b'9']);
     if is_good { digits.parse().ok().map(|digit: f64| sum * 60.0 + digit) } else { None }
 }
 
-/// Digits that may have `_` between, but not last.
+/// Digits with `_` between them, but not at the end.
 fn spaced(digits: &str, radix: u32) -> Option<f64> {
     if digits.ends_with('_') { None } else { number::digits_of(&digits.replace('_', ""), radix) }
 }
@@ -116,8 +116,8 @@ fn signed(text: &str) -> (f64, &str) {
     }
 }
 
-/// A date as JavaScript writes it into JSON: `2001-12-14` is midnight in Greenwich. With a time it stays as written:
-/// nobody schedules load by one.
+/// A date as JavaScript writes it in JSON: `2001-12-14` is midnight UTC. A date with a time stays as written, because
+/// no script schedules load by it.
 fn date(text: &str) -> Option<String> {
     let digits = |range: std::ops::Range<usize>| text.get(range)?.parse::<u32>().ok();
     let bytes = text.as_bytes();

@@ -13,13 +13,13 @@ use crate::template::Template;
 use crate::value::Value;
 use crate::vars::{Slot, Vars};
 
-/// Scenarios of a script.
+/// Most scenarios of a script.
 pub(crate) const SCENARIOS_MAX: usize = 10_000;
 
-/// What a worker of Artillery exits with when a scenario cannot be run.
+/// The exit code of Artillery's worker when a scenario cannot be run.
 const EXIT_WORKER: i32 = 11;
 
-/// The scenarios that run, each with its index: all, or the one `--scenario-name` names.
+/// The scenarios that run, with their indexes: all, or those that `--scenario-name` matches.
 pub(crate) fn chosen<'s>(script: &'s Node, name: Option<&str>) -> Result<Vec<(usize, &'s Node)>, Stop> {
     let list = script.get("scenarios").and_then(Node::list).unwrap_or_default();
     let all = list.iter().enumerate();
@@ -52,7 +52,7 @@ fn known(list: &[Node], name: &str) -> String {
     }
 }
 
-/// The engine of each scenario and hook is one of ours, or the run ends here.
+/// Checks that weir supports the engine of each scenario and hook; otherwise the run ends here.
 pub(crate) fn check_engines(script: &Node, scenarios: &[(usize, &Node)]) -> Result<(), Stop> {
     let default = script.dig(&["config", "engine"]);
     let engines = script.dig(&["config", "engines"]);
@@ -78,7 +78,7 @@ fn check_engine(engine: Option<&Node>, engines: Option<&Node>, whose: &str, node
     let why = match name.as_str() {
         "playwright" => "weir has no browser: run this scenario with Artillery".to_owned(),
         "websocket" => "the engine's name is `ws`".to_owned(),
-        // Its npm package is one for each protocol; weir's engine speaks the present one.
+        // The npm package has one engine for each protocol version; weir's engine supports the current version.
         name if name.to_ascii_lowercase().starts_with("socketio") || name.eq_ignore_ascii_case("socket.io") => {
             "write `engine: socketio`: weir's own speaks the protocol of Socket.IO 3 and 4 and needs no `config.engines`"
                 .to_owned()
@@ -167,7 +167,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The flow between `beforeScenario` and `afterScenario`.
+    /// The flow with `beforeScenario` before and `afterScenario` after it.
     fn whole_flow(&mut self, node: &Node, engine: Engine) -> Flow {
         let mut flow = Flow::new();
         let is_http = engine == Engine::Http;
@@ -183,7 +183,7 @@ impl Builder<'_> {
         flow
     }
 
-    /// `before` or `after`: what is called around every request stands in the requests.
+    /// `before` or `after`. Its `beforeRequest` and `afterResponse` functions are added to its requests.
     pub fn hook(&mut self, node: &Node, name: &str) -> Hook {
         keys::HOOK.check(node, self.notes);
         let engine = engine(node, None);
@@ -201,7 +201,7 @@ impl Builder<'_> {
         Hook { engine, flow }
     }
 
-    /// Weights are rendered once, each with a row of every payload and one of several values, at random.
+    /// Renders the weights once, each with a random row of every payload and a random one of several values.
     fn weigh(
         &mut self,
         scenarios: &mut [Scenario],
@@ -216,7 +216,7 @@ impl Builder<'_> {
             }
             return;
         }
-        // The names are needed for the variables and afterwards for the plan.
+        // The variables need the names, and the plan needs them afterwards.
         let names = std::sync::Arc::new(std::mem::take(&mut self.names));
         let mut vars = Vars::new(names.clone());
         for (name, value) in globals {
@@ -243,7 +243,7 @@ impl Builder<'_> {
     }
 }
 
-/// `parseInt`, and 0 for what is no number.
+/// `parseInt`; 0 if the text is not a number.
 fn read_weight(text: &str) -> u32 {
     number::read_int(text).unwrap_or(0.0).clamp(0.0, f64::from(u32::MAX)) as u32
 }

@@ -1,4 +1,4 @@
-//! `config.http`, `ws`, `tls` and `plugins` (artillery.md §1.7, §2.4, §5), with the older places of their keys.
+//! `config.http`, `ws`, `tls` and `plugins` (artillery.md §1.7, §2.4, §5), with the legacy places of their keys.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use crate::plan::{HttpConfig, Plugins, WsConfig};
 use crate::publish::{Refused, Reporter};
 use crate::value::{Map, Value};
 
-/// Connections of `pool` and `maxSockets`.
+/// Largest `pool` and `maxSockets`.
 const SOCKETS_MAX: usize = 1_000_000;
 
-/// Reporters of `publish-metrics`.
+/// Most reporters of `publish-metrics`.
 const REPORTERS_MAX: usize = 16;
 
-/// The threshold of `apdex`, in ms, unless set.
+/// Default threshold of `apdex`, in ms.
 const APDEX_MS: f64 = 500.0;
 
 impl Builder<'_> {
@@ -71,7 +71,7 @@ impl Builder<'_> {
         }
     }
 
-    /// `defaults.think.jitter`; flows of other engines know its older place only.
+    /// `defaults.think.jitter`; flows of other engines read its legacy place only.
     pub fn read_jitter(&mut self, config: &Node) {
         let mut read = |path: &[&str]| {
             let think = config.dig(path)?;
@@ -121,7 +121,7 @@ impl Builder<'_> {
         tls.value_map()
     }
 
-    /// What the environment says of proxies.
+    /// The proxies in the environment.
     pub fn proxies(&mut self, at: At, globals: &[(String, Value)]) -> Proxies {
         let environment = globals.iter().find(|(name, _)| name == "$env").map(|(_, value)| value);
         let variable = |name: &str| match environment {
@@ -164,7 +164,7 @@ impl Builder<'_> {
         let nothing = Node::empty(config.at);
         let listed = config.get("plugins").unwrap_or(&nothing);
         keys::PLUGINS.check(listed, self.notes);
-        // What stands at `config.NAME` counts before what stands under `plugins`.
+        // Options at `config.NAME` win over options under `plugins`.
         let options = |name: &str| {
             let under = listed.map()?.get(name)?;
             let own = if name == "expect" { None } else { config.get(name) };

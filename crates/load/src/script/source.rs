@@ -1,15 +1,15 @@
-//! Where things stand in the files of a script, and the one way to show a problem with them.
+//! Places in the files of a script, and the one way to show a problem with its place.
 
 use std::fmt::Write as _;
 
 /// A place: file, line and column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct At {
-    /// Which of the [`Sources`].
+    /// Index in the [`Sources`].
     pub file: u16,
-    /// From 1; 0 when no line is known.
+    /// Counted from 1; 0 if the line is unknown.
     pub line: u32,
-    /// From 1, in characters.
+    /// Counted from 1, in characters.
     pub column: u32,
 }
 
@@ -25,14 +25,14 @@ struct Source {
     text: String,
 }
 
-/// Something the script cannot be run with.
+/// A problem that makes the script invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
-    /// Where; `None` when no file says it.
+    /// The place; `None` if the problem is not in a file.
     pub at: Option<At>,
-    /// What is wrong, and what to do.
+    /// The problem and the remedy.
     pub what: String,
-    /// The words are Artillery's: they stand first and alone on their line, so that what greps for them works.
+    /// The wording is Artillery's: it is first and alone on its line, so that programs that grep for it still work.
     pub is_artillery: bool,
 }
 
@@ -49,13 +49,13 @@ impl Problem {
 }
 
 impl Sources {
-    /// Keeps a text; the number goes into every [`At`] of it.
+    /// Stores a text; returns its number for [`At`].
     pub fn add(&mut self, name: &str, text: &str) -> u16 {
         self.files.push(Source { name: name.to_owned(), text: text.to_owned() });
         u16::try_from(self.files.len() - 1).unwrap_or(u16::MAX)
     }
 
-    /// `file:line:column`, or the file alone.
+    /// `file:line:column`, or only the file.
     pub fn place(&self, at: At) -> String {
         let name = self.files.get(usize::from(at.file)).map_or("script", |source| source.name.as_str());
         if at.line == 0 { name.to_owned() } else { format!("{name}:{}:{}", at.line, at.column) }
@@ -80,20 +80,20 @@ impl Sources {
     }
 }
 
-/// Columns the line number of an excerpt takes.
+/// Columns for the line number of an excerpt.
 const GUTTER: usize = 5;
 
-/// Characters of a source line an excerpt shows.
+/// Most characters of a source line in an excerpt.
 const EXCERPT_CHARS_MAX: usize = 160;
 
-/// Characters kept before the caret when a line is cut.
+/// Characters before the caret that are kept when a line is cut.
 const EXCERPT_CHARS_BEFORE: usize = 60;
 
-/// The line, and a caret below the place.
+/// The line, and a caret under the place.
 fn excerpt(text: &mut String, line: &str, at: At) {
     let column = (at.column as usize).saturating_sub(1);
     let cut = if column > EXCERPT_CHARS_MAX / 2 { column - EXCERPT_CHARS_BEFORE } else { 0 };
-    // Control bytes of a script do not reach the terminal.
+    // Control characters of a script must not reach the terminal.
     let safe = |c: char| if c.is_control() && c != '\t' { '\u{fffd}' } else { c };
     let shown: String = line.chars().skip(cut).take(EXCERPT_CHARS_MAX).map(safe).collect();
     let lead: String = line.chars().skip(cut).take(column - cut).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();

@@ -9,14 +9,14 @@ use crate::plan::{Connect, Emit, Engine, Expected, Flow, Jitter, Loop, Response,
 use crate::template::Template;
 use crate::value::{Value, text_to_number};
 
-/// `parallel` runs so many steps at once unless `limit` says.
+/// Default of `parallel`'s `limit`.
 const PARALLEL_DEFAULT: usize = 100;
 
-/// Steps at once that can be asked for.
+/// Largest `limit` of `parallel`.
 const PARALLEL_MAX: usize = 10_000;
 
 impl Builder<'_> {
-    /// The steps of a list; lists in it are laid out flat.
+    /// The steps of a list; nested lists are flattened.
     pub fn flow(&mut self, steps: &[Node], engine: Engine) -> Flow {
         let mut flow = Flow::new();
         for node in steps {
@@ -68,7 +68,7 @@ impl Builder<'_> {
         self.verb(node)
     }
 
-    /// What is no other step is a request: its first key is the method.
+    /// Any other step is a request: its first key is the method.
     fn verb(&mut self, node: &Node) -> Step {
         let first = node.map().and_then(|members| members.first());
         let Some((verb, member)) = first else {
@@ -94,7 +94,7 @@ impl Builder<'_> {
         Step::Request(Box::new(self.request(verb, &member.value)))
     }
 
-    /// Keys beside the first one.
+    /// Checks the keys besides the first one.
     fn check_keys(&mut self, node: &Node, engine: Engine) {
         let is_request = |name: &str| METHODS.contains(&name.to_ascii_uppercase().as_str());
         for (index, (name, member)) in node.map().into_iter().flatten().enumerate() {
@@ -115,7 +115,7 @@ impl Builder<'_> {
         }
     }
 
-    /// `think`; `jitter` beside it counts before the default of the engine.
+    /// `think`; its own `jitter` wins over the default of the engine.
     pub fn think(&mut self, think: &Node, jitter: Option<&Node>, engine: Engine) -> Think {
         let own = jitter.and_then(|jitter| self.jitter(jitter));
         let jitter = own.or(if engine == Engine::Http { self.jitter_http } else { self.jitter_others });
@@ -221,7 +221,7 @@ impl Builder<'_> {
             self.notes.refuse(steps.at, "`parallel` is a list of steps");
             return Step::Parallel { steps: Flow::new(), limit };
         };
-        // Requests only: in a Socket.IO flow too.
+        // These steps are HTTP requests, also in a Socket.IO flow.
         let engine = if engine == Engine::SocketIo { Engine::Http } else { engine };
         Step::Parallel { steps: self.flow(list, engine), limit }
     }
@@ -319,7 +319,7 @@ impl Builder<'_> {
         Expected { data: data.map(|data| self.tree(data)), take: self.take(node, of) }
     }
 
-    /// A function's name, which needs a processor.
+    /// A function's name; it needs a processor.
     pub fn function_name(&mut self, node: &Node) -> Template {
         if !self.has_processor {
             self.notes.warn(node.at, "this function is not found: there is no `config.processor`");
@@ -328,10 +328,10 @@ impl Builder<'_> {
     }
 }
 
-/// Methods that need no second look.
+/// Methods that need no warning.
 const METHODS: [&str; 9] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "QUERY"];
 
-/// How often a `count` goes round: a number, or a text like `3` or `2-5`; anything else is never.
+/// The number of rounds for a `count`: a number, or a text like `3` or `2-5`; any other value means none.
 pub fn times(count: &Value) -> Times {
     let whole = |number: f64| if number == -1.0 { Times::Forever } else { Times::Range(0, round_up(number)) };
     match count {
@@ -357,7 +357,7 @@ pub fn times(count: &Value) -> Times {
     }
 }
 
-/// `i < 2.5` holds for 0, 1 and 2.
+/// Rounds up: `i < 2.5` is true for 0, 1 and 2.
 fn round_up(number: f64) -> i64 {
     number.ceil() as i64
 }

@@ -1,4 +1,4 @@
-//! What a plan will do, in a few lines.
+//! Describes a plan in a few lines.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,11 +7,11 @@ use crate::arrive;
 use crate::plan::{Arrivals, Connect, Engine, Flow, Plan, Step};
 use crate::value::Value;
 
-/// Scenarios and phases that are listed.
+/// Most scenarios and phases in the list.
 const LINES_MAX: usize = 50;
 
 impl Plan {
-    /// Every origin that requests of the script name, `config.target` first; those in variables are not known yet.
+    /// Every origin that requests of the script name, `config.target` first; origins in variables are not known yet.
     pub fn targets(&self) -> Vec<String> {
         let mut targets = vec![origin(&self.target)];
         let hooks = self.before.iter().chain(&self.after).map(|hook| &hook.flow);
@@ -21,7 +21,7 @@ impl Plan {
         targets
     }
 
-    /// Parts of metrics' names that the console does not show.
+    /// Parts of metric names that the console does not show.
     pub fn suppressed(&self) -> Vec<String> {
         let is_suppressed = |options: &Value| match options {
             Value::Map(map) => map.get("suppressOutput").is_some_and(Value::is_truthy),
@@ -140,7 +140,7 @@ impl fmt::Display for Arrivals {
     }
 }
 
-/// Steps as written, those of loops too.
+/// Number of steps as written, including those of loops.
 fn steps(flow: &Flow) -> usize {
     flow.iter()
         .map(|step| match step {

@@ -1,13 +1,14 @@
-//! Unknown keys of a script that is refused: whoever mistyped a key learns it although another error stands.
+//! Finds unknown keys in an invalid script, so that the user learns of a mistyped key even if the script has another
+//! error.
 //!
-//! A script that is read to its end is warned of unknown keys where they are read.
+//! For a valid script, the warnings about unknown keys come from the code that reads the keys.
 
 use super::keys;
 use super::near;
 use super::node::Node;
 use super::notes::Notes;
 
-/// Warns of every unknown key of a script's frame, its scenarios and their steps.
+/// Warns about every unknown key in the outer objects of a script, its scenarios and their steps.
 pub(crate) fn unknown_keys(script: &Node, notes: &mut Notes) {
     keys::SCRIPT.check_own(script, notes);
     if let Some(config) = script.get("config") {
@@ -30,7 +31,7 @@ pub(crate) fn unknown_keys(script: &Node, notes: &mut Notes) {
     }
 }
 
-/// The parser bounds how deep lists are inside one another.
+/// The parser limits the nesting of lists.
 fn steps(list: Option<&Node>, notes: &mut Notes) {
     for node in list.and_then(Node::list).unwrap_or_default() {
         step(node, notes);
@@ -53,12 +54,12 @@ fn step(node: &Node, notes: &mut Notes) {
             if keys::LOOP.key(name).is_some() {
                 continue;
             }
-            // Steps inside a step: only these two have them.
+            // Only these two keys contain steps.
             let holds_steps = member.value.list().is_some_and(|list| list.iter().any(|node| node.map().is_some()));
             steps(Some(&member.value).filter(|_| holds_steps), notes);
             let known = keys::STEP.keys.iter().chain(keys::LOOP.keys).map(|key| key.name);
             let known = known.filter(|name| !holds_steps || matches!(*name, "loop" | "parallel"));
-            // A method of the user's own is a request, unless it looks like a known one.
+            // A step with the user's own method is a request, unless the method looks like a known key.
             let Some(near) = near::nearest(name, known) else {
                 if !is_request {
                     notes.warn(member.at, &format!("`{name}` is no step"));

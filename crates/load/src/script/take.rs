@@ -8,14 +8,14 @@ use crate::plan::Take;
 use crate::template::Tree;
 use crate::value::{Key, Path};
 
-/// Where a message came from, which decides small things.
+/// The kind of message; small rules depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Of {
     /// An answer, or a WebSocket message: `as: a.b` sets `b` inside `a`.
     Message,
     /// Arguments of a Socket.IO event: `as: a.b` is one name.
     Event,
-    /// Arguments of an acknowledgement: without `json`, the first one is meant.
+    /// Arguments of an acknowledgement: without `json`, the capture uses the first one.
     Acknowledgement,
 }
 
@@ -34,7 +34,7 @@ impl Builder<'_> {
         take
     }
 
-    /// As in Artillery, `value` makes a match of it, and `as` a capture.
+    /// As in Artillery, `value` makes it a match, and `as` makes it a capture.
     fn put(&mut self, node: &Node, of: Of, take: &mut Take) {
         if node.map().is_none() {
             self.notes.refuse(node.at, "this is an object: `json: $.id` and `as: id`, say");
@@ -50,7 +50,7 @@ impl Builder<'_> {
             take.matches.push(Match { what, value: self.tree(value), strict });
         } else if let Some(name) = node.get("as") {
             let name = name.shown();
-            // lodash's `set`: the first step is the variable.
+            // As in lodash's `set`: the first step is the variable.
             let mut keys = if of == Of::Message { Path::parse(&name).keys } else { vec![Key::from(name.as_str())] };
             if keys.is_empty() {
                 keys.push(Key::from(""));
@@ -109,7 +109,7 @@ impl Builder<'_> {
         }
     }
 
-    /// `expect`: every check with what it expects.
+    /// `expect`: every check with its expected value.
     pub fn expect(&mut self, request: &Node) -> Vec<(String, Tree)> {
         let Some(expect) = request.get("expect") else { return Vec::new() };
         if !self.has_expect {

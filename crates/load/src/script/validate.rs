@@ -1,14 +1,16 @@
-//! Artillery's own check of a script's shape: the same words (artillery.md §1.10), but every error in one run.
+//! Artillery's own check of a script's shape, with the same wording (artillery.md §1.10). weir reports every error in
+//! one run.
 //!
-//! Taken though Artillery refuses them: `jitter` beside `think`, `limit` beside `parallel`, lists in a flow.
+//! weir accepts a few things that Artillery refuses: `jitter` beside `think`, `limit` beside `parallel`, lists in a
+//! flow.
 
 use super::node::{Kind, Node};
 use super::source::Problem;
 
-/// Keys that are sent to a target.
+/// Keys of requests to a target.
 const VERBS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
-/// Everything that is not as it must be; the first is the one that Artillery names, which stops there.
+/// All errors of the shape. The first is the one that Artillery reports, which stops there.
 pub(crate) fn errors(script: &Node) -> Vec<Problem> {
     let mut found = Found::default();
     found.take(script.get("config").map_or(Ok(()), check_config));
@@ -31,7 +33,7 @@ pub(crate) fn errors(script: &Node) -> Vec<Problem> {
     found.problems
 }
 
-/// Problems that are kept; a script with more is told of these first.
+/// Most problems that are kept; for more, the first ones are reported.
 const PROBLEMS_MAX: usize = 20;
 
 #[derive(Default)]
@@ -205,7 +207,7 @@ fn strings(node: &Node, path: &str) -> Checked {
     each_of(node, path, string)
 }
 
-/// A list of something, or one alone.
+/// A list of values, or a single value.
 fn each_of(node: &Node, path: &str, check: fn(&Node, &str) -> Checked) -> Checked {
     match node.list() {
         Some(list) => list.iter().enumerate().try_for_each(|(index, node)| check(node, &format!("{path}[{index}]"))),
@@ -230,7 +232,7 @@ fn number_or_string(node: &Node, path: &str) -> Checked {
     one_of(node, path, "[number, string]", |node| matches!(node.kind, Kind::Number(_)))
 }
 
-/// A text, or what `is_other` takes.
+/// A text, or a value that `is_other` accepts.
 fn one_of(node: &Node, path: &str, kinds: &str, is_other: fn(&Node) -> bool) -> Checked {
     match node.text() {
         Some(_) => string(node, path),

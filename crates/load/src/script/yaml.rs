@@ -1,4 +1,4 @@
-//! YAML, and with it JSON, to [`Node`]s.
+//! Parses YAML, and therefore JSON, into [`Node`]s.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -10,24 +10,24 @@ use super::node::{Kind, Member, Members, Node};
 use super::source::{At, Problem};
 use super::{merge, scalar};
 
-/// Values a script may have once its aliases are written out: more is an alias bomb.
+/// Most values of a script with its aliases expanded; more count as an alias bomb.
 pub(crate) const NODES_MAX: usize = 1_000_000;
 
-/// Lists and objects inside one another.
+/// Deepest nesting of lists and objects.
 pub(crate) const DEPTH_MAX: usize = 100;
 
-/// Reads one document.
+/// Parses one document.
 pub(crate) fn read(text: &str, file: u16) -> Result<Node, Problem> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let text = pairs(text);
     let first = document(&text, file);
-    // js-yaml takes a tab after `:`, the parser here does not before a word; JSON is often laid out so.
+    // js-yaml accepts a tab after `:`; this parser does not before a word. JSON files often have such tabs.
     let is_tab = first.as_ref().is_err_and(|problem| problem.what.contains("':' must be followed"));
     let read = if is_tab { document(&text.replace(":\t", ": "), file) } else { first };
     read.map_err(|problem| at_the_tab(problem, &text))
 }
 
-/// The parser stops where the value before a tab began; the tab itself is what is wrong.
+/// The parser reports the start of the value before a tab; this moves the place to the tab, which is the error.
 fn at_the_tab(problem: Problem, text: &str) -> Problem {
     let Some(at) = problem.at.filter(|_| problem.what.contains("tab")) else { return problem };
     let from = at.line.saturating_sub(1) as usize;
@@ -57,7 +57,7 @@ fn document(text: &str, file: u16) -> Result<Node, Problem> {
     Ok(document.unwrap_or(Node::new(At { file, line: 1, column: 1 }, Kind::Undefined)))
 }
 
-/// JSON writes a character beyond U+FFFF as two `\u` escapes, YAML as one `\U`.
+/// JSON writes a character above U+FFFF as two `\u` escapes, YAML as one `\U`.
 fn pairs(text: &str) -> Cow<'_, str> {
     let lower = |c: u8| c.to_ascii_lowercase();
     let is_candidate =
@@ -80,7 +80,7 @@ fn pairs(text: &str) -> Cow<'_, str> {
             _ => {
                 out.push(c);
                 at += c.len_utf8();
-                // An escaped backslash hides what follows it.
+                // An escaped backslash: the next character is not part of an escape.
                 if c == '\\' && text.get(at..).is_some_and(|rest| rest.starts_with('\\')) {
                     out.push('\\');
                     at += 1;
@@ -94,7 +94,7 @@ fn pairs(text: &str) -> Cow<'_, str> {
 struct Reader<'t> {
     parser: Parser<'t, StrInput<'t>>,
     file: u16,
-    /// Anchored values, each with how many nodes it has.
+    /// Anchored values, each with its number of nodes.
     anchors: HashMap<usize, (Node, usize)>,
     nodes: usize,
 }
@@ -181,7 +181,7 @@ impl<'t> Reader<'t> {
 
     fn map(&mut self, depth: usize) -> Result<Members, Problem> {
         let mut members = Members::new();
-        // Keys that came by `<<`: one written here replaces them.
+        // Keys that came from `<<`: a key in this object replaces them.
         let mut merged: HashSet<Arc<str>> = HashSet::new();
         loop {
             let (event, span) = self.next()?;
@@ -209,7 +209,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// A scalar's value by its tag, or by its look when it is unquoted.
+/// A scalar's value: by its tag, or by its form if it is unquoted.
 fn scalar_kind(text: &str, style: ScalarStyle, tag: Option<&Tag>, at: At) -> Result<Kind, Problem> {
     let Some(tag) = tag else {
         return Ok(if style == ScalarStyle::Plain { scalar::plain(text) } else { Kind::Text(text.into()) });

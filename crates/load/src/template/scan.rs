@@ -1,4 +1,4 @@
-//! Where a text has templates: `{{ path }}`, `{{{ path }}}` and `{{ $name(1, 2) }}`.
+//! Finds templates in a text: `{{ path }}`, `{{{ path }}}` and `{{ $name(1, 2) }}`.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -6,14 +6,14 @@ use std::sync::Arc;
 use crate::value::{self, Path, Value};
 use crate::vars::{Names, Slot, Vars};
 
-/// Arguments of one call; the rest is not passed on.
+/// Most arguments of one call; further ones are ignored.
 const ARGUMENTS_MAX: usize = 16;
 
 /// A variable, and a path into it.
 #[derive(Clone, Debug)]
 pub(super) struct Reference {
     slot: Slot,
-    /// Of a deep path: the variable of that very name, which goes first.
+    /// For a deep path: the variable whose name is the whole text, which wins.
     whole: Option<Slot>,
     pub(super) path: Path,
 }
@@ -42,7 +42,7 @@ impl Reference {
 /// A call of a function.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
-    /// With the `$`.
+    /// The name with the `$`.
     pub(super) name: Arc<str>,
     pub(super) arguments: Vec<Value>,
 }
@@ -54,7 +54,7 @@ pub(super) struct Found {
     pub(super) name: String,
 }
 
-/// The first call in a text: from, to, what.
+/// The first call in a text: its start, its end, the call.
 pub(super) fn call(text: &str) -> Option<(usize, usize, Call)> {
     opens(text, 0).find_map(|from| {
         let rest = text.get(from + 2..)?.trim_start();
@@ -70,7 +70,7 @@ pub(super) fn call(text: &str) -> Option<(usize, usize, Call)> {
     })
 }
 
-/// The first variable in a text at or after a place.
+/// The first variable in a text from a position on.
 pub(super) fn variable(text: &str, at: usize) -> Option<Found> {
     opens(text, at).find_map(|from| {
         let (to, name) = variable_at(text, from)?;
@@ -78,7 +78,7 @@ pub(super) fn variable(text: &str, at: usize) -> Option<Found> {
     })
 }
 
-/// The name, if a text is one variable and nothing else.
+/// The variable's name, if the text is a single variable.
 pub(super) fn only_variable(text: &str) -> Option<String> {
     if !text.starts_with("{{") {
         return None;
@@ -96,7 +96,7 @@ fn variable_at(text: &str, from: usize) -> Option<(usize, &str)> {
     Some((text.len() - rest.len(), name.trim()))
 }
 
-/// Where two braces open.
+/// Positions at which two braces open.
 fn opens(text: &str, at: usize) -> impl Iterator<Item = usize> {
     let bytes = text.as_bytes().get(at..).unwrap_or_default();
     let is_open = |&place: &usize| bytes.get(place..place + 2) == Some(b"{{");
@@ -111,7 +111,7 @@ fn is_of_path(char: char) -> bool {
     is_word(char) || char.is_whitespace() || "$.[]'\"-".contains(char)
 }
 
-/// Numbers as they are, names as `undefined`.
+/// The arguments: numbers as numbers, names as `undefined`.
 fn read_arguments(text: &str) -> Vec<Value> {
     if text.trim().is_empty() {
         return Vec::new();

@@ -35,7 +35,8 @@ fn vars(mut names: Names) -> Vars {
     vars
 }
 
-/// All ways to render a text agree, unless a function that is unknown or the word `undefined` is in play.
+/// The value of a text. Checks that all ways to render it agree, unless an unknown function or the word `undefined`
+/// is involved.
 fn rendered(text: &str) -> Value {
     let mut names = Names::default();
     let template = Template::parse(text, &mut names);
@@ -75,7 +76,7 @@ fn texts() {
         ("{{ open }}{ name }}", "\"Hassy\""),
         ("{{ open }}{{ name }}", "\"Hassy\""),
         ("o={{ obj }}", "\"o={\\\"a\\\":{\\\"b\\\":[{\\\"c-d\\\":7}]}}\""),
-        // The third closing brace belongs to the template, even where it was meant to be JSON's.
+        // The third closing brace belongs to the template, even if the author meant it for JSON.
         ("{\"a\":{{ n }}}", "\"{\\\"a\\\":3\""),
         ("{{{{ n }}}}", "\"{3}\""),
         ("{{ a:b }}", "\"{{ a:b }}\""),

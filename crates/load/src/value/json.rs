@@ -1,6 +1,6 @@
-//! `JSON.parse` and `JSON.stringify`, and a value taken from JSON text without reading the rest into memory.
+//! `JSON.parse` and `JSON.stringify`, and extraction of a value from JSON text without keeping the rest in memory.
 //!
-//! Unlike JavaScript: nesting beyond 128, a number beyond 1.8e308 and half a surrogate pair (`"\ud800"`) are
+//! Unlike in JavaScript, nesting beyond 128, a number beyond 1.8e308 and half a surrogate pair (`"\ud800"`) are
 //! errors.
 
 use std::fmt;
@@ -10,17 +10,17 @@ use serde_core::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess
 
 use super::{Key, Map, Value, write_number};
 
-/// Bytes of a text looked at together.
+/// Number of bytes that are checked together.
 const PIECE_BYTES: usize = 16;
 
-/// `JSON.parse`; the error is serde_json's. Bytes that are no UTF-8 are read as U+FFFD, as Node does.
+/// `JSON.parse`; the error is serde_json's. Bytes that are not UTF-8 become U+FFFD, as in Node.
 pub fn parse_json(text: &[u8]) -> Result<Value, serde_json::Error> {
     extract(text, &[]).map(Option::unwrap_or_default)
 }
 
-/// `JSON.parse`, and of that what lies at the steps, which is all that is kept; `None` if nothing lies there.
+/// `JSON.parse` that keeps only the value at the steps; `None` if there is none.
 ///
-/// The whole text is checked. Of members of one name the last counts.
+/// Checks the whole text. Of members with the same name, the last one counts.
 pub fn extract(text: &[u8], keys: &[Key]) -> Result<Option<Value>, serde_json::Error> {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     match extract_utf8(text, keys) {
@@ -75,7 +75,7 @@ pub(super) fn write(value: &Value, out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// As [`write`], two spaces for every level.
+/// As [`write`], indented by two spaces for every level.
 pub(super) fn write_pretty(value: &Value, depth: usize, out: &mut Vec<u8>) -> bool {
     let line = |depth: usize, out: &mut Vec<u8>| {
         out.push(b'\n');
@@ -118,9 +118,9 @@ pub(super) fn write_pretty(value: &Value, depth: usize, out: &mut Vec<u8>) -> bo
     true
 }
 
-/// A text in quotes, with JSON's escapes.
+/// A text in quotes, with JSON escapes.
 pub(crate) fn write_text(text: &str, out: &mut Vec<u8>) {
-    // Nearly always this is all it takes.
+    // Nearly always this is enough.
     out.reserve(text.len() + 2);
     out.push(b'"');
     let mut rest = text.as_bytes();
@@ -143,16 +143,16 @@ pub(crate) fn write_text(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Where the first byte is that JSON wants escaped: whole pieces without one are passed over at once.
+/// The position of the first byte that JSON must escape. Pieces without such a byte are skipped as a whole.
 fn escape_at(bytes: &[u8]) -> Option<usize> {
-    // No early end within a byte or a piece: so it is compared as one vector.
+    // The loop has no early exit within a piece, so that the compiler uses vector instructions.
     let is_escaped = |byte: &u8| (*byte < 0x20) | (*byte == b'"') | (*byte == b'\\');
     let has_none = |piece: &&[u8]| !piece.iter().fold(false, |any, byte| any | is_escaped(byte));
     let plain = bytes.chunks_exact(PIECE_BYTES).take_while(has_none).count() * PIECE_BYTES;
     Some(plain + bytes.get(plain..)?.iter().position(is_escaped)?)
 }
 
-/// Reads what lies at the steps; passes over the rest.
+/// Reads the value at the steps; skips the rest.
 #[derive(Clone, Copy)]
 struct At<'k>(&'k [Key]);
 
@@ -260,7 +260,7 @@ impl Visitor<'_> for Name {
     }
 }
 
-/// Whether a member's name is this.
+/// Tests if a member has this name.
 struct Is<'n>(&'n str);
 
 impl<'de> DeserializeSeed<'de> for Is<'_> {

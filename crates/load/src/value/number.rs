@@ -1,6 +1,6 @@
-//! Numbers as JavaScript writes and reads them.
+//! Formats and parses numbers as JavaScript does.
 
-/// Whole numbers up to here are written without an exponent, digit by digit.
+/// Whole numbers up to this are written as plain digits.
 const PLAIN_MAX: f64 = 1e15;
 
 /// Appends `String(number)`.
@@ -49,7 +49,7 @@ pub fn text_to_number(text: &str) -> f64 {
         "-Infinity" => return f64::NEG_INFINITY,
         _ => {}
     }
-    // Rust would read `inf` and `nan` too.
+    // Rust would also accept `inf` and `nan`.
     if text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte)) {
         return text.parse().unwrap_or(f64::NAN);
     }

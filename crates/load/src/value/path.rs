@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use super::{Map, Value};
 
-/// How far beyond a list's end an element may be set; further away nothing is.
+/// Largest gap after a list's end when an element is set; with a larger gap nothing is set.
 const GAP_MAX: usize = 10_000;
 
-/// One step of a path: a member's name, and the index it may be.
+/// One step of a path: the name of a member, and its index if it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
     /// The name.
     pub name: Arc<str>,
-    /// The same as an index of a list, if it is one (`0`, `17`, not `01`).
+    /// The name as an index of a list, if it is one (`0`, `17`, not `01`).
     pub index: Option<usize>,
 }
 
@@ -24,7 +24,7 @@ impl From<&str> for Key {
 }
 
 impl Key {
-    /// The member or element of a value; also `length` of lists and texts.
+    /// The member or element of a value. Does not compute `length` or characters.
     pub fn of<'v>(&self, value: &'v Value) -> Option<&'v Value> {
         match value {
             Value::Map(map) => map.get(&self.name),
@@ -33,7 +33,7 @@ impl Key {
         }
     }
 
-    /// As [`Key::of`], with what is made on the way: `length`, and characters of a text.
+    /// Computed members: `length`, and characters of a text.
     fn made(&self, value: &Value) -> Option<Value> {
         match value {
             Value::List(list) if &*self.name == "length" => Some(Value::Number(list.len() as f64)),
@@ -47,23 +47,23 @@ impl Key {
     }
 }
 
-/// A path as lodash reads it from a text.
+/// A path, parsed from a text as lodash does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
-    /// The whole text: a member of that very name goes first.
+    /// The whole text: a member with exactly this name wins.
     pub whole: Arc<str>,
-    /// The steps; one, the whole, when the text is a plain name.
+    /// The steps; a single step with the whole text if that is a plain name.
     pub keys: Vec<Key>,
 }
 
 impl Path {
-    /// Reads a text.
+    /// Parses a text.
     pub fn parse(text: &str) -> Path {
         let keys = if is_deep(text) { split(text) } else { vec![plain(text)] };
         Path { whole: text.into(), keys }
     }
 
-    /// What lies there.
+    /// The value at the path.
     pub fn get(&self, value: &Value) -> Value {
         if self.keys.len() > 1
             && let Value::Map(map) = value
@@ -74,7 +74,7 @@ impl Path {
         get(value, &self.keys)
     }
 
-    /// lodash's `has`: whether something lies there, be it `undefined`.
+    /// lodash's `has`: true if the path exists, even with the value `undefined`.
     pub fn exists(&self, value: &Value) -> bool {
         if matches!(value, Value::Map(map) if map.contains_key(&self.whole)) {
             return true;
@@ -89,7 +89,7 @@ impl Path {
     }
 }
 
-/// What lies at the end of the steps.
+/// The value at the end of the steps.
 pub(crate) fn get(value: &Value, keys: &[Key]) -> Value {
     let mut at = value;
     let mut rest = keys.iter();
@@ -133,7 +133,7 @@ fn plain(text: &str) -> Key {
     Key::from(text)
 }
 
-/// Whether lodash takes the text apart at all.
+/// True if lodash splits the text into steps.
 fn is_deep(text: &str) -> bool {
     text.contains('.') || text.find('[').is_some_and(|open| text.get(open..).is_some_and(|rest| rest.contains(']')))
 }
@@ -165,7 +165,7 @@ fn split(text: &str) -> Vec<Key> {
     keys
 }
 
-/// `[12]`, `[-1.5]`, `["name"]` or `['name']` at the beginning, and what follows.
+/// `[12]`, `[-1.5]`, `["name"]` or `['name']` at the beginning, and the text after it.
 fn bracketed(text: &str) -> Option<(Key, &str)> {
     let inner = text.strip_prefix('[')?;
     let quote = inner.chars().next().filter(|quote| matches!(quote, '"' | '\''));
@@ -191,7 +191,7 @@ fn bracketed(text: &str) -> Option<(Key, &str)> {
     None
 }
 
-/// `..`, `.[]`, `[]` twice, or one of `.` and `[]` at the end: an empty name lies between.
+/// `..`, `.[]`, `[]` twice, or one of `.` and `[]` at the end: there is an empty name in between.
 fn is_empty_step(text: &str) -> bool {
     let after = text.strip_prefix("[]").or_else(|| text.strip_prefix('.'));
     after.is_some_and(|after| after.is_empty() || after.starts_with('.') || after.starts_with("[]"))

@@ -1,12 +1,12 @@
-//! How many CPUs we may really use: affinity mask ∩ cgroup quota.
+//! The number of CPUs that weir may really use: affinity mask ∩ cgroup quota.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The number of workers worth starting on this machine, at least 1.
+/// The number of workers that make sense on this machine, at least 1.
 ///
-/// The smaller of the CPUs in our affinity mask and the CPU quota of our control
-/// group (v1 or v2, the tightest on the path to the root), rounded up.
+/// The smaller of two numbers, rounded up: the CPUs in weir's affinity mask, and the CPU quota of its control group
+/// (v1 or v2, the tightest on the path to the root).
 pub fn effective_cpus() -> usize {
     effective_cpus_under(Path::new("/"))
 }
@@ -16,7 +16,7 @@ pub fn effective_cpus_under(root: &Path) -> usize {
     effective_cpus_at(root, "self")
 }
 
-/// As [`effective_cpus_under`], of another process; `None` if `/proc` does not know it.
+/// As [`effective_cpus_under`], for another process; `None` if `/proc` does not have it.
 pub fn effective_cpus_of(root: &Path, pid: u32) -> Option<usize> {
     let pid = pid.to_string();
     root.join("proc").join(&pid).exists().then(|| effective_cpus_at(root, &pid))
@@ -30,7 +30,7 @@ fn effective_cpus_at(root: &Path, process: &str) -> usize {
     }
 }
 
-/// The numbers of the CPUs we may run on, ascending; `[0]` if unknown.
+/// The numbers of the CPUs that weir may run on, ascending; `[0]` if unknown.
 pub fn allowed_cpus(root: &Path) -> Vec<usize> {
     allowed_cpus_of(root, "self")
 }
@@ -42,7 +42,7 @@ fn allowed_cpus_of(root: &Path, process: &str) -> Vec<usize> {
     if cpus.is_empty() { vec![0] } else { cpus }
 }
 
-/// More CPUs than Linux can be built for: a bound on what a list may name.
+/// More CPUs than Linux supports: a limit for the numbers in a list.
 const CPUS_MAX: usize = 8192;
 
 /// Parses the kernel's CPU list format, `0-3,8`.
@@ -57,7 +57,7 @@ fn parse_list(list: &str) -> Vec<usize> {
     cpus
 }
 
-/// The tightest CPU quota of our control group and its parents, in whole CPUs.
+/// The tightest CPU quota of weir's control group and its parents, in whole CPUs.
 fn quota_cpus(root: &Path, process: &str) -> Option<usize> {
     let groups = fs::read_to_string(root.join("proc").join(process).join("cgroup")).ok()?;
     groups
@@ -79,10 +79,10 @@ fn quota_cpus(root: &Path, process: &str) -> Option<usize> {
         .min()
 }
 
-/// Walks from the group up to the mount and returns the smallest quota met.
+/// Walks from the group up to the mount and returns the smallest quota on the way.
 ///
-/// Inside a container the path of the host is often shown while the mount is
-/// already our own group: the mount itself is always looked at.
+/// Inside a container, `/proc` often shows the host's path although the mount is already weir's own group. So the
+/// mount itself is always read.
 fn tightest(mount: &Path, group: &str, quota: fn(&Path) -> Option<usize>) -> Option<usize> {
     let mut at: PathBuf = mount.to_path_buf();
     let mut least = quota(&at);
@@ -109,8 +109,8 @@ fn quota_v1(dir: &Path) -> Option<usize> {
     whole_cpus(number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?)
 }
 
-/// Periods of the CPU quota over a process (this one without an id), and in how many of them it stopped its group:
-/// `cpu.stat` of the group nearest to the process that has periods, version 1 or 2.
+/// Periods of the CPU quota of a process (this one if `pid` is `None`), and the number of them in which it was
+/// throttled. From `cpu.stat` of the nearest group that has periods, version 1 or 2.
 pub fn throttling_under(root: &Path, pid: Option<u32>) -> Option<(u64, u64)> {
     let process = pid.map_or("self".to_owned(), |pid| pid.to_string());
     let groups = fs::read_to_string(root.join("proc").join(process).join("cgroup")).ok()?;
@@ -179,7 +179,7 @@ mod tests {
             ],
             1,
         );
-        // A container: the path is the host's, the mount is already ours.
+        // A container: the path is the host's, the mount is already weir's own group.
         check(&[EIGHT, group, ("sys/fs/cgroup/cpu.max", "200000 100000\n")], 2);
     }
 

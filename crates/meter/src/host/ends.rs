@@ -1,4 +1,4 @@
-//! Both ends of the sockets of a network, by the numbers by which descriptors name them.
+//! Both ends of the TCP sockets of a network namespace, by socket number (inode), as descriptors name them.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,15 +11,15 @@ use super::tcp::{LISTEN, SOCKETS_MAX, row};
 /// A TCP socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends {
-    /// This end.
+    /// The local address.
     pub local: SocketAddr,
-    /// The other.
+    /// The remote address.
     pub remote: SocketAddr,
-    /// It is listened on.
+    /// True if the socket listens.
     pub is_listening: bool,
 }
 
-/// The TCP sockets of the network namespace that a process is in, at most [`SOCKETS_MAX`], from `/proc/PID/net/tcp` and `tcp6`.
+/// The TCP sockets in a process's network namespace, at most [`SOCKETS_MAX`], from `/proc/PID/net/tcp` and `tcp6`.
 pub fn ends_of(root: &Path, pid: u32) -> BTreeMap<u64, Ends> {
     let mut found = BTreeMap::new();
     for name in ["tcp", "tcp6"] {

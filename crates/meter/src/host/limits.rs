@@ -3,16 +3,16 @@
 use std::fs;
 use std::path::Path;
 
-/// `RLIMIT_NOFILE`: how many file descriptors we may hold.
+/// `RLIMIT_NOFILE`: the limit of file descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileLimit {
-    /// In force now.
+    /// The limit in force.
     pub soft: u64,
-    /// How far `soft` may be raised without privilege.
+    /// The limit up to which `soft` may be raised without privilege.
     pub hard: u64,
 }
 
-/// The file limit of this process; `None` if `/proc` does not say.
+/// The file limit of this process; `None` if `/proc` does not have it.
 pub fn file_limit() -> Option<FileLimit> {
     file_limit_under(Path::new("/"))
 }
@@ -24,7 +24,7 @@ pub fn file_limit_under(root: &Path) -> Option<FileLimit> {
     read(&root.join("proc/self/limits"))
 }
 
-/// As [`file_limit_under`], of another process.
+/// As [`file_limit_under`], for another process.
 pub fn file_limit_of(root: &Path, pid: u32) -> Option<FileLimit> {
     read(&root.join("proc").join(pid.to_string()).join("limits"))
 }

@@ -1,4 +1,4 @@
-//! Who listens where: the listening sockets of a network, and whose descriptors they are.
+//! The listening sockets of a network namespace, and the processes that hold them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -7,14 +7,15 @@ use std::path::Path;
 
 use super::tcp::{LISTEN, SOCKETS_MAX, row};
 
-/// Descriptors of a process that are looked at.
+/// Most descriptors of a process that are read.
 const FILES_MAX: usize = 65_536;
-/// `__SO_ACCEPTCON`, the flag of a Unix socket that is listened on (Linux, include/uapi/linux/net.h).
+/// `__SO_ACCEPTCON`, the flag of a listening Unix socket (Linux, include/uapi/linux/net.h).
 const ACCEPTS: u64 = 1 << 16;
 
-/// Where the processes of a family listen: `127.0.0.1:80`, `[::]:80`, `unix:/run/x.sock`. They share the first one's network.
+/// The listening addresses of a family of processes: `127.0.0.1:80`, `[::]:80`, `unix:/run/x.sock`. Assumes that all
+/// are in the first one's network namespace.
 ///
-/// A process whose descriptors may not be looked at listens nowhere that is known.
+/// For a process whose descriptors are not readable, no address is known.
 pub fn listens_of(root: &Path, family: &[u32]) -> BTreeSet<String> {
     let Some(first) = family.first() else { return BTreeSet::new() };
     let mut known = tcp(root, *first);

@@ -1,32 +1,32 @@
-//! Where the time of each CPU went, of all that runs on the machine.
+//! CPU time of each CPU of the machine, by use.
 
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// CPUs that are read at most.
+/// Most CPUs that are read.
 pub const CPUS_MAX: usize = 4096;
 
-/// The kernel reports times in hundredths of a second to every process (`USER_HZ`).
+/// The kernel reports times to processes in hundredths of a second (`USER_HZ`).
 pub(super) const TICK: Duration = Duration::from_millis(10);
 
-/// What one CPU did since the machine started; in steps of 10 ms.
+/// CPU time of one CPU since the machine started, in steps of 10 ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTime {
-    /// Its number.
+    /// Number of the CPU.
     pub cpu: usize,
-    /// For processes, in their code and in the kernel's.
+    /// Time for processes, in their code and in the kernel's.
     pub busy: Duration,
-    /// For interrupts and what follows them.
+    /// Time for interrupts and the work after them.
     pub interrupts: Duration,
-    /// Nothing.
+    /// Idle time.
     pub idle: Duration,
-    /// Wanted, and given to another guest of the same host.
+    /// Time in which the CPU was wanted, but the hypervisor gave it to another guest.
     pub steal: Duration,
 }
 
 impl CpuTime {
-    /// What was added since `before`.
+    /// The increase since `before`.
     pub fn since(self, before: CpuTime) -> CpuTime {
         CpuTime {
             cpu: self.cpu,
@@ -37,20 +37,20 @@ impl CpuTime {
         }
     }
 
-    /// As [`worked`], of the time that was added in `elapsed`.
+    /// As [`worked`], for an increase during `elapsed`.
     pub fn worked(&self, elapsed: Duration) -> Duration {
         worked(elapsed, self.idle, self.steal)
     }
 }
 
-/// Time in which CPUs had something to do: that in which they were not idle, of all there was. How long a CPU is idle the kernel
-/// measures, but what it does meanwhile it looks up at each tick: work that comes at the rate of the ticks is seen at every one, or
-/// at none. So `busy` and `interrupts` only say what the work was, and not how much of it there was.
+/// Time in which CPUs had work: all the time that there was, without idle time. The kernel measures idle time
+/// exactly, but it samples the kind of work only at each tick: work at the rate of the ticks is seen at every tick or
+/// at none. So `busy` and `interrupts` show only the kind of work, and not its amount.
 pub fn worked(room: Duration, idle: Duration, steal: Duration) -> Duration {
     room.saturating_sub(idle).saturating_sub(steal)
 }
 
-/// All CPUs; none if `/proc` does not say.
+/// All CPUs; empty if `/proc` does not have them.
 pub fn cpu_times() -> Vec<CpuTime> {
     cpu_times_under(Path::new("/"))
 }
@@ -96,11 +96,11 @@ mod tests {
         let ms = Duration::from_millis;
         let time =
             |busy, idle, steal| CpuTime { busy: ms(busy), idle: ms(idle), steal: ms(steal), ..CpuTime::default() };
-        // A load at the rate of the ticks: seen at none of them, and at each.
+        // A load at the rate of the ticks: seen at no tick, and at every tick.
         assert_eq!(time(0, 700, 0).worked(ms(1000)), ms(300));
         assert_eq!(time(1000, 700, 0).worked(ms(1000)), ms(300));
         assert_eq!(time(300, 500, 200).worked(ms(1000)), ms(300));
-        // Idle times come in steps of 10 ms: they may be more than there was.
+        // Idle times come in steps of 10 ms, so they may exceed the elapsed time.
         assert_eq!(time(0, 1010, 0).worked(ms(1000)), ms(0));
     }
 }

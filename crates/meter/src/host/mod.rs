@@ -1,8 +1,8 @@
-//! What the machine allows this process (CPUs, file descriptors) and what its threads use.
+//! The machine's limits for this process (CPUs, file descriptors), and the use by its threads.
 //!
-//! Everything is read from files below a root directory (`/` in production, a
-//! made-up tree in tests) and never written. A file that is missing or unreadable
-//! means "no limit known", never an error: we also run on kernels without cgroups.
+//! Everything is read from files below a root directory (`/` in production, a made-up tree in tests) and never
+//! written. A file that is missing or unreadable means "no limit known", never an error: weir also runs on kernels
+//! without cgroups.
 
 mod cpu;
 mod ends;

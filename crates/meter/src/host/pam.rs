@@ -1,4 +1,4 @@
-//! The limits of login sessions: limits.conf(5), which `pam_limits` applies to logins and to nothing else.
+//! The limits of login sessions: limits.conf(5). `pam_limits` applies them to logins only.
 
 use std::fs;
 use std::path::Path;
@@ -6,11 +6,11 @@ use std::path::Path;
 /// One line of limits.conf or of a file in limits.d.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PamLimit {
-    /// The file, as on that machine.
+    /// The path of the file on the examined machine.
     pub file: String,
-    /// Its line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// Who: a user, `@group`, `*`.
+    /// A user, `@group`, or `*`.
     pub domain: String,
     /// `soft`, `hard` or `-`.
     pub kind: String,
@@ -20,10 +20,10 @@ pub struct PamLimit {
     pub value: String,
 }
 
-/// Lines that are kept of all files.
+/// Most lines that are kept from all files.
 const LINES_MAX: usize = 1000;
 
-/// The `nofile` and `nproc` lines, in the order pam_limits reads them.
+/// The `nofile` and `nproc` lines, in the order in which pam_limits reads them.
 pub fn pam_limits_under(root: &Path) -> Vec<PamLimit> {
     let mut names = vec!["etc/security/limits.conf".to_owned()];
     let directory = fs::read_dir(root.join("etc/security/limits.d")).into_iter().flatten().flatten();

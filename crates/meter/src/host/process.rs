@@ -1,4 +1,4 @@
-//! CPU time of a process and all that descend from it.
+//! CPU time of a process and all its descendants.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,18 +8,18 @@ use std::time::Duration;
 use super::machine::TICK;
 use super::thread::{THREADS_MAX, nanoseconds, parse};
 
-/// Processes that are looked at.
+/// Most processes that are read.
 pub const PROCESSES_MAX: usize = 65_536;
 
-/// The flag of the kernel's own threads (`include/linux/sched.h`).
+/// The flag of kernel threads (`include/linux/sched.h`).
 const PF_KTHREAD: u32 = 0x0020_0000;
 
-/// What a family of processes has used, those that have ended left out.
+/// CPU time of a family of processes, without those that have ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FamilyCpu {
-    /// User and system time of all threads; to the nanosecond where the kernel tells it, else in steps of 10 ms.
+    /// User and system time of all threads; to the nanosecond if the kernel supports it, otherwise in steps of 10 ms.
     pub cpu: Duration,
-    /// Processes that are alive.
+    /// Number of live processes.
     pub processes: usize,
 }
 
@@ -57,16 +57,16 @@ fn family_among(everybody: &BTreeMap<u32, Stat>, pid: u32) -> Vec<u32> {
     let mut family = if everybody.contains_key(&pid) { vec![pid] } else { Vec::new() };
     let mut at = 0;
     while let Some(member) = family.get(at) {
-        // A process has one parent: nobody is listed twice.
+        // A process has one parent, so no process is listed twice.
         family.extend(children.remove(member).unwrap_or_default());
         at += 1;
     }
     family
 }
 
-/// What the programs outside this process's family have used, with their children that have ended, in steps of 10 ms; by the
-/// `/proc` that is mounted at `proc`, which may be that of a namespace further out. The kernel's own threads are left out: they
-/// work for whoever asked. `None` where that does not show all of the machine, as in a container.
+/// CPU time of the programs outside this process's family, with their ended children, in steps of 10 ms. Reads the
+/// `/proc` mounted at `proc`, which may belong to an outer namespace. Kernel threads are left out, because they work
+/// for any program. `None` if that `/proc` does not show the whole machine, as in a container.
 pub fn others_cpu(proc: &Path) -> Option<Duration> {
     let own = fs::read_link(proc.join("self")).ok()?.to_str()?.parse().ok()?;
     others_cpu_of(proc, own)
@@ -74,7 +74,7 @@ pub fn others_cpu(proc: &Path) -> Option<Duration> {
 
 fn others_cpu_of(proc: &Path, own: u32) -> Option<Duration> {
     let mut everybody = everybody(proc);
-    // Only who sees all of the machine sees its kernel's threads.
+    // Kernel threads are visible only in a `/proc` that shows the whole machine.
     let sees_all = everybody.values().any(|stat| stat.is_kernels);
     for member in family_among(&everybody, own) {
         everybody.remove(&member);
@@ -83,26 +83,27 @@ fn others_cpu_of(proc: &Path, own: u32) -> Option<Duration> {
     sees_all.then(|| programs.map(|stat| stat.cpu + stat.ended_children).sum())
 }
 
-/// What a process's children that it waited for have used, in steps of 10 ms (`cutime` and `cstime`, proc_pid_stat(5)).
+/// CPU time of the ended children that this process has waited for, in steps of 10 ms (`cutime` and `cstime`,
+/// proc_pid_stat(5)).
 pub fn ended_children_cpu() -> Duration {
     let stat = fs::read_to_string("/proc/self/stat").ok();
     stat.and_then(|stat| Stat::parse(&stat)).map_or(Duration::ZERO, |stat| stat.ended_children)
 }
 
-/// What a process's `stat` file says, as far as it is asked (proc_pid_stat(5)).
+/// The fields that weir reads from a process's `stat` file (proc_pid_stat(5)).
 struct Stat {
     parent: u32,
-    /// A thread of the kernel, and no program.
+    /// True for a kernel thread.
     is_kernels: bool,
     cpu: Duration,
     ended_children: Duration,
-    /// Ticks since the machine started.
+    /// Start time in ticks since the machine started.
     started: Option<u64>,
 }
 
 impl Stat {
     fn parse(text: &str) -> Option<Stat> {
-        // The name may hold spaces and parentheses.
+        // The name may contain spaces and parentheses.
         let fields: Vec<&str> = text.rsplit_once(") ")?.1.split_ascii_whitespace().collect();
         let number = |place: usize| fields.get(place).and_then(|word| word.parse::<u32>().ok());
         let ticks = |place: usize| TICK.saturating_mul(number(place).unwrap_or_default());
@@ -124,7 +125,7 @@ fn everybody(proc: &Path) -> BTreeMap<u32, Stat> {
     ids.filter_map(|id| Some((id, read(id)?))).collect()
 }
 
-/// When a process began, in ticks since the machine did: with its id, it names one process and no later one.
+/// Start of a process, in ticks since the machine started. Together with the id, it identifies a process for ever.
 pub fn started_ticks(pid: u32) -> Option<u64> {
     Stat::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?.started
 }
@@ -176,7 +177,7 @@ mod tests {
         let [family, child] = &ours;
         assert_eq!(sum(&[&init, family, child, &other, &kernels]), Some(Duration::from_millis(210)));
         assert_eq!(sum(&[&init, family, child, &kernels]), Some(Duration::from_millis(30)));
-        // A container shows its own programs only.
+        // A container shows only its own programs.
         assert_eq!(sum(&[&init, family, child, &other]), None);
     }
 

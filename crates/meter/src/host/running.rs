@@ -1,4 +1,4 @@
-//! Running processes: what they are called, what they may hold, what they do hold.
+//! Running processes: their names, their limits, their open files.
 
 use std::fs;
 use std::path::Path;
@@ -11,17 +11,17 @@ use super::process::PROCESSES_MAX;
 pub struct Process {
     /// The kernel's id.
     pub id: u32,
-    /// Its parent's.
+    /// The id of the parent.
     pub parent: u32,
-    /// Its command line, a space between the words; for nginx the title it gave itself.
+    /// The command line, with a space between the words; for nginx, the title that nginx set.
     pub command: String,
-    /// `RLIMIT_NOFILE` as it holds for this process.
+    /// `RLIMIT_NOFILE` of this process.
     pub files: Option<FileLimit>,
-    /// Descriptors open now; `None` when we may not look.
+    /// Number of open descriptors; `None` if they are not readable.
     pub open_files: Option<u64>,
 }
 
-/// The process with this id, then its children; empty if there is none.
+/// The process with this id, then its children; empty if it does not exist.
 pub fn processes_under(root: &Path, pid: u32) -> Vec<Process> {
     let Some(first) = process(root, pid) else { return Vec::new() };
     let mut found = vec![first];

@@ -1,9 +1,9 @@
-//! How many local ports there are, and how many are taken.
+//! Numbers of local ports: existing and used ones.
 
 use std::fs;
 use std::path::Path;
 
-/// How many ports a connection without a bound port may leave from; `None` if `/proc` does not say.
+/// Number of local ports for outgoing connections; `None` if `/proc` does not have it.
 pub fn local_ports() -> Option<u64> {
     local_ports_under(Path::new("/"))
 }
@@ -16,12 +16,12 @@ pub fn local_ports_under(root: &Path) -> Option<u64> {
     Some(high.checked_sub(low)? + 1)
 }
 
-/// A number below `proc/sys`, such as `net/core/somaxconn`; `None` if `/proc` does not say.
+/// A number below `proc/sys`, such as `net/core/somaxconn`; `None` if `/proc` does not have it.
 pub fn sysctl_under(root: &Path, name: &str) -> Option<u64> {
     fs::read_to_string(root.join("proc/sys").join(name)).ok()?.trim().parse().ok()
 }
 
-/// Whether the hosts table gives `localhost` both an IPv4 and an IPv6 address; `None` without a table.
+/// True if the hosts table has both an IPv4 and an IPv6 address for `localhost`; `None` without a table.
 pub fn localhost_is_dual_under(root: &Path) -> Option<bool> {
     let table = fs::read_to_string(root.join("etc/hosts")).ok()?;
     let addresses: Vec<&str> = table
@@ -33,7 +33,7 @@ pub fn localhost_is_dual_under(root: &Path) -> Option<bool> {
     Some(addresses.iter().any(|address| address.contains(':')) && addresses.iter().any(|address| address.contains('.')))
 }
 
-/// TCP connections of this network namespace that have ended and still hold their ports (`TIME_WAIT`).
+/// TCP connections of this network namespace that have ended but still hold their ports (`TIME_WAIT`).
 pub fn waiting_sockets() -> Option<u64> {
     waiting_sockets_under(Path::new("/"))
 }
@@ -47,13 +47,13 @@ pub fn waiting_sockets_under(root: &Path) -> Option<u64> {
     words.next()?.parse().ok()
 }
 
-/// Descriptors this process has open; `None` if `/proc` does not say.
+/// Number of open descriptors of this process; `None` if `/proc` does not have it.
 pub fn open_files() -> Option<u64> {
-    // Linux 6.2 and later say how many there are without listing them, which costs with many.
+    // Linux 6.2 and later report the number without a listing, which is slow for many descriptors.
     if let Ok(count @ 1..) = fs::metadata("/proc/self/fd").map(|directory| directory.len()) {
         return Some(count);
     }
-    // The listing itself holds one.
+    // The listing itself uses one descriptor.
     Some((fs::read_dir("/proc/self/fd").ok()?.count() as u64).saturating_sub(1))
 }
 

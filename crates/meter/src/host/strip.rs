@@ -1,6 +1,6 @@
-//! What the machine does: CPU time by kind, pressure, throttling, memory, and what threads wait for.
+//! State of the machine: CPU time by kind, pressure, throttling, memory, and run and wait times of threads.
 //!
-//! All of it is totals or levels as the kernel tells them; whoever reads twice gets rates.
+//! All values are totals or levels from the kernel. To get rates, read twice.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::live::CpuShares;
 /// CPU time of all CPUs since boot, in ticks of 10 ms (proc_stat(5)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuKinds {
-    /// Programs, niced ones among them.
+    /// Programs, including niced ones.
     pub user: u64,
     /// The kernel.
     pub system: u64,
@@ -21,17 +21,17 @@ pub struct CpuKinds {
     pub interrupts: u64,
     /// Taken by the hypervisor.
     pub steal: u64,
-    /// Nothing to do.
+    /// Idle.
     pub idle: u64,
-    /// Nothing to do but wait for a disk.
+    /// Idle while waiting for a disk.
     pub wait: u64,
-    /// How many CPUs they are of.
+    /// Number of CPUs.
     pub cpus: u64,
 }
 
 impl CpuKinds {
-    /// Where the time went since `before`, `elapsed` ago, in shares of what all CPUs had: how much was worked by [`worked`], and what
-    /// the work was by the ticks that saw it. Work that no tick saw is a program's.
+    /// CPU time by kind since `before`, which was `elapsed` ago, as shares of all CPUs' time. The amount of work
+    /// comes from [`worked`], its kinds from the ticks that saw it. Work that no tick saw counts as a program's.
     pub fn shares(&self, before: &CpuKinds, elapsed: Duration) -> CpuShares {
         let since = |of: fn(&CpuKinds) -> u64| of(self).saturating_sub(of(before)) as f64;
         let room = elapsed.as_secs_f64() * self.cpus.max(1) as f64;
@@ -50,7 +50,7 @@ impl CpuKinds {
     }
 }
 
-/// CPU times and the number of tasks that run or want to; `None` if `/proc` does not say.
+/// CPU times and the number of tasks that run or want to run; `None` if `/proc` does not have them.
 pub fn cpu_kinds_under(root: &Path) -> Option<(CpuKinds, u64)> {
     let stat = fs::read_to_string(root.join("proc/stat")).ok()?;
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
@@ -58,45 +58,46 @@ pub fn cpu_kinds_under(root: &Path) -> Option<(CpuKinds, u64)> {
     let mut next = || fields.next().unwrap_or(0);
     let (user, nice, system, idle, wait, irq, softirq, steal) =
         (next(), next(), next(), next(), next(), next(), next(), next());
-    // The first line is of all of them, and each has one of its own.
+    // The first line is the sum of all CPUs, and each CPU has its own line.
     let cpus = stat.lines().skip(1).take_while(|line| line.starts_with("cpu")).count() as u64;
     let running = stat.lines().find_map(|line| line.strip_prefix("procs_running "));
     let times = CpuKinds { user: user + nice, system, interrupts: irq + softirq, steal, idle, wait, cpus };
     Some((times, running.and_then(|count| count.trim().parse().ok()).unwrap_or(0)))
 }
 
-/// How long some task waited for `what` (`cpu`, `memory` or `io`) since the machine started; `None` where the kernel has no PSI.
+/// Time in which some task waited for `what` (`cpu`, `memory` or `io`) since the machine started; `None` if the
+/// kernel has no PSI.
 pub fn stalled_under(root: &Path, what: &str) -> Option<Duration> {
     Some(Duration::from_micros(some_pressure(root, what, "total=")?.parse().ok()?))
 }
 
-/// The share of time, over the last 10 s, in which some task waited for `what` (`cpu`, `memory` or `io`), 0 to 1; `None`
-/// where the kernel has no PSI.
+/// The share of time, over the last 10 s, in which some task waited for `what` (`cpu`, `memory` or `io`), 0 to 1;
+/// `None` if the kernel has no PSI.
 pub fn pressure_under(root: &Path, what: &str) -> Option<f64> {
     Some(some_pressure(root, what, "avg10=")?.parse::<f64>().ok()? / 100.0)
 }
 
-/// A number of the line that tells when some task waited, and not all.
+/// A number from the `some` line, which counts the time in which at least one task waited.
 fn some_pressure(root: &Path, what: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(root.join("proc/pressure").join(what)).ok()?;
     let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
     some.split_ascii_whitespace().find_map(|word| word.strip_prefix(name)).map(str::to_owned)
 }
 
-/// A CPU quota, and how often it was used up.
+/// A CPU quota, and how often the group used it up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quota {
     /// CPUs allowed.
     pub cpus: f64,
-    /// Periods so far in which the group ran.
+    /// Periods in which the group ran, so far.
     pub periods: u64,
-    /// Of those, the ones in which it was throttled.
+    /// Periods in which it was throttled.
     pub throttled: u64,
     /// CPU time used by the group, in microseconds.
     pub used_us: u64,
 }
 
-/// The tightest quota of our control group and its parents; `None` without one.
+/// The tightest quota of weir's control group and its parents; `None` without a quota.
 pub fn quota_under(root: &Path) -> Option<Quota> {
     let groups = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
     let mut all = Vec::new();
@@ -114,7 +115,7 @@ pub fn quota_under(root: &Path) -> Option<Quota> {
     all.into_iter().min_by(|one, other| one.cpus.total_cmp(&other.cpus))
 }
 
-/// The directories from the mount down to the group; the mount may be our own group (see `cpu::tightest`).
+/// The directories from the mount down to the group; the mount may be weir's own group (see `cpu::tightest`).
 fn path_to(mount: &Path, group: &str) -> Vec<PathBuf> {
     let mut at = mount.to_path_buf();
     let mut all = vec![at.clone()];
@@ -150,29 +151,29 @@ fn quota_v1(dir: &Path) -> Option<Quota> {
     })
 }
 
-/// The number behind a name, for files of `NAME NUMBER` lines; 0 where it is not.
+/// The number after a name, in files of `NAME NUMBER` lines; 0 if it is missing.
 fn figure(text: &str, name: &str) -> u64 {
     let rest = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix([' ', ':', '\t']));
     rest.and_then(|rest| rest.split_ascii_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-/// Bytes of memory the machine has, and those that could be had.
+/// Bytes of memory: total, and available.
 pub fn memory_under(root: &Path) -> (u64, u64) {
     let text = fs::read_to_string(root.join("proc/meminfo")).unwrap_or_default();
     (figure(&text, "MemTotal") * 1024, figure(&text, "MemAvailable") * 1024)
 }
 
-/// Bytes resident in this process; 0 if `/proc` does not say.
+/// Resident memory of this process in bytes; 0 if `/proc` does not have it.
 pub fn resident_under(root: &Path) -> u64 {
     figure(&fs::read_to_string(root.join("proc/self/status")).unwrap_or_default(), "VmRSS") * 1024
 }
 
-/// The load over a minute.
+/// The load average over a minute.
 pub fn load_under(root: &Path) -> Option<f64> {
     fs::read_to_string(root.join("proc/loadavg")).ok()?.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// TCP segments of this network namespace sent again so far.
+/// TCP segments of this network namespace that were retransmitted so far.
 pub fn retransmitted_under(root: &Path) -> Option<u64> {
     column(&root.join("proc/net/snmp"), "Tcp:", "RetransSegs")
 }
@@ -182,7 +183,7 @@ pub fn listen_overflows_under(root: &Path) -> Option<u64> {
     column(&root.join("proc/net/netstat"), "TcpExt:", "ListenOverflows")
 }
 
-/// A number of a file in which one line names what the next one holds.
+/// A number from a file in which one line has the names of the next line's columns.
 fn column(path: &Path, prefix: &str, name: &str) -> Option<u64> {
     let text = fs::read_to_string(path).ok()?;
     let mut lines = text.lines().filter_map(|line| line.strip_prefix(prefix));
@@ -190,14 +191,14 @@ fn column(path: &Path, prefix: &str, name: &str) -> Option<u64> {
     lines.next()?.split_ascii_whitespace().nth(at)?.parse().ok()
 }
 
-/// What a thread has run, and waited for a CPU while it wanted to, in nanoseconds.
+/// Run time of a thread, and the time that it waited for a CPU, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadTimes {
     /// The kernel's id of the thread.
     pub id: u32,
-    /// Ran.
+    /// Time it ran.
     pub ran_ns: u64,
-    /// Waited; `None` where the kernel was built without scheduler statistics.
+    /// Time it waited for a CPU; `None` if the kernel was built without scheduler statistics.
     pub waited_ns: Option<u64>,
 }
 
@@ -206,7 +207,7 @@ pub fn thread_times_under(root: &Path) -> Vec<ThreadTimes> {
     thread_times_in(&root.join("proc/self/task"))
 }
 
-/// As [`thread_times_under`], of another process.
+/// As [`thread_times_under`], for another process.
 pub fn thread_times_of(root: &Path, pid: u32) -> Vec<ThreadTimes> {
     thread_times_in(&root.join(format!("proc/{pid}/task")))
 }
@@ -272,7 +273,7 @@ mod tests {
                 "{found:?} {wanted:?}"
             );
         };
-        // Of 200 ticks 100 were idle; the ticks of 4 ms saw work at each, at half of them, and at none.
+        // 100 of 200 ticks were idle; the ticks of 4 ms saw work at each of them, at half of them, and at none.
         are(
             shares(CpuKinds { user: 150, system: 50, idle: 90, wait: 10, ..before }),
             [0.375, 0.125, 0.0, 0.0, 0.45, 0.05],

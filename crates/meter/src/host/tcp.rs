@@ -1,4 +1,4 @@
-//! TCP as the network namespace of a process has it: its sockets, and the kernel's counters.
+//! TCP in the network namespace of a process: its sockets, and the kernel's counters.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -6,9 +6,9 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
-/// Sockets that are looked at; each is a line of about 150 bytes.
+/// Most sockets that are read; each is a line of about 150 bytes.
 pub const SOCKETS_MAX: usize = 200_000;
-/// Peers that are told apart; those beyond are left out.
+/// Most peers that are counted separately; further ones are left out.
 pub const PEERS_MAX: usize = 1024;
 
 /// `st` in `/proc/net/tcp`: TIME_WAIT, LISTEN, SYN_RECV (Linux, include/net/tcp_states.h).
@@ -16,36 +16,36 @@ const TIME_WAIT: u8 = 6;
 pub(super) const LISTEN: u8 = 10;
 const SYN_RECV: u8 = 3;
 
-/// The sockets of a namespace, summed.
+/// The sockets of a namespace, counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sockets {
     /// Connections that wait to be accepted, by the listening address.
     pub waiting: BTreeMap<SocketAddr, u64>,
-    /// Local ports held by connections to an address, those in `TIME_WAIT` among them.
+    /// Local ports that connections to an address hold, including those in `TIME_WAIT`.
     pub held: BTreeMap<SocketAddr, Held>,
-    /// Connections that are being made to this host.
+    /// Incoming connections that are not established yet.
     pub arriving: u64,
-    /// There were more than [`SOCKETS_MAX`].
+    /// True if there were more than [`SOCKETS_MAX`].
     pub is_cut: bool,
 }
 
 /// Local ports towards one address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Held {
-    /// All of them.
+    /// All ports.
     pub ports: u64,
-    /// Those that rest after their connection ended.
+    /// Ports in `TIME_WAIT`.
     pub resting: u64,
 }
 
-/// The sockets of the network namespace that a process is in. A connection counts as outgoing if its local port is none that
-/// is listened on.
+/// The sockets in a process's network namespace. A connection counts as outgoing if no socket listens on its local
+/// port.
 pub fn sockets_of(root: &Path, pid: u32) -> Sockets {
     let mut found = Sockets::default();
     let mut rows = Vec::new();
     for file in ["tcp", "tcp6"] {
         let Ok(file) = File::open(root.join(format!("proc/{pid}/net/{file}"))) else { continue };
-        // A line is as long as its fields; what is longer is not the kernel's.
+        // A line has a limited length; a longer line is not from the kernel.
         let lines = BufReader::new(file.take(SOCKETS_MAX as u64 * 256)).lines().skip(1);
         for line in lines.map_while(Result::ok).take(SOCKETS_MAX) {
             rows.extend(row(&line));
@@ -72,8 +72,8 @@ pub fn sockets_of(root: &Path, pid: u32) -> Sockets {
 /// Port of name servers (RFC 1035 §4.2).
 const NAMES: u16 = 53;
 
-/// Sockets of the namespace that a process is in which are open towards a name server: one for each question that a resolver of
-/// the C library waits for, and one for as long as it lives of a resolver that keeps its own (nginx's).
+/// Sockets in a process's network namespace that are open towards a name server. The C library's resolver has one for
+/// each waiting question; a resolver with its own sockets (nginx's) has one as long as it lives.
 pub fn asking_names(root: &Path, pid: u32) -> u64 {
     let mut count = 0;
     for file in ["udp", "udp6", "tcp", "tcp6"] {
@@ -89,9 +89,9 @@ pub(super) struct Row {
     pub local: SocketAddr,
     pub remote: SocketAddr,
     pub state: u8,
-    /// Bytes that wait to be read; of a listener, connections that wait to be accepted.
+    /// Bytes that wait to be read; for a listener, connections that wait to be accepted.
     pub received: u64,
-    /// The socket's number, by which descriptors name it.
+    /// The socket's number, as descriptors name it.
     pub inode: u64,
 }
 
@@ -101,12 +101,12 @@ pub(super) fn row(line: &str) -> Option<Row> {
     let (local, remote) = (address(words.next()?)?, address(words.next()?)?);
     let state = u8::from_str_radix(words.next()?, 16).ok()?;
     let (_, received) = words.next()?.split_once(':')?;
-    // Timers, retransmissions, the owner's number and a timeout stand between.
+    // The fields in between: timers, retransmissions, the owner's id and a timeout.
     let inode = words.nth(4).and_then(|inode| inode.parse().ok()).unwrap_or(0);
     Some(Row { local, remote, state, received: u64::from_str_radix(received, 16).ok()?, inode })
 }
 
-/// An address in the kernel's hexadecimal: words of 32 bits as the machine holds them, then the port.
+/// Parses an address in the kernel's hexadecimal form: 32-bit words in the machine's byte order, then the port.
 fn address(text: &str) -> Option<SocketAddr> {
     let (ip, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
@@ -126,7 +126,8 @@ fn address(text: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip, port))
 }
 
-/// The counters `names` (of `TcpExt`, `Tcp`, `Udp` and `Ip`) of the namespace that a process is in; those that are not there are left out.
+/// The counters `names` (of `TcpExt`, `Tcp`, `Udp` and `Ip`) of a process's network namespace; missing ones are left
+/// out.
 pub fn counters_of(root: &Path, pid: u32, names: &[&str]) -> BTreeMap<String, u64> {
     let mut found = BTreeMap::new();
     for file in ["netstat", "snmp"] {
@@ -136,7 +137,7 @@ pub fn counters_of(root: &Path, pid: u32, names: &[&str]) -> BTreeMap<String, u6
             let (Some(heads), Some(values)) = (pair.first(), pair.get(1)) else { continue };
             let columns = heads.split_ascii_whitespace().zip(values.split_ascii_whitespace()).skip(1);
             for (name, value) in columns.filter(|(name, _)| names.contains(name)) {
-                // ip_forward and its like may be negative. UdpLite has Udp's names, and comes after it.
+                // ip_forward and others may be negative. UdpLite has the same names as Udp, and comes after it.
                 if let Ok(value) = value.parse() {
                     found.entry(name.to_owned()).or_insert(value);
                 }
@@ -146,7 +147,7 @@ pub fn counters_of(root: &Path, pid: u32, names: &[&str]) -> BTreeMap<String, u6
     found
 }
 
-/// Bytes received and sent so far by each network device of the namespace that a process is in, `lo` left out.
+/// Bytes received and sent so far by each network device in a process's network namespace, except `lo`.
 pub fn devices_of(root: &Path, pid: u32) -> BTreeMap<String, (u64, u64)> {
     let text = fs::read_to_string(root.join(format!("proc/{pid}/net/dev"))).unwrap_or_default();
     let device = |line: &str| {
@@ -157,8 +158,8 @@ pub fn devices_of(root: &Path, pid: u32) -> BTreeMap<String, (u64, u64)> {
     text.lines().filter_map(device).filter(|(name, _)| name != "lo").take(PEERS_MAX).collect()
 }
 
-/// Network devices that say how fast they are: bytes sent so far, and bytes a second that they can send. Loopback and most
-/// virtual devices have no speed.
+/// Network devices that report their speed: bytes sent so far, and bytes a second that they can send. Loopback and
+/// most virtual devices report none.
 pub fn links_under(root: &Path) -> BTreeMap<String, (u64, u64)> {
     let text = fs::read_to_string(root.join("proc/self/net/dev")).unwrap_or_default();
     let link = |line: &str| {

@@ -6,21 +6,21 @@ use std::time::Duration;
 
 use super::machine::TICK;
 
-/// What one thread has used since it started.
+/// CPU time of one thread since it started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadCpu {
     /// The kernel's id of the thread.
     pub id: u32,
-    /// Its name; the kernel keeps 15 bytes of it.
+    /// Its name; the kernel keeps 15 bytes.
     pub name: String,
-    /// User and system time together; the kernel tells it in steps of 10 ms.
+    /// User and system time together; the kernel reports it in steps of 10 ms.
     pub cpu: Duration,
 }
 
-/// More threads than weir ever starts: a bound on what is read.
+/// More threads than weir ever starts: a limit for reading.
 pub const THREADS_MAX: usize = 4096;
 
-/// The threads of this process, those that have ended left out.
+/// The threads of this process, without those that have ended.
 pub fn threads() -> Vec<ThreadCpu> {
     threads_under(Path::new("/"))
 }
@@ -38,8 +38,8 @@ pub fn threads_under(root: &Path) -> Vec<ThreadCpu> {
         .collect()
 }
 
-/// What the calling thread has used; `None` if `/proc` does not say. In steps of 10 ms where the kernel was built without
-/// scheduler statistics.
+/// CPU time of the calling thread; `None` if `/proc` does not have it. In steps of 10 ms if the kernel was built
+/// without scheduler statistics.
 pub fn own_cpu() -> Option<Duration> {
     let exact = fs::read_to_string("/proc/thread-self/schedstat").ok();
     exact.and_then(|text| nanoseconds(&text)).or_else(|| {
@@ -48,7 +48,7 @@ pub fn own_cpu() -> Option<Duration> {
     })
 }
 
-/// The kernel's id of the calling thread; `None` if `/proc` does not say.
+/// The kernel's id of the calling thread; `None` if `/proc` does not have it.
 pub fn own_thread() -> Option<u32> {
     fs::read_link("/proc/thread-self").ok()?.file_name()?.to_str()?.parse().ok()
 }
@@ -64,8 +64,8 @@ pub(super) fn nanoseconds(schedstat: &str) -> Option<Duration> {
     Some(Duration::from_nanos(ran))
 }
 
-/// `ID (NAME) STATE ...`, utime and stime being the 12th and 13th field after the
-/// name (proc_pid_stat(5)). A name may hold spaces and parentheses: the last one counts.
+/// `ID (NAME) STATE ...`; utime and stime are the 12th and 13th field after the name (proc_pid_stat(5)). A name may
+/// contain spaces and parentheses, so the last one counts.
 pub(super) fn parse(stat: &str) -> Option<ThreadCpu> {
     let (id, rest) = stat.split_once(" (")?;
     let (name, rest) = rest.rsplit_once(") ")?;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A directory that vanishes when dropped.
+/// A directory that is removed when dropped.
 pub(super) struct Tree(PathBuf);
 
 impl Tree {
@@ -20,7 +20,7 @@ impl Drop for Tree {
     }
 }
 
-/// Writes the files below a fresh directory.
+/// Writes the files into a new directory.
 pub(super) fn made_up(files: &[(&str, &str)]) -> Tree {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let name = format!("weir-meter-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));

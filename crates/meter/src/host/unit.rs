@@ -1,4 +1,4 @@
-//! The systemd unit a process runs in, and what its files say of the limit on open files.
+//! The systemd unit of a process, and the limit on open files in its unit files.
 
 use std::fs;
 use std::path::Path;
@@ -10,9 +10,9 @@ use super::running::Process;
 pub struct Unit {
     /// `nginx.service`.
     pub name: String,
-    /// `LimitNOFILE=` in force, with the file that says it; `None` leaves systemd's default.
+    /// `LimitNOFILE=` in force, with the file that sets it; `None`: systemd's default.
     pub limit: Option<(String, String)>,
-    /// Whether a file of the unit was found at all.
+    /// True if a file of the unit was found.
     pub is_known: bool,
 }
 
@@ -20,20 +20,20 @@ pub struct Unit {
 const DIRECTORIES: [&str; 4] =
     ["etc/systemd/system", "run/systemd/system", "usr/lib/systemd/system", "lib/systemd/system"];
 
-/// Drop-in files of one unit that are read.
+/// Most drop-in files of one unit that are read.
 const DROP_INS_MAX: usize = 100;
 
-/// The unit of a process, as its control group names it; `None` when it runs outside of a service.
+/// The unit of a process, from its control group; `None` if it runs outside of a service.
 pub fn unit_under(root: &Path, process: &Process) -> Option<Unit> {
     let groups = fs::read_to_string(root.join("proc").join(process.id.to_string()).join("cgroup")).ok()?;
-    // systemd's own hierarchy, or the only one.
+    // Use systemd's own hierarchy, or the only one.
     let path = groups.lines().find_map(|line| {
         let (_, rest) = line.split_once(':')?;
         rest.strip_prefix("name=systemd:").or_else(|| rest.strip_prefix(':')).filter(|path| path.contains(".service"))
     })?;
     let name = path.split('/').rev().find(|part| part.ends_with(".service"))?;
     let mut files: Vec<String> = Vec::new();
-    // The strongest unit file alone counts, then every drop-in, by name.
+    // Only the first unit file found counts, then every drop-in, by name.
     let main = DIRECTORIES.iter().map(|directory| format!("{directory}/{name}"));
     files.extend(main.filter(|file| root.join(file).is_file()).take(1));
     let mut drop_ins: Vec<(String, String)> = Vec::new();

@@ -1,9 +1,9 @@
-//! What a worker counts, in memory that it alone writes; whoever reads adds the workers up.
+//! Counters of a worker, in memory that only this worker writes; a reader adds up the workers.
 
 use super::histogram::{Count, Histogram, Spot, Tally};
 use super::{RESPONSE_TIME_ENDS_MS, Responses, Ssl};
 
-/// Statuses counted one by one: 100 to 599.
+/// Number of statuses that are counted one by one: 100 to 599.
 const CODES: usize = 500;
 
 /// Counters of a server or a location on one worker.
@@ -16,7 +16,7 @@ pub struct ZoneCell {
     pub discarded: Count,
     /// Requests that failed, as in [`ZoneAccount`](super::ZoneAccount).
     pub failed: Count,
-    /// Requests that a policy refused, likewise.
+    /// Requests that a policy refused, as in [`ZoneAccount`](super::ZoneAccount).
     pub refused: Count,
     /// Bytes from clients.
     pub received: Count,
@@ -41,7 +41,7 @@ impl Default for Codes {
 }
 
 impl Codes {
-    /// Counts a response; statuses outside 100 to 599 share a place.
+    /// Counts a response; statuses outside 100 to 599 share one counter.
     #[inline]
     pub fn count(&self, status: u16) {
         let index = usize::from(status).wrapping_sub(100).min(CODES);
@@ -60,41 +60,41 @@ impl Codes {
 /// TLS handshakes on one worker.
 #[derive(Debug, Default)]
 pub struct SslCell {
-    /// Done.
+    /// Completed handshakes.
     pub handshakes: Count,
-    /// Failed.
+    /// Failed handshakes.
     pub failed: Count,
-    /// Resumed.
+    /// Resumed sessions.
     pub reused: Count,
-    /// Failed: no common version.
+    /// Failed: no common TLS version.
     pub no_common_protocol: Count,
     /// Failed: no common cipher.
     pub no_common_cipher: Count,
-    /// Failed: took too long.
+    /// Failed: timeout.
     pub timeout: Count,
     /// Failed: the other side rejected the certificate.
     pub rejected: Count,
-    /// Certificates refused: none, expired, revoked, other host, other.
+    /// Certificates that weir rejected: missing, expired, revoked, other host, other.
     pub verify: [Count; 5],
 }
 
-/// Places of [`SslCell::verify`].
+/// Indexes into [`SslCell::verify`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distrust {
-    /// No certificate was shown and one is required.
+    /// No certificate was sent although one is required.
     None,
-    /// It is not valid yet, or no more.
+    /// The certificate is not valid yet, or has expired.
     Expired,
-    /// It was revoked.
+    /// The certificate was revoked.
     Revoked,
-    /// It is another host's.
+    /// The certificate is for another host.
     Hostname,
-    /// Anything else.
+    /// Any other reason.
     Other,
 }
 
 impl Distrust {
-    /// By OpenSSL's number of what is wrong (`X509_V_ERR_CERT_NOT_YET_VALID`, `_HAS_EXPIRED`, `_REVOKED`,
+    /// Converts OpenSSL's error number (`X509_V_ERR_CERT_NOT_YET_VALID`, `_HAS_EXPIRED`, `_REVOKED`,
     /// `_HOSTNAME_MISMATCH` of x509_vfy.h).
     pub fn of(code: u32) -> Distrust {
         match code {
@@ -171,9 +171,10 @@ impl Default for ZoneSums {
 }
 
 impl ZoneSums {
-    /// Adds what a cell holds.
+    /// Adds the counters of a cell.
     pub fn add(&mut self, cell: &ZoneCell) {
-        // Ends before beginnings: a request that begins and ends in between is not seen to end without a beginning.
+        // Read ends before beginnings, so that a request that begins and ends during the reading is never an end
+        // without a beginning.
         self.discarded += cell.discarded.get();
         cell.codes.add_to(&mut self.codes);
         self.failed += cell.failed.get();
@@ -200,7 +201,7 @@ impl ZoneSums {
         self.ssl = ssl_with(&self.ssl, &other.ssl, u64::wrapping_add);
     }
 
-    /// What came since `base`; of requests that were under way then, the beginning counts as since.
+    /// The increase since `base`. Requests that were running at `base` count as begun since then.
     pub fn since(&self, base: &ZoneSums) -> ZoneSums {
         let both = self.codes.iter().zip(&base.codes);
         ZoneSums {
@@ -216,7 +217,7 @@ impl ZoneSums {
         }
     }
 
-    /// Requests that have ended.
+    /// Number of requests that have ended.
     pub fn ended(&self) -> u64 {
         self.discarded + self.codes.iter().sum::<u64>()
     }
@@ -236,7 +237,7 @@ fn responses(codes: &[u64]) -> Responses {
     responses
 }
 
-/// Each counter of one with that of the other.
+/// Combines each counter of one with the same counter of the other.
 fn ssl_with(one: &Ssl, other: &Ssl, with: fn(u64, u64) -> u64) -> Ssl {
     let (mine, theirs) = (&one.verify_failures, &other.verify_failures);
     Ssl {
@@ -260,32 +261,32 @@ fn ssl_with(one: &Ssl, other: &Ssl, with: fn(u64, u64) -> u64) -> Ssl {
 /// Why a try at a peer failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// It refused the connection.
+    /// The peer refused the connection.
     Refused,
-    /// No way leads there.
+    /// There is no route to the peer.
     Unreachable,
-    /// A step took too long.
+    /// A step took longer than its timeout.
     TimedOut,
-    /// It reset the connection, or a write met a closed one.
+    /// The peer reset the connection, or a write found it closed.
     Reset,
-    /// It closed the connection before its head was complete.
+    /// The peer closed the connection before its head was complete.
     Closed,
-    /// All local ports towards it are taken.
+    /// All local ports towards the peer are in use.
     NoPort,
-    /// No descriptor was left for a connection.
+    /// No file descriptor was left for a connection.
     NoFile,
-    /// Its head is not HTTP, or too large.
+    /// The peer's head is not HTTP, or is too large.
     BadHead,
-    /// TLS with it failed.
+    /// TLS with the peer failed.
     Tls,
-    /// No peer of the group was alive.
+    /// No peer of the group was available.
     NoPeer,
-    /// Anything else.
+    /// Any other reason.
     Other,
 }
 
 impl Why {
-    /// Every one, in the order of their numbers.
+    /// All reasons, in the order of their numbers.
     pub const ALL: [Why; 11] = [
         Why::Refused,
         Why::Unreachable,
@@ -300,7 +301,7 @@ impl Why {
         Why::Other,
     ];
 
-    /// The word in snapshots and metrics.
+    /// The reason's word in snapshots and metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Why::Refused => "refused",
@@ -317,7 +318,8 @@ impl Why {
         }
     }
 
-    /// The words in the name of a class of errors: a try was refused otherwise than a request is by `limit_req`.
+    /// The words in the name of a class of errors. `refused` gets different words, because `limit_req` refuses
+    /// requests too.
     pub const fn words(self) -> &'static str {
         match self {
             Why::Refused => "connection refused",
@@ -333,14 +335,14 @@ impl Why {
 /// A policy of the configuration that refuses requests on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// More requests than `limit_req` lets through.
+    /// More requests than `limit_req` allows.
     LimitReq,
-    /// More connections than `limit_conn` lets through.
+    /// More connections than `limit_conn` allows.
     LimitConn,
 }
 
 impl Policy {
-    /// Every one, in the order of their numbers.
+    /// All policies, in the order of their numbers.
     pub const ALL: [Policy; 2] = [Policy::LimitReq, Policy::LimitConn];
 
     /// The directive.
@@ -352,49 +354,50 @@ impl Policy {
     }
 }
 
-/// Responses that take so long are no longer in the first of Plus' buckets, which has all milliseconds up to its end.
+/// Responses that take at least this long are beyond the first of Plus' buckets, which includes all milliseconds up
+/// to its end.
 const FAST_US: u64 = (RESPONSE_TIME_ENDS_MS[0] + 1) * 1000;
 
 /// Counters of a peer on one worker.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct PeerCell {
-    /// Tries made.
+    /// Tries at this peer.
     pub requests: Count,
     /// Responses by status.
     pub codes: Codes,
-    /// Bytes to it.
+    /// Bytes sent to the peer.
     pub sent: Count,
-    /// Bytes from it.
+    /// Bytes received from the peer.
     pub received: Count,
     /// Failed tries by reason, in the order of [`Why::ALL`].
     pub fails: [Count; Why::ALL.len()],
-    /// How often its failures took it out.
+    /// How often failures made the peer unavailable.
     pub unavail: Count,
     /// Connections opened.
     pub opened: Count,
     /// Tries over a kept connection.
     pub reused: Count,
-    /// Tries after a failed one.
+    /// Tries that followed a failed one.
     pub retries: Count,
-    /// Connections kept and idle, as of the last second.
+    /// Idle kept connections, as of the last second.
     pub idle: Count,
-    /// When it was chosen last, Unix milliseconds.
+    /// Time of the last selection, Unix milliseconds.
     pub selected_ms: Count,
-    /// Time to a connection, for those opened.
+    /// Time to connect, for new connections.
     pub connect: Histogram,
-    /// Time to its head.
+    /// Time to the peer's response head.
     pub header: Histogram,
-    /// Time to its end.
+    /// Time to the end of the peer's response.
     pub response: Histogram,
-    /// TLS handshakes with it.
+    /// TLS handshakes with the peer.
     pub ssl: SslCell,
-    /// Responses by the ends of Plus' buckets; those of the first are the rest of all.
+    /// Responses by Plus' buckets. The first bucket is not counted here: it has the other responses.
     spread: [Count; RESPONSE_TIME_ENDS_MS.len() + 1],
 }
 
 impl PeerCell {
-    /// Counts how long a response took to its end.
+    /// Counts the time of a response to its end.
     #[inline]
     pub fn responded(&self, us: u64, spot: Spot) {
         self.response.put(spot);
@@ -440,7 +443,7 @@ pub struct PeerSums {
     pub retries: u64,
     /// As in [`PeerCell`].
     pub idle: u64,
-    /// The latest.
+    /// The latest of all.
     pub selected_ms: u64,
     /// As in [`PeerCell`].
     pub connect: Tally,
@@ -478,7 +481,7 @@ impl Default for PeerSums {
 }
 
 impl PeerSums {
-    /// Adds what a cell holds.
+    /// Adds the counters of a cell.
     pub fn add(&mut self, cell: &PeerCell) {
         self.requests += cell.requests.get();
         self.sent += cell.sent.get();
@@ -498,7 +501,7 @@ impl PeerSums {
         cell.codes.add_to(&mut self.codes);
     }
 
-    /// What came since `base`.
+    /// The increase since `base`.
     pub fn since(&self, base: &PeerSums) -> PeerSums {
         let both = self.codes.iter().zip(&base.codes);
         PeerSums {
@@ -521,7 +524,7 @@ impl PeerSums {
         }
     }
 
-    /// Responses by the ends of Plus' buckets, those beyond the last among them.
+    /// Responses by Plus' buckets, including those beyond the last end.
     pub fn spread(&self) -> [u64; RESPONSE_TIME_ENDS_MS.len() + 1] {
         let mut all = self.spread;
         all[0] = self.response.count().saturating_sub(all.iter().skip(1).sum());
@@ -568,7 +571,7 @@ mod tests {
         one.codes.count(502);
         other.begun.one();
         let since = sums([&one, &other]).since(&base);
-        // Three were under way and one began; one of them has ended.
+        // Three were running and one began; one of them has ended.
         assert_eq!((since.begun, since.ended(), since.responses().total), (4, 1, 1));
         assert_eq!(since.responses().codes.get(&502), Some(&1));
     }

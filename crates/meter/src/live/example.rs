@@ -1,4 +1,4 @@
-//! A shop's edge in a bad minute, for tests of whoever reads snapshots.
+//! A shop's edge in a bad minute, for tests of code that reads snapshots.
 
 use super::*;
 
@@ -29,8 +29,8 @@ fn responses(all: &[(u16, u64)]) -> Responses {
 }
 
 impl Snapshot {
-    /// A snapshot with something in every part, whose books balance: one shop with an application of two servers, one
-    /// of them failing, a cache, limits and WebSockets.
+    /// A snapshot with data in every part and with consistent counts: one shop with an application of two servers,
+    /// one of them failing, a cache, limits and WebSockets.
     pub fn example() -> Snapshot {
         let now = Timestamp(1_795_363_200_250);
         Snapshot {

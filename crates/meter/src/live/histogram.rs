@@ -1,7 +1,7 @@
-//! Durations by size: a fixed number of buckets, written by one thread without a lock, read by any.
+//! Counts durations by size: a fixed number of buckets, written by one thread without a lock, read by any.
 //!
-//! Up to 8 µs each microsecond has a bucket, beyond that each doubling has eight: a quantile is at most 12.5 % too
-//! high, and never too low. What is longer than [`LONGEST_US`] counts in the last bucket.
+//! Up to 8 µs each microsecond has a bucket; above that each doubling has eight. So a quantile is at most 12.5 % too
+//! high, and never too low. Durations longer than [`LONGEST_US`] count in the last bucket.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,29 +16,29 @@ pub const LONGEST_US: u64 = (1 << 32) - 1;
 const SUB_BITS: u32 = 3;
 const SUBS: u64 = 1 << SUB_BITS;
 
-/// A number that one thread writes and any may read: no locked instruction.
+/// A number that one thread writes and any thread may read, without locked instructions.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
 
 impl Count {
-    /// Nothing yet.
+    /// A count of 0.
     pub const fn new() -> Count {
         Count(AtomicU64::new(0))
     }
 
-    /// Adds; only the thread that owns it may.
+    /// Adds to the number; only the thread that owns it may call this.
     #[inline]
     pub fn add(&self, n: u64) {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
     }
 
-    /// Adds one.
+    /// Adds one; only the thread that owns it may call this.
     #[inline]
     pub fn one(&self) {
         self.add(1);
     }
 
-    /// Puts another number in place; only the thread that owns it may.
+    /// Sets the number; only the thread that owns it may call this.
     #[inline]
     pub fn set(&self, n: u64) {
         self.0.store(n, Ordering::Relaxed);
@@ -51,10 +51,10 @@ impl Count {
     }
 }
 
-/// Durations as one thread counts them.
+/// Durations that one thread counts.
 #[derive(Debug)]
 pub struct Histogram {
-    /// As many as a byte can tell apart, so that none has to be looked for: those from [`BUCKETS`] on stay empty.
+    /// One for each value of a byte, so that no index needs a check; those from [`BUCKETS`] on stay empty.
     buckets: [Count; 1 << u8::BITS],
     sum: Count,
     max: Count,
@@ -67,14 +67,14 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Counts a duration; only the thread that owns the histogram may.
+    /// Counts a duration; only the thread that owns the histogram may call this.
     #[inline]
     pub fn record(&self, us: u64) {
-        // What takes no waiting takes no time by a worker's clock: most of it.
+        // Most durations without waiting are 0 by a worker's clock.
         if us == 0 { self.buckets[0].one() } else { self.put(Spot::of(us)) }
     }
 
-    /// As [`Histogram::record`], of a duration whose bucket is known.
+    /// As [`Histogram::record`], for a duration whose bucket is known.
     #[inline]
     pub fn put(&self, spot: Spot) {
         self.buckets[usize::from(spot.bucket)].one();
@@ -85,7 +85,7 @@ impl Histogram {
     }
 }
 
-/// A duration and its bucket, for one that several histograms count.
+/// A duration and its bucket, for a duration that several histograms count.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spot {
     us: u64,
@@ -93,27 +93,27 @@ pub struct Spot {
 }
 
 impl Spot {
-    /// Where a duration belongs.
+    /// The bucket of a duration.
     #[inline]
     pub fn of(us: u64) -> Spot {
         Spot { us, bucket: index(us) as u8 }
     }
 
-    /// Where another one belongs, which is often the same: by a clock that is read once a turn.
+    /// The bucket of another duration. It is often the same one, because the clock is read once a turn.
     #[inline]
     pub fn or(self, us: u64) -> Spot {
         if us == self.us { self } else { Spot::of(us) }
     }
 }
 
-/// The bucket of a duration. The first doubling is no other than those after it: no bit below the fourth is the highest.
+/// The index of a duration's bucket. `us | SUBS` gives durations below the first doubling the same shift.
 #[inline]
 fn index(us: u64) -> usize {
     let shift = u64::from((us | SUBS).ilog2() - SUB_BITS);
     ((shift * SUBS + (us >> shift)) as usize).min(BUCKETS - 1)
 }
 
-/// The longest duration of a bucket.
+/// The longest duration in a bucket.
 fn end(index: usize) -> u64 {
     let index = index as u64;
     if index < SUBS {
@@ -123,7 +123,7 @@ fn end(index: usize) -> u64 {
     ((SUBS + sub + 1) << exponent) - 1
 }
 
-/// What histograms held at one moment, several of them added up.
+/// The counts of histograms at one moment, several of them added up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tally {
     buckets: Box<[u64]>,
@@ -138,7 +138,7 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// Adds what a histogram holds now.
+    /// Adds the current counts of a histogram.
     pub fn add(&mut self, histogram: &Histogram) {
         for (mine, theirs) in self.buckets.iter_mut().zip(&histogram.buckets) {
             *mine += theirs.get();
@@ -156,7 +156,7 @@ impl Tally {
         self.max = self.max.max(other.max);
     }
 
-    /// What came since `earlier`, a tally of the same histograms. Its longest is known to a bucket.
+    /// The increase since `earlier`, a tally of the same histograms. The longest duration is only known to a bucket.
     pub fn since(&self, earlier: &Tally) -> Tally {
         let both = self.buckets.iter().zip(&earlier.buckets);
         let buckets: Box<[u64]> = both.map(|(now, then)| now.saturating_sub(*then)).collect();
@@ -165,17 +165,17 @@ impl Tally {
         Tally { buckets, sum: self.sum.saturating_sub(earlier.sum), max }
     }
 
-    /// How many durations.
+    /// Number of durations.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    /// Microseconds, all together.
+    /// Sum of the durations in microseconds.
     pub fn sum_us(&self) -> u64 {
         self.sum
     }
 
-    /// How many were no longer than this, which should be the end of a bucket.
+    /// Number of durations up to this one, which should be the end of a bucket.
     pub fn count_to(&self, us: u64) -> u64 {
         self.buckets.iter().take(index(us) + 1).sum()
     }

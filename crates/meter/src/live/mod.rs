@@ -1,10 +1,10 @@
-//! What an edge knows about itself at one instant, as plain data.
+//! An edge's data about itself at one instant, as plain data.
 //!
-//! [`Snapshot`] says everything: [`plus`] holds the objects of NGINX Plus' API, in its names and units and with nothing
-//! added, so that what reads those reads ours; [`own`] holds what only weir says. The edge gathers one each second; the
-//! API, the metrics, the dashboard and `weir status` read it and nothing else.
+//! [`Snapshot`] holds all of it. [`plus`] has the objects of NGINX Plus' API with its names and units and with no
+//! additions, so that tools for that API can read weir's. [`own`] has the data that only weir reports. The edge makes
+//! one snapshot each second; the API, the metrics, the dashboard and `weir status` read nothing else.
 //!
-//! Totals count from the start of the process or the last reset; what is about now says over which time.
+//! Totals count from the start of the process or the last reset; data about the present names the time it covers.
 
 pub mod cells;
 mod example;
@@ -23,19 +23,19 @@ pub use plus::*;
 pub use ssl::*;
 pub use timestamp::Timestamp;
 
-/// Zones, peers, limits and whatever else has a name, at most, of each kind; those beyond count into [`OTHER`].
+/// Most names of each kind: zones, peers, limits and others; the data of further names are counted under [`OTHER`].
 pub const NAMES_MAX: usize = 1024;
 
-/// The name under which everything beyond [`NAMES_MAX`] is counted together.
+/// The name for all data beyond [`NAMES_MAX`] together.
 pub const OTHER: &str = "other";
 
-/// Everything an edge knows of itself at one instant. Serialised, it is `GET /api/weir`.
+/// All data of an edge about itself at one instant. Serialised, it is `GET /api/weir`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Snapshot {
-    /// The process. `GET /api/9/nginx`.
+    /// Data of the process. `GET /api/9/nginx`.
     pub nginx: Nginx,
-    /// Children that ended badly. `GET /api/9/processes`.
+    /// Children that ended abnormally. `GET /api/9/processes`.
     pub processes: Processes,
     /// Client connections. `GET /api/9/connections`.
     pub connections: Connections,
@@ -43,25 +43,25 @@ pub struct Snapshot {
     pub ssl: Ssl,
     /// Memory of named zones. `GET /api/9/slabs/`.
     pub slabs: BTreeMap<String, Slab>,
-    /// What stands below `GET /api/9/http/`.
+    /// The objects below `GET /api/9/http/`.
     pub http: Http,
     /// Resolvers by zone. `GET /api/9/resolvers/`.
     pub resolvers: BTreeMap<String, Resolver>,
-    /// The workers that serve now. `GET /api/9/workers/`.
+    /// The workers that serve at this instant. `GET /api/9/workers/`.
     pub workers: Vec<Worker>,
-    /// What NGINX Plus has no word for.
+    /// Data that NGINX Plus does not have.
     pub weir: Weir,
 }
 
-/// What stands below `http/` in the API.
+/// The objects below `http/` in the API.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Http {
     /// Requests of all servers.
     pub requests: Requests,
-    /// By zone: the first `server_name`, else the first address listened on, or what `status_zone` says.
+    /// By zone: the name in `status_zone`, otherwise the first `server_name`, otherwise the first listen address.
     pub server_zones: BTreeMap<String, ServerZone>,
-    /// By zone: `SERVER/LOCATION` as written, or what `status_zone` says.
+    /// By zone: the name in `status_zone`, otherwise `SERVER/LOCATION` as written.
     pub location_zones: BTreeMap<String, LocationZone>,
     /// By the name in `keys_zone`.
     pub caches: BTreeMap<String, Cache>,
@@ -76,15 +76,15 @@ pub struct Http {
 impl Snapshot {
     /// The snapshot as one line of JSON.
     pub fn to_json(&self) -> String {
-        // Maps have strings and numbers as keys, and no number here is NaN: serialising cannot fail.
+        // This cannot fail: map keys are strings and numbers, and no number here is NaN.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Reads what [`Snapshot::to_json`] wrote, of this version or a later one: what is unknown is left out, what lacks
-    /// is empty.
+    /// Parses the JSON of [`Snapshot::to_json`], of this version or a later one: unknown members are ignored, missing
+    /// ones are empty.
     ///
     /// # Errors
-    /// The text is not JSON, or not of a snapshot; with line and column.
+    /// The text is not JSON, or is not a snapshot; with line and column.
     pub fn from_json(text: &str) -> Result<Snapshot, serde_json::Error> {
         serde_json::from_str(text)
     }

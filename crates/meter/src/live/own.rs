@@ -1,4 +1,4 @@
-//! What weir says of itself beyond NGINX Plus' objects.
+//! weir's data about itself beyond NGINX Plus' objects.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 
 use super::Timestamp;
 
-/// What NGINX Plus has no word for.
+/// Data that NGINX Plus does not have.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Weir {
     /// Milliseconds since the process started.
     pub uptime_ms: u64,
-    /// Milliseconds the [`recent`](StepTimes::recent) figures are about; shorter in the first seconds.
+    /// Milliseconds that the [`recent`](StepTimes::recent) figures cover; fewer in the first seconds.
     pub recent_ms: u64,
-    /// When totals were last set to zero as a whole; `None` when never.
+    /// Time of the last reset of all totals; `None`: never.
     pub reset: Option<Timestamp>,
-    /// The way of a request, in the order of [`PATH`]: always all nine.
+    /// The steps of a request, in the order of [`PATH`]: always all nine.
     pub path: Vec<StepTimes>,
     /// By server zone, same names as `http.server_zones`.
     pub server_zones: BTreeMap<String, ZoneAccount>,
@@ -24,7 +24,7 @@ pub struct Weir {
     pub location_zones: BTreeMap<String, ZoneAccount>,
     /// By group, then peers in the order of `http.upstreams[].peers`.
     pub upstreams: BTreeMap<String, Vec<PeerTimes>>,
-    /// Groups whose servers can be changed while it runs: those with a `zone`.
+    /// Groups whose servers can be changed at run time: those with a `zone`.
     pub changeable: Vec<String>,
     /// By cache.
     pub caches: BTreeMap<String, CacheAccount>,
@@ -34,24 +34,24 @@ pub struct Weir {
     pub traces: Traces,
     /// Each limit beside its use.
     pub limits: Vec<Limit>,
-    /// What the machine does.
+    /// State of the machine.
     pub host: Host,
     /// The workers' own CPU, same order as `workers`.
     pub workers: Vec<WorkerCpu>,
-    /// What went wrong, by class: those that failed first, then by count.
+    /// Errors by class: first the classes of failed requests, then by count.
     pub errors: Vec<ErrorClass>,
-    /// Names beyond the bound that were counted together as `other`.
+    /// Number of names beyond the limit that were counted together as `other`.
     pub names_merged: u64,
 }
 
 /// The steps of [`Weir::path`].
 pub const PATH: [&str; 9] = ["accept", "tls", "queue", "cache", "pool", "connect", "wait", "body", "write"];
 
-/// One step of the way.
+/// One step of a request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StepTimes {
-    /// Its name, of [`PATH`].
+    /// Name of the step, from [`PATH`].
     pub step: String,
     /// Over the last [`recent_ms`](Weir::recent_ms).
     pub recent: Times,
@@ -63,27 +63,27 @@ pub struct StepTimes {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Times {
-    /// How often it happened.
+    /// Number of occurrences.
     pub count: u64,
-    /// Microseconds, all together.
+    /// Sum in microseconds.
     pub sum_us: u64,
     /// The median.
     pub p50_us: u64,
-    /// 95 of 100 were no longer.
+    /// 95 of 100 were at most this long.
     pub p95_us: u64,
-    /// 99 of 100 were no longer.
+    /// 99 of 100 were at most this long.
     pub p99_us: u64,
     /// The longest.
     pub max_us: u64,
 }
 
-/// A rate, and how long it took.
+/// A rate, and durations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ZoneTimes {
-    /// A second, over the last second.
+    /// Per second, over the last second.
     pub rate: f64,
-    /// The highest that was.
+    /// The highest rate so far.
     pub rate_max: f64,
     /// Over the last [`recent_ms`](Weir::recent_ms).
     pub recent: Times,
@@ -92,57 +92,57 @@ pub struct ZoneTimes {
 }
 
 impl ZoneTimes {
-    /// Quantiles of the last seconds beside totals: what a Prometheus summary tells.
+    /// The quantiles of the last seconds with the totals, as in a Prometheus summary.
     pub fn summary(&self) -> Times {
         Times { count: self.total.count, sum_us: self.total.sum_us, ..self.recent.clone() }
     }
 }
 
-/// What NGINX Plus does not say of a zone.
+/// Data about a zone that NGINX Plus does not have.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ZoneAccount {
     /// Request times, from the first byte of the request to the last of the response.
     #[serde(flatten)]
     pub times: ZoneTimes,
-    /// Requests that failed: answered 5xx, cut after the head because the origin broke off, or never answered because the
-    /// origin failed. A client that leaves and a policy that refuses are no failures.
+    /// Failed requests: answered with 5xx, cut off after the head because the origin failed, or not answered because
+    /// the origin failed. A client that disconnects and a policy that refuses are not failures.
     pub failed: u64,
     /// Requests that a policy of the configuration refused on purpose: `limit_req`, `limit_conn`.
     pub refused: u64,
 }
 
-/// What a peer costs and why it fails.
+/// Times of a peer, and the reasons of its failures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PeerTimes {
-    /// Its address.
+    /// Address of the peer.
     pub server: String,
-    /// Connections opened to it.
+    /// Connections opened to the peer.
     pub opened: u64,
-    /// Requests that went over a kept one.
+    /// Requests over a kept connection.
     pub reused: u64,
-    /// Kept and idle now.
+    /// Idle kept connections at this instant.
     pub idle: u64,
     /// Tries that followed a failed one.
     pub retries: u64,
-    /// Time to a connection, for those opened.
+    /// Time to connect, for new connections.
     pub connect: ZoneTimes,
-    /// Time to its head.
+    /// Time to the peer's response head.
     pub header: ZoneTimes,
-    /// Time to its end.
+    /// Time to the end of the peer's response.
     pub response: ZoneTimes,
     /// Failed tries by reason: `timeout`, `refused`, `reset`, …, or `http_502`.
     pub fails: BTreeMap<String, u64>,
-    /// What the last failure said; empty when there was none.
+    /// The text of the last failure; empty if there was none.
     pub last_error: String,
 }
 
-/// A cache's books: `requests = hit + stale + updating + revalidated + miss + expired + bypass + error`, always.
+/// Counts of a cache; always `requests = hit + stale + updating + revalidated + miss + expired + bypass + error`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CacheAccount {
-    /// Requests that the cache was asked about, or that went past it.
+    /// Requests that looked in the cache, or bypassed it.
     pub requests: u64,
     /// As in `http.caches`.
     pub hit: u64,
@@ -158,23 +158,23 @@ pub struct CacheAccount {
     pub expired: u64,
     /// As in `http.caches`.
     pub bypass: u64,
-    /// Ended before the cache could say: the client left, or an error was answered.
+    /// Requests that ended before the cache result was known: the client left, or got an error.
     pub error: u64,
-    /// Requests sent to the origin, refreshes behind a client's back among them.
+    /// Requests to the origin, including background refreshes.
     pub fetches: u64,
-    /// Requests that waited for another's fetch.
+    /// Requests that waited for another request's fetch.
     pub waited: u64,
-    /// Time they waited.
+    /// Waiting time of these requests.
     pub wait: Times,
-    /// Objects kept.
+    /// Number of stored objects.
     pub objects: u64,
-    /// Bytes kept in memory.
+    /// Bytes stored in memory.
     pub memory: u64,
-    /// Bytes that may be kept in memory.
+    /// Limit of the bytes stored in memory.
     pub memory_max: u64,
     /// Objects removed by purges.
     pub purged: u64,
-    /// Why answers were not kept or not given, by reason.
+    /// Why answers were not stored or not served from the cache, by reason.
     pub reasons: BTreeMap<String, u64>,
 }
 
@@ -182,73 +182,74 @@ pub struct CacheAccount {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WebSockets {
-    /// Open now.
+    /// Open at this instant.
     pub open: u64,
     /// Opened since the start.
     pub opened: u64,
-    /// Closed, by who and why: `client`, `upstream`, `timeout`, `shutdown`, `error`.
+    /// Closed connections, by the side that closed or the reason: `client`, `upstream`, `timeout`, `shutdown`,
+    /// `error`.
     pub closes: BTreeMap<String, u64>,
     /// Bytes from clients.
     pub received: u64,
     /// Bytes to clients.
     pub sent: u64,
-    /// Messages from clients; `None` where none of the upgraded ever was a WebSocket.
+    /// Messages from clients; `None` if no upgraded connection was a WebSocket.
     pub messages_received: Option<u64>,
-    /// Messages to clients; `None` likewise.
+    /// Messages to clients; `None` if no upgraded connection was a WebSocket.
     pub messages_sent: Option<u64>,
-    /// Directions of WebSockets in which something came that is no frame: nothing after that is counted as messages.
+    /// Directions of WebSockets with data that is not a frame; later messages in such a direction are not counted.
     pub lost: u64,
-    /// How WebSockets were closed, by code and who said so first.
+    /// Closed WebSockets, by close code and by the side that sent it first.
     pub codes: Vec<CloseCode>,
-    /// How old those were that have closed; measured in milliseconds.
+    /// Ages of the closed connections, measured in milliseconds.
     pub age: Times,
-    /// The same by [`CLOSE_AGES_S`], exactly.
+    /// The same ages by [`CLOSE_AGES_S`], exactly.
     pub ages: Vec<AgeBucket>,
-    /// From a ping on its way to a client to that client's pong.
+    /// From a ping on its way to a client to the client's pong.
     pub rtt_client: Times,
     /// From a client's ping to the upstream's pong.
     pub rtt_upstream: Times,
-    /// The timeout that ends an idle one, in milliseconds (`proxy_read_timeout`), the shortest in the configuration.
+    /// The timeout of an idle connection, in milliseconds (`proxy_read_timeout`); the shortest in the configuration.
     pub timeout_ms: u64,
 }
 
-/// How often WebSockets were closed with a code.
+/// Number of WebSockets that were closed with a code.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CloseCode {
-    /// As sent; 1005 for a Close without one, 1006 for an end without a Close (RFC 6455 §7.1.5), 0 for all those beyond
-    /// what is counted one by one.
+    /// The code sent; 1005 for a Close without a code, 1006 for an end without a Close (RFC 6455 §7.1.5), 0 for all
+    /// codes that are not counted separately.
     pub code: u16,
-    /// Who sent the first Close: `client`, `upstream`, `nobody`.
+    /// The side that sent the first Close: `client`, `upstream`, `nobody`.
     pub by: String,
-    /// How often.
+    /// Number of WebSockets.
     pub count: u64,
 }
 
-/// How many were no older than this, and older than the bucket before.
+/// Number of connections in a bucket of ages.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AgeBucket {
-    /// Seconds; `None` for the last.
+    /// Upper end in seconds; `None` for the last bucket.
     pub to_s: Option<u64>,
-    /// How many.
+    /// Number of connections above the end of the bucket before and up to `to_s`.
     pub count: u64,
 }
 
-/// The ends of the buckets of [`WebSockets::ages`]: where timeouts use to be set, and up to a day.
+/// The ends of the buckets of [`WebSockets::ages`]: common timeouts, and up to a day.
 pub const CLOSE_AGES_S: [u64; 12] = [1, 5, 15, 30, 60, 65, 120, 300, 900, 3600, 21_600, 86_400];
 
-/// What became of the spans of recorded requests (`otel_trace`), since the start.
+/// Results of the spans of recorded requests (`otel_trace`), since the start.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Traces {
-    /// Where they go; `None` without an `otel_exporter`.
+    /// Address of the collector; `None` without an `otel_exporter`.
     pub endpoint: Option<String>,
-    /// The collector has them.
+    /// Spans that the collector has accepted.
     pub exported: u64,
-    /// There was no room for them while they waited for the collector.
+    /// Spans that were dropped because too many waited for the collector.
     pub dropped: u64,
-    /// The collector refused them.
+    /// Spans that the collector refused.
     pub failed: u64,
 }
 
@@ -256,58 +257,59 @@ pub struct Traces {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limit {
-    /// What is limited: `connections`, `fds`, `ports`, `accept_queue`, `pool`, `worker_cpu`, `cpu_quota`, `cache_size`,
-    /// `upstream_conns`, `memory`, `cpu_credits`, `tx_link`.
+    /// The kind of limit: `connections`, `fds`, `ports`, `accept_queue`, `pool`, `worker_cpu`, `cpu_quota`,
+    /// `cache_size`, `upstream_conns`, `memory`, `cpu_credits`, `tx_link`.
     pub kind: String,
-    /// Of what, where there are several: a worker, `ADDRESS` of a peer, a cache; else empty.
+    /// The object of the limit, if there are several: a worker, `ADDRESS` of a peer, a cache; otherwise empty.
     pub of: String,
-    /// `count`, `bytes` (of `tx_link` a second), or `cores`.
+    /// `count`, `bytes` (for `tx_link` per second), or `cores`.
     pub unit: String,
     /// In use.
     pub used: f64,
-    /// What may be used; never 0.
+    /// The limit; never 0.
     pub limit: f64,
-    /// The most that was in use since the start or a reset.
+    /// Highest use since the start or a reset.
     pub max: f64,
-    /// How often it was met: connections dropped, `EMFILE`, port exhausted, queue overflown, throttled.
+    /// How often the limit was hit: connections dropped, `EMFILE`, no free port, queue overflowed, throttled.
     pub hits: u64,
     /// The directive, file or sysctl that sets it: `worker_connections`, `RLIMIT_NOFILE`, ….
     pub set_by: String,
 }
 
-/// What the machine does, shares over the last second.
+/// State of the machine; shares are over the last second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Host {
-    /// CPUs that weir may use.
+    /// Number of CPUs that weir may use.
     pub cpus: u64,
     /// Share of all CPUs' time, 0 to 1.
     pub cpu: CpuShares,
-    /// Seconds that weir's threads waited for a CPU, per second; `None` where the kernel does not say.
+    /// Seconds that weir's threads waited for a CPU, per second; `None` if the kernel does not report it.
     pub run_queue_wait: Option<f64>,
-    /// Tasks that ran or wanted to.
+    /// Number of tasks that ran or wanted to run.
     pub runnable: Option<u64>,
-    /// Load over a minute.
+    /// Load average over a minute.
     pub load: Option<f64>,
-    /// Pressure: the share of time in which some task waited, over 10 s, 0 to 1; `None` where the kernel does not say.
+    /// Pressure: the share of time in which some task waited, over 10 s, 0 to 1; `None` if the kernel does not report
+    /// it.
     pub psi_cpu: Option<f64>,
     /// As `psi_cpu`, for memory.
     pub psi_memory: Option<f64>,
     /// As `psi_cpu`, for the disk.
     pub psi_io: Option<f64>,
-    /// CPUs that the control group allows; `None` where there is no quota.
+    /// CPUs that the control group allows; `None` without a quota.
     pub quota_cpus: Option<f64>,
     /// Share of the quota's periods in which the group was throttled, over the last second; `None` without a quota.
     pub throttled: Option<f64>,
-    /// Bytes of memory the machine has.
+    /// Bytes of memory of the machine.
     pub memory_total: u64,
-    /// Bytes that could be had.
+    /// Bytes of available memory.
     pub memory_available: u64,
-    /// Bytes resident in this process.
+    /// Resident memory of this process in bytes.
     pub rss: u64,
     /// TCP connections of this network namespace in TIME_WAIT.
     pub time_wait: Option<u64>,
-    /// Segments sent again, a second.
+    /// Retransmitted segments per second.
     pub retransmits: Option<f64>,
 }
 
@@ -315,7 +317,7 @@ pub struct Host {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CpuShares {
-    /// us: programs, niced ones too.
+    /// us: programs, including niced ones.
     pub user: f64,
     /// sy: the kernel.
     pub system: f64,
@@ -323,13 +325,13 @@ pub struct CpuShares {
     pub interrupts: f64,
     /// st: taken by the hypervisor.
     pub steal: f64,
-    /// id: nothing to do.
+    /// id: idle.
     pub idle: f64,
-    /// wa: nothing to do but wait for a disk.
+    /// wa: idle while waiting for a disk.
     pub wait: f64,
 }
 
-/// A worker thread's CPU.
+/// CPU use of a worker thread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorkerCpu {
@@ -337,54 +339,54 @@ pub struct WorkerCpu {
     pub id: u64,
     /// Share of one CPU over the last second, 0 to 1.
     pub cpu: f64,
-    /// Seconds it waited for a CPU, per second; `None` where the kernel does not say.
+    /// Seconds that the worker waited for a CPU, per second; `None` if the kernel does not report it.
     pub wait: Option<f64>,
 }
 
-/// To whom a class of errors belongs.
+/// The side to which a class of errors belongs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ErrorKind {
     /// The request failed, as in [`ZoneAccount::failed`].
     #[default]
     Failed,
-    /// A policy of the configuration refused it.
+    /// A policy of the configuration refused the request.
     Refused,
-    /// A try at a server failed, and the client was answered all the same.
+    /// A try at a server failed, but the client still got an answer.
     Recovered,
-    /// The request was at fault, or its client left.
+    /// The request was wrong, or the client disconnected.
     Client,
 }
 
-/// One way for things to go wrong.
+/// A class of errors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ErrorClass {
     /// Its name: `502 connection refused`, `cut short`, `limit_req`, `try timeout`, `413`, `connections full`, ….
     pub class: String,
-    /// To whom it belongs.
+    /// The side to which the class belongs.
     pub kind: ErrorKind,
-    /// How often.
+    /// Number of errors.
     pub count: u64,
-    /// When last.
+    /// Time of the last error.
     pub last: Timestamp,
-    /// The newest, newest first, at most [`SAMPLES_MAX`].
+    /// The latest errors, newest first, at most [`SAMPLES_MAX`].
     pub samples: Vec<ErrorSample>,
 }
 
-/// Samples kept for each class of error.
+/// Most samples of each class of errors.
 pub const SAMPLES_MAX: usize = 20;
 
-/// Classes of errors kept; those beyond count into `other`.
+/// Most classes of errors; further ones count under `other`.
 pub const CLASSES_MAX: usize = 64;
 
-/// One thing that went wrong. It holds no cookie, no body, and of a query only the names.
+/// One error. It holds no cookie, no body, and only the names of a query's parameters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ErrorSample {
-    /// Its number, from 1 and never twice.
+    /// Its number, counted from 1 and unique.
     pub number: u64,
-    /// When.
+    /// Time of the error.
     pub at: Timestamp,
     /// Client's address.
     pub client: String,
@@ -392,14 +394,14 @@ pub struct ErrorSample {
     pub server: String,
     /// Method and path.
     pub request: String,
-    /// The status answered; 0 for none.
+    /// The status of the answer; 0 if there was none.
     pub status: u16,
-    /// The peer asked last; empty for none.
+    /// The last peer that was tried; empty if there was none.
     pub upstream: String,
-    /// Microseconds from its first byte.
+    /// Microseconds since the request's first byte.
     pub took_us: u64,
-    /// The line in the error log; empty when nothing was logged.
+    /// The line in the error log; empty if nothing was logged.
     pub line: String,
-    /// What logs may know it by: `$request_id`, the trace's id, and an id that the client sent.
+    /// Ids by which logs may name the request: `$request_id`, the trace's id, and an id that the client sent.
     pub ids: Vec<String>,
 }

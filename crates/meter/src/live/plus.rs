@@ -1,5 +1,5 @@
-//! The objects of NGINX Plus' API, version 9: its names, its units, nothing added and nothing renamed
-//! (nginx.org, `ngx_http_api_module`). A field that weir cannot fill honestly is left out rather than zero.
+//! The objects of NGINX Plus' API, version 9, with its names and units, without additions or changed names
+//! (nginx.org, `ngx_http_api_module`). A field for which weir has no true value is left out rather than zero.
 
 use std::collections::BTreeMap;
 
@@ -15,25 +15,25 @@ pub struct Nginx {
     pub version: String,
     /// `weir`: the build's name.
     pub build: String,
-    /// The address that accepted the request for this; empty in a snapshot that nobody asked for over HTTP.
+    /// The address that accepted the request for this snapshot; empty if the snapshot was not requested over HTTP.
     pub address: String,
-    /// How often the configuration was loaded, from 1.
+    /// Number of times that the configuration was loaded, from 1.
     pub generation: u64,
-    /// When it was loaded last.
+    /// Time of the last load.
     pub load_timestamp: Timestamp,
-    /// Now.
+    /// Time of the snapshot.
     pub timestamp: Timestamp,
-    /// The process.
+    /// Process id.
     pub pid: u32,
-    /// Its parent; weir has threads for workers, so this is who started it.
+    /// Parent's process id; weir's workers are threads, so this is the process that started weir.
     pub ppid: u32,
 }
 
-/// Children that ended badly.
+/// Children that ended abnormally.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Processes {
-    /// Worker threads that ended without being told to, and were replaced.
+    /// Worker threads that ended unexpectedly and were replaced.
     pub respawned: u64,
 }
 
@@ -41,13 +41,13 @@ pub struct Processes {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Connections {
-    /// Accepted.
+    /// Accepted connections.
     pub accepted: u64,
-    /// Of those, closed at once because the table was full.
+    /// Accepted connections that were closed at once because the table was full.
     pub dropped: u64,
-    /// Open with a request under way.
+    /// Open connections with a current request.
     pub active: u64,
-    /// Open without one.
+    /// Open connections without a request.
     pub idle: u64,
 }
 
@@ -57,7 +57,7 @@ pub struct Connections {
 pub struct Slab {
     /// In pages of 4096 bytes.
     pub pages: Pages,
-    /// By size of slot; empty, for weir has no slots.
+    /// By size of slot; empty, because weir has no slots.
     pub slots: BTreeMap<u32, Slot>,
 }
 
@@ -65,9 +65,9 @@ pub struct Slab {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Pages {
-    /// Taken.
+    /// Used pages.
     pub used: u64,
-    /// Left.
+    /// Free pages.
     pub free: u64,
 }
 
@@ -75,13 +75,13 @@ pub struct Pages {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Slot {
-    /// Taken.
+    /// Used slots.
     pub used: u64,
-    /// Left.
+    /// Free slots.
     pub free: u64,
-    /// Asked for.
+    /// Number of requests for a slot.
     pub reqs: u64,
-    /// Not given.
+    /// Number of failed requests for a slot.
     pub fails: u64,
 }
 
@@ -89,9 +89,9 @@ pub struct Slot {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Requests {
-    /// Begun.
+    /// Requests begun.
     pub total: u64,
-    /// Under way.
+    /// Current requests.
     pub current: u64,
 }
 
@@ -114,14 +114,14 @@ pub struct Responses {
     /// 5xx.
     #[serde(rename = "5xx")]
     pub c5xx: u64,
-    /// By exact status, only those that occurred.
+    /// By exact status; only statuses that occurred.
     pub codes: BTreeMap<u16, u64>,
     /// All.
     pub total: u64,
 }
 
 impl Responses {
-    /// Adds responses of one status; one outside 100 to 599 counts in `total` and `codes` alone.
+    /// Adds responses of one status; a status outside 100 to 599 counts only in `total` and `codes`.
     pub fn add(&mut self, status: u16, count: u64) {
         if count == 0 {
             return;
@@ -143,7 +143,7 @@ impl Responses {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ServerZone {
-    /// Requests under way.
+    /// Current requests.
     pub processing: u64,
     /// Requests begun.
     pub requests: u64,
@@ -155,7 +155,7 @@ pub struct ServerZone {
     pub received: u64,
     /// Bytes to clients.
     pub sent: u64,
-    /// TLS handshakes; only where a server of the zone speaks it.
+    /// TLS handshakes; only if a server of the zone uses TLS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ssl: Option<ZoneSsl>,
 }
@@ -180,26 +180,26 @@ pub struct LocationZone {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cache {
-    /// Bytes kept.
+    /// Bytes stored.
     pub size: u64,
-    /// Bytes that may be kept; left out where there is no limit.
+    /// Limit of the bytes stored; left out if there is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_size: Option<u64>,
-    /// Files are still being loaded.
+    /// True while files are being loaded.
     pub cold: bool,
-    /// Valid, from the cache.
+    /// Valid responses from the cache.
     pub hit: CacheRead,
-    /// Expired and served all the same.
+    /// Expired responses that were served from the cache.
     pub stale: CacheRead,
-    /// Expired and served while being renewed.
+    /// Expired responses that were served while they were being renewed.
     pub updating: CacheRead,
-    /// Expired, and the origin said it still holds.
+    /// Expired responses that the origin confirmed as still valid.
     pub revalidated: CacheRead,
-    /// Not there.
+    /// Not in the cache.
     pub miss: CacheFetch,
-    /// There, expired, and fetched.
+    /// Expired in the cache, and fetched.
     pub expired: CacheFetch,
-    /// Not looked up.
+    /// Not looked up in the cache.
     pub bypass: CacheFetch,
 }
 
@@ -207,7 +207,7 @@ pub struct Cache {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CacheRead {
-    /// How many.
+    /// Number of responses.
     pub responses: u64,
     /// Bytes of their bodies.
     pub bytes: u64,
@@ -217,11 +217,11 @@ pub struct CacheRead {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CacheFetch {
-    /// How many.
+    /// Number of responses.
     pub responses: u64,
     /// Bytes of their bodies.
     pub bytes: u64,
-    /// Of those, written to the cache.
+    /// Responses that were written to the cache.
     pub responses_written: u64,
     /// Bytes written.
     pub bytes_written: u64,
@@ -231,11 +231,11 @@ pub struct CacheFetch {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LimitConn {
-    /// Let through.
+    /// Requests that passed.
     pub passed: u64,
-    /// Refused.
+    /// Requests that were refused.
     pub rejected: u64,
-    /// Would have been refused (`limit_conn_dry_run`).
+    /// Requests that would have been refused (`limit_conn_dry_run`).
     pub rejected_dry_run: u64,
 }
 
@@ -243,15 +243,15 @@ pub struct LimitConn {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LimitReq {
-    /// Let through at once.
+    /// Requests that passed at once.
     pub passed: u64,
-    /// Let through later.
+    /// Requests that passed after a delay.
     pub delayed: u64,
-    /// Refused.
+    /// Requests that were refused.
     pub rejected: u64,
-    /// Would have been delayed (`limit_req_dry_run`).
+    /// Requests that would have been delayed (`limit_req_dry_run`).
     pub delayed_dry_run: u64,
-    /// Would have been refused.
+    /// Requests that would have been refused.
     pub rejected_dry_run: u64,
 }
 
@@ -263,11 +263,11 @@ pub struct Upstream {
     pub peers: Vec<Peer>,
     /// Idle connections kept.
     pub keepalive: u64,
-    /// Servers taken out that still serve.
+    /// Removed servers that still have requests.
     pub zombies: u64,
-    /// The zone that keeps its state; the group's name where none is written.
+    /// The zone that keeps its state; the group's name if the configuration names none.
     pub zone: String,
-    /// Requests that wait for a server; only where `queue` is written.
+    /// Requests that wait for a server; only with `queue`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
 }
@@ -276,11 +276,11 @@ pub struct Upstream {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Queue {
-    /// Waiting now.
+    /// Current number.
     pub size: u64,
-    /// May wait.
+    /// Largest number.
     pub max_size: u64,
-    /// Did not find room.
+    /// Requests that found the queue full.
     pub overflows: u64,
 }
 
@@ -288,16 +288,16 @@ pub struct Queue {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PeerState {
-    /// It serves.
+    /// The peer serves.
     #[default]
     Up,
-    /// It serves those bound to it alone.
+    /// The peer serves only clients that are bound to it.
     Draining,
-    /// Taken out by hand.
+    /// The peer was taken out by hand.
     Down,
-    /// Left out for a while, after failures.
+    /// The peer is not used for a while, after failures.
     Unavail,
-    /// A first health check is under way.
+    /// The first health check is running.
     Checking,
     /// Health checks fail.
     Unhealthy,
@@ -307,58 +307,58 @@ pub enum PeerState {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Peer {
-    /// Its number in the group.
+    /// Number of the server in the group.
     pub id: u64,
-    /// Its address.
+    /// Address of the server.
     pub server: String,
     /// The `service` parameter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service: Option<String>,
-    /// As written in `server`.
+    /// The name as written in `server`.
     pub name: String,
-    /// It is a backup.
+    /// True for a backup server.
     pub backup: bool,
     /// Its weight.
     pub weight: u64,
     /// Its state.
     pub state: PeerState,
-    /// Requests it is serving.
+    /// Current requests.
     pub active: u64,
-    /// TLS handshakes with it; only where TLS is spoken.
+    /// TLS handshakes with the server; only if TLS is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ssl: Option<PeerSsl>,
-    /// How many connections it may have; left out where there is no limit.
+    /// Largest number of connections; left out if there is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_conns: Option<u64>,
-    /// Requests sent to it.
+    /// Requests sent to the server.
     pub requests: u64,
-    /// Its responses.
+    /// Responses of the server.
     pub responses: Responses,
-    /// Bytes to it.
+    /// Bytes to the server.
     pub sent: u64,
-    /// Bytes from it.
+    /// Bytes from the server.
     pub received: u64,
-    /// Tries that failed.
+    /// Failed tries.
     pub fails: u64,
     /// How often it became `unavail`.
     pub unavail: u64,
     /// Health checks.
     pub health_checks: HealthChecks,
-    /// Milliseconds it was not there for clients.
+    /// Milliseconds in which the server was not available for clients.
     pub downtime: u64,
-    /// Since when it is not.
+    /// Time since which the server is unavailable.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub downstart: Option<Timestamp>,
-    /// When it was chosen last; left out until it was.
+    /// Time of the last selection; left out if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selected: Option<Timestamp>,
-    /// Mean milliseconds to its head; left out until there was one.
+    /// Mean milliseconds to the response head; left out if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub header_time: Option<u64>,
-    /// Mean milliseconds to the end of its response; left out until there was one.
+    /// Mean milliseconds to the end of the response; left out if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_time: Option<u64>,
-    /// How response times are spread.
+    /// Histogram of response times.
     pub response_time_hist: ResponseTimeHist,
 }
 
@@ -366,13 +366,13 @@ pub struct Peer {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HealthChecks {
-    /// Made.
+    /// Number of checks.
     pub checks: u64,
-    /// Failed.
+    /// Number of failed checks.
     pub fails: u64,
     /// How often the peer became unhealthy.
     pub unhealthy: u64,
-    /// Whether the last passed; left out until there was one.
+    /// True if the last check passed; left out if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_passed: Option<bool>,
 }
@@ -380,20 +380,20 @@ pub struct HealthChecks {
 /// The upper ends of [`ResponseTimeHist`]'s buckets in milliseconds; a last bucket, `inf`, has none.
 pub const RESPONSE_TIME_ENDS_MS: [u64; 14] = [5, 10, 25, 50, 75, 100, 250, 500, 750, 1000, 2500, 5000, 7500, 10_000];
 
-/// How a peer's response times are spread.
+/// Histogram of a peer's response times.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResponseTimeHist {
-    /// Responses.
+    /// Number of responses.
     pub count: u64,
-    /// Milliseconds, all together.
+    /// Sum in milliseconds.
     pub sum: u64,
-    /// Responses by bucket, each without those of the buckets before; keys are [`RESPONSE_TIME_ENDS_MS`], and `inf`.
+    /// Responses by bucket, without those of the buckets before; keys are [`RESPONSE_TIME_ENDS_MS`], and `inf`.
     pub buckets: BTreeMap<String, u64>,
 }
 
 impl ResponseTimeHist {
-    /// One from counts in the order of [`RESPONSE_TIME_ENDS_MS`], `inf` last.
+    /// Makes a histogram from counts in the order of [`RESPONSE_TIME_ENDS_MS`], `inf` last.
     pub fn new(counts: &[u64; 15], sum: u64) -> ResponseTimeHist {
         let ends = RESPONSE_TIME_ENDS_MS.iter().map(u64::to_string).chain([String::from("inf")]);
         let buckets = ends.zip(counts.iter().copied()).collect();
@@ -405,29 +405,29 @@ impl ResponseTimeHist {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Resolver {
-    /// Asked.
+    /// Questions.
     pub requests: ResolverRequests,
-    /// Answered.
+    /// Answers.
     pub responses: ResolverResponses,
 }
 
-/// What a resolver was asked.
+/// Questions to a resolver.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResolverRequests {
-    /// Addresses of names.
+    /// Names to addresses.
     pub name: u64,
     /// Services.
     pub srv: u64,
-    /// Names of addresses.
+    /// Addresses to names.
     pub addr: u64,
 }
 
-/// What a resolver was told.
+/// Answers to a resolver.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResolverResponses {
-    /// An answer.
+    /// Successful answers.
     pub noerror: u64,
     /// FORMERR.
     pub formerr: u64,
@@ -439,9 +439,9 @@ pub struct ResolverResponses {
     pub notimp: u64,
     /// REFUSED.
     pub refused: u64,
-    /// Nothing in time.
+    /// No answer within the timeout.
     pub timedout: u64,
-    /// Anything else.
+    /// Other answers.
     pub unknown: u64,
 }
 

@@ -1,4 +1,4 @@
-//! TLS handshakes as NGINX Plus tells them: all of them, those of a server zone, those with a peer.
+//! TLS handshakes in NGINX Plus' form: of all servers, of a server zone, with a peer.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,41 +6,41 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ssl {
-    /// Done.
+    /// Completed handshakes.
     pub handshakes: u64,
-    /// Failed, for whatever reason.
+    /// Failed handshakes, for any reason.
     pub handshakes_failed: u64,
-    /// Of those done, resumed.
+    /// Completed handshakes that resumed a session.
     pub session_reuses: u64,
-    /// Failed: no common version.
+    /// Failed: no common TLS version.
     pub no_common_protocol: u64,
     /// Failed: no common cipher.
     pub no_common_cipher: u64,
-    /// Failed: took too long.
+    /// Failed: timeout.
     pub handshake_timeout: u64,
-    /// Failed: the other side did not like the certificate.
+    /// Failed: the other side rejected the certificate.
     pub peer_rejected_cert: u64,
-    /// Certificates refused, by reason.
+    /// Rejected certificates, by reason.
     pub verify_failures: VerifyFailures,
 }
 
-/// Certificates refused.
+/// Rejected certificates.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct VerifyFailures {
-    /// None was shown and one is required.
+    /// No certificate was sent although one is required.
     pub no_cert: u64,
-    /// Not yet or no more valid.
+    /// Not valid yet, or expired.
     pub expired_cert: u64,
     /// Revoked.
     pub revoked_cert: u64,
     /// For another host.
     pub hostname_mismatch: u64,
-    /// Anything else.
+    /// Any other reason.
     pub other: u64,
 }
 
-/// [`Ssl`] of a server zone: whose certificates are clients', which have no host.
+/// [`Ssl`] of a server zone: certificates are those of clients, which have no host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, from = "Ssl")]
 pub struct ZoneSsl {
@@ -58,20 +58,20 @@ pub struct ZoneSsl {
     pub handshake_timeout: u64,
     /// As in [`Ssl`].
     pub peer_rejected_cert: u64,
-    /// Certificates refused, by reason.
+    /// Rejected certificates, by reason.
     pub verify_failures: ZoneVerifyFailures,
 }
 
 /// [`VerifyFailures`] of clients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ZoneVerifyFailures {
-    /// None was shown and one is required.
+    /// No certificate was sent although one is required.
     pub no_cert: u64,
-    /// Not yet or no more valid.
+    /// Not valid yet, or expired.
     pub expired_cert: u64,
     /// Revoked.
     pub revoked_cert: u64,
-    /// Anything else.
+    /// Any other reason.
     pub other: u64,
 }
 
@@ -100,9 +100,9 @@ impl From<Ssl> for ZoneSsl {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, from = "Ssl")]
 pub struct PeerSsl {
-    /// Done, and the peer is who it should be.
+    /// Completed handshakes with a trusted peer.
     pub handshakes: u64,
-    /// Failed, for whatever reason; those whose certificate is not trusted among them.
+    /// Failed handshakes, for any reason, including peers whose certificate is not trusted.
     pub handshakes_failed: u64,
     /// As in [`Ssl`].
     pub session_reuses: u64,
@@ -112,20 +112,20 @@ pub struct PeerSsl {
     pub handshake_timeout: u64,
     /// As in [`Ssl`].
     pub peer_rejected_cert: u64,
-    /// Certificates refused, by reason.
+    /// Rejected certificates, by reason.
     pub verify_failures: PeerVerifyFailures,
 }
 
-/// [`VerifyFailures`] of peers, who always show one.
+/// [`VerifyFailures`] of peers, which always send a certificate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PeerVerifyFailures {
-    /// Not yet or no more valid.
+    /// Not valid yet, or expired.
     pub expired_cert: u64,
     /// Revoked.
     pub revoked_cert: u64,
     /// For another host.
     pub hostname_mismatch: u64,
-    /// Anything else.
+    /// Any other reason.
     pub other: u64,
 }
 

@@ -1,16 +1,16 @@
-//! A moment as the API writes it.
+//! A time in the form of the API.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// A moment: milliseconds since 1970, written in ISO 8601 with three decimals, in UTC.
+/// A time: milliseconds since 1970, written in ISO 8601 with three decimals, in UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(pub u64);
 
 const MS_PER_DAY: u64 = 86_400_000;
 
-/// The last moment that has four digits for its year.
+/// The last time with a four-digit year.
 const LAST_MS: u64 = 253_402_300_799_999;
 
 impl fmt::Display for Timestamp {
@@ -24,7 +24,7 @@ impl fmt::Display for Timestamp {
 }
 
 impl Timestamp {
-    /// Reads what `Display` writes; `None` for anything else, offsets from UTC among it.
+    /// Parses the text of `Display`; `None` for any other text, also for one with an offset from UTC.
     pub fn parse(text: &str) -> Option<Timestamp> {
         let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
         let mut date = date.splitn(3, '-').map(str::parse::<u64>);
@@ -39,7 +39,7 @@ impl Timestamp {
         Timestamp::of_civil([year, month, day], [hour, minute, second]).map(|Timestamp(whole)| Timestamp(whole + ms))
     }
 
-    /// The moment of a date (year, month, day) and a clock (hour, minute, second), in UTC; `None` where there is none.
+    /// The time of a date (year, month, day) and a clock (hour, minute, second), in UTC; `None` if they are invalid.
     pub fn of_civil([year, month, day]: [u64; 3], [hour, minute, second]: [u64; 3]) -> Option<Timestamp> {
         let fits = (1970..=9999).contains(&year)
             && (1..=12).contains(&month)
@@ -54,7 +54,7 @@ impl Timestamp {
         Some(Timestamp(days * MS_PER_DAY + ((hour * 60 + minute) * 60 + second) * 1000))
     }
 
-    /// Its year, month and day in UTC.
+    /// Year, month and day in UTC.
     pub fn date(self) -> [u64; 3] {
         let (year, month, day) = civil((self.0.min(LAST_MS) / MS_PER_DAY) as i64);
         [year, month, day].map(i64::unsigned_abs)

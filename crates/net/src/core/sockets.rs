@@ -1,4 +1,4 @@
-//! Sockets: registered once, edge-triggered; what is known to be ready, and which tasks wait for more.
+//! Sockets: each is registered once, edge-triggered. Keeps the known readiness, and the tasks that wait for more.
 
 use super::{Core, not_a_worker};
 use crate::counts::{Kind, count};
@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::task::Poll;
 
-/// What is known about one socket.
+/// The known state of one socket.
 pub(crate) struct Registration {
     pub(crate) ready: u8,
     pub(super) side: Side,
@@ -16,10 +16,10 @@ pub(crate) struct Registration {
     pub(super) writer: Key,
 }
 
-/// Who opened a connection.
+/// The side that opened a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// We did: what comes is an answer.
+    /// We did: incoming bytes are an answer.
     Ours,
     /// The peer did, or it is a listener.
     Theirs,
@@ -28,7 +28,7 @@ pub(crate) enum Side {
 /// Bits of [`Registration::ready`].
 pub(crate) const READ: u8 = 1;
 pub(crate) const WRITE: u8 = 2;
-/// The peer shut its side down: read on until 0.
+/// The peer shut its side down: read until 0.
 pub(crate) const PEER_CLOSED: u8 = 4;
 /// Both sides are shut.
 pub(crate) const HUNG_UP: u8 = 8;
@@ -62,7 +62,7 @@ impl Core {
         self.sockets.borrow_mut().remove(key);
     }
 
-    /// Forgets a descriptor that lives on elsewhere, so epoll must be told.
+    /// Forgets a descriptor that lives on elsewhere, so it must be removed from epoll.
     pub(crate) fn unregister(&self, key: Key, fd: BorrowedFd<'_>) {
         self.forget(key);
         if let Some(epoll) = self.epoll.borrow().as_ref() {
@@ -89,7 +89,7 @@ impl Core {
         if flags.contains(E::ERR) {
             bits |= FAILED;
         }
-        // An event for a socket closed since finds nobody here.
+        // An event for a socket that has been closed finds no registration.
         let (mut reader, mut writer) = (Key::NONE, Key::NONE);
         let mut queue = &self.queue;
         if let Some(socket) = self.sockets.borrow_mut().get_mut(key) {
@@ -108,7 +108,7 @@ impl Core {
         self.wake_in(queue, writer);
     }
 
-    /// What is known to be ready; nothing for an unknown key.
+    /// The known readiness; none for an unknown key.
     #[inline]
     pub(crate) fn ready(&self, key: Key) -> u8 {
         self.sockets.borrow().get(key).map_or(0, |socket| socket.ready)
@@ -131,7 +131,7 @@ impl Core {
         }
     }
 
-    /// Ready if any of `bits` is; otherwise the current task is woken when it is.
+    /// Ready if any of `bits` is set; otherwise the current task is woken when one is.
     #[inline]
     pub(crate) fn poll_ready(&self, key: Key, bits: u8) -> Poll<()> {
         let mut sockets = self.sockets.borrow_mut();

@@ -1,4 +1,4 @@
-//! Waiting: in the kernel until something is ready, a timer is due or an alarm rings.
+//! Waits in the kernel until something is ready, a timer is due or an alarm rings.
 
 use super::{BELL, Core};
 use crate::clock::{Instant, NS_PER_MS, NS_PER_SECOND};
@@ -12,24 +12,24 @@ use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// An alarm nearer than this is waited for exactly, which costs a look at the clock each turn.
+/// weir waits exactly for an alarm nearer than this, which costs a look at the clock each turn.
 const NEAR_NS: u64 = 50 * NS_PER_MS;
-/// How much later than asked the kernel may wake a worker that has alarms; 50 µs are its default.
+/// How much later than asked the kernel may wake a worker that has alarms; its default is 50 µs.
 const SLACK: NonZeroU64 = NonZeroU64::MIN;
 /// The longest wait asked of the kernel.
 const DAY_MS: u64 = 86_400_000;
 
 impl Core {
-    /// Wakes the current task at that moment; the number is what takes the alarm away again.
+    /// Wakes the current task at that moment; the returned number removes the alarm again.
     pub(crate) fn add_alarm(&self, at: Instant) -> u64 {
         if !self.is_punctual.replace(true) {
-            // A kernel that refuses is late by its default, and nothing else is wrong.
+            // If the kernel refuses, alarms are late by its default, and nothing else is wrong.
             let _ = rustix::thread::set_current_timer_slack(Some(SLACK));
         }
         self.alarms.borrow_mut().add(at.ns(), self.current.get())
     }
 
-    /// Those on time go before all that became ready.
+    /// Alarms that ring go before all that became ready.
     fn ring_alarms(&self) {
         let Some(now) = self.clock.now() else { return };
         loop {
@@ -54,7 +54,7 @@ impl Core {
             Some((at_ns, now)) if at_ns.saturating_sub(now.ns()) <= NEAR_NS => {
                 self.wait_exactly(epoll, events, timeout, at_ns)
             }
-            // Far away: a wait in milliseconds that ends well before it.
+            // The alarm is far away: weir waits in milliseconds and wakes well before it.
             Some((at_ns, now)) => {
                 let ms = at_ns.saturating_sub(now.ns()).saturating_sub(NEAR_NS) / NS_PER_MS;
                 let timeout = timeout.map_or(milliseconds(ms), |other| shorter(other, milliseconds(ms)));
@@ -79,7 +79,7 @@ impl Core {
 
     /// Waits no longer than `timeout`, and not beyond an alarm.
     ///
-    /// The turn took its time, so the clock is read again: an alarm may be nearer than the turn was long.
+    /// Reads the clock again, because the turn itself took time: an alarm may be nearer than the length of the turn.
     fn wait_exactly(
         &self,
         epoll: &OwnedFd,
@@ -91,18 +91,18 @@ impl Core {
         let timeout = timeout.map_or(alarm, |other| shorter(other, alarm));
         if !self.is_coarse.get() {
             match sys::epoll_wait_exactly(epoll.as_fd(), events, &timeout) {
-                // What a filter that does not know the call says instead of NOSYS.
+                // A seccomp filter that does not know the call returns PERM instead of NOSYS.
                 Err(Errno::NOSYS | Errno::PERM) => self.is_coarse.set(true),
                 waited => return waited,
             }
         }
-        // Rounded up to milliseconds there, so never early.
+        // `epoll::wait` rounds up to milliseconds, so it is never early.
         epoll::wait(epoll, spare_capacity(events), Some(&timeout)).map(drop)
     }
 }
 
 fn milliseconds(ms: u64) -> Timespec {
-    // epoll_wait takes an int of milliseconds; a day is as good as longer.
+    // epoll_wait takes an int of milliseconds; a day is long enough.
     let ms = ms.min(DAY_MS);
     Timespec { tv_sec: (ms / 1000) as i64, tv_nsec: ((ms % 1000) * 1_000_000) as i64 }
 }

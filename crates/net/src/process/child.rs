@@ -1,4 +1,4 @@
-//! Processes that a lab starts: each in a group of its own, on the CPUs it may use.
+//! Processes that a lab starts: each in its own process group, on the CPUs it may use.
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -6,9 +6,9 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 
-/// Starts a command as the leader of a process group, able to run on these CPUs alone; all of ours if none are named.
+/// Starts a command as the leader of a process group that may run only on these CPUs; on all of ours if none are named.
 ///
-/// A thread that lasts no longer than the call takes the affinity, and the child inherits it: nothing else is moved.
+/// A thread that lives only for this call takes the affinity, and the child inherits it: no other thread is moved.
 /// Fails if the program cannot be started, or if none of the CPUs may be used (`EINVAL`).
 pub fn spawn_on(cpus: &[usize], command: &mut Command) -> io::Result<Child> {
     command.process_group(0);
@@ -41,18 +41,18 @@ pub fn kill_group(leader: u32) -> io::Result<()> {
     signal_group(leader, Signal::KILL)
 }
 
-/// Stops all processes of a group that [`spawn_on`] began, as they stand.
+/// Stops all processes of a group that [`spawn_on`] began, where they are.
 pub fn stop_group(leader: u32) -> io::Result<()> {
     signal_group(leader, Signal::STOP)
 }
 
-/// Lets all processes of a group go on that [`stop_group`] stopped.
+/// Continues all processes of a group that [`stop_group`] stopped.
 pub fn continue_group(leader: u32) -> io::Result<()> {
     signal_group(leader, Signal::CONT)
 }
 
 fn signal_group(leader: u32, signal: Signal) -> io::Result<()> {
-    // Group 1 would be everybody: it is never one of ours.
+    // Group 1 would mean all processes: it is never one of ours.
     let pid = i32::try_from(leader).ok().filter(|pid| *pid > 1).and_then(Pid::from_raw);
     let pid = pid.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
     Ok(kill_process_group(pid, signal)?)

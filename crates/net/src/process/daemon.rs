@@ -1,10 +1,9 @@
-//! Going to the background by starting ourselves again.
+//! Goes to the background: weir starts itself again.
 //!
-//! The first process starts the same command line with a marked environment and
-//! the write end of a pipe as standard input, and waits. The second becomes a
-//! session of its own, starts up, and says so through the pipe; only then does the
-//! first exit with 0. If the second fails, its messages went to the terminal and
-//! its exit code is passed on.
+//! The first process starts the same command line with a marked environment and the write end of a pipe as standard
+//! input, and waits. The second starts a session of its own, starts up, and reports this through the pipe; only then
+//! the first exits with 0. If the second fails, its messages are on the terminal, and the first exits with its exit
+//! code.
 
 use rustix::fs::{FileType, fstat};
 use rustix::process::setsid;
@@ -21,13 +20,13 @@ const ENV_DAEMON: &str = "WEIR_DAEMON";
 /// Which of the two processes we are after [`daemonise`].
 #[derive(Debug)]
 pub enum Daemon {
-    /// The first: exit with this code now.
+    /// The first: exit with this code.
     Started(i32),
-    /// The second: go on, and say when ready.
+    /// The second: go on, and report when ready.
     Background(Ready),
 }
 
-/// The debt of the second process to the waiting first.
+/// The report that the second process owes to the waiting first process.
 #[derive(Debug)]
 pub struct Ready(());
 
@@ -42,7 +41,7 @@ pub fn daemonise() -> io::Result<Daemon> {
         let mut args = std::env::args_os();
         let mut command = Command::new(exe);
         if let Some(name) = args.next() {
-            // The name decides what we are (called as `nginx`); the file behind it does not.
+            // The name of the command decides the behaviour (as `nginx`, for example); the file behind it does not.
             command.arg0(name);
         }
         command.args(args);
@@ -62,30 +61,29 @@ impl Ready {
     }
 }
 
-/// Whether this is the second process, which went into the background or is about to.
+/// Whether this is the second process, which is in the background or will be soon.
 pub fn is_background() -> bool {
     is_second()
 }
 
-/// Makes standard error a copy of `file`, as nginx does with the error log, so
-/// that even the last words of a crash are found.
+/// Makes standard error a copy of `file`, as nginx does with the error log, so that even the last message of a crash
+/// is in the log.
 pub fn redirect_stderr(file: &File) -> io::Result<()> {
     Ok(stdio::dup2_stderr(file.as_fd())?)
 }
 
-/// The mark alone is not believed: it could have been inherited from further up.
+/// The mark alone is no proof: the process could have inherited it from another ancestor.
 fn is_second() -> bool {
     std::env::var_os(ENV_DAEMON).is_some()
         && fstat(stdio::stdin()).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
 }
 
-/// Starts the second process and waits until it is ready (0) or gone (its code).
+/// Starts the second process and waits until it is ready (0) or has ended (its code).
 fn start(mut command: Command) -> io::Result<i32> {
     let (read, write): (OwnedFd, OwnedFd) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     command.env(ENV_DAEMON, "1").stdin(Stdio::from(write));
     let mut child = command.spawn()?;
-    // The command holds our copy of the write end: without this we would never
-    // see the end of the pipe.
+    // The command holds our copy of the write end: without this drop we would never see the end of the pipe.
     drop(command);
     let mut byte = [0u8; 1];
     match File::from(read).read(&mut byte)? {
@@ -94,7 +92,7 @@ fn start(mut command: Command) -> io::Result<i32> {
     }
 }
 
-/// Removes the mark from a command that is not meant to be a second process.
+/// Removes the mark from a command that must not become a second process.
 pub(super) fn unmark(command: &mut Command) {
     command.env_remove(ENV_DAEMON);
 }

@@ -1,4 +1,4 @@
-//! The limit on open files, written; it is read in `meter::host`.
+//! Sets the limit on open files; `meter::host` reads it.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
@@ -23,14 +23,14 @@ pub fn nofile() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// The hard limit on open files: as far as [`raise_nofile`] may go.
+/// The hard limit on open files: the most that [`raise_nofile`] can set.
 pub fn nofile_hard() -> u64 {
     getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX)
 }
 
 /// Sets both limits; nginx's `worker_rlimit_nofile`.
 ///
-/// Only root may raise the hard one (`EPERM`); no one above `fs.nr_open`.
+/// Only root may raise the hard limit (`EPERM`); nobody may raise it above `fs.nr_open`.
 pub fn set_nofile(files: u64) -> io::Result<()> {
     let limit = Rlimit { current: Some(files), maximum: Some(files) };
     Ok(setrlimit(Resource::Nofile, limit)?)
@@ -48,7 +48,7 @@ mod tests {
         assert!(new >= old);
         let limit = file_limit().unwrap();
         assert_eq!((limit.soft, limit.hard), (new, new));
-        // What is in force may always be set again.
+        // The limits in force may always be set again.
         set_nofile(new).unwrap();
         assert_eq!(file_limit().unwrap(), limit);
     }

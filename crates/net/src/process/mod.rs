@@ -1,9 +1,8 @@
-//! The process as a whole: what the control thread does before, beside and after
-//! the workers.
+//! The process as a whole: the work of the control thread before, beside and after the workers.
 //!
-//! Nothing here is on the data path. We never fork: a daemon and a new binary are
-//! started by exec (threads do not survive a fork). SIGPIPE is ignored by Rust's
-//! own start-up, so a write to a closed connection is an error, not a death.
+//! Nothing here is on the data path. We never fork: a daemon and a new binary are started by exec (threads do not
+//! survive a fork). SIGPIPE is ignored by Rust's own start-up, so a write to a closed connection returns an error and
+//! does not kill the process.
 
 mod child;
 mod daemon;

@@ -23,7 +23,7 @@ pub fn read_pid_file(path: &Path) -> io::Result<u32> {
     }
 }
 
-/// Removes it; one that is gone already is fine.
+/// Removes it; a missing file is not an error.
 pub fn remove_pid_file(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

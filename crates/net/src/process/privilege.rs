@@ -1,10 +1,9 @@
 //! Users, groups, and a thread that gives up root.
 //!
-//! Linux keeps credentials per thread; it is the C library that spreads a `setuid`
-//! over all of them. We make the system calls themselves: worker threads become
-//! `user`, and the control thread stays root so that a reload can bind port 80.
-//! What that does not give: threads share memory, so against code execution in a
-//! worker it is weaker than nginx's processes (docs/why/001-runtime.md).
+//! Linux keeps credentials per thread; the C library spreads a `setuid` over all threads. We make the system calls
+//! themselves: worker threads become `user`, and the control thread stays root so that a reload can bind port 80. The
+//! limit of this: threads share memory, so against code execution in a worker it protects less than nginx's processes
+//! (docs/why/001-runtime.md).
 
 use rustix::process::{Gid, Uid, geteuid, getuid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
@@ -16,21 +15,21 @@ use std::sync::OnceLock;
 /// Groups one user may be in; the kernel's own bound is 65536.
 const GROUPS_MAX: usize = 65_536;
 
-/// Who a worker shall be.
+/// The user of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// User id.
     pub uid: u32,
     /// Group id.
     pub gid: u32,
-    /// All groups, `gid` among them.
+    /// All groups, including `gid`.
     pub groups: Vec<u32>,
 }
 
-/// Finds a user, and a group if it is not to be the user's own.
+/// Finds a user, and a group if it should not be the user's own group.
 ///
-/// From `/etc/passwd` and `/etc/group`, not through the C library's name service:
-/// that would need dynamic loading. Fails in nginx's words if a name is unknown.
+/// From `/etc/passwd` and `/etc/group`, not through the C library's name service: that would need dynamic loading.
+/// Fails in nginx's words if a name is unknown.
 pub fn look_up(user: &str, group: Option<&str>) -> io::Result<Identity> {
     look_up_under(Path::new("/"), user, group)
 }
@@ -81,29 +80,29 @@ fn unknown(call: &str, name: &str) -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, what)
 }
 
-/// True if this thread may change who it is.
+/// True if this thread may change its user.
 pub fn is_root() -> bool {
     geteuid().is_root()
 }
 
-/// The user as whom this thread may do what it does.
+/// The effective user of this thread.
 pub fn effective_user() -> u32 {
     geteuid().as_raw()
 }
 
-/// The user who started this process: whom no thread's giving up of root changes.
+/// The user who started this process: it does not change when a thread gives up root.
 pub fn starter() -> u32 {
     static STARTER: OnceLock<u32> = OnceLock::new();
     *STARTER.get_or_init(|| getuid().as_raw())
 }
 
-/// Makes the calling thread, and those it starts, `identity` for good.
+/// Makes `identity` the user of the calling thread, and of threads that it starts, for good.
 ///
-/// Groups first, then gid, then uid: after that there is no way back. On an error
-/// the thread may be half-way and must end.
+/// Groups first, then gid, then uid: after that there is no way back. On an error the thread may be half-way and must
+/// end.
 pub fn drop_privileges_this_thread(identity: &Identity) -> io::Result<()> {
     let groups: Vec<Gid> = identity.groups.iter().copied().map(Gid::from_raw).collect();
-    // Asked while all threads are still whoever started them.
+    // Read while all threads still have the user who started them.
     starter();
     let (gid, uid) = (Gid::from_raw(identity.gid), Uid::from_raw(identity.uid));
     set_thread_groups(&groups)?;
@@ -162,8 +161,8 @@ mod tests {
             (dropped.is_ok(), uids_of_this_thread(), is_root())
         });
         let (dropped, uids, still_root) = worker.join().unwrap();
-        // Without privilege the call fails and nothing changes; with it the
-        // thread, and only the thread, changed for good.
+        // Without privilege the call fails and nothing changes. With privilege it changes this thread, and only this
+        // thread, for good.
         if root && dropped {
             assert_eq!(uids, "Uid:\t65534\t65534\t65534\t65534");
             assert!(!still_root);

@@ -1,16 +1,17 @@
-//! What is kept out of the command line, which every user of the machine can read in `ps`.
+//! Secrets that must not be on the command line, because every user of the machine can read it in `ps`.
 
 use std::fs::File;
 use std::io::Read;
 
-/// Bytes of a text kept elsewhere, at most.
+/// Bytes of a secret in a variable or a file, at most.
 const BYTES_MAX: u64 = 4096;
 
-/// The text that `env:NAME` (a variable of the environment) or `file:PATH` (the first line of a file) stands for; other
-/// texts stand for themselves. `path` says where a relative path points to.
+/// The value of `env:NAME` (a variable of the environment) or `file:PATH` (the first line of a file); other texts are
+/// returned unchanged. `path` resolves a relative path.
 ///
 /// # Errors
-/// The variable is not set, the file cannot be read, or its first line is empty; the message has the place and no secret.
+/// The variable is not set, the file cannot be read, or its first line is empty; the message names the place and no
+/// secret.
 pub fn kept_elsewhere(text: &str, path: impl Fn(&str) -> String) -> Result<String, String> {
     if let Some(name) = text.strip_prefix("env:") {
         return match std::env::var(name) {

@@ -1,10 +1,12 @@
 //! Signals, as a plain iterator for the control thread.
 //!
-//! nginx's meanings are the caller's business; here they are only delivered, several of one kind possibly as one.
+//! The caller gives signals nginx's meanings; this module only delivers them. Several signals of one kind may arrive
+//! as one.
 //!
-//! The kernel lets a process signal any thread of its own user, and workers are threads of the user that `user` names.
-//! So it is asked who sent a signal: those of the kernel (a terminal's keys), of root, of the user who started this
-//! process and of the process itself come out; others are told of once and do nothing. SIGKILL asks nobody.
+//! The kernel lets a process signal any thread of its own user, and workers are threads of the user that `user`
+//! names. So weir checks the sender of a signal. It delivers signals of the kernel (a terminal's keys), of root, of
+//! the user who started this process and of the process itself. It reports other signals once and ignores them. No
+//! process can check SIGKILL.
 
 use super::privilege::starter;
 use crate::sys;
@@ -33,7 +35,7 @@ pub enum Signal {
     Usr2,
     /// End the workers gracefully, stay.
     Winch,
-    /// A process we started has ended.
+    /// A process that we started has ended.
     Child,
 }
 
@@ -50,7 +52,7 @@ impl Signal {
         Signal::Child,
     ];
 
-    /// `SIGHUP` and so on.
+    /// Its name, such as `SIGHUP`.
     pub const fn name(self) -> &'static str {
         match self {
             Signal::Quit => "SIGQUIT",
@@ -97,9 +99,9 @@ impl Signal {
     }
 }
 
-/// From now on the signals do not end the process but come out here.
+/// Catches the signals: they do not end the process any more, and this iterator returns them.
 pub fn signals() -> io::Result<Signals> {
-    // Asked while this thread is still whoever started it.
+    // Read while this thread still has the user who started it.
     starter();
     let inner = SignalsInfo::<WithRawSiginfo>::new(Signal::ALL.map(Signal::number))?;
     Ok(Signals { inner, arrived: VecDeque::new(), refused: Vec::new(), tell: |_, _| {} })
@@ -108,17 +110,17 @@ pub fn signals() -> io::Result<Signals> {
 /// A blocking iterator; it ends when its handle says so.
 pub struct Signals {
     inner: SignalsInfo<WithRawSiginfo>,
-    /// Of each kind one at most.
+    /// At most one of each kind.
     arrived: VecDeque<Signal>,
-    /// Kinds that somebody was told of as refused.
+    /// Kinds of refused signals that were already reported.
     refused: Vec<Signal>,
     tell: fn(Signal, Sender),
 }
 
-/// Who sent a signal, as the kernel says.
+/// The sender of a signal, as the kernel reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sender {
-    /// `si_code`: how it was sent.
+    /// `si_code`: the way it was sent.
     pub code: i32,
     /// The process; 0 for one outside this namespace of processes. Only some codes have it.
     pub pid: i32,
@@ -126,18 +128,19 @@ pub struct Sender {
     pub uid: u32,
 }
 
-/// `kill()`, `tgkill()`, the kernel (asm-generic/siginfo.h). All others a process may make up, user included.
+/// `kill()`, `tgkill()`, the kernel (asm-generic/siginfo.h). A process may forge all other codes, including the user.
 const SI_USER: i32 = 0;
 const SI_TKILL: i32 = -6;
 const SI_KERNEL: i32 = 0x80;
 
 impl Sender {
-    /// Whether a signal of this sender is acted on.
+    /// Whether weir acts on a signal of this sender.
     fn may(self, is_mapped: bool) -> bool {
         let is_here = u32::try_from(self.pid).is_ok_and(|pid| pid == std::process::id());
         match self.code {
             SI_KERNEL => true,
-            // The user of a process outside a container has no name in it: whoever runs the container is meant.
+            // Inside a container, the user of a process outside has no number: this must be the user who runs the
+            // container.
             SI_USER | SI_TKILL => {
                 is_here || [0, starter()].contains(&self.uid) || (is_mapped && self.pid == 0 && self.uid == NOBODY)
             }
@@ -146,22 +149,22 @@ impl Sender {
     }
 }
 
-/// The user that stands for those who have no name in a namespace of users (`/proc/sys/kernel/overflowuid`).
+/// The number for all users without a number in a user namespace (`/proc/sys/kernel/overflowuid`).
 const NOBODY: u32 = 65_534;
 
-/// Whether users have other numbers here than on the machine: a namespace of users.
+/// Whether users have other numbers in this process than on the machine: a user namespace.
 fn is_mapped() -> bool {
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     !map.split_ascii_whitespace().eq(["0", "0", "4294967295"])
 }
 
 impl Signals {
-    /// What another thread ends the iterator with.
+    /// A handle with which another thread ends the iterator.
     pub fn handle(&self) -> SignalsHandle {
         SignalsHandle(self.inner.handle())
     }
 
-    /// Tells of the first signal of each kind that is refused for its sender.
+    /// Calls `tell` for the first signal of each kind that is refused because of its sender.
     #[must_use]
     pub fn telling(self, tell: fn(Signal, Sender)) -> Signals {
         Signals { tell, ..self }
@@ -182,7 +185,8 @@ impl Iterator for Signals {
             for info in self.inner.wait() {
                 let Some(signal) = Signal::from_number(info.si_signo) else { continue };
                 let sender = sys::sender(&info);
-                // A child's end is told by the kernel in codes of its own, and believed only as an occasion to look.
+                // The kernel reports the end of a child with its own codes. A forged signal does no harm: weir only
+                // checks its children then.
                 if signal == Signal::Child || sender.may(is_mapped()) {
                     if !self.arrived.contains(&signal) {
                         self.arrived.push_back(signal);
@@ -201,7 +205,7 @@ impl Iterator for Signals {
 pub struct SignalsHandle(backend::Handle);
 
 impl SignalsHandle {
-    /// The iterator returns `None` from now on.
+    /// Makes the iterator return `None` from here on.
     pub fn close(&self) {
         self.0.close();
     }
@@ -246,12 +250,13 @@ mod tests {
             (by(SI_KERNEL, 0, stranger), false, true),
             (by(SI_USER, 77, stranger), false, false),
             (by(SI_TKILL, 77, stranger), false, false),
-            // Outside this namespace of processes: by its user, and where that has no name, a container's keeper.
+            // The sender is outside this process namespace: judged by its user, and if that has no number, it is the
+            // user who runs the container.
             (by(SI_USER, 0, stranger), true, false),
             (by(SI_USER, 0, NOBODY), false, starter == NOBODY),
             (by(SI_USER, 0, NOBODY), true, true),
             (by(SI_USER, 77, NOBODY), true, starter == NOBODY),
-            // sigqueue(): what stands there is what its sender wrote.
+            // sigqueue(): the sender chose these values.
             (by(-1, 77, 0), false, false),
             (by(-2, 0, 0), false, false),
         ] {

@@ -1,8 +1,7 @@
-//! Replacing the binary without closing a listening socket.
+//! Replaces the binary without closing a listening socket.
 //!
-//! nginx's protocol, so that either may take over from the other: the new binary
-//! is started with the listening sockets open and their numbers, each followed by
-//! a semicolon, in the environment variable `NGINX`.
+//! It uses nginx's protocol, so that nginx and weir can replace each other. The new binary starts with the listening
+//! sockets open. Their numbers, each followed by a semicolon, are in the environment variable `NGINX`.
 
 use super::daemon::unmark;
 use crate::listener::Listening;
@@ -20,14 +19,14 @@ pub const ENV_SOCKETS: &str = "NGINX";
 
 /// Starts a new binary that inherits the sockets, with `more` variables in its environment.
 ///
-/// Returns at once; the child must be waited for when SIGCHLD tells of its end.
+/// Returns at once; the caller must wait for the child when SIGCHLD reports its end.
 pub fn exec_new_binary(
     program: &OsStr,
     args: &[OsString],
     sockets: &[Listening],
     more: &[(&str, String)],
 ) -> io::Result<Child> {
-    // Our own are close-on-exec; a dup is not. The copies live until the spawn.
+    // Our own descriptors are close-on-exec; a dup is not. The copies live until the spawn.
     let copies = sockets.iter().map(|socket| rustix::io::dup(socket.as_fd())).collect::<Result<Vec<OwnedFd>, _>>()?;
     let mut list = String::new();
     for copy in &copies {
@@ -39,15 +38,15 @@ pub fn exec_new_binary(
     command.spawn()
 }
 
-/// Whether an old binary started us to take its place: it is in the background already, and so are we.
+/// Whether an old binary started us as its replacement: it is already in the background, and so are we.
 pub fn is_successor() -> bool {
     std::env::var_os(ENV_SOCKETS).is_some()
 }
 
-/// The listening sockets the old binary left us; empty if we were started afresh.
+/// The listening sockets that the old binary left us; empty after a normal start.
 ///
-/// Works once per process: a second call returns none. A number that is not an
-/// open listening socket ends the list, as nginx does ("ignoring the rest").
+/// Works once per process: a second call returns none. A number that is not an open listening socket ends the list,
+/// as nginx does ("ignoring the rest").
 pub fn inherited() -> Vec<Listening> {
     static TAKEN: AtomicBool = AtomicBool::new(false);
     if TAKEN.swap(true, Ordering::SeqCst) {

@@ -1,4 +1,4 @@
-//! A server's side of the beginning: is it TLS at all, what does the client ask for, and then the session.
+//! The server's side of the beginning: whether the client speaks TLS, its hello, and then the session.
 
 use super::error::Failure;
 use super::hello::{self, ClientHello, Opening};
@@ -15,25 +15,25 @@ use std::io;
 /// How a connection begins.
 #[derive(Debug)]
 pub enum Beginning {
-    /// Not with TLS: its bytes are the protocol's, and what was read of them is read again.
+    /// Not with TLS: its bytes belong to the protocol, and the bytes already read are read again.
     Plain,
-    /// With a ClientHello; `None` if that cannot be read, which [`TlsStream::handshake`] will say.
+    /// With a ClientHello; `None` if it cannot be read; [`TlsStream::handshake`] will report why.
     Tls(Option<Box<ClientHello>>),
 }
 
-/// Why a client is turned away before a handshake (RFC 8446 §6).
+/// Why weir refuses a client before a handshake (RFC 8446 §6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alert {
-    /// No certificate can be had for what it asks.
+    /// There is no certificate for the requested name.
     HandshakeFailure = 40,
-    /// Something here went wrong.
+    /// An internal error.
     InternalError = 80,
     /// No server of that name speaks TLS.
     UnrecognizedName = 112,
 }
 
 impl TlsStream {
-    /// A connection that was accepted; bytes pass as they are until [`TlsStream::begin`].
+    /// A connection that was accepted; bytes pass unchanged until [`TlsStream::begin`].
     pub fn accepted(stream: Stream) -> TlsStream {
         TlsStream { stream, state: RefCell::new(State::new(Session::Raw, None)) }
     }
@@ -70,21 +70,21 @@ impl TlsStream {
         }
     }
 
-    /// Speaks TLS from here on, as `server` says; [`TlsStream::handshake`] answers what was heard.
+    /// Speaks TLS from here on, with the settings of `server`; [`TlsStream::handshake`] answers the hello.
     pub fn begin(&self, server: &Server) -> Result<(), Failure> {
         let session = UnbufferedServerConnection::new(server.config.clone());
         self.state.borrow_mut().session = Session::Server(session.map_err(|error| Failure::of(&error, false))?);
         Ok(())
     }
 
-    /// Shakes hands as [`TlsStream::handshake`], and says what was seen meanwhile.
+    /// Shakes hands as [`TlsStream::handshake`], and returns the facts noted meanwhile.
     pub async fn shake(&self, deadline: &Deadline) -> (io::Result<()>, Noted) {
         noting(self.handshake(deadline)).await
     }
 
-    /// Turns the client away with an alert, as far as there is room for it.
+    /// Refuses the client with an alert, if there is room to send it.
     pub fn refuse(&self, alert: Alert) {
-        // A record of two bytes: fatal, and why.
+        // A record of two bytes: the level "fatal", and the reason.
         let _ = self.stream.try_write(&[21, 3, 3, 0, 2, 2, alert as u8]);
     }
 }

@@ -1,35 +1,35 @@
-//! Whether a chain of certificates leads to an authority one trusts, as OpenSSL judges it and in its words.
+//! Checks whether a chain of certificates leads to a trusted authority, by OpenSSL's rules and in its words.
 //!
-//! nginx lets the handshake end whatever the judgement is, and shows it: `FAILED:certificate has expired`. Its users
-//! compare these words, write chains of version 1, and bound their depth, none of which webpki knows. What webpki
-//! refuses and OpenSSL lets pass is not made weaker: signatures are those of rustls' provider (nothing with SHA-1, no
-//! RSA below 2048 bits), and constraints on names, which are not evaluated here, refuse whatever is below them.
-//! The order in which complaints replace each other is that of OpenSSL 3.0's `X509_verify_cert`, whose callback in
-//! nginx goes on after each.
+//! nginx completes the handshake with every verdict, and shows the verdict: `FAILED:certificate has expired`. Its
+//! users compare these words, use certificates of version 1, and limit the depth of chains; webpki supports none of
+//! this. Security does not become weaker where webpki refuses and OpenSSL accepts. Signatures use the algorithms of
+//! rustls' provider (nothing with SHA-1, no RSA below 2048 bits). This module does not evaluate name constraints: an
+//! authority that has them makes the whole chain below it invalid. Later complaints replace earlier ones in the order
+//! of OpenSSL 3.0's `X509_verify_cert`, because its callback in nginx continues after each complaint.
 
 use super::der::{INTEGER, Items, SEQUENCE, seconds};
 use super::x509::{CRL_SIGN, DIGITAL_SIGNATURE, KEY_AGREEMENT, KEY_CERT_SIGN, X509, bits};
 use rustls::crypto::{WebPkiSupportedAlgorithms, aws_lc_rs};
 use std::collections::HashSet;
 
-/// The longest chain that is looked at, whatever depth is allowed.
+/// The longest chain that weir follows, also if a larger depth is allowed.
 const CHAIN_MAX: usize = 20;
 
-/// What a chain is for.
+/// The purpose of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// A client shows it to a server.
+    /// A client sends it to a server.
     Client,
-    /// A server shows it to a client.
+    /// A server sends it to a client.
     Server,
 }
 
-/// What is wrong with a chain.
+/// An error of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Complaint {
     /// OpenSSL's `X509_V_ERR_…` as a number.
     pub code: u32,
-    /// Its sentence.
+    /// OpenSSL's sentence for it.
     pub text: &'static str,
 }
 
@@ -43,52 +43,52 @@ impl Complaint {
     complaints! {
         /// A trusted certificate's own issuer is missing.
         NO_ISSUER = 2, "unable to get issuer certificate";
-        /// There is a list for some issuers and none for this one.
+        /// There are revocation lists, but none of this certificate's issuer.
         NO_CRL = 3, "unable to get certificate CRL";
-        /// The signature is wrong, or of a kind nobody should take.
+        /// The signature is wrong, or of an insecure kind.
         SIGNATURE = 7, "certificate signature failure";
-        /// A list's signature is wrong.
+        /// The signature of a revocation list is wrong.
         CRL_SIGNATURE = 8, "CRL signature failure";
-        /// Too early.
+        /// The certificate is not valid yet.
         NOT_YET = 9, "certificate is not yet valid";
-        /// Too late.
+        /// The certificate has expired.
         EXPIRED = 10, "certificate has expired";
-        /// A list is out of date.
+        /// A revocation list is out of date.
         CRL_EXPIRED = 12, "CRL has expired";
-        /// It vouches for itself.
+        /// The certificate is self-signed.
         SELF_SIGNED = 18, "self-signed certificate";
-        /// The chain ends with one that vouches for itself.
+        /// The chain ends with a self-signed certificate.
         SELF_SIGNED_IN_CHAIN = 19, "self-signed certificate in certificate chain";
-        /// Nobody knows who issued it.
+        /// The issuer of the last certificate is unknown.
         NO_LOCAL_ISSUER = 20, "unable to get local issuer certificate";
-        /// Nobody knows who issued the only one there is.
+        /// The issuer of the only certificate is unknown.
         FIRST = 21, "unable to verify the first certificate";
-        /// On a list.
+        /// The certificate is on a revocation list.
         REVOKED = 23, "certificate revoked";
-        /// An authority allowed fewer below it.
+        /// An authority allows fewer authorities below it.
         PATH_LENGTH = 25, "path length constraint exceeded";
-        /// Not meant for this.
+        /// The certificate is not for this purpose.
         PURPOSE = 26, "unsuitable certificate purpose";
-        /// It says something important that is not understood.
+        /// The certificate has a critical extension that this module does not know.
         CRITICAL = 34, "unhandled critical extension";
-        /// It constrains names, which is not evaluated.
+        /// An authority has name constraints, which this module does not evaluate.
         NAMES = 47, "permitted subtree violation";
-        /// It issued without being an authority.
+        /// A certificate issued another one without being an authority.
         NO_AUTHORITY = 79, "invalid CA certificate";
-        /// Nobody could be asked whether it was revoked (nginx's words, OpenSSL's number).
+        /// The status (revoked or not) could not be requested (nginx's words, OpenSSL's number).
         STATUS = 74, "certificate status request failed";
-        /// It cannot be read.
+        /// The certificate cannot be read.
         UNREADABLE = 4, "unable to decrypt certificate's signature";
     }
 
-    /// Whether it only says that nobody trusted stands behind the chain: what `optional_no_ca` lets pass.
+    /// Whether the only complaint is that no trusted authority stands behind the chain: `optional_no_ca` accepts this.
     pub fn is_about_trust_alone(self) -> bool {
         let about_trust = [Self::SELF_SIGNED, Self::SELF_SIGNED_IN_CHAIN, Self::NO_LOCAL_ISSUER, Self::FIRST];
         about_trust.contains(&self)
     }
 }
 
-/// Whom one trusts and what was revoked.
+/// The trusted authorities and the revocation lists.
 #[derive(Debug, Default)]
 pub struct Trust {
     authorities: Vec<Vec<u8>>,
@@ -108,7 +108,7 @@ struct RevocationList {
 }
 
 impl Trust {
-    /// Trusts these certificates in DER; `None` if one of them is none. Doubles count once.
+    /// Trusts these certificates in DER; `None` if one of them is not a certificate. Duplicates count once.
     pub fn new(authorities: impl IntoIterator<Item = Vec<u8>>) -> Option<Trust> {
         let mut trust = Trust::default();
         for der in authorities {
@@ -120,7 +120,8 @@ impl Trust {
         Some(trust)
     }
 
-    /// Adds a list in DER, and from now on wants one for each certificate of a chain; `false` if it is none.
+    /// Adds a revocation list in DER; `false` if it is not one. From then on, each certificate of a chain needs a
+    /// list of its issuer.
     pub fn add_list(&mut self, der: &[u8]) -> bool {
         self.checks_revocation = true;
         RevocationList::read(der).map(|list| self.lists.push(list)).is_some()
@@ -128,7 +129,7 @@ impl Trust {
 
     /// Judges a chain in DER, the peer's own certificate first, at `now` seconds since 1970.
     ///
-    /// `depth` is how many may stand between the first and the authority.
+    /// `depth` is the number of certificates that may stand between the first one and the authority.
     pub fn judge(&self, chain: &[&[u8]], purpose: Purpose, depth: usize, now: i64) -> Result<(), Complaint> {
         let algorithms = aws_lc_rs::default_provider().signature_verification_algorithms;
         let given: Vec<X509<'_>> = chain.iter().take(CHAIN_MAX).filter_map(|der| X509::read(der)).collect();
@@ -154,7 +155,7 @@ impl Trust {
         }
         for (index, certificate) in built.chain.iter().enumerate().rev() {
             match built.chain.get(index + 1) {
-                // Whom it claims to be issued by is nowhere to be seen.
+                // Its issuer is not in the chain.
                 None if index == 0 && !certificate.is_self_issued() => complain(Complaint::FIRST),
                 Some(issuer) if !issuer.has_issued(certificate, &algorithms) => complain(Complaint::SIGNATURE),
                 None | Some(_) => {}
@@ -168,7 +169,7 @@ impl Trust {
         verdict
     }
 
-    /// The chain that was judged, in DER, up to the authority.
+    /// The chain that is judged, in DER, up to the authority.
     pub fn chain(&self, chain: &[&[u8]], depth: usize) -> Vec<Vec<u8>> {
         let given: Vec<X509<'_>> = chain.iter().take(CHAIN_MAX).filter_map(|der| X509::read(der)).collect();
         let trusted: Vec<X509<'_>> = self.authorities.iter().filter_map(|der| X509::read(der)).collect();
@@ -176,7 +177,7 @@ impl Trust {
         built.unwrap_or_default().iter().map(|certificate| certificate.der.to_vec()).collect()
     }
 
-    /// Whether a certificate in DER is an authority of one's own, or stands below one, each in its time.
+    /// Whether a certificate in DER is a trusted authority, or is below one, and all of them are valid at `now`.
     pub fn vouches_for(&self, der: &[u8], now: i64) -> bool {
         let algorithms = aws_lc_rs::default_provider().signature_verification_algorithms;
         let trusted: Vec<X509<'_>> = self.authorities.iter().filter_map(|der| X509::read(der)).collect();
@@ -195,7 +196,7 @@ impl Trust {
         false
     }
 
-    /// What the lists say of one certificate of a chain.
+    /// The result of the revocation lists for one certificate of a chain.
     fn revocation(
         &self,
         chain: &[X509<'_>],
@@ -227,7 +228,7 @@ struct Built<'a> {
     complaint: Option<Complaint>,
 }
 
-/// Follows issuers upwards, to trusted ones first.
+/// Follows the issuers upwards, and prefers trusted ones.
 fn build<'a>(leaf: X509<'a>, given: &[X509<'a>], trusted: &[X509<'a>], depth: usize) -> Built<'a> {
     let is_trusted = |certificate: &X509<'_>| trusted.iter().any(|other| other.der == certificate.der);
     let mut chain = vec![leaf];
@@ -244,7 +245,7 @@ fn build<'a>(leaf: X509<'a>, given: &[X509<'a>], trusted: &[X509<'a>], depth: us
         }
         let mut issuers = trusted.iter().chain(if has_trusted { &[] } else { given });
         let is_new = |other: &&X509<'_>| chain.iter().all(|known| known.der != other.der);
-        // Beyond the depth nobody is looked for any more.
+        // Does not look for an issuer beyond the depth.
         let may_go_on = chain.len() <= depth.saturating_add(1).min(CHAIN_MAX);
         let issuer = issuers.find(|other| top.may_be_issued_by(other) && is_new(other)).filter(|_| may_go_on);
         let Some(issuer) = issuer else {
@@ -257,7 +258,7 @@ fn build<'a>(leaf: X509<'a>, given: &[X509<'a>], trusted: &[X509<'a>], depth: us
     }
 }
 
-/// Whether a certificate may stand where it does.
+/// The reason why a certificate may not be at its place in the chain; `None` if it may.
 fn fitness(certificate: &X509<'_>, index: usize, chain: &[X509<'_>], purpose: Purpose) -> Option<Complaint> {
     let says = &certificate.extensions;
     if says.has_unknown_critical {
@@ -275,7 +276,7 @@ fn fitness(certificate: &X509<'_>, index: usize, chain: &[X509<'_>], purpose: Pu
         if says.has_name_constraints {
             return Some(Complaint::NAMES);
         }
-        // Those below it that do not vouch for themselves, the first not counted.
+        // The certificates below it that are not self-issued, without the first one.
         let below = chain.iter().take(index).skip(1).filter(|other| !other.is_self_issued()).count();
         if says.path_len.is_some_and(|len| below as u64 > len) {
             return Some(Complaint::PATH_LENGTH);
@@ -318,7 +319,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Within the certificate's time.
+    /// A time at which the certificate is valid.
     const NOW: i64 = 1_800_000_000;
 
     #[test]

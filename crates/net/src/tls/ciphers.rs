@@ -1,8 +1,9 @@
-//! OpenSSL's words for versions, cipher suites and groups, and what of them there is here.
+//! OpenSSL's words for versions, cipher suites and groups, and the ones that weir supports.
 //!
-//! <https://docs.openssl.org/3.0/man1/openssl-ciphers/>, <https://docs.openssl.org/3.0/man3/SSL_CTX_set1_curves/>.
-//! A list in a file names what OpenSSL has; here are the suites with forward secrecy and authenticated encryption.
-//! What a list names and is not here is told ([`Chosen::left_out`]); a list of which nothing is left is refused.
+//! <https://docs.openssl.org/3.0/man1/openssl-ciphers/>, <https://docs.openssl.org/3.0/man3/SSL_CTX_set1_curves/>. A
+//! list in a file may name everything that OpenSSL has. weir has only the suites with forward secrecy and
+//! authenticated encryption. weir reports the named suites that it does not have ([`Chosen::left_out`]), and refuses
+//! a list of which nothing is left.
 
 use super::guard::suite;
 use rustls::crypto::{SupportedKxGroup, aws_lc_rs};
@@ -12,16 +13,16 @@ use std::fmt;
 /// A choice made with OpenSSL's words.
 #[derive(Clone, Debug)]
 pub struct Chosen<T> {
-    /// What there is, in the order asked for.
+    /// The supported items, in the order of the list.
     pub kept: T,
-    /// What the text names by itself and is not here, as written.
+    /// Items that the text names one by one and that weir does not have, as written.
     pub left_out: Vec<String>,
 }
 
-/// The text leaves nothing to choose from.
+/// weir has nothing that the text names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nothing {
-    /// What it names that is not here.
+    /// The named items that weir does not have.
     pub left_out: Vec<String>,
 }
 
@@ -64,7 +65,7 @@ impl Protocols {
         Some(Chosen { kept, left_out })
     }
 
-    /// Whether there is no version to speak.
+    /// Whether no version is left.
     pub fn is_empty(self) -> bool {
         !self.tls12 && !self.tls13
     }
@@ -81,7 +82,7 @@ impl Protocols {
     }
 }
 
-/// Cipher suites, the best first: those of TLS 1.3, then those of TLS 1.2.
+/// Cipher suites, the best first: the suites of TLS 1.3, then the suites of TLS 1.2.
 #[derive(Clone, Debug)]
 pub struct Ciphers {
     pub(super) tls13: Vec<SupportedCipherSuite>,
@@ -89,7 +90,7 @@ pub struct Ciphers {
 }
 
 impl Default for Ciphers {
-    /// All there are, in OpenSSL's order: what `HIGH:!aNULL:!MD5` comes to.
+    /// All suites, in OpenSSL's order: the result of `HIGH:!aNULL:!MD5`.
     fn default() -> Ciphers {
         let tls12 = TABLE.iter().filter_map(|row| suite(row.id)).collect();
         Ciphers { tls13: TLS13.iter().filter_map(|(_, id)| suite(*id)).collect(), tls12 }
@@ -97,7 +98,7 @@ impl Default for Ciphers {
 }
 
 impl Ciphers {
-    /// Reads OpenSSL's list of suites for TLS 1.2; those of TLS 1.3 stay, as with OpenSSL.
+    /// Reads OpenSSL's list of suites for TLS 1.2; the suites of TLS 1.3 stay, as with OpenSSL.
     pub fn of_list(text: &str) -> Result<Chosen<Ciphers>, Nothing> {
         let mut list = List::default();
         for word in text.split([':', ',', ' ', ';']).filter(|word| !word.is_empty()) {
@@ -110,7 +111,7 @@ impl Ciphers {
         Ok(Chosen { kept: Ciphers { tls12, ..Ciphers::default() }, left_out: list.left_out })
     }
 
-    /// Reads OpenSSL's list of suites for TLS 1.3 (`Ciphersuites`); those of TLS 1.2 stay.
+    /// Reads OpenSSL's list of suites for TLS 1.3 (`Ciphersuites`); the suites of TLS 1.2 stay.
     pub fn with_suites(&self, text: &str) -> Result<Ciphers, Nothing> {
         let mut tls13 = Vec::new();
         for word in text.split(':').filter(|word| !word.is_empty()) {
@@ -134,7 +135,7 @@ pub struct Groups {
 }
 
 impl Default for Groups {
-    /// As Mozilla's "intermediate" has them, the hybrid with ML-KEM first for those who offer it.
+    /// The groups of Mozilla's "intermediate" profile. The hybrid with ML-KEM comes first, for clients that offer it.
     fn default() -> Groups {
         use aws_lc_rs::kx_group::{SECP256R1, SECP384R1, X25519, X25519MLKEM768};
         Groups { kept: vec![X25519MLKEM768, X25519, SECP256R1, SECP384R1] }
@@ -176,12 +177,12 @@ pub fn group_name(id: u16) -> String {
     named.map_or_else(|| format!("0x{id:04x}"), |name| (*name).to_owned())
 }
 
-/// Values that GREASE puts among real ones (RFC 8701): two equal bytes that end in `a`.
+/// Values that GREASE puts among real ones (RFC 8701): two equal bytes, each with the low digit `a`.
 pub fn is_grease(id: u16) -> bool {
     id & 0x0f0f == 0x0a0a && id >> 8 == id & 0xff
 }
 
-/// A suite of TLS 1.2 as OpenSSL's words see it.
+/// A suite of TLS 1.2, with OpenSSL's words for it.
 struct Row {
     id: CipherSuite,
     name: &'static str,
@@ -263,7 +264,7 @@ static GROUPS: [(u16, &[&str]); 15] = [
     (0x0104, &["ffdhe8192"]),
 ];
 
-/// Suites that clients offer and that are not here, for `$ssl_ciphers` and for lists that name them.
+/// Suites that clients offer and that weir does not have, for `$ssl_ciphers` and for lists that name them.
 static ELSEWHERE: [(u16, &str); 37] = [
     (0x009e, "DHE-RSA-AES128-GCM-SHA256"),
     (0x009f, "DHE-RSA-AES256-GCM-SHA384"),
@@ -304,7 +305,7 @@ static ELSEWHERE: [(u16, &str); 37] = [
     (0x00ff, "TLS_EMPTY_RENEGOTIATION_INFO_SCSV"),
 ];
 
-/// A list being read: OpenSSL keeps all suites in one row, some of them switched on.
+/// A list being read: as in OpenSSL, it keeps all suites in one row and switches some of them on.
 struct List {
     rows: Vec<(&'static Row, bool)>,
     left_out: Vec<String>,
@@ -331,7 +332,7 @@ impl List {
         }
         self.rows = match operator {
             "!" => rest,
-            // OpenSSL puts them in front, so that they come in their order when they are named again.
+            // OpenSSL moves them to the front, so that they keep their order if they are named again.
             "-" => hit.into_iter().map(|(row, _)| (row, false)).chain(rest).collect(),
             "+" => {
                 let (on, off): (Vec<_>, Vec<_>) = hit.into_iter().partition(|(_, on)| *on);
@@ -339,7 +340,7 @@ impl List {
             }
             _ => {
                 let (on, off): (Vec<_>, Vec<_>) = hit.into_iter().partition(|(_, on)| *on);
-                // What is on already keeps its place.
+                // A suite that is already on keeps its place.
                 let mut rows: Vec<_> = rest.into_iter().chain(on).collect();
                 rows.sort_by_key(|(_, on)| !*on);
                 let at = rows.iter().take_while(|(_, on)| *on).count();
@@ -350,13 +351,13 @@ impl List {
     }
 
     fn command(&mut self, word: &str) {
-        // Every suite here is above any security level that OpenSSL lets through in a list.
+        // Every suite here meets every security level that a list may set, so weir ignores `@SECLEVEL`.
         if word == "@STRENGTH" {
             self.rows.sort_by_key(|(row, _)| std::cmp::Reverse(row.bits));
         }
     }
 
-    /// A list such as `TLS_AES_128_GCM_SHA256`: people write them, and OpenSSL then speaks TLS 1.3 alone.
+    /// A list such as `TLS_AES_128_GCM_SHA256`: people write such lists, and OpenSSL then speaks only TLS 1.3.
     fn names_nothing_but_tls13(&self, text: &str) -> bool {
         !text.is_empty() && text.split([':', ',', ' ']).all(|word| TLS13.iter().any(|(name, _)| *name == word))
     }
@@ -378,7 +379,7 @@ mod tests {
 
     #[test]
     fn lists_come_to_what_openssl_makes_of_them() {
-        // `openssl ciphers -tls1_2 -s LIST`, 3.0.22, without the suites that are not here.
+        // `openssl ciphers -tls1_2 -s LIST`, 3.0.22, without the suites that weir does not have.
         let all = [
             "ECDHE-ECDSA-AES256-GCM-SHA384",
             "ECDHE-RSA-AES256-GCM-SHA384",

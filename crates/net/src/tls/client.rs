@@ -1,4 +1,4 @@
-//! How a client speaks TLS: whom it trusts, who it is, what it offers.
+//! The TLS settings of a client: trusted authorities, its own certificate, and its offers.
 
 use super::judge::{Anyone, Judge};
 use super::sessions::Store;
@@ -11,23 +11,23 @@ use rustls::{ClientConfig, RootCertStore};
 use std::fmt;
 use std::sync::Arc;
 
-/// What a client is told about TLS.
+/// The TLS options of a client.
 #[derive(Clone, Debug, Default)]
 pub struct ClientOptions {
-    /// Takes any certificate; Node's `rejectUnauthorized: false`.
+    /// Accepts any certificate; Node's `rejectUnauthorized: false`.
     pub accepts_anyone: bool,
-    /// PEM texts or DER of the authorities trusted instead of the system's; none trusts the system's.
+    /// PEM texts or DER of the authorities trusted instead of the system's; an empty list trusts the system's.
     pub authorities: Vec<Vec<u8>>,
-    /// Who the client is, for servers that ask.
+    /// The client's own certificate, for servers that ask for one.
     pub identity: Option<Identity>,
-    /// Protocols offered, the best first (RFC 7301); none offers nothing.
+    /// Protocols offered, the best first (RFC 7301); an empty list offers nothing.
     pub alpn: Vec<Vec<u8>>,
 }
 
 /// A client's certificate.
 #[derive(Clone, Default)]
 pub struct Identity {
-    /// PEM: the certificate, and those between it and the authority. Or the DER of one.
+    /// PEM: the certificate, and the certificates between it and the authority. Or the DER of one certificate.
     pub certificates: Vec<u8>,
     /// PEM or DER: PKCS #8, PKCS #1 or SEC 1, not encrypted.
     pub key: Vec<u8>,
@@ -39,7 +39,7 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// Why options cannot be had: a sentence without a capital, to be put behind the option's name.
+/// Why the options are invalid: a sentence without a capital, to be put behind the option's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionError {
     /// In `authorities`.
@@ -59,7 +59,7 @@ impl fmt::Display for OptionError {
 
 impl std::error::Error for OptionError {}
 
-/// A client's configuration, ready for use; clones share it, and so may threads.
+/// A client's configuration, ready for use; clones and threads share it.
 #[derive(Clone)]
 pub struct Client {
     pub(super) config: Arc<ClientConfig>,
@@ -72,7 +72,7 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    /// Reads what is given; reads the system's authorities if none are (a few milliseconds).
+    /// Reads the options; reads the system's authorities if none are given (a few milliseconds).
     pub fn new(options: &ClientOptions) -> Result<Client, OptionError> {
         let provider = Arc::new(provider());
         let judge = judge(options, &provider)?;
@@ -94,8 +94,8 @@ impl Client {
     }
 }
 
-/// What is offered: X25519 first, without the hybrid with ML-KEM that costs either side a further 100 µs and that
-/// no Node before 24 offers; a server's work is then what Artillery would have made it.
+/// The offered groups: X25519 first, without the hybrid with ML-KEM. The hybrid costs each side another 100 µs, and
+/// no Node before 24 offers it. So a server does the same work as for Artillery.
 pub(super) fn provider() -> CryptoProvider {
     use aws_lc_rs::kx_group::{SECP256R1, SECP384R1, X25519};
     CryptoProvider { kx_groups: vec![X25519, SECP256R1, SECP384R1], ..aws_lc_rs::default_provider() }
@@ -112,7 +112,8 @@ fn judge(options: &ClientOptions, provider: &Arc<CryptoProvider>) -> Result<Arc<
         trusted.extend(certificates(given).map_err(OptionError::Authorities)?);
     }
     if options.authorities.is_empty() {
-        // What cannot be read is no authority; without any, every server is refused by name.
+        // A certificate that cannot be read is not used. Without any authority, every server is refused with a named
+        // error.
         roots.add_parsable_certificates(system());
     } else {
         let (good, bad) = roots.add_parsable_certificates(trusted.iter().cloned());
@@ -124,7 +125,8 @@ fn judge(options: &ClientOptions, provider: &Arc<CryptoProvider>) -> Result<Arc<
     Ok(Arc::new(Judge { webpki, trusted, algorithms }))
 }
 
-/// The system's authorities (`SSL_CERT_FILE` and `SSL_CERT_DIR` move them), and those of `NODE_EXTRA_CA_CERTS`.
+/// The system's authorities (`SSL_CERT_FILE` and `SSL_CERT_DIR` change their place), and those of
+/// `NODE_EXTRA_CA_CERTS`.
 fn system() -> Vec<CertificateDer<'static>> {
     let mut all = rustls_native_certs::load_native_certs().certs;
     let extra = std::env::var_os("NODE_EXTRA_CA_CERTS").and_then(|path| std::fs::read(path).ok());

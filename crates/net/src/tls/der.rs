@@ -1,8 +1,8 @@
-//! A certificate's names and times, read only to say why it was refused: trust is webpki's business.
+//! Reads a certificate's names and times, only to explain a refusal: webpki decides about trust.
 //!
-//! Unlike webpki it reads what webpki will not, such as certificates of version 1 (RFC 5280 §4.1).
+//! It also reads certificates that webpki refuses to read, such as those of version 1 (RFC 5280 §4.1).
 
-/// What is read of a certificate.
+/// The fields of a certificate that are read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Certificate<'a> {
     /// The issuer's name as written.
@@ -15,7 +15,7 @@ pub(super) struct Certificate<'a> {
     pub(super) not_after: i64,
     /// The last CN of the subject.
     pub(super) common_name: Option<&'a str>,
-    /// Whether it names hosts as subjectAltName.
+    /// Whether its subjectAltName names hosts.
     pub(super) has_dns_names: bool,
 }
 
@@ -41,7 +41,7 @@ const COMMON_NAME: &[u8] = &[0x55, 4, 3];
 const SUBJECT_ALT_NAME: &[u8] = &[0x55, 29, 17];
 
 impl<'a> Certificate<'a> {
-    /// Reads one; `None` if it is none.
+    /// Reads a certificate; `None` if it is not one.
     pub(super) fn read(der: &'a [u8]) -> Option<Certificate<'a>> {
         let mut body = Items(Items(Items(der).want(SEQUENCE)?).want(SEQUENCE)?);
         let mut serial = body.next()?;
@@ -66,7 +66,7 @@ impl<'a> Certificate<'a> {
         })
     }
 
-    /// Whether it names itself as its issuer.
+    /// Whether its subject is also its issuer.
     pub(super) fn is_self_signed(&self) -> bool {
         self.issuer == self.subject
     }
@@ -102,7 +102,7 @@ fn has_dns_names(extensions: &[u8]) -> bool {
 pub(super) struct Item<'a> {
     pub(super) tag: u8,
     pub(super) value: &'a [u8],
-    /// With tag and length.
+    /// The element with its tag and length.
     pub(super) raw: &'a [u8],
 }
 
@@ -110,7 +110,7 @@ pub(super) struct Item<'a> {
 pub(super) struct Items<'a>(pub(super) &'a [u8]);
 
 impl<'a> Items<'a> {
-    /// The next one's value, if it has this tag.
+    /// The value of the next element, if it has this tag.
     pub(super) fn want(&mut self, tag: u8) -> Option<&'a [u8]> {
         self.next().filter(|item| item.tag == tag).map(|item| item.value)
     }
@@ -125,7 +125,7 @@ impl<'a> Iterator for Items<'a> {
         let (&first, rest) = rest.split_first()?;
         let (len, rest) = match first {
             0..=0x7f => (usize::from(first), rest),
-            // 0x80 is BER's unknown length; longer than 4 GiB no certificate is.
+            // 0x80 is BER's unknown length; no certificate is longer than 4 GiB.
             0x81..=0x84 => {
                 let (digits, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
                 (digits.iter().fold(0, |len, digit| len << 8 | usize::from(*digit)), rest)

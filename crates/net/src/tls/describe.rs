@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// A certificate that can be described; borrows its DER.
 pub struct Described<'a>(X509<'a>);
 
-/// Attributes of names by object identifier, and how OpenSSL abbreviates them.
+/// Attributes of names by object identifier, with OpenSSL's abbreviations.
 const ATTRIBUTES: [(&[u8], &str); 20] = [
     (&[0x55, 4, 3], "CN"),
     (&[0x55, 4, 4], "SN"),
@@ -34,11 +34,11 @@ const ATTRIBUTES: [(&[u8], &str); 20] = [
 
 const UTF8_STRING: u8 = 12;
 const BMP_STRING: u8 = 30;
-/// Types whose bytes are characters of Latin-1: T61, IA5, Printable, Numeric, Visible, Universal is not among them.
+/// Types whose bytes are characters of Latin-1: T61, IA5, Printable, Numeric, Visible. Universal is not one of them.
 const BYTE_STRINGS: [u8; 5] = [18, 19, 20, 22, 26];
 
 impl<'a> Described<'a> {
-    /// Reads a certificate in DER; `None` if it is none.
+    /// Reads a certificate in DER; `None` if it is not one.
     pub fn read(der: &'a [u8]) -> Option<Described<'a>> {
         X509::read(der).map(Described)
     }
@@ -59,7 +59,7 @@ impl<'a> Described<'a> {
         hex(bytes, true)
     }
 
-    /// SHA-1 of the DER, in lower-case digits: an identity, no protection.
+    /// SHA-1 of the DER, in lower-case digits: it identifies the certificate and protects nothing.
     pub fn fingerprint(&self) -> String {
         hex(digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, self.0.der).as_ref(), false)
     }
@@ -84,17 +84,17 @@ impl<'a> Described<'a> {
         one_line(self.0.issuer)
     }
 
-    /// When it begins to be good: `Jan  1 00:00:00 2026 GMT`.
+    /// The beginning of its validity: `Jan 1 00:00:00 2026 GMT`.
     pub fn starts(&self) -> String {
         time(self.0.times.0)
     }
 
-    /// When it ends to be good.
+    /// The end of its validity.
     pub fn ends(&self) -> String {
         time(self.0.times.1)
     }
 
-    /// Whole days from `now`, in seconds since 1970, to its end; 0 after it.
+    /// Whole days from `now` (in seconds since 1970) to the end of its validity; 0 after the end.
     pub fn days_left(&self, now: i64) -> i64 {
         (self.0.not_after.saturating_sub(now) / 86_400).max(0)
     }
@@ -119,10 +119,10 @@ pub fn pem(der: &[u8]) -> String {
     text
 }
 
-/// The subject of a certificate in DER, as written in it; what a server hints to clients.
+/// The subject of a certificate in DER, as written in it; a server sends it to clients as a hint.
 pub fn subject_der(der: &[u8]) -> Option<Vec<u8>> {
     let subject = X509::read(der)?.subject;
-    // Its SEQUENCE again: `read` gives what is inside.
+    // Adds its SEQUENCE again: `read` returns the content.
     let mut whole = vec![super::der::SEQUENCE];
     match subject.len() {
         len @ 0..=0x7f => whole.push(len as u8),
@@ -161,7 +161,7 @@ fn attribute(id: &[u8]) -> String {
     known.map_or_else(|| dotted(id), |(_, name)| (*name).to_owned())
 }
 
-/// An object identifier in digits.
+/// An object identifier as dotted digits.
 fn dotted(id: &[u8]) -> String {
     let mut text = String::new();
     let mut arc = 0u64;
@@ -178,7 +178,8 @@ fn dotted(id: &[u8]) -> String {
     text
 }
 
-/// Last first, `+` within a set, and escapes (RFC 2253 §2): what is not ASCII as `\XX` of its UTF-8.
+/// The last set comes first, `+` joins the pairs of a set, and escapes follow RFC 2253 §2: characters outside ASCII
+/// become `\XX` of their UTF-8.
 fn rfc2253(name: &[u8]) -> String {
     let mut text = String::new();
     for set in sets(name).iter().rev() {
@@ -247,7 +248,7 @@ fn one_line(name: &[u8]) -> String {
     text
 }
 
-/// A time as `ASN1_TIME_print` has it.
+/// A time in the form of `ASN1_TIME_print`.
 fn time((tag, value): (u8, &[u8])) -> String {
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let text = String::from_utf8_lossy(value).into_owned();

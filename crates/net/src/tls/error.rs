@@ -1,4 +1,4 @@
-//! Failures of TLS, by the code Node gives them.
+//! Failures of TLS, with Node's codes.
 
 use super::chain::Complaint;
 use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible, PeerMisbehaved};
@@ -10,15 +10,15 @@ use std::io;
 pub struct Failure {
     /// Node's code: `CERT_HAS_EXPIRED`, `EPROTO`, `ECONNRESET` and so on.
     pub code: &'static str,
-    /// What happened, in a sentence.
+    /// A sentence about the failure.
     pub detail: String,
-    /// What kind of failure of a handshake it is, as far as those who count want to know.
+    /// The kind of a failed handshake, for counters.
     pub fault: Fault,
-    /// OpenSSL's verdict on the peer's certificate, where a [`Trust`](super::Trust) judged it.
+    /// OpenSSL's verdict on the peer's certificate, if a [`Trust`](super::Trust) judged it.
     pub distrust: Option<Complaint>,
 }
 
-/// Kinds of failures of a handshake.
+/// Kinds of handshake failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fault {
     /// The two have no version in common.
@@ -27,7 +27,7 @@ pub enum Fault {
     NoCommonCipher,
     /// They have no protocol in common (RFC 7301).
     NoCommonProtocol,
-    /// The other side did not like the certificate it was shown.
+    /// The other side rejected our certificate.
     CertificateRejected,
     /// Anything else.
     #[default]
@@ -43,13 +43,13 @@ impl Fault {
                 | PeerIncompatible::Tls12NotOfferedOrEnabled
                 | PeerIncompatible::Tls13RequiredForQuic
                 | PeerIncompatible::SupportedVersionsExtensionRequired
-                // What a client of TLS 1.1 lacks first.
+                // The first extension that a client of TLS 1.1 lacks.
                 | PeerIncompatible::SignatureAlgorithmsExtensionRequired
                 | PeerIncompatible::ServerDoesNotSupportTls12Or13
                 | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig,
             )
             | Error::AlertReceived(Alert::ProtocolVersion) => Fault::NoCommonVersion,
-            // OpenSSL says of each of these that there is no shared cipher.
+            // OpenSSL reports each of these as "no shared cipher".
             Error::PeerIncompatible(
                 PeerIncompatible::NoCipherSuitesInCommon
                 | PeerIncompatible::NoKxGroupsInCommon
@@ -69,7 +69,7 @@ impl Fault {
     }
 }
 
-/// What TLS has to say about an error of a [`TlsStream`](super::TlsStream); `None` if the socket failed.
+/// The TLS failure behind an error of a [`TlsStream`](super::TlsStream); `None` if the socket failed.
 pub fn failure(error: &io::Error) -> Option<&Failure> {
     error.get_ref()?.downcast_ref()
 }
@@ -93,7 +93,7 @@ impl From<Failure> for io::Error {
 }
 
 impl Failure {
-    /// One with this code.
+    /// A failure with this code.
     pub(super) fn new(code: &'static str, detail: impl Into<String>) -> Failure {
         Failure { code, detail: detail.into(), fault: Fault::Other, distrust: None }
     }
@@ -103,7 +103,8 @@ impl Failure {
         Failure::new("ECONNRESET", "Client network socket disconnected before secure TLS connection was established")
     }
 
-    /// What rustls says; Node has one code for all that fails in a handshake but the certificate.
+    /// The failure for an error of rustls. Node has one code for all handshake failures except those of the
+    /// certificate.
     pub(super) fn of(error: &Error, has_shaken_hands: bool) -> Failure {
         let code = match error {
             Error::InvalidCertificate(fault) => match fault {
@@ -117,11 +118,11 @@ impl Failure {
             _ => "EPROTO",
         };
         let detail = match error {
-            // What stands for all of it; rustls's own words name only one of the cases.
+            // A sentence for all these cases; rustls's own words name only one of them.
             Error::PeerMisbehaved(PeerMisbehaved::IllegalMiddleboxChangeCipherSpec) => {
                 "a record of a type that may not stand there".to_owned()
             }
-            // What a server without TLS answers to a ClientHello.
+            // A server without TLS answers a ClientHello like this.
             Error::InvalidMessage(_) if !has_shaken_hands => format!("the server does not speak TLS: {error}"),
             _ => error.to_string(),
         };
@@ -129,7 +130,7 @@ impl Failure {
     }
 }
 
-/// Node's code for a certificate that webpki refuses, where the chain itself has nothing better to tell.
+/// Node's code for a certificate that webpki refuses, if the chain itself gives no better reason.
 pub(super) fn certificate(fault: &CertificateError) -> &'static str {
     use CertificateError as Fault;
     match fault {
@@ -145,7 +146,7 @@ pub(super) fn certificate(fault: &CertificateError) -> &'static str {
     }
 }
 
-/// An alert after the handshake: OpenSSL's names, with what Node puts before them.
+/// An alert after the handshake: OpenSSL's names, with Node's prefix.
 fn alert(alert: AlertDescription) -> &'static str {
     use AlertDescription as Alert;
     match alert {

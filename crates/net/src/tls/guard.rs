@@ -1,9 +1,10 @@
-//! Records judged as they are decrypted: those that rustls takes, or refuses without the alert that the RFC names.
+//! Judges records while they are decrypted: records that rustls wrongly accepts, or refuses without the alert that
+//! the RFC names.
 //!
-//! rustls closes without a word where a record has no content type, or stands within a handshake message; and it says
-//! `decode_error`, `decrypt_error` or `bad_record_mac` where RFC 8446 names another alert. It has no call for sending
-//! an alert, but it sends one for each error of a decrypter. So every decrypter of ours is wrapped in one that knows
-//! these rules and fails with the error whose alert is the right one.
+//! rustls closes without an alert if a record has no content type, or stands inside a handshake message. In other
+//! cases it sends `decode_error`, `decrypt_error` or `bad_record_mac` where RFC 8446 names another alert. rustls has
+//! no call to send an alert, but it sends one for each error of a decrypter. So weir wraps every decrypter in one
+//! that checks these rules and fails with the error that leads to the right alert.
 //!
 //! A record of application data outside a handshake message costs two comparisons.
 
@@ -18,15 +19,15 @@ use rustls::{
 };
 use std::sync::LazyLock;
 
-/// The suites that rustls has, with their decrypters guarded.
+/// The suites of rustls, with guarded decrypters.
 static SUITES: LazyLock<Vec<SupportedCipherSuite>> =
     LazyLock::new(|| aws_lc_rs::ALL_CIPHER_SUITES.iter().map(guarded).collect());
 
 /// RFC 8446 §5.2: the most that a record may hold, in bytes, once encrypted.
 const CIPHERTEXT_BYTES_MAX: usize = (1 << 14) + 256;
-/// Records without content in a row, as many as rustls takes.
+/// Records without content in a row, at most: as many as rustls accepts.
 const EMPTY_RECORDS_MAX: u8 = 10;
-/// RFC 8446 §4: what a handshake message begins with, in bytes: its type and its length.
+/// RFC 8446 §4: the head of a handshake message, in bytes: its type and its length.
 const HANDSHAKE_HEAD_BYTES: usize = 4;
 /// The type of a Finished message.
 const FINISHED: u8 = 20;
@@ -35,12 +36,12 @@ const FINISHED_BYTES_TLS12: usize = 12;
 /// The error for which rustls sends `unexpected_message`, the only one that a decrypter may return.
 const UNEXPECTED: Error = Error::PeerMisbehaved(PeerMisbehaved::IllegalMiddleboxChangeCipherSpec);
 
-/// The suite of this number, its decrypters guarded.
+/// The suite with this number, with guarded decrypters.
 pub(super) fn suite(id: CipherSuite) -> Option<SupportedCipherSuite> {
     SUITES.iter().find(|suite| suite.suite() == id).copied()
 }
 
-/// Each is made once and stays for good: rustls wants suites that live as long as the process.
+/// Each is made once and stays for good: rustls needs suites that live as long as the process.
 fn guarded(suite: &SupportedCipherSuite) -> SupportedCipherSuite {
     match *suite {
         SupportedCipherSuite::Tls12(suite) => SupportedCipherSuite::Tls12(Box::leak(Box::new(Tls12CipherSuite {
@@ -126,7 +127,7 @@ impl Tls13AeadAlgorithm for Guarded13 {
     }
 }
 
-/// A decrypter that judges what it is given and what comes out.
+/// A decrypter that judges its input and its output.
 struct Guard {
     inner: Box<dyn MessageDecrypter>,
     follower: Follower,
@@ -147,15 +148,15 @@ impl MessageDecrypter for Guard {
     }
 }
 
-/// Follows the handshake messages through the records that bring them.
+/// Follows the handshake messages through their records.
 #[derive(Clone, Copy)]
 struct Follower {
     is_tls13: bool,
     finished_bytes: usize,
-    /// The head of the message under way, and how much of it has come; nothing between messages.
+    /// The head of the current message, and how much of it has arrived; empty between messages.
     head: [u8; HANDSHAKE_HEAD_BYTES],
     head_bytes: usize,
-    /// Bytes that the message under way still lacks behind its head.
+    /// Bytes that the current message still lacks after its head.
     left: usize,
     empty_records: u8,
 }
@@ -165,14 +166,14 @@ impl Follower {
         Follower { is_tls13, finished_bytes, head: [0; HANDSHAKE_HEAD_BYTES], head_bytes: 0, left: 0, empty_records: 0 }
     }
 
-    /// Judges a record of `len` bytes by what is to be seen before it is decrypted.
+    /// Judges a record of `len` bytes by the fields that are visible before decryption.
     fn may_decrypt(&self, typ: ContentType, len: usize) -> Result<(), Error> {
         match typ {
-            // Of TLS 1.2, the type is the content's.
+            // In TLS 1.2, the record's type is the type of its content.
             _ if !self.is_tls13 => Ok(()),
             ContentType::ApplicationData if len > CIPHERTEXT_BYTES_MAX => Err(Error::PeerSentOversizedRecord),
             ContentType::ApplicationData => Ok(()),
-            // RFC 8446 §5: what comes once there are keys is encrypted, and says that it is application data.
+            // RFC 8446 §5: once there are keys, every record is encrypted and has the type application data.
             _ => Err(UNEXPECTED),
         }
     }
@@ -190,7 +191,7 @@ impl Follower {
             ContentType::ApplicationData if !content.is_empty() => self.empty_records = 0,
             ContentType::ApplicationData if self.empty_records < EMPTY_RECORDS_MAX => self.empty_records += 1,
             ContentType::ApplicationData => return Err(UNEXPECTED),
-            // RFC 8446 §5.1 forbids an alert without content, as it does an unknown type.
+            // RFC 8446 §5.1 forbids an alert without content, and also an unknown type.
             ContentType::Alert if !content.is_empty() => {}
             ContentType::ChangeCipherSpec => {}
             _ => return Err(UNEXPECTED),
@@ -226,7 +227,8 @@ impl Follower {
         Ok(())
     }
 
-    /// The length that the head announces. A Finished of the wrong length is no Finished, rather than a wrong one.
+    /// The length that the head announces. A Finished of the wrong length counts as no Finished message, not as a
+    /// wrong one.
     fn announced(&self) -> Result<usize, Error> {
         let [typ, high, middle, low] = self.head;
         let len = usize::from(high) << 16 | usize::from(middle) << 8 | usize::from(low);
@@ -243,7 +245,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What a follower of TLS 1.3 says of the last of these records.
+    /// The verdict of a TLS 1.3 follower on the last of these records.
     fn last(records: &[(ContentType, &[u8])]) -> Result<(), Error> {
         let mut follower = Follower::new(true, 32);
         let mut said = Ok(());

@@ -1,15 +1,15 @@
-//! A client's first message, read before there is a session: which server it means decides how TLS is spoken.
+//! A client's first message, read before there is a session: the server it names decides the TLS settings.
 //!
-//! RFC 8446 §4.1.2, §5.1; RFC 6066 §3. Only what a server chooses by is read; whatever looks wrong is left for rustls
-//! to refuse, with the alert that belongs to it. Invariant: pure, and at most [`HELLO_BYTES_MAX`] are waited for.
+//! RFC 8446 §4.1.2, §5.1; RFC 6066 §3. It reads only the fields that choose a server; rustls refuses a wrong hello,
+//! with the right alert. Invariant: pure, and weir waits for at most [`HELLO_BYTES_MAX`].
 
-/// The longest ClientHello that is waited for, its records' heads included.
+/// The longest ClientHello that weir waits for, including the heads of its records.
 pub const HELLO_BYTES_MAX: usize = 64 << 10;
 
-/// What a client offers.
+/// The offers of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientHello {
-    /// The host it asks for, as written, and fit to be part of a file's name; `None` without one.
+    /// The requested host, as written. It is safe as part of a file name. `None` without one.
     pub server_name: Option<String>,
     /// Cipher suites by number, in its order.
     pub ciphers: Vec<u16>,
@@ -23,29 +23,29 @@ pub struct ClientHello {
     pub random: [u8; 32],
 }
 
-/// How far a beginning of a connection could be read.
+/// The result of reading the beginning of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Opening {
-    /// More must come.
+    /// More bytes are needed.
     Partial,
-    /// Its first byte is none of TLS.
+    /// Its first byte is not TLS.
     NotTls,
-    /// It is TLS, and not a ClientHello that can be read: rustls will say what is wrong with it.
+    /// It is TLS, but not a readable ClientHello: rustls will report the error.
     Broken,
-    /// All of it.
+    /// A complete ClientHello.
     Hello(Box<ClientHello>),
 }
 
 /// The type of a record that holds handshake messages.
 const HANDSHAKE: u8 = 22;
-/// A length of two bytes with its highest bit set: how a ClientHello of SSL 2 begins.
+/// A length of two bytes with its highest bit set: the beginning of a ClientHello of SSL 2.
 const SSL2: u8 = 0x80;
 const CLIENT_HELLO: u8 = 1;
 const RECORD_HEAD_BYTES: usize = 5;
-/// RFC 8446 §5.1, with what a sender may add.
+/// RFC 8446 §5.1, with the bytes that a sender may add.
 const RECORD_BYTES_MAX: usize = (16 << 10) + 256;
 
-/// Records that one ClientHello may come in; real ones come in one.
+/// Records of one ClientHello, at most; a real one takes one record.
 const RECORDS_MAX: usize = 16;
 
 const SERVER_NAME: u16 = 0;
@@ -55,7 +55,7 @@ const ALPN: u16 = 16;
 /// The only type of name there is.
 const HOST_NAME: u8 = 0;
 
-/// Reads as much of `bytes`, all that has come, as is a ClientHello.
+/// Reads a ClientHello from `bytes`, which are all bytes that have arrived.
 pub fn open(bytes: &[u8]) -> Opening {
     match bytes.first() {
         None => return Opening::Partial,
@@ -63,7 +63,7 @@ pub fn open(bytes: &[u8]) -> Opening {
         Some(first) if first & SSL2 != 0 => return Opening::Broken,
         Some(_) => return Opening::NotTls,
     }
-    // One record nearly always; its message then stands in one piece.
+    // There is nearly always one record; its message is then in one piece.
     let mut joined = Vec::new();
     let mut rest = bytes;
     for _ in 0..RECORDS_MAX {
@@ -146,7 +146,7 @@ fn server_name(mut body: Reader<'_>) -> Option<Option<String>> {
     Some(None)
 }
 
-/// Names of files may be made of it: no path, nothing unseen (nginx: `ngx_http_validate_host`).
+/// Whether it is safe in file names: no path, no invisible characters (nginx: `ngx_http_validate_host`).
 fn is_host(name: &str) -> bool {
     !name.starts_with('.')
         && !name.contains("..")
@@ -180,13 +180,13 @@ impl<'b> Reader<'b> {
         Some(u16::from_be_bytes([*high, *low]))
     }
 
-    /// What follows a length of one byte.
+    /// The bytes after a length of one byte.
     fn list8(&mut self) -> Option<&'b [u8]> {
         let [len] = self.take(1)? else { return None };
         self.take(usize::from(*len))
     }
 
-    /// What follows a length of two bytes.
+    /// The bytes after a length of two bytes.
     fn list16(&mut self) -> Option<&'b [u8]> {
         let len = self.number()?;
         self.take(usize::from(len))

@@ -1,8 +1,8 @@
-//! Whether the server is who it should be: webpki's judgement, and where Node's is milder, Node's.
+//! Checks the server's certificate: by webpki's rules, and by Node's rules where they are milder.
 //!
-//! Milder in two cases that self-made certificates meet every day: a self-signed certificate that is itself among
-//! the trusted ones (webpki wants it not to be a CA, which `openssl req -x509` makes it), and a certificate that
-//! names its host as CN only.
+//! They are milder in two cases, which are common with self-made certificates: a self-signed certificate that is
+//! itself among the trusted ones (webpki refuses it if it is a CA, and `openssl req -x509` makes it one), and a
+//! certificate that names its host only in its CN.
 
 use super::der::Certificate;
 use super::error::{Failure, certificate};
@@ -21,12 +21,12 @@ use std::sync::Arc;
 pub(super) struct Judge {
     /// `None` trusts no chain.
     pub(super) webpki: Option<Arc<WebPkiServerVerifier>>,
-    /// Certificates given as trusted; a self-signed one among them may be the server's own.
+    /// Trusted certificates; a self-signed one among them may be the server's own.
     pub(super) trusted: Vec<CertificateDer<'static>>,
     pub(super) algorithms: WebPkiSupportedAlgorithms,
 }
 
-/// Takes every server for what it says; Node's `rejectUnauthorized: false`.
+/// Accepts every server certificate; Node's `rejectUnauthorized: false`.
 #[derive(Debug)]
 pub(super) struct Anyone(pub(super) WebPkiSupportedAlgorithms);
 
@@ -52,7 +52,7 @@ impl ServerCertVerifier for Judge {
         let refused = match judged {
             Ok(()) => return Ok(ServerCertVerified::assertion()),
             Err(fault) if certificate(&fault) == "ERR_TLS_CERT_ALTNAME_INVALID" => {
-                // The chain is good: webpki asks for the name last.
+                // The chain is valid: webpki checks the name last.
                 if is_common_name(leaf, server) {
                     return Ok(ServerCertVerified::assertion());
                 }
@@ -87,14 +87,14 @@ impl ServerCertVerifier for Judge {
 }
 
 impl Judge {
-    /// Whether the server shows a self-signed certificate that is trusted by itself.
+    /// Whether the server's certificate is self-signed and itself trusted.
     fn is_own(&self, leaf: &CertificateDer<'_>) -> bool {
         self.trusted.iter().any(|trusted| trusted == leaf)
             && Certificate::read(leaf).is_some_and(|leaf| leaf.is_self_signed())
     }
 }
 
-/// Judges a certificate that is trusted by itself: its times and its name.
+/// Judges a certificate that is itself trusted: its times and its name.
 fn own(leaf: &CertificateDer<'_>, server: &ServerName<'_>, now: i64) -> Result<(), CertificateError> {
     let read = Certificate::read(leaf).ok_or(CertificateError::BadEncoding)?;
     match why::outside(&read, now) {
@@ -110,7 +110,7 @@ fn own(leaf: &CertificateDer<'_>, server: &ServerName<'_>, now: i64) -> Result<(
     }
 }
 
-/// Whether a certificate without host names in subjectAltName has this one as its CN, as Node still allows.
+/// Whether a certificate without host names in subjectAltName has this host as its CN, as Node still allows.
 pub(super) fn is_common_name(leaf: &CertificateDer<'_>, server: &ServerName<'_>) -> bool {
     let (Some(leaf), ServerName::DnsName(host)) = (Certificate::read(leaf), server) else {
         return false;
@@ -139,8 +139,8 @@ impl ServerCertVerifier for Anyone {
         Ok(ServerCertVerified::assertion())
     }
 
-    // Who signs is nobody in particular, so the signature proves nothing, and webpki would refuse to read the
-    // certificates of version 1 that people let pass just here.
+    // Any signer is accepted, so the signature proves nothing. webpki would refuse to read certificates of version 1,
+    // which people accept by exactly this option.
     fn verify_tls12_signature(
         &self,
         _: &[u8],

@@ -1,7 +1,8 @@
 //! A server's certificates and keys, from PEM: keys may be encrypted.
 //!
-//! PKCS #8 with PBES2 (PBKDF2 and AES-CBC, what `openssl genpkey -aes128` and `genrsa` write) and the older kind with
-//! `DEK-Info` and AES (what `-traditional` writes). Others are refused by name, with the command that makes one of these.
+//! PKCS #8 with PBES2 (PBKDF2 and AES-CBC, the output of `openssl genpkey -aes128` and `genrsa`) and the older kind
+//! with `DEK-Info` and AES (the output of `-traditional`). Other kinds are refused by name, with the command that
+//! makes a supported one.
 
 use super::der::{INTEGER, Items, OBJECT_ID, OCTET_STRING, SEQUENCE};
 use super::pem;
@@ -26,20 +27,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Clone)]
 pub struct KeyPair {
     pub(super) certified: Arc<CertifiedKey>,
-    /// What is shown with it at the moment, if anybody looks after that.
+    /// The OCSP response sent with it, if weir renews one.
     pub(super) staple: Option<Arc<Staple>>,
 }
 
-/// An OCSP response that is renewed while a server serves; shown until its time is over.
+/// An OCSP response that is renewed while a server serves; sent until it expires.
 #[derive(Default)]
 pub struct Staple(Mutex<Option<Shown>>);
 
-/// The response of the moment.
+/// The current response.
 #[derive(Clone)]
 struct Shown {
     response: Vec<u8>,
     until: i64,
-    /// Made for the first handshake that shows it.
+    /// Made for the first handshake that sends it.
     certified: Option<Arc<CertifiedKey>>,
 }
 
@@ -50,24 +51,24 @@ impl fmt::Debug for Staple {
 }
 
 impl Staple {
-    /// From now on this response in DER is shown, until `until` seconds since 1970.
+    /// Makes handshakes send this response in DER, until `until` seconds since 1970.
     pub fn set(&self, response: Vec<u8>, until: i64) {
         *self.lock() = Some(Shown { response, until, certified: None });
     }
 
-    /// Shows what another one does.
+    /// Takes over the response of another staple.
     pub fn adopt(&self, old: &Staple) {
         let shown = old.lock().clone();
         *self.lock() = shown.map(|shown| Shown { certified: None, ..shown });
     }
 
-    /// Until when there is something to show.
+    /// The time until which there is a response to send.
     pub fn until(&self) -> Option<i64> {
         self.lock().as_ref().map(|shown| shown.until)
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Shown>> {
-        // It is replaced whole.
+        // The response is replaced whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -90,15 +91,15 @@ impl fmt::Debug for KeyPair {
 /// Why there is no key pair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyError {
-    /// The certificates cannot be read: why.
+    /// The certificates cannot be read: the reason.
     Certificate(String),
-    /// The key cannot be read: why.
+    /// The key cannot be read: the reason.
     Key(String),
-    /// They are not for each other.
+    /// The certificate and the key do not belong together.
     Mismatch,
 }
 
-/// Rounds of PBKDF2 that are waited for at most: some seconds.
+/// Rounds of PBKDF2, at most: they take some seconds.
 const ROUNDS_MAX: u32 = 10_000_000;
 
 impl KeyPair {
@@ -118,18 +119,18 @@ impl KeyPair {
         Ok(KeyPair { certified: Arc::new(CertifiedKey { cert: chain, key, ocsp: None }), staple: None })
     }
 
-    /// The same with an OCSP response in DER, to be shown with it.
+    /// The same key pair with an OCSP response in DER, to be sent with it.
     pub fn with_staple(&self, response: Vec<u8>) -> KeyPair {
         let certified = CertifiedKey { ocsp: Some(response), ..(*self.certified).clone() };
         KeyPair { certified: Arc::new(certified), staple: None }
     }
 
-    /// The same with a response that comes and goes.
+    /// The same key pair with a response that weir renews.
     pub fn with_renewed(&self, staple: Arc<Staple>) -> KeyPair {
         KeyPair { certified: self.certified.clone(), staple: Some(staple) }
     }
 
-    /// What a handshake shows at this moment.
+    /// The certificates and the response that a handshake sends at this moment.
     pub(super) fn shown(&self) -> Arc<CertifiedKey> {
         let stapled =
             self.staple.as_ref().and_then(|staple| staple.beside(&self.certified, clock::unix_seconds() as i64));
@@ -150,7 +151,7 @@ impl KeyPair {
         self.certified.cert.iter().map(AsRef::as_ref).collect()
     }
 
-    /// Whether a client that knows no ECDSA can use it.
+    /// Whether a client without ECDSA can use it.
     pub(super) fn is_rsa(&self) -> bool {
         self.certified.key.algorithm() == SignatureAlgorithm::RSA
     }
@@ -195,17 +196,17 @@ fn private_key(text: &[u8], passwords: &[Vec<u8>]) -> Result<PrivateKeyDer<'stat
     Err("no private key in it".to_owned())
 }
 
-/// Why a password did not help.
+/// Why a password did not open the key.
 enum Locked {
-    /// It is another one.
+    /// The password is wrong.
     Wrong,
-    /// None would: the key is encrypted as nothing here can undo.
+    /// No password would: weir does not support the key's encryption.
     Unknown(String),
 }
 
 fn decrypt_with(passwords: &[Vec<u8>], decrypt: impl Fn(&[u8]) -> Result<Vec<u8>, Locked>) -> Result<Vec<u8>, String> {
     if passwords.is_empty() {
-        // What cannot be undone is told before a password is asked for.
+        // Reports an unsupported encryption before it asks for a password.
         if let Err(Locked::Unknown(why)) = decrypt(b"") {
             return Err(why);
         }
@@ -274,7 +275,7 @@ fn pkcs8(der: &[u8], password: &[u8]) -> Result<Vec<u8>, Locked> {
     decrypt(algorithm, &key, iv.unwrap_or_default(), encrypted)
 }
 
-/// RFC 1421's headers as OpenSSL fills them: MD5 makes the key of password and IV.
+/// RFC 1421's headers as OpenSSL writes them: MD5 makes the key from password and IV.
 fn traditional(der: &[u8], info: &str, password: &[u8]) -> Result<Vec<u8>, Locked> {
     let (name, iv) = info.split_once(',').unwrap_or((info, ""));
     let algorithm = match name {
@@ -312,7 +313,7 @@ fn decrypt(algorithm: &'static cipher::Algorithm, key: &[u8], iv: &[u8], encrypt
     let mut buffer = encrypted.to_vec();
     let context = DecryptionContext::Iv128(FixedLength::from(iv));
     let plain = key.decrypt(&mut buffer, context).map_err(|_| Locked::Wrong)?;
-    // By chance a wrong password can leave good padding, but no sequence of that length.
+    // A wrong password can leave valid padding by chance, but no sequence of that length.
     match Items(plain).next() {
         Some(item) if item.tag == SEQUENCE && item.raw.len() == plain.len() => Ok(plain.to_vec()),
         _ => Err(Locked::Wrong),

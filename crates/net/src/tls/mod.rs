@@ -10,10 +10,10 @@
 //!  Stream ─ TlsStream::accepted ─ hear ─► ClientHello ─ choose a Server, begin ─ shake ─► the same calls
 //! ```
 //!
-//! rustls without buffers of its own: records are decrypted in a lease of the worker's, so a connection that
-//! waits holds only its keys. Who a server is, is judged by webpki where we are a client of our own; a refusal gets the
-//! name that Node (that is, OpenSSL) gives it, so that reports and people's habits agree ([`Failure`]). Where we are a
-//! proxy (`origin`), and for clients, it is judged as OpenSSL does (`chain`), as nginx's users expect.
+//! rustls has no buffers of its own here: weir decrypts records in a buffer on loan from the worker, so a waiting
+//! connection holds only its keys. If weir is a client in its own right, webpki judges the server; a refusal gets the
+//! name of Node (that is, OpenSSL), so that reports look as people know them ([`Failure`]). If weir is a proxy
+//! (`origin`), and for certificates of clients, OpenSSL's rules apply (`chain`), as nginx's users expect.
 
 mod accept;
 mod chain;

@@ -1,7 +1,7 @@
-//! OCSP (RFC 6960): the question about one certificate, and what an answer says of it.
+//! OCSP (RFC 6960): the question about one certificate, and the content of an answer.
 //!
-//! Bytes in, bytes out; asking and keeping is for whoever has a socket. Reading trusts nothing but signatures: an answer
-//! counts only if it is about this certificate, in its time, and signed by somebody who may.
+//! Bytes in, bytes out; the caller sends the question and keeps the answer. Reading trusts only signatures: an answer
+//! counts only if it is about this certificate, is valid at this time, and has the signature of an allowed signer.
 
 use super::chain::Trust;
 use super::der::{GENERALIZED_TIME, INTEGER, Item, Items, OBJECT_ID, OCTET_STRING, SEQUENCE, seconds};
@@ -12,7 +12,7 @@ use std::fmt;
 
 const ENUMERATED: u8 = 0x0a;
 const NULL: u8 = 0x05;
-/// `[0] EXPLICIT` and `[0] IMPLICIT NULL`, as they come in several places.
+/// `[0] EXPLICIT` and `[0] IMPLICIT NULL`, which occur in several places.
 const FIRST: u8 = 0xa0;
 const GOOD: u8 = 0x80;
 const REVOKED: u8 = 0xa1;
@@ -32,10 +32,10 @@ const OCSP_SIGNING: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 9];
 /// `[6]` of GeneralName.
 const URI: u8 = 0x86;
 
-/// Certificates of an answer that are looked at.
+/// Certificates of an answer that are checked, at most.
 const SIGNERS_MAX: usize = 8;
 
-/// Clocks may differ by so much; seconds (nginx: 300).
+/// The allowed difference between clocks; seconds (nginx: 300).
 const SLACK_S: i64 = 300;
 
 /// A question about one certificate.
@@ -53,7 +53,7 @@ impl fmt::Debug for Question {
     }
 }
 
-/// What is said of a certificate.
+/// The status of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// It is good.
@@ -78,38 +78,39 @@ impl Status {
 /// An answer that counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// What it says.
+    /// The status of the certificate.
     pub status: Status,
-    /// Until when, where it says that; seconds since 1970.
+    /// The time until which it is valid, if the answer says so; seconds since 1970.
     pub until: Option<i64>,
 }
 
-/// Who may sign an answer.
+/// The signers that are allowed for an answer.
 #[derive(Clone, Copy)]
 pub enum Signer<'t> {
-    /// Whoever adds a certificate to it (nginx without `ssl_stapling_verify`): whoever reads it judges for himself.
+    /// Any signer whose certificate is in the answer (nginx without `ssl_stapling_verify`): the reader of the answer
+    /// must judge it.
     Anybody,
-    /// The issuer or whom it appointed, if the issuer is trusted.
+    /// The issuer, or a signer that it appointed, if the issuer is trusted.
     Appointed(&'t Trust),
 }
 
 /// Why an answer does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It is no OCSP response.
+    /// It is not an OCSP response.
     Unreadable,
-    /// The responder says it could not answer: its number for why (RFC 6960 §4.2.1).
+    /// The responder could not answer: its number for the reason (RFC 6960 §4.2.1).
     Refused(u8),
-    /// Nobody who may has signed it.
+    /// No allowed signer has signed it.
     Signature,
     /// It is about other certificates.
     Foreign,
-    /// Its time is over, or has not come.
+    /// It has expired, or is not valid yet.
     OutOfTime,
 }
 
 impl fmt::Display for Fault {
-    /// nginx's and OpenSSL's words, as far as they have some.
+    /// The words of nginx and OpenSSL, if they have this error.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fault::Unreadable => f.write_str("d2i_OCSP_RESPONSE() failed"),
@@ -132,7 +133,8 @@ impl fmt::Display for Fault {
 }
 
 impl Question {
-    /// About `leaf`, issued by `issuer`, both in DER; `None` if one cannot be read or they do not belong together.
+    /// A question about `leaf`, issued by `issuer`, both in DER; `None` if one cannot be read or they do not belong
+    /// together.
     pub fn new(leaf: &[u8], issuer: &[u8]) -> Option<Question> {
         let (leaf, above) = (X509::read(leaf)?, X509::read(issuer)?);
         if !leaf.may_be_issued_by(&above) {
@@ -155,7 +157,7 @@ impl Question {
         &self.request
     }
 
-    /// What tells the certificate from all others.
+    /// The bytes that identify the certificate.
     pub fn id(&self) -> &[u8] {
         &self.id
     }
@@ -208,7 +210,7 @@ impl Question {
         Ok(Answer { status, until })
     }
 
-    /// Responders may leave out the NULL behind the algorithm.
+    /// Responders may leave out the NULL after the algorithm.
     fn is_about(&self, id: &[u8]) -> bool {
         let parts = |id| -> Option<[&[u8]; 4]> {
             let mut items = Items(id);
@@ -240,7 +242,7 @@ impl Question {
     }
 }
 
-/// What is read of a BasicOCSPResponse.
+/// The fields of a BasicOCSPResponse that are read.
 struct Basic<'a> {
     body: &'a [u8],
     answers: &'a [u8],
@@ -263,13 +265,13 @@ impl<'a> Basic<'a> {
             Some(item) if item.tag == FIRST => Items(item.value).want(SEQUENCE)?,
             Some(_) | None => &[],
         };
-        // Before the answers: perhaps a version, who answers, and when.
+        // Before the answers: optionally a version, then the responder, and the time.
         let answers = Items(body.value).find(|item| item.tag == SEQUENCE)?.value;
         Some(Basic { body: body.raw, answers, algorithm, signature, certificates })
     }
 }
 
-/// Where a certificate in DER says its responder is.
+/// The URL of the responder in a certificate in DER.
 pub fn responder(leaf: &[u8]) -> Option<String> {
     let leaf = X509::read(leaf)?;
     let access = extension(leaf.body, ACCESS)?;
@@ -285,9 +287,9 @@ fn may_sign(body: &[u8]) -> bool {
     purposes.is_some_and(|purposes| Items(purposes).any(|purpose| purpose.value == OCSP_SIGNING))
 }
 
-/// The value of an extension of a certificate's body.
+/// The value of an extension in a certificate's body.
 fn extension<'a>(body: &'a [u8], id: &[u8]) -> Option<&'a [u8]> {
-    // `[3] EXPLICIT` is the extensions.
+    // `[3] EXPLICIT` contains the extensions.
     let list = Items(Items(body).want(SEQUENCE)?).find(|item| item.tag == 0xa3)?.value;
     Items(Items(list).want(SEQUENCE)?).find_map(|extension| {
         let mut parts = Items(extension.value);
@@ -298,7 +300,7 @@ fn extension<'a>(body: &'a [u8], id: &[u8]) -> Option<&'a [u8]> {
     })
 }
 
-/// An element of DER around these contents.
+/// A DER element with these contents.
 fn element(tag: u8, contents: &[&[u8]]) -> Vec<u8> {
     let length: usize = contents.iter().map(|part| part.len()).sum();
     let mut out = vec![tag];

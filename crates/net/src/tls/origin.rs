@@ -1,7 +1,8 @@
-//! How a proxy speaks TLS to its origins: nginx's choices, where [`ClientOptions`](super::ClientOptions) are Node's.
+//! The TLS settings of a proxy towards its origins: they follow nginx, while [`ClientOptions`](super::ClientOptions)
+//! follow Node.
 //!
-//! Origins are judged as OpenSSL would: certificates of version 1, of a host in the common name alone, and of an
-//! authority that is a server too are good, all of which webpki refuses to read.
+//! Origins are judged by OpenSSL's rules. Accepted are certificates of version 1, certificates with the host only in
+//! the common name, and certificates of an authority that is also a server; webpki refuses to read all of these.
 
 use super::chain::{Purpose, Trust};
 use super::ciphers::{Ciphers, Protocols};
@@ -21,23 +22,23 @@ use rustls::sign::SingleCertAndKey;
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, OtherError, SignatureScheme};
 use std::sync::Arc;
 
-/// What a proxy is told about TLS towards origins.
+/// The TLS options of a proxy towards origins.
 #[derive(Debug)]
 pub struct OriginOptions {
     /// Versions offered.
     pub protocols: Protocols,
     /// Cipher suites offered, the best first.
     pub ciphers: Ciphers,
-    /// Whom to trust, and how many authorities may stand between them and an origin; none takes any certificate, as
-    /// nginx does unless told otherwise.
+    /// The trusted authorities, and how many authorities may stand between them and an origin. `None` accepts any
+    /// certificate, as nginx does by default.
     pub trust: Option<(Trust, usize)>,
-    /// Names the server in the handshake (SNI, RFC 6066).
+    /// Sends the server's name in the handshake (SNI, RFC 6066).
     pub sends_name: bool,
     /// Resumes sessions.
     pub resumes: bool,
-    /// Protocols offered, the best first (RFC 7301); none offers nothing.
+    /// Protocols offered, the best first (RFC 7301); an empty list offers nothing.
     pub alpn: Vec<Vec<u8>>,
-    /// Where the keys of connections are written, for tools that read along.
+    /// The file for the keys of connections, for tools that decrypt the traffic.
     pub key_log: Option<Arc<KeyLogFile>>,
 }
 
@@ -63,7 +64,8 @@ impl Client {
         Ok(Client { config: Arc::new(config) })
     }
 
-    /// The same client with a certificate to show. Its sessions are its own: none is resumed that began with another.
+    /// The same client with a certificate. It has its own sessions: it never resumes a session that began with
+    /// another certificate.
     #[must_use]
     pub fn showing(&self, pair: &KeyPair) -> Client {
         let mut config = ClientConfig::clone(&self.config);
@@ -72,8 +74,8 @@ impl Client {
     }
 }
 
-/// Whether a certificate is for a host, as OpenSSL's `X509_check_host` sees it: by its DNS names, and without any by
-/// its common name. A host that is an address is no name, and fits none.
+/// Whether a certificate is for a host, by the rules of OpenSSL's `X509_check_host`: by its DNS names, or by its
+/// common name if it has no DNS names. An IP address is not a name, and matches no certificate.
 pub(super) fn is_for(certificate: &CertificateDer<'_>, host: &str) -> bool {
     let Ok(name) = DnsName::try_from(host) else {
         return false;
@@ -83,7 +85,7 @@ pub(super) fn is_for(certificate: &CertificateDer<'_>, host: &str) -> bool {
     named.is_ok() || is_common_name(certificate, &server)
 }
 
-/// Judges servers by a [`Trust`]; whether the name is theirs is asked when the handshake is over.
+/// Judges servers by a [`Trust`]; the name is checked after the handshake.
 #[derive(Debug)]
 struct Trusting {
     trust: Trust,

@@ -1,4 +1,4 @@
-//! PEM (RFC 7468) with what OpenSSL adds to it: encrypted keys of the old kind, certificates with trust settings.
+//! PEM (RFC 7468) with OpenSSL's additions: encrypted keys of the old kind, certificates with trust settings.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,16 +6,16 @@ use base64::engine::general_purpose::STANDARD;
 /// One section of a text.
 #[derive(Debug)]
 pub(super) struct Section<'t> {
-    /// What stands after BEGIN.
+    /// The text after BEGIN.
     pub(super) label: &'t str,
     /// Its lines `Name: value` (RFC 1421).
     pub(super) headers: Vec<(&'t str, &'t str)>,
     pub(super) der: Vec<u8>,
 }
 
-/// The sections of a text, in its order; `Err` names what is wrong with the first bad one.
+/// The sections of a text, in its order; `Err` names the error of the first bad one.
 pub(super) fn sections(text: &[u8]) -> Result<Vec<Section<'_>>, String> {
-    // What is not text is a comment between sections to OpenSSL; a section is ASCII.
+    // For OpenSSL, bytes that are not text are a comment between sections; a section is ASCII.
     let text = match std::str::from_utf8(text) {
         Ok(text) => text,
         Err(error) => std::str::from_utf8(text.get(..error.valid_up_to()).unwrap_or_default()).unwrap_or_default(),
@@ -46,7 +46,7 @@ pub(super) fn sections(text: &[u8]) -> Result<Vec<Section<'_>>, String> {
     Ok(sections)
 }
 
-/// The certificates of a text or of one in DER.
+/// The certificates of a PEM text, or the one certificate in DER.
 pub(super) fn certificates(given: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     if given.first() == Some(&super::der::SEQUENCE) {
         return Ok(vec![given.to_vec()]);
@@ -55,7 +55,7 @@ pub(super) fn certificates(given: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     for section in sections(given)? {
         match section.label {
             "CERTIFICATE" | "X509 CERTIFICATE" => found.push(section.der),
-            // The certificate, then for what OpenSSL trusts it.
+            // The certificate, then the purposes for which OpenSSL trusts it.
             "TRUSTED CERTIFICATE" => {
                 let first = super::der::Items(&section.der).next().ok_or("a certificate cannot be read")?;
                 found.push(first.raw.to_vec());

@@ -1,7 +1,8 @@
-//! A connection's records: what came and is not complete, what was decrypted and not read, what waits to be sent.
+//! A connection's records: incomplete received bytes, decrypted bytes that nobody has read, and bytes that wait to be
+//! sent.
 //!
-//! Invariant: whatever has come and is a complete record has been decrypted: bytes that `incoming` keeps need more
-//! to follow them. So a wait for the socket is a wait for something new.
+//! Invariant: every complete received record has been decrypted; the bytes in `incoming` are an incomplete record. So
+//! a wait for the socket is always a wait for new bytes.
 
 use super::error::Failure;
 use super::sessions::{Sessions, among};
@@ -15,46 +16,46 @@ use rustls::unbuffered::{
 use rustls::{CommonState, Error, InvalidMessage, PeerIncompatible, ProtocolVersion, unbuffered};
 use std::io;
 
-/// Read from the socket at once: a whole record (16 KiB and what it is wrapped in) and the next one's beginning.
+/// Bytes read from the socket at once: a whole record (16 KiB and its wrapping) and the beginning of the next.
 const INCOMING_BYTES: usize = 32 << 10;
-/// What may wait for the rest of a message; rustls itself refuses handshake messages over 64 KiB.
+/// Bytes that may wait for the rest of a message; rustls itself refuses handshake messages over 64 KiB.
 const INCOMING_BYTES_MAX: usize = 128 << 10;
 /// Messages that may be ready when a session fails: a server's flight and the alert.
 const LAST_MESSAGES_MAX: usize = 16;
-/// Numbers of RFC 8446: record types (§5.1), the message that a client begins with (§4), the level of an alert (§6),
-/// and alerts: for a record or a message that may not stand there, and for an extension that must be there.
+/// Numbers of RFC 8446: record types (§5.1), the first message of a client (§4), the level of an alert (§6), and two
+/// alerts: for a record or a message at a wrong place, and for a missing extension.
 const ALERT: u8 = 21;
 const HANDSHAKE: u8 = 22;
 const CLIENT_HELLO: u8 = 1;
 const FATAL: u8 = 2;
 const UNEXPECTED_MESSAGE: u8 = 10;
 const MISSING_EXTENSION: u8 = 109;
-/// A first guess at what a handshake message or the wrapping of some records takes.
+/// A first guess at the size of a handshake message, or of the wrapping of some records.
 const WRAPPING_BYTES: usize = 128;
 
-/// All of a connection but its socket.
+/// The state of a connection without its socket.
 pub(super) struct State {
     pub(super) session: Session,
     sessions: Option<Sessions>,
-    /// Encrypted bytes that are no complete record yet.
+    /// Encrypted bytes that are not a complete record yet.
     pub(super) incoming: Option<Lease>,
-    /// Decrypted bytes that the reader had no room for, and how many of them it has had since.
+    /// Decrypted bytes for which the reader had no room, and how many of them it has taken since.
     pub(super) surplus: Option<(Lease, usize)>,
-    /// Encrypted bytes, and how many of them the kernel has taken.
+    /// Encrypted bytes, and how many of them the kernel has accepted.
     pub(super) outgoing: Option<(Lease, usize)>,
-    /// Bytes that are encrypted, and that the writer has yet to be told are written.
+    /// Bytes that are encrypted, but not yet reported to the writer as written.
     pub(super) untold: usize,
     pub(super) has_shaken_hands: bool,
     has_said_goodbye: bool,
-    /// Nothing more comes.
+    /// The peer has ended: nothing more will arrive.
     pub(super) has_ended: bool,
-    /// And the peer said so.
+    /// The peer announced the end (close_notify).
     pub(super) is_end_announced: bool,
     pub(super) failed: Option<Failure>,
 }
 
-/// Whose side of a session it is. The server's begins when the client has said what it wants; until then, and for
-/// good when it turns out not to speak TLS, bytes pass as they are.
+/// The side of a session. The server's side begins after the client's hello. Until then, bytes pass unchanged; if the
+/// client does not speak TLS, they always do.
 pub(super) enum Session {
     Raw,
     Client(UnbufferedClientConnection),
@@ -62,7 +63,7 @@ pub(super) enum Session {
 }
 
 impl Session {
-    /// What both sides know.
+    /// The facts that both sides have.
     pub(super) fn common(&self) -> Option<&CommonState> {
         match self {
             Session::Raw => None,
@@ -72,13 +73,13 @@ impl Session {
     }
 }
 
-/// Either side as far as records go.
+/// The common interface of both sides, for records.
 trait Side {
     type Data;
     fn process<'c, 'i>(&'c mut self, incoming: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data>;
     /// Whether messages are ready to be sent.
     fn has_ready(&self) -> bool;
-    /// What came before the handshake was done.
+    /// The bytes that arrived before the handshake was done.
     fn early(records: ReadEarlyData<'_, '_, Self::Data>, take: impl FnMut(&[u8])) -> Result<usize, Error>;
 }
 
@@ -120,23 +121,23 @@ impl Side for UnbufferedServerConnection {
     }
 }
 
-/// Where decrypted bytes go: to `buf` while there is `room`, then to the surplus.
+/// The target of decrypted bytes: `buf` while there is `room`, then the surplus.
 pub(super) struct Sink<'b> {
     pub(super) buf: &'b mut Vec<u8>,
     pub(super) room: usize,
 }
 
-/// What a turn is for.
+/// The purpose of a turn.
 pub(super) enum Want<'w> {
-    /// Whatever the records that came ask for.
+    /// Handles the received records.
     Progress,
-    /// That, and these bytes encrypted.
+    /// Also encrypts these bytes.
     Encrypt(&'w [u8]),
-    /// That, and the end announced.
+    /// Also announces the end.
     Close,
 }
 
-/// Where a turn ended.
+/// The state in which a turn ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum At {
     /// The handshake waits for the peer.
@@ -162,29 +163,29 @@ impl State {
         }
     }
 
-    /// Whether bytes pass as they are.
+    /// Whether bytes pass unchanged.
     pub(super) fn is_raw(&self) -> bool {
         matches!(self.session, Session::Raw)
     }
 
-    /// Whether a handshake that has come as far as traffic is over for whoever waits for it: it is done, or what the
-    /// client sent before its end is to be read.
+    /// Whether the handshake is over for the waiting task, once traffic may flow: it is done, or early data of the
+    /// client is ready to be read.
     pub(super) fn may_begin(&mut self) -> bool {
         let is_done = self.session.common().is_some_and(|common| !common.is_handshaking());
         self.has_shaken_hands = is_done || self.surplus.is_some();
         self.has_shaken_hands
     }
 
-    /// Encodes close_notify, once, where there is somebody to hear it.
+    /// Encodes close_notify, once, if the peer can read it.
     pub(super) fn say_goodbye(&mut self) {
         if self.has_shaken_hands && self.failed.is_none() && !self.has_said_goodbye {
             self.has_said_goodbye = true;
-            // Nobody waits for it.
+            // Nobody waits for the result.
             let _ = self.turn(Want::Close, &mut Sink::none(&mut Vec::new()));
         }
     }
 
-    /// Whether a read would tell something without asking the socket.
+    /// Whether a read has a result without reading the socket.
     pub(super) fn has_more(&self) -> bool {
         self.surplus.is_some() || self.has_ended || self.failed.is_some()
     }
@@ -221,7 +222,7 @@ impl State {
         read
     }
 
-    /// Sends what waits; `WouldBlock` if some of it has to wait on.
+    /// Sends the waiting bytes; `WouldBlock` if some must go on waiting.
     pub(super) fn flush(&mut self, stream: &Stream) -> io::Result<()> {
         while let Some((bytes, sent)) = &mut self.outgoing {
             *sent += stream.try_write(bytes.get(*sent..).unwrap_or_default())?;
@@ -232,9 +233,10 @@ impl State {
         Ok(())
     }
 
-    /// Does all that the records at hand ask for, and then what is wanted.
+    /// Handles all received records, and then does `want`.
     ///
-    /// After a failure it fails the same way again; the alert that tells the peer is then in what waits to be sent.
+    /// After a failure, every call returns the same failure; the alert for the peer is then among the bytes that wait
+    /// to be sent.
     pub(super) fn turn(&mut self, want: Want<'_>, sink: &mut Sink<'_>) -> Result<At, Failure> {
         if let Some(failed) = &self.failed {
             return Err(failed.clone());
@@ -255,8 +257,8 @@ impl State {
         Err(failed)
     }
 
-    /// Sees that a client hears the right alert, as long as alerts go in plain text; afterwards `guard` does.
-    /// `incoming` is what the records that failed came in.
+    /// Makes sure that a client gets the right alert, while alerts are plain text; later `guard` does this.
+    /// `incoming` are the bytes of the failed records.
     fn correct_alert(&mut self, error: &Error, incoming: &[u8]) {
         let Session::Server(session) = &self.session else { return };
         let version = session.protocol_version();
@@ -265,7 +267,7 @@ impl State {
             Error::InvalidMessage(InvalidMessage::InvalidContentType | InvalidMessage::InvalidCcs) => {
                 Some(UNEXPECTED_MESSAGE)
             }
-            // RFC 8446 §4: so it does to another message than a ClientHello at the beginning.
+            // RFC 8446 §4: rustls says `decode_error` also if the first message is not a ClientHello.
             Error::InvalidMessage(_) if version.is_none() => match incoming {
                 [HANDSHAKE, _, _, _, _, message, ..] if *message != CLIENT_HELLO => Some(UNEXPECTED_MESSAGE),
                 _ => None,
@@ -280,7 +282,7 @@ impl State {
                     *reason = right;
                 }
             }
-            // Records within a message, too many empty ones, too many warnings: rustls says nothing.
+            // Records inside a message, too many empty records, too many warnings: rustls sends no alert.
             (None, Error::PeerMisbehaved(_), None)
                 if session.is_handshaking() && version != Some(ProtocolVersion::TLSv1_3) =>
             {
@@ -303,7 +305,7 @@ impl State {
     }
 }
 
-/// What a turn changes besides the session.
+/// The state that a turn changes besides the session.
 struct Work<'s> {
     surplus: &'s mut Option<(Lease, usize)>,
     outgoing: &'s mut Option<(Lease, usize)>,
@@ -341,7 +343,7 @@ impl Work<'_> {
                     discard += S::early(records, |bytes| sink.push(bytes, self.surplus))?;
                 }
                 Ok(ConnectionState::EncodeTlsData(message)) => encode(message, self.outgoing)?,
-                // What is encoded goes out when the turn is over: several messages in one call to the kernel.
+                // Encoded bytes are sent at the end of the turn: several messages in one call to the kernel.
                 Ok(ConnectionState::TransmitTlsData(encoded)) => encoded.done(),
                 Ok(ConnectionState::BlockedHandshake) => end = Some(At::Handshake),
                 Ok(ConnectionState::WriteTraffic(open)) => {
@@ -352,7 +354,7 @@ impl Work<'_> {
                     *self.is_end_announced = true;
                     *self.has_ended = true;
                 }
-                // Closed, and states of a rustls to come.
+                // Closed, and states that later versions of rustls may add.
                 Ok(_) => end = Some(At::Traffic),
                 Err(error) => {
                     self.say_why(session);
@@ -368,17 +370,17 @@ impl Work<'_> {
         Ok(at)
     }
 
-    /// After a failure: encodes the alert that rustls has ready for the peer, and what stands before it. Asked for more
-    /// than it has ready, rustls would go on reading and panic: it remembers how far it read, and that it failed.
+    /// After a failure: encodes the alert that rustls has ready for the peer, and the messages before it. If asked
+    /// for more, rustls would continue reading and panic: it remembers how far it read, and that it failed.
     fn say_why<S: Side>(&mut self, session: &mut S) {
         for _ in 0..LAST_MESSAGES_MAX {
             if !session.has_ready() {
                 return;
             }
             match session.process(&mut []).state {
-                // The failure is told anyway.
+                // The caller reports the failure in any case.
                 Ok(ConnectionState::EncodeTlsData(message)) => drop(encode(message, self.outgoing)),
-                // Stands before it, and nobody reads it any more.
+                // These bytes come before the alert, and nobody reads them any more.
                 Ok(ConnectionState::ReadTraffic(mut records)) => while records.next_record().is_some() {},
                 Ok(ConnectionState::ReadEarlyData(records)) => drop(S::early(records, |_| {})),
                 _ => return,
@@ -388,7 +390,7 @@ impl Work<'_> {
 }
 
 impl Sink<'_> {
-    /// For turns in which nothing is read: all that comes is surplus.
+    /// A sink for turns that read nothing: all decrypted bytes become surplus.
     pub(super) fn none(buf: &mut Vec<u8>) -> Sink<'_> {
         Sink { buf, room: 0 }
     }
@@ -435,7 +437,7 @@ fn write<Data>(
     })
 }
 
-/// Appends what `fill` writes into room of `first_guess` bytes, or of as many as it then asks for.
+/// Appends the output of `fill`: gives it room for `first_guess` bytes, or then for as many as it asks for.
 fn append(
     outgoing: &mut Option<(Lease, usize)>,
     first_guess: usize,
@@ -469,7 +471,7 @@ mod tests {
     use proptest::prelude::*;
     use rustls::pki_types::ServerName;
 
-    /// What a client says first.
+    /// The first message of a client.
     fn hello() -> Vec<u8> {
         let client = Client::new(&ClientOptions { accepts_anyone: true, ..ClientOptions::default() }).unwrap();
         let name = ServerName::try_from("a.example").unwrap();
@@ -505,7 +507,7 @@ mod tests {
                     break;
                 }
             }
-            // Without a certificate no handshake gets far, and whoever sent a whole hello hears why.
+            // Without a certificate no handshake succeeds, and a client that sent a whole hello gets an alert.
             prop_assert!(state.failed.is_some() || from == bytes.len());
             prop_assert!(!changes.is_empty() || !tail.is_empty() || state.outgoing.is_some());
         }

@@ -1,4 +1,4 @@
-//! How a server speaks TLS: who it is, what it agrees to, whom it asks for a certificate.
+//! The TLS settings of a server: its certificates, the parameters it accepts, and its requests for client certificates.
 
 use super::ciphers::{Ciphers, Groups, Protocols};
 use super::keys::KeyPair;
@@ -24,38 +24,39 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a server is told about TLS.
+/// The TLS options of a server.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Its certificates with their keys; of two for keys of one kind the last counts.
+    /// Its certificates with their keys; if two have keys of the same kind, the last one counts.
     pub identities: Vec<KeyPair>,
     /// Versions it speaks.
     pub protocols: Protocols,
-    /// Cipher suites it agrees to.
+    /// Cipher suites it accepts.
     pub ciphers: Ciphers,
-    /// Its own order of suites goes before the client's.
+    /// Its own order of suites has priority over the client's.
     pub prefers_own_order: bool,
-    /// Groups it agrees to.
+    /// Groups it accepts.
     pub groups: Groups,
-    /// Protocols above TLS, the best first (RFC 7301); none agrees to nothing.
+    /// Protocols above TLS, the best first (RFC 7301); an empty list accepts none.
     pub alpn: Vec<Vec<u8>>,
-    /// Asks clients for a certificate, with the subjects (in DER) of whom it trusts. Whatever comes is taken, if the
-    /// client has its key: judging the chain is for whoever reads [`TlsStream::with_peer`](super::TlsStream).
+    /// Asks clients for a certificate, with the subjects (in DER) of the trusted authorities. It accepts every
+    /// certificate if the client has its key: the caller judges the chain from
+    /// [`TlsStream::with_peer`](super::TlsStream).
     pub asks_for: Option<Vec<Vec<u8>>>,
-    /// Seals tickets with these; none gives none.
+    /// The keys that seal tickets; `None` sends no tickets.
     pub tickets: Option<Arc<TicketKeys>>,
-    /// Keeps sessions here.
+    /// The store for sessions.
     pub cache: Option<Arc<SessionCache>>,
-    /// How long a kept session is good; seconds.
+    /// How long a kept session is valid; seconds.
     pub session_lifetime_s: u64,
-    /// What sessions are bound to.
+    /// The context that sessions are bound to.
     pub context: Context,
-    /// Early data taken of a client that resumes (RFC 8446 §2.3); bytes, 0 takes none. Then sessions are kept in the
-    /// cache and used once, and no tickets are given.
+    /// Early data accepted from a client that resumes (RFC 8446 §2.3); bytes, 0 accepts none. With early data,
+    /// sessions are kept in the cache and used once, and no tickets are sent.
     pub early_data_max: u32,
     /// The largest record written; bytes.
     pub record_bytes_max: usize,
-    /// Where secrets are logged, for debugging.
+    /// The file for secrets, for debugging.
     pub key_log: Option<Arc<KeyLogFile>>,
     /// Compresses certificates for clients that offer it (RFC 8879).
     pub compresses: bool,
@@ -83,7 +84,7 @@ impl Default for ServerOptions {
     }
 }
 
-/// A server's configuration, ready for use; clones share it, and so may threads.
+/// A server's configuration, ready for use; clones and threads share it.
 #[derive(Clone)]
 pub struct Server {
     pub(super) config: Arc<ServerConfig>,
@@ -96,12 +97,12 @@ impl fmt::Debug for Server {
     }
 }
 
-/// Versions and suites do not go together: a sentence without a capital.
+/// Versions and suites do not match: a sentence without a capital.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unusable(pub String);
 
 impl Server {
-    /// Puts the options together.
+    /// Makes the configuration from the options.
     pub fn new(options: &ServerOptions) -> Result<Server, Unusable> {
         let provider = CryptoProvider {
             cipher_suites: options.ciphers.all(),
@@ -124,7 +125,7 @@ impl Server {
         let mut config = builder.with_cert_resolver(resolver);
         config.ignore_client_order = options.prefers_own_order;
         config.alpn_protocols = options.alpn.clone();
-        // rustls counts a record's head in.
+        // rustls includes a record's head in this size.
         config.max_fragment_size = Some(options.record_bytes_max.clamp(512, 16 << 10) + 5);
         config.session_storage = match &options.cache {
             Some(cache) => Arc::new(Stored {
@@ -145,7 +146,7 @@ impl Server {
         }
         if options.early_data_max > 0 {
             config.max_early_data_size = options.early_data_max;
-            // Whoever sends early wants its answer early.
+            // A client that sends early data wants its answer early.
             config.send_half_rtt_data = true;
         }
         if let Some(file) = &options.key_log {
@@ -181,12 +182,12 @@ impl Server {
     }
 }
 
-/// What was seen in a handshake that rustls does not keep, as numbers of RFC 8446 §4.2.3.
+/// Facts about a handshake that rustls does not keep, as numbers of RFC 8446 §4.2.3.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Noted {
-    /// The scheme the server meant to sign with; `None` where a session was resumed.
+    /// The scheme that the server chose to sign with; `None` if a session was resumed.
     pub signature: Option<u16>,
-    /// The scheme the client signed with.
+    /// The scheme that the client signed with.
     pub client_signature: Option<u16>,
 }
 
@@ -194,7 +195,7 @@ thread_local! {
     static NOTED: Cell<Noted> = const { Cell::new(Noted { signature: None, client_signature: None }) };
 }
 
-/// Runs `work`, and says what was noted while it ran and nothing else did.
+/// Runs `work`, and returns the facts noted while it ran and no other task did.
 pub(super) async fn noting<T>(work: impl Future<Output = T>) -> (T, Noted) {
     let mut work = pin!(work);
     let mut noted = Noted::default();
@@ -228,7 +229,7 @@ pub fn signature_name(scheme: u16) -> String {
     name.to_owned()
 }
 
-/// Chooses among a server's certificates by what the client can check.
+/// Chooses a certificate of the server that the client can check.
 #[derive(Debug)]
 struct Resolver {
     identities: Vec<KeyPair>,
@@ -238,7 +239,7 @@ struct Resolver {
 impl Resolver {
     fn new(identities: &[KeyPair], speaks_tls13: bool) -> Resolver {
         let last = |rsa: bool| identities.iter().rev().find(|pair| pair.is_rsa() == rsa);
-        // ECDSA is signed in a tenth of the time; a client that cannot check it gets RSA.
+        // An ECDSA signature takes a tenth of the time; a client that cannot check ECDSA gets RSA.
         let identities = [last(false), last(true)].into_iter().flatten().cloned().collect();
         Resolver { identities, speaks_tls13 }
     }
@@ -263,12 +264,12 @@ impl ResolvesServerCert for Resolver {
             }
             goes && scheme.is_some()
         };
-        // Without a fit rustls finds the alert itself.
+        // If none fits, rustls chooses the alert itself.
         self.identities.iter().find(fits).or(self.identities.first()).map(KeyPair::shown)
     }
 }
 
-/// Asks for a certificate and takes whatever comes with a good signature.
+/// Asks for a certificate and accepts every one with a valid signature.
 #[derive(Debug)]
 struct Asker {
     hints: Vec<DistinguishedName>,
@@ -325,14 +326,14 @@ fn note_client(scheme: SignatureScheme) {
     NOTED.set(Noted { client_signature: Some(u16::from(scheme)), ..NOTED.get() });
 }
 
-/// A file of secrets in NSS's format, opened when the first is written.
+/// A file of secrets in NSS's format, opened when the first secret is written.
 pub struct KeyLogFile {
     path: PathBuf,
     file: Mutex<Option<File>>,
 }
 
 impl KeyLogFile {
-    /// Secrets will be appended to the file of this name.
+    /// Appends secrets to the file of this name.
     pub fn new(path: impl Into<PathBuf>) -> KeyLogFile {
         KeyLogFile { path: path.into(), file: Mutex::new(None) }
     }
@@ -353,7 +354,7 @@ impl rustls::KeyLog for KeyLogFile {
             *file = OpenOptions::new().create(true).append(true).mode(0o600).open(&self.path).ok();
         }
         if let Some(file) = file.as_mut() {
-            // A debugging aid that cannot be written is missing, and nothing else.
+            // If this debugging aid cannot be written, nothing else fails.
             let _ = file.write_all(line.as_bytes());
         }
     }

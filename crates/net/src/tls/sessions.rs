@@ -1,8 +1,8 @@
-//! Sessions kept for resumption, by whoever a connection belongs to.
+//! Sessions kept for resumption, by the owner of a connection.
 //!
-//! A [`Client`](super::Client) is shared by every thread and every simulated user, but a user must not resume what
-//! another began: the handshakes a server sees would be cheaper than those of as many real clients. So rustls'
-//! store keeps nothing itself; it looks into the [`Sessions`] of the connection being worked on.
+//! A [`Client`](super::Client) is shared by every thread and every simulated user, but a user must not resume another
+//! user's session: the server's handshakes would be cheaper than those of as many real clients. So rustls' store
+//! keeps nothing itself; it uses the [`Sessions`] of the current connection.
 
 use rustls::NamedGroup;
 use rustls::client::{ClientSessionStore, Tls12ClientSessionValue, Tls13ClientSessionValue};
@@ -12,10 +12,10 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::rc::Rc;
 
-/// Servers one owner remembers; the oldest is forgotten first.
+/// Servers that one owner remembers, at most; the oldest is forgotten first.
 pub const SERVERS_MAX: usize = 16;
 
-/// What one owner of connections may resume; clones share it.
+/// The sessions that one owner of connections may resume; clones share them.
 #[derive(Clone)]
 pub struct Sessions {
     kept: Rc<RefCell<VecDeque<Kept>>>,
@@ -26,14 +26,14 @@ struct Kept {
     server: ServerName<'static>,
     group: Option<NamedGroup>,
     tls12: Option<Tls12ClientSessionValue>,
-    /// Each is good for one connection (RFC 8446 C.4).
+    /// Each is valid for one connection (RFC 8446 C.4).
     tickets: VecDeque<Tls13ClientSessionValue>,
 }
 
 impl Sessions {
-    /// Keeps at most `tickets_max` TLS 1.3 tickets per server: as many connections can be resumed at once.
+    /// Keeps at most `tickets_max` TLS 1.3 tickets per server: that many connections can resume at once.
     ///
-    /// One takes 1 to 3 kB, since rustls keeps the server's certificates with it.
+    /// A ticket takes 1 to 3 kB, because rustls keeps the server's certificates with it.
     pub fn new(tickets_max: usize) -> Sessions {
         Sessions { kept: Rc::default(), tickets_max }
     }
@@ -49,7 +49,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Sessions>> = const { RefCell::new(None) };
 }
 
-/// Runs `work`, in which rustls finds these sessions, or none.
+/// Runs `work`; inside it, rustls finds these sessions, or none.
 pub(super) fn among<T>(sessions: Option<&Sessions>, work: impl FnOnce() -> T) -> T {
     let Some(sessions) = sessions else {
         return work();
@@ -60,7 +60,7 @@ pub(super) fn among<T>(sessions: Option<&Sessions>, work: impl FnOnce() -> T) ->
     done
 }
 
-/// rustls' store: whatever is current.
+/// rustls' store: it uses the current sessions.
 #[derive(Debug)]
 pub(super) struct Store;
 

@@ -1,5 +1,5 @@
-//! Whether the holder of a certificate's key signed a handshake. Unlike webpki's way it reads certificates of version 1,
-//! which both clients and origins still have: only their key counts here.
+//! Checks whether the holder of a certificate's key signed a handshake. Unlike webpki, it reads certificates of
+//! version 1, which some clients and origins still have: only the key matters here.
 
 use super::x509::X509;
 use rustls::client::danger::HandshakeSignatureValid;
@@ -24,7 +24,7 @@ pub(super) fn verify_tls12(
     }
 }
 
-/// TLS 1.3 (RFC 8446 §4.4.3): what may sign a certificate may not always sign a handshake.
+/// TLS 1.3 (RFC 8446 §4.4.3): not every algorithm that may sign a certificate may sign a handshake.
 pub(super) fn verify_tls13(
     message: &[u8],
     certificate: &CertificateDer<'_>,

@@ -1,4 +1,4 @@
-//! A TLS connection over a stream: a client's from its beginning, a server's once a client has said hello (`accept`).
+//! A TLS connection over a stream: a client's from its beginning, a server's after the client's hello (`accept`).
 
 use super::client::Client;
 use super::error::Failure;
@@ -17,15 +17,15 @@ use std::io::{self, IoSlice};
 use std::net::IpAddr;
 use std::task::Poll;
 
-/// Encrypted in one call: three full records, which with their wrapping fit a lease of 64 KiB.
+/// Bytes encrypted in one call: three full records, which with their wrapping fit a buffer of 64 KiB.
 pub const WRITE_BYTES_MAX: usize = 48 << 10;
 
-/// What a peer still sends after a failure is read in pieces of this size.
+/// After a failure, the rest of the peer's bytes is read in pieces of this size.
 const UNREAD_BYTES: usize = 4 << 10;
-/// And no more of it than this: a peer that goes on sending does not listen.
+/// At most this many bytes are read: a peer that goes on sending does not read the alert.
 const UNREAD_BYTES_MAX: usize = 256 << 10;
 
-/// A TLS connection, or a server's that may become one; closed when dropped.
+/// A TLS connection, or an accepted connection that may become one; closed when dropped.
 pub struct TlsStream {
     pub(super) stream: Stream,
     pub(super) state: RefCell<State>,
@@ -34,22 +34,22 @@ pub struct TlsStream {
 impl TlsStream {
     /// Begins TLS on a connected stream; [`TlsStream::handshake`] does the rest.
     ///
-    /// `server` is the name asked for and checked, or an IP address. `sessions` may be resumed, and are added to.
+    /// `server` is the name to send and check, or an IP address. `sessions` may be resumed; new sessions are added.
     pub fn client(
         stream: Stream,
         client: &Client,
         server: &str,
         sessions: Option<&Sessions>,
     ) -> Result<TlsStream, Failure> {
-        // A trailing dot says that a name is complete, which certificates never do.
+        // A trailing dot marks a complete name; certificates never have it.
         let name = ServerName::try_from(server.strip_suffix('.').unwrap_or(server)).map_err(|_| {
             Failure::new("ERR_TLS_INVALID_SERVERNAME", format!("no certificate can be for \"{server}\""))
         })?;
         TlsStream::towards(stream, client, name.to_owned(), sessions)
     }
 
-    /// As [`TlsStream::client`], for any name: one that no certificate can be for is not sent. Whether the certificate
-    /// is for the name, [`TlsStream::is_for`] tells after the handshake, also after one that resumed a session.
+    /// As [`TlsStream::client`], for any name: a name that no certificate can have is not sent. After the handshake,
+    /// also after a resumed one, [`TlsStream::is_for`] tells whether the certificate is for the name.
     pub fn to_origin(
         stream: Stream,
         client: &Client,
@@ -58,7 +58,7 @@ impl TlsStream {
     ) -> Result<TlsStream, Failure> {
         let name = match DnsName::try_from(name) {
             Ok(name) => ServerName::DnsName(name.to_owned()),
-            // RFC 6066 §3: addresses are not sent, and neither is what rustls takes for one.
+            // RFC 6066 §3: addresses are not sent, so rustls sends no name here.
             Err(_) => ServerName::from(name.parse().unwrap_or(IpAddr::from([0, 0, 0, 0]))),
         };
         TlsStream::towards(stream, client, name, sessions)
@@ -76,7 +76,7 @@ impl TlsStream {
         Ok(TlsStream { stream, state: RefCell::new(state) })
     }
 
-    /// Shakes hands: after it the server is who it should be, and bytes may flow.
+    /// Shakes hands: afterwards the server's identity is checked, and bytes may flow.
     ///
     /// Fails with a [`Failure`](super::failure) inside, with the socket's error, or with `TimedOut`.
     pub async fn handshake(&self, deadline: &Deadline) -> io::Result<()> {
@@ -116,7 +116,7 @@ impl TlsStream {
                 return Poll::Ready(());
             }
             if state.has_unsent() && self.stream.poll_writable().is_ready() {
-                // What fails here fails again where it can be told.
+                // A failure here occurs again in a call that can report it.
                 let _ = state.flush(&self.stream);
                 let _ = self.stream.poll_writable();
             }
@@ -130,7 +130,7 @@ impl TlsStream {
         self.stream.poll_writable()
     }
 
-    /// Waits for something to read; it may turn out to be nothing for the reader.
+    /// Waits for something to read; there may still be no bytes for the reader.
     pub async fn readable(&self, deadline: &Deadline) -> Result<(), TimedOut> {
         poll_fn(|_| match self.poll_readable() {
             Poll::Ready(()) => Poll::Ready(Ok(())),
@@ -148,8 +148,8 @@ impl TlsStream {
 
     /// As [`Stream::try_read_vec`].
     ///
-    /// 0 is the end, announced or not: as with Node and nginx, whether something is missing is for the protocol
-    /// above to say; [`TlsStream::has_ended_in_order`] tells them apart.
+    /// 0 is the end, announced or not. As with Node and nginx, the protocol above must find out whether bytes are
+    /// missing; [`TlsStream::has_ended_in_order`] distinguishes the two cases.
     pub fn try_read_vec(&self, buf: &mut Vec<u8>, max: usize) -> io::Result<usize> {
         if buf.len() == buf.capacity() {
             buf.reserve(max);
@@ -170,7 +170,7 @@ impl TlsStream {
                 return Ok(0);
             }
             let turned = state.turn(Want::Progress, &mut Sink { buf, room });
-            // Alerts, tickets' answers, new keys; if there is no room now, they go with what is written next.
+            // Alerts, answers to tickets, new keys; if there is no room, they are sent with the next write.
             let _ = state.flush(&self.stream);
             if buf.len() == before {
                 turned?;
@@ -179,8 +179,8 @@ impl TlsStream {
         Ok(buf.len() - before)
     }
 
-    /// Writes what fits, at most [`WRITE_BYTES_MAX`]. `WouldBlock` means wait, and write the same bytes again:
-    /// they count as written when the kernel has the whole of their records.
+    /// Writes as many bytes as fit, at most [`WRITE_BYTES_MAX`]. `WouldBlock` means: wait, and write the same bytes
+    /// again. They count as written when the kernel has all of their records.
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         let mut state = self.state.borrow_mut();
         if let Some(failed) = &state.failed {
@@ -208,7 +208,7 @@ impl TlsStream {
         if self.state.borrow().is_raw() {
             return self.stream.try_write_vectored(pieces);
         }
-        // One record for head and body: what small requests are, and one call to the kernel.
+        // One record for head and body, and one call to the kernel: this suits small requests.
         let mut joined = lease(pieces.iter().map(|piece| piece.len()).sum::<usize>().min(WRITE_BYTES_MAX));
         for piece in pieces {
             let room = WRITE_BYTES_MAX - joined.len();
@@ -217,7 +217,7 @@ impl TlsStream {
         self.try_write(&joined)
     }
 
-    /// Announces the end (close_notify), as far as there is room for it, and sends FIN.
+    /// Announces the end (close_notify), if there is room for it, and sends FIN.
     pub fn shutdown_write(&self) -> io::Result<()> {
         let mut state = self.state.borrow_mut();
         state.say_goodbye();
@@ -225,13 +225,13 @@ impl TlsStream {
         self.stream.shutdown_write()
     }
 
-    /// Whether TLS failed, so that nothing more can be read or written; the socket itself may still be whole.
+    /// Whether TLS failed, so that nothing more can be read or written; the socket itself may still work.
     pub fn has_failed(&self) -> bool {
         self.state.borrow().failed.is_some()
     }
 
-    /// After a failure: sends the alert that says why, and FIN, and reads what the peer still sends until it ends, or
-    /// until the deadline. Closing at once would answer those bytes with RST, which destroys an alert on its way.
+    /// After a failure: sends the alert with the reason, and FIN, and reads the rest of the peer's bytes until the end,
+    /// or until the deadline. Closing at once would answer those bytes with RST, which destroys an alert on its way.
     pub async fn say_why(&self, deadline: &Deadline) {
         loop {
             let sent = self.state.borrow_mut().flush(&self.stream);
@@ -269,7 +269,7 @@ impl TlsStream {
 
     // State.
 
-    /// As [`Stream::peek_closed`]; what TLS sends for itself, such as tickets, is dealt with and does not count.
+    /// As [`Stream::peek_closed`]; messages of TLS itself, such as tickets, are handled and do not count.
     pub fn peek_closed(&self) -> bool {
         let mut state = self.state.borrow_mut();
         if state.is_raw() {
@@ -293,7 +293,7 @@ impl TlsStream {
         }
     }
 
-    /// Whether the peer announced its end, rather than only closing.
+    /// Whether the peer announced its end (close_notify), and did not only close.
     pub fn has_ended_in_order(&self) -> bool {
         self.state.borrow().is_end_announced
     }
@@ -303,7 +303,8 @@ impl TlsStream {
         self.state.borrow().session.common()?.alpn_protocol().map(<[u8]>::to_vec)
     }
 
-    /// Whether the peer's certificate is for a host, as nginx asks: by its DNS names, and without any by its common name.
+    /// Whether the peer's certificate is for a host, by nginx's rules: by its DNS names, or by its common name if it
+    /// has none.
     pub fn is_for(&self, host: &str) -> bool {
         let state = self.state.borrow();
         let certificates = state.session.common().and_then(|common| common.peer_certificates());
@@ -330,8 +331,8 @@ impl TlsStream {
         Some(u16::from(self.state.borrow().session.common()?.negotiated_cipher_suite()?.suite()))
     }
 
-    /// The number of the group keys were exchanged in; [`ciphers::group_name`](super::ciphers::group_name) names it.
-    /// `None` too where none was needed.
+    /// The number of the group for the key exchange; [`ciphers::group_name`](super::ciphers::group_name) names it.
+    /// `None` also if no key exchange was needed.
     pub fn group(&self) -> Option<u16> {
         Some(u16::from(self.state.borrow().session.common()?.negotiated_key_exchange_group()?.name()))
     }
@@ -344,7 +345,7 @@ impl TlsStream {
         (!certificates.is_empty()).then(|| look(&certificates))
     }
 
-    /// Whether the handshake is still under way: what comes is early data, which may be somebody's copy.
+    /// Whether the handshake is still under way: received bytes are early data, which an attacker may have replayed.
     pub fn is_handshaking(&self) -> bool {
         self.state.borrow().session.common().is_some_and(|common| common.is_handshaking())
     }
@@ -362,7 +363,8 @@ impl fmt::Debug for TlsStream {
 }
 
 impl Drop for TlsStream {
-    /// A server announces the end, so that its client knows nothing is missing; if there is no room, it goes without.
+    /// A server announces the end, so that its client knows that no bytes are missing; without room, it closes
+    /// without the announcement.
     fn drop(&mut self) {
         let state = self.state.get_mut();
         if matches!(state.session, Session::Server(_)) && !state.has_unsent() {

@@ -1,8 +1,8 @@
-//! Sessions that clients may resume: tickets, sealed with keys that roll, and a store for those without.
+//! Sessions that clients may resume: tickets, sealed with keys that rotate, and a store for clients without tickets.
 //!
-//! Both are shared by all workers and outlive a reload. Whatever is kept is bound to a *context*, a digest of the
-//! server's certificates and of whom it trusts: a session begun with one server is not resumed at another that would
-//! have asked for more (CVE-2025-23419). Lifetimes are ours to keep; rustls asks for them by rolling keys alone.
+//! Both are shared by all workers and outlive a reload. Each session is bound to a *context*, a digest of the
+//! server's certificates and its trusted authorities. So a session of one server cannot be resumed at another server
+//! with stricter checks (CVE-2025-23419). weir enforces the lifetimes; rustls does it only by rotating keys.
 
 use crate::clock::unix_seconds;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -13,10 +13,10 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a session is bound to.
+/// The digest that a session is bound to.
 pub type Context = [u8; 32];
 
-/// The context of a server that is told apart by these.
+/// The context of a server that these parts identify.
 pub fn context_of<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> Context {
     let mut sum = digest::Context::new(&SHA256);
     for part in parts {
@@ -28,25 +28,26 @@ pub fn context_of<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> Context {
     context
 }
 
-/// A name of a key: what a ticket begins with.
+/// The name of a key, at the beginning of a ticket.
 const NAME_BYTES: usize = 16;
-/// Behind it the nonce, and sealed before the session: when it was made, and how long the session is.
+/// After the name comes the nonce. Sealed, and before the session, come the time it was made and the length of the
+/// session.
 const TIME_BYTES: usize = 8;
 const LENGTH_BYTES: usize = 2;
-/// What is sealed is filled up to a multiple of this: a ticket's length then tells little of what is in it.
+/// The sealed bytes are padded to a multiple of this, so that the length of a ticket reveals little about its content.
 const STEP_BYTES: usize = 64;
 
 /// Keys that seal tickets.
 pub struct TicketKeys {
-    /// How long a ticket is good; seconds.
+    /// How long a ticket is valid; seconds.
     lifetime_s: u64,
     keys: Mutex<Keys>,
 }
 
 struct Keys {
-    /// The first seals; all open.
+    /// The first key seals tickets; all keys open them.
     row: VecDeque<Key>,
-    /// When the first is put behind a new one; `None` for keys that were given.
+    /// When a new key takes the first place; `None` for given keys.
     rolls_at: Option<u64>,
 }
 
@@ -62,12 +63,12 @@ impl fmt::Debug for TicketKeys {
 }
 
 impl TicketKeys {
-    /// Keys by chance: one seals for `lifetime_s` seconds, and opens for as long again.
+    /// Random keys: each seals tickets for `lifetime_s` seconds, and opens them for as long again.
     pub fn rolling(lifetime_s: u64) -> TicketKeys {
         TicketKeys { lifetime_s, keys: Mutex::new(Keys { row: VecDeque::new(), rolls_at: Some(0) }) }
     }
 
-    /// Keys from files of 48 or 80 bytes; the first seals. `None` if one is of another size.
+    /// Keys from files of 48 or 80 bytes; the first one seals. `None` if a file has another size.
     pub fn given(files: &[Vec<u8>], lifetime_s: u64) -> Option<TicketKeys> {
         let row = files.iter().map(|file| Key::of_file(file)).collect::<Option<VecDeque<Key>>>()?;
         (!row.is_empty()).then(|| TicketKeys { lifetime_s, keys: Mutex::new(Keys { row, rolls_at: None }) })
@@ -128,7 +129,7 @@ impl Key {
     }
 }
 
-/// What one server has of the keys.
+/// A server's access to the keys.
 #[derive(Debug)]
 pub(super) struct Tickets {
     pub(super) keys: Arc<TicketKeys>,
@@ -153,7 +154,7 @@ impl ProducesTickets for Tickets {
     }
 }
 
-/// A store of sessions: in memory, within a number of bytes, the oldest thrown away first.
+/// A store of sessions: in memory, bounded in bytes; the oldest sessions are removed first.
 pub struct SessionCache {
     bytes_max: usize,
     kept: Mutex<Kept>,
@@ -162,7 +163,7 @@ pub struct SessionCache {
 #[derive(Default)]
 struct Kept {
     by_key: HashMap<Vec<u8>, Entry>,
-    /// In the order of arrival; one whose key is gone is passed over.
+    /// In the order of arrival; an entry without its key is skipped.
     order: VecDeque<(u64, Vec<u8>)>,
     bytes: usize,
     next: u64,
@@ -174,7 +175,7 @@ struct Entry {
     session: Vec<u8>,
 }
 
-/// What an entry takes besides key and session.
+/// Bytes of an entry besides key and session.
 const ENTRY_BYTES: usize = 160;
 
 impl fmt::Debug for SessionCache {
@@ -184,12 +185,12 @@ impl fmt::Debug for SessionCache {
 }
 
 impl SessionCache {
-    /// An empty one that takes at most `bytes_max` bytes.
+    /// An empty store that takes at most `bytes_max` bytes.
     pub fn new(bytes_max: usize) -> SessionCache {
         SessionCache { bytes_max, kept: Mutex::default() }
     }
 
-    /// Its bound.
+    /// Its limit in bytes.
     pub fn bytes_max(&self) -> usize {
         self.bytes_max
     }
@@ -207,7 +208,7 @@ impl SessionCache {
                 kept.remove(&oldest);
             }
         }
-        // Keys that were taken leave their place in the order behind; it is swept when half of it is such.
+        // Keys that were taken out leave an entry in the order; it is cleaned up when half of it are such entries.
         if kept.order.len() > 64 + 2 * kept.by_key.len() {
             let Kept { order, by_key, .. } = &mut *kept;
             order.retain(|(number, key)| by_key.get(key).is_some_and(|entry| entry.number == *number));
@@ -244,7 +245,7 @@ fn cost(key: &[u8], session: &[u8]) -> usize {
     2 * key.len() + session.len() + ENTRY_BYTES
 }
 
-/// What one server has of a store.
+/// A server's access to a store.
 #[derive(Debug)]
 pub(super) struct Stored {
     pub(super) cache: Arc<SessionCache>,
@@ -276,7 +277,7 @@ impl StoresServerSessions for Stored {
     }
 }
 
-/// A panic elsewhere leaves these tables as good as they were.
+/// A panic elsewhere does not damage these tables.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

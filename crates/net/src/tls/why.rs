@@ -1,14 +1,14 @@
-//! Why a chain of certificates is not trusted, in OpenSSL's terms.
+//! Explains in OpenSSL's terms why a chain of certificates is not trusted.
 //!
-//! webpki says `UnknownIssuer`; OpenSSL, and so Node and its users, tell four kinds of it apart, and let an
-//! expired certificate outweigh them all, because Node hears the last complaint (seen with Node 20 and 24).
+//! webpki says `UnknownIssuer`; OpenSSL, and so Node and its users, distinguish four kinds of it. An expired
+//! certificate outweighs them all, because Node reports the last complaint (seen with Node 20 and 24).
 
 use super::der::Certificate;
 use super::error::{Failure, certificate};
 use rustls::CertificateError;
 use rustls::pki_types::CertificateDer;
 
-/// The longest chain followed, as OpenSSL's default depth.
+/// The longest chain that is followed: OpenSSL's default depth.
 const CHAIN_MAX: usize = 100;
 
 /// The failure for a chain that webpki refused with `fault`, at `now` seconds since 1970.
@@ -24,16 +24,16 @@ pub(super) fn refused(
     let others: Vec<Certificate<'_>> = others.iter().filter_map(|other| Certificate::read(other)).collect();
     let (code, chain) = match fault {
         CertificateError::UnknownIssuer => untrusted(leaf, &others),
-        // webpki looks at other faults first, for one whether a server's certificate is an authority's.
+        // webpki checks other faults first, for example whether a server's certificate is an authority's.
         _ if leaf.is_self_signed() => untrusted(leaf, &others),
         fault => (certificate(fault), vec![leaf]),
     };
-    // OpenSSL goes from the root down and its last complaint counts: the one nearest to the leaf.
+    // OpenSSL goes from the root down, and its last complaint counts: the complaint nearest to the leaf.
     let code = chain.iter().find_map(|one| outside(one, now)).unwrap_or(code);
     Failure::new(code, detail(code, fault))
 }
 
-/// Whether it is out of date, and how.
+/// Whether the time is outside its validity, and on which side.
 pub(super) fn outside(certificate: &Certificate<'_>, now: i64) -> Option<&'static str> {
     if now > certificate.not_after {
         return Some("CERT_HAS_EXPIRED");
@@ -61,7 +61,7 @@ fn untrusted<'a>(leaf: Certificate<'a>, others: &[Certificate<'a>]) -> (&'static
     (code, chain)
 }
 
-/// OpenSSL's sentence where it has one.
+/// OpenSSL's sentence, if it has one.
 pub(super) fn detail(code: &str, fault: &CertificateError) -> String {
     match code {
         "DEPTH_ZERO_SELF_SIGNED_CERT" => "self-signed certificate".to_owned(),

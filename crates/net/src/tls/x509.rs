@@ -1,7 +1,7 @@
-//! A certificate read whole (RFC 5280): what judging a chain and describing a client take.
+//! Reads a whole certificate (RFC 5280), for judging a chain and describing a client.
 //!
-//! Unlike webpki it reads version 1, which self-made authorities and clients still have, and names what it found
-//! wrong. Reading trusts nothing: signatures and trust are `chain`'s business.
+//! Unlike webpki it reads version 1, which self-made authorities and clients still have, and it names the errors it
+//! finds. Reading trusts nothing: `chain` checks signatures and trust.
 
 use super::der::{BIT_STRING, BOOLEAN, INTEGER, Item, Items, OBJECT_ID, OCTET_STRING, SEQUENCE, seconds};
 use rustls::crypto::WebPkiSupportedAlgorithms;
@@ -24,11 +24,11 @@ const EXTENDED_KEY_USAGE: u8 = 37;
 const SERVER_AUTH: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 1];
 const CLIENT_AUTH: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 2];
 
-/// What is read of a certificate; everything borrows from its bytes.
+/// The fields of a certificate that are read; everything borrows from its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct X509<'a> {
     pub(super) der: &'a [u8],
-    /// What is signed.
+    /// The signed part.
     pub(super) body: &'a [u8],
     /// 0 for version 1.
     pub(super) version: u8,
@@ -53,14 +53,14 @@ pub(super) type Tagged<'a> = (u8, &'a [u8]);
 /// A public key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Key<'a> {
-    /// SubjectPublicKeyInfo, whole.
+    /// The whole SubjectPublicKeyInfo.
     pub(super) info: &'a [u8],
     /// Its AlgorithmIdentifier's contents.
     pub(super) algorithm: &'a [u8],
     pub(super) bits: &'a [u8],
 }
 
-/// What extensions say; absent ones are as if nothing was said.
+/// The values of extensions; an absent extension has the default value.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Extensions<'a> {
     pub(super) has_basic_constraints: bool,
@@ -68,7 +68,7 @@ pub(super) struct Extensions<'a> {
     pub(super) path_len: Option<u64>,
     /// The bits of keyUsage, the first highest; `None` without it.
     pub(super) key_usage: Option<u16>,
-    /// Whether extendedKeyUsage is there, and what it allows.
+    /// The purposes that extendedKeyUsage allows; `None` without it.
     pub(super) extended: Option<Purposes>,
     pub(super) has_unknown_critical: bool,
     pub(super) has_name_constraints: bool,
@@ -76,7 +76,7 @@ pub(super) struct Extensions<'a> {
     pub(super) authority_key_id: Option<&'a [u8]>,
 }
 
-/// What extendedKeyUsage allows.
+/// The purposes that extendedKeyUsage allows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Purposes {
     pub(super) server: bool,
@@ -90,7 +90,7 @@ pub(super) const KEY_CERT_SIGN: u16 = 0x0400;
 pub(super) const CRL_SIGN: u16 = 0x0200;
 
 impl<'a> X509<'a> {
-    /// Reads one; `None` if it is none.
+    /// Reads a certificate; `None` if it is not one.
     pub(super) fn read(der: &'a [u8]) -> Option<X509<'a>> {
         let mut outer = Items(Items(der).want(SEQUENCE)?);
         let body = outer.next().filter(|item| item.tag == SEQUENCE)?;
@@ -133,17 +133,17 @@ impl<'a> X509<'a> {
         })
     }
 
-    /// Whether it names itself as its issuer.
+    /// Whether its subject is also its issuer.
     pub(super) fn is_self_issued(&self) -> bool {
         self.issuer == self.subject
     }
 
-    /// Whether this one's key signed `other`.
+    /// Whether the key of this certificate signed `other`.
     pub(super) fn has_issued(&self, other: &X509<'_>, known: &WebPkiSupportedAlgorithms) -> bool {
         self.key.has_signed(other.body, other.algorithm, other.signature, known)
     }
 
-    /// Whether `issuer` may have issued this one, as far as names and key identifiers tell.
+    /// Whether `issuer` may have issued this certificate, by names and key identifiers.
     pub(super) fn may_be_issued_by(&self, issuer: &X509<'_>) -> bool {
         let ids = (self.extensions.authority_key_id, issuer.extensions.key_id);
         self.issuer == issuer.subject && !matches!(ids, (Some(wanted), Some(id)) if wanted != id)
@@ -200,7 +200,7 @@ impl<'a> Extensions<'a> {
         Some(read)
     }
 
-    /// Notes one of 2.5.29; whether it is understood.
+    /// Notes an extension of 2.5.29; returns whether it is understood.
     fn note(&mut self, kind: u8, value: &'a [u8]) -> Option<bool> {
         match kind {
             BASIC_CONSTRAINTS => {
@@ -227,7 +227,7 @@ impl<'a> Extensions<'a> {
                 self.extended = Some(purposes);
             }
             SUBJECT_KEY_ID => self.key_id = Items(value).want(OCTET_STRING),
-            // keyIdentifier is its [0].
+            // keyIdentifier is its `[0]`.
             AUTHORITY_KEY_ID => self.authority_key_id = Items(Items(value).want(SEQUENCE)?).want(0x80),
             NAME_CONSTRAINTS => self.has_name_constraints = true,
             SUBJECT_ALT_NAME | CERTIFICATE_POLICIES => {}

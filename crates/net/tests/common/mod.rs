@@ -1,4 +1,4 @@
-//! What the tests of this folder share.
+//! Helpers that the tests of this folder share.
 #![allow(dead_code, clippy::unwrap_used)]
 
 use std::io;
@@ -18,7 +18,7 @@ pub fn dial(listening: &Listening) -> TcpStream {
     TcpStream::connect(listening.local_addr().tcp().unwrap()).unwrap()
 }
 
-/// On a worker: both ends of a fresh connection, ours and a blocking client's.
+/// On a worker: both ends of a new connection, ours and a blocking client's.
 pub async fn pair() -> (Stream, TcpStream) {
     let listening = bind();
     let listener = Listener::new(&listening).unwrap();
@@ -28,7 +28,7 @@ pub async fn pair() -> (Stream, TcpStream) {
     (stream, client)
 }
 
-/// Waits until there is something and reads it; empty at the end.
+/// Waits until there are bytes and reads them; empty at the end.
 pub async fn read(stream: &Stream, deadline: &Deadline) -> io::Result<Vec<u8>> {
     loop {
         stream.readable(deadline).await?;

@@ -1,4 +1,4 @@
-//! Certificates made by `openssl`, in a folder of their own that goes with them.
+//! Certificates made by `openssl`, in a folder of their own that is removed with them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,12 +8,12 @@ pub struct Authority {
     folder: PathBuf,
 }
 
-/// `openssl ca` alone can date a certificate as it likes.
+/// Only `openssl ca` can set any dates in a certificate.
 const DATED: &str = "[ca]\ndefault_ca=d\n[d]\ndatabase=index.txt\nserial=serial\nnew_certs_dir=.\ndefault_md=sha256\n\
                      policy=p\ncopy_extensions=copy\nunique_subject=no\n[p]\ncommonName=supplied\n";
 
 impl Authority {
-    /// An authority `ca`, one `between` below it, and servers' certificates for `leaf.key`.
+    /// An authority `ca`, an authority `between` below it, and servers' certificates for `leaf.key`.
     pub fn new() -> Authority {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let own = format!("weir-tls-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));

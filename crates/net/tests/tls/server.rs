@@ -1,4 +1,4 @@
-//! Servers that are not ours: `openssl s_server`, nginx, and one that knows no TLS.
+//! Servers other than weir: `openssl s_server`, nginx, and one without TLS.
 
 use super::authority::Authority;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -21,7 +21,7 @@ impl Openssl {
             command.args(["-cert_chain", chain]);
         }
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        // "ACCEPT 127.0.0.1:PORT", since the port was left to it.
+        // "ACCEPT 127.0.0.1:PORT", because the server chose the port.
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let line = lines.map_while(Result::ok).find(|line| line.starts_with("ACCEPT")).expect("a port");
         let port = line.rsplit(':').next().unwrap().trim().parse().unwrap();
@@ -42,11 +42,12 @@ pub struct Nginx {
 }
 
 impl Nginx {
-    /// nginx with `good.pem`; `/who` and `/echo` say what they saw, other files come from the authority's folder.
+    /// nginx with `good.pem`; `/who` and `/echo` report facts about the request, other files come from the
+    /// authority's folder.
     pub fn start(made: &Authority, more: &str) -> Nginx {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let folder = made.folder().display();
-        // Before 1.25.1 HTTP/2 is a word of `listen`.
+        // Before nginx 1.25.1, HTTP/2 is a parameter of `listen`.
         let (listen, more) = match more.strip_prefix("http2 on;") {
             Some(rest) => ("ssl http2", rest),
             None => ("ssl", more),
@@ -93,7 +94,7 @@ impl Drop for Nginx {
 pub fn plain_server(answer: &'static [u8]) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    // The clock and the workers are net's, but this end is not weir.
+    // The clock and the workers belong to `net`, but this end is not weir.
     std::thread::Builder::new()
         .spawn(move || {
             let (mut client, _) = listener.accept().unwrap();

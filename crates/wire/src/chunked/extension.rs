@@ -1,25 +1,25 @@
-//! Chunk extensions as RFC 9112 §7.1.1 writes them:
-//! `*( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] )`.
+//! Chunk extensions by the grammar of RFC 9112 §7.1.1: `*( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ]
+//! )`.
 
 use crate::field::{is_space, is_token_byte};
 
-/// Where in an extension a reader is, behind its first `;`.
+/// The reader's place in an extension, after its first `;`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Behind `;`: a name must follow.
+    /// After `;`: a name must follow.
     #[default]
     Start,
     Name,
-    /// Spaces behind a name: `=` or `;` must follow.
+    /// Spaces after a name: `=` or `;` must follow.
     NameSpace,
-    /// Behind `=`: a value must follow.
+    /// After `=`: a value must follow.
     Equals,
     Value,
     Quoted,
-    /// Behind a backslash within quotes.
+    /// After a backslash inside quotes.
     Escaped,
     QuotedEnd,
-    /// Spaces behind a value: `;` must follow.
+    /// Spaces after a value: `;` must follow.
     ValueSpace,
 }
 
@@ -29,7 +29,7 @@ impl Place {
         matches!(self, Place::Name | Place::Value | Place::QuotedEnd)
     }
 
-    /// The place behind one more byte; `None` when the byte cannot stand here.
+    /// The place after one more byte; `None` if the byte is not allowed here.
     pub(super) fn after(self, byte: u8) -> Option<Place> {
         let is_text = byte == b'\t' || byte >= b' ' && byte != 0x7f;
         Some(match (self, byte) {

@@ -1,9 +1,9 @@
-//! Domain names: labels of at most 63 bytes, compared without regard to case, pointers followed with a bound.
+//! Domain names: labels of at most 63 bytes, compared without case; a bounded number of pointers is followed.
 
 use std::fmt;
 
-/// Bytes of a name in a message, its closing zero included: 255 in RFC 1035 §2.3.4; nginx takes four labels of the
-/// longest kind, which are two more, and so is it here.
+/// Bytes of a name in a message, its closing zero included: 255 in RFC 1035 §2.3.4. nginx accepts four labels of the
+/// maximum length, which are two bytes more, and so does weir.
 pub const NAME_BYTES_MAX: usize = 257;
 
 /// Bytes of a label.
@@ -12,11 +12,11 @@ const LABEL_BYTES_MAX: usize = 63;
 /// Pointers followed for one name: each leads to at least one byte of it.
 const POINTERS_MAX: usize = NAME_BYTES_MAX;
 
-/// A domain name in lower case, as it stands in a message, without pointers.
+/// A domain name in lower case, in the form of a message, without pointers.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Name(Box<[u8]>);
 
-/// A text that is no domain name.
+/// A text that is not a domain name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadName;
 
@@ -29,11 +29,11 @@ impl fmt::Display for BadName {
 impl std::error::Error for BadName {}
 
 impl Name {
-    /// Of `www.example.com`; a dot at the end is ignored.
+    /// Reads a text such as `www.example.com`; a dot at the end is ignored.
     ///
     /// # Errors
     ///
-    /// An empty label, one of more than 63 bytes, or more than `NAME_BYTES_MAX` in all.
+    /// An empty label, a label of more than 63 bytes, or more than `NAME_BYTES_MAX` in total.
     pub fn of_text(text: &str) -> Result<Name, BadName> {
         let text = text.strip_suffix('.').unwrap_or(text);
         if text.is_empty() || text.len() + 2 > NAME_BYTES_MAX {
@@ -51,12 +51,12 @@ impl Name {
         Ok(Name(wire.into()))
     }
 
-    /// As in a message.
+    /// The name in the form of a message.
     pub fn wire(&self) -> &[u8] {
         &self.0
     }
 
-    /// Reads the name that begins at `at`; `None` if it breaks a rule, else also where what follows it begins.
+    /// Reads the name that begins at `at`; `None` if it breaks a rule; else also returns the position after it.
     pub(super) fn read(bytes: &[u8], mut at: usize) -> Option<(Name, usize)> {
         let mut wire = Vec::new();
         let mut after = None;

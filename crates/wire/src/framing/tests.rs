@@ -36,7 +36,7 @@ fn lengths_of_requests() {
     assert_eq!(request("POST / HTTP/1.0", "Content-Length: 5\r\n"), Ok(BodyLength::Exact(5)));
 }
 
-/// What would have two readings is refused: each of these has been an attack.
+/// Messages with two possible lengths are refused: each of these has been an attack.
 #[test]
 fn ambiguous_requests_are_refused() {
     use Violation::*;

@@ -1,4 +1,4 @@
-//! A request as it was composed for HTTP/1.1 goes out as HTTP/2: one place composes, whatever is spoken.
+//! Turns a request that was composed for HTTP/1.1 into HTTP/2: one place composes requests for all protocols.
 
 use crate::known::Known;
 
@@ -16,10 +16,10 @@ const FORBIDDEN: [Known; 7] = [
     Known::Http2Settings,
 ];
 
-/// The head of a request in HTTP/1.1's form, taken apart: `GET /x HTTP/1.1`, its fields, the empty line.
+/// The parts of a request's head in HTTP/1.1's form: `GET /x HTTP/1.1`, its fields, the empty line.
 #[derive(Clone, Copy, Debug)]
 pub struct Composed<'t> {
-    /// `GET` and so on.
+    /// The method, such as `GET`.
     pub method: &'t [u8],
     target: &'t [u8],
     authority: Option<&'t [u8]>,
@@ -27,7 +27,7 @@ pub struct Composed<'t> {
 }
 
 impl<'t> Composed<'t> {
-    /// Takes a head apart; the error names what of it no HTTP/2 message may hold (RFC 9113 §8.2.1).
+    /// Splits a head into its parts; the error names the part that no HTTP/2 message may contain (RFC 9113 §8.2.1).
     pub fn read(head: &'t [u8]) -> Result<Composed<'t>, Malformed> {
         let end = memchr::memmem::find(head, b"\r\n").unwrap_or(head.len());
         let (line, rest) = head.split_at(end);
@@ -40,7 +40,7 @@ impl<'t> Composed<'t> {
         Ok(Composed { method, target, authority: host.map(|(_, value)| value), fields: rest })
     }
 
-    /// Writes it as a field section, but for the fields that only HTTP/1.1 has.
+    /// Writes it as a field section, without the fields that only HTTP/1.1 has.
     pub fn write(&self, scheme: &[u8], encoder: &mut Encoder, out: &mut Vec<u8>) {
         encoder.pseudo(":method", self.method, out);
         encoder.pseudo(":scheme", scheme, out);
@@ -66,7 +66,7 @@ fn words(line: &[u8]) -> Option<(&[u8], &[u8])> {
     (!method.is_empty() && !target.is_empty()).then_some((method, target))
 }
 
-/// The fields of a head behind its line: name and value.
+/// The fields of a head after its first line: name and value.
 fn fields(mut rest: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     std::iter::from_fn(move || {
         let end = memchr::memmem::find(rest, b"\r\n")?;

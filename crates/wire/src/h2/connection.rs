@@ -1,14 +1,15 @@
-//! One connection: its streams, windows and settings, and what is owed to the peer.
+//! One connection: its streams, windows and settings, and the frames that must be sent to the peer.
 //!
 //! ```text
 //!  input ─ next ─► Event (head, data, trailers, reset, writable, goaway)
 //!  head / data / reset / consumed / goaway ─► output
 //! ```
 //!
-//! Bodies are the caller's: `data` gives the nine bytes that go before them, and says how many may follow.
+//! The caller sends the bodies: `data` returns the nine bytes before a piece, and `sendable` says how many bytes may
+//! follow.
 //!
-//! Invariants: whatever comes, memory is bounded by [`Limits`]; every field section is decoded, wanted or not, since
-//! later ones build on it; a frame that the RFC forbids ends its stream or the connection with the RFC's code.
+//! Invariants: [`Limits`] bounds the memory for all input; every field section is decoded, wanted or not, because
+//! later sections depend on it; a frame that the RFC forbids ends its stream or the connection with the RFC's code.
 
 mod calm;
 mod order;
@@ -29,14 +30,14 @@ use order::Order;
 pub use order::{Priority, Turn};
 use streams::{Incoming, Stream, Streams};
 
-/// What a client sends first (RFC 9113 §3.4).
+/// The first bytes of a client (RFC 9113 §3.4).
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// What both windows are before anybody says otherwise.
+/// The size of both windows before a peer changes it.
 const WINDOW_DEFAULT: u32 = 65_535;
-/// Streams that a client opens before it knows how many it may. The RFC sets no limit, and there are servers (gRPC's)
-/// that reset what is more than theirs with codes that say nothing of asking again.
+/// Streams that a client opens before it knows the server's limit. The RFC sets no limit, but some servers (gRPC's)
+/// reset streams above their own limit, with codes that do not allow another try.
 const STREAMS_UNTOLD: usize = 1;
-/// CONTINUATION frames of one section.
+/// CONTINUATION frames of one section, at most.
 const CONTINUATIONS_MAX: usize = 64;
 /// Answers to PING and SETTINGS that wait because the peer does not read, in bytes.
 const OUTPUT_MAX: usize = 64 * 1024;
@@ -52,23 +53,23 @@ mod setting {
     pub const CONNECT: u16 = 8;
 }
 
-/// Which side we are.
+/// The side that weir is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Streams of the peer are odd.
+    /// The peer's streams have odd numbers.
     Server,
-    /// Ours are.
+    /// Our streams have odd numbers.
     Client,
 }
 
-/// What a peer may make us keep.
+/// Limits on the memory that a peer may use.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Streams that the peer may have open at once.
+    /// Streams that the peer may have open at the same time.
     pub streams: u32,
-    /// Bytes of a field section, compressed and not.
+    /// Bytes of a field section, both compressed and uncompressed.
     pub section: usize,
-    /// The window of each stream: bytes the peer may send before they are consumed.
+    /// The window of each stream: bytes that the peer may send before they are consumed.
     pub window: u32,
     /// The window of the connection, not below the RFC's 65,535.
     pub connection_window: u32,
@@ -88,79 +89,79 @@ impl Default for Limits {
     }
 }
 
-/// What a frame comes to.
+/// The meaning of a frame for the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'b> {
-    /// Nothing that concerns the caller.
+    /// Nothing for the caller.
     Nothing,
-    /// A request (of a server), an answer or interim answer (of a client): its fields are in [`Connection::block`].
+    /// A request (on a server), an answer or interim answer (on a client): its fields are in [`Connection::block`].
     Head {
-        /// Whose.
+        /// The stream.
         stream: u32,
         /// There is no body.
         ends: bool,
-        /// Of a server: what of its length breaks the rules of a message. It may be answered; [`Connection::reset`] is
-        /// then due (RFC 9113 §8.1.1).
+        /// On a server: how its length breaks the rules of a message. The server may answer it, and must then call
+        /// [`Connection::reset`] (RFC 9113 §8.1.1).
         malformed: Option<&'static str>,
     },
-    /// A piece of a body. Call [`Connection::consumed`] once it is done with; `data` may be empty.
+    /// A piece of a body. Call [`Connection::consumed`] after handling it; `data` may be empty.
     Data {
-        /// Whose.
+        /// The stream.
         stream: u32,
         /// The piece.
         data: &'b [u8],
         /// Bytes to be returned to the windows: padding counts.
         counted: usize,
-        /// It was the last.
+        /// It is the last piece.
         ends: bool,
     },
-    /// Trailers, in [`Connection::block`], and with them the end.
+    /// Trailers, in [`Connection::block`]; they also end the stream.
     Trailers {
-        /// Whose.
+        /// The stream.
         stream: u32,
     },
-    /// Of a server: a body is not as long as was said. As with a malformed head, it may be answered.
+    /// On a server: a body does not have its declared length. As with a malformed head, the server may answer it.
     Malformed {
-        /// Whose.
+        /// The stream.
         stream: u32,
-        /// How.
+        /// The error.
         what: &'static str,
     },
-    /// A stream is over before its time: forget it.
+    /// A stream has ended early: forget it.
     Reset {
-        /// Which.
+        /// The stream.
         stream: u32,
-        /// The peer's code, or the one it was told.
+        /// The peer's code, or the code sent to the peer.
         code: u32,
-        /// What the peer did that it must not; `None` when it was the peer that reset it.
+        /// The peer's violation; `None` if the peer reset the stream.
         fault: Option<Fault>,
     },
-    /// More may be sent: on this stream, or on any.
+    /// More bytes may be sent: on this stream, or on any.
     Writable {
-        /// `None` for all.
+        /// `None` for all streams.
         stream: Option<u32>,
     },
-    /// What [`Connection::ping`] asked was answered.
+    /// The answer to [`Connection::ping`] arrived.
     Pong,
-    /// The peer acts on no stream of ours beyond `last`.
+    /// The peer processes no stream of ours above `last`.
     GoAway {
-        /// The last it may have acted on.
+        /// The last stream that it may have processed.
         last: u32,
-        /// Why.
+        /// Its code.
         code: u32,
     },
 }
 
-/// One look at the input.
+/// The result of reading the input once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<'b> {
-    /// No frame is complete before there are so many bytes.
+    /// No frame is complete before this many bytes have arrived.
     Need(usize),
     /// A frame.
     Took {
-        /// Its bytes, to be dropped from the input.
+        /// Its length: the caller drops these bytes from the input.
         used: usize,
-        /// What it comes to.
+        /// The frame's meaning.
         event: Event<'b>,
     },
 }
@@ -174,7 +175,7 @@ pub struct Connection {
     encoder: Encoder,
     streams: Streams,
     peer: Peer,
-    /// The section that is not complete.
+    /// The incomplete section.
     section: Option<Section>,
     /// Its bytes so far.
     fragments: Vec<u8>,
@@ -186,16 +187,16 @@ pub struct Connection {
     send_window: i64,
     receive_window: i64,
     unreturned: u32,
-    /// The peer has acted on our SETTINGS.
+    /// The peer has acknowledged our SETTINGS.
     is_settled: bool,
-    /// The peer's SETTINGS came.
+    /// The peer's SETTINGS arrived.
     is_greeted: bool,
-    /// PINGs of ours that were not answered.
+    /// Our PINGs without an answer.
     pings: u32,
     is_going: bool,
 }
 
-/// What the peer's SETTINGS say.
+/// The values of the peer's SETTINGS.
 #[derive(Clone, Copy, Debug)]
 struct Peer {
     window: u32,
@@ -212,7 +213,7 @@ struct Section {
 }
 
 impl Connection {
-    /// A connection whose SETTINGS are to be sent; a client's preface is before them.
+    /// A new connection. Its SETTINGS wait to be sent; on a client, its preface comes before them.
     pub fn new(role: Role, limits: Limits) -> Connection {
         let mut output = Vec::new();
         if role == Role::Client {
@@ -260,12 +261,12 @@ impl Connection {
         }
     }
 
-    /// What is to be sent before anything else; take it all.
+    /// The bytes to send before anything else; the caller takes all of them.
     pub fn output(&mut self) -> &mut Vec<u8> {
         &mut self.output
     }
 
-    /// The fields of the last [`Event::Head`] or [`Event::Trailers`]; swap it for another to keep them.
+    /// The fields of the last [`Event::Head`] or [`Event::Trailers`]; to keep them, swap the block for another.
     pub fn block(&mut self) -> &mut Block {
         &mut self.block
     }
@@ -275,12 +276,12 @@ impl Connection {
         self.streams.len()
     }
 
-    /// Whether a field section has begun and not ended.
+    /// Whether a field section has begun but not ended.
     pub fn is_in_section(&self) -> bool {
         self.section.is_some()
     }
 
-    /// Whether the peer was told with GOAWAY that it may begin no more streams.
+    /// Whether weir has sent GOAWAY, so that the peer may begin no more streams.
     pub fn is_going(&self) -> bool {
         self.is_going
     }
@@ -290,7 +291,7 @@ impl Connection {
         self.peer.is_connect_extended
     }
 
-    /// Reads the frame that the input begins with. A fault ends the connection: send [`Connection::fail`]'s output.
+    /// Reads the frame at the beginning of the input. A fault ends the connection: send [`Connection::fail`]'s output.
     pub fn next<'b>(&mut self, input: &'b [u8]) -> Result<Step<'b>, Fault> {
         let Some(head) = Head::read(input) else { return Ok(Step::Need(HEAD_BYTES)) };
         if head.length > PAYLOAD_BYTES_DEFAULT {
@@ -316,7 +317,7 @@ impl Connection {
         Ok(Step::Took { used, event })
     }
 
-    /// Writes what the peer is told of a fault that ends the connection.
+    /// Writes the frame that reports a fault to the peer and ends the connection.
     pub fn fail(&mut self, fault: Fault) {
         frame::push_goaway(&mut self.output, self.streams.last_of_peer(), fault.code);
     }
@@ -329,7 +330,7 @@ impl Connection {
             Frame::Data { stream, data, counted, ends } => self.data_came(stream, data, counted, ends),
             Frame::Headers { stream, priority, block, is_whole, ends } => {
                 match priority {
-                    // Servers have nothing to say about the order of what they are sent.
+                    // A server cannot set the priority of streams.
                     _ if self.role == Role::Client => {}
                     Some(priority) => self.order.set(stream, priority),
                     None => self.order.begin(stream),
@@ -363,11 +364,11 @@ impl Connection {
         }
     }
 
-    /// A fault of one stream: it is reset, the connection goes on.
+    /// A fault of one stream: the stream is reset, and the connection goes on.
     fn end_stream_by(&mut self, fault: Fault) -> Result<Event<'static>, Fault> {
         let Some(stream) = fault.stream else { return Err(fault) };
         if self.streams.is_idle(stream) {
-            // There is nothing yet that could be reset.
+            // There is no stream yet that could be reset.
             return Err(Fault { stream: None, ..fault });
         }
         self.calm.reset()?;
@@ -406,7 +407,7 @@ impl Connection {
         Ok(Event::Data { stream: id, data, counted, ends })
     }
 
-    /// A message that is not as long as it said. A server may answer it all the same.
+    /// A message without its declared length. A server may still answer it.
     fn misshapen(&mut self, fault: Fault) -> Result<Event<'static>, Fault> {
         match (self.role, fault) {
             (Role::Server, Fault { stream: Some(stream), code: Code::Protocol, what }) => {
@@ -454,7 +455,7 @@ impl Connection {
         Ok(Event::Nothing)
     }
 
-    /// A whole section: decoded first, whatever it is for.
+    /// A whole section: decoded first, whatever its purpose.
     fn section_came(&mut self, section: Section, bytes: &[u8]) -> Result<Event<'static>, Fault> {
         let Section { stream: id, ends, .. } = section;
         let is_new = self.role == Role::Server && !id.is_multiple_of(2) && self.streams.is_idle(id);
@@ -488,7 +489,7 @@ impl Connection {
             return Err(Fault::stream(id, Code::RefusedStream, "more streams than SETTINGS allow, or after GOAWAY"));
         }
         if !ends && !self.is_settled && self.limits.window < WINDOW_DEFAULT {
-            // nginx: it cannot know yet how little it may send.
+            // nginx: the client cannot know yet that it may send so little.
             return Err(Fault::stream(id, Code::RefusedStream, "a body before SETTINGS were acknowledged"));
         }
         let mut stream = Stream::new(self.peer.window, self.limits.window);
@@ -514,7 +515,7 @@ impl Connection {
             Incoming::Done => Err(Fault::stream(id, Code::StreamClosed, "HEADERS after END_STREAM")),
             Incoming::Broken => Ok(Event::Nothing),
             Incoming::Head => {
-                // Whether this is the final answer depends on its status: `answered` says so.
+                // Whether this is the final answer depends on its status: the caller reports that with `answered`.
                 if ends {
                     stream.incoming = Incoming::Done;
                     self.streams.forget_if_over(id);

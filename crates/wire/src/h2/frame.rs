@@ -1,18 +1,18 @@
-//! Frames (RFC 9113 §4 and §6): heads and payloads of the ones that mean something, in and out.
+//! Frames (RFC 9113 §4 and §6): reads and writes the heads and payloads of the known kinds.
 
 use super::connection::Priority;
 use super::{Code, Fault};
 
 /// Bytes before each payload.
 pub const HEAD_BYTES: usize = 9;
-/// What a payload may be unless SETTINGS say otherwise, and what ours say (RFC 9113 §6.5.2).
+/// The largest payload unless SETTINGS change it; our SETTINGS have the same value (RFC 9113 §6.5.2).
 pub const PAYLOAD_BYTES_DEFAULT: usize = 16_384;
-/// The most that SETTINGS can allow.
+/// The largest payload that SETTINGS can allow.
 pub const PAYLOAD_BYTES_MAX: usize = (1 << 24) - 1;
 /// The largest window, and the largest increment of one (RFC 9113 §6.9.1).
 pub const WINDOW_MAX: u32 = (1 << 31) - 1;
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -20,19 +20,19 @@ pub enum Kind {
     Data = 0,
     /// The beginning of a field section.
     Headers = 1,
-    /// Which stream goes first; RFC 9113 §5.3.2 has given it up.
+    /// The priority of a stream; RFC 9113 §5.3.2 deprecates it.
     Priority = 2,
     /// The end of a stream, at once.
     RstStream = 3,
-    /// What its sender expects.
+    /// The limits of its sender.
     Settings = 4,
-    /// A request that the server makes up.
+    /// A request that the server makes itself.
     PushPromise = 5,
-    /// A question that is answered at once.
+    /// A request for a sign of life, answered at once.
     Ping = 6,
-    /// No new streams.
+    /// No new streams may begin.
     GoAway = 7,
-    /// More may be sent.
+    /// More bytes may be sent.
     WindowUpdate = 8,
     /// More of a field section.
     Continuation = 9,
@@ -58,33 +58,33 @@ impl Kind {
 
 /// Flags of a frame.
 pub mod flag {
-    /// Of SETTINGS and PING: an answer.
+    /// In SETTINGS and PING: an answer.
     pub const ACK: u8 = 0x1;
-    /// Of DATA and HEADERS: the last of its side of the stream.
+    /// In DATA and HEADERS: the last frame of this side of the stream.
     pub const END_STREAM: u8 = 0x1;
-    /// Of HEADERS and CONTINUATION: the whole section is there.
+    /// In HEADERS and CONTINUATION: the section is complete.
     pub const END_HEADERS: u8 = 0x4;
-    /// Of DATA and HEADERS: padding follows.
+    /// In DATA and HEADERS: padding follows.
     pub const PADDED: u8 = 0x8;
-    /// Of HEADERS: a priority stands before the fields.
+    /// In HEADERS: a priority comes before the fields.
     pub const PRIORITY: u8 = 0x20;
 }
 
 /// The nine bytes before a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Of the payload, in bytes.
+    /// The length of the payload, in bytes.
     pub length: usize,
-    /// `None` for a kind that is not known, which is passed over (RFC 9113 §4.1).
+    /// `None` for an unknown kind, which is ignored (RFC 9113 §4.1).
     pub kind: Option<Kind>,
     /// See [`flag`].
     pub flags: u8,
-    /// 0 is the connection.
+    /// The stream; 0 is the connection.
     pub stream: u32,
 }
 
 impl Head {
-    /// Reads the head that a buffer begins with; `None` while it is not complete.
+    /// Reads the head at the beginning of a buffer; `None` while it is not complete.
     #[inline]
     pub fn read(bytes: &[u8]) -> Option<Head> {
         let &[a, b, c, kind, flags, s1, s2, s3, s4] = bytes.first_chunk::<HEAD_BYTES>()?;
@@ -106,22 +106,22 @@ impl Head {
 /// A whole frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
-    /// DATA; `counted` is what it takes of the windows, padding included.
+    /// DATA; `counted` is its part of the windows, including padding.
     Data {
-        /// Whose.
+        /// The stream.
         stream: u32,
-        /// Without padding.
+        /// The data without padding.
         data: &'a [u8],
         /// Bytes of the whole payload.
         counted: usize,
-        /// Nothing follows.
+        /// Nothing follows on this side of the stream.
         ends: bool,
     },
     /// HEADERS, without padding.
     Headers {
-        /// Whose.
+        /// The stream.
         stream: u32,
-        /// Its priority, where there is one.
+        /// Its priority, if there is one.
         priority: Option<Priority>,
         /// The first piece of the section.
         block: &'a [u8],
@@ -132,7 +132,7 @@ pub enum Frame<'a> {
     },
     /// CONTINUATION.
     Continuation {
-        /// Whose.
+        /// The stream.
         stream: u32,
         /// The next piece of the section.
         block: &'a [u8],
@@ -141,16 +141,16 @@ pub enum Frame<'a> {
     },
     /// PRIORITY.
     Priority {
-        /// Whose.
+        /// The stream.
         stream: u32,
-        /// What it says.
+        /// Its content.
         priority: Priority,
     },
     /// RST_STREAM.
     Reset {
-        /// Which.
+        /// The stream.
         stream: u32,
-        /// Why, as a number: see [`Code`].
+        /// The reason, as a number: see [`Code`].
         code: u32,
     },
     /// SETTINGS: identifiers and values.
@@ -163,28 +163,28 @@ pub enum Frame<'a> {
     Pong([u8; 8]),
     /// GOAWAY.
     GoAway {
-        /// The last stream that its sender may act on.
+        /// The last stream that its sender may process.
         last: u32,
-        /// Why, as a number: see [`Code`].
+        /// The reason, as a number: see [`Code`].
         code: u32,
     },
     /// WINDOW_UPDATE.
     Window {
-        /// Whose; 0 is the connection's.
+        /// The stream; 0 is the connection.
         stream: u32,
-        /// By how much, 1 or more.
+        /// The increment, 1 or more.
         more: u32,
     },
-    /// Of a kind that is not known.
+    /// A frame of an unknown kind.
     Other {
-        /// Whose.
+        /// The stream.
         stream: u32,
     },
 }
 
 impl<'a> Frame<'a> {
-    /// Makes a frame of a head and its payload, which is as long as the head says. What the RFC calls an error of the
-    /// frame alone is refused here; what depends on the stream's state is the connection's to see.
+    /// Makes a frame from a head and its payload, which must have the length in the head. It refuses errors that the
+    /// RFC finds in the frame alone; the connection checks errors that depend on the stream's state.
     pub fn read(head: Head, payload: &'a [u8]) -> Result<Frame<'a>, Fault> {
         let Head { stream, .. } = head;
         let Some(kind) = head.kind else { return Ok(Frame::Other { stream }) };
@@ -235,12 +235,12 @@ impl<'a> Frame<'a> {
 pub struct Settings<'a>(&'a [u8]);
 
 impl Settings<'_> {
-    /// How many there are.
+    /// How many pairs there are.
     pub fn len(&self) -> usize {
         self.0.len() / SETTING_BYTES
     }
 
-    /// Whether there is none.
+    /// Whether there are no pairs.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -284,7 +284,7 @@ fn headers(head: Head, payload: &[u8]) -> Result<Frame<'_>, Fault> {
     })
 }
 
-/// nginx ends the connection for what RFC 7540 §5.3.1 calls an error of the stream.
+/// RFC 7540 §5.3.1 calls this an error of the stream; nginx ends the connection for it.
 fn priority(stream: u32, bytes: &[u8; 5]) -> Result<Priority, Fault> {
     let priority = Priority::read(bytes);
     if priority.on == stream {
@@ -410,7 +410,7 @@ mod tests {
         push_head(&mut out, 0x01_02_03, Kind::Headers, flag::END_HEADERS, 0x7fff_ffff);
         let head = Head { length: 0x01_02_03, kind: Some(Kind::Headers), flags: 4, stream: 0x7fff_ffff };
         assert_eq!(Head::read(&out), Some(head));
-        // The reserved bit means nothing.
+        // The reserved bit has no meaning.
         out[5] |= 0x80;
         assert_eq!(Head::read(&out), Some(head));
         assert_eq!(Head::read(&out[..8]), None);

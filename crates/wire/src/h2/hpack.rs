@@ -1,7 +1,7 @@
-//! HPACK (RFC 7541): field sections to compressed blocks and back.
+//! HPACK (RFC 7541): compresses field sections to blocks and back.
 //!
-//! A decoded block is a [`Block`]: one buffer and ranges of it, as the heads of HTTP/1.1 are, so that what comes after
-//! need not know which version a message came in.
+//! A decoded block is a [`Block`]: one buffer and ranges of it, like the heads of HTTP/1.1, so that later code need
+//! not know the version of a message.
 
 mod decode;
 mod encode;
@@ -13,5 +13,5 @@ pub use decode::{Block, Broken, Decoder};
 pub use encode::Encoder;
 pub use table::ENTRY_OVERHEAD;
 
-/// What a peer's table holds unless SETTINGS say otherwise (RFC 9113 §6.5.2).
+/// The size of a peer's table unless SETTINGS change it (RFC 9113 §6.5.2).
 pub const TABLE_BYTES_DEFAULT: usize = 4096;

@@ -1,7 +1,8 @@
-//! Field sections to requests, answers and trailers (RFC 9113 §8).
+//! Turns field sections into requests, answers and trailers (RFC 9113 §8).
 //!
-//! A request becomes the same head that HTTP/1.1 has, in the same buffer: its line is written behind the fields, the
-//! authority is its Host field, pieces of a cookie are put together. What §8.1.1 calls malformed is refused here.
+//! A request becomes the same kind of head as in HTTP/1.1, in the same buffer: its request line is written after the
+//! fields, the authority becomes its Host field, and the pieces of a cookie are joined. Messages that §8.1.1 calls
+//! malformed are refused here.
 
 use crate::framing::content_length;
 use crate::head::{Field, RequestHead, ResponseHead, Span, Version};
@@ -12,16 +13,17 @@ use super::hpack::Block;
 /// Why a section is malformed: a stream error (RFC 9113 §8.1.1).
 pub type Malformed = &'static str;
 
-/// What a request says besides its head.
+/// The facts of a request outside its head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extended {
     /// `:protocol` of an extended CONNECT (RFC 8441 §4).
     pub protocol: Option<Span>,
 }
 
-/// Makes the head of a request out of a block, whose buffer it belongs to from then on. The block's fields are taken.
+/// Makes the head of a request from a block. From then on, the head refers to the block's buffer. Takes the block's
+/// fields.
 ///
-/// `is_connect_extended` is whether our SETTINGS allow `:protocol`.
+/// `is_connect_extended` is true if our SETTINGS allow `:protocol`.
 pub fn request(block: &mut Block, is_connect_extended: bool, head: &mut RequestHead) -> Result<Extended, Malformed> {
     head.clear();
     let pseudo = Pseudo::take(block, head)?;
@@ -58,7 +60,7 @@ pub fn request(block: &mut Block, is_connect_extended: bool, head: &mut RequestH
     Ok(extended)
 }
 
-/// Makes the head of an answer out of a block, as [`request`].
+/// Makes the head of an answer from a block, as [`request`].
 pub fn response(block: &mut Block, head: &mut ResponseHead) -> Result<(), Malformed> {
     head.clear();
     let mut status = None;
@@ -86,9 +88,9 @@ pub fn response(block: &mut Block, head: &mut ResponseHead) -> Result<(), Malfor
     Ok(())
 }
 
-/// How long an answer's body is, where that was said and matters: not where there is none anyway, as after a HEAD.
+/// The declared length of an answer's body, if it matters: it does not if there is no body, as after a HEAD.
 ///
-/// The head's ranges are into `bytes`; `ends` is whether nothing follows it.
+/// The head's ranges refer to `bytes`; `ends` is true if nothing follows the head.
 pub fn declared(head: &ResponseHead, bytes: &[u8], is_to_head: bool, ends: bool) -> Result<Option<u64>, Malformed> {
     match head.status {
         // RFC 9113 §8.6.
@@ -105,13 +107,13 @@ pub fn declared(head: &ResponseHead, bytes: &[u8], is_to_head: bool, ends: bool)
     }
 }
 
-/// Whether a value holds a control byte other than a tab. RFC 9113 §8.2.1 calls only NUL, CR and LF malformed, which
-/// [`request`] refuses; RFC 9110 §5.5 has none of them in a value.
+/// Whether a value holds a control byte other than a tab. RFC 9113 §8.2.1 calls only NUL, CR and LF malformed, and
+/// [`request`] refuses these; RFC 9110 §5.5 allows no control byte in a value.
 pub fn has_control(value: &[u8]) -> bool {
     crate::field::has_control(value)
 }
 
-/// Sees that a block is a trailer section: no pseudo-header fields (RFC 9113 §8.1).
+/// Checks that a block is a trailer section: no pseudo-header fields (RFC 9113 §8.1).
 pub fn check_trailers(block: &Block) -> Result<(), Malformed> {
     for field in &block.fields {
         let (name, value) = (field.name.of(&block.bytes), field.value.of(&block.bytes));
@@ -133,7 +135,7 @@ struct Pseudo {
 }
 
 impl Pseudo {
-    /// Takes the fields of a block: those with a colon here, the others into the head.
+    /// Takes the fields of a block: returns those with a colon, and puts the others into the head.
     fn take(block: &mut Block, head: &mut RequestHead) -> Result<Pseudo, Malformed> {
         let mut pseudo = Pseudo::default();
         for field in block.fields.drain(..) {
@@ -201,7 +203,7 @@ fn check_scheme(scheme: &[u8]) -> Result<(), Malformed> {
     }
 }
 
-/// A path begins with a slash. `*` is refused as over HTTP/1.1: no location could answer it.
+/// A path begins with a slash. `*` is refused, as over HTTP/1.1: no location could answer it.
 fn check_path(path: &[u8]) -> Result<(), Malformed> {
     if path.first() != Some(&b'/') || path.iter().any(|&byte| byte <= b' ' || byte == 0x7f) {
         return Err("a :path that is none");
@@ -209,7 +211,7 @@ fn check_path(path: &[u8]) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// Gives the head its Host field, which is `:authority` where there is one (RFC 9113 §8.3.1).
+/// Gives the head its Host field, which is `:authority` if there is one (RFC 9113 §8.3.1).
 fn name_host(block: &mut Block, head: &mut RequestHead, authority: Option<Span>) -> Result<(), Malformed> {
     let Some(authority) = authority else { return Ok(()) };
     if authority.is_empty() {
@@ -227,7 +229,7 @@ fn name_host(block: &mut Block, head: &mut RequestHead, authority: Option<Span>)
     Ok(())
 }
 
-/// Makes one field of the pieces that a cookie may come in (RFC 9113 §8.2.3).
+/// Joins the pieces of a cookie into one field (RFC 9113 §8.2.3).
 fn join_cookies(block: &mut Block, head: &mut RequestHead) {
     let is_cookie = |field: &Field| field.known == Some(Known::Cookie);
     if head.fields.iter().filter(|field| is_cookie(field)).count() < 2 {
@@ -251,7 +253,7 @@ fn join_cookies(block: &mut Block, head: &mut RequestHead) {
     });
 }
 
-/// `GET / HTTP/2.0`, which logs and variables show.
+/// Writes `GET / HTTP/2.0`, which logs and variables show.
 fn write_line(block: &mut Block, head: &mut RequestHead) {
     let start = block.bytes.len();
     for part in [head.method, head.target] {
@@ -279,11 +281,11 @@ mod tests {
     const GET: [(&str, &str); 4] =
         [(":method", "GET"), (":scheme", "https"), (":authority", "a.test"), (":path", "/x?y")];
 
-    /// A block of these fields, as it comes out of the decoder.
+    /// A block of these fields, as the decoder returns it.
     fn block(fields: &[(&str, &str)]) -> Block {
         let (mut bytes, mut block) = (Vec::new(), Block::default());
         for (name, value) in fields {
-            // Written as they are: upper case must arrive.
+            // Written unchanged: upper case must arrive.
             bytes.extend([0, name.len() as u8]);
             bytes.extend_from_slice(name.as_bytes());
             bytes.push(value.len() as u8);

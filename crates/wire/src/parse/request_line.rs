@@ -1,14 +1,13 @@
 //! `METHOD SP target SP HTTP/1.x`, one line without its end.
 //!
-//! Decided by nginx's ngx_http_parse_request_line: methods are `[A-Z_-]+`,
-//! spaces may be repeated between the parts and follow the version, targets are
-//! in origin form, absolute form, or (CONNECT only) authority form.
+//! It follows nginx's ngx_http_parse_request_line: methods are `[A-Z_-]+`, spaces may be repeated between the parts
+//! and follow the version, targets are in origin form, absolute form, or (CONNECT only) authority form.
 
 use crate::head::{RequestHead, Span, Version};
 use crate::violation::Violation;
 use crate::word;
 
-/// What is wrong, and at which byte of the line.
+/// The error, and the byte of the line where it is.
 pub(super) struct Bad {
     pub(super) at: usize,
     pub(super) violation: Violation,
@@ -57,7 +56,8 @@ pub(super) fn parse(line: &[u8], base: usize, out: &mut RequestHead) -> Parsed<(
     Ok(())
 }
 
-/// The line that nearly all are: `METHOD /path HTTP/1.1` with single spaces. Where its method and its target end.
+/// Reads the form that nearly all lines have: `METHOD /path HTTP/1.1` with single spaces. Returns the ends of the
+/// method and of the target.
 fn usual(line: &[u8]) -> Option<(usize, usize)> {
     let rest = line.strip_suffix(b" HTTP/1.1")?;
     let method_end = rest.iter().position(|byte| !byte.is_ascii_uppercase())?;
@@ -73,7 +73,7 @@ fn is_target_byte(byte: u8) -> bool {
     byte > b' ' && byte != 0x7f
 }
 
-/// Bytes of a method; lower case is refused, as nginx does.
+/// Bytes of a method; lower case is refused, as in nginx.
 #[inline]
 pub(super) fn is_method_byte(byte: u8) -> bool {
     byte.is_ascii_uppercase() || byte == b'_' || byte == b'-'
@@ -125,8 +125,8 @@ fn authority_form(line: &[u8], start: usize, target: &mut Target) -> Parsed<usiz
     Ok(end)
 }
 
-/// `host [ ":" port ]`: where it ends and how many digits its port has. The
-/// bytes are judged again, and more strictly, by [`crate::request_host`].
+/// `host [ ":" port ]`: returns its end and the number of digits in its port. [`crate::request_host`] checks the
+/// bytes again, more strictly.
 fn authority(line: &[u8], start: usize) -> Parsed<(usize, usize)> {
     let mut at = start;
     if line.get(at) == Some(&b'[') {
@@ -149,7 +149,7 @@ fn is_ip_literal_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b":-._~!$&'()*+,;=".contains(&byte)
 }
 
-/// `HTTP/1.x` and trailing spaces; nothing at all is HTTP/0.9.
+/// `HTTP/1.x` and trailing spaces; an empty rest is HTTP/0.9.
 fn version(line: &[u8], start: usize) -> Parsed<(Version, usize)> {
     let rest = line.get(start..).unwrap_or_default();
     if rest == b"HTTP/1.1" {
@@ -167,14 +167,14 @@ fn version(line: &[u8], start: usize) -> Parsed<(Version, usize)> {
     let version = match line.get(minor_start..minor_end) {
         _ if end != line.len() => return Err(invalid(end)),
         Some(b"0") => Version::Http10,
-        // One digit (RFC 9112 §2.3); nginx takes up to 999, and others downstream may read "1.10" as 1.1 or 1.0.
+        // One digit (RFC 9112 §2.3); nginx accepts up to 999, but a recipient may read "1.10" as 1.1 or 1.0.
         Some([_]) => Version::Http11,
         _ => return Err(invalid(end)),
     };
     Ok((version, minor_end))
 }
 
-/// `1.`; another number is a version we do not speak, anything else no version.
+/// `1.`; another number is a version that weir does not speak; anything else is not a version.
 fn major(line: &[u8], start: usize) -> Parsed<usize> {
     let another = |at| Err(Bad { at, violation: Violation::InvalidVersion });
     match (line.get(start), line.get(start + 1)) {
@@ -189,7 +189,7 @@ fn invalid(at: usize) -> Bad {
     Bad { at, violation: Violation::InvalidRequest }
 }
 
-/// The first position from `start` on whose byte is not `wanted`.
+/// The first position from `start` on with a byte that is not `wanted`.
 #[inline]
 fn count(line: &[u8], start: usize, wanted: impl Fn(u8) -> bool) -> usize {
     let rest = line.get(start..).unwrap_or_default();

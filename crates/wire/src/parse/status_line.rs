@@ -1,14 +1,12 @@
 //! `HTTP/x.y SP NNN [SP reason]`, one line without its end.
 //!
-//! Decided by nginx's ngx_http_parse_status_line: spaces repeated before the
-//! code, `403.1` for old IIS, a reason of any bytes but CR, or none. Stricter
-//! than nginx: the major version is 1 (RFC 9112 §2.3), the code at least 100
-//! (RFC 9110 §15).
+//! It follows nginx's ngx_http_parse_status_line: spaces repeated before the code, `403.1` for old IIS, a reason of
+//! any bytes except CR, or no reason. Stricter than nginx: the major version is 1 (RFC 9112 §2.3), the code at least
+//! 100 (RFC 9110 §15).
 
 use crate::head::{ResponseHead, Span, Version};
 
-/// Fills `out` from the line at the start of the buffer; `None` when it is no
-/// status line.
+/// Fills `out` from the line at the start of the buffer; `None` if it is not a status line.
 pub(super) fn parse(line: &[u8], out: &mut ResponseHead) -> Option<()> {
     let Seen::Code { version, start, code } = prefix(line) else {
         return None;
@@ -28,7 +26,7 @@ pub(super) fn parse(line: &[u8], out: &mut ResponseHead) -> Option<()> {
     Some(())
 }
 
-/// Whether these first bytes may yet become a status line.
+/// Whether these first bytes may still become a status line.
 pub(super) fn may_become_one(bytes: &[u8]) -> bool {
     match prefix(bytes) {
         Seen::Never => false,
@@ -40,9 +38,9 @@ pub(super) fn may_become_one(bytes: &[u8]) -> bool {
 }
 
 enum Seen {
-    /// Not a status line, whatever follows.
+    /// Not a status line, with any further bytes.
     Never,
-    /// Nothing wrong so far, but the code is not complete.
+    /// No error so far, but the code is not complete.
     Short,
     Code {
         version: Version,
@@ -51,7 +49,7 @@ enum Seen {
     },
 }
 
-/// nginx refuses versions of more digits.
+/// nginx refuses versions with more digits.
 const VERSION_DIGITS_MAX: usize = 3;
 
 fn prefix(line: &[u8]) -> Seen {

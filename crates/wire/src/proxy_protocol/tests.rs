@@ -8,7 +8,7 @@ fn ends_of(bytes: &[u8]) -> Option<(String, String)> {
     }
 }
 
-/// A header of version 2 with these bytes behind the length.
+/// A header of version 2 with these bytes after the length.
 fn v2(version_and_command: u8, family_and_transport: u8, rest: &[u8]) -> Vec<u8> {
     let length = u16::try_from(rest.len()).unwrap().to_be_bytes();
     [SIGNATURE.as_slice(), &[version_and_command, family_and_transport], &length, rest].concat()
@@ -63,7 +63,7 @@ fn headers_of_version_2() {
             "[2121:2121:2121:2121:2121:2121:2121:2121]:2".into()
         ))
     );
-    // Its own connection, no family, datagrams, unix sockets.
+    // The balancer's own connection, no family, datagrams, unix sockets.
     for (command, family) in [(0x20, 0x11), (0x21, 0), (0x21, 0x12), (0x21, 0x31), (0x22, 0x11)] {
         assert_eq!(ends_of(&v2(command, family, V4_ENDS)), None);
     }

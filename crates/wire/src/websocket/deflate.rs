@@ -1,22 +1,22 @@
-//! permessage-deflate in a handshake (RFC 7692 §5, §7.1): what a client offers, and what it makes of the answer.
+//! permessage-deflate in a handshake (RFC 7692 §5, §7.1): the client's offer, and its reading of the answer.
 
-/// What a client offers.
+/// A client's offer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeflateOffer {
-    /// `server_no_context_takeover`: the server begins anew with each message.
+    /// `server_no_context_takeover`: the server uses a new window for each message.
     pub server_no_context_takeover: bool,
-    /// `client_no_context_takeover`: so does the client.
+    /// `client_no_context_takeover`: the client uses a new window for each message.
     pub client_no_context_takeover: bool,
     /// `server_max_window_bits`, 8 to 15.
     pub server_max_window_bits: Option<u8>,
 }
 
-/// What was agreed.
+/// The agreed parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Deflate {
-    /// Messages of the server stand each for itself; otherwise they share one window.
+    /// Each message of the server has its own window; otherwise its messages share one window.
     pub server_no_context_takeover: bool,
-    /// So do the client's.
+    /// Each message of the client has its own window.
     pub client_no_context_takeover: bool,
 }
 
@@ -36,7 +36,8 @@ impl DeflateOffer {
         value
     }
 
-    /// What an answer agrees to; `None` if it answers something else, or more than was offered (RFC 7692 §5.1, §7.1).
+    /// The parameters that an answer agrees to; `None` if it answers something else, or more than was offered (RFC
+    /// 7692 §5.1, §7.1).
     pub fn agreed(&self, answer: &[u8]) -> Option<Deflate> {
         let answer = std::str::from_utf8(answer).ok()?;
         let mut parts = answer.split(';').map(str::trim);
@@ -58,7 +59,7 @@ impl DeflateOffer {
                     let value = value.trim().trim_matches('"').parse::<u8>().ok();
                     window_bits = Some(value.filter(|bits| (8..=15).contains(bits))?);
                 }
-                // client_max_window_bits is answered only where it was offered, and it never is.
+                // A server may answer client_max_window_bits only if it was offered, and weir never offers it.
                 _ => return None,
             }
         }

@@ -1,4 +1,4 @@
-//! Frames out.
+//! Writes frames.
 
 use super::Opcode;
 use super::frame::{FrameHead, Mask};
@@ -23,7 +23,7 @@ pub fn push_masked_frame(out: &mut Vec<u8>, opcode: Opcode, is_compressed: bool,
     }
 }
 
-/// What a close frame carries: a code and a reason, which is cut where it does not fit (RFC 6455 §5.5.1).
+/// The payload of a close frame: a code and a reason, which is cut if it does not fit (RFC 6455 §5.5.1).
 pub fn close_payload(code: u16, reason: &str) -> Vec<u8> {
     let mut end = reason.len().min(CONTROL_BYTES_MAX - 2);
     while !reason.is_char_boundary(end) {

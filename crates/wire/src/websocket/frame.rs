@@ -6,7 +6,7 @@ use super::{Opcode, Violation};
 /// The longest frame head: two bytes, eight of length, four of mask.
 pub const FRAME_HEAD_BYTES_MAX: usize = 14;
 
-/// Who sends.
+/// The sender of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Its frames are masked.
@@ -15,16 +15,16 @@ pub enum Role {
     Server,
 }
 
-/// What a frame's head says.
+/// The content of a frame's head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHead {
     /// The last frame of its message.
     pub is_last: bool,
     /// RSV1: the message is compressed (RFC 7692 §6).
     pub is_compressed: bool,
-    /// What it carries.
+    /// The kind of its content.
     pub opcode: Opcode,
-    /// What its payload is masked with.
+    /// The mask of its payload.
     pub mask: Option<[u8; 4]>,
     /// Bytes of payload, below 2^63.
     pub payload_bytes: u64,
@@ -33,7 +33,7 @@ pub struct FrameHead {
 impl FrameHead {
     /// Reads a head at the beginning of `bytes`, with its length; `None` if it is not complete.
     ///
-    /// `from` is who sent it; `compresses` is whether permessage-deflate was agreed.
+    /// `from` is the sender; `compresses` is true if permessage-deflate was agreed.
     pub fn parse(bytes: &[u8], from: Role, compresses: bool) -> Result<Option<(FrameHead, usize)>, Violation> {
         let &[first, second, ref rest @ ..] = bytes else {
             return Ok(None);
@@ -78,7 +78,7 @@ impl FrameHead {
         Ok(Some((head, 2 + length_len + if is_masked { 4 } else { 0 })))
     }
 
-    /// Appends it, the length in the fewest bytes.
+    /// Appends the head, with the length in the fewest bytes.
     pub fn push(self, out: &mut Vec<u8>) {
         let bit = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
         out.push(bit(self.is_last, 0x80) | bit(self.is_compressed, 0x40) | self.opcode as u8);
@@ -109,7 +109,7 @@ fn opcode(first: u8, compresses: bool) -> Result<Opcode, Violation> {
     Ok(opcode)
 }
 
-/// A mask, and where in it the next byte is.
+/// A mask, and the position of the next byte in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mask([u8; 4]);
 

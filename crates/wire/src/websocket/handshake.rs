@@ -1,4 +1,4 @@
-//! The opening handshake (RFC 6455 §4): a client's key, the server's answer to it, and what they agreed on.
+//! The opening handshake (RFC 6455 §4): a client's key, the server's answer to it, and the agreed parameters.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 pub struct Key([u8; KEY_BYTES]);
 
 impl Key {
-    /// Of 16 bytes chosen at random for this connection.
+    /// A key from 16 random bytes for this connection.
     pub fn new(random: [u8; 16]) -> Key {
         let mut key = [0; KEY_BYTES];
         // 16 bytes are 24 characters: it fits.
@@ -29,12 +29,12 @@ impl Key {
         Key(key)
     }
 
-    /// A client's key as it came; `None` if it is not 24 characters.
+    /// A client's key as received; `None` if it is not 24 characters.
     pub fn of(value: &[u8]) -> Option<Key> {
         value.try_into().ok().map(Key)
     }
 
-    /// As it is sent.
+    /// The key as it is sent.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -49,38 +49,39 @@ pub fn accept(key: &Key) -> [u8; ACCEPT_BYTES] {
     accept
 }
 
-/// What a server agreed to.
+/// The parameters that a server agreed to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Agreed {
     /// The subprotocol chosen.
     pub protocol: Option<String>,
-    /// permessage-deflate, if it was.
+    /// permessage-deflate, if it was agreed.
     pub deflate: Option<Deflate>,
 }
 
-/// Why an answer is none.
+/// Why an answer does not accept the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HandshakeFault {
-    /// Another status than 101 (RFC 6455 §4.1).
+    /// A status other than 101 (RFC 6455 §4.1).
     Status(u16),
     /// Not `Upgrade: websocket` (RFC 6455 §4.1).
     Upgrade,
-    /// Sec-WebSocket-Accept is not the key's (RFC 6455 §4.1).
+    /// Sec-WebSocket-Accept does not match the key (RFC 6455 §4.1).
     Accept,
-    /// A subprotocol nobody offered, where none was (RFC 6455 §4.1).
+    /// A subprotocol, although the client offered none (RFC 6455 §4.1).
     ProtocolUnasked,
-    /// A subprotocol that is not one of those offered (RFC 6455 §4.1).
+    /// A subprotocol that is not one of the offered ones (RFC 6455 §4.1).
     Protocol,
-    /// No subprotocol where some were offered: allowed by the RFC, refused by npm's `ws` and by browsers' users.
+    /// No subprotocol, although the client offered some: the RFC allows it, but npm's `ws` and code in browsers
+    /// refuse it.
     NoProtocol,
-    /// An extension nobody offered (RFC 6455 §9.1).
+    /// An extension, although the client offered none (RFC 6455 §9.1).
     ExtensionUnasked,
-    /// An extension, or parameters of one, other than offered (RFC 7692 §5.1).
+    /// An extension, or parameters of an extension, that the client did not offer (RFC 7692 §5.1).
     Extension,
 }
 
 impl fmt::Display for HandshakeFault {
-    /// In the words of npm's `ws`, which scripts' reports show.
+    /// The words of npm's `ws`, which the reports of scripts show.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             HandshakeFault::Status(status) => return write!(f, "Unexpected server response: {status}"),
@@ -97,7 +98,7 @@ impl fmt::Display for HandshakeFault {
     }
 }
 
-/// Whether an answer accepts what a client asked with `key`, and what it chose (RFC 6455 §4.1).
+/// Checks that an answer accepts the client's request with `key`; returns the chosen parameters (RFC 6455 §4.1).
 pub fn check_answer(
     buf: &[u8],
     head: &ResponseHead,

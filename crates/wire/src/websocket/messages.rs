@@ -1,4 +1,4 @@
-//! Frames put together to messages.
+//! Joins frames to messages.
 
 use super::frame::{FRAME_HEAD_BYTES_MAX, FrameHead, Mask, Role};
 use super::{Opcode, Violation, is_close_code};
@@ -6,23 +6,24 @@ use super::{Opcode, Violation, is_close_code};
 /// The longest payload of a control frame (RFC 6455 §5.5).
 pub const CONTROL_BYTES_MAX: usize = 125;
 
-/// What a peer sent.
+/// The events of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'b> {
-    /// A whole message. Text is checked to be UTF-8 unless it is compressed: then [`check_text`] it when it is not.
+    /// A whole message. Text is checked to be UTF-8, unless it is compressed: then call [`check_text`] after
+    /// inflating it.
     Message {
         /// Text, not bytes.
         is_text: bool,
-        /// To be inflated first (RFC 7692 §7.2.2).
+        /// The caller must inflate it first (RFC 7692 §7.2.2).
         is_compressed: bool,
-        /// What it says.
+        /// Its content.
         payload: &'b [u8],
     },
-    /// To be answered by a pong with these bytes.
+    /// A ping: the receiver must answer with a pong of these bytes.
     Ping(&'b [u8]),
     /// An answer to a ping.
     Pong(&'b [u8]),
-    /// The end, with its code and reason, or without. Nothing may follow.
+    /// The end, with or without a code and a reason. Nothing may follow.
     Close(Option<(u16, &'b str)>),
     /// The input is used up.
     NeedMore,
@@ -34,18 +35,18 @@ pub struct Messages {
     from: Role,
     compresses: bool,
     message_bytes_max: usize,
-    /// A head that is not complete.
+    /// An incomplete head.
     head: [u8; FRAME_HEAD_BYTES_MAX],
     head_len: u8,
     /// The frame whose payload is being read.
     frame: Option<Frame>,
-    /// Of the message that has begun: the opcode, whether it is compressed.
+    /// For a message that has begun: whether it is text, and whether it is compressed.
     message: Option<(bool, bool)>,
-    /// What there is of the message, or of a control frame inside it.
+    /// The part of the message that has arrived.
     message_bytes: Vec<u8>,
     control_bytes: Vec<u8>,
     is_closed: bool,
-    /// What `message_bytes` or `control_bytes` hold was handed out and is to be forgotten.
+    /// The content of `message_bytes` or `control_bytes` was returned, and must be forgotten.
     is_given: bool,
 }
 
@@ -58,8 +59,8 @@ struct Frame {
 }
 
 impl Messages {
-    /// Of messages sent by `from`, each of at most `message_bytes_max` as it comes; `compresses` if permessage-deflate
-    /// was agreed.
+    /// A reader for messages of `from`, each of at most `message_bytes_max` bytes as received; `compresses` is true
+    /// if permessage-deflate was agreed.
     pub fn new(from: Role, compresses: bool, message_bytes_max: usize) -> Messages {
         Messages {
             from,
@@ -76,7 +77,7 @@ impl Messages {
         }
     }
 
-    /// The next thing that happened. What was read of `input` is added to `used`; call again with the rest.
+    /// The next event. Adds the number of bytes it read from `input` to `used`; call it again with the rest.
     pub fn next<'b>(&'b mut self, input: &'b [u8], used: &mut usize) -> Result<Event<'b>, Violation> {
         self.forget();
         let mut rest = input;
@@ -116,7 +117,7 @@ impl Messages {
         }
     }
 
-    /// Reads a head: true when a frame has begun. What is not enough for one is kept.
+    /// Reads a head: true if a frame has begun. Keeps the bytes of an incomplete head.
     fn next_head(&mut self, input: &mut &[u8]) -> Result<bool, Violation> {
         if self.is_closed && !input.is_empty() {
             return Err(Violation::AfterClose);
@@ -163,7 +164,7 @@ impl Messages {
         Ok(())
     }
 
-    /// What a complete message or control frame says: `whole`, or what was kept of it.
+    /// The event of a complete message or control frame: its payload is `whole`, or the kept bytes.
     fn end<'b>(&'b mut self, opcode: Opcode, whole: Option<&'b [u8]>) -> Result<Event<'b>, Violation> {
         self.is_given = whole.is_none();
         if opcode == Opcode::Close {
@@ -185,7 +186,7 @@ impl Messages {
         Ok(Event::Message { is_text, is_compressed, payload })
     }
 
-    /// Gives back the memory of what the last event was made of.
+    /// Frees the memory of the last event.
     fn forget(&mut self) {
         if std::mem::take(&mut self.is_given) {
             self.control_bytes = Vec::new();
@@ -196,7 +197,7 @@ impl Messages {
     }
 }
 
-/// Text as a message may hold it (RFC 6455 §8.1).
+/// Checks that a message's text is valid UTF-8 (RFC 6455 §8.1).
 pub fn check_text(payload: &[u8]) -> Result<&str, Violation> {
     std::str::from_utf8(payload).map_err(|_| Violation::NotUtf8)
 }

@@ -77,7 +77,7 @@ fn what_breaks_the_order_of_frames() {
 fn a_message_has_a_bound_whatever_its_pieces() {
     let (seen, violation) = read(b"\x82\x04abcd\x02\x04abcd\x80\x01e", 3, Role::Server, 4);
     assert_eq!((seen.len(), violation), (1, Some(Violation::MessageTooLarge)));
-    // Refused by its head, before any of it is kept.
+    // Refused because of its head, before any of its payload is kept.
     let (_, violation) = read(b"\x82\x7f\x00\x00\x7f\xff\xff\xff\xff\xff", 100, Role::Server, 1 << 30);
     assert_eq!(violation, Some(Violation::MessageTooLarge));
 }

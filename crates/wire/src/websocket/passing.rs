@@ -1,47 +1,48 @@
-//! Frames that pass by: told as they go, with no byte of them kept, changed or waited for.
+//! Reports frames while they pass: it keeps, changes and delays no byte of them.
 //!
-//! For whoever relays a connection and wants to count what it carries. What breaks the RFC is the peers' affair, so
-//! little is judged here. Invariant: what is told does not depend on how the bytes are cut into pieces.
+//! A relay uses it to count the messages of a connection. The peers themselves check the rules of the RFC, so this
+//! module checks little. Invariant: the reports do not depend on how the bytes are split into pieces.
 
 use super::Opcode;
 
 /// One direction of a connection; 16 bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Passing {
-    /// Bytes of payload that are still to come, or what is known of that number.
+    /// Bytes of payload that are still to come; while the head is read, the known part of that number.
     left: u64,
-    /// The frame's mask; then, byte by byte, what is under it.
+    /// The frame's mask; then, byte by byte, the unmasked payload.
     first: [u8; NOTED_BYTES],
     /// FIN, whether it is masked, whether it is compressed, and the opcode.
     kind: u8,
     stage: Stage,
 }
 
-/// What passed.
+/// An event of the passing frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// The last frame of a message begins. Of a message that is one byte of text, that byte.
+    /// The last frame of a message begins. If the message is one byte of text, this is the byte.
     Message(Option<u8>),
-    /// A ping, by which to know its pong.
+    /// A ping, with a mark to recognise its pong.
     Ping(Mark),
     /// A pong.
     Pong(Mark),
     /// A close and its code, if it has one.
     Close(Option<u16>),
-    /// No frame can begin so: nothing more will be told.
+    /// No frame can begin like this: nothing more will be reported.
     Lost,
 }
 
-/// The beginning of a payload and its length: enough to tell a ping from the one before, where they differ at all.
+/// The beginning of a payload and its length: enough to distinguish a ping from the one before, if they differ in
+/// these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// Its length; more than a control frame may have is told as [`u8::MAX`].
+    /// Its length; a length above that of a control frame becomes [`u8::MAX`].
     pub bytes: u8,
-    /// Its first bytes, unmasked; zero where there are fewer.
+    /// Its first bytes, unmasked; zero if there are fewer.
     pub first: [u8; NOTED_BYTES],
 }
 
-/// Bytes of a control frame's payload that are looked at.
+/// Bytes of a control frame's payload that are read.
 const NOTED_BYTES: usize = 4;
 
 const LAST: u8 = 0x80;
@@ -49,17 +50,17 @@ const COMPRESSED: u8 = 0x40;
 const MASKED: u8 = 0x10;
 const OPCODE: u8 = 0x0f;
 
-/// What the next byte is.
+/// The meaning of the next byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stage {
     #[default]
     First,
     Second,
-    /// Of the length, so many bytes are to come.
+    /// This many bytes of the length are still to come.
     Length(u8),
-    /// Likewise of the mask.
+    /// This many bytes of the mask are still to come.
     Mask(u8),
-    /// Of the payload, this one is looked at.
+    /// A byte of the payload that is read: its number.
     Note(u8),
     Payload,
     Lost,
@@ -143,7 +144,7 @@ impl Passing {
                     return seen;
                 }
             }
-            // `take` passes over a payload by itself, and gives nothing to what is lost.
+            // `take` skips a payload itself, and passes no bytes here in the state `Lost`.
             Stage::Payload | Stage::Lost => {}
         }
         None
@@ -188,7 +189,7 @@ impl Passing {
 
     fn mark(&self) -> Mark {
         let mut first = self.first;
-        // Beyond the payload the mask still stands there.
+        // After the payload's bytes, the array still contains the mask.
         first.iter_mut().skip(self.noted()).for_each(|byte| *byte = 0);
         Mark { bytes: u8::try_from(self.left).unwrap_or(u8::MAX), first }
     }

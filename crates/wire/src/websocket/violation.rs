@@ -4,7 +4,7 @@ use std::fmt;
 
 macro_rules! violations {
     ($($(#[$doc:meta])* $name:ident: $code:literal, $message:literal, $rfc:literal;)+) => {
-        /// Why a peer's bytes were refused.
+        /// Why weir refused a peer's bytes.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Violation {
             $($(#[$doc])* #[doc = concat!(" (", $rfc, ")")] $name,)+
@@ -14,12 +14,12 @@ macro_rules! violations {
             /// Every variant, for tests and for the table in the documentation.
             pub const ALL: &'static [Violation] = &[$(Violation::$name,)+];
 
-            /// The close code it earns (RFC 6455 §7.4.1).
+            /// Its close code (RFC 6455 §7.4.1).
             pub fn close_code(self) -> u16 {
                 match self { $(Violation::$name => $code,)+ }
             }
 
-            /// What is wrong.
+            /// The error.
             pub fn message(self) -> &'static str {
                 match self { $(Violation::$name => $message,)+ }
             }
@@ -33,9 +33,9 @@ macro_rules! violations {
 }
 
 violations! {
-    /// A bit that no extension agreed on gives a meaning.
+    /// A bit to which no agreed extension gives a meaning.
     ReservedBit: 1002, "a reserved bit is set", "RFC 6455 §5.2";
-    /// An opcode that means nothing.
+    /// An opcode without a meaning.
     ReservedOpcode: 1002, "the opcode is reserved", "RFC 6455 §5.2";
     /// A client's frame without a mask.
     NotMasked: 1002, "a client's frame is not masked", "RFC 6455 §5.1";
@@ -51,7 +51,7 @@ violations! {
     LongControl: 1002, "a control frame is longer than 125 bytes", "RFC 6455 §5.5";
     /// A compressed ping, pong, close or continuation.
     CompressedControl: 1002, "only the first frame of a message may be marked compressed", "RFC 7692 §6.1";
-    /// A continuation with nothing to continue.
+    /// A continuation without a message to continue.
     NothingToContinue: 1002, "a continuation frame begins a message", "RFC 6455 §5.4";
     /// A new message inside another.
     MessageInMessage: 1002, "a message begins before the last has ended", "RFC 6455 §5.4";
@@ -61,7 +61,7 @@ violations! {
     CloseCode: 1002, "the close code must not be sent", "RFC 6455 §7.4";
     /// Text that is not UTF-8.
     NotUtf8: 1007, "text is not UTF-8", "RFC 6455 §8.1";
-    /// A message beyond the bound.
+    /// A message longer than the limit.
     MessageTooLarge: 1009, "the message is too large", "RFC 6455 §10.4";
     /// Anything after a close.
     AfterClose: 1002, "data after a close frame", "RFC 6455 §5.5.1";

@@ -1,13 +1,13 @@
-//! What our bounded fuzzers share: numbers that are the same on every machine, changes to an input, and the rounds.
-//! `weir-edge` includes it by its path.
+//! The shared parts of our bounded fuzzers: numbers that are the same on every machine, changes to an input, and the
+//! rounds. `weir-edge` includes it by its path.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What a fuzzer starts from and inserts.
+/// The inputs and words of a fuzzer.
 pub struct Material<Seed: 'static> {
-    /// Inputs that are right.
+    /// Valid inputs.
     pub seeds: &'static [Seed],
-    /// A word that means something to what is tested.
+    /// A word with a meaning for the tested code.
     pub word: fn(&mut Random) -> &'static str,
     /// Longest input the mutations grow to.
     pub input_bytes_max: usize,
@@ -18,7 +18,7 @@ pub struct Material<Seed: 'static> {
 }
 
 impl<Seed: AsRef<[u8]>> Material<Seed> {
-    /// The seeds as they are, then `rounds` changed ones.
+    /// Checks the seeds unchanged, then `rounds` changed ones.
     pub fn fuzz(&self, rounds: u64, check: impl Fn(&[u8])) {
         for seed in self.seeds {
             check(seed.as_ref());
@@ -67,8 +67,8 @@ impl<Seed: AsRef<[u8]>> Material<Seed> {
     }
 }
 
-/// Checks so many inputs; `WEIR_FUZZ_ROUNDS` sets another number, `WEIR_FUZZ_SEED` another beginning. A failure
-/// prints its input.
+/// Checks this many inputs; `WEIR_FUZZ_ROUNDS` sets another number, `WEIR_FUZZ_SEED` another start. A failure prints
+/// its input.
 pub fn fuzz(rounds: u64, make: impl Fn(&mut Random) -> Vec<u8>, check: impl Fn(&[u8])) {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let mut random = Random(number("WEIR_FUZZ_SEED").unwrap_or(0x5eed));

@@ -1,7 +1,7 @@
-//! What must hold for any bytes at all, as functions that panic when it does not.
+//! Properties that must be true for all inputs, as functions that panic if one is not.
 //!
-//! Shared by the bounded mutation test (`tests/mutate.rs`, stable, every CI run)
-//! and the libFuzzer targets (`fuzz/`, nightly, by hand).
+//! Shared by the bounded mutation test (`tests/mutate.rs`, stable, every CI run) and the libFuzzer targets (`fuzz/`,
+//! nightly, by hand).
 
 use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::encode;
@@ -13,11 +13,10 @@ use weir_wire::{
     Version, Violation, keeps_alive, request_body, request_host, request_method, response_body,
 };
 
-/// Splits are tried at every byte up to this length, at 16 places beyond.
+/// Splits are tried at every byte up to this length, and at 16 places in longer inputs.
 const EVERY_SPLIT_BYTES_MAX: usize = 96;
 
-/// A request head: split anywhere it reads the same, and what would be forwarded
-/// has one reading.
+/// A request head: a split at any place gives the same result, and the forwarded form has only one reading.
 pub fn request_head(data: &[u8]) {
     let policies =
         [HeadPolicy::default(), HeadPolicy { invalid_fields: InvalidFields::Keep, underscores: true, fields_max: 8 }];
@@ -64,7 +63,8 @@ pub fn response_head(data: &[u8]) {
     assert_eq!(response_body(&out, &again, b"GET"), response_body(data, &head, b"GET"));
 }
 
-/// WebSocket frames: split anywhere they read the same, and what was understood, sent anew, is understood as the same.
+/// WebSocket frames: a split at any place gives the same result, and the messages, written anew, are read as the same
+/// messages.
 pub fn websocket(data: &[u8]) {
     for from in [Role::Client, Role::Server] {
         for compresses in [false, true] {
@@ -136,13 +136,12 @@ fn send_anew(events: &[Understood], from: Role) -> Vec<u8> {
     out
 }
 
-/// A chunked body: split anywhere it reads the same, and encoded anew it is the
-/// same payload.
+/// A chunked body: a split at any place gives the same result, and encoded anew it has the same payload.
 pub fn chunked(data: &[u8]) {
     let whole = decode(Decoder::new(), &[data]);
     let strict = decode(Decoder::of_client(), &[data]);
     if let Ok(Some(body)) = &strict {
-        // A client is forgiven less than an origin, and read in no other way.
+        // The decoder for clients is stricter than the one for origins, but never gives another result.
         assert!(matches!(&whole, Ok(Some(lenient)) if lenient == body), "{whole:?}");
     }
     for split in splits(data.len()) {
@@ -173,8 +172,7 @@ pub fn chunked(data: &[u8]) {
     }
 }
 
-/// A target: what comes out is clean, and normalising its escaped form gives it
-/// back.
+/// A target: the normalised path is clean, and normalising its escaped form gives the same path.
 pub fn target(data: &[u8]) {
     for merge_slashes in [true, false] {
         let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! The folder in which `weir lab` keeps its runs: `ID.json` each, and `ID.running` while one goes on.
+//! The folder in which `weir lab` keeps its runs: `ID.json` for each run, and `ID.running` while a run goes on.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use weir_dash::runs::{self, LISTED_MAX, RUN_BYTES_MAX};
 
 use super::Answer;
-use crate::log;
+use weir_net::log;
 
-/// Names in the folder that are looked at.
+/// Names in the folder that are read, at most.
 const NAMES_MAX: usize = 100_000;
 
-/// What is known of runs that were read: none is ever written again.
+/// Runs that were already read: the file of a run never changes.
 #[derive(Default)]
 pub(super) struct Lab {
     known: HashMap<String, Value>,
@@ -34,11 +34,11 @@ impl Lab {
             stem.is_some_and(runs::is_id)
         };
         let mut names: Vec<String> = names.filter(is_run).collect();
-        // One that has just ended may still be there as going on.
+        // A run that has just ended may still have its `ID.running` file.
         let kept: HashSet<String> =
             names.iter().filter_map(|name| name.strip_suffix(".json").map(str::to_owned)).collect();
         names.retain(|name| name.strip_suffix(".running").is_none_or(|id| !kept.contains(id)));
-        // A name begins with its time.
+        // A name begins with the time of its run.
         names.sort_unstable_by(|one, other| other.cmp(one));
         let more = names.len().saturating_sub(LISTED_MAX);
         names.truncate(LISTED_MAX);
@@ -92,7 +92,7 @@ pub(super) fn show(folder: &Path, id: &str) -> Answer {
     }
 }
 
-/// A run, and when its file was written to.
+/// A run, and the time when its file was last written.
 fn read(path: &Path) -> Result<(Value, u64), String> {
     let failed = |error: io::Error| trouble(path, &error);
     let facts = fs::metadata(path).map_err(failed)?;
@@ -149,7 +149,7 @@ mod tests {
         assert!(list["runs"][1]["note"].as_str().unwrap().contains("is no run of a lab"));
         assert_eq!(lab.known.len(), 1, "what goes on is read again");
         assert_eq!(json_of(show(&folder, "20260103-1"))["running"], true);
-        // Once it is kept, it goes on no longer.
+        // A run that has its `ID.json` goes on no longer.
         fs::write(folder.join("20260103-1.json"), run("20260103-1")).unwrap();
         assert_eq!(json_of(show(&folder, "20260103-1"))["running"], Value::Null);
         assert_eq!(show(&folder, "20260104-1").0, 404);

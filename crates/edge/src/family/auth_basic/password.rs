@@ -1,9 +1,9 @@
-//! Checks a password against what htpasswd files hold.
+//! Checks a password against an entry of an htpasswd file.
 //!
-//! `{PLAIN}`, `{SHA}`, `{SSHA}`, `$apr1$` and `$1$` (MD5), `$2a$`… (bcrypt), `$5$`, `$6$` (SHA-2), and the
-//! traditional DES hash of 13 letters. A hash is computed where the exchange runs, as in nginx: a costly
-//! bcrypt holds its worker that long. The file says how costly, and a client cannot make it more: a password longer
-//! than any that was hashed is wrong without a computation.
+//! `{PLAIN}`, `{SHA}`, `{SSHA}`, `$apr1$` and `$1$` (MD5), `$2a$`… (bcrypt), `$5$`, `$6$` (SHA-2), and the traditional
+//! DES hash of 13 letters. The worker that runs the exchange computes the hash, as in nginx: a costly bcrypt holds
+//! this worker for that time. The file sets the cost, and a client cannot raise it: weir rejects a password longer
+//! than any that was hashed, without a computation.
 
 mod des;
 
@@ -13,24 +13,24 @@ use sha1::Sha1;
 
 use crate::base64;
 
-/// What came of a check.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The password is the one.
+    /// The password is right.
     Right,
-    /// It is not.
+    /// The password is wrong.
     Wrong,
-    /// The file's way of hashing is not known.
+    /// The file uses an unknown hash method.
     Unknown,
 }
 
-/// Bytes of a password whose hash is computed over many rounds: `crypt()` takes no more (libxcrypt:
-/// CRYPT_MAX_PASSPHRASE_SIZE), htpasswd 255. The work of a SHA-2 hash grows with the square of it.
+/// The longest password, in bytes, that a hash with many rounds takes: `crypt()` takes no more (libxcrypt:
+/// CRYPT_MAX_PASSPHRASE_SIZE), htpasswd 255. The work of a SHA-2 hash grows with the square of the length.
 const CRYPT_BYTES_MAX: usize = 512;
 
-/// Checks `secret` against what the file holds.
+/// Checks `secret` against the entry of the file.
 pub fn verify(secret: &[u8], stored: &[u8]) -> Verdict {
-    // C strings end at a zero byte, and so do passwords in nginx.
+    // C strings end at a zero byte; so do passwords in nginx.
     let secret = secret.split(|byte| *byte == 0).next().unwrap_or_default();
     if secret.len() > CRYPT_BYTES_MAX && stored.starts_with(b"$") {
         return Verdict::Wrong;
@@ -61,12 +61,12 @@ pub fn verify(secret: &[u8], stored: &[u8]) -> Verdict {
     if right { Verdict::Right } else { Verdict::Wrong }
 }
 
-/// Compares without telling by its time where the difference is.
+/// Compares in constant time: the duration does not show the position of the difference.
 fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
 }
 
-/// `{SSHA}`: base64 of SHA-1 of password and salt, then the salt.
+/// `{SSHA}`: the base64 of two parts: SHA-1 of password and salt, then the salt.
 fn salted_sha1(secret: &[u8], coded: &[u8]) -> bool {
     const DIGEST_BYTES: usize = 20;
     let Some(decoded) = base64::decode(coded) else { return false };
@@ -88,7 +88,7 @@ fn push64(mut value: u32, count: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Poul-Henning Kamp's MD5 crypt, by its published description; `magic` is `$1$` or Apache's `$apr1$`.
+/// Poul-Henning Kamp's MD5 crypt, from its published description; `magic` is `$1$` or Apache's `$apr1$`.
 fn md5_crypt(secret: &[u8], setting: &[u8], magic: &[u8]) -> Vec<u8> {
     const SALT_BYTES_MAX: usize = 8;
     const ROUNDS: usize = 1000;
@@ -139,7 +139,7 @@ mod tests {
             let secret = vec![b'a'; length];
             assert_eq!(verify(&secret, &md5_crypt(&secret, b"$apr1$salt$", b"$apr1$")), verdict, "{length}");
         }
-        // Of the most rounds there are: computed, this would take hours.
+        // The highest number of rounds: computing this hash would take hours.
         let stored = [&b"$6$rounds=999999999$salt$"[..], &[b'.'; 86]].concat();
         assert_eq!(verify(&[b'a'; 8000], &stored), Verdict::Wrong);
         let plain = [b'a'; 2 * CRYPT_BYTES_MAX];

@@ -1,8 +1,8 @@
-//! What the cache has to say to a request before the upstream is asked.
+//! Asks the cache before the upstream.
 //!
-//! In nginx's order: zone, method, key, purge, bypass, then what is stored and whether it will do. Where it will not,
-//! the first to ask leads and the others wait for what it gets. Invariant: whoever leads and does not fetch gives the
-//! lead up by dropping it.
+//! The order is nginx's: zone, method, key, purge, bypass, then the stored object and whether it may be served. If
+//! not, the first request leads and the others wait for the answer it fetches. Invariant: a request that leads and
+//! does not fetch gives the lead up by dropping it.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -14,23 +14,23 @@ use weir_wire::Known;
 
 use super::visit::{Key, Visit};
 use super::{Use, any_set, hit, keep, policy, purge, refresh};
-use crate::cache::policy::Policy;
-use crate::cache::reason::Reason;
-use crate::cache::request::RequestFacts;
-use crate::cache::serving::{self, Use as Verdict};
-use crate::cache::store::{Found, Joined, KEY_BYTES_MAX, Leader, Object, Place, Reader, Status, Waited, Waiter, Zone};
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::family::proxy::request;
 use crate::family::upstream::forward::Answer;
-use crate::log::Level;
 use crate::phase::Outcome;
+use weir_cache::policy::Policy;
+use weir_cache::reason::Reason;
+use weir_cache::request::RequestFacts;
+use weir_cache::serving::{self, Use as Verdict};
+use weir_cache::store::{Found, Joined, KEY_BYTES_MAX, Leader, Object, Place, Reader, Status, Waited, Waiter, Zone};
+use weir_net::log::Level;
 
-/// What to do now.
+/// The next step.
 pub enum Said {
     /// The cache answers.
     Answer(Answer),
-    /// The upstream is to be asked.
+    /// The exchange asks the upstream.
     Fetch,
 }
 
@@ -48,7 +48,7 @@ pub async fn ask(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Said {
     let location = exchange.location;
     let cache = &location.values.cache;
     let is_kept = cache.methods.has(exchange.request.method());
-    if !is_kept && cache.purge.is_empty() && crate::cache::request::is_safe(exchange.request.method()) {
+    if !is_kept && cache.purge.is_empty() && weir_cache::request::is_safe(exchange.request.method()) {
         exchange.cache.reason = Some(Reason::BypassMethod);
         return Said::Fetch;
     }
@@ -98,7 +98,7 @@ fn zone_of(exchange: &mut Exchange<'_>) -> Result<Option<usize>, u16> {
     }
 }
 
-/// The key; where `proxy_cache_key` says nothing it is what nginx takes: scheme, host and URI as they go upstream.
+/// The key. Without `proxy_cache_key` it is nginx's default: scheme, host and URI as the upstream gets them.
 fn key(exchange: &mut Exchange<'_>) -> Key {
     let location = exchange.location;
     let mut key = buffer::lease(0);
@@ -130,7 +130,7 @@ async fn look(exchange: &mut Exchange<'_>, conn: &mut Conn, zone: &Arc<Zone>) ->
     let asked = Asked { zone, place, facts, policy };
     let found = match found {
         Found::Object(object) => Some(object),
-        // Boxed: seldom, and every exchange would carry its size.
+        // Boxed: this case is rare, and every exchange would carry its size.
         Found::Cold(cold) => Box::pin(cold.load()).await,
         Found::Nothing => None,
     };
@@ -154,7 +154,7 @@ async fn look(exchange: &mut Exchange<'_>, conn: &mut Conn, zone: &Arc<Zone>) ->
         exchange.cache.may_not_keep = Some(Reason::MinUses);
         return Said::Fetch;
     }
-    // What is one person's nobody waits for, and nobody would get.
+    // Nobody waits for a personal answer, because nobody else may get it.
     if !asked.is_locked(exchange) || serving::is_guarded(&facts, &asked.policy) {
         return asked.beside(exchange);
     }
@@ -162,7 +162,7 @@ async fn look(exchange: &mut Exchange<'_>, conn: &mut Conn, zone: &Arc<Zone>) ->
     asked.go_by(exchange, conn, joined).await
 }
 
-/// A request on its way through the cache.
+/// A request that looks up the cache.
 struct Asked<'a> {
     zone: &'a Arc<Zone>,
     place: Place,
@@ -171,7 +171,7 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// Something is stored: it will do, or it is asked about.
+    /// Uses a stored object: serves it, or asks the upstream about it.
     async fn found(self, exchange: &mut Exchange<'_>, conn: &mut Conn, object: Arc<Object>) -> Said {
         let now_ms = clock::unix_ms() as i64;
         let mut validity = keep::validity(&object.times);
@@ -180,7 +180,7 @@ impl Asked<'_> {
         }
         let (verdict, reason) = serving::judge(&validity, &self.facts, &self.policy, now_ms);
         match verdict {
-            // A request with a body cannot be made once more behind the client's back.
+            // A request with a body cannot be repeated in the background.
             Verdict::ServeAndRefresh if !may_be_repeated(exchange) => {
                 self.ask_about(exchange, conn, object, reason).await
             }
@@ -212,7 +212,7 @@ impl Asked<'_> {
         }
     }
 
-    /// What is stored is too old: the first to come has it confirmed or replaced.
+    /// The stored object is too old: the first request has the upstream confirm or replace it.
     async fn ask_about(
         self,
         exchange: &mut Exchange<'_>,
@@ -235,7 +235,7 @@ impl Asked<'_> {
         self.go_by(exchange, conn, joined).await
     }
 
-    /// Whether one request at a time asks for a key.
+    /// Whether only one request at a time fetches a key.
     fn is_locked(&self, exchange: &Exchange<'_>) -> bool {
         exchange.location.values.cache.lock.unwrap_or(!exchange.conf.declared.cache.lock_is_written)
     }
@@ -245,13 +245,13 @@ impl Asked<'_> {
         self.zone.join(&key, self.place, seen.map(|object| object.serial), clock::now())
     }
 
-    /// Fetches, whoever else does.
+    /// Fetches, even if another request fetches the same key.
     fn beside(&self, exchange: &mut Exchange<'_>) -> Said {
         exchange.cache.leader = self.zone.lead_beside(&self.zone.key(&exchange.cache.key.0), self.place, clock::now());
         fetch(exchange)
     }
 
-    /// Leads, or waits for who does.
+    /// Leads, or waits for the request that leads.
     async fn go_by(self, exchange: &mut Exchange<'_>, conn: &mut Conn, joined: Joined) -> Said {
         let waiter = match joined {
             Joined::Lead(leader) => {
@@ -280,7 +280,7 @@ impl Asked<'_> {
                 exchange.cache.old = None;
                 Said::Fetch
             }
-            // nginx's lock is until the answer is whole; only where nobody wrote of locks do others read along.
+            // nginx's lock holds until the answer is whole. Others read along only where no `proxy_cache_lock` is set.
             Waited::Filling(object) if exchange.location.values.cache.lock == Some(true) => {
                 match wait_for_whole(exchange, conn, &object).await {
                     Ok(true) => self.by_other(exchange, object),
@@ -293,7 +293,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Another fetched it: it answers this request too, or this one fetches its own.
+    /// Another request fetched the object: it answers this request too, or this request fetches its own.
     fn by_other(&self, exchange: &mut Exchange<'_>, object: Arc<Object>) -> Said {
         if !self.may_have(exchange, &object) {
             return self.beside(exchange);
@@ -302,15 +302,15 @@ impl Asked<'_> {
         Said::Answer(hit::serve(exchange, object, Status::Hit, Reason::Fresh))
     }
 
-    /// Whether what another fetched answers this request, too. It was fetched after this one came: it will do even if
-    /// its life is over already.
+    /// Whether an object that another request fetched answers this request too. The fetch ended after this request
+    /// came, so the object will do even if it is stale already.
     fn may_have(&self, exchange: &Exchange<'_>, object: &Object) -> bool {
         let now_ms = clock::unix_ms() as i64;
         let (verdict, _) = serving::judge(&keep::validity(&object.times), &self.facts, &self.policy, now_ms);
         !matches!(verdict, Verdict::Bypass | Verdict::Refuse) && keep::fits(&exchange.request, object)
     }
 
-    /// Has a fresh answer fetched anew before its life is over, where `proxy_cache_refresh_ahead` says so.
+    /// Refreshes a fresh object before it becomes stale, where `proxy_cache_refresh_ahead` says so.
     fn ahead(&self, exchange: &mut Exchange<'_>, conn: &Conn, object: &Arc<Object>, now_ms: i64) {
         let part = u64::from(exchange.location.values.cache.refresh_ahead);
         if part == 0 || !may_be_repeated(exchange) {
@@ -328,15 +328,15 @@ impl Asked<'_> {
     }
 }
 
-/// Whether the request can be made once more without its client: it has no body.
+/// Whether weir can repeat the request without its client: it has no body.
 fn may_be_repeated(exchange: &Exchange<'_>) -> bool {
     matches!(exchange.request.method(), b"GET" | b"HEAD")
 }
 
-/// Waits for the one who leads, and watches the client meanwhile.
+/// Waits for the request that leads, and watches the client meanwhile.
 async fn wait(exchange: &Exchange<'_>, conn: &Conn, waiter: Waiter) -> std::io::Result<Waited> {
     let values = &exchange.location.values;
-    // Where nobody wrote of locks, a slow origin is no reason for all to fall upon it.
+    // Where no `proxy_cache_lock` is set, a slow origin is no reason to send it all waiting requests at once.
     let timeout = match values.cache.lock {
         Some(_) => values.cache.lock_timeout,
         None => values.cache.lock_timeout.max(values.proxy.read_timeout),
@@ -350,7 +350,7 @@ async fn wait(exchange: &Exchange<'_>, conn: &Conn, waiter: Waiter) -> std::io::
     .await
 }
 
-/// Waits until a body has come whole; `false` when it takes longer than `proxy_cache_lock_age`, or never will.
+/// Waits until a body is whole; `false` if this takes longer than `proxy_cache_lock_age`, or cannot happen any more.
 async fn wait_for_whole(exchange: &Exchange<'_>, conn: &Conn, object: &Arc<Object>) -> std::io::Result<bool> {
     let values = &exchange.location.values;
     let (end, age) = (Reader::new(object.clone(), u64::MAX), Deadline::new());
@@ -364,7 +364,7 @@ async fn wait_for_whole(exchange: &Exchange<'_>, conn: &Conn, object: &Arc<Objec
     .await
 }
 
-/// Prepares what goes upstream: the whole answer is asked for, by GET, or about what is stored.
+/// Prepares the upstream request: it asks for the whole answer, by GET, or whether the stored object still holds.
 fn fetch(exchange: &mut Exchange<'_>) -> Said {
     let location = exchange.location;
     let cache = &location.values.cache;
@@ -397,12 +397,12 @@ fn range_begins_beyond(exchange: &Exchange<'_>, max: Option<u64>) -> bool {
     let first = set.get(..digits).and_then(|digits| std::str::from_utf8(digits).ok());
     match first.filter(|first| !first.is_empty()) {
         Some(first) => first.parse::<u64>().map_or(true, |first| first >= max),
-        // A part from the end lies beyond any offset.
+        // A range from the end counts as beyond any offset.
         None => set.first() == Some(&b'-'),
     }
 }
 
-/// Starts a refresh of what is stored; `false` when it cannot be, and then the next client tries again.
+/// Starts a refresh of a stored object; `false` if it cannot start: the next client tries again.
 fn behind(exchange: &mut Exchange<'_>, conn: &Conn, leader: Leader, old: Arc<Object>) -> bool {
     let cache = &exchange.location.values.cache;
     let mut key = buffer::lease(exchange.cache.key.0.len());
@@ -421,7 +421,7 @@ fn behind(exchange: &mut Exchange<'_>, conn: &Conn, leader: Leader, old: Arc<Obj
     refresh::start(exchange, conn, visit)
 }
 
-/// Counts a request that waited for another's fetch.
+/// Records the time a request waited for the fetch of another request.
 fn count_wait(exchange: &Exchange<'_>, begun: Instant) {
     let path = exchange.cache.zone.and_then(|number| exchange.conf.declared.cache.paths.get(number));
     let cell = exchange.worker.board.cache(path.map_or(0, |path| path.cell));

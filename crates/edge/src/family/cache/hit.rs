@@ -1,4 +1,4 @@
-//! Answers from what is stored: its head goes the way an upstream's head goes, its body is written as it lies.
+//! Answers from the cache: the head goes the way of an upstream's head, the body is sent as stored.
 
 use std::sync::Arc;
 
@@ -6,16 +6,16 @@ use weir_net::{buffer, clock};
 use weir_wire::{BodyLength, Known, Progress, encode};
 
 use super::{keep, plain};
-use crate::cache::reason::Reason;
-use crate::cache::request::RequestFacts;
-use crate::cache::store::{Object, Status};
 use crate::exchange::{Exchange, Origin};
 use crate::family::proxy::response;
 use crate::family::upstream::forward::Answer;
 use crate::kept::Kept;
-use crate::log::Level;
 use crate::phase::Outcome;
 use crate::respond::Body;
+use weir_cache::reason::Reason;
+use weir_cache::request::RequestFacts;
+use weir_cache::store::{Object, Status};
+use weir_net::log::Level;
 
 /// Puts a stored answer in place of the upstream's.
 pub fn serve(exchange: &mut Exchange<'_>, object: Arc<Object>, status: Status, reason: Reason) -> Answer {
@@ -39,7 +39,7 @@ pub fn serve(exchange: &mut Exchange<'_>, object: Arc<Object>, status: Status, r
     answer
 }
 
-/// The same for a request that came for it and finds it fresh.
+/// The same for a fresh object that the look-up found.
 pub fn serve_found(exchange: &mut Exchange<'_>, object: Arc<Object>, reason: Reason, facts: &RequestFacts) -> Answer {
     if plain::serve(exchange, &object, reason, facts) {
         return Answer::Outcome(Outcome::Respond);
@@ -58,7 +58,7 @@ pub fn read_head(object: &Object, origin: &mut Origin) -> bool {
     }
     let is_sound = matches!(origin.parser.response(&origin.bytes, &mut origin.head), Ok(Progress::Done));
     if is_sound {
-        // Another worker may have been first with the same.
+        // Another worker may have set the same value first.
         let _ = object.parsed.set(origin.head.clone());
     }
     is_sound
@@ -74,7 +74,7 @@ fn answer(exchange: &mut Exchange<'_>, object: &Arc<Object>, origin: &Origin) ->
     let told = origin.field(Known::ContentLength).and_then(weir_wire::framing::content_length);
     let has_no_body = matches!(code, 204 | 304);
     let length = match (object.is_whole(), told) {
-        // Of an answer to HEAD only the length is known.
+        // For an answer to HEAD, only the length is known.
         (true, Some(told)) if object.body.is_empty() && exchange.request.is_head() => BodyLength::Exact(told),
         (true, _) if has_no_body => BodyLength::None,
         (true, _) => BodyLength::Exact(object.body.len()),
@@ -91,7 +91,7 @@ fn answer(exchange: &mut Exchange<'_>, object: &Arc<Object>, origin: &Origin) ->
     if !response.fields.has(Known::Date)
         && let Some(date) = origin.field(Known::Date)
     {
-        // RFC 9110 §6.6.1: the time the answer was made, which what Expires says is reckoned from.
+        // RFC 9110 §6.6.1: the time when the origin made the answer. `Expires` is relative to it.
         response.fields.push_known(b"Date", date, Some(Known::Date));
     }
     response.allows_ranges = code == 200;

@@ -1,36 +1,36 @@
-//! Keeps what the upstream answers: judged by its head, stored as its body comes.
+//! Keeps answers of the upstream: judges the head, then stores the body while it comes.
 
 use weir_net::clock;
 use weir_wire::{BodyLength, Known, encode};
 
 use super::watch::Watch;
 use super::{any_set, hit, policy, purge};
-use crate::cache::policy::{Ignored, Policy};
-use crate::cache::reason::Reason;
-use crate::cache::request::RequestFacts;
-use crate::cache::response::ResponseFacts;
-use crate::cache::serving::{self, Trouble};
-use crate::cache::store::{Draft, Head, Object, Refused, Status, Tag, Times, Variant};
-use crate::cache::validity::Validity;
-use crate::cache::{storing, update, vary};
 use crate::exchange::{Exchange, Origin, Request};
 use crate::family::upstream::forward::Answer;
-use crate::fields::FieldRef;
-use crate::log::Level;
 use crate::phase::Outcome;
+use weir_cache::policy::{Ignored, Policy};
+use weir_cache::reason::Reason;
+use weir_cache::request::RequestFacts;
+use weir_cache::response::ResponseFacts;
+use weir_cache::serving::{self, Trouble};
+use weir_cache::store::{Draft, Head, Object, Refused, Status, Tag, Times, Variant};
+use weir_cache::validity::Validity;
+use weir_cache::{storing, update, vary};
+use weir_net::log::Level;
+use weir_wire::fields::FieldRef;
 
-/// The field that stands in the kept head of an error of weir's own: 502 and 504, which `proxy_cache_valid` may name.
+/// A field in the kept head that marks weir's own 502 and 504, which `proxy_cache_valid` may name.
 const OWN_ERROR: &[u8] = b"X-Weir-Own-Error";
 
-/// What becomes of an answer whose head has come.
+/// The verdict on an answer whose head has come.
 pub enum Verdict {
-    /// It goes to the client, and is kept if that was begun.
+    /// The answer goes to the client, and is kept if a fill has begun.
     Passes,
-    /// It is not wanted: this answers.
+    /// This answer takes its place.
     Replaced(Answer),
 }
 
-/// Judges the upstream's answer before anything of it is used.
+/// Judges the upstream's answer before weir uses any part of it.
 pub fn judge(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) -> Verdict {
     if exchange.cache.zone.is_none() {
         purge::after_unsafe(exchange, origin);
@@ -49,18 +49,18 @@ pub fn judge(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) -
     Verdict::Passes
 }
 
-/// A stored answer in place of one the upstream failed to give, if there is one and the rules allow it.
+/// A stored answer in place of the one the upstream failed to give, if there is one and the rules allow it.
 pub fn instead_of(exchange: &mut Exchange<'_>, trouble: Trouble) -> Option<Answer> {
     let old = exchange.cache.old.as_ref()?;
     let values = &exchange.location.values;
     let reason = serving::instead_of(trouble, &validity(&old.times), &policy(values), clock::unix_ms() as i64)?;
     let old = exchange.cache.old.take()?;
-    // Whoever waits asks the upstream in turn.
+    // The waiting requests ask the upstream in turn.
     exchange.cache.leader = None;
     Some(hit::serve(exchange, old, Status::Stale, reason))
 }
 
-/// Keeps an error of weir's own under the key, where `proxy_cache_valid` names it (nginx: 502 and 504).
+/// Keeps weir's own error under the key, where `proxy_cache_valid` names it (nginx: 502 and 504).
 pub fn own_error(exchange: &mut Exchange<'_>, status: u16) {
     let Some(leader) = exchange.cache.leader.take() else { return };
     let seconds = policy(&exchange.location.values).valid_s(status).unwrap_or(0);
@@ -74,7 +74,7 @@ pub fn own_error(exchange: &mut Exchange<'_>, status: u16) {
         age_s: 0,
         while_revalidate_s: 0,
         if_error_s: 0,
-        marks: crate::cache::validity::Marks::default(),
+        marks: weir_cache::validity::Marks::default(),
     };
     let fields = [FieldRef { name: OWN_ERROR, value: b"1", known: None }];
     let draft = Draft {
@@ -89,12 +89,12 @@ pub fn own_error(exchange: &mut Exchange<'_>, status: u16) {
     }
 }
 
-/// Whether an object is such an error.
+/// Whether an object is an error of weir's own.
 pub fn is_own_error(object: &Object) -> bool {
     matches!(object.head.status, 502 | 504) && memchr::memmem::find(object.head.shown(), OWN_ERROR).is_some()
 }
 
-/// What the rules made of an object, out of what the store kept of it.
+/// Converts the times in the store to the validity that the rules use.
 pub fn validity(times: &Times) -> Validity {
     let seconds =
         |until_ms: u64| u32::try_from(until_ms.saturating_sub(times.fresh_until_ms) / 1000).unwrap_or(u32::MAX);
@@ -104,11 +104,11 @@ pub fn validity(times: &Times) -> Validity {
         age_s: u32::try_from(times.age_ms / 1000).unwrap_or(u32::MAX),
         while_revalidate_s: seconds(times.updating_until_ms),
         if_error_s: seconds(times.error_until_ms),
-        marks: crate::cache::validity::Marks::from_bits(times.flags as u8),
+        marks: weir_cache::validity::Marks::from_bits(times.flags as u8),
     }
 }
 
-/// The other way round.
+/// Converts back.
 pub fn times(validity: &Validity) -> Times {
     let fresh_until_ms = u64::try_from(validity.fresh_until_ms).unwrap_or(0);
     let until = |seconds: u32| fresh_until_ms.saturating_add(u64::from(seconds) * 1000);
@@ -122,7 +122,7 @@ pub fn times(validity: &Validity) -> Times {
     }
 }
 
-/// The fields of the client's request as the rules read them.
+/// The fields of the client's request, in the form the rules read.
 pub fn request_fields(request: &Request) -> impl Iterator<Item = FieldRef<'_>> + Clone {
     request.fields().iter().map(|field| FieldRef {
         name: request.text(field.name),
@@ -131,7 +131,7 @@ pub fn request_fields(request: &Request) -> impl Iterator<Item = FieldRef<'_>> +
     })
 }
 
-/// The fields of an upstream's answer as the rules read them.
+/// The fields of the upstream's answer, in the form the rules read.
 pub fn origin_fields(origin: &Origin) -> impl Iterator<Item = FieldRef<'_>> + Clone {
     origin.head.fields.iter().map(|field| FieldRef {
         name: field.name.of(&origin.bytes),
@@ -140,7 +140,7 @@ pub fn origin_fields(origin: &Origin) -> impl Iterator<Item = FieldRef<'_>> + Cl
     })
 }
 
-/// What of an intercepted 401 the client still gets.
+/// Passes `WWW-Authenticate` of an intercepted 401 on to the client.
 pub fn pass_authentication(exchange: &mut Exchange<'_>, origin: &Origin) {
     if origin.head.status != 401 {
         return;
@@ -151,7 +151,7 @@ pub fn pass_authentication(exchange: &mut Exchange<'_>, origin: &Origin) {
     }
 }
 
-/// A 304 for what is stored: it lives on, and answers.
+/// A 304 for the stored object: the object stays valid and answers the request.
 fn confirmed(exchange: &mut Exchange<'_>, origin: &Origin) -> Option<Answer> {
     if origin.head.status != 304 || !exchange.cache.revalidates {
         return None;
@@ -188,13 +188,13 @@ fn confirmed(exchange: &mut Exchange<'_>, origin: &Origin) -> Option<Answer> {
     Some(hit::serve(exchange, object, Status::Revalidated, Reason::Revalidated))
 }
 
-/// The stored head, read.
+/// The stored head, parsed.
 fn stored_origin(exchange: &Exchange<'_>, object: &Object) -> Option<Box<Origin>> {
     let mut origin = exchange.worker.lease_origin();
     hit::read_head(object, &mut origin).then_some(origin)
 }
 
-/// Whether the answer may be kept, and as what.
+/// Whether the answer may be stored, and in which form.
 fn storable(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) -> Result<(Draft, Reason), Reason> {
     if let Some(reason) = exchange.cache.may_not_keep {
         return Err(reason);
@@ -257,7 +257,7 @@ fn begin(exchange: &mut Exchange<'_>, draft: Draft, reason: Reason) {
     }
 }
 
-/// The selecting fields and what they come to for this request; `None` without `Vary`.
+/// The field names of `Vary` and the variant they select for this request; `None` without `Vary`.
 fn variant(exchange: &Exchange<'_>, origin: &Origin, policy: &Policy<'_>) -> Option<(Box<[u8]>, Variant)> {
     if policy.ignored.contains(Ignored::VARY) {
         return None;
@@ -271,14 +271,14 @@ fn variant(exchange: &Exchange<'_>, origin: &Origin, policy: &Policy<'_>) -> Opt
     })
 }
 
-/// The variant that this request asks for, of a key that varies by these fields.
+/// The variant that this request selects, for a key that varies by these fields.
 pub fn select(request: &Request, names: &[u8]) -> Variant {
     let mut text = weir_net::buffer::lease(0);
     vary::selection(names, request_fields(request), &mut text);
     Variant::of(&text)
 }
 
-/// `Surrogate-Key` parts its tags by spaces, `Cache-Tag` by commas.
+/// `Surrogate-Key` separates its tags by spaces, `Cache-Tag` by commas.
 fn tags(origin: &Origin) -> Vec<Tag> {
     let mut tags = Vec::new();
     for field in origin_fields(origin) {
@@ -291,7 +291,7 @@ fn tags(origin: &Origin) -> Vec<Tag> {
     tags
 }
 
-/// A head as it is stored: a status line and fields, as an upstream would send them.
+/// A head in stored form: a status line and fields, as an upstream would send them.
 fn head_of<'f>(status: u16, phrase: &[u8], fields: impl Iterator<Item = FieldRef<'f>>) -> Head {
     let mut bytes = Vec::with_capacity(512);
     bytes.extend_from_slice(b"HTTP/1.1 ");
@@ -312,14 +312,14 @@ fn head_of<'f>(status: u16, phrase: &[u8], fields: impl Iterator<Item = FieldRef
         }
     }
     bytes.extend_from_slice(b"\r\n");
-    // nginx: only whole answers, and parts, are asked about again.
+    // nginx revalidates only whole answers and parts.
     if !matches!(status, 200 | 206) {
         (etag, last_modified) = (0..0, None);
     }
     Head { status, hidden_from: bytes.len() as u32, bytes: bytes.into(), etag, last_modified }
 }
 
-/// Whether an object's variant is the one a request asks for.
+/// Whether the request selects the variant of the object.
 pub fn fits(request: &Request, object: &Object) -> bool {
     object.label.vary.is_empty() || select(request, &object.label.vary) == object.label.variant
 }
@@ -327,7 +327,7 @@ pub fn fits(request: &Request, object: &Object) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::validity::Marks;
+    use weir_cache::validity::Marks;
 
     #[test]
     fn what_the_rules_said_comes_back_from_the_store() {
@@ -358,11 +358,11 @@ mod tests {
             marks: Marks::FOR_EVERYBODY,
         };
         let (facts, policy) = (RequestFacts::default(), Policy::default());
-        // Its numbers have been on disk meanwhile.
+        // The times as they come back from the disk.
         let stored = validity(&times(&said));
         for (now_ms, expected, stands_in) in [
             (stored_ms, Reason::Fresh, true),
-            // A second back is what two machines differ by.
+            // Clocks of two machines may differ by a second.
             (stored_ms - 1000, Reason::Fresh, true),
             (stored_ms - HOUR_MS, Reason::ClockWentBack, false),
             (stored_ms - 59 * YEAR_MS, Reason::ClockWentBack, false),
@@ -377,7 +377,7 @@ mod tests {
             let is_granted = stored.is_within(stored.if_error_s, now_ms);
             assert_eq!(is_granted, stands_in, "{now_ms}");
         }
-        // A file whose dates are no dates: asked about, never served, and no sum overflows.
+        // A file with invalid dates is revalidated and never served, and no sum overflows.
         for (stored_ms, fresh_until_ms) in [(u64::MAX, u64::MAX), (0, 0), (u64::MAX, 0)] {
             let times = Times { stored_ms, fresh_until_ms, age_ms: u64::MAX, ..Times::default() };
             let (verdict, _) = serving::judge(&validity(&times), &facts, &policy, 60 * YEAR_MS);

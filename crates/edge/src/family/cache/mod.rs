@@ -1,8 +1,8 @@
-//! `proxy_cache` and its family: answers of upstreams kept and given again.
+//! `proxy_cache` and its family: keeps answers of upstreams and serves them again.
 //!
-//! Directives and settings are here, `path` reads `proxy_cache_path`. Of an exchange, `ask` decides what the cache
-//! has to say to it, `hit` answers from it, `keep` keeps what the upstream answers, `refresh` asks the upstream anew
-//! behind the client's back, `purge` forgets. The rules and the storage they stand on are in `crate::cache`.
+//! This file has the directives and settings; `path` reads `proxy_cache_path`. For an exchange, `ask` asks the cache,
+//! `hit` answers from it, `keep` stores the upstream's answer, `refresh` asks the upstream again in the background,
+//! `purge` removes answers. The rules and the storage are in `weir_cache`.
 //! <https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_cache>, `docs/guide/cache.md`.
 
 mod ask;
@@ -23,25 +23,25 @@ use std::time::Duration;
 use weir_conf::Statement;
 use weir_net::process::Identity;
 
+use crate::board::Leg;
 use crate::build::{Build, Scope};
-use crate::cache::personal::ToldApart;
-use crate::cache::policy::{Ignored, Policy, UseStale, Valid};
-use crate::cache::store::Zone;
 use crate::conn::Conn;
-use crate::live::board::Leg;
 use crate::directive::{Arity, Directive, HSL, HTTP, ONE, Refusal};
 use crate::exchange::Exchange;
-use crate::family::{Family, slice};
 use crate::family::upstream::forward::{self, Answer};
+use crate::family::{Family, slice};
 use crate::phase::Outcome;
 use crate::value;
 use crate::variable::Template;
 use watch::Opened;
+use weir_cache::personal::ToldApart;
+use weir_cache::policy::{Ignored, Policy, UseStale, Valid};
+use weir_cache::store::Zone;
 
 crate::settings! {
     /// `proxy_cache`.
     zone: Use = Use::Off,
-    /// `proxy_cache_key`; `None` for scheme, host and URI as they go upstream.
+    /// `proxy_cache_key`; `None` for scheme, host and URI as the upstream gets them.
     key: Option<Template> = None,
     /// `proxy_cache_valid`.
     valid: Arc<Vec<Valid>> = Arc::default(),
@@ -57,7 +57,7 @@ crate::settings! {
     purge: Arc<Vec<Template>> = Arc::default(),
     /// `proxy_cache_purge_tag`.
     purge_tag: Arc<Vec<Template>> = Arc::default(),
-    /// `proxy_cache_lock`; `None` where nothing says it.
+    /// `proxy_cache_lock`; `None` where it is not set.
     lock: Option<bool> = None,
     /// `proxy_cache_lock_timeout`.
     lock_timeout: Duration = Duration::from_secs(5),
@@ -73,49 +73,50 @@ crate::settings! {
     max_range_offset: Option<u64> = None,
     /// `proxy_cache_convert_head`.
     convert_head: bool = true,
-    /// Whom the key tells apart.
+    /// The kinds of clients that the key distinguishes.
     told_apart: ToldApart = ToldApart::default(),
     /// `proxy_cache_guard`.
     guard: bool = true,
     /// `proxy_cache_honor`.
     honor: Honors = Honors::default(),
-    /// `proxy_cache_refresh_ahead`: the last part of an answer's life, in hundredths, in which a hit has it fetched
-    /// anew; 0 for never.
+    /// `proxy_cache_refresh_ahead`: the last part of an answer's life, in hundredths, in which a hit starts a refresh;
+    /// 0 for never.
     refresh_ahead: u32 = 0,
 }
 
-/// What the file declares for all of `http`.
+/// The declarations for all of `http`.
 #[derive(Default)]
 pub struct Declared {
     /// The caches, in the order of the file.
     pub paths: Vec<path::CachePath>,
-    /// `proxy_cache_lock` is written somewhere: where it is not, nginx's default holds.
+    /// `proxy_cache_lock` is written somewhere: places without it then get nginx's default.
     pub lock_is_written: bool,
-    /// What they hold, once the configuration is in force.
+    /// The open caches, once the configuration is in force.
     zones: OnceLock<Vec<Opened>>,
-    /// Those of them that the configuration before had, by number.
+    /// The open caches taken over from the previous configuration, by number.
     inherited: Vec<Option<Opened>>,
 }
 
 impl Declared {
-    /// Opens the caches: the configuration is in force from now on. Those that the one before had stay as they are.
-    /// `temporary` says where files of the cache of that number are written first.
+    /// Opens the caches when the configuration comes into force. Caches taken over from the previous configuration
+    /// stay open. `temporary` gives the directory where the cache of that number first writes its files.
     pub fn open(&self, temporary: impl Fn(usize) -> String, identity: Option<&Identity>) {
         self.zones.get_or_init(|| {
             let inherited = self.inherited.iter().cloned().chain(std::iter::repeat(None));
-            let opened = self.paths.iter().zip(inherited).enumerate().map(|(number, (path, inherited))| match inherited {
-                Some(opened) => {
-                    opened.zone.retune(path.tuning());
-                    opened
-                }
-                None => Opened::new(path.open(&temporary(number), identity)),
-            });
+            let opened =
+                self.paths.iter().zip(inherited).enumerate().map(|(number, (path, inherited))| match inherited {
+                    Some(opened) => {
+                        opened.zone.retune(path.tuning());
+                        opened
+                    }
+                    None => Opened::new(path.open(&temporary(number), identity)),
+                });
             opened.collect()
         });
     }
 
-    /// Takes the caches over that an older configuration declares alike; an error when one of the same name lies
-    /// elsewhere.
+    /// Takes over the caches that the older configuration declares the same way. Fails if a cache of the same name has
+    /// another directory or other levels there.
     fn adopt(&mut self, old: &Declared) -> Result<(), String> {
         let mut inherited = Vec::new();
         for path in &self.paths {
@@ -131,7 +132,7 @@ impl Declared {
         Ok(())
     }
 
-    /// All of them, once the configuration is in force.
+    /// All caches, once the configuration is in force.
     pub fn all(&self) -> Vec<Arc<Zone>> {
         self.zones.get().into_iter().flatten().map(|opened| opened.zone.clone()).collect()
     }
@@ -141,7 +142,7 @@ impl Declared {
         self.opened(number).map(|opened| &opened.zone)
     }
 
-    /// The same with what is known of who got what.
+    /// The same, with the record of the bodies that clients got.
     pub fn opened(&self, number: usize) -> Option<&Opened> {
         self.zones.get()?.get(number)
     }
@@ -152,18 +153,18 @@ impl Declared {
     }
 }
 
-/// Which zone a location's answers are kept in.
+/// The zone in which a location keeps its answers.
 #[derive(Clone, Debug)]
 pub enum Use {
     /// None.
     Off,
-    /// The one of this name; its number once all blocks are read.
+    /// The zone of this name, with its number once all blocks are read.
     Zone(String, Option<usize>),
-    /// The one whose name this text comes to; none where it comes to nothing.
+    /// The zone that this text names; none if the text is empty.
     Named(Template),
 }
 
-/// What of the RFCs is obeyed only where it is asked for: `docs/why/007-cache-meaning.md`.
+/// Parts of the RFCs that weir obeys only where the configuration asks for it: `docs/why/007-cache-meaning.md`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Honors {
     /// `Cache-Control` and `Pragma` of requests (RFC 9111 §5.2.1).
@@ -182,7 +183,7 @@ impl Methods {
     const GET: u8 = 1;
     const HEAD: u8 = 1 << 1;
     const POST: u8 = 1 << 2;
-    /// GET and HEAD: nginx has them among the methods whatever is written.
+    /// GET and HEAD: nginx always includes them.
     pub const DEFAULT: Methods = Methods(Methods::GET | Methods::HEAD);
 
     /// Whether answers to this method are kept.
@@ -317,7 +318,7 @@ fn zone(b: &mut Build<'_>, statement: &Statement) -> Result<Use, Refusal> {
     }
 }
 
-/// nginx: one argument is a time for 200, 301 and 302; else statuses, then a time. Repeated, the lists add up.
+/// nginx: one argument is a time for 200, 301 and 302; else statuses, then a time. Repeated lists add up.
 fn valid(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let words: Vec<&str> = statement.args.iter().map(|word| word.text.as_str()).collect();
     let Some((time, statuses)) = words.split_last() else { return Ok(()) };
@@ -343,7 +344,7 @@ fn valid(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 }
 
 fn methods(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    // nginx: written again in one block, the lists add up.
+    // nginx: repeated in one block, the lists add up.
     let mut methods = b.settings().cache.methods.unwrap_or(Methods::DEFAULT);
     for word in &statement.args {
         methods.0 |= match word.text.as_str() {
@@ -377,7 +378,7 @@ const USE_STALE: &[(&str, UseStale)] = &[
     ("off", UseStale::NOTHING),
 ];
 
-/// nginx: with `off` among them the other words are void.
+/// nginx: with `off` in the list, the other words have no effect.
 fn use_stale(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let mut set = b.settings().cache.use_stale.flatten().unwrap_or(UseStale::NOTHING);
     for word in &statement.args {
@@ -399,13 +400,14 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
             .todo(format!("declare it: proxy_cache_path PATH keys_zone={name}:10m; in http"))
             .needs("proxy_cache_path", name)
             .about("proxy_cache", 0);
-        // nginx says it at the end of the block; a second place that inherits the name would say it again.
+        // nginx reports this at the end of the block; the number keeps a second place that inherits the name from
+        // repeating it.
         *number = Some(usize::MAX);
         b.refuse_in(scope, "proxy_cache", refusal);
     }
 }
 
-/// Asks the location's cache, then its upstream; part by part where `slice` says so.
+/// Asks the location's cache, then its upstream; part by part if `slice` is set.
 pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answer {
     if exchange.location.values.slice.size == 0 {
         return forward_once(exchange, conn).await;
@@ -417,7 +419,7 @@ pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answer {
 
 /// The same for one part.
 pub async fn forward_once(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answer {
-    // What becomes a tunnel is nobody else's.
+    // A tunnel belongs to one client.
     if matches!(exchange.location.values.cache.zone, Use::Off) || exchange.request.wants_upgrade() {
         exchange.cache.leave();
         return forward::forward(exchange, conn).await;
@@ -434,7 +436,7 @@ pub async fn forward_once(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answe
     }
 }
 
-/// Where the upstream gave no answer, a stored one stands in, or the error is kept.
+/// If the upstream gave no answer, serves a stored one, or keeps the error.
 fn without_upstream(exchange: &mut Exchange<'_>, answer: Answer) -> Answer {
     let Answer::Outcome(Outcome::Status(status)) = answer else { return answer };
     let Some(trouble) = exchange.cache.trouble.take() else { return answer };
@@ -445,7 +447,7 @@ fn without_upstream(exchange: &mut Exchange<'_>, answer: Answer) -> Answer {
     answer
 }
 
-/// What a location's directives say to the rules.
+/// The policy that a location's directives give to the rules.
 pub fn policy<'v>(values: &'v crate::family::Values) -> Policy<'v> {
     const IGNORED: [(&str, Ignored); 5] = [
         ("X-Accel-Expires", Ignored::ACCEL_EXPIRES),
@@ -477,11 +479,11 @@ pub fn policy<'v>(values: &'v crate::family::Values) -> Policy<'v> {
     }
 }
 
-/// Counts the answer with those of its kind.
+/// Counts the answer under its status.
 fn count(exchange: &mut Exchange<'_>) {
     let (Some(number), Some(status)) = (exchange.cache.zone, exchange.cache.status) else { return };
     let Some(zone) = exchange.conf.declared.cache.zone(number) else { return };
-    // A client that left before it got anything was not served; `family::live` counts it with the errors.
+    // A client that left before the first byte was not served; `family::live` counts it with the errors.
     if exchange.bytes_sent > 0 {
         zone.counters().served(status, exchange.body_bytes_sent);
     }
@@ -490,7 +492,7 @@ fn count(exchange: &mut Exchange<'_>) {
     }
 }
 
-/// Whether one of these texts comes to something that is neither empty nor `0` (nginx: `ngx_http_test_predicates`).
+/// Whether one of these texts evaluates to a value that is neither empty nor `0` (nginx: `ngx_http_test_predicates`).
 pub fn any_set(exchange: &mut Exchange<'_>, templates: &[Template]) -> bool {
     if templates.is_empty() {
         return false;
@@ -530,10 +532,7 @@ mod tests {
                 "invalid use_temp_path value \"use_temp_path=x\", it must be \"on\" or \"off\"",
             ),
             ("proxy_cache_path /c keys_zone=a:1m x=1;", "invalid parameter \"x=1\""),
-            (
-                "proxy_cache_path /c keys_zone=a:1m; proxy_cache_path /d keys_zone=a:1m;",
-                "duplicate zone \"a\"",
-            ),
+            ("proxy_cache_path /c keys_zone=a:1m; proxy_cache_path /d keys_zone=a:1m;", "duplicate zone \"a\""),
             ("proxy_cache b;", "\"proxy_cache\" zone \"b\" is unknown"),
             ("proxy_cache_valid 200 x;", "invalid time value \"x\""),
             ("proxy_cache_valid 99 1s;", "invalid status \"99\""),

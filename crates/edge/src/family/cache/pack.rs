@@ -1,16 +1,17 @@
-//! Compressed bodies of stored answers: made by `gzip` for the first who takes one, and kept for those after.
+//! Compressed bodies of stored answers: `gzip` makes one for the first client that accepts it, and later clients reuse
+//! it.
 //!
-//! Only of bodies in memory. What is kept counts in the zone's memory, and goes with the answer it was made of.
+//! Only for bodies in memory. The compressed body counts in the zone's memory, and goes when its answer goes.
 
 use weir_net::clock;
 
-use crate::cache::store::Packing;
 use crate::exchange::Exchange;
 use crate::kept::Kept;
 use crate::respond::Body;
+use weir_cache::store::Packing;
 
-/// Puts the compressed body of a stored answer in place of the plain one; `false` when none is kept of this level. Then
-/// what the filter makes of it will be.
+/// Puts the compressed body of a stored answer in place of the plain one; `false` if none is kept for this level. Then
+/// the filter's output will be kept.
 pub fn replace(exchange: &mut Exchange<'_>, level: u32) -> bool {
     let Body::Kept(kept) = &exchange.response.body else { return false };
     if !kept.is_all() {
@@ -34,16 +35,16 @@ pub fn replace(exchange: &mut Exchange<'_>, level: u32) -> bool {
     }
 }
 
-/// What the filters made of a part of a stored body; with the `last` of them it is kept.
+/// Keeps the filters' output for a part of a stored body; the `last` part completes it.
 pub fn keep(exchange: &mut Exchange<'_>, bytes: &[u8], last: bool) {
-    // Another filter would have made something else of it.
+    // Another filter would have changed the output.
     if exchange.response.body_filters.len() != 1 {
         exchange.cache.packing = None;
     }
     let Some(packing) = &mut exchange.cache.packing else { return };
     packing.push(bytes);
     if last && let Some(packing) = exchange.cache.packing.take() {
-        // Where it does not fit, the next one pays again.
+        // If it does not fit, the next request compresses again.
         packing.finish(clock::now());
     }
 }

@@ -1,7 +1,7 @@
-//! `proxy_cache_path`: where a cache lives, how large it may be, who looks after it.
+//! `proxy_cache_path`: the directory of a cache, its size, and its maintenance threads.
 //!
-//! <https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_cache_path>. Besides nginx's parameters there is
-//! `memory=SIZE`: how much of the cache is kept in memory in front of the disk.
+//! <https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_cache_path>. weir adds the parameter
+//! `memory=SIZE`: the size of the cache's memory in front of the disk.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,28 +10,28 @@ use weir_conf::Statement;
 use weir_net::process::Identity;
 
 use crate::build::Build;
-use crate::cache::store::{Directory, Settings, Tuning, Zone};
 use crate::directive::Refusal;
-use crate::log::{self, Level};
 use crate::value;
+use weir_cache::store::{Directory, Settings, Tuning, Zone};
+use weir_net::log::{self, Level};
 
 /// nginx refuses zones of less than two pages.
 const KEYS_ZONE_BYTES_MIN: u64 = 8 << 10;
 
-/// What memory a cache gets that does not say `memory=`.
+/// The memory of a cache without `memory=`.
 pub const MEMORY_BYTES_DEFAULT: u64 = 64 << 20;
 
 /// nginx allows three levels of directories, of one or two digits each.
 pub const LEVELS_MAX: usize = 3;
 
-/// How often, how much and how long at a time one of the two housekeepers works.
+/// The pace of the cache manager or the cache loader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// Files in one go.
+    /// The most files in one iteration.
     pub files: u64,
-    /// The pause between two goes.
+    /// The pause between two iterations.
     pub sleep: Duration,
-    /// A go ends after this time, whatever is left.
+    /// The longest duration of one iteration.
     pub threshold: Duration,
 }
 
@@ -48,31 +48,30 @@ pub struct CachePath {
     pub directory: String,
     /// Digits of each level of directories below it.
     pub levels: Vec<u8>,
-    /// Files are written elsewhere first (`proxy_temp_path`), else beside their final place.
+    /// Files are first written to the temporary directory (`proxy_temp_path`), else beside their final place.
     pub use_temp_path: bool,
     /// The zone's name.
     pub name: String,
     /// The zone's size in bytes: it bounds how many keys there are.
     pub keys_bytes: u64,
-    /// What nobody asked for this long is removed.
+    /// An object that nobody requests for this time is removed.
     pub inactive: Duration,
     /// Bytes on disk; `None` for no bound.
     pub max_size: Option<u64>,
-    /// Bytes of the file system to be left free.
+    /// Bytes of the file system that the cache leaves free.
     pub min_free: u64,
     /// Bytes of bodies kept in memory.
     pub memory: u64,
-    /// Who removes what is too old or too much.
+    /// The cache manager removes objects that are too old or too many.
     pub manager: Pace,
-    /// Who finds again, after a start, what is on disk.
+    /// The cache loader finds the objects on disk again after a start.
     pub loader: Pace,
-    /// The number of the cell its requests are counted in.
+    /// The number of the cell that counts its requests.
     pub cell: u32,
 }
 
 impl CachePath {
-    /// Opens the cache as `identity`; `temporary` is where files are written first, unless `use_temp_path` says beside
-    /// their place.
+    /// Opens the cache as `identity`. Files are first written in `temporary`, unless `use_temp_path` is off.
     pub fn open(&self, temporary: &str, identity: Option<&Identity>) -> Arc<Zone> {
         let zone = Zone::new(Settings {
             name: self.name.clone(),
@@ -92,7 +91,7 @@ impl CachePath {
         zone
     }
 
-    /// What may change while the cache lives on.
+    /// The settings that may change while the cache stays open.
     pub fn tuning(&self) -> Tuning {
         let files = |pace: &Pace| u32::try_from(pace.files).unwrap_or(u32::MAX);
         Tuning {
@@ -108,12 +107,13 @@ impl CachePath {
         }
     }
 
-    /// Whether what an older file declares so can live on as this: the same place, the same sizes.
+    /// Whether a cache that the older configuration declares as `before` can continue as this one: the sizes and
+    /// `use_temp_path` are equal.
     pub fn is_as_large_as(&self, before: &CachePath) -> bool {
         (self.keys_bytes, self.memory, self.use_temp_path) == (before.keys_bytes, before.memory, before.use_temp_path)
     }
 
-    /// Whether a zone may be declared like this where it was declared like that before; nginx's words where not.
+    /// Whether a new configuration may declare a zone like this after `before`; if not, an error in nginx's words.
     pub fn continues(&self, before: &CachePath) -> Result<(), String> {
         let name = &self.name;
         if self.directory != before.directory {
@@ -129,7 +129,7 @@ impl CachePath {
     }
 }
 
-/// Reads a `proxy_cache_path` in nginx's words.
+/// Reads a `proxy_cache_path`; errors have nginx's words.
 pub fn read(b: &Build<'_>, statement: &Statement) -> Result<CachePath, Refusal> {
     let directory = b.path(statement.text(0));
     let directory = match directory.trim_end_matches('/') {
@@ -187,7 +187,7 @@ fn parameter(path: &mut CachePath, word: &str) -> Result<(), Refusal> {
         "loader_files" => path.loader.files = value::number(text).ok_or_else(bad)?,
         "loader_sleep" => path.loader.sleep = value::time_of(text).ok_or_else(bad)?,
         "loader_threshold" => path.loader.threshold = value::time_of(text).ok_or_else(bad)?,
-        // NGINX Plus: a process that goes through the files after a purge by `*`. Purges act at once here.
+        // NGINX Plus: a process that scans the files after a purge by `*`. weir's purges take effect at once.
         "purger" if matches!(text, "on" | "off") => {}
         "purger_files" => drop(value::number(text).ok_or_else(bad)?),
         "purger_sleep" | "purger_threshold" => drop(value::time_of(text).ok_or_else(bad)?),
@@ -200,7 +200,7 @@ fn unknown(word: &str) -> Refusal {
     Refusal::whole(format!("invalid parameter \"{word}\""))
 }
 
-/// `1`, `1:2`, `2:2:1` and the like.
+/// `1`, `1:2`, `2:2:1` and so on.
 fn levels(text: &str) -> Option<Vec<u8>> {
     let digits: Option<Vec<u8>> = text
         .split(':')

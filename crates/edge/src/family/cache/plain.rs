@@ -1,9 +1,9 @@
-//! Hits that need no look at their fields: where nothing but the stored answer and the location makes the head, it is
-//! composed once, kept with the answer, and copied for those after.
+//! Fast hits: if only the stored answer and the location determine the head, weir composes the head once, keeps it
+//! with the answer, and copies it for later requests.
 //!
-//! Whether a location is one of those is settled when the configuration is compiled (`is_possible`): each response
-//! filter says so of itself, and one that says nothing is taken to look at the request. Whether a request is, is a few
-//! comparisons. Everything else goes the long way, and gives the same bytes.
+//! The compiler of the configuration decides which locations qualify (`is_possible`): each response filter states
+//! whether it reads the request; weir assumes that a filter without a statement does. For a request, a few comparisons
+//! decide. All other requests take the long way and get the same bytes.
 
 use std::sync::Arc;
 
@@ -13,10 +13,6 @@ use weir_wire::{Known, Version};
 
 use super::{Use, keep};
 use crate::build;
-use crate::cache::ready::Ready;
-use crate::cache::reason::Reason;
-use crate::cache::request::RequestFacts;
-use crate::cache::store::{Object, Status};
 use crate::conf::Location;
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
@@ -25,29 +21,33 @@ use crate::keepalive;
 use crate::kept::{self, Kept};
 use crate::respond::{Body, Framing};
 use crate::variable::Names;
+use weir_cache::ready::Ready;
+use weir_cache::reason::Reason;
+use weir_cache::request::RequestFacts;
+use weir_cache::store::{Object, Status};
 
-/// How an exchange comes by the head of its answer.
+/// How an exchange gets the head of its answer.
 #[derive(Default)]
 pub enum Plain {
-    /// By composing it.
+    /// It composes the head.
     #[default]
     No,
-    /// By composing it, and keeping that.
+    /// It composes the head and keeps it.
     Wanted,
-    /// By copying this one.
+    /// It copies this head.
     Ready(Arc<Ready>),
 }
 
-/// Variables that are the same for all fresh hits.
+/// Variables with the same value for all fresh hits.
 const SAME: [&str; 2] = ["upstream_cache_status", "weir_cache_reason"];
 
-/// Whether a variable of this name reads the fields of the answer: where the configuration mentions one, all answers have
-/// their fields, and no head may be kept ready.
+/// Whether the variable of this name reads the fields of the answer. If the configuration mentions such a variable,
+/// all answers have their fields, and no head may be kept ready.
 pub fn reads_answer(name: &str) -> bool {
     build::variable(name).is_some_and(|variable| variable.reads_answer)
 }
 
-/// Whether heads of stored answers may be kept ready for this location, where no variable reads the fields of answers.
+/// Whether heads of stored answers may be kept ready for this location, if no variable reads the fields of answers.
 pub fn is_possible(location: &Location, names: &Names) -> bool {
     let values = &location.values;
     let mut filters = FAMILIES.iter().filter_map(|family| family.filter.as_ref());
@@ -57,12 +57,12 @@ pub fn is_possible(location: &Location, names: &Names) -> bool {
         && filters.all(|filter| !(filter.active)(location) || (filter.is_fixed)(location, names))
 }
 
-/// Whether a text is the same for all fresh hits.
+/// Whether a text has the same value for all fresh hits.
 pub fn is_same(template: &crate::variable::Template, names: &Names) -> bool {
     template.variables().all(|variable| variable.is_some_and(|id| SAME.contains(&names.name(id))))
 }
 
-/// Answers by a head that is ready, if there is one for this request; else notes that it is wanted, if it may be.
+/// Answers with a ready head, if there is one for this request; else notes that one is wanted, if allowed.
 pub fn serve(exchange: &mut Exchange<'_>, object: &Arc<Object>, reason: Reason, facts: &RequestFacts) -> bool {
     if !exchange.location.has_ready_heads || reason != Reason::Fresh || !is_plain(exchange, facts) {
         return false;
@@ -91,7 +91,7 @@ pub fn serve(exchange: &mut Exchange<'_>, object: &Arc<Object>, reason: Reason, 
     true
 }
 
-/// Nothing in the request, and nothing that happened to it, asks for another head than all get.
+/// True if neither the request nor its processing so far calls for a special head.
 fn is_plain(exchange: &Exchange<'_>, facts: &RequestFacts) -> bool {
     let (request, response) = (&exchange.request, &exchange.response);
     request.method() == b"GET"
@@ -105,7 +105,7 @@ fn is_plain(exchange: &Exchange<'_>, facts: &RequestFacts) -> bool {
         && response.content_type.is_empty()
 }
 
-/// The body and the head for this request; `Err` says whether one that is made now should be kept.
+/// The body and the head for this request; `Err(true)` if a newly composed head should be kept.
 fn find<'o>(
     exchange: &Exchange<'_>,
     object: &'o Arc<Object>,
@@ -114,7 +114,7 @@ fn find<'o>(
     let gzip = &exchange.location.values.gzip;
     let mut known = None;
     if gzip.enabled && gzip::client_accepts(exchange, gzip) {
-        // What proxies get depends on fields of the answer.
+        // Whether a proxy gets a compressed answer depends on fields of the answer.
         if exchange.request.field(Known::Via).is_some() {
             return Err(false);
         }
@@ -133,11 +133,12 @@ fn find<'o>(
             other => known = other,
         }
     }
-    // Two locations that share answers would take turns for ever; a location of an older configuration gives way.
+    // Two locations that share answers would replace each other's head forever; only a head of an older configuration
+    // gives way.
     Err(known.is_none_or(|ready| ready.made_in.0 != here.0))
 }
 
-/// The ready head that the response goes out with, if it does.
+/// Takes the ready head of the response, if it has one.
 pub fn take(exchange: &mut Exchange<'_>) -> Option<Arc<Ready>> {
     match &exchange.cache.plain {
         Plain::Ready(_) => match std::mem::take(&mut exchange.cache.plain) {
@@ -148,7 +149,7 @@ pub fn take(exchange: &mut Exchange<'_>) -> Option<Arc<Ready>> {
     }
 }
 
-/// A head was composed: keeps it, if that is wanted and others may have the same.
+/// Keeps a composed head, if that is wanted and other requests may get the same head.
 pub fn note(exchange: &mut Exchange<'_>, framing: Framing, head: &[u8]) {
     if !matches!(exchange.cache.plain, Plain::Wanted) {
         return;
@@ -157,7 +158,7 @@ pub fn note(exchange: &mut Exchange<'_>, framing: Framing, head: &[u8]) {
     let response = &exchange.response;
     let Body::Kept(kept) = &response.body else { return };
     let Some(object) = &exchange.cache.shown else { return };
-    // These are made for each request; a rate is the answer's own wish.
+    // These fields are made for each request; the answer itself may set a rate.
     let is_personal =
         [Known::Location, Known::Refresh, Known::SetCookie].iter().any(|known| response.fields.has(*known));
     if framing != Framing::Length
@@ -179,7 +180,7 @@ pub fn note(exchange: &mut Exchange<'_>, framing: Framing, head: &[u8]) {
     let own_date = !response.fields.has(Known::Date) && !response.without_own.date;
     let here = (exchange.conf.generation, exchange.location.id.0);
     if let Some(ready) = Ready::of(head, here, own_date, is_plain_alone) {
-        // Where another was first, or there is no room, the next one tries again.
+        // If another request was first, or there is no room, the next request tries again.
         zone.keep_ready(object, is_packed.then_some(gzip.level), ready, clock::now());
     }
 }
@@ -224,14 +225,17 @@ mod tests {
         assert!(Variable::new("any", |_, _, _| true).reads_answer);
         assert!(has_ready_heads("none"));
         for variable in FAMILIES.iter().flat_map(|family| family.variables) {
-            let name = if variable.name.ends_with('_') { format!("{}x", variable.name) } else { variable.name.to_owned() };
+            let name =
+                if variable.name.ends_with('_') { format!("{}x", variable.name) } else { variable.name.to_owned() };
             assert_eq!(has_ready_heads(&format!("${name}")), !variable.reads_answer, "${name}");
         }
     }
 
     #[test]
     fn what_tells_of_fields_of_the_answer_reads_it() {
-        for name in ["sent_http_etag", "sent_trailer_x", "upstream_http_etag", "upstream_trailer_x", "upstream_cookie_a"] {
+        for name in
+            ["sent_http_etag", "sent_trailer_x", "upstream_http_etag", "upstream_trailer_x", "upstream_cookie_a"]
+        {
             assert!(reads_answer(name), "${name}");
         }
     }

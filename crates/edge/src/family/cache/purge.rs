@@ -1,19 +1,18 @@
-//! What makes stored answers go: `proxy_cache_purge`, by key or by tag, and requests that change what they are about.
+//! Removes stored answers: `proxy_cache_purge`, by key or by tag, and requests that change a resource.
 //!
-//! <https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_cache_purge>: answered by 204 whether there was
-//! anything or not, once no worker gives any of it.
+//! <https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_cache_purge>: weir answers 204 whether it removed
+//! anything or not, once no worker serves any of it.
 
-use crate::cache::invalidation::{self, Target};
-use crate::cache::store::{Force, Purge, Tag, Zone};
 use crate::exchange::{Exchange, Origin};
 use crate::family::cache::keep;
 use crate::family::upstream::forward::Answer;
-use crate::family::variables::scheme;
-use crate::log::Level;
 use crate::phase::Outcome;
 use crate::respond::Body;
+use weir_cache::invalidation::{self, Target};
+use weir_cache::store::{Force, Purge, Tag, Zone};
+use weir_net::log::Level;
 
-/// Tags that one request may purge; each becomes a rule that all later look-ups are judged by.
+/// The most tags that one request may purge; each tag becomes a rule that all later look-ups check.
 const TAGS_MAX: usize = 256;
 
 /// Purges the tags that the request names, or else the exchange's key, and answers.
@@ -34,7 +33,8 @@ pub fn answer(exchange: &mut Exchange<'_>, zone: &Zone) -> Answer {
             }
         }
         count => {
-            let what = format_args!("client names {count} tags to purge, {TAGS_MAX} at a time are taken: nothing purged");
+            let what =
+                format_args!("client names {count} tags to purge, {TAGS_MAX} at a time are taken: nothing purged");
             exchange.log(Level::Error, what);
             return Answer::Outcome(Outcome::Status(400));
         }
@@ -44,18 +44,18 @@ pub fn answer(exchange: &mut Exchange<'_>, zone: &Zone) -> Answer {
     Answer::Outcome(Outcome::Respond)
 }
 
-/// The tags in a text, however it parts them: `a, b` and `a b`.
+/// The tags in a text, separated by commas or spaces: `a, b` and `a b`.
 fn tags(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|byte| matches!(byte, b',' | b' ' | b'\t')).filter(|tag| !tag.is_empty())
 }
 
-/// After a request that changes something: what is stored under its key, and under the keys that `Location` and
-/// `Content-Location` come to, is no longer true (RFC 9111 §4.4).
+/// After an unsafe request, removes the answers stored under its key, and under the keys of the URIs in `Location` and
+/// `Content-Location` (RFC 9111 §4.4).
 pub fn after_unsafe(exchange: &mut Exchange<'_>, origin: &Origin) {
     let zone = exchange.cache.invalidates.take().and_then(|number| exchange.conf.declared.cache.zone(number));
     let Some(zone) = zone else { return };
     let own = exchange.request.target();
-    let target = Target { scheme: scheme(exchange.client), host: &exchange.request.host, uri: own };
+    let target = Target { scheme: exchange.client.scheme(), host: &exchange.request.host, uri: own };
     let fields = keep::origin_fields(origin);
     let uris = invalidation::targets(exchange.request.method(), origin.head.status, target, fields);
     let key: &[u8] = &exchange.cache.key.0;
@@ -63,7 +63,7 @@ pub fn after_unsafe(exchange: &mut Exchange<'_>, origin: &Origin) {
         if uri == own {
             zone.purge(Purge::Key(key.into()), Force::Hard);
         } else if let Some(rest) = key.strip_suffix(own) {
-            // A key that ends with the request's target ends with another's just so.
+            // If the key ends with the request's target, the key of another URI ends with that URI.
             zone.purge(Purge::Key([rest, &uri].concat().into()), Force::Hard);
         }
     }

@@ -1,8 +1,9 @@
-//! Fetching anew behind a client's back: it has its answer, and those after it get the new one.
+//! Refreshes an object in the background: the client already has its answer, and later clients get the new one.
 //!
-//! The refresh is an exchange of its own, made from a copy of the client's request, on a connection of nobody's. It
-//! takes a place in the worker's table like any other, and nothing of it reaches the access log (nginx: a background
-//! subrequest); where requests are traced it is a span below the one of its cause. Unlike nginx's it does not hold the client's connection up.
+//! The refresh is an exchange of its own. It has a copy of the client's request and a connection without a client. It
+//! takes a place in the worker's table like any other exchange, and writes nothing to the access log (nginx: a
+//! background subrequest). If requests are traced, it is a span below the request that caused it. Unlike nginx's
+//! subrequest, it does not hold the client's connection.
 
 use std::cell::Cell;
 use std::os::fd::OwnedFd;
@@ -11,27 +12,27 @@ use std::rc::Rc;
 use weir_net::clock;
 
 use super::visit::Visit;
-use crate::cache::reason::Reason;
-use crate::cache::store::{Refreshed, Status};
 use crate::conf::{LocationId, ServerId};
 use crate::conn::Conn;
 use crate::exchange::{Exchange, Parts, Request, SlotStore};
-use crate::family::{live, otel};
 use crate::family::upstream::forward;
-use crate::log::{self, Level};
+use crate::family::{live, otel};
 use crate::phase::Outcome;
 use crate::relay;
 use crate::trace::context::Trace;
 use crate::worker::{Generation, Worker};
+use weir_cache::reason::Reason;
+use weir_cache::store::{Refreshed, Status};
+use weir_net::log::{self, Level};
 
-/// Refreshes under way on one worker, at most; beyond it the next client of the key tries again.
+/// The most refreshes in progress on one worker; beyond it, the next client of the key tries again.
 pub const REFRESHES_MAX: usize = 1024;
 
 thread_local! {
     static UNDER_WAY: Cell<usize> = const { Cell::new(0) };
 }
 
-/// A place among the refreshes of this worker.
+/// A place among the refreshes of this worker; dropping it frees the place.
 struct Turn;
 
 impl Turn {
@@ -50,7 +51,7 @@ impl Drop for Turn {
     }
 }
 
-/// All that the second exchange takes from the first.
+/// All data that the second exchange takes from the first.
 struct Twin {
     worker: Rc<Worker>,
     generation: Rc<Generation>,
@@ -74,7 +75,7 @@ struct Flags {
     internal: bool,
 }
 
-/// Starts a refresh with `visit`, which leads the flight; `false`, and the flight is free again, when it cannot be.
+/// Starts a refresh with `visit`, which leads the flight. Returns `false`, and frees the flight, if it cannot start.
 pub fn start(exchange: &mut Exchange<'_>, conn: &Conn, visit: Visit) -> bool {
     let Some(turn) = Turn::take() else { return false };
     let (conn, other) = match Conn::of_nobody(exchange.worker, &conn.client, exchange.conf.generation) {
@@ -110,7 +111,8 @@ pub fn start(exchange: &mut Exchange<'_>, conn: &Conn, visit: Visit) -> bool {
 }
 
 async fn run(twin: Twin, mut conn: Conn, other: OwnedFd, turn: Turn) {
-    let Twin { worker, generation, server, location, request, slots, uri, args, flags, told_address, trace, visit } = twin;
+    let Twin { worker, generation, server, location, request, slots, uri, args, flags, told_address, trace, visit } =
+        twin;
     let conf = &*generation.conf;
     let client = conn.client.clone();
     let (now, wall_ms) = (clock::now(), clock::unix_ms());
@@ -128,7 +130,7 @@ async fn run(twin: Twin, mut conn: Conn, other: OwnedFd, turn: Turn) {
     match forward::forward(&mut exchange, &mut conn).await {
         forward::Answer::Response(source) if exchange.cache.is_filling() => relay::drain(&mut exchange, source).await,
         forward::Answer::Response(source) => source.finish_unread(&mut exchange),
-        // Nobody gets it, but its span says it.
+        // Nobody gets this status, but the span reports it.
         forward::Answer::Outcome(Outcome::Status(status)) => exchange.response.status = status,
         forward::Answer::Outcome(_) | forward::Answer::Tunnel(_) | forward::Answer::Gone(_) => {}
     }
@@ -140,7 +142,7 @@ async fn run(twin: Twin, mut conn: Conn, other: OwnedFd, turn: Turn) {
     drop((other, turn));
 }
 
-/// What came of it.
+/// The result of the refresh.
 fn outcome(exchange: &mut Exchange<'_>) -> Refreshed {
     match (exchange.cache.written.take(), exchange.cache.status) {
         (Some(bytes), _) => Refreshed::Stored(bytes),
@@ -149,7 +151,7 @@ fn outcome(exchange: &mut Exchange<'_>) -> Refreshed {
     }
 }
 
-/// Counts it, apart from what clients got, and says it where the log takes that.
+/// Counts the refresh apart from the clients' requests, and logs it at level `info`.
 fn note(exchange: &mut Exchange<'_>, how: Refreshed) {
     let Some(zone) = exchange.cache.zone.and_then(|number| exchange.conf.declared.cache.zone(number)) else { return };
     zone.counters().refreshed(how);

@@ -1,7 +1,7 @@
 //! `$upstream_cache_…` and `$weir_cache_reason`.
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_upstream_module.html#var_upstream_cache_status>; `_key`, `_age`,
-//! `_last_modified` and `_etag` tell what nginx keeps to itself or uses inside.
+//! `_last_modified` and `_etag` show values that nginx has only inside or does not document.
 
 use weir_net::clock;
 use weir_wire::{date, encode};
@@ -49,6 +49,6 @@ pub static VARIABLES: &[Variable] = &[
     }),
 ];
 
-fn stored<'e>(exchange: &'e Exchange<'_>) -> Option<&'e crate::cache::store::Object> {
+fn stored<'e>(exchange: &'e Exchange<'_>) -> Option<&'e weir_cache::store::Object> {
     exchange.cache.old.as_ref().or(exchange.cache.shown.as_ref()).map(AsRef::as_ref)
 }

@@ -1,4 +1,4 @@
-//! What the cache has to do with one exchange: what it found, whether it keeps the answer, and what it says of both.
+//! The cache's part of one exchange: the object it found, whether it keeps the answer, and its status and reason.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -8,58 +8,58 @@ use weir_net::{Lease, clock};
 use super::plain::Plain;
 use super::watch::Watch;
 
-use crate::cache::reason::Reason;
-use crate::cache::serving::Trouble;
-use crate::cache::store::{Fill, Leader, Object, Packing, Status};
 use crate::family::store::Saving;
+use weir_cache::reason::Reason;
+use weir_cache::serving::Trouble;
+use weir_cache::store::{Fill, Leader, Object, Packing, Status};
 
-/// One exchange's dealings with the cache. Empty, and free, where there is none.
+/// The cache's state in one exchange. Empty, and without cost, where there is no cache.
 #[derive(Default)]
 pub struct Visit {
     /// `$upstream_cache_status`.
     pub status: Option<Status>,
     /// `$weir_cache_reason`.
     pub reason: Option<Reason>,
-    /// Its zone, by number.
+    /// The number of the zone.
     pub zone: Option<usize>,
     /// The text of the key.
     pub key: Key,
-    /// What is stored and too old: to be confirmed, or given if the upstream fails.
+    /// A stored object that is too old: the upstream confirms it, or it is served if the upstream fails.
     pub old: Option<Arc<Object>>,
-    /// What was given, or what is too old: read by `$upstream_cache_last_modified` and its kin.
+    /// The object that was served, or that is too old: for `$upstream_cache_last_modified` and its kin.
     pub shown: Option<Arc<Object>>,
-    /// The right to fetch for all who wait.
+    /// The right to fetch for all waiting requests.
     pub leader: Option<Leader>,
-    /// The whole answer is asked for, whatever part or condition the client has in mind.
+    /// The upstream request asks for the whole answer, without the client's ranges and conditions.
     pub wants_whole: bool,
     /// HEAD goes upstream as GET.
     pub converts_head: bool,
-    /// The upstream spoke of another answer than it was asked about: it is asked for the whole.
+    /// The upstream confirmed another answer than the stored one: weir asks for the whole answer.
     pub distrusts: bool,
     /// The stored answer's validators go upstream.
     pub revalidates: bool,
-    /// Answers to the request make what is stored under the key untrue: the zone's number.
+    /// An answer to this unsafe request invalidates the objects under the key: the zone's number.
     pub invalidates: Option<usize>,
-    /// What went wrong at the upstream, when it gave no answer.
+    /// The upstream's failure, if it gave no answer.
     pub trouble: Option<Trouble>,
-    /// The answer is not kept, whatever it says.
+    /// The reason not to keep the answer, whatever its fields say.
     pub may_not_keep: Option<Reason>,
-    /// Notices answers that differ by who asks.
+    /// Notices answers that differ by client.
     pub(super) watch: Option<Box<Watch>>,
-    /// Whether its head is copied from a ready one, or is to become one.
+    /// Whether the head is copied from a ready one, or will become one.
     pub plain: Plain,
-    /// What the stored answer's compressed body is kept with.
+    /// Collects the compressed body of the stored answer.
     pub packing: Option<Box<Packing>>,
-    /// What a compressed body out of the cache was, and is, in bytes.
+    /// The sizes of a compressed body from the cache before and after compression, in bytes.
     pub packed: Option<(u64, u64)>,
-    /// Bytes of body that were stored.
+    /// Bytes of the stored body.
     pub written: Option<u64>,
-    /// The copy of the answer that `proxy_store` asks for.
+    /// The copy of the answer for `proxy_store`.
     pub saving: Option<Box<Saving>>,
     pub(super) fill: Option<Fill>,
 }
 
-/// A key in a buffer on loan.
+/// A key in a leased buffer.
 pub struct Key(pub Lease);
 
 impl Default for Key {
@@ -69,9 +69,11 @@ impl Default for Key {
 }
 
 impl Visit {
-    /// Whether it is as new: most exchanges ask once, and making another costs more than looking.
+    /// True if no field has been set yet. Most exchanges use the cache once, and this check is cheaper than a new
+    /// Visit.
     pub fn is_untouched(&self) -> bool {
-        let has_said = self.status.is_some() || self.reason.is_some() || self.zone.is_some() || self.invalidates.is_some();
+        let has_said =
+            self.status.is_some() || self.reason.is_some() || self.zone.is_some() || self.invalidates.is_some();
         let holds = self.old.is_some() || self.shown.is_some() || self.leader.is_some() || self.fill.is_some();
         let keeps = self.packing.is_some() || self.saving.is_some() || self.watch.is_some() || self.written.is_some();
         let asks = self.wants_whole || self.converts_head || self.revalidates;
@@ -79,12 +81,12 @@ impl Visit {
         !(has_said || holds || keeps || asks || knows || !matches!(self.plain, Plain::No))
     }
 
-    /// Whether the cache wants to hear of the upstream's answer.
+    /// Whether the cache needs the upstream's answer.
     pub fn is_concerned(&self) -> bool {
         self.zone.is_some() || self.invalidates.is_some()
     }
 
-    /// The exchange goes on in a location without a cache: what was found out stays, what was begun ends.
+    /// The exchange continues in a location without a cache: status, reason and key stay, everything in progress ends.
     pub fn leave(&mut self) {
         if self.is_concerned() {
             let (status, reason) = (self.status, self.reason);
@@ -92,7 +94,7 @@ impl Visit {
         }
     }
 
-    /// Whether others may wait for what this exchange fetches.
+    /// Whether others may wait for the answer that this exchange fetches.
     pub fn is_for_others(&self) -> bool {
         self.leader.is_some() || self.fill.is_some()
     }
@@ -102,7 +104,7 @@ impl Visit {
         self.fill.is_some()
     }
 
-    /// Whether the client's conditions and ranges stay here instead of going upstream.
+    /// Whether weir keeps the client's conditions and ranges from the upstream.
     pub fn holds_conditions_back(&self) -> bool {
         self.wants_whole
     }
@@ -112,18 +114,18 @@ impl Visit {
         self.converts_head
     }
 
-    /// The validators of the stored answer that the upstream is asked about: seconds of Last-Modified, and the tag.
+    /// The validators of the stored answer for the upstream request: Last-Modified in seconds, and the tag.
     pub fn validators(&self) -> Option<(Option<i64>, &[u8])> {
         let old = self.old.as_ref().filter(|_| self.revalidates)?;
         Some((old.head.last_modified, old.head.etag()))
     }
 
-    /// From here on the body is kept.
+    /// Begins to keep the body.
     pub fn begin(&mut self, fill: Fill) {
         self.fill = Some(fill);
     }
 
-    /// Waits while more of a long body is at hand than the disk has written.
+    /// Waits while the disk lags behind a long body.
     pub async fn ready(&self) {
         if let Some(fill) = &self.fill {
             fill.ready().await;
@@ -135,7 +137,7 @@ impl Visit {
         self.fill.as_ref().map_or(Poll::Ready(()), |fill| fill.poll_ready(context))
     }
 
-    /// Keeps body bytes; with the last of them the answer is stored.
+    /// Keeps body bytes; the last ones complete the stored answer.
     pub fn keep(&mut self, bytes: &[u8], last: bool) {
         if self.saving.is_some() {
             self.save(bytes, last);
@@ -150,7 +152,7 @@ impl Visit {
             watch.see(bytes);
         }
         if last && let Some(fill) = self.fill.take() {
-            // What the store refuses now it refuses for a purge or for want of room: the client has its answer.
+            // The store refuses here only after a purge or for want of room: the client has its answer anyway.
             match fill.finish(clock::now()) {
                 Ok(object) => {
                     self.written = Some(object.body.len());
@@ -171,7 +173,7 @@ impl Visit {
         }
     }
 
-    /// The upstream broke off: nothing is stored, and who reads along learns of it.
+    /// The upstream broke off: nothing is stored, and the requests that read along see the end.
     pub fn cut(&mut self) {
         self.saving = None;
         if self.fill.take().is_some() {
@@ -179,7 +181,7 @@ impl Visit {
         }
     }
 
-    /// The answer is not for others: who waits asks the upstream itself.
+    /// The answer is not for others: each waiting request asks the upstream itself.
     pub fn pass(&mut self, reason: Reason) {
         self.reason = Some(reason);
         if let Some(leader) = self.leader.take() {

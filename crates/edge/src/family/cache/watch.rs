@@ -1,44 +1,44 @@
-//! Watches fills for bodies that differ by who asks: such a key is shared no more.
+//! Watches fills for bodies that differ by client: weir stops sharing such a key.
 //!
-//! The rules keep what they recognise as somebody's from being shared; an application whose cookie has a name nobody
-//! knows gets past them. Then bodies under one key differ by cookie, and that is noticed here, after the second person
-//! at the earliest (`crate::cache::divergence`).
+//! The rules do not share answers that they recognise as personal. They miss an application whose session cookie has
+//! an unknown name. Then bodies under one key differ by cookie. This file notices that, after the second person at the
+//! earliest (`weir_cache::divergence`).
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_net::clock;
 
-use crate::cache::divergence::{Detector, Noticed};
-use crate::cache::personal;
-use crate::cache::store::{Force, Purge, Zone};
 use crate::exchange::Exchange;
 use crate::family::cache::keep;
-use crate::log::{self, Level};
+use weir_cache::divergence::{Detector, Noticed};
+use weir_cache::personal;
+use weir_cache::store::{Force, Purge, Zone};
+use weir_net::log::{self, Level};
 
-/// One cache as the configuration holds it.
+/// One cache that the configuration has opened.
 #[derive(Clone)]
 pub struct Opened {
-    /// What is stored.
+    /// The store.
     pub zone: Arc<Zone>,
-    /// Who got what.
+    /// Records which client got which body.
     pub detector: Arc<Mutex<Detector>>,
 }
 
 impl Opened {
-    /// A cache just opened.
+    /// Wraps a cache that was just opened.
     pub fn new(zone: Arc<Zone>) -> Opened {
         Opened { zone, detector: Arc::default() }
     }
 
-    /// Whether bodies under a key were seen to differ by who asked.
+    /// Whether bodies under this key were seen to differ by client.
     pub fn is_personal(&self, key: &[u8]) -> bool {
         let detector = self.detector.lock().unwrap_or_else(PoisonError::into_inner);
         detector.is_personal(hash(key), clock::unix_ms() as i64)
     }
 }
 
-/// One fill under watch.
+/// A fill that is being watched.
 pub struct Watch {
     cache: Opened,
     key: Box<[u8]>,
@@ -48,7 +48,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins to watch what this exchange fetches.
+    /// Begins to watch the fill of this exchange.
     pub fn begin(exchange: &Exchange<'_>) -> Option<Box<Watch>> {
         let cache = exchange.cache.zone.and_then(|number| exchange.conf.declared.cache.opened(number))?;
         Some(Box::new(Watch {

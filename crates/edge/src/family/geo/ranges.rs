@@ -1,7 +1,7 @@
-//! Ranges of IPv4 addresses to values, in pieces of 65536 addresses.
+//! Maps ranges of IPv4 addresses to values, in pieces of 65536 addresses.
 //!
-//! A new range may split one it lies in and may repeat one exactly; any other overlap is refused. nginx
-//! decides that piece by piece, and so does this.
+//! A new range may split a range that contains it, and may repeat a range exactly; any other overlap is refused. nginx
+//! decides this piece by piece, and so does this code.
 
 use std::collections::HashMap;
 
@@ -13,18 +13,18 @@ struct Range {
     value: u32,
 }
 
-/// The pieces by the upper half of the address, each sorted.
+/// The pieces by the upper half of the address; each piece is sorted.
 #[derive(Default)]
 pub struct Ranges {
     pieces: HashMap<u16, Vec<Range>>,
 }
 
-/// What adding a range did.
+/// The result of adding a range.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Added {
-    /// Took its place.
+    /// The range is new.
     New,
-    /// The same range stood there with this value.
+    /// The same range existed with this value.
     Replaced(u32),
 }
 
@@ -38,7 +38,7 @@ impl Ranges {
         (low <= range.end).then_some(range.value)
     }
 
-    /// Adds a range; the error is the range it overlaps, as nginx prints it.
+    /// Adds a range; the error is the overlapping range, as nginx prints it.
     pub fn add(&mut self, start: u32, end: u32, value: u32) -> Result<Added, String> {
         let mut added = Added::New;
         for (high, start, end) in pieces(start, end) {
@@ -50,7 +50,7 @@ impl Ranges {
         Ok(added)
     }
 
-    /// Takes a range out; `false` when some piece of it was not there as such.
+    /// Removes a range; `false` if some piece of it did not exist in exactly this form.
     pub fn remove(&mut self, start: u32, end: u32) -> bool {
         let mut all = true;
         for (high, start, end) in pieces(start, end) {
@@ -73,7 +73,7 @@ fn pieces(start: u32, end: u32) -> impl Iterator<Item = (u16, u16, u16)> {
     })
 }
 
-/// Puts a range among sorted ones; gives the old value of one it repeats, or the one it overlaps.
+/// Puts a range among sorted ones; returns the old value of a repeated range, or the range it overlaps.
 fn insert(ranges: &mut Vec<Range>, new: Range) -> Result<Option<u32>, Range> {
     let at = ranges.partition_point(|range| range.end < new.start);
     let Some(old) = ranges.get(at).copied().filter(|range| range.start <= new.end) else {

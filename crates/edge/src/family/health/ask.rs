@@ -1,6 +1,7 @@
-//! One check of one peer: an exchange of the edge's own, asked as the check's location asks, and what the answer is worth.
+//! One check of one peer: weir makes an exchange of its own, sends the request as the check's location would, and
+//! judges the answer.
 //!
-//! Nothing of it is counted among clients' requests or the peer's tries, and no access log hears of it.
+//! A check does not count among clients' requests or the peer's tries, and writes nothing to an access log.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -27,27 +28,27 @@ use crate::family::upstream::attempt::{self, Failure, Outgoing, Progressed};
 use crate::family::upstream::line::Line;
 use crate::family::upstream::pool::{Link, Terms};
 use crate::family::upstream::source::{GroupRef, Hold, Read, Source};
-use crate::log;
 use crate::worker::{Generation, Worker};
+use weir_net::log;
 
-/// Of an answer's body, what is looked at (nginx: 256k).
+/// The part of an answer's body that the tests see, in bytes (nginx: 256k).
 const BODY_MAX: usize = 256 << 10;
-/// Bytes of it that are read at a time.
+/// Bytes of the body to read at a time.
 const READ_BYTES: usize = 16 << 10;
-/// How long a check may take beyond what its location allows each step: a body may come byte by byte.
+/// The time a check may take beyond the timeouts of its location's steps: a body may come byte by byte.
 const TIME_MAX: Duration = Duration::from_secs(60);
 
-/// What a check came to.
+/// The result of a check.
 pub(super) enum Ended {
-    /// The peer is well.
+    /// The peer is healthy.
     Passed,
-    /// It is not: what was wrong, and what was being done.
+    /// The check failed: the reason, and the step.
     Failed { why: String, doing: &'static str },
-    /// It could not be asked, which is not its fault.
+    /// The check could not be made; this is not the peer's fault.
     NotMade(String),
 }
 
-/// What is asked, and how.
+/// One check with its peer and address.
 struct Question<'q> {
     check: &'q Check,
     placed: &'q Placed,
@@ -57,7 +58,7 @@ struct Question<'q> {
     address: Address,
 }
 
-/// Asks one peer, and judges.
+/// Checks one peer and judges its answer.
 pub(super) async fn ask(
     worker: &Rc<Worker>,
     generation: &Rc<Generation>,
@@ -69,11 +70,12 @@ pub(super) async fn ask(
 ) -> Ended {
     let conf = &*generation.conf;
     let location = conf.location(placed.location);
-    let address = group.get().and_then(|upstream| upstream.addresses.get(peer)).map(|address| at_port(address, check.port));
+    let address =
+        group.get().and_then(|upstream| upstream.addresses.get(peer)).map(|address| at_port(address, check.port));
     let (Some(pass), Some(address)) = (&location.values.proxy.pass, address) else {
         return Ended::NotMade("no server to ask".to_owned());
     };
-    // Its other end is kept as long as it.
+    // The other end of the pair lives as long as this one.
     let (mut conn, _other) = match Conn::of_the_edge(worker, conf.generation) {
         Ok(Some(made)) => made,
         Ok(None) => return Ended::NotMade("worker_connections are not enough".to_owned()),
@@ -83,7 +85,8 @@ pub(super) async fn ask(
     let (path, args) = check.asked().split_once('?').unwrap_or((check.asked(), ""));
     let parts = Parts::of(request(check), SlotStore::default(), path.into(), args.into());
     let (now, wall_ms) = (clock::now(), clock::unix_ms());
-    let mut exchange = Exchange::new(conf, worker, generation, &client, conf.server(placed.server), parts, now, wall_ms);
+    let mut exchange =
+        Exchange::new(conf, worker, generation, &client, conf.server(placed.server), parts, now, wall_ms);
     exchange.location = location;
     exchange.body = RequestBody::Gone;
     let question = Question { check, placed, pass, group, peer, address };
@@ -92,7 +95,7 @@ pub(super) async fn ask(
     ended
 }
 
-/// The server's address, or that port of its host; what has no ports stays.
+/// The server's address, or this port of its host; an address without ports stays.
 fn at_port(address: &Address, port: Option<u16>) -> Address {
     let mut address = address.clone();
     if let (Address::Tcp(address), Some(port)) = (&mut address, port) {
@@ -101,7 +104,7 @@ fn at_port(address: &Address, port: Option<u16>) -> Address {
     address
 }
 
-/// What stands for a client's request: variables that read one find little in it.
+/// Stands in for a client's request; most variables that read a request find nothing in it.
 fn request(check: &Check) -> Request {
     let mut request = Request::default();
     let text = match &check.grpc {
@@ -110,7 +113,7 @@ fn request(check: &Check) -> Request {
     };
     request.bytes.extend_from_slice(text.as_bytes());
     let policy = HeadPolicy { invalid_fields: InvalidFields::Drop, underscores: false, fields_max: 2 };
-    // A URI was found good when the file was read.
+    // The URI was checked when the configuration was read.
     let _ = request.parser.request(&request.bytes, &policy, &mut request.head);
     request.used = request.bytes.len();
     request.length = Some(BodyLength::None);
@@ -124,10 +127,9 @@ async fn within_time(exchange: &mut Exchange<'_>, conn: &mut Conn, question: &Qu
     let mut asking = pin!(question.ask(exchange, conn, target));
     poll_fn(|context| match asking.as_mut().poll(context) {
         Poll::Ready(ended) => Poll::Ready(ended),
-        Poll::Pending => limit.poll_expired().map(|()| Ended::Failed {
-            why: Failure::TimedOut.to_string(),
-            doing: Step::ReadResponse.doing(),
-        }),
+        Poll::Pending => limit
+            .poll_expired()
+            .map(|()| Ended::Failed { why: Failure::TimedOut.to_string(), doing: Step::ReadResponse.doing() }),
     })
     .await
 }
@@ -159,7 +161,7 @@ impl Question<'_> {
         }
     }
 
-    /// Composes the request as the location would, but for its URI.
+    /// Composes the request as the location would, with the check's URI.
     fn compose(&self, exchange: &mut Exchange<'_>, framing: BodyFraming, head: &mut Vec<u8>) {
         let (host, uri) = (self.pass.host.clone().into_bytes(), Some(self.check.asked().as_bytes().to_vec()));
         let target = request::Target { host, uri, is_tls: self.pass.is_tls };
@@ -167,13 +169,13 @@ impl Question<'_> {
         let proxy = &exchange.location.values.proxy;
         let is_said = proxy.set_headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("connection"));
         if self.check.keepalive_time.is_none() && proxy.version == Version::Http11 && !is_said {
-            // The peer need not keep what nobody comes back to.
+            // The peer need not keep a connection that the check does not reuse.
             head.truncate(head.len().saturating_sub(b"\r\n".len()));
             head.extend_from_slice(b"Connection: close\r\n\r\n");
         }
     }
 
-    /// The answer's head, and what it came by: the connection kept from the last check, or a new one.
+    /// The answer's head and its connection: the one kept from the last check, or a new one.
     async fn answer(
         &self,
         exchange: &mut Exchange<'_>,
@@ -189,7 +191,7 @@ impl Question<'_> {
             let mut progressed = Progressed::default();
             match attempt::exchange_heads(exchange, conn, &link, outgoing, &mut progressed).await {
                 Ok(origin) => return Ok((origin, link)),
-                // It had closed a connection we kept: no fault of its own.
+                // The peer had closed the kept connection: this is not a failure.
                 Err(Failure::Send(_) | Failure::Receive(_) | Failure::Closed) if !progressed.response_begun => {}
                 Err(failure) => return Err(failure),
             }
@@ -211,7 +213,7 @@ impl Question<'_> {
         (is_young && terms.fit(&link) && !link.stream.peek_closed()).then_some(link)
     }
 
-    /// Reads as much of the body as is wanted, and has the tests made.
+    /// Reads the body as far as needed, and runs the tests.
     async fn judge(&self, exchange: &mut Exchange<'_>, origin: Box<Origin>, link: Box<Link>, target: &Target) -> Ended {
         let status = origin.head.status;
         if let Some(attempt) = exchange.last_try() {
@@ -228,14 +230,14 @@ impl Question<'_> {
             exchange.step = Step::ReadResponse;
             match self.read(exchange, &origin, link, &mut body).await {
                 Ok(source) => target.kept.set(source.into_link().filter(|_| self.check.keepalive_time.is_some())),
-                // Without tests of it a body is read for the connection's sake alone.
+                // If no test looks at the body, weir reads it only to reuse the connection.
                 Err(why) if looks_at_body => return Ended::Failed { why, doing: exchange.step.doing() },
                 Err(_) => {}
             }
         }
         let verdict = match tests {
             Some(tests) => {
-                // Variables read it.
+                // Variables of the tests read it.
                 exchange.origin = Some(origin);
                 tests.judge(exchange, &body)
             }
@@ -248,8 +250,14 @@ impl Question<'_> {
         }
     }
 
-    /// The same of a gRPC call, whose status comes behind the body, or in place of one.
-    async fn judge_call(&self, exchange: &mut Exchange<'_>, origin: &Origin, link: Box<Link>, call: &grpc::Call) -> Ended {
+    /// Judges a gRPC call. Its status comes after the body, or in the head if there is no body.
+    async fn judge_call(
+        &self,
+        exchange: &mut Exchange<'_>,
+        origin: &Origin,
+        link: Box<Link>,
+        call: &grpc::Call,
+    ) -> Ended {
         exchange.step = Step::ReadResponse;
         let mut body = buffer::lease(0);
         let trailers = match self.read(exchange, origin, link, &mut body).await {
@@ -259,7 +267,8 @@ impl Question<'_> {
         let is_status = |name: &[u8]| name.eq_ignore_ascii_case(b"grpc-status");
         let behind = trailers.iter().find(|field| is_status(field.name)).map(|field| field.value);
         let mut fields = origin.head.fields.iter();
-        let before = fields.find(|field| is_status(field.name.of(&origin.bytes))).map(|field| field.value.of(&origin.bytes));
+        let before =
+            fields.find(|field| is_status(field.name.of(&origin.bytes))).map(|field| field.value.of(&origin.bytes));
         match call.judge(origin.head.status, behind.or(before), &body) {
             Ok(()) => Ended::Passed,
             Err(why) => Ended::Failed { why, doing: "checking gRPC status" },
@@ -277,9 +286,9 @@ impl Question<'_> {
         let length = weir_wire::response_body(&origin.bytes, &origin.head, exchange.upstream_method());
         let length = length.map_err(|violation| violation.upstream_message().to_owned())?;
         let Some(upstream) = self.group.get() else { return Err("no server to ask".to_owned()) };
-        // Frames tell where a body ends, and what comes behind it.
+        // HTTP/2 frames mark the end of the body, and carry the trailers after it.
         let length = if link.h2.is_some() && length != BodyLength::None { BodyLength::UntilClose } else { length };
-        // Nothing is held: the peer was not chosen, and is not to be blamed.
+        // Balancing did not choose this peer, so its result does not count for passive health.
         let hold = Hold { group: self.group.clone(), selection: upstream.group.begin(0) };
         let mut source = Source::new(link, hold, origin, length, true);
         let here = origin.bytes.get(origin.head.len..).unwrap_or_default();
@@ -301,10 +310,12 @@ impl Question<'_> {
     }
 }
 
-/// Whether a failure says nothing of the peer.
+/// Whether a failure has its cause in weir, not in the peer.
 fn is_ours(failure: &Failure) -> bool {
     match failure {
-        Failure::Connect(error) => weir_net::is_out_of_files(error) || error.kind() == std::io::ErrorKind::AddrNotAvailable,
+        Failure::Connect(error) => {
+            weir_net::is_out_of_files(error) || error.kind() == std::io::ErrorKind::AddrNotAvailable
+        }
         Failure::Tls(Fault::Certificate(_)) | Failure::TableFull | Failure::Unsendable(_) => true,
         Failure::Tls(Fault::Handshake(_) | Fault::OtherName(_))
         | Failure::Send(_)

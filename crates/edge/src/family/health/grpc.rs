@@ -1,20 +1,20 @@
-//! gRPC's own health checking: one call of `grpc.health.v1.Health/Check`, and what its answer says. Pure.
+//! gRPC's own health checking: one call of `grpc.health.v1.Health/Check`, and the verdict on its answer. Pure.
 //!
 //! <https://github.com/grpc/grpc/blob/master/doc/health-checking.md>
 
 use weir_wire::{grpc, protobuf};
 
-/// The call.
+/// The path of the call.
 pub const PATH: &str = "/grpc.health.v1.Health/Check";
 
 /// `SERVING` of `HealthCheckResponse.ServingStatus`.
 const SERVING: u64 = 1;
-/// What is asked of a service.
+/// A health check call for one service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Call {
     /// `grpc_service`; the whole server without it.
     pub service: String,
-    /// `grpc_status`: a status that passes beside "it serves", for servers that do not know the call.
+    /// `grpc_status`: another status that passes, for servers that do not implement the call.
     pub status: u16,
 }
 
@@ -25,19 +25,22 @@ impl Call {
         if !self.service.is_empty() {
             protobuf::bytes(1, self.service.as_bytes(), &mut message);
         }
-        // A name out of a file never has 4 GiB.
+        // A name from a configuration file never has 4 GiB.
         grpc::frame(&message).unwrap_or_default()
     }
 
-    /// Whether an answer passes; why not, if it does not. `grpc_status` is what its head or its trailers said.
+    /// Whether an answer passes, or why not. `grpc_status` comes from its head or its trailers.
     pub fn judge(&self, status: u16, grpc_status: Option<&[u8]>, body: &[u8]) -> Result<(), String> {
         if status != 200 {
             return Err(format!("status {status} is not one of gRPC"));
         }
-        let code = grpc_status.and_then(|text| std::str::from_utf8(text).ok()).and_then(|text| text.parse::<u16>().ok());
+        let code =
+            grpc_status.and_then(|text| std::str::from_utf8(text).ok()).and_then(|text| text.parse::<u16>().ok());
         match code {
             None => Err("the answer has no gRPC status".to_owned()),
-            Some(0) if grpc::message(body).and_then(|message| protobuf::first_number(1, message)) == Some(SERVING) => Ok(()),
+            Some(0) if grpc::message(body).and_then(|message| protobuf::first_number(1, message)) == Some(SERVING) => {
+                Ok(())
+            }
             Some(0) => Err("the service is not serving".to_owned()),
             Some(code) if code == self.status => Ok(()),
             Some(code) => Err(format!("gRPC status {code} is not one that passes")),

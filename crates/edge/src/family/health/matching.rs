@@ -1,4 +1,4 @@
-//! `match`: what an answer to a health check has to be. Pure but for `require`, which reads variables.
+//! `match`: the tests for an answer to a health check. Pure, except `require`, which reads variables.
 
 use std::sync::Arc;
 
@@ -15,25 +15,25 @@ use crate::variable::Template;
 #[derive(Default)]
 pub struct Match(pub Vec<Arc<Test>>);
 
-/// One of them.
+/// One test.
 pub struct Test(Kind);
 
 enum Kind {
     Status(StatusTest),
     Header(HeaderTest),
     Body(BodyTest),
-    /// Neither empty nor `0`.
+    /// A text that must be neither empty nor `0`.
     Require(Template),
 }
 
-/// What of an answer was looked at when it failed.
+/// The part of an answer that failed a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failed {
-    /// Its status.
+    /// The status.
     Status,
-    /// A field of its head.
+    /// A field of the head.
     Header,
-    /// Its body.
+    /// The body.
     Body,
     /// A variable of `require`.
     Require,
@@ -66,18 +66,18 @@ struct BodyTest {
     regex: Regex,
 }
 
-/// Without `match`: 2xx or 3xx.
+/// The test without `match`: 2xx or 3xx.
 pub fn is_usual(status: u16) -> bool {
     (200..400).contains(&status)
 }
 
 impl Match {
-    /// Whether the body has to be read for it.
+    /// Whether a test looks at the body.
     pub fn looks_at_body(&self) -> bool {
         self.0.iter().any(|test| matches!(test.0, Kind::Body(_)))
     }
 
-    /// Whether an answer passes, `body` being as much of its body as is looked at; what it failed by, if not.
+    /// Whether an answer passes, or the part that failed. `body` is the part of the body that the tests see.
     pub fn judge(&self, exchange: &mut Exchange<'_>, body: &[u8]) -> Result<(), Failed> {
         for test in &self.0 {
             let origin = exchange.origin.as_deref();
@@ -145,7 +145,9 @@ impl Test {
     /// Reads a variable of a `require` line.
     pub fn require(b: &mut Build<'_>, text: &str) -> Result<Test, Refusal> {
         if !text.starts_with('$') {
-            return Err(Refusal::whole(format!("invalid variable name \"{text}\"")).todo("a variable begins with \"$\""));
+            return Err(
+                Refusal::whole(format!("invalid variable name \"{text}\"")).todo("a variable begins with \"$\"")
+            );
         }
         Ok(Test(Kind::Require(b.template(text)?)))
     }
@@ -164,7 +166,7 @@ impl BodyTest {
 }
 
 impl HeaderTest {
-    /// A field that stands several times has a value if any of them has it, and another only if none has.
+    /// If a field occurs several times, `=` matches if any line matches, and `!=` only if none does.
     fn is_met(&self, origin: &Origin) -> bool {
         let bytes = &origin.bytes;
         let fields = origin.head.fields.iter().filter(|field| field.name.of(bytes).eq_ignore_ascii_case(&self.name));
@@ -176,7 +178,9 @@ impl HeaderTest {
             Wanted::Value(wanted) => values.any(|value| value == &**wanted),
             Wanted::OtherValue(unwanted) => is_there && values.all(|value| value != &**unwanted),
             Wanted::Matching(regex) => values.any(|value| regex.is_match(value).unwrap_or(false)),
-            Wanted::NotMatching(regex) => is_there && values.all(|value| regex.is_match(value).is_ok_and(|matches| !matches)),
+            Wanted::NotMatching(regex) => {
+                is_there && values.all(|value| regex.is_match(value).is_ok_and(|matches| !matches))
+            }
         }
     }
 }
@@ -186,7 +190,8 @@ fn range(text: &str) -> Result<(u16, u16), Refusal> {
     let (low, high) = text.split_once('-').unwrap_or((text, text));
     match (code(low), code(high)) {
         (Some(low), Some(high)) if low <= high => Ok((low, high)),
-        _ => Err(Refusal::whole(format!("invalid status \"{text}\"")).todo("write a code from 100 to 599, or a range such as 200-399")),
+        _ => Err(Refusal::whole(format!("invalid status \"{text}\""))
+            .todo("write a code from 100 to 599, or a range such as 200-399")),
     }
 }
 
@@ -261,9 +266,12 @@ mod tests {
 
     #[test]
     fn bodies() {
-        for (line, expected) in
-            [("body ~ \"Welcome .*!\";", true), ("body !~ maintenance;", true), ("body ~ bye;", false), ("body !~ ^Welcome;", false)]
-        {
+        for (line, expected) in [
+            ("body ~ \"Welcome .*!\";", true),
+            ("body !~ maintenance;", true),
+            ("body ~ bye;", false),
+            ("body !~ ^Welcome;", false),
+        ] {
             let read = read(line).unwrap();
             let is_met = matches!(&read.0[0].0, Kind::Body(test) if test.is_met(b"Welcome to nginx!"));
             assert_eq!((read.looks_at_body(), is_met), (true, expected), "{line}");

@@ -1,7 +1,8 @@
-//! Who checks which peer, and when again: in one worker one task a `health_check`, and below it one for each check made.
+//! Schedules the checks: for each `health_check`, one worker runs one task, and that task starts one more for each
+//! check.
 //!
-//! Peers come and go while it runs: a new one is checked at once, one that is `down` not at all. What a check found is kept
-//! with the peer in the group's shared state. Invariant: a peer is asked by one check at most once at a time.
+//! Peers may come and go: weir checks a new peer at once, and does not check a peer that is `down`. The result stays
+//! with the peer in the group's shared state. Invariant: a `health_check` has at most one check of a peer in progress.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
@@ -15,17 +16,18 @@ use std::time::Duration;
 use weir_net::{Deadline, clock, timer};
 
 use super::ask::{self, Ended};
-use super::state::State;
 use super::{Check, Placed};
 use crate::family::upstream::pool::Link;
 use crate::family::upstream::source::GroupRef;
-use crate::log::{self, Level};
+use crate::line;
 use crate::worker::{Generation, Worker};
+use weir_net::log::Level;
+use weir_peers::health::State;
 
-/// Peers one `health_check` asks at a time, at most; the others wait their turn.
+/// The most peers that one `health_check` asks at a time; the others wait their turn.
 const ASKED_AT_ONCE: usize = 64;
 
-/// Looks after all checks of the configuration in force that no other worker looks after.
+/// Starts all checks of the configuration in force that no other worker runs.
 pub fn watch(worker: &Rc<Worker>) {
     let generation = worker.generation();
     for check in &generation.conf.declared.health.checks {
@@ -42,26 +44,26 @@ pub fn watch(worker: &Rc<Worker>) {
     }
 }
 
-/// One `health_check` at work.
+/// One running `health_check`.
 struct Rounds {
     worker: Rc<Worker>,
-    /// Not to be kept by a task that sleeps: after a reload its memory is wanted back.
+    /// Weak, because the task sleeps: after a reload its memory must become free.
     generation: Weak<Generation>,
     check: Arc<Check>,
     turns: Turns,
 }
 
-/// One peer as a check knows it.
+/// The state of one peer in a check.
 #[derive(Default)]
 pub(super) struct Target {
     is_asked: Cell<bool>,
-    /// It was `down`, and is asked at once when it is no more.
+    /// The peer was `down`; when it is up again, it is checked at once.
     was_down: Cell<bool>,
     /// The connection kept for the next check (`keepalive_time`).
     pub kept: Cell<Option<Box<Link>>>,
 }
 
-/// Which peer: a number that stays its own, and its address.
+/// The identity of a peer: a number that never changes, and its address.
 type Name = (u32, String);
 
 async fn run(rounds: Rc<Rounds>) {
@@ -86,14 +88,14 @@ async fn run(rounds: Rc<Rounds>) {
 }
 
 impl Rounds {
-    /// The configuration, as long as it is in force here.
+    /// The configuration, while this worker has it in force.
     fn generation(&self) -> Option<Rc<Generation>> {
         let generation = self.generation.upgrade()?;
         let is_in_force = Rc::ptr_eq(&generation, &self.worker.generation()) && !self.worker.is_draining();
         is_in_force.then_some(generation)
     }
 
-    /// Has all peers asked where a round is due, and else those that are new; gives all.
+    /// Starts a check of all peers if a round is due, else of the new ones; returns the state of all peers.
     fn begin(
         self: &Rc<Self>,
         placed: &Placed,
@@ -118,16 +120,16 @@ impl Rounds {
         targets
     }
 
-    /// One check of one peer.
+    /// Checks one peer.
     async fn ask(self: Rc<Self>, group: GroupRef, peer: usize, target: Rc<Target>) {
         if !self.check.jitter.is_zero() {
             let most = u32::try_from(self.check.jitter.as_millis()).unwrap_or(u32::MAX);
             timer::sleep(Duration::from_millis(self.worker.random(most).into())).await;
         }
         let turn = self.turns.take().await;
-        // The wait may have been long.
+        // The configuration may have changed during the wait.
         if let (Some(generation), Some(placed)) = (self.generation(), self.check.placed.get()) {
-            // Boxed: those who wait would hold the room for it.
+            // Boxed: a waiting task would take up its size.
             let ended = Box::pin(ask::ask(&self.worker, &generation, &self.check, placed, &group, peer, &target)).await;
             self.note(&generation, placed, &group, peer, ended);
         }
@@ -135,7 +137,7 @@ impl Rounds {
         target.is_asked.set(false);
     }
 
-    /// Counts what came of it, and says in the log what that changes.
+    /// Records the result, and logs the changes it makes.
     fn note(&self, generation: &Generation, placed: &Placed, group: &GroupRef, index: usize, ended: Ended) {
         let Some(upstream) = group.get() else { return };
         let (Some(peer), Some(health)) = (upstream.group.peer(index), upstream.group.health(index)) else { return };
@@ -148,29 +150,31 @@ impl Rounds {
         let (check, name, address) = (self.check.name(), &upstream.name, &peer.address);
         let say = |level, what: std::fmt::Arguments<'_>| {
             let whose = format_args!("health check \"{check}\" of peer {address} in upstream \"{name}\"");
-            log::place_line(location, level, format_args!("{what}, {whose}"));
+            line::place_line(location, level, format_args!("{what}, {whose}"));
         };
         match &ended {
             Ended::NotMade(why) => say(Level::Error, format_args!("{why} while health checking")),
-            // A peer that stays away is said once to be so, and then to those who want to know more.
+            // When a peer becomes unhealthy, this is an error; later failures are logged at level `info`.
             Ended::Failed { why, doing } if turned == Some(State::Unhealthy) => {
                 say(Level::Error, format_args!("{why} while {doing}"));
                 say(Level::Warn, format_args!("peer is unhealthy while {doing}"));
             }
             Ended::Failed { why, doing } => say(Level::Info, format_args!("{why} while {doing}")),
-            Ended::Passed if turned == Some(State::Up) => say(Level::Notice, format_args!("peer is healthy while health checking")),
+            Ended::Passed if turned == Some(State::Up) => {
+                say(Level::Notice, format_args!("peer is healthy while health checking"))
+            }
             Ended::Passed => {}
         }
     }
 }
 
-/// Turns to ask, taken in the order of asking for one.
+/// Turns for checks, in first-come order.
 struct Turns {
     free: Cell<usize>,
     waiting: RefCell<VecDeque<Waker>>,
 }
 
-/// One of them; given back when dropped.
+/// One turn; dropping it gives the turn back.
 struct Turn<'t>(&'t Turns);
 
 impl Default for Turns {

@@ -1,4 +1,4 @@
-//! What the API shows and changes of a zone's pairs, in NGINX Plus' JSON
+//! The API's view and changes of a zone's pairs, in NGINX Plus' JSON
 //! (<https://nginx.org/en/docs/http/ngx_http_api_module.html#http_keyvals_http_keyval_zone_name>).
 
 use std::time::Duration;
@@ -9,18 +9,18 @@ use weir_net::clock;
 use super::pairs::{Misfit, Pair, Pairs};
 use super::{TIMEOUT_MAX, Zone, state};
 use crate::family::upstream::live::edit::Refused;
-use crate::log::Os;
+use weir_net::log::Os;
 
-/// What a request says of one key; what it leaves out stays as it is.
+/// One key in a request's body; attributes it leaves out stay unchanged.
 struct Change {
     key: String,
-    /// `None` where it is `null`: the pair goes.
+    /// `None` if the value is `null`: the pair is removed.
     value: Option<Option<String>>,
     expire: Option<Duration>,
 }
 
 impl Zone {
-    /// Its pairs, or the one of `key`.
+    /// All pairs of the zone, or the pair of `key`.
     pub fn shown(&self, key: Option<&str>) -> Result<Value, Refused> {
         let now_ms = clock::unix_ms();
         let pairs = self.read();
@@ -34,7 +34,7 @@ impl Zone {
         }
     }
 
-    /// Adds the one pair of a body.
+    /// Adds the single pair of a body.
     pub fn add(&self, body: &Value) -> Result<(), Refused> {
         let change = change(body, "added")?;
         let Some(value) = change.value.clone().flatten() else {
@@ -49,7 +49,7 @@ impl Zone {
         })
     }
 
-    /// Changes the pair of a body's one key, or takes it out where the value is `null`.
+    /// Changes the pair of a body's single key, or removes it if the value is `null`.
     pub fn change(&self, body: &Value) -> Result<(), Refused> {
         let change = change(body, "updated")?;
         self.edit(|pairs, now_ms| {
@@ -69,7 +69,7 @@ impl Zone {
         })
     }
 
-    /// Takes out all pairs.
+    /// Removes all pairs.
     pub fn clear(&self) -> Result<(), Refused> {
         self.edit(|pairs, _| {
             pairs.clear();
@@ -77,7 +77,7 @@ impl Zone {
         })
     }
 
-    /// When a pair of now ends.
+    /// The time when a pair set now expires.
     fn until(&self, expire: Option<Duration>, now_ms: u64) -> Result<Option<u64>, Refused> {
         if expire.is_some() && self.timeout.is_none() {
             return Err(misformed("keyval timeout is not enabled"));
@@ -86,7 +86,7 @@ impl Zone {
         Ok(lasts.map(|lasts| now_ms.saturating_add(u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX))))
     }
 
-    /// Changes the pairs. Where a file keeps them it is written first, and nothing changes that cannot be kept.
+    /// Changes the pairs. If the zone has a state file, weir writes the file first; if that fails, nothing changes.
     fn edit(&self, what: impl FnOnce(&mut Pairs, u64) -> Result<(), Refused>) -> Result<(), Refused> {
         let now_ms = clock::unix_ms();
         let Some(path) = &self.state else {
@@ -94,7 +94,7 @@ impl Zone {
             pairs.expire(now_ms);
             return what(&mut pairs, now_ms);
         };
-        // Nobody else writes: the observer does one thing after the other.
+        // Only the observer writes, one change at a time.
         let mut pairs = self.read().clone();
         pairs.expire(now_ms);
         what(&mut pairs, now_ms)?;
@@ -107,7 +107,7 @@ impl Zone {
     }
 }
 
-/// A value, with the milliseconds left to it where it ends.
+/// A value, with its milliseconds left if it expires.
 fn shown(pair: &Pair, now_ms: u64) -> Value {
     let value = String::from_utf8_lossy(&pair.value);
     match pair.until_ms {
@@ -150,7 +150,9 @@ fn change(body: &Value, done: &str) -> Result<Change, Refused> {
     };
     let expire = expire.map(|expire| {
         let milliseconds = expire.as_u64().filter(|milliseconds| *milliseconds > 0).map(Duration::from_millis);
-        milliseconds.filter(|time| *time <= TIMEOUT_MAX).ok_or_else(|| misformed("expire is milliseconds, 1 to 24 days"))
+        milliseconds
+            .filter(|time| *time <= TIMEOUT_MAX)
+            .ok_or_else(|| misformed("expire is milliseconds, 1 to 24 days"))
     });
     let expire = expire.transpose()?;
     if value.is_none() && expire.is_none() {

@@ -1,6 +1,6 @@
-//! `keyval`: variables that the API sets while the edge serves.
+//! `keyval`: variables that the API can set at run time.
 //!
-//! A zone keeps pairs of key and value; `keyval` looks a text up in it. Workers read under a lock that one look-up holds;
+//! A zone keeps pairs of key and value; `keyval` looks up a text in it. Each look-up of a worker takes a read lock;
 //! only the observer's thread writes. <https://nginx.org/en/docs/http/ngx_http_keyval_module.html>
 
 pub mod edit;
@@ -25,10 +25,10 @@ pub use pairs::{Kind, Pairs};
 
 crate::settings! {}
 
-/// The zones, and the variables that are looked up in them, each in the order of the file.
+/// The zones, and the variables that look up texts in them, each in the order of the file.
 #[derive(Default)]
 pub struct Declared {
-    /// What `keyval_zone` names.
+    /// The zones of `keyval_zone`.
     pub zones: Vec<Zone>,
     lookups: Vec<Lookup>,
 }
@@ -44,16 +44,16 @@ pub static FAMILY: Family = Family::new("keyval", &[
 .adopt(|new, old| { new.keyval.adopt(&old.keyval); Ok(()) })
 .finish(finish);
 
-/// A zone as a file declares it, and its pairs, which reloads leave as they are.
+/// A zone as the file declares it, and its pairs, which survive reloads.
 pub struct Zone {
     /// Its name.
     pub name: String,
-    /// Bytes it may take.
+    /// The most bytes of its pairs.
     pub size: u64,
     kind: Kind,
-    /// How long a pair stays that says nothing about it.
+    /// How long a pair stays if it does not say.
     timeout: Option<Duration>,
-    /// The file that keeps the pairs over restarts.
+    /// The file that keeps the pairs across restarts.
     state: Option<String>,
     pairs: Arc<RwLock<Pairs>>,
 }
@@ -63,7 +63,7 @@ struct Lookup {
     key: Template,
     zone_name: String,
     zone: usize,
-    /// Where it stands.
+    /// The place of the directive.
     at: At,
 }
 
@@ -73,7 +73,7 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 24 * 3600);
 /// nginx refuses zones of less than eight pages.
 const ZONE_BYTES_MIN: u64 = 32 << 10;
 
-/// Texts up to this length are looked up without a larger buffer.
+/// Longer texts need a larger buffer.
 const KEY_BYTES: usize = 256;
 
 const KINDS: &[(&str, Kind)] = &[("string", Kind::Text), ("ip", Kind::Network), ("prefix", Kind::Prefix)];
@@ -129,7 +129,7 @@ fn keyval(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A zone may be declared after its use.
+/// Finds the zones, which may be declared after their use.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     if scope.context != HTTP {
         return;
@@ -164,8 +164,8 @@ impl Declared {
         self.zones.iter().find(|zone| zone.name == name)
     }
 
-    /// Takes over the pairs of zones that an older configuration had: not of one that changed its size or type, which
-    /// begins with what its file says.
+    /// Takes over the pairs of zones from an older configuration. A zone whose size or type changed starts with the
+    /// pairs of its state file instead.
     fn adopt(&mut self, old: &Declared) {
         for new in &mut self.zones {
             let same = old.find(&new.name).filter(|old| old.size == new.size && old.kind == new.kind);
@@ -185,7 +185,7 @@ impl Zone {
         self.pairs.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes its pairs take.
+    /// Bytes of its pairs.
     pub fn bytes(&self) -> u64 {
         self.read().bytes() as u64
     }

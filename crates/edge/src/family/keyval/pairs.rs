@@ -1,4 +1,4 @@
-//! The pairs of one zone, and which of them a text finds. Pure: time is told.
+//! The pairs of one zone, and the look-up of a text. Pure: the caller passes the time.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -6,26 +6,26 @@ use std::ops::Bound;
 
 use crate::cidr::{Cidr, Peer, mask4, mask6};
 
-/// What a pair is taken to cost besides its key and its value.
+/// The assumed cost of a pair, in bytes, besides its key and its value.
 const PAIR_BYTES: usize = 128;
 
-/// How a text finds a key.
+/// How a text matches a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It is the key.
+    /// The text is the key.
     Text,
-    /// It is an address that belongs to the network the key names; the smallest one counts.
+    /// The text is an address in the network of the key; the smallest network wins.
     Network,
-    /// It begins with the key; the longest one counts.
+    /// The text begins with the key; the longest key wins.
     Prefix,
 }
 
-/// A value, and until when it is one.
+/// A value and its expiry time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
     /// The value.
     pub value: Box<[u8]>,
-    /// Unix milliseconds from which on it is gone; `None` for never.
+    /// Unix milliseconds of its expiry; `None` for never.
     pub until_ms: Option<u64>,
 }
 
@@ -38,18 +38,18 @@ impl Pair {
 /// Why a pair is not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misfit {
-    /// The key is empty, or no network where networks are kept.
+    /// The key is empty, or is not a network although the zone keeps networks.
     Key,
     /// The zone has no room for it.
     Full,
 }
 
-/// Keys and values; with what they cost they never take more than the zone's size.
+/// Keys and values; with their cost they never take more than the zone's size.
 #[derive(Clone)]
 pub struct Pairs {
     kind: Kind,
     map: BTreeMap<Box<[u8]>, Pair>,
-    /// The networks that keys name, and the keys.
+    /// The networks of the keys, with the key texts.
     networks: HashMap<Cidr, Box<[u8]>>,
     /// How many networks have a prefix of that length, for IPv4 and IPv6.
     lengths: ([u32; 33], [u32; 129]),
@@ -58,7 +58,7 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// None yet, in so many bytes.
+    /// No pairs yet, with room for `bytes_max`.
     pub fn new(kind: Kind, bytes_max: usize) -> Pairs {
         let (map, networks) = (BTreeMap::new(), HashMap::new());
         Pairs { kind, map, networks, lengths: ([0; 33], [0; 129]), bytes: 0, bytes_max }
@@ -93,7 +93,8 @@ impl Pairs {
         found.find(|pair| pair.is_in_force(now_ms))
     }
 
-    /// The greatest key that is not greater than the text is a prefix of it, or tells how long one can be at most.
+    /// Finds the longest key that the text begins with. The greatest key not above the text is such a key, or limits
+    /// how long one can be.
     fn find_prefix(&self, text: &[u8], now_ms: u64) -> Option<&Pair> {
         let mut rest = text;
         loop {
@@ -109,12 +110,12 @@ impl Pairs {
         }
     }
 
-    /// The pair of exactly this key, or network.
+    /// The pair of exactly this key or network.
     pub fn get(&self, key: &str, now_ms: u64) -> Option<&Pair> {
         self.map.get(self.known(key)?).filter(|pair| pair.is_in_force(now_ms))
     }
 
-    /// As the key was written when it was added.
+    /// The key as it was written when it was added.
     fn known<'k>(&'k self, key: &'k str) -> Option<&'k [u8]> {
         match self.kind {
             Kind::Network => self.networks.get(&network(key)?).map(|key| &**key),
@@ -122,10 +123,10 @@ impl Pairs {
         }
     }
 
-    /// Keeps a pair, in place of what the key had.
+    /// Keeps a pair; replaces the old pair of the key.
     ///
     /// # Errors
-    /// The key is none, or there is no room; then everything stays as it was.
+    /// The key is invalid, or there is no room; then everything stays as it was.
     pub fn set(&mut self, key: &str, pair: Pair) -> Result<(), Misfit> {
         let network = match self.kind {
             Kind::Network => Some(network(key).ok_or(Misfit::Key)?),
@@ -149,7 +150,7 @@ impl Pairs {
         Ok(())
     }
 
-    /// Takes a pair out; `false` when there is none.
+    /// Removes a pair; `false` if there is none.
     pub fn remove(&mut self, key: &str) -> bool {
         let Some(known) = self.known(key).map(Box::<[u8]>::from) else { return false };
         let Some(old) = self.map.remove(&known) else { return false };
@@ -176,7 +177,7 @@ impl Pairs {
         }
     }
 
-    /// Takes out what is not in force any more.
+    /// Removes expired pairs.
     pub fn expire(&mut self, now_ms: u64) {
         let gone: Vec<Box<[u8]>> =
             self.map.iter().filter(|(_, pair)| !pair.is_in_force(now_ms)).map(|(key, _)| key.clone()).collect();
@@ -188,23 +189,23 @@ impl Pairs {
         }
     }
 
-    /// Takes out everything.
+    /// Removes all pairs.
     pub fn clear(&mut self) {
         *self = Pairs::new(self.kind, self.bytes_max);
     }
 
-    /// All that are in force.
+    /// All pairs that have not expired.
     pub fn iter(&self, now_ms: u64) -> impl Iterator<Item = (&[u8], &Pair)> {
         self.map.iter().filter(move |(_, pair)| pair.is_in_force(now_ms)).map(|(key, pair)| (&**key, pair))
     }
 
-    /// Bytes they take.
+    /// Bytes of the pairs.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 }
 
-/// The network that a key names; IPv4 mapped into IPv6 counts as IPv4, as it does where addresses are looked up.
+/// The network of a key; IPv4 mapped into IPv6 counts as IPv4, as in the look-up of addresses.
 fn network(key: &str) -> Option<Cidr> {
     Some(match Cidr::parse(key)?.0 {
         Cidr::V6(address, bits @ 96..=128) if address >> 32 == 0xffff => Cidr::V4(address as u32, bits - 96),
@@ -213,7 +214,7 @@ fn network(key: &str) -> Option<Cidr> {
 }
 
 fn cost(key: &[u8], pair: &Pair) -> usize {
-    // A network's key is kept twice.
+    // The key of a network is stored twice.
     2 * key.len() + pair.value.len() + PAIR_BYTES
 }
 
@@ -239,9 +240,16 @@ mod tests {
     #[test]
     fn the_longest_prefix_counts() {
         let pairs = of(Kind::Prefix, &["/a", "/a/b", "/a/bc/d", "/b", "z"]);
-        for (text, key) in
-            [("/a", "/a"), ("/a/b/c", "/a/b"), ("/a/bc/x", "/a/b"), ("/aa", "/a"), ("/", ""), ("/c", ""), ("", ""), ("zz", "z")]
-        {
+        for (text, key) in [
+            ("/a", "/a"),
+            ("/a/b/c", "/a/b"),
+            ("/a/bc/x", "/a/b"),
+            ("/aa", "/a"),
+            ("/", ""),
+            ("/c", ""),
+            ("", ""),
+            ("zz", "z"),
+        ] {
             assert_eq!(found(&pairs, text), key, "{text}");
         }
     }

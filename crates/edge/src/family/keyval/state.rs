@@ -1,4 +1,4 @@
-//! `state=`: a JSON object that keeps a zone's pairs over restarts: `{"KEY": "VALUE"}`, or where a pair ends,
+//! `state=`: a JSON object that keeps a zone's pairs across restarts: `{"KEY": "VALUE"}`, or for a pair that expires,
 //! `{"KEY": {"value": "VALUE", "until": UNIX_MILLISECONDS}}`.
 
 use std::io;
@@ -8,14 +8,14 @@ use serde_json::{Map, Value, json};
 
 use super::pairs::{Misfit, Pair, Pairs};
 use crate::directive::Refusal;
-use crate::log::Os;
-use crate::whole_file;
+use weir_net::log::Os;
+use weir_net::whole_file;
 
-/// No larger file is read. Zones may be larger than what their files hold: names and values are written without what
-/// a pair is taken to cost in memory.
+/// The largest file that weir reads. A zone may be larger than its file: the file holds keys and values without their
+/// assumed cost in memory.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
-/// Reads a file's pairs; those that have ended stay out. A file that is not there yet has none.
+/// Reads the pairs of a file without the expired ones. A missing file has no pairs.
 pub fn read(path: &str, pairs: &mut Pairs, now_ms: u64) -> Result<(), Refusal> {
     let bytes = match whole_file::read(Path::new(path), FILE_BYTES_MAX) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -51,7 +51,7 @@ fn of_json(value: &Value) -> Option<Pair> {
     Some(Pair { value: value.as_str()?.as_bytes().into(), until_ms })
 }
 
-/// Writes them anew, whole or not at all.
+/// Writes the file anew, completely or not at all.
 pub fn write(path: &str, pairs: &Pairs, now_ms: u64) -> io::Result<()> {
     let line = |(key, pair): (&[u8], &Pair)| {
         let value = String::from_utf8_lossy(&pair.value);
@@ -87,7 +87,9 @@ mod tests {
         read(path, &mut pairs, 80).unwrap();
         let kept: Vec<_> = pairs.iter(0).map(|(key, pair)| (key.to_vec(), pair.clone())).collect();
         assert_eq!(kept, [(b"a\"\n".to_vec(), pair("é", None)), (b"b".to_vec(), pair("", Some(100)))]);
-        for (text, why) in [("[]", "invalid type"), ("{\"a\": 1}", "\"a\" has no value"), ("{\"\": \"v\"}", "invalid key")] {
+        for (text, why) in
+            [("[]", "invalid type"), ("{\"a\": 1}", "\"a\" has no value"), ("{\"\": \"v\"}", "invalid key")]
+        {
             std::fs::write(path, text).unwrap();
             let refusal = read(path, &mut pairs, 0).unwrap_err();
             assert!(refusal.what.contains(why), "{text}: {refusal:?}");

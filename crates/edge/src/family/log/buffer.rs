@@ -1,8 +1,8 @@
-//! `buffer=`, `flush=`, `gzip`: lines held back longer than a turn.
+//! `buffer=`, `flush=`, `gzip`: lines that stay in memory longer than a turn.
 //!
-//! The buffer is shared by all workers, so that lines keep their order and `buffer=` bounds what is held back
-//! in all (nginx: for each worker). It is written when a line does not fit, when `flush=` has passed since
-//! its first line, before log files are opened again, and at the end.
+//! All workers share the buffer, so lines keep their order and `buffer=` limits the total (nginx: per worker). weir
+//! writes the buffer when a line does not fit, when `flush=` has passed since its first line, before it reopens log
+//! files, and at the end.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -15,24 +15,24 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use weir_net::{timer, worker};
 
-use crate::log::file::LogFile;
+use weir_net::log::file::LogFile;
 
 /// How a log is buffered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffering {
-    /// Bytes held back at most.
+    /// The most bytes held back.
     pub size: usize,
-    /// Longest time they are.
+    /// The longest time that lines are held back.
     pub flush: Option<Duration>,
-    /// Compression level: what is written is a gzip member.
+    /// Compression level: each write is a gzip member.
     pub gzip: Option<u32>,
 }
 
 /// The lines held back for one file.
 pub struct Buffer {
-    /// Where they go.
+    /// The file of the lines.
     pub file: Arc<LogFile>,
-    /// How long.
+    /// The parameters of the buffer.
     pub buffering: Buffering,
     held: Mutex<Held>,
 }
@@ -40,28 +40,24 @@ pub struct Buffer {
 #[derive(Default)]
 struct Held {
     bytes: Vec<u8>,
-    /// The file as it was when the first line came.
+    /// The file as it was open when the first line came.
     handle: Option<Arc<File>>,
-    /// Counts first lines: tells a timer whether the lines it was set for are still here.
+    /// Counts first lines: a timer can see whether the lines it was set for are still here.
     number: u64,
 }
 
-/// Every buffer in use. Dead entries are swept whenever one is added.
+/// All buffers in use. Adding one removes dead entries.
 static BUFFERS: Mutex<Vec<Weak<Buffer>>> = Mutex::new(Vec::new());
 
 thread_local! {
-    /// The memory of the line being composed, used again for the next.
+    /// The memory of the line being composed, reused for the next line.
     static LINE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Writes what all buffers hold back.
+/// Writes the contents of all buffers.
 pub fn flush() {
-    let buffers: Vec<Arc<Buffer>> = BUFFERS
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .iter()
-        .filter_map(Weak::upgrade)
-        .collect();
+    let buffers: Vec<Arc<Buffer>> =
+        BUFFERS.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();
     for buffer in buffers {
         buffer.flush();
     }
@@ -70,18 +66,14 @@ pub fn flush() {
 impl Buffer {
     /// An empty buffer.
     pub fn new(file: Arc<LogFile>, buffering: Buffering) -> Arc<Buffer> {
-        let buffer = Arc::new(Buffer {
-            file,
-            buffering,
-            held: Mutex::default(),
-        });
+        let buffer = Arc::new(Buffer { file, buffering, held: Mutex::default() });
         let mut buffers = BUFFERS.lock().unwrap_or_else(PoisonError::into_inner);
         buffers.retain(|known| known.strong_count() > 0);
         buffers.push(Arc::downgrade(&buffer));
         buffer
     }
 
-    /// Appends a line that `write` composes. The buffer is not held while it does.
+    /// Appends a line that `write` composes. The buffer is not locked meanwhile.
     pub fn append(self: &Arc<Self>, write: impl FnOnce(&mut Vec<u8>)) {
         let mut line = LINE.take();
         line.clear();
@@ -100,12 +92,12 @@ impl Buffer {
         }
     }
 
-    /// Writes what is held back.
+    /// Writes the contents of the buffer.
     pub fn flush(&self) {
         self.write_out(&mut self.held());
     }
 
-    /// Puts a line in; gives a number when it is the first.
+    /// Adds a line; returns a number if it is the first.
     fn put(&self, line: &[u8]) -> Option<u64> {
         let mut held = self.held();
         let size = self.buffering.size;
@@ -134,13 +126,12 @@ impl Buffer {
         held.bytes.clear();
     }
 
-    /// As they go to the file: themselves, or as a gzip member.
+    /// The bytes for the file: plain, or as a gzip member.
     fn encoded<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
         let Some(level) = self.buffering.gzip else {
             return Cow::Borrowed(bytes);
         };
-        let mut encoder =
-            GzEncoder::new(Vec::with_capacity(bytes.len() / 4), Compression::new(level));
+        let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 4), Compression::new(level));
         // Writing to memory does not fail.
         let written = encoder.write_all(bytes).and_then(|()| encoder.finish());
         written.map_or(Cow::Borrowed(bytes), Cow::Owned)
@@ -152,7 +143,7 @@ impl Buffer {
 }
 
 impl Drop for Buffer {
-    /// Its configuration is no longer in use: nothing may be lost.
+    /// The configuration of the buffer is no longer in use: write the rest.
     fn drop(&mut self) {
         self.flush();
     }
@@ -221,9 +212,7 @@ mod tests {
         line(&log, "second\n");
         log.flush();
         let mut text = String::new();
-        flate2::read::MultiGzDecoder::new(written(&log).as_slice())
-            .read_to_string(&mut text)
-            .unwrap();
+        flate2::read::MultiGzDecoder::new(written(&log).as_slice()).read_to_string(&mut text).unwrap();
         assert_eq!(text, "first\nsecond\n");
         std::fs::remove_file(log.file.path()).unwrap();
     }

@@ -1,4 +1,4 @@
-//! A log format, compiled, and the three ways of escaping values in it.
+//! A compiled log format, and the three ways of escaping values in it.
 
 use std::io::Write;
 
@@ -6,14 +6,14 @@ use crate::directive::Refusal;
 use crate::exchange::Exchange;
 use crate::variable::{Names, VariableId};
 
-/// How values are made harmless; `escape=` of `log_format`.
+/// How values are escaped; `escape=` of `log_format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Escape {
-    /// `"`, `\` and bytes outside 32..=126 as `\xXX`; `-` for what is not found.
+    /// `"`, `\` and bytes outside 32..=126 as `\xXX`; `-` for a variable that is not found.
     Default,
     /// As in a JSON string.
     Json,
-    /// As they are.
+    /// Unchanged.
     None,
 }
 
@@ -31,7 +31,7 @@ enum Part {
 }
 
 impl Format {
-    /// Compiles the words of a `log_format`, which stand for one text.
+    /// Compiles the words of a `log_format`; together they are one text.
     pub fn compile(words: &[&str], escape: Escape, names: &mut Names) -> Result<Format, Refusal> {
         let mut parts = Vec::new();
         for word in words {
@@ -46,9 +46,9 @@ impl Format {
                 if let Some(after) = rest.strip_prefix('$') {
                     let (name, after) = name(after).map_err(|what| match what {
                         Unnamed::Invalid => Refusal::whole(format!("invalid parameter \"{rest}\"")),
-                        Unnamed::Open(name) => Refusal::whole(format!(
-                            "the closing bracket in \"{name}\" variable is missing"
-                        )),
+                        Unnamed::Open(name) => {
+                            Refusal::whole(format!("the closing bracket in \"{name}\" variable is missing"))
+                        }
                     })?;
                     parts.push(Part::Variable(names.read(name)));
                     rest = after;
@@ -72,7 +72,7 @@ impl Format {
         }
     }
 
-    /// Escapes what a variable appended from `start` on.
+    /// Escapes the value that a variable appended from `start` on.
     fn harmless(&self, found: bool, start: usize, out: &mut Vec<u8>) {
         match self.escape {
             Escape::Default if !found => out.push(b'-'),
@@ -92,27 +92,16 @@ enum Unnamed<'t> {
     Open(&'t str),
 }
 
-/// The name after a `$`, and what follows it.
+/// The name after a `$`, and the rest of the text.
 fn name(text: &str) -> Result<(&str, &str), Unnamed<'_>> {
     let is_braced = text.starts_with('{');
     let text = text.strip_prefix('{').unwrap_or(text);
-    let end = text
-        .bytes()
-        .position(|b| !(b.is_ascii_alphanumeric() || b == b'_'))
-        .unwrap_or(text.len());
+    let end = text.bytes().position(|b| !(b.is_ascii_alphanumeric() || b == b'_')).unwrap_or(text.len());
     let (name, mut after) = text.split_at(end);
     if is_braced {
-        after = after.strip_prefix('}').ok_or(if text.is_empty() {
-            Unnamed::Invalid
-        } else {
-            Unnamed::Open(name)
-        })?;
+        after = after.strip_prefix('}').ok_or(if text.is_empty() { Unnamed::Invalid } else { Unnamed::Open(name) })?;
     }
-    if name.is_empty() {
-        Err(Unnamed::Invalid)
-    } else {
-        Ok((name, after))
-    }
+    if name.is_empty() { Err(Unnamed::Invalid) } else { Ok((name, after)) }
 }
 
 fn needs_hex(byte: u8) -> bool {
@@ -138,17 +127,9 @@ fn json(byte: u8, out: &mut Vec<u8>) {
     }
 }
 
-/// Rewrites the end of `out`, which is rarely needed: most values hold nothing to escape.
-fn escape_from(
-    out: &mut Vec<u8>,
-    start: usize,
-    needs: fn(u8) -> bool,
-    write: impl Fn(u8, &mut Vec<u8>),
-) {
-    let Some(clean) = out
-        .get(start..)
-        .and_then(|value| value.iter().position(|byte| needs(*byte)))
-    else {
+/// Rewrites the end of `out`; rarely needed, because most values have nothing to escape.
+fn escape_from(out: &mut Vec<u8>, start: usize, needs: fn(u8) -> bool, write: impl Fn(u8, &mut Vec<u8>)) {
+    let Some(clean) = out.get(start..).and_then(|value| value.iter().position(|byte| needs(*byte))) else {
         return;
     };
     let tail = out.split_off(start + clean);
@@ -169,11 +150,7 @@ mod tests {
     fn escaped(escape: Escape, found: bool, value: &[u8]) -> String {
         let mut out = b"a ".to_vec();
         out.extend_from_slice(value);
-        Format {
-            parts: Vec::new(),
-            escape,
-        }
-        .harmless(found, 2, &mut out);
+        Format { parts: Vec::new(), escape }.harmless(found, 2, &mut out);
         String::from_utf8_lossy(out.get(2..).unwrap()).into_owned()
     }
 
@@ -181,16 +158,8 @@ mod tests {
     fn values_are_escaped_as_in_nginx() {
         for (escape, value, text) in [
             (Escape::Default, &b"plain ~"[..], "plain ~"),
-            (
-                Escape::Default,
-                b"\"\\\n\x7f\x80\xff",
-                "\\x22\\x5C\\x0A\\x7F\\x80\\xFF",
-            ),
-            (
-                Escape::Json,
-                b"\"\\\n\r\t\x08\x0c\x01\x1f\x7f",
-                "\\\"\\\\\\n\\r\\t\\b\\f\\u0001\\u001F\x7f",
-            ),
+            (Escape::Default, b"\"\\\n\x7f\x80\xff", "\\x22\\x5C\\x0A\\x7F\\x80\\xFF"),
+            (Escape::Json, b"\"\\\n\r\t\x08\x0c\x01\x1f\x7f", "\\\"\\\\\\n\\r\\t\\b\\f\\u0001\\u001F\x7f"),
             (Escape::None, b"\"\n", "\"\n"),
             (Escape::Default, b"", ""),
         ] {
@@ -209,23 +178,11 @@ mod tests {
     fn formats_are_compiled_over_words() {
         let mut names = Names::default();
         let format = Format::compile(&["a $uri", "${status}b$"], Escape::Default, &mut names);
-        assert_eq!(
-            format.err().map(|refusal| refusal.what).as_deref(),
-            Some("invalid parameter \"$\"")
-        );
-        let format =
-            Format::compile(&["a $uri", "${status}b"], Escape::Default, &mut names).unwrap();
+        assert_eq!(format.err().map(|refusal| refusal.what).as_deref(), Some("invalid parameter \"$\""));
+        let format = Format::compile(&["a $uri", "${status}b"], Escape::Default, &mut names).unwrap();
         let (uri, status) = (names.intern("uri"), names.intern("status"));
         let literal = |text: &[u8]| Part::Literal(text.into());
-        assert_eq!(
-            format.parts,
-            [
-                literal(b"a "),
-                Part::Variable(uri),
-                Part::Variable(status),
-                literal(b"b")
-            ]
-        );
+        assert_eq!(format.parts, [literal(b"a "), Part::Variable(uri), Part::Variable(status), literal(b"b")]);
         let format = Format::compile(&["${uri"], Escape::Default, &mut names);
         assert_eq!(
             format.err().map(|refusal| refusal.what).as_deref(),

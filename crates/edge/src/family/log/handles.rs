@@ -1,6 +1,6 @@
-//! Files whose names hold variables: opened for each line, or kept open by `open_log_file_cache`.
+//! Files whose names have variables: opened for each line, or kept open by `open_log_file_cache`.
 //!
-//! The cache is the process's, bounded by `max`, and forgets what is used least recently.
+//! The process has one cache, limited by `max`. It drops the least recently used name first.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,24 +15,19 @@ use crate::family::disable_symlinks::{Guarded, append};
 /// `open_log_file_cache`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheSize {
-    /// Names remembered.
+    /// The most names in the cache.
     pub max: usize,
-    /// A name not used for that long is forgotten.
+    /// A name not used for this time is dropped.
     pub inactive: Duration,
-    /// Uses within `inactive` from which on a file stays open.
+    /// Uses within `inactive` after which a file stays open.
     pub min_uses: u64,
-    /// After that long a file is opened anew, in case its name means another now.
+    /// After this time the file is opened again, because its name may point to another file.
     pub valid: Duration,
 }
 
 impl Default for CacheSize {
     fn default() -> CacheSize {
-        CacheSize {
-            max: 0,
-            inactive: Duration::from_secs(10),
-            min_uses: 1,
-            valid: Duration::from_secs(60),
-        }
+        CacheSize { max: 0, inactive: Duration::from_secs(10), min_uses: 1, valid: Duration::from_secs(60) }
     }
 }
 
@@ -49,7 +44,7 @@ fn known() -> MutexGuard<'static, HashMap<Vec<u8>, Known>> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Appends a line to the file of that name. Only failing to open it is an error, as in nginx.
+/// Appends a line to the file of that name. Only a failure to open the file is an error, as in nginx.
 pub fn write(path: &[u8], cache: Option<&CacheSize>, guard: Guarded, line: &[u8]) -> io::Result<()> {
     let file = match cache {
         None => Arc::new(append(guard, path)?),
@@ -59,7 +54,7 @@ pub fn write(path: &[u8], cache: Option<&CacheSize>, guard: Guarded, line: &[u8]
     Ok(())
 }
 
-/// The file of that name, from the cache if it is there; it stays there once it was used often enough.
+/// The file of that name, from the cache if possible; it stays in the cache after enough uses.
 fn cached(path: &[u8], size: &CacheSize, guard: Guarded) -> io::Result<Arc<File>> {
     let mut known = known();
     let now = clock::now();
@@ -81,26 +76,14 @@ fn cached(path: &[u8], size: &CacheSize, guard: Guarded) -> io::Result<Arc<File>
         make_room(&mut known, size.max);
     }
     let kept = (uses >= size.min_uses).then(|| file.clone());
-    known.insert(
-        path.to_vec(),
-        Known {
-            file: kept,
-            guard,
-            uses,
-            opened,
-            used: now,
-        },
-    );
+    known.insert(path.to_vec(), Known { file: kept, guard, uses, opened, used: now });
     Ok(file)
 }
 
-/// Forgets what was used least recently until one more fits.
+/// Drops the least recently used names until one more fits.
 fn make_room(known: &mut HashMap<Vec<u8>, Known>, max: usize) {
     while known.len() >= max.max(1) {
-        let oldest = known
-            .iter()
-            .min_by_key(|(_, entry)| entry.used)
-            .map(|(path, _)| path.clone());
+        let oldest = known.iter().min_by_key(|(_, entry)| entry.used).map(|(path, _)| path.clone());
         match oldest {
             Some(oldest) => known.remove(&oldest),
             None => return,
@@ -119,11 +102,7 @@ mod tests {
     fn only_files_used_often_enough_stay_open() {
         let path = std::env::temp_dir().join(format!("weir-handles-{}", std::process::id()));
         let bytes = path.as_os_str().as_bytes();
-        let size = CacheSize {
-            max: 1,
-            min_uses: 2,
-            ..CacheSize::default()
-        };
+        let size = CacheSize { max: 1, min_uses: 2, ..CacheSize::default() };
         let is_open = || known().get(bytes).is_some_and(|entry| entry.file.is_some());
         write(bytes, Some(&size), None, b"1\n").unwrap();
         assert!(!is_open());

@@ -1,7 +1,7 @@
-//! Lines a worker holds back to the end of its turn, or of a connection: one write takes all of them.
+//! Lines that a worker holds back until the end of its turn or of a connection: one write takes all of them.
 //!
-//! Invariant: held-back lines go to the file as it was when the first of them came, so lines never land in a
-//! file that a rotation opened after them.
+//! Invariant: lines go to the file that was open when the first of them came, so they never land in a file that a
+//! rotation opened later.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 use weir_net::worker;
 
-use crate::log::file::LogFile;
+use weir_net::log::file::LogFile;
 
-/// A turn's lines are written in pieces of about this size.
+/// The approximate size of one write of a turn's lines.
 const TURN_MAX: usize = 64 << 10;
 
-/// Empty buffers kept for the next turns.
+/// The most empty buffers kept for later turns.
 const SPARE_MAX: usize = 4;
 
 /// The lines for one file.
@@ -37,7 +37,8 @@ thread_local! {
     static PENDING: RefCell<Pending> = RefCell::default();
 }
 
-/// Appends a line that `write` composes; it must not append another. Off a worker it is written at once.
+/// Appends a line that `write` composes; `write` must not append another. Outside a worker the line is written at
+/// once.
 pub fn append(file: &Arc<LogFile>, write: impl FnOnce(&mut Vec<u8>)) {
     let Some(mut held) = PENDING.with_borrow_mut(|pending| pending.take(file)) else {
         return;
@@ -46,7 +47,7 @@ pub fn append(file: &Arc<LogFile>, write: impl FnOnce(&mut Vec<u8>)) {
     PENDING.with_borrow_mut(|pending| pending.put(held));
 }
 
-/// Writes what this worker holds back now.
+/// Writes all lines that this worker holds back.
 pub fn flush() {
     PENDING.with_borrow_mut(|pending| {
         while let Some(held) = pending.held.pop() {
@@ -56,21 +57,13 @@ pub fn flush() {
 }
 
 impl Pending {
-    /// Takes the lines for a file out, to be appended to; `None` when the file is not open.
+    /// Takes the lines of a file out for appending; `None` if the file is not open.
     fn take(&mut self, file: &Arc<LogFile>) -> Option<Held> {
-        if let Some(at) = self
-            .held
-            .iter()
-            .position(|held| Arc::ptr_eq(&held.file, file))
-        {
+        if let Some(at) = self.held.iter().position(|held| Arc::ptr_eq(&held.file, file)) {
             return Some(self.held.swap_remove(at));
         }
         let handle = file.handle()?;
-        Some(Held {
-            file: file.clone(),
-            handle,
-            bytes: self.spare.pop().unwrap_or_default(),
-        })
+        Some(Held { file: file.clone(), handle, bytes: self.spare.pop().unwrap_or_default() })
     }
 
     fn put(&mut self, held: Held) {
@@ -81,7 +74,7 @@ impl Pending {
         }
     }
 
-    /// Asks the worker to call at the end of each turn; `false` off a worker.
+    /// Asks the worker to call `flush` at the end of each turn; `false` outside a worker.
     fn hook(&mut self) -> bool {
         self.has_hook = self.has_hook || worker::at_turn_end(Rc::new(flush));
         self.has_hook
@@ -97,10 +90,10 @@ impl Pending {
 }
 
 impl Drop for Pending {
-    /// The thread ends: nothing may be lost.
+    /// The thread ends: write all lines.
     fn drop(&mut self) {
         for held in &self.held {
-            // Thread-locals may be gone already, the clock and the error log among them: nothing but the write.
+            // Thread-locals such as the clock and the error log may be gone already: only write.
             let _ = (&*held.handle).write_all(&held.bytes);
         }
     }

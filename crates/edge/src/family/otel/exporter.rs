@@ -8,18 +8,18 @@ use weir_net::tls::{Client, ClientOptions, OriginOptions, Trust, certificates};
 
 use crate::build::Build;
 use crate::directive::Refusal;
-use crate::log::Os;
 use crate::trace::Settings;
 use crate::trace::endpoint::Endpoint;
 use crate::value;
+use weir_net::log::Os;
 
-/// Spans that may wait for each worker, at most: their room is taken when the exporter starts, 16 bytes each.
+/// The most spans that may wait for each worker: the exporter allocates their room at start, 16 bytes each.
 const SPANS_MAX: u64 = 1 << 20;
 
-/// Authorities between those trusted and the collector, at most.
+/// The most certificate authorities between a trusted one and the collector.
 const DEPTH_MAX: usize = 8;
 
-/// The statements of the block, and how many arguments they take.
+/// The statements of the block, and their number of arguments.
 const STATEMENTS: &[(&str, usize)] = &[
     ("endpoint", 1),
     ("trusted_certificate", 1),
@@ -144,7 +144,7 @@ fn said(name: &str, what: &str) -> Refusal {
     Refusal::whole(format!("\"{name}\" directive of \"otel_exporter\" {what}"))
 }
 
-/// A field of every export; gRPC wants names in lower case, which users need not know.
+/// A field of every export; gRPC needs names in lower case, so weir converts them.
 fn header(name: &str, value: &str) -> Result<(String, String), Refusal> {
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     if name.is_empty() || !name.bytes().all(is_letter) {

@@ -1,4 +1,4 @@
-//! `otel_*`: traces as nginx's `ngx_otel_module` makes them, and what weir knows besides of each try at an upstream.
+//! `otel_*`: traces like those of nginx's `ngx_otel_module`, with weir's data about each try at an upstream.
 //!
 //! <https://nginx.org/en/docs/ngx_otel_module.html>; the user's page is `docs/guide/tracing.md`.
 
@@ -12,7 +12,6 @@ use weir_net::process::Identity;
 
 use self::span::Told;
 use crate::build::{Build, Scope};
-use crate::cache::store::Refreshed;
 use crate::directive::{Arity, Directive, HSL, HTTP, NONE, ONE, Refusal, TWO};
 use crate::exchange::Exchange;
 use crate::family::Family;
@@ -20,6 +19,7 @@ use crate::trace::context::{self, Place, Trace};
 use crate::trace::{Counts, Exporter, Settings as ExporterSettings};
 use crate::value;
 use crate::variable::{Template, Variable};
+use weir_cache::store::Refreshed;
 
 crate::settings! {
     /// `otel_trace`: "on" or "1" records.
@@ -32,20 +32,20 @@ crate::settings! {
     attributes: Arc<Vec<(String, Template)>> = Arc::default(),
     /// `otel_upstream_spans`.
     upstream_spans: bool = false,
-    /// There is something to do where a request enters.
+    /// The location has work to do when a request enters.
     is_active: bool = false,
 }
 
-/// What becomes of the context in a request's fields.
+/// The handling of the trace context in a request's fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
-    /// It is passed on as it came.
+    /// weir passes it on unchanged.
     Ignore,
-    /// The caller's span is the parent.
+    /// The caller's span becomes the parent.
     Extract,
-    /// The upstream is told of the exchange's own.
+    /// weir sends the upstream the exchange's own context.
     Inject,
-    /// Both.
+    /// Both `Extract` and `Inject`.
     Propagate,
 }
 
@@ -66,14 +66,14 @@ impl Propagation {
     }
 }
 
-/// The one exporter of `http`, and whom its spans are of.
+/// The one exporter of `http`, and its resource attributes.
 #[derive(Default)]
 pub struct Declared {
     service_name: Option<String>,
     resource: Vec<(String, String)>,
     settings: Option<ExporterSettings>,
     exporter: OnceLock<Arc<Exporter>>,
-    /// What became of spans since the process began.
+    /// Counts of spans sent and lost since the process began.
     pub counts: Arc<Counts>,
     is_missing_said: bool,
 }
@@ -133,7 +133,10 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     let records = trace.is_some_and(|template| template.literal() != Some(b"off"));
     let has_context = settings.context.is_some_and(|context| context != Propagation::Ignore);
     settings.is_active = Some(records || has_context);
-    if trace.is_some() && b.declared.otel.settings.is_none() && !std::mem::replace(&mut b.declared.otel.is_missing_said, true) {
+    if trace.is_some()
+        && b.declared.otel.settings.is_none()
+        && !std::mem::replace(&mut b.declared.otel.is_missing_said, true)
+    {
         let refusal = Refusal::whole("\"otel_exporter\" block is missing")
             .todo("say in http where spans go: otel_exporter { endpoint HOST:4317; }")
             .needs("otel_exporter", "")
@@ -151,7 +154,7 @@ impl Declared {
         self.resource.push((name.to_owned(), value.to_owned()));
     }
 
-    /// All of `http` is read: whom the spans are of is known.
+    /// Runs once all of `http` is read: settles the resource attributes.
     fn settle(&mut self) {
         const NAME: &str = "service.name";
         match self.service_name.take() {
@@ -164,7 +167,7 @@ impl Declared {
         }
     }
 
-    /// What is the same goes on; the counts do in any case.
+    /// An exporter with the same settings goes on; the counts always do.
     fn adopt(&mut self, old: &Declared) {
         self.counts = old.counts.clone();
         if self.settings == old.settings
@@ -174,34 +177,34 @@ impl Declared {
         }
     }
 
-    /// Starts the exporter, if there is to be one that does not run.
+    /// Starts the exporter, if one is configured and does not run.
     ///
     /// # Errors
-    /// Its thread could not be started.
+    /// The exporter's thread could not be started.
     pub fn open(&self, workers: usize, identity: Option<&Identity>) -> io::Result<()> {
         let Some(settings) = self.settings.as_ref().filter(|_| self.exporter.get().is_none()) else { return Ok(()) };
         let exporter = Exporter::start(settings, self.counts.clone(), workers, identity.cloned())?;
-        // Only the control thread opens.
+        // Only the control thread calls this.
         let _ = self.exporter.set(exporter);
         Ok(())
     }
 
-    /// The exporter that runs.
+    /// The running exporter.
     pub fn exporter(&self) -> Option<&Exporter> {
         self.exporter.get().map(Arc::as_ref)
     }
 
-    /// Where spans go.
+    /// The destination of the spans.
     pub fn endpoint(&self) -> Option<String> {
         self.settings.as_ref().map(|settings| settings.endpoint.to_string())
     }
 }
 
-/// A request enters a location that traces, or that has to do with the context in its fields (nginx: before the
+/// Handles a request that enters a location with tracing, or with work on the context in its fields (nginx: before the
 /// location's own rewrites).
 #[cold]
 pub fn enter(exchange: &mut Exchange<'_>) {
-    // After an internal redirect it is the same request: what was decided stays.
+    // After an internal redirect it is the same request: the decision stays.
     if !exchange.internal || exchange.trace.is_none() {
         let location = exchange.location;
         let records = location.values.otel.trace.as_ref().is_some_and(|template| match template.literal() {
@@ -218,7 +221,7 @@ fn is_yes(word: &[u8]) -> bool {
     matches!(word, b"on" | b"1")
 }
 
-/// The exchange's trace; one begins with whoever asks first.
+/// The exchange's trace; the first call creates it.
 fn ensure<'e>(exchange: &'e mut Exchange<'_>) -> &'e mut Trace {
     if exchange.trace.is_none() {
         let extracts = exchange.location.values.otel.context.extracts();
@@ -229,11 +232,11 @@ fn ensure<'e>(exchange: &'e mut Exchange<'_>) -> &'e mut Trace {
         };
         exchange.trace = Some(Box::new(Trace::below(parent, state)));
     }
-    // It was made above where there was none.
+    // The code above has created it if there was none.
     exchange.trace.get_or_insert_with(|| Box::new(Trace::below(None, Box::default())))
 }
 
-/// What the caller says of its span; two say nothing (§3.3.1.1 of the recommendation).
+/// The caller's span; two fields count as none (§3.3.1.1 of the recommendation).
 fn parent_of(exchange: &Exchange<'_>) -> Option<Place> {
     let mut fields = named(exchange, b"traceparent");
     let first = fields.next()?;
@@ -246,18 +249,18 @@ fn named<'e>(exchange: &'e Exchange<'_>, name: &'static [u8]) -> impl Iterator<I
     fields.map(|field| request.text(field.value))
 }
 
-/// What the upstream is told in place of the client's fields, if it is.
+/// The trace context that the upstream gets in place of the client's fields, if it gets one.
 pub fn injected<'e>(exchange: &'e Exchange<'_>) -> Option<&'e Trace> {
     exchange.trace.as_deref().filter(|trace| trace.injects)
 }
 
-/// Whether a field is one that is told anew.
+/// Whether the field is one that weir replaces.
 pub fn is_told(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b"traceparent") || name.eq_ignore_ascii_case(b"tracestate")
 }
 
-/// `$http_traceparent` and `$http_tracestate` where the upstream is told anew: what it is told (as in nginx, which
-/// changes the request); `None` where they are what the client sent.
+/// `$http_traceparent` and `$http_tracestate` where weir replaces the fields: the values for the upstream (as in
+/// nginx, which changes the request). `None` where they are the client's values.
 pub fn told(exchange: &Exchange<'_>, name: &str, out: &mut Vec<u8>) -> Option<bool> {
     let trace = injected(exchange)?;
     match name {
@@ -268,7 +271,7 @@ pub fn told(exchange: &Exchange<'_>, name: &str, out: &mut Vec<u8>) -> Option<bo
     Some(name == "traceparent" || !trace.state.is_empty())
 }
 
-/// The trace of what is fetched behind the back of a request's client: a span below the request's, recorded as that is.
+/// The trace of a background fetch: a span below the request's span, recorded if that span is.
 pub fn behind(exchange: &Exchange<'_>) -> Option<Box<Trace>> {
     let cause = exchange.trace.as_deref()?;
     let mut trace = Trace::below(Some(cause.current), cause.state.clone());
@@ -277,12 +280,12 @@ pub fn behind(exchange: &Exchange<'_>) -> Option<Box<Trace>> {
     Some(Box::new(trace))
 }
 
-/// The request is over: its span goes on its way.
+/// The request is over: sends its span.
 fn ended(exchange: &mut Exchange<'_>) {
     send(exchange, Told::Request);
 }
 
-/// So is one of the cache's own, for which no log phase runs; what came of it.
+/// The same for the cache's own refresh, which has no log phase, with its result.
 pub fn refreshed(exchange: &mut Exchange<'_>, how: Refreshed) {
     send(exchange, Told::Refresh(how));
 }
@@ -308,7 +311,8 @@ mod tests {
 
     #[test]
     fn a_location_without_traces_has_nothing_to_do() {
-        let text = "events {} http { otel_exporter { endpoint [::1]; } otel_trace on; otel_resource_attr service.name a;
+        let text =
+            "events {} http { otel_exporter { endpoint [::1]; } otel_trace on; otel_resource_attr service.name a;
             server { listen 1; location /on { } location /off { otel_trace off; }
                 location /in { otel_trace off; otel_trace_context extract; } location /var { otel_trace $arg_t; } } }";
         let (conf, said) = of_text(text);
@@ -328,7 +332,10 @@ mod tests {
             ("otel_trace on;", "\"otel_exporter\" block is missing"),
             ("otel_exporter { interval 1s; }", "\"otel_exporter\" requires \"endpoint\""),
             ("otel_exporter { endpoint a; endpoint b; }", "\"endpoint\" directive of \"otel_exporter\" is duplicate"),
-            ("otel_exporter { endpoint a b; }", "invalid number of arguments in \"endpoint\" directive of \"otel_exporter\""),
+            (
+                "otel_exporter { endpoint a b; }",
+                "invalid number of arguments in \"endpoint\" directive of \"otel_exporter\"",
+            ),
             ("otel_exporter { endpoint a; colour red; }", "unknown directive \"colour\" in \"otel_exporter\""),
             ("otel_exporter { endpoint a; batch_size 0; }", "batch_size"),
             ("otel_exporter { endpoint a; interval soon; }", "interval"),

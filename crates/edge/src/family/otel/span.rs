@@ -1,18 +1,18 @@
-//! An exchange as a span, in protobuf (opentelemetry-proto 1, `trace.proto`), with the attributes that nginx's module
-//! writes: those of OpenTelemetry's conventions for HTTP as of 1.16.
+//! Writes an exchange as a span, in protobuf (opentelemetry-proto 1, `trace.proto`), with the attributes of nginx's
+//! module: those of OpenTelemetry's conventions for HTTP as of 1.16.
 
 use weir_net::clock;
 use weir_wire::framing::BodyLength;
 use weir_wire::protobuf::{bytes, fixed, message, number};
 
-use crate::cache::store::Refreshed;
 use crate::exchange::{Exchange, Try};
-use crate::family::variables::{push_address, scheme};
+use crate::texts::push_address;
 use crate::trace::context::{self, STATE_BYTES_MAX, Trace};
+use weir_cache::store::Refreshed;
 
-/// Bytes of an attribute's value; the rest is left out.
+/// The longest value of an attribute in bytes; the rest is cut off.
 const VALUE_BYTES_MAX: usize = 4096;
-/// Tries that are told of; a request that had more says how many.
+/// The most tries in a span; a request with more tries says how many.
 const TRIES_MAX: usize = 32;
 /// Room for a span before it grows.
 const SPAN_BYTES: usize = 1024;
@@ -27,19 +27,19 @@ const EVENT_ATTRIBUTES: u64 = 3;
 const INTERNAL: u64 = 1;
 const SERVER: u64 = 2;
 const CLIENT: u64 = 3;
-/// The code of a span that failed.
+/// The status code of a failed span.
 const ERROR: u64 = 2;
 
-/// What a span is of.
+/// The subject of a span.
 #[derive(Clone, Copy)]
 pub enum Told {
     /// A client's request.
     Request,
-    /// What the cache fetched behind a client's back, and what came of it.
+    /// A background refresh of the cache, and its result.
     Refresh(Refreshed),
 }
 
-/// Writes the exchange's span, and those of its tries where they are to have their own; `give` takes each, as a field of
+/// Writes the exchange's span, and spans of its tries if they have their own. `give` takes each span as a field of
 /// `ScopeSpans`.
 pub fn write(exchange: &mut Exchange<'_>, trace: &Trace, told: Told, mut give: impl FnMut(Box<[u8]>)) {
     let times = Times::of(exchange);
@@ -58,7 +58,7 @@ pub fn write(exchange: &mut Exchange<'_>, trace: &Trace, told: Told, mut give: i
             text(ATTRIBUTES, "weir.cache.refresh", how.as_str().as_bytes(), out);
         }
         for (name, value) in &own {
-            // nginx: fields have several values (semantic conventions), and one of them is written.
+            // nginx: the semantic conventions define a list for fields, and nginx writes one value.
             let is_list = name.starts_with("http.request.header.") || name.starts_with("http.response.header.");
             if is_list { list(name, value, out) } else { text(ATTRIBUTES, name, value, out) }
         }
@@ -81,7 +81,7 @@ pub fn write(exchange: &mut Exchange<'_>, trace: &Trace, told: Told, mut give: i
     }
 }
 
-/// Wall clock times: those of an exchange are counted from its beginning.
+/// Wall clock times: an exchange's times are relative to its start.
 struct Times {
     start_ns: u64,
     now_ns: u64,
@@ -95,13 +95,13 @@ impl Times {
         Times { start_ns, now_ns: start_ns + took, started: exchange.started }
     }
 
-    /// When a try began.
+    /// The start of a try.
     fn begun(&self, attempt: &Try) -> u64 {
         attempt.started.map_or(self.now_ns, |at| self.start_ns + at.us_since(self.started) * 1000)
     }
 }
 
-/// Which trace, which span.
+/// The ids of the trace and the span.
 fn head(trace: &Trace, span: [u8; 8], parent: Option<[u8; 8]>, out: &mut Vec<u8>) {
     bytes(1, &trace.current.trace, out);
     bytes(2, &span, out);
@@ -113,7 +113,7 @@ fn head(trace: &Trace, span: [u8; 8], parent: Option<[u8; 8]>, out: &mut Vec<u8>
     }
 }
 
-/// What `otel_span_name` says, else how the location is written; where there is none, the method.
+/// The value of `otel_span_name`, else the location as written; without a location name, the method.
 fn name(exchange: &mut Exchange<'_>) -> Vec<u8> {
     let location = exchange.location;
     let name = match &location.values.otel.span_name {
@@ -135,7 +135,7 @@ fn attributes(exchange: &Exchange<'_>, out: &mut Vec<u8>) {
     let request = &exchange.request;
     text(ATTRIBUTES, "http.method", request.method(), out);
     text(ATTRIBUTES, "http.target", request.target(), out);
-    let scheme = scheme(exchange.client);
+    let scheme = exchange.client.scheme();
     text(ATTRIBUTES, "http.scheme", scheme, out);
     if !exchange.location.name.is_empty() {
         text(ATTRIBUTES, "http.route", exchange.location.name.as_bytes(), out);
@@ -174,7 +174,7 @@ fn attributes(exchange: &Exchange<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// A try as an event of the request's span, with how long its steps took.
+/// A try as an event of the request's span, with the durations of its steps.
 fn event(attempt: &Try, times: &Times, out: &mut Vec<u8>) {
     fixed(1, times.begun(attempt), out);
     bytes(2, b"upstream", out);
@@ -191,7 +191,7 @@ fn event(attempt: &Try, times: &Times, out: &mut Vec<u8>) {
     }
 }
 
-/// What is known of a try, however it is told.
+/// The attributes of a try, for an event or a span.
 fn peer(field: u64, attempt: &Try, out: &mut Vec<u8>) {
     text(field, "server.address", attempt.peer.as_bytes(), out);
     if attempt.status > 0 {
@@ -206,7 +206,7 @@ fn peer(field: u64, attempt: &Try, out: &mut Vec<u8>) {
     integer(field, "weir.upstream.received", attempt.bytes_received, out);
 }
 
-/// A try as a span of its own: a client's, below the request's. Its steps are events.
+/// A try as a span of its own: a client span below the request's span. Its steps are events.
 fn child(exchange: &Exchange<'_>, trace: &Trace, attempt: &Try, (index, times): (u64, &Times), out: &mut Vec<u8>) {
     let begun = times.begun(attempt);
     let at = |us: u64| begun + us * 1000;
@@ -234,7 +234,7 @@ fn child(exchange: &Exchange<'_>, trace: &Trace, attempt: &Try, (index, times): 
     }
 }
 
-/// A text; bytes that are none are replaced, for a collector refuses the whole export because of one.
+/// A text attribute; invalid UTF-8 is replaced, because one bad text makes a collector refuse the whole export.
 fn text(field: u64, name: &str, value: &[u8], out: &mut Vec<u8>) {
     message(field, out, |out| {
         bytes(1, name.as_bytes(), out);

@@ -1,7 +1,7 @@
-//! `proxy_pass` and its family: passing requests to another server.
+//! `proxy_pass` and its family: passes requests to another server.
 //!
-//! Directives and what they compile to are here; `request` composes what is sent, `response` reads what
-//! comes back, `rewrite` changes Location, Refresh and cookies. The tries themselves are `upstream::forward`.
+//! This file has the directives and their compiled form; `request` composes the request, `response` reads the answer,
+//! `rewrite` changes Location, Refresh and cookies. The tries themselves are in `upstream::forward`.
 //! <https://nginx.org/en/docs/http/ngx_http_proxy_module.html>
 
 pub mod request;
@@ -19,12 +19,12 @@ use weir_wire::{Known, Version};
 use crate::build::{Build, Kind, Scope};
 use crate::directive::{Contexts, LIMIT_EXCEPT, LOCATION, LOCATION_IF, Refusal};
 use crate::exchange::Exchange;
-use crate::family::{Family, grpc};
-use crate::family::upstream::retry::Conditions;
 use crate::family::upstream::{self, Upstream, split_host_port};
+use crate::family::{Family, grpc};
 use crate::phase::Next;
 use crate::value;
 use crate::variable::{Template, Variable};
+use weir_peers::retry::Conditions;
 
 crate::settings! {
     /// `proxy_pass`.
@@ -39,11 +39,11 @@ crate::settings! {
     buffering: bool = true,
     /// `proxy_request_buffering`.
     request_buffering: bool = true,
-    /// `proxy_buffer_size`: the room for an answer's head.
+    /// `proxy_buffer_size`: the room for the head of an answer.
     buffer_size: u64 = 16 << 10,
-    /// `proxy_buffers`: what is kept in memory for a slow client.
+    /// `proxy_buffers`: the memory for the rest of an answer to a slow client.
     buffers: (u32, u64) = (8, 32 << 10),
-    /// `proxy_max_temp_file_size`, 0 for no file; `None` where it is not written.
+    /// `proxy_max_temp_file_size`, 0 for no file; `None` where it is not set.
     max_temp_file: Option<u64> = None,
     /// `proxy_temp_path`.
     temp_path: Option<String> = None,
@@ -63,13 +63,13 @@ crate::settings! {
     pass_body: bool = true,
     /// `proxy_set_header`, as written.
     set_headers: Vec<(String, Template)> = Vec::new(),
-    /// What is sent, compiled from the above.
+    /// The request fields, compiled from the settings above.
     plan: Arc<request::Plan> = Arc::default(),
     /// `proxy_hide_header`.
     hide: Vec<String> = Vec::new(),
     /// `proxy_pass_header`.
     show: Vec<String> = Vec::new(),
-    /// What is not passed on, compiled from the two above.
+    /// The response fields that are not passed on, compiled from the two settings above.
     hidden: Arc<response::Hidden> = Arc::default(),
     /// `proxy_ignore_headers`.
     ignore: Ignored = Ignored(0),
@@ -106,32 +106,32 @@ crate::settings! {
 /// Nothing is declared for all of `http`.
 pub type Declared = ();
 
-/// Where `proxy_pass` points.
+/// The target of `proxy_pass`.
 #[derive(Clone, Debug)]
 pub struct Pass {
     /// As written.
     pub url: String,
-    /// With variables: evaluated for each request.
+    /// The text, if it has variables: evaluated for each request.
     pub template: Option<Template>,
-    /// `$proxy_host`: host and, where it is not the scheme's, port.
+    /// `$proxy_host`: the host, with the port unless it is the scheme's default.
     pub host: String,
     /// `$proxy_port`.
     pub port: String,
-    /// The URI that takes the place of the location's prefix.
+    /// The URI that replaces the location's prefix.
     pub uri: Option<String>,
-    /// `https://`: the upstream is asked over TLS.
+    /// `https://`: weir uses TLS to the upstream.
     pub is_tls: bool,
-    /// `grpc_pass` wrote it.
+    /// `grpc_pass` set it.
     pub is_grpc: bool,
-    /// How many bytes of the request's path it takes the place of.
+    /// How many bytes of the request's path the URI replaces.
     pub replaces: usize,
     /// The group, once all blocks are read.
     pub group: Option<usize>,
-    /// `proxy_redirect default`: the text replaced and what takes its place; none with variables.
+    /// `proxy_redirect default`: the text to replace and the replacement; `None` with variables.
     pub default_redirect: Option<(String, String)>,
 }
 
-/// Response fields that are passed on but not obeyed.
+/// Response fields that weir passes on but does not obey.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ignored(u16);
 
@@ -148,12 +148,12 @@ const IGNORABLE: [(&str, u16); 9] = [
 ];
 
 impl Ignored {
-    /// Whether all fields are obeyed.
+    /// Whether weir obeys all fields.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether the field is only passed on.
+    /// Whether weir only passes the field on.
     pub fn has(self, name: &str) -> bool {
         value::choice_of(name, &IGNORABLE).is_some_and(|bit| self.0 & bit != 0)
     }
@@ -161,7 +161,8 @@ impl Ignored {
 
 const PASS_CONTEXTS: Contexts = LOCATION.or(LOCATION_IF).or(LIMIT_EXCEPT);
 
-/// The directives that families of upstreams have in common, each under its own prefix, and the family's own behind them.
+/// The directives that all upstream families share, each under the family's prefix; the family's own directives
+/// follow.
 macro_rules! passing {
     ($family:ident, $prefix:literal, [$($own:tt)*]) => {{
         use $crate::directive::{Arity, Directive, HSL, ONE, TWO};
@@ -319,7 +320,18 @@ fn pass(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let replaces = replaced_length(b);
     let pass = if url.contains('$') {
         let template = b.template(url)?;
-        Pass { url: url.to_owned(), template: Some(template), host: String::new(), port: String::new(), uri: None, is_tls: false, is_grpc: false, replaces: 0, group: None, default_redirect: None }
+        Pass {
+            url: url.to_owned(),
+            template: Some(template),
+            host: String::new(),
+            port: String::new(),
+            uri: None,
+            is_tls: false,
+            is_grpc: false,
+            replaces: 0,
+            group: None,
+            default_redirect: None,
+        }
     } else {
         let parsed = parse_url(url)?;
         if parsed.uri.is_some() && replaces.is_none() {
@@ -337,7 +349,7 @@ fn pass(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// How much of a path the location's prefix is; `None` where a URI may not be given.
+/// The length of the location's prefix in a path; `None` where `proxy_pass` may not have a URI.
 fn replaced_length(b: &Build<'_>) -> Option<usize> {
     match b.scopes().last().map(|scope| &scope.kind) {
         Some(Kind::Location(pattern)) if !pattern.forbids_uri() => Some(pattern.text().len()),
@@ -346,7 +358,7 @@ fn replaced_length(b: &Build<'_>) -> Option<usize> {
 }
 
 impl Pass {
-    /// The scheme, with what stands between it and the host.
+    /// The scheme and `://`.
     pub fn scheme(&self) -> &'static str {
         match (self.is_grpc, self.is_tls) {
             (false, false) => "http://",
@@ -356,12 +368,12 @@ impl Pass {
         }
     }
 
-    /// What its template came to.
+    /// Parses the value of the template.
     pub fn parse(&self, text: &str) -> Result<Pass, Refusal> {
         if self.is_grpc { grpc::parse_url(text) } else { parse_url(text) }
     }
 
-    /// The name of the group that no block names: what is dialled, with the port where it is not that of `http`.
+    /// The name of an implicit group: the address to connect to, with the port unless it is `http`'s default.
     pub fn dialled(&self) -> Cow<'_, str> {
         let is_complete = !self.is_tls || self.url.starts_with("unix:") || split_host_port(&self.url).1.is_some();
         if is_complete { Cow::Borrowed(&self.url) } else { Cow::Owned(format!("{}:443", self.url)) }
@@ -385,13 +397,15 @@ pub fn parse_url(url: &str) -> Result<Pass, Refusal> {
             None => (rest, None),
         }
     };
-    let uri = uri.filter(|uri| !uri.is_empty()).map(|uri| if uri.starts_with('?') { format!("/{uri}") } else { uri.to_owned() });
+    let uri = uri
+        .filter(|uri| !uri.is_empty())
+        .map(|uri| if uri.starts_with('?') { format!("/{uri}") } else { uri.to_owned() });
     let (host, port) = if authority.starts_with("unix:") {
         ("localhost".to_owned(), String::new())
     } else {
         let usual = if secret.is_some() { 443 } else { 80 };
         match split_host_port(authority) {
-            // nginx: a port that is the scheme's is no part of `$proxy_host`, though it was written.
+            // nginx: `$proxy_host` leaves out the scheme's default port, even if it is written.
             (_, Some(port)) if port.parse() != Ok(usual) => (authority.to_owned(), port.to_owned()),
             (host, _) => (host.to_owned(), usual.to_string()),
         }
@@ -400,7 +414,18 @@ pub fn parse_url(url: &str) -> Result<Pass, Refusal> {
         return Err(Refusal::whole(format!("no host in upstream \"{rest}\"")));
     }
     let url = authority.to_owned();
-    Ok(Pass { url, template: None, host, port, uri, is_tls: secret.is_some(), is_grpc: false, replaces: 0, group: None, default_redirect: None })
+    Ok(Pass {
+        url,
+        template: None,
+        host,
+        port,
+        uri,
+        is_tls: secret.is_some(),
+        is_grpc: false,
+        replaces: 0,
+        group: None,
+        default_redirect: None,
+    })
 }
 
 pub(crate) fn strip<'u>(url: &'u str, scheme: &str) -> Option<&'u str> {
@@ -408,12 +433,12 @@ pub(crate) fn strip<'u>(url: &'u str, scheme: &str) -> Option<&'u str> {
     head.eq_ignore_ascii_case(scheme).then_some(rest)
 }
 
-/// Whose settings of a block are meant: those of `proxy_…`, or of another family with the same.
+/// Selects the settings in a block: those of `proxy_…`, or of another family with the same settings.
 pub(crate) type Of = fn(&mut crate::family::Settings) -> &mut Settings;
 
 /// `…_ignore_headers`.
 pub(crate) fn ignore(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Refusal> {
-    // nginx: written again in one block, the lists add up.
+    // nginx: repeated in one block, the lists add up.
     let mut bits = of(b.settings()).ignore.map_or(0, |ignored| ignored.0);
     for word in &statement.args {
         let bit = IGNORABLE.iter().find(|(name, _)| name.eq_ignore_ascii_case(&word.text)).map(|(_, bit)| bit);
@@ -474,14 +499,18 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
         && proxy.pass_trailers == Some(true)
         && proxy.version != Some(Version::Http2)
     {
-        let refusal = Refusal::directive("is not supported here: of HTTP/1.1 upstreams weir passes no trailer fields on")
-            .todo("write proxy_http_version 2 for an upstream that speaks it, or proxy_pass_trailers off for this location");
+        let refusal = Refusal::directive(
+            "is not supported here: of HTTP/1.1 upstreams weir passes no trailer fields on",
+        )
+        .todo(
+            "write proxy_http_version 2 for an upstream that speaks it, or proxy_pass_trailers off for this location",
+        );
         b.refuse_at("proxy_pass_trailers", refusal, trailers_at);
     }
     compile(b, proxy, "proxy_pass", at, false);
 }
 
-/// What is compiled of a block whatever the family is.
+/// Compiles the parts of a block that all upstream families share.
 pub(crate) fn compile(b: &mut Build<'_>, settings: &mut Settings, directive: &str, at: At, passes_te: bool) {
     if let Some(Some(pass)) = &mut settings.pass
         && pass.template.is_none()
@@ -503,9 +532,10 @@ pub(crate) fn compile(b: &mut Build<'_>, settings: &mut Settings, directive: &st
     settings.hidden = Some(Arc::new(hidden));
 }
 
-/// The number of the group that a written address means.
+/// The number of the group for an address in the configuration.
 fn group_of(b: &mut Build<'_>, pass: &Pass) -> Result<usize, Refusal> {
-    let (host, port) = if pass.url.starts_with("unix:") { (pass.url.as_str(), None) } else { split_host_port(&pass.url) };
+    let (host, port) =
+        if pass.url.starts_with("unix:") { (pass.url.as_str(), None) } else { split_host_port(&pass.url) };
     if let Some(group) = b.declared.upstream.find(host) {
         return match port {
             None => Ok(group),
@@ -521,4 +551,3 @@ fn group_of(b: &mut Build<'_>, pass: &Pass) -> Result<usize, Refusal> {
     b.declared.upstream.groups.push(Arc::new(upstream));
     Ok(b.declared.upstream.groups.len() - 1)
 }
-

@@ -1,39 +1,39 @@
-//! Composes the request that goes upstream: line, fields, and how its body is framed.
+//! Composes the upstream request: the request line, the fields, and the framing of the body.
 
 use weir_wire::{Known, KnownSet, Version, encode, escape};
 
 use super::Pass;
 use crate::exchange::Exchange;
 use crate::family::otel;
-use crate::fields::make_safe;
 use crate::trace::context::Trace;
 use crate::variable::{Names, Template};
+use weir_wire::fields::make_safe;
 
-/// What a location sends, compiled once: fields it sets, and the client's fields it leaves out.
+/// The fields that a location sends, compiled once: fields it sets, and client fields it leaves out.
 #[derive(Default)]
 pub struct Plan {
     /// `proxy_set_header`s, nginx's defaults first where they are not overridden.
     set: Vec<Set>,
     /// The host of the default `Host`, when no `proxy_set_header Host` is written.
     default_host: bool,
-    /// Names of the client's fields that are not passed: those set above, and those of one hop.
+    /// Names of client fields that are not passed on: fields set above, and hop-by-hop fields.
     skipped: KnownSet,
     skipped_names: Vec<Box<[u8]>>,
-    /// A client's `TE: trailers` is passed on.
+    /// Passes a client's `TE: trailers` on.
     passes_te: bool,
-    /// `Connection` and `Upgrade` were not written: a WebSocket may be passed through by weir's own doing.
+    /// `Connection` and `Upgrade` are not set: weir may pass a WebSocket through on its own.
     upgrades: bool,
 }
 
-/// Of what is set, a piece that is sent as it stands, or a field whose value is to be found.
+/// A fixed piece of the fields, or a field with a value to evaluate.
 enum Set {
     /// Whole lines.
     Lines(Vec<u8>),
-    /// The name with the colon and space behind it, and what makes the value.
+    /// The name with `: `, and the template of the value.
     Field(Box<[u8]>, Template),
 }
 
-/// How the request's body is told.
+/// How the request declares its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyFraming {
     /// No body, no field.
@@ -44,7 +44,7 @@ pub enum BodyFraming {
     Chunked,
 }
 
-/// What nginx drops of a client's request unless told otherwise (1.31): fields of one hop.
+/// Client fields that nginx (1.31) drops by default: hop-by-hop fields.
 const ONE_HOP: [Known; 7] = [
     Known::Connection,
     Known::KeepAlive,
@@ -55,7 +55,7 @@ const ONE_HOP: [Known; 7] = [
     Known::Expect,
 ];
 
-/// What a client's request says about the answer it has already, or about a part of it: the cache asks for the whole.
+/// Client fields about a version it has, or about a range: the cache drops them to get the whole answer.
 const CONDITIONS: [Known; 6] = [
     Known::Range,
     Known::IfRange,
@@ -66,7 +66,7 @@ const CONDITIONS: [Known; 6] = [
 ];
 
 impl Plan {
-    /// Compiles the `proxy_set_header`s of one block; `passes_te` where trailers are passed on unasked (gRPC).
+    /// Compiles the `proxy_set_header`s of one block; `passes_te` if trailers are always passed on (gRPC).
     pub fn compile(written: &[(String, Template)], _names: &mut Names, passes_te: bool) -> Plan {
         let mut plan = Plan::default();
         for known in ONE_HOP {
@@ -91,7 +91,7 @@ impl Plan {
     fn set(&mut self, name: &str, template: &Template) {
         let name = [name.as_bytes(), b": "].concat();
         let value = match template.literal() {
-            // nginx: a field whose value is empty is not sent at all.
+            // nginx does not send a field with an empty value.
             Some(b"") => return,
             Some(value) => value,
             None => return self.set.push(Set::Field(name.into(), template.clone())),
@@ -111,17 +111,17 @@ impl Plan {
     }
 }
 
-/// What `proxy_pass` with variables came to.
+/// The value of a `proxy_pass` with variables.
 pub struct Target {
     /// Host and port as `$proxy_host` shows them.
     pub host: Vec<u8>,
-    /// The URI to ask for, where the text named one.
+    /// The URI to request, if the text has one.
     pub uri: Option<Vec<u8>>,
-    /// The upstream is asked over TLS.
+    /// weir uses TLS to the upstream.
     pub is_tls: bool,
 }
 
-/// Whether the client asks for a WebSocket that weir passes on without being told to.
+/// Whether the client asks for a WebSocket that weir passes on by default.
 pub fn passes_upgrade(exchange: &Exchange<'_>) -> bool {
     let request = &exchange.request;
     exchange.location.values.proxy.plan.upgrades
@@ -132,8 +132,14 @@ pub fn passes_upgrade(exchange: &Exchange<'_>) -> bool {
         && request.field(Known::Upgrade).is_some_and(|value| value.eq_ignore_ascii_case(b"websocket"))
 }
 
-/// Composes line and fields into `out`.
-pub fn compose(exchange: &mut Exchange<'_>, pass: &Pass, target: Option<&Target>, framing: BodyFraming, out: &mut Vec<u8>) {
+/// Composes the request line and the fields into `out`.
+pub fn compose(
+    exchange: &mut Exchange<'_>,
+    pass: &Pass,
+    target: Option<&Target>,
+    framing: BodyFraming,
+    out: &mut Vec<u8>,
+) {
     let location = exchange.location;
     let proxy = &location.values.proxy;
     let plan = &proxy.plan;
@@ -147,7 +153,7 @@ pub fn compose(exchange: &mut Exchange<'_>, pass: &Pass, target: Option<&Target>
     }
     out.push(b' ');
     push_target(exchange, Some(pass), target, out);
-    // HTTP/2 is made of what HTTP/1.1 would say (`h2::Stream::send_request`).
+    // For HTTP/2, `h2::Stream::send_request` converts the HTTP/1.1 head.
     out.extend_from_slice(if proxy.version < Version::Http11 { b" HTTP/1.0\r\n" } else { b" HTTP/1.1\r\n" });
 
     if plan.default_host {
@@ -191,7 +197,7 @@ pub fn compose(exchange: &mut Exchange<'_>, pass: &Pass, target: Option<&Target>
     out.extend_from_slice(b"\r\n");
 }
 
-/// What `proxy_set_header` says.
+/// Appends the fields of `proxy_set_header`.
 fn push_set(exchange: &mut Exchange<'_>, plan: &Plan, out: &mut Vec<u8>) {
     for set in &plan.set {
         let (name, template) = match set {
@@ -206,13 +212,13 @@ fn push_set(exchange: &mut Exchange<'_>, plan: &Plan, out: &mut Vec<u8>) {
         let value = out.len();
         template.eval(exchange, out);
         make_safe(out.get_mut(value..).unwrap_or_default());
-        // As above: what is empty is not sent.
+        // As above: an empty field is not sent.
         if out.len() == value { out.truncate(start) } else { out.extend_from_slice(b"\r\n") }
     }
 }
 
-/// Whether this try's request asked its upstream for another protocol (RFC 9110 §7.8: `Upgrade`, and a `Connection` that names
-/// it). For the rare 101: it evaluates the fields again that may have said so.
+/// Whether the request of this try asked the upstream for another protocol (RFC 9110 §7.8: `Upgrade`, and a
+/// `Connection` that names it). Used for the rare 101: it evaluates the fields again.
 pub fn asks_for_upgrade(exchange: &mut Exchange<'_>) -> bool {
     if passes_upgrade(exchange) {
         return true;
@@ -231,7 +237,7 @@ pub fn asks_for_upgrade(exchange: &mut Exchange<'_>) -> bool {
     names_protocol && is_named
 }
 
-/// The trace, where `proxy_set_header` does not say something else.
+/// Appends the trace context, unless `proxy_set_header` sets it.
 fn push_trace(trace: &Trace, plan: &Plan, out: &mut Vec<u8>) {
     if !plan.skips(None, b"traceparent") {
         encode::push_field(out, b"traceparent", &trace.current.text());
@@ -241,13 +247,13 @@ fn push_trace(trace: &Trace, plan: &Plan, out: &mut Vec<u8>) {
     }
 }
 
-/// Whether the client takes trailers, as it says (nginx: `$grpc_internal_trailers`).
+/// Whether the client says that it accepts trailers (nginx: `$grpc_internal_trailers`).
 pub fn takes_trailers(exchange: &Exchange<'_>) -> bool {
     let te = exchange.request.field(Known::Te).unwrap_or_default();
     te.windows(b"trailers".len()).any(|part| part.eq_ignore_ascii_case(b"trailers"))
 }
 
-/// What a stored answer is asked about with, where `proxy_set_header` does not say something else.
+/// Appends the validators of the stored answer, unless `proxy_set_header` sets those fields.
 fn push_validators(exchange: &Exchange<'_>, plan: &Plan, out: &mut Vec<u8>) {
     let Some((last_modified, etag)) = exchange.cache.validators() else { return };
     if let Some(seconds) = last_modified
@@ -260,7 +266,7 @@ fn push_validators(exchange: &Exchange<'_>, plan: &Plan, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the target as the upstream is sent it; the error log shows it too.
+/// Appends the target of the upstream request; the error log shows it too.
 pub(crate) fn push_target(exchange: &Exchange<'_>, pass: Option<&Pass>, target: Option<&Target>, out: &mut Vec<u8>) {
     let is_replaced = match (target, pass) {
         (Some(target), _) => target.uri.is_some(),
@@ -268,14 +274,14 @@ pub(crate) fn push_target(exchange: &Exchange<'_>, pass: Option<&Pass>, target: 
         (None, None) => false,
     };
     if exchange.target_is_valid && !is_replaced {
-        // As the client wrote it: nothing decoded, nothing encoded again.
+        // As the client wrote it: not decoded and not encoded again.
         return out.extend_from_slice(exchange.request.text(exchange.request.head.path));
     }
     let start = out.len();
     match (target.and_then(|target| target.uri.as_ref()), pass.and_then(|pass| pass.uri.as_ref())) {
         (Some(uri), _) => out.extend_from_slice(uri),
-        // nginx: the part of the path that matched the location is replaced by the URI. A path that `rewrite …
-        // break` made matched no location and goes as it is.
+        // nginx: the URI replaces the part of the path that matched the location. A path from `rewrite … break`
+        // matched no location and is sent unchanged.
         (None, Some(uri)) if is_replaced => {
             out.extend_from_slice(uri.as_bytes());
             let replaces = pass.map_or(0, |pass| pass.replaces);
@@ -290,7 +296,7 @@ pub(crate) fn push_target(exchange: &Exchange<'_>, pass: Option<&Pass>, target: 
     escape_breaks(out, start);
 }
 
-/// Bytes that would end the target, or its line, are escaped: a variable that a client fills makes no second request.
+/// Escapes bytes that would end the target or its line, so a variable with client data cannot insert a second request.
 fn escape_breaks(out: &mut Vec<u8>, start: usize) {
     let breaks = |byte: &u8| matches!(byte, 0..=b' ' | 0x7f);
     if !out.get(start..).unwrap_or_default().iter().any(breaks) {

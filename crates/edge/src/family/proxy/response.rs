@@ -1,25 +1,25 @@
-//! Reads an upstream's head into the response: what is passed on, what is obeyed, what is hidden.
+//! Reads an upstream's head into the response: the fields to pass on, to obey and to hide.
 
 use weir_wire::escape::{Unescape, unescape_uri};
 use weir_wire::{BodyLength, ConnectionTokens, Known, KnownSet, ResponseHead, Version};
 
 use super::rewrite;
 use crate::exchange::{Exchange, Origin, WithoutOwn};
-use crate::fields::Fields;
-use crate::log::Level;
 use crate::phase::{self, From, Outcome};
 use crate::respond::Body;
 use crate::special::split_args;
 use crate::value;
+use weir_net::log::Level;
+use weir_wire::fields::Fields;
 
-/// The fields of an answer that are not passed on, compiled once.
+/// The fields of an answer that weir does not pass on, compiled once.
 #[derive(Default)]
 pub struct Hidden {
     known: KnownSet,
     names: Vec<Box<[u8]>>,
 }
 
-/// Never passed on: they are about the connection to the upstream, not about the answer (RFC 9110 §7.6.1).
+/// Never passed on: these fields belong to the connection to the upstream, not to the answer (RFC 9110 §7.6.1).
 const ONE_HOP: [Known; 5] =
     [Known::Connection, Known::KeepAlive, Known::TransferEncoding, Known::ContentLength, Known::ContentType];
 
@@ -57,7 +57,7 @@ impl Hidden {
         hidden
     }
 
-    /// Whether a field of this name is not passed on.
+    /// Whether weir hides a field of this name.
     pub fn hides(&self, known: Option<Known>, name: &[u8]) -> bool {
         match known {
             Some(known) => self.known.contains(known),
@@ -66,7 +66,7 @@ impl Hidden {
     }
 }
 
-/// Which further fields an upstream's Connection field names: they go no further (RFC 9110 §7.6.1).
+/// The further fields that an upstream's Connection field names: weir does not pass them on (RFC 9110 §7.6.1).
 pub struct Named<'h> {
     head: &'h ResponseHead,
     bytes: &'h [u8],
@@ -74,29 +74,29 @@ pub struct Named<'h> {
 }
 
 impl<'h> Named<'h> {
-    /// Those of a head.
+    /// The fields that this head names.
     pub fn of(head: &'h ResponseHead, bytes: &'h [u8]) -> Named<'h> {
         Named { head, bytes, any: head.tokens(bytes).names }
     }
 
-    /// Whether this field is one. Upgrade is not: an answer that switches protocols, or asks to, speaks to the client.
+    /// Whether the head names this field. Upgrade is exempt: an answer with Upgrade is meant for the client.
     pub fn has(&self, known: Option<Known>, name: &[u8]) -> bool {
         self.any && known != Some(Known::Upgrade) && ConnectionTokens::lists(self.bytes, &self.head.fields, name)
     }
 }
 
-/// Where `X-Accel-Redirect` sends an exchange.
+/// The target of `X-Accel-Redirect`.
 pub enum Elsewhere {
     /// A path, normalised, and its arguments.
     Uri(Vec<u8>, Vec<u8>),
     /// A named location, without `@`.
     Named(String),
-    /// Nowhere: the path is unsafe.
+    /// No target: the path is unsafe.
     Nowhere,
 }
 
 impl Elsewhere {
-    /// Goes there.
+    /// Sends the exchange there.
     pub fn enter(self, exchange: &mut Exchange<'_>) -> Outcome {
         match self {
             Elsewhere::Uri(path, args) => phase::redirect(exchange, path, Some(args)),
@@ -106,7 +106,7 @@ impl Elsewhere {
     }
 }
 
-/// Fills the response from the upstream's head; `Some` when the head asks to go elsewhere.
+/// Fills the response from the upstream's head; `Some` if the head redirects to another location.
 pub fn accept(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) -> Option<Elsewhere> {
     let location = exchange.location;
     let proxy = &location.values.proxy;
@@ -115,13 +115,13 @@ pub fn accept(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) 
     }
     exchange.response.status = origin.head.status;
     exchange.response.status_line.clear();
-    // HTTP/2 has no words for a status: ours take their place.
+    // HTTP/2 has no reason phrase: weir uses its own.
     if origin.head.version != Version::Http2 {
         exchange.response.status_line.extend_from_slice(origin.head.status_line.of(&origin.bytes));
     }
     exchange.response.content_length = match length {
         BodyLength::Exact(length) => Some(length),
-        // RFC 9110 §8.6: the length of an answer to HEAD, or of a 304, speaks of a body that does not come.
+        // RFC 9110 §8.6: in an answer to HEAD or in a 304, the length describes a body that does not follow.
         BodyLength::None => origin.field(Known::ContentLength).and_then(weir_wire::framing::content_length),
         BodyLength::Chunked | BodyLength::UntilClose => None,
     };
@@ -132,7 +132,10 @@ pub fn accept(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) 
         if let Some(known) = field.known.filter(|known| known.is_first_in_response()) {
             if seen.contains(known) {
                 let (name, value) = (String::from_utf8_lossy(name), String::from_utf8_lossy(value));
-                exchange.log(Level::Warn, format_args!("upstream sent duplicate header line: \"{name}: {value}\", ignored"));
+                exchange.log(
+                    Level::Warn,
+                    format_args!("upstream sent duplicate header line: \"{name}: {value}\", ignored"),
+                );
                 continue;
             }
             seen.insert(known);
@@ -167,8 +170,8 @@ pub fn accept(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) 
     None
 }
 
-/// The fields that came behind the body, where they are passed on (`proxy_pass_trailers`); those that may not stand
-/// there stay here (RFC 9110 §6.5.1).
+/// Passes on the fields after the body if `proxy_pass_trailers` is on, except fields that are not allowed in trailers
+/// (RFC 9110 §6.5.1).
 pub fn pass_trailers(exchange: &mut Exchange<'_>, trailers: Fields) {
     let proxy = &exchange.location.values.proxy;
     if !proxy.pass_trailers {
@@ -182,13 +185,13 @@ pub fn pass_trailers(exchange: &mut Exchange<'_>, trailers: Fields) {
     }
 }
 
-/// X-Accel-Redirect: the upstream names a place of ours that answers instead.
+/// X-Accel-Redirect: the upstream names a location of this server that answers instead.
 fn accel_redirect(exchange: &mut Exchange<'_>, origin: &Origin) -> Option<Elsewhere> {
     if exchange.location.values.proxy.ignore.has("X-Accel-Redirect") {
         return None;
     }
     let to = origin.field(Known::XAccelRedirect)?.to_vec();
-    // nginx: these few fields of the upstream's answer stay; everything else is the new location's.
+    // nginx keeps these few fields of the upstream's answer; all others come from the new location.
     for field in &origin.head.fields {
         let (name, value) = (field.name.of(&origin.bytes), field.value.of(&origin.bytes));
         match field.known {
@@ -225,7 +228,7 @@ fn accel_redirect(exchange: &mut Exchange<'_>, origin: &Origin) -> Option<Elsewh
     Some(Elsewhere::Uri(decoded, args.to_vec()))
 }
 
-/// Whether a path of an upstream's choosing is empty, leaves its root or holds a NUL (nginx: parse_unsafe_uri).
+/// Whether a path from an upstream is empty, leaves the root or contains a NUL (nginx: parse_unsafe_uri).
 fn is_unsafe(path: &[u8]) -> bool {
     path.is_empty() || path.contains(&0) || path.split(|byte| *byte == b'/').any(|part| part == b"..")
 }

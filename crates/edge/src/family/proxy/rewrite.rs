@@ -1,8 +1,8 @@
-//! `proxy_redirect` and `proxy_cookie_*`: an upstream's own addresses, told to the client as ours.
+//! `proxy_redirect` and `proxy_cookie_*`: replace an upstream's addresses by weir's before the client sees them.
 //!
-//! Setters compile the directives; `location` and `cookie` change one field value each, and answer `None`
-//! where it may be passed on as it came. Of several changes the first that fits is made, and only that one.
-//! What a change matches is text or a regular expression, never a parsed URL: a prefix is a prefix of bytes.
+//! Setters compile the directives; `location` and `cookie` change one field value each, and return `None` if the value
+//! stays. Of several changes only the first match applies. A change matches text or a regular expression, never a
+//! parsed URL: a prefix is a prefix of bytes.
 //! <https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_redirect>
 
 mod cookie;
@@ -22,36 +22,36 @@ use crate::exchange::Exchange;
 use crate::regex::Regex;
 use crate::variable::Template;
 
-/// `proxy_redirect`: what becomes of Location and Refresh.
+/// `proxy_redirect`: how Location and Refresh change.
 #[derive(Clone)]
 pub enum Redirects {
-    /// `off`: they stay as they are.
+    /// `off`: they stay.
     Off,
-    /// Nothing is written and there is no fixed `proxy_pass` to imply a change: they stay too.
+    /// No `proxy_redirect`, and no fixed `proxy_pass` that implies a change: they stay.
     Default,
-    /// What is written, in order, or the one change that `proxy_pass` implies where nothing is.
+    /// The changes written in the file, in order; if there are none, the one that `proxy_pass` implies.
     List(Vec<Change>),
 }
 
-/// One replacement: of a prefix, of a cookie's domain, or of what a regular expression matches.
+/// One replacement of a prefix, of a cookie's domain, or of a value that a regular expression matches.
 #[derive(Clone)]
 pub struct Change {
     what: What,
     to: Template,
 }
 
-/// What a change takes the place of.
+/// The text that a change replaces.
 #[derive(Clone)]
 enum What {
-    /// The beginning; the rest stays.
+    /// The prefix; the rest stays.
     Prefix(Template),
-    /// All of it, whatever the case, but for a leading dot.
+    /// The whole value except a leading dot, in any case.
     Domain(Template),
-    /// All of it, when the pattern is found in it.
+    /// The whole value, if the pattern matches in it.
     Regex(SharedRegex),
 }
 
-/// The flags one `proxy_cookie_flags` sets on the cookies it names.
+/// The flags that one `proxy_cookie_flags` sets on its cookies.
 #[derive(Clone)]
 pub struct CookieFlags {
     cookie: CookieName,
@@ -59,12 +59,12 @@ pub struct CookieFlags {
     computed: Vec<Template>,
 }
 
-/// Which cookies.
+/// The cookies that an entry selects.
 #[derive(Clone)]
 enum CookieName {
-    /// The one of this name, whatever the case.
+    /// The cookie of this name, in any case.
     Text(Template),
-    /// Those in whose name the pattern is found.
+    /// Cookies whose name matches the pattern.
     Regex(SharedRegex),
 }
 
@@ -98,25 +98,15 @@ pub fn cookie_domain(b: &mut Build<'_>, statement: &Statement) -> Result<(), Ref
         return Ok(());
     }
     let (from, to) = (statement.text(0), statement.text(1));
-    // nginx: domains are compared without regard to case, so there is no `~*` beside `~`.
+    // nginx compares domains without regard to case, so there is no `~*` beside `~`.
     let change = match from.strip_prefix('~') {
-        Some(pattern) => Change {
-            what: What::Regex(regex(b, pattern, true)?),
-            to: b.template(to)?,
-        },
+        Some(pattern) => Change { what: What::Regex(regex(b, pattern, true)?), to: b.template(to)? },
         None => {
             let from = b.template(from.strip_prefix('.').unwrap_or(from))?;
-            Change {
-                what: What::Domain(from),
-                to: b.template(to.strip_prefix('.').unwrap_or(to))?,
-            }
+            Change { what: What::Domain(from), to: b.template(to.strip_prefix('.').unwrap_or(to))? }
         }
     };
-    b.settings()
-        .proxy
-        .cookie_domain
-        .get_or_insert_default()
-        .push(change);
+    b.settings().proxy.cookie_domain.get_or_insert_default().push(change);
     Ok(())
 }
 
@@ -128,15 +118,11 @@ pub fn cookie_path(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refus
         return Ok(());
     }
     let change = prefix_change(b, statement)?;
-    b.settings()
-        .proxy
-        .cookie_path
-        .get_or_insert_default()
-        .push(change);
+    b.settings().proxy.cookie_path.get_or_insert_default().push(change);
     Ok(())
 }
 
-/// Sets `proxy_cookie_flags`. A flag that nginx does not know has no effect there; here it is warned of too.
+/// Sets `proxy_cookie_flags`. An unknown flag has no effect in nginx; weir also warns of it.
 pub fn cookie_flags(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let so_far = Written::of(b.settings().proxy.cookie_flags.as_deref());
     if let Form::Off = form(statement, so_far, &[])? {
@@ -148,11 +134,7 @@ pub fn cookie_flags(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refu
         Some(pattern) => CookieName::Regex(regex(b, pattern, true)?),
         None => CookieName::Text(b.template(name)?),
     };
-    let mut flags = CookieFlags {
-        cookie,
-        fixed: Flags::default(),
-        computed: Vec::new(),
-    };
+    let mut flags = CookieFlags { cookie, fixed: Flags::default(), computed: Vec::new() };
     for word in statement.args.iter().skip(1) {
         let template = b.template(&word.text)?;
         match template.literal() {
@@ -163,39 +145,32 @@ pub fn cookie_flags(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refu
             None => flags.computed.push(template),
         }
     }
-    b.settings()
-        .proxy
-        .cookie_flags
-        .get_or_insert_default()
-        .push(flags);
+    b.settings().proxy.cookie_flags.get_or_insert_default().push(flags);
     Ok(())
 }
 
-/// What `proxy_redirect default` replaces in this block, and by what: `url` as it is written and the location's name.
+/// The text that `proxy_redirect default` replaces in this block, and its replacement, from `url` as written and the
+/// location's name.
 pub fn default_redirect(b: &Build<'_>, url: &str, has_uri: bool) -> (String, String) {
     match b.scopes().last().map(|scope| &scope.kind) {
         Some(Kind::Location(pattern)) if has_uri => (url.to_owned(), pattern.text()),
-        // nginx: without a URI the text ends in a slash, lest `http://a` fit `http://a.example`.
+        // nginx: without a URI the text ends in a slash, so that `http://a` does not match `http://a.example`.
         _ => (format!("{url}/"), "/".to_owned()),
     }
 }
 
-/// What is in force where no `proxy_redirect` is, here or around: `default`, if `proxy_pass` has no variables.
+/// The change if no `proxy_redirect` is set here or in a block around: `default`, if `proxy_pass` has no variables.
 ///
-/// Once per block after inheritance, so a location in a location keeps what the outer `proxy_pass` implies,
-/// as in nginx.
+/// Applied once per block after inheritance, so a nested location keeps the change that the outer `proxy_pass`
+/// implies, as in nginx.
 pub fn implied(pass: &Pass) -> Option<Redirects> {
     default_change(pass).map(|change| Redirects::List(vec![change]))
 }
 
-/// The value of Location, or of Refresh (what follows its `url=`), changed; `None` when it stays as it is.
+/// The changed value of Location, or of Refresh (the part after `url=`); `None` if it stays.
 ///
-/// Allocates only when something changes or the configuration's pattern holds variables.
-pub fn location(
-    exchange: &mut Exchange<'_>,
-    known: Option<Known>,
-    value: &[u8],
-) -> Option<Vec<u8>> {
+/// Allocates only if something changes or a pattern has variables.
+pub fn location(exchange: &mut Exchange<'_>, known: Option<Known>, value: &[u8]) -> Option<Vec<u8>> {
     let proxy = &exchange.location.values.proxy;
     let start = match known {
         Some(Known::Refresh) => url_in_refresh(value)?,
@@ -206,19 +181,16 @@ pub fn location(
         Redirects::List(changes) => first_change(exchange, changes, value, start),
     }?;
     if known == Some(Known::Location) {
-        // nginx: a Location changed to a path becomes absolute, one that came as a path stays one.
+        // nginx: a Location changed to a path becomes absolute; one that came as a path stays a path.
         exchange.response.own_location = true;
     }
     Some(changed)
 }
 
-/// The value of Set-Cookie with domain, path and flags changed; `None` when it stays as it is.
+/// The value of Set-Cookie with changed domain, path and flags; `None` if it stays.
 pub fn cookie(exchange: &mut Exchange<'_>, value: &[u8]) -> Option<Vec<u8>> {
     let proxy = &exchange.location.values.proxy;
-    if proxy.cookie_domain.is_empty()
-        && proxy.cookie_path.is_empty()
-        && proxy.cookie_flags.is_empty()
-    {
+    if proxy.cookie_domain.is_empty() && proxy.cookie_path.is_empty() && proxy.cookie_flags.is_empty() {
         return None;
     }
     let mut cookie = Cookie::parse(value)?;
@@ -247,7 +219,7 @@ pub fn cookie(exchange: &mut Exchange<'_>, value: &[u8]) -> Option<Vec<u8>> {
     changed.then(|| cookie.text(value.len()))
 }
 
-/// How much of a directive a block holds before the statement being read.
+/// The statements of a directive in a block before the current one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Written {
     Nothing,
@@ -266,17 +238,17 @@ impl Written {
     }
 }
 
-/// What a statement says.
+/// The form of a statement.
 enum Form {
     /// `off`.
     Off,
     /// One of the other single words the directive takes.
     Word,
-    /// What to change, and to what.
+    /// The text to replace and its replacement.
     Full,
 }
 
-/// Tells the forms apart; `off` must be alone in its block.
+/// Finds the form; `off` must be alone in its block.
 fn form(statement: &Statement, so_far: Written, words: &[&str]) -> Result<Form, Refusal> {
     if so_far == Written::Off {
         return Err(Refusal::directive("is duplicate"));
@@ -298,37 +270,26 @@ fn prefix_change(b: &mut Build<'_>, statement: &Statement) -> Result<Change, Ref
         (None, Some(pattern)) => What::Regex(regex(b, pattern, false)?),
         (None, None) => What::Prefix(b.template(from)?),
     };
-    Ok(Change {
-        what,
-        to: b.template(statement.text(1))?,
-    })
+    Ok(Change { what, to: b.template(statement.text(1))? })
 }
 
 /// `proxy_redirect default`: the change that this block's `proxy_pass` implies.
 fn written_default(b: &mut Build<'_>) -> Result<Change, Refusal> {
     let Some(Some(pass)) = &b.settings().proxy.pass else {
-        return Err(Refusal::whole(
-            "\"proxy_redirect default\" should be placed after the \"proxy_pass\" directive",
-        ));
+        return Err(Refusal::whole("\"proxy_redirect default\" should be placed after the \"proxy_pass\" directive"));
     };
     default_change(pass).ok_or_else(|| {
-        Refusal::whole(
-            "\"proxy_redirect default\" cannot be used with \"proxy_pass\" directive with variables",
-        )
+        Refusal::whole("\"proxy_redirect default\" cannot be used with \"proxy_pass\" directive with variables")
     })
 }
 
 fn default_change(pass: &Pass) -> Option<Change> {
     let (from, to) = pass.default_redirect.as_ref()?;
-    Some(Change {
-        what: What::Prefix(Template::fixed(from.as_str())),
-        to: Template::fixed(to.as_str()),
-    })
+    Some(Change { what: What::Prefix(Template::fixed(from.as_str())), to: Template::fixed(to.as_str()) })
 }
 
 fn regex(b: &mut Build<'_>, pattern: &str, caseless: bool) -> Result<SharedRegex, Refusal> {
-    let regex = b.regex(pattern, caseless)
-        .map_err(Refusal::whole)?;
+    let regex = b.regex(pattern, caseless).map_err(Refusal::whole)?;
     Ok(Arc::new(regex))
 }
 
@@ -343,22 +304,14 @@ fn warn_of_flag(b: &mut Build<'_>, word: &str) {
     );
 }
 
-/// Where the URL of a Refresh begins: after the first `url=`.
+/// The start of the URL in a Refresh: after the first `url=`.
 fn url_in_refresh(value: &[u8]) -> Option<usize> {
     const MARK: &[u8] = b"url=";
-    value
-        .windows(MARK.len())
-        .position(|window| window.eq_ignore_ascii_case(MARK))
-        .map(|at| at + MARK.len())
+    value.windows(MARK.len()).position(|window| window.eq_ignore_ascii_case(MARK)).map(|at| at + MARK.len())
 }
 
-/// Makes the first change that fits `value` from `start` on; the whole value comes back.
-fn first_change(
-    exchange: &mut Exchange<'_>,
-    changes: &[Change],
-    value: &[u8],
-    start: usize,
-) -> Option<Vec<u8>> {
+/// Applies the first change that matches `value` from `start` on; returns the whole value.
+fn first_change(exchange: &mut Exchange<'_>, changes: &[Change], value: &[u8], start: usize) -> Option<Vec<u8>> {
     let (before, subject) = value.split_at_checked(start)?;
     changes.iter().find_map(|change| {
         let (kept, rest) = change.what.fits(exchange, subject)?;
@@ -372,12 +325,8 @@ fn first_change(
 }
 
 impl What {
-    /// What stays before and after the part to replace; `None` when there is none. A regex sets the captures.
-    fn fits<'v>(
-        &self,
-        exchange: &mut Exchange<'_>,
-        subject: &'v [u8],
-    ) -> Option<(&'v [u8], &'v [u8])> {
+    /// The parts before and after the text to replace; `None` if there is no match. A regex sets the captures.
+    fn fits<'v>(&self, exchange: &mut Exchange<'_>, subject: &'v [u8]) -> Option<(&'v [u8], &'v [u8])> {
         match self {
             What::Prefix(from) => {
                 let from = text_of(from, exchange);
@@ -392,7 +341,7 @@ impl What {
     }
 }
 
-/// The dot, or nothing, before a domain that is `domain`.
+/// The leading dot or nothing, if the rest equals `domain`.
 fn domain_fits<'v>(subject: &'v [u8], domain: &[u8]) -> Option<&'v [u8]> {
     let (dot, name) = subject.split_at_checked(usize::from(subject.starts_with(b".")))?;
     name.eq_ignore_ascii_case(domain).then_some(dot)
@@ -410,7 +359,7 @@ fn text_of<'t>(template: &'t Template, exchange: &mut Exchange<'_>) -> Cow<'t, [
     }
 }
 
-/// The flags of the first entry that names the cookie; none without one.
+/// The flags of the first entry that selects the cookie; none without one.
 fn flags_for(exchange: &mut Exchange<'_>, entries: &[CookieFlags], name: &[u8]) -> Flags {
     let Some(entry) = entries.iter().find(|entry| entry.cookie.is(exchange, name)) else {
         return Flags::default();
@@ -452,17 +401,14 @@ mod tests {
         (problems.collect(), root)
     }
 
-    /// What is wrong with a location of these statements.
+    /// The problems of a location with these statements.
     fn problems(statements: &str) -> Vec<String> {
-        read(&format!(
-            "http {{ server {{ location /a/ {{ {statements} }} }} }}"
-        ))
-        .0
+        read(&format!("http {{ server {{ location /a/ {{ {statements} }} }} }}")).0
     }
 
     #[test]
     fn statements_are_refused_in_nginx_words() {
-        // Statements, and what is wrong with them; `|` stands for `directive is duplicate`.
+        // Statements, and their problems; `|` stands for `directive is duplicate`.
         const TABLE: [&str; 16] = [
             "proxy_pass http://[::1]; proxy_redirect default; proxy_redirect /x /y; proxy_redirect ~(.) $1; => ",
             "proxy_redirect off; => ",
@@ -487,14 +433,10 @@ mod tests {
             let expected = expected.replace('|', "directive is duplicate");
             assert_eq!(problems(statements).join("\n"), expected, "{statements}");
         }
-        assert!(
-            problems("proxy_redirect ~( /;")
-                .concat()
-                .starts_with("pcre2_compile() failed: ")
-        );
+        assert!(problems("proxy_redirect ~( /;").concat().starts_with("pcre2_compile() failed: "));
     }
 
-    /// What a location's `proxy_pass` implies.
+    /// The default redirect of a location's `proxy_pass`.
     fn default_of(location: &str, url: &str) -> (String, String) {
         let text = format!("http {{ server {{ location {location} {{ proxy_pass {url}; }} }} }}");
         let (_, root) = read(&text);
@@ -506,21 +448,11 @@ mod tests {
     #[test]
     fn proxy_pass_implies_a_redirect() {
         for (location, url, from, to) in [
-            (
-                "/out/",
-                "http://[::1]:81/in/",
-                "http://[::1]:81/in/",
-                "/out/",
-            ),
+            ("/out/", "http://[::1]:81/in/", "http://[::1]:81/in/", "/out/"),
             ("= /out", "HTTP://[::1]/", "HTTP://[::1]/", "/out"),
             ("/out/", "http://[::1]:81", "http://[::1]:81/", "/"),
             ("~ ^/out", "http://[::1]:81", "http://[::1]:81/", "/"),
-            (
-                "/out/",
-                "http://unix:/s:/in/",
-                "http://unix:/s:/in/",
-                "/out/",
-            ),
+            ("/out/", "http://unix:/s:/in/", "http://unix:/s:/in/", "/out/"),
             ("/out/", "http://unix:/s", "http://unix:/s/", "/"),
         ] {
             let expected = (from.to_owned(), to.to_owned());
@@ -528,13 +460,12 @@ mod tests {
         }
     }
 
-    /// What takes the place of what, in every location with a list of literal prefixes.
+    /// The replacements in force, in every location with a list of literal prefixes.
     fn redirects_in_force(server: &str) -> Vec<(String, String, String)> {
         let text = format!("events {{ }} http {{ server {{ {server} }} }}");
         let files = MemoryFiles::new().with("/nginx.conf", text);
         let (tree, _) = weir_conf::load(&files, "/nginx.conf", "/", &|_| false);
-        let (conf, problems) =
-            crate::conf::compile(&tree, Paths::default(), &|_| Ok(Vec::new()), 1);
+        let (conf, problems) = crate::conf::compile(&tree, Paths::default(), &|_| Ok(Vec::new()), 1);
         let utf8 = |bytes: Option<&[u8]>| String::from_utf8(bytes.unwrap().to_vec()).unwrap();
         let conf = conf.unwrap_or_else(|| panic!("{problems:?}"));
         let mut found = Vec::new();
@@ -544,11 +475,7 @@ mod tests {
             };
             for Change { what, to } in changes {
                 let What::Prefix(from) = what else { continue };
-                found.push((
-                    location.name.clone(),
-                    utf8(from.literal()),
-                    utf8(to.literal()),
-                ));
+                found.push((location.name.clone(), utf8(from.literal()), utf8(to.literal())));
             }
         }
         found.sort();
@@ -557,8 +484,7 @@ mod tests {
 
     #[test]
     fn a_location_in_a_location_keeps_what_the_outer_one_implies() {
-        let entry =
-            |name: &str, from: &str, to: &str| (name.to_owned(), from.to_owned(), to.to_owned());
+        let entry = |name: &str, from: &str, to: &str| (name.to_owned(), from.to_owned(), to.to_owned());
         let found = redirects_in_force(
             "location /a/ { proxy_pass http://127.0.0.1:1/x/; location /a/b/ { proxy_pass http://127.0.0.1:2/y/; } }
              location /c/ { proxy_pass http://127.0.0.1:$server_port; location /c/d/ { proxy_pass http://127.0.0.1:2/y/; } }

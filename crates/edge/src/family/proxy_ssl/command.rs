@@ -1,4 +1,4 @@
-//! `proxy_ssl_conf_command`: OpenSSL's settings by their names, those that mean something here.
+//! `proxy_ssl_conf_command`: OpenSSL's commands that have a meaning in weir.
 //!
 //! <https://docs.openssl.org/3.0/man3/SSL_CONF_cmd/>
 
@@ -13,7 +13,7 @@ pub struct Commands {
     list: Option<String>,
     least: Option<Version>,
     most: Option<Version>,
-    /// `Certificate` and `PrivateKey`: shown in place of what the directives name.
+    /// `Certificate` and `PrivateKey`: used in place of the files that the directives name.
     pub pair: (Option<String>, Option<String>),
 }
 
@@ -36,7 +36,7 @@ impl Version {
 }
 
 impl Commands {
-    /// Takes one; OpenSSL does not mind the case of a name.
+    /// Adds one command; as in OpenSSL, the case of its name does not matter.
     pub fn add(&mut self, name: &str, value: &str) -> Result<(), Refusal> {
         let invalid = || Refusal::whole(format!("SSL_CONF_cmd(\"{name}\", \"{value}\") failed (SSL: bad value)"));
         match name.to_ascii_lowercase().as_str() {
@@ -57,14 +57,16 @@ impl Commands {
             "certificate" => self.pair.0 = Some(value.to_owned()),
             "privatekey" => self.pair.1 = Some(value.to_owned()),
             _ => {
-                return Err(Refusal::whole(format!("SSL_CONF_cmd(\"{name}\", \"{value}\") failed: weir has no such setting"))
-                    .todo("Ciphersuites, CipherString, MinProtocol, MaxProtocol, Certificate and PrivateKey are here"));
+                return Err(Refusal::whole(format!(
+                    "SSL_CONF_cmd(\"{name}\", \"{value}\") failed: weir has no such setting"
+                ))
+                .todo("Ciphersuites, CipherString, MinProtocol, MaxProtocol, Certificate and PrivateKey are here"));
             }
         }
         Ok(())
     }
 
-    /// What they make of the directives' choice.
+    /// Applies the commands to the protocols and ciphers that the directives chose.
     pub fn apply(&self, protocols: Protocols, ciphers: Ciphers) -> Result<(Protocols, Ciphers), Refusal> {
         let is_within = |version: Version| {
             self.least.is_none_or(|least| least <= version) && self.most.is_none_or(|most| version <= most)
@@ -74,7 +76,9 @@ impl Commands {
             tls13: protocols.tls13 && is_within(Version::Tls13),
         };
         if protocols.is_empty() {
-            return Err(Refusal::whole("proxy_ssl_protocols and proxy_ssl_conf_command leave no version of TLS to speak"));
+            return Err(Refusal::whole(
+                "proxy_ssl_protocols and proxy_ssl_conf_command leave no version of TLS to speak",
+            ));
         }
         let refused = |_| Refusal::whole("SSL_CONF_cmd() failed (SSL: no cipher match)");
         let ciphers = match &self.list {

@@ -1,4 +1,4 @@
-//! A connection to an upstream made a secret one, and the sessions that make the next one cheaper.
+//! The TLS handshake with an upstream, and the sessions that make later handshakes cheaper.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,20 +15,20 @@ use weir_net::tls::{Client, Failure as TlsFailure, Sessions, failure};
 use weir_net::{Address, Deadline, Stream, TlsStream};
 
 use super::{Party, Tls};
+use crate::board::count_fault;
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::family::ssl::certificate;
 use crate::family::upstream::attempt::Failure;
-use crate::log::Os;
-use crate::secure;
+use weir_net::log::Os;
 
-/// TLS 1.3 tickets kept for one upstream and name: as many connections resume before the next full handshake.
+/// The most TLS 1.3 tickets kept for one upstream: as many connections can resume before the next full handshake.
 const TICKETS_MAX: usize = 8;
 
-/// Upstreams whose sessions a worker keeps; beyond that those of one are forgotten for another's.
+/// The most upstreams whose sessions a worker keeps; beyond it, a new upstream replaces an old one.
 const UPSTREAMS_MAX: usize = 1024;
 
-/// What a worker may resume, by party's settings and address.
+/// The sessions that a worker can resume, by the party's settings and the address.
 #[derive(Default)]
 pub struct AllSessions {
     known: RefCell<HashMap<(usize, Address), Sessions>>,
@@ -37,7 +37,7 @@ pub struct AllSessions {
 impl AllSessions {
     fn of(&self, tls: &Arc<Tls>, address: &Address) -> Sessions {
         let mut known = self.known.borrow_mut();
-        // The settings live as long as the configuration, and so does this table: the number stays theirs.
+        // The settings live as long as the configuration, and so does this table: the pointer stays unique.
         let key = (Arc::as_ptr(tls) as usize, address.clone());
         if let Some(sessions) = known.get(&key) {
             return sessions.clone();
@@ -53,14 +53,14 @@ impl AllSessions {
     }
 }
 
-/// Why there is no secret connection.
+/// Why there is no TLS connection.
 #[derive(Debug)]
 pub enum Fault {
-    /// The handshake came to nothing.
+    /// The handshake failed.
     Handshake(io::Error),
-    /// The certificate is for somebody else.
+    /// The certificate is for another name.
     OtherName(Box<str>),
-    /// Our own certificate cannot be had; nginx's line.
+    /// weir cannot load its own certificate; the text is nginx's line.
     Certificate(String),
 }
 
@@ -82,7 +82,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What is told of a read or a write that failed: TLS' own fault, or the socket's.
+/// The message for a failed read or write: an error of TLS, or of the socket.
 pub struct Broken<'e>(pub &'static str, pub &'static str, pub &'e io::Error);
 
 impl fmt::Display for Broken<'_> {
@@ -95,7 +95,8 @@ impl fmt::Display for Broken<'_> {
     }
 }
 
-/// Shakes hands over a connection just made, within `deadline`; who the upstream is, is then as the party wants it.
+/// Makes the handshake over a new connection within `deadline`; checks the upstream's certificate as the party
+/// requires.
 pub async fn shake_hands(
     exchange: &mut Exchange<'_>,
     conn: &Conn,
@@ -105,8 +106,8 @@ pub async fn shake_hands(
     deadline: &Deadline,
 ) -> Result<TlsStream, Failure> {
     exchange.step = Step::TlsOrigin;
-    // A handshake is a few small writes: none may wait for the one before to be acknowledged. Unix sockets have no
-    // such delay, and refuse.
+    // A handshake is a few small writes, and none may wait until the one before is acknowledged. Unix sockets have no
+    // such delay and refuse the option.
     let _ = stream.set_nodelay(true);
     let client = client(exchange, party).map_err(|line| Failure::Tls(Fault::Certificate(line)))?;
     let sessions = exchange.generation.sessions.of(&party.tls, address);
@@ -142,7 +143,7 @@ pub async fn shake_hands(
         }
         Err(error) => {
             cell.failed.one();
-            secure::count_fault(cell, &error);
+            count_fault(cell, &error);
             match error.kind() {
                 io::ErrorKind::TimedOut => Err(Failure::TimedOut),
                 _ => Err(Failure::Tls(Fault::Handshake(error))),
@@ -151,7 +152,7 @@ pub async fn shake_hands(
     }
 }
 
-/// The settings' client, or one that shows the party's own certificate.
+/// The client of the settings, or one with the party's own certificate.
 fn client(exchange: &Exchange<'_>, party: &Party) -> Result<Client, String> {
     let tls = &party.tls;
     let Some((certificate, key)) = &party.certificate else { return Ok(tls.client.clone()) };

@@ -1,4 +1,4 @@
-//! What a file makes of the directives; how connections come of it is in `tests/proxy_ssl`.
+//! Tests how a configuration compiles the directives; `tests/proxy_ssl` tests the connections.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use weir_conf::{Level, MemoryFiles};
@@ -33,17 +33,27 @@ fn statements_are_refused_in_nginx_words() {
     for (statements, wanted) in [
         ("proxy_ssl_verify on;", "no proxy_ssl_trusted_certificate for proxy_ssl_verify"),
         ("proxy_ssl_certificate a.pem;", "no \"proxy_ssl_certificate_key\" is defined for certificate \"a.pem\""),
-        ("proxy_ssl_certificate a.pem; proxy_ssl_certificate_key b.key;",
-            "cannot load certificate \"/nowhere/a.pem\": BIO_new_file() failed (2: No such file or directory)"),
+        (
+            "proxy_ssl_certificate a.pem; proxy_ssl_certificate_key b.key;",
+            "cannot load certificate \"/nowhere/a.pem\": BIO_new_file() failed (2: No such file or directory)",
+        ),
         ("proxy_ssl_protocols TLSv1.4;", "invalid value \"TLSv1.4\""),
         ("proxy_ssl_protocols SSLv3 TLSv1;", "weir does not speak SSLv3 TLSv1, which is not safe any more"),
         ("proxy_ssl_ciphers AES128-SHA;", "SSL_CTX_set_cipher_list(\"AES128-SHA\") failed (SSL: no cipher match)"),
         ("proxy_ssl_certificate_cache inactive=1s;", "\"proxy_ssl_certificate_cache\" must have the \"max\" parameter"),
         ("proxy_ssl_certificate_cache max=0;", "invalid parameter \"max=0\""),
-        ("proxy_ssl_conf_command Curves X25519;", "SSL_CONF_cmd(\"Curves\", \"X25519\") failed: weir has no such setting"),
-        ("proxy_ssl_conf_command MaxProtocol TLSv1.1;", "SSL_CONF_cmd(\"MaxProtocol\", \"TLSv1.1\") failed (SSL: bad value)"),
-        ("proxy_ssl_protocols TLSv1.2; proxy_ssl_conf_command MinProtocol TLSv1.3;",
-            "proxy_ssl_protocols and proxy_ssl_conf_command leave no version of TLS to speak"),
+        (
+            "proxy_ssl_conf_command Curves X25519;",
+            "SSL_CONF_cmd(\"Curves\", \"X25519\") failed: weir has no such setting",
+        ),
+        (
+            "proxy_ssl_conf_command MaxProtocol TLSv1.1;",
+            "SSL_CONF_cmd(\"MaxProtocol\", \"TLSv1.1\") failed (SSL: bad value)",
+        ),
+        (
+            "proxy_ssl_protocols TLSv1.2; proxy_ssl_conf_command MinProtocol TLSv1.3;",
+            "proxy_ssl_protocols and proxy_ssl_conf_command leave no version of TLS to speak",
+        ),
         ("proxy_ssl_verify_depth -1;", "invalid number"),
         ("proxy_ssl_password_file absent;", "open() \"/nowhere/absent\" failed (2: No such file or directory)"),
     ] {
@@ -54,7 +64,7 @@ fn statements_are_refused_in_nginx_words() {
 
 #[test]
 fn plain_upstreams_need_nothing() {
-    // As in nginx, what is not used is not looked at.
+    // As in nginx, unused settings are not checked.
     let parties = parties("proxy_ssl_verify on; location /a { proxy_pass http://[::1]; } location /b { return 200; }");
     assert!(parties.iter().all(|(_, party)| party.is_none()));
 }
@@ -77,7 +87,7 @@ fn who_says_the_same_is_the_same_party() {
     let names: Vec<Option<&str>> = parties.iter().map(|(_, party)| party.as_ref().map(|party| &*party.name)).collect();
     let wanted = [Some(""), Some(""), Some("a"), Some("a"), Some("b"), Some("::1"), None, None, Some(""), None];
     assert_eq!(names, wanted);
-    // Nobody is named: whatever the name would be, connections may be shared.
+    // No name is sent or checked, so connections may be shared whatever the name.
     assert!(Arc::ptr_eq(of("/a").unwrap(), of("/b").unwrap()));
     assert!(Arc::ptr_eq(of("/c").unwrap(), of("/d").unwrap()));
     assert!(of("/c").unwrap() != of("/e").unwrap());

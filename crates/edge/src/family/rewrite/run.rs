@@ -10,27 +10,27 @@ use weir_wire::escape::{self, Unescape};
 use super::{Condition, FileTest, Rewrite, Rule, Target};
 use crate::exchange::Exchange;
 use crate::family::disable_symlinks::{self, Failed};
-use crate::log::Level;
 use crate::regex::Regex;
 use crate::respond::Body;
 use crate::variable::Template;
+use weir_net::log::Level;
 
-/// What a list of rules came to.
+/// The result of a list of rules.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Flow {
     /// Go on with the phases.
     Continue,
     /// `break`: go on, no further rules.
     Break,
-    /// `rewrite … last`, or a rewrite ran to the end of the rules: the URI is to be looked up again.
+    /// `rewrite … last`, or a rewrite ran to the end of the rules: weir looks up the URI again.
     Last,
     /// `return` with a status.
     Status(u16),
-    /// `return` with a text: the response stands in the exchange.
+    /// `return` with a text: the response is in the exchange.
     Respond,
 }
 
-/// A value of this length needs no larger buffer; longer ones grow it.
+/// Longer values need a larger buffer.
 const VALUE_BYTES: usize = 1024;
 
 /// Runs a block's rules.
@@ -49,13 +49,13 @@ pub fn run(exchange: &mut Exchange<'_>, rules: &[Rule]) -> Flow {
 struct Run {
     /// `rewrite_log`.
     log: bool,
-    /// nginx: captures in values are escaped until a `rewrite` matched, if the request's target was.
+    /// nginx: captures in values are escaped until a `rewrite` matches, if the request's target was escaped.
     quotes: bool,
-    /// The URI was changed and its location must be found (nginx: `uri_changed`).
+    /// The URI has changed and needs a new location (nginx: `uri_changed`).
     looks_up: bool,
 }
 
-/// Why a list of rules is over.
+/// Why a list of rules ended.
 enum End {
     Rules,
     Stop,
@@ -149,7 +149,7 @@ impl Run {
         }
     }
 
-    /// A new path and new arguments; those the request had may follow.
+    /// Sets a new path and new arguments; the request's own arguments may follow.
     fn uri(&self, exchange: &mut Exchange<'_>, path: &Template, args: Option<&Template>, keeps_args: bool) {
         let mut new_path = buffer::lease(VALUE_BYTES);
         eval(exchange, path, false, &mut new_path);
@@ -180,7 +180,7 @@ impl Run {
         let mut raw = buffer::lease(VALUE_BYTES);
         eval(exchange, location, true, &mut raw);
         let mut address = buffer::lease(raw.len() + exchange.args.len() + 1);
-        // nginx: escapes are undone up to the first `?`, but for bytes a redirect cannot carry bare.
+        // nginx decodes escapes up to the first `?`, except bytes that a redirect must escape.
         let used = escape::unescape_uri(&raw, Unescape::Redirect, &mut address);
         address.extend_from_slice(raw.get(used..).unwrap_or_default());
         if keeps_args && !exchange.args.is_empty() {
@@ -223,7 +223,7 @@ impl Run {
     }
 }
 
-/// Matches the subject, or the URI; a failed match forgets the captures there were, as in nginx.
+/// Matches the subject, or the URI; a failed match clears the captures, as in nginx.
 fn matches(exchange: &mut Exchange<'_>, regex: &Regex, subject: Option<&[u8]>) -> bool {
     let matched = exchange.slots.capture(regex, subject.unwrap_or(&exchange.uri));
     let matched = matched.unwrap_or_else(|failed| exchange.match_failed(&failed));
@@ -239,7 +239,7 @@ fn note_match(exchange: &mut Exchange<'_>, regex: &Regex, subject: Option<&[u8]>
     exchange.log(Level::Notice, format_args!("\"{}\" {verb} \"{subject}\"", regex.pattern()));
 }
 
-/// Appends a template's value; `quotes` escapes captures if the request's path held an escape or a `+`.
+/// Appends a template's value; `quotes` escapes captures if the request's path had an escape or a `+`.
 fn eval(exchange: &mut Exchange<'_>, template: &Template, quotes: bool, out: &mut Vec<u8>) {
     if quotes && template.has_captures() && target_was_escaped(exchange.request.target()) {
         template.eval_with(exchange, out, escape::escape_args);
@@ -259,7 +259,7 @@ fn set_location(exchange: &mut Exchange<'_>, address: &[u8]) {
     exchange.response.own_location = true;
 }
 
-/// `return`: an error status makes its page; anything else is the answer.
+/// `return`: an error status gives its error page; anything else is the answer.
 fn answer(exchange: &mut Exchange<'_>, status: u16, text: &Template) -> Flow {
     if status >= 400 && text.literal().is_some_and(<[u8]>::is_empty) {
         return Flow::Status(status);
@@ -290,10 +290,13 @@ fn file_passes(exchange: &mut Exchange<'_>, test: FileTest, name: &[u8]) -> bool
         Err(Failed { call, error }) => {
             let is_usual = matches!(
                 error.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename | io::ErrorKind::InvalidInput
+                io::ErrorKind::NotFound
+                    | io::ErrorKind::NotADirectory
+                    | io::ErrorKind::InvalidFilename
+                    | io::ErrorKind::InvalidInput
             );
             if !is_usual {
-                let error = crate::log::Os(&error);
+                let error = weir_net::log::Os(&error);
                 let shown = String::from_utf8_lossy(name);
                 exchange.log(Level::Crit, format_args!("{call} \"{shown}\" failed {error}"));
             }
@@ -308,9 +311,14 @@ mod tests {
 
     #[test]
     fn only_the_path_says_whether_captures_are_escaped() {
-        for (target, escaped) in
-            [(&b"/a%20b"[..], true), (b"/a+b", true), (b"/a?x=%20", false), (b"/a", false), (b"/a%?", true), (b"", false)]
-        {
+        for (target, escaped) in [
+            (&b"/a%20b"[..], true),
+            (b"/a+b", true),
+            (b"/a?x=%20", false),
+            (b"/a", false),
+            (b"/a%?", true),
+            (b"", false),
+        ] {
             assert_eq!(target_was_escaped(target), escaped, "{}", String::from_utf8_lossy(target));
         }
     }

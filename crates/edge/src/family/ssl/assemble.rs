@@ -1,4 +1,4 @@
-//! What a server speaks TLS with, put together once its block is read.
+//! Builds a server's TLS once its block is read.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,10 +14,10 @@ use super::{Settings, Values, Verify, command, files, sessions};
 use crate::build::{Build, Scope};
 use crate::directive::{Refusal, SERVER};
 use crate::family::resolver;
-use crate::log::{self, Level};
 use crate::variable::Template;
+use weir_net::log::{self, Level};
 
-/// What a server speaks TLS with.
+/// The TLS of a server.
 pub struct ServerTls {
     certificates: Certificates,
     sources: Vec<(Source, Source)>,
@@ -26,30 +26,30 @@ pub struct ServerTls {
     staple: Option<Vec<u8>>,
     staplers: Vec<Arc<Stapler>>,
     cache: Option<Arc<CertificateCache>>,
-    /// Whom it trusts; asked for chains of clients that were asked for one.
+    /// The trusted authorities for chains of clients, if the server asks for client certificates.
     pub trust: Trust,
     /// `ssl_verify_depth`.
     pub depth: usize,
-    /// What responders are asked about clients' certificates.
+    /// The checks of client certificates at OCSP responders.
     pub checks: Option<Checks>,
-    /// Clients are asked for a certificate.
+    /// The server asks clients for a certificate.
     pub asks: bool,
-    /// Clients may send data early.
+    /// The server accepts early data.
     pub takes_early: bool,
-    /// Sessions are bound to it: the same in servers that have the same certificates and trust the same.
+    /// Binds sessions: equal in servers with the same certificates and the same trust.
     pub context: Context,
 }
 
-/// Where the certificates are.
+/// The source of the certificates.
 enum Certificates {
     Fixed(Speakers),
-    /// Read again when files change.
+    /// Reloaded when the files change.
     Watched(Mutex<(Speakers, Watch)>),
-    /// Their names hold variables: there are none before a client asks.
+    /// The names have variables: certificates are loaded for each client.
     Named(Speakers),
 }
 
-/// The same server with and without HTTP/2.
+/// The server with and without HTTP/2.
 #[derive(Clone)]
 struct Speakers {
     http1: Server,
@@ -66,15 +66,16 @@ impl Speakers {
     }
 }
 
-/// What clients may ask for besides HTTP/2 (nginx: `NGX_HTTP_ALPN_PROTOS`).
+/// The protocols besides HTTP/2 that clients may ask for (nginx: `NGX_HTTP_ALPN_PROTOS`).
 const HTTP1: [&[u8]; 3] = [b"http/1.1", b"http/1.0", b"http/0.9"];
 const HTTP2: [&[u8]; 4] = [b"h2", b"http/1.1", b"http/1.0", b"http/0.9"];
 
-/// Early data taken of one client: a request and its fields.
+/// The most early data from one client, in bytes: a request and its fields.
 const EARLY_BYTES_MAX: u32 = 16 << 10;
 
 impl ServerTls {
-    /// What to speak with now, and with whom, names of certificates evaluated by `value`. The error is for the log.
+    /// The server for a connection, with current certificates; `value` evaluates their names. The error is for the
+    /// log.
     pub fn server(&self, http2: bool, mut value: impl FnMut(&Template) -> String) -> Result<Server, String> {
         match &self.certificates {
             Certificates::Fixed(speakers) => Ok(speakers.one(http2)),
@@ -99,7 +100,7 @@ impl ServerTls {
         }
     }
 
-    /// Reads changed certificates; what cannot be read changes nothing.
+    /// Reloads changed certificates; if they cannot be read, nothing changes.
     fn look_again(&self, speakers: &mut Speakers, watch: &mut Watch) {
         let paths = certificate::paths(&self.directory, &self.sources);
         let Some(changed) = watch.finds_change(&paths) else { return };
@@ -134,7 +135,7 @@ pub(super) fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     if scope.context != SERVER {
         return;
     }
-    // Warnings of certificates that cannot be stapled stand where stapling is asked for.
+    // Warnings about certificates that cannot be stapled point at `ssl_stapling`.
     b.stand(scope.place("ssl_stapling", 0));
     let assembled = assemble(b, &scope.settings.ssl, &scope.settings.resolver);
     b.stand(scope.at);
@@ -144,7 +145,11 @@ pub(super) fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     }
 }
 
-fn assemble(b: &mut Build<'_>, settings: &Settings, resolver: &resolver::Settings) -> Result<Option<ServerTls>, Refusal> {
+fn assemble(
+    b: &mut Build<'_>,
+    settings: &Settings,
+    resolver: &resolver::Settings,
+) -> Result<Option<ServerTls>, Refusal> {
     let mut settings = settings.clone();
     for (number, (name, value)) in settings.commands.clone().unwrap_or_default().iter().enumerate() {
         command::apply(b, &mut settings, name, value).map_err(|refusal| refusal.about("ssl_conf_command", number))?;
@@ -238,7 +243,7 @@ fn read_pair(b: &mut Build<'_>, number: usize, names: (&str, &str), passwords: &
         .map_err(|(half, words)| Refusal::whole(words).about(half.directive(), number))
 }
 
-/// Whom a server trusts, and of whom it tells clients.
+/// The authorities that a server trusts, and those it names to clients.
 fn trust(b: &mut Build<'_>, values: &Values) -> Result<(Trust, Vec<Vec<u8>>), Refusal> {
     let of = |directive| move |refusal: Refusal| refusal.about(directive, 0);
     let told = authorities(b, &values.client_authorities).map_err(of("ssl_client_certificate"))?;
@@ -288,7 +293,7 @@ pub(super) fn authorities(b: &mut Build<'_>, name: &str) -> Result<Vec<Vec<u8>>,
     }
 }
 
-/// nginx: `ngx_ssl_session_id_context`, besides what is judged differently.
+/// As nginx's `ngx_ssl_session_id_context`, and besides it the settings that change how clients are verified.
 fn context(values: &Values, pairs: &[KeyPair], sources: &[(Source, Source)], hints: &[Vec<u8>]) -> Context {
     let digests: Vec<[u8; 32]> = pairs.iter().map(KeyPair::digest).collect();
     let mut parts: Vec<&[u8]> = digests.iter().map(|digest| &digest[..]).collect();
@@ -340,8 +345,9 @@ fn speakers(
         compresses: values.compresses,
     };
     let http1 = Server::new(&options).map_err(|tls::Unusable(why)| {
-        Refusal::whole(format!("\"ssl_protocols\" and \"ssl_ciphers\" leave nothing to speak ({why})")).about("ssl_protocols", 0)
+        Refusal::whole(format!("\"ssl_protocols\" and \"ssl_ciphers\" leave nothing to speak ({why})"))
+            .about("ssl_protocols", 0)
     })?;
-    // Streams could not tell which of them came early, and `$ssl_early_data` is what makes early data safe.
+    // HTTP/2 streams cannot tell which of them came early, and only `$ssl_early_data` makes early data safe.
     Ok(Speakers { http2: http1.with_alpn(&HTTP2).without_early_data(), http1 })
 }

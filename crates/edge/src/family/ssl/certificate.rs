@@ -1,4 +1,4 @@
-//! Certificates by name: fixed ones, those whose names depend on the client, and those that are read again.
+//! Certificates by name: fixed ones, ones whose names depend on the client, and ones that are reloaded.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use crate::build::Build;
 use crate::directive::Refusal;
 use crate::variable::Template;
 
-/// Where a certificate or a key comes from.
+/// The source of a certificate or a key.
 #[derive(Clone)]
 pub struct Source {
     /// As written.
@@ -35,31 +35,31 @@ impl Source {
             return Err(Refusal::whole(format!("keys of the store \"{uri}\" cannot be loaded"))
                 .todo("name a file with the key"));
         }
-        // A PEM text may hold a "$" by chance nowhere: base64 has none.
+        // A PEM text never contains a "$": base64 has none.
         Ok(Source { shown: text.to_owned(), template: b.template(text)? })
     }
 
-    /// The name, when it does not depend on the client.
+    /// The name, if it does not depend on the client.
     pub fn fixed(&self) -> Option<&str> {
         self.template.literal().map(|_| self.shown.as_str())
     }
 
-    /// For a client: what is written, with values in the place of variables.
+    /// The name as a template: the text as written, with variables.
     pub fn template(&self) -> &Template {
         &self.template
     }
 }
 
-/// What a name stands for.
+/// The target of a name.
 pub enum Named<'n> {
-    /// The text itself.
+    /// The PEM text itself.
     Text(&'n [u8]),
     /// A file.
     File(&'n str),
 }
 
 impl<'n> Named<'n> {
-    /// Tells the two apart.
+    /// Distinguishes a text from a file.
     pub fn of(name: &'n str) -> Named<'n> {
         match name.strip_prefix("data:") {
             Some(text) => Named::Text(text.as_bytes()),
@@ -67,7 +67,7 @@ impl<'n> Named<'n> {
         }
     }
 
-    /// Its text, read now; the error is nginx's.
+    /// The text, read at this moment; the error is nginx's.
     pub fn text(&self, directory: &str) -> Result<Vec<u8>, String> {
         match self {
             Named::Text(text) => Ok(text.to_vec()),
@@ -76,7 +76,7 @@ impl<'n> Named<'n> {
     }
 }
 
-/// Puts certificate and key together; the error is a sentence of nginx's kind.
+/// Combines certificate and key; the error is a sentence like nginx's.
 pub fn pair(names: (&str, &str), texts: (&[u8], &[u8]), passwords: &[Vec<u8>]) -> Result<KeyPair, (Half, String)> {
     let shown = |name: &str| if name.starts_with("data:") { "data:...".to_owned() } else { name.to_owned() };
     KeyPair::read(texts.0, texts.1, passwords).map_err(|error| match error {
@@ -109,7 +109,7 @@ pub enum Half {
 }
 
 impl Half {
-    /// nginx's words for it.
+    /// nginx's words for the half.
     pub fn words(self) -> &'static str {
         match self {
             Half::Certificate => "certificate",
@@ -117,7 +117,7 @@ impl Half {
         }
     }
 
-    /// The directive that names it for clients.
+    /// The directive that sets the half.
     pub fn directive(self) -> &'static str {
         match self {
             Half::Certificate => "ssl_certificate",
@@ -126,12 +126,12 @@ impl Half {
     }
 }
 
-/// Reads certificate and key by name, now.
+/// Reads certificate and key by name, at this moment.
 pub fn load(directory: &str, names: (&str, &str), passwords: &[Vec<u8>]) -> Result<KeyPair, String> {
     read(directory, names, passwords).map(|(pair, _)| pair)
 }
 
-/// As [`load`], and whether the key was encrypted.
+/// Like [`load`], and also returns whether the key was encrypted.
 fn read(directory: &str, names: (&str, &str), passwords: &[Vec<u8>]) -> Result<(KeyPair, bool), String> {
     let text = |what: &str, name: &str| {
         Named::of(name).text(directory).map_err(|error| {
@@ -139,13 +139,13 @@ fn read(directory: &str, names: (&str, &str), passwords: &[Vec<u8>]) -> Result<(
         })
     };
     let texts = (text("certificate", names.0)?, text("certificate key", names.1)?);
-    // In the label of PKCS #8, and in the header of the older kind.
+    // PKCS #8 has the word in its label, the older format in its header.
     let is_encrypted = texts.1.windows(9).any(|window| window == b"ENCRYPTED");
     Ok((pair(names, (&texts.0, &texts.1), passwords).map_err(|(_, words)| words)?, is_encrypted))
 }
 
-/// `ssl_certificate_cache`: pairs by their names, shared by workers. The one not used for longest goes first. As in
-/// nginx no key is kept that was encrypted: who has no password for it must not have it from here.
+/// `ssl_certificate_cache`: pairs by their names, shared by workers. A full cache drops the pair with the oldest use.
+/// As in nginx, an encrypted key is never cached: a server without its password must not get it from here.
 pub struct CertificateCache {
     pairs_max: usize,
     inactive: Duration,
@@ -160,12 +160,12 @@ struct Kept {
 }
 
 impl CertificateCache {
-    /// An empty one; nginx counts certificates and keys one by one.
+    /// An empty cache; `max` counts certificates and keys separately, as in nginx.
     pub fn new(max: usize, inactive: Duration, valid: Duration) -> CertificateCache {
         CertificateCache { pairs_max: max.div_ceil(2).max(1), inactive, valid, kept: Mutex::default() }
     }
 
-    /// The pair of these names, read if need be.
+    /// The pair of these names; reads it if needed.
     pub fn load(&self, directory: &str, names: (&str, &str), passwords: &[Vec<u8>]) -> Result<KeyPair, String> {
         let now = clock::now();
         let key = (names.0.to_owned(), names.1.to_owned());
@@ -178,7 +178,7 @@ impl CertificateCache {
             return Ok(known.pair.clone());
         }
         kept.remove(&key);
-        // Others wait meanwhile: they would read the same.
+        // Others wait for the lock meanwhile: they would read the same files.
         let (pair, was_encrypted) = read(directory, names, passwords)?;
         if was_encrypted {
             return Ok(pair);
@@ -200,13 +200,13 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Watches from now on.
+    /// Starts to watch.
     pub fn new(every: Duration, paths: &[String]) -> Watch {
         Watch { every, next: clock::now() + every, stamps: stamps(paths) }
     }
 
-    /// Whether it is time to look, and something has changed since it was last so. Files that are being written are
-    /// looked at again the next time: a change counts once certificate and key fit.
+    /// The change, if it is time to look and the files have changed. Files that are being written are checked again
+    /// later: a change counts once certificate and key match.
     pub fn finds_change(&mut self, paths: &[String]) -> Option<Changed> {
         let now = clock::now();
         if now < self.next {
@@ -217,20 +217,20 @@ impl Watch {
         (stamps != self.stamps).then_some(Changed(stamps))
     }
 
-    /// The change was dealt with.
+    /// Marks the change as handled.
     pub fn settle(&mut self, changed: Changed) {
         self.stamps = changed.0;
     }
 }
 
-/// What files were when a change was seen.
+/// The state of the files when a change was seen.
 pub struct Changed(Vec<Option<Stamp>>);
 
 fn stamps(paths: &[String]) -> Vec<Option<Stamp>> {
     paths.iter().map(|path| Stamp::of(path)).collect()
 }
 
-/// The name `Named::File` of each source that is a file, in full.
+/// The full name of each source that is a file.
 pub fn paths(directory: &str, sources: &[(Source, Source)]) -> Vec<String> {
     let names = sources.iter().flat_map(|(certificate, key)| [certificate, key]);
     let files = names.filter_map(|source| match Named::of(source.fixed()?) {
@@ -240,7 +240,7 @@ pub fn paths(directory: &str, sources: &[(Source, Source)]) -> Vec<String> {
     files.collect()
 }
 
-/// Certificates as they are now.
+/// Loads the current certificates.
 pub fn load_all(
     directory: &str,
     sources: &[(Source, Source)],

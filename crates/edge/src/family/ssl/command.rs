@@ -1,6 +1,6 @@
-//! `ssl_conf_command`: the commands of OpenSSL's `SSL_CONF_cmd` that mean something here.
+//! `ssl_conf_command`: the commands of OpenSSL's `SSL_CONF_cmd` that have a meaning in weir.
 //!
-//! <https://docs.openssl.org/3.0/man3/SSL_CONF_cmd/>. They count after all directives, as in nginx.
+//! <https://docs.openssl.org/3.0/man3/SSL_CONF_cmd/>. They apply after all directives, as in nginx.
 
 use weir_conf::Statement;
 use weir_net::tls::ciphers::{Groups, Protocols};
@@ -10,16 +10,16 @@ use super::certificate::Source;
 use crate::build::Build;
 use crate::directive::Refusal;
 
-/// Reads the directive; what no command does is refused here, with its place.
+/// Reads the directive; refuses an invalid command at its place.
 pub(super) fn read(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let (name, value) = (statement.text(0).to_owned(), statement.text(1).to_owned());
-    // Tried on nothing: what is wrong with it is wrong everywhere.
+    // Applied to empty settings: an error here is an error everywhere.
     apply(b, &mut Settings::default(), &name, &value)?;
     b.settings().ssl.commands.get_or_insert_default().push((name, value));
     Ok(())
 }
 
-/// Changes settings as one command says.
+/// Changes settings by one command.
 pub(super) fn apply(b: &mut Build<'_>, settings: &mut Settings, name: &str, value: &str) -> Result<(), Refusal> {
     let failed = || Refusal::whole(format!("SSL_CONF_cmd(\"{name}\", \"{value}\") failed"));
     match name.to_ascii_lowercase().as_str() {
@@ -32,7 +32,7 @@ pub(super) fn apply(b: &mut Build<'_>, settings: &mut Settings, name: &str, valu
                 match option {
                     "ServerPreference" => settings.prefers_own_order = Some(is_on),
                     "SessionTicket" => settings.tickets = Some(is_on),
-                    // Nothing of this kind is ever done here.
+                    // weir never does any of these.
                     "Compression" | "UnsafeLegacyRenegotiation" | "UnsafeLegacyServerConnect" if !is_on => {}
                     "NoRenegotiation" | "EncryptThenMac" | "ExtendedMasterSecret" | "AntiReplay" | "Bugs" if is_on => {}
                     _ => {
@@ -78,7 +78,7 @@ pub(super) fn apply(b: &mut Build<'_>, settings: &mut Settings, name: &str, valu
     Ok(())
 }
 
-/// `ALL,-TLSv1.2` and the like.
+/// Reads `ALL,-TLSv1.2` and similar lists.
 fn listed(value: &str) -> Option<Protocols> {
     let mut kept = Protocols { tls12: false, tls13: false };
     for word in value.split(',') {

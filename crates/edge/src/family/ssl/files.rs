@@ -1,54 +1,54 @@
-//! Files of certificates and keys: each is read once for a configuration, whoever names it.
+//! Files of certificates and keys: weir reads each once per configuration, even if several directives name it.
 //!
-//! A file may be a pipe that gives its text once. With `ssl_object_cache_inheritable` texts are taken over from the
-//! configuration before, if the file is still the same one, unchanged.
+//! A file may be a pipe that gives its text only once. With `ssl_object_cache_inheritable`, weir takes texts over from
+//! the previous configuration if the file is unchanged.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::build::Build;
-use crate::log::Os;
+use weir_net::log::Os;
 
 /// Files read for one configuration.
 #[derive(Default)]
 pub struct Files {
     /// Texts by path.
     texts: HashMap<String, Arc<Vec<u8>>>,
-    /// `ssl_object_cache_inheritable`; counts for what stands behind it.
+    /// `ssl_object_cache_inheritable`; applies to the statements after it.
     pub(super) inherits: bool,
 }
 
-/// Which file it was, and when it changed last.
+/// The identity of a file, and its last change.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     inode: u64,
     changed: (i64, i64),
 }
 
-/// No larger file is read: 1000 authorities are half of it.
+/// The largest file in bytes: 1000 authorities take half of it.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// What the configuration read last had, for one that inherits. Only such configurations write here.
+/// The files of the configuration read last, for one that inherits. Only inheriting configurations write here.
 static LAST: Mutex<Option<Read>> = Mutex::new(None);
 
-/// Files by name, each as it was when it was read.
+/// Files by name, each with its state at the time of reading.
 type Read = HashMap<String, (Stamp, Arc<Vec<u8>>)>;
 
 impl Stamp {
-    /// Whether it is the same file for nginx, which counts seconds.
+    /// Whether nginx takes it for the same file; nginx compares whole seconds.
     fn is_as(&self, other: &Stamp) -> bool {
         (self.inode, self.changed.0) == (other.inode, other.changed.0)
     }
 
-    /// Of a file by its full name; `None` if there is none, or it is no ordinary file.
+    /// The stamp of a file by its full name; `None` if there is none, or if it is not a regular file.
     pub fn of(path: &str) -> Option<Stamp> {
         let meta = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
         Some(Stamp { inode: meta.ino(), changed: (meta.mtime(), meta.mtime_nsec()) })
     }
 }
 
-/// The full name of a file that is written relative to the configuration.
+/// The full name of a file; a relative name starts at the configuration's directory.
 pub fn full_name(b: &Build<'_>, name: &str) -> String {
     absolute(&b.paths.conf_prefix, name)
 }

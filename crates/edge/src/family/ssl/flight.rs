@@ -1,6 +1,6 @@
-//! What a worker asks responders and has not heard yet: who wants to know the same waits for the same answer.
+//! OCSP queries of a worker that are in progress: exchanges with the same question wait for the same answer.
 //!
-//! One question is under way at a time for each certificate and server; when the one who asked leaves, the next asks.
+//! One query is in progress at a time for each certificate and server; if the asker leaves, the next waiter asks.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -11,13 +11,13 @@ use std::task::Poll;
 use weir_net::tls::ocsp::Status;
 use weir_net::worker::Task;
 
-/// What a responder came to: a status, or why there is none.
+/// The result of a query: a status, or why there is none.
 pub type Heard = Result<Status, String>;
 
-/// Who asks, by its address, which nothing else has while somebody waits there; and of what.
+/// The asker, by an address that stays unique while somebody waits there; and the certificate.
 type Key = (usize, Vec<u8>);
 
-/// See the module. There are no more than handshakes under way.
+/// See the module. There are never more than handshakes in progress.
 #[derive(Default)]
 pub struct Flights(RefCell<HashMap<Key, Rc<Flight>>>);
 
@@ -29,7 +29,7 @@ struct Flight {
 }
 
 impl Flights {
-    /// The answer to a question: that of who asks it already, or what `ask` brings.
+    /// The answer to a question: from a query in progress, or from `ask`.
     pub async fn hear<A: Future<Output = Heard>>(&self, key: Key, ask: impl FnOnce() -> A) -> Heard {
         loop {
             let Some(flight) = self.0.borrow().get(&key).cloned() else {
@@ -63,7 +63,7 @@ impl Flight {
     }
 }
 
-/// The place of the one who asks; those who wait go on when it is left, with an answer or without.
+/// The place of the asker; when it is dropped, the waiters continue, with an answer or without.
 struct Own<'f> {
     flights: &'f Flights,
     key: Key,
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
     use weir_net::worker;
 
-    /// Five ask of one certificate and one of another; the first leaves before it is answered if `leaves`.
+    /// Five tasks ask for one certificate and one for another; the first leaves before its answer if `leaves`.
     fn asked(leaves: bool) -> (usize, usize) {
         worker::block_on(async move {
             let (flights, asked, heard) = (Rc::<Flights>::default(), Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));

@@ -1,9 +1,9 @@
-//! `ssl_*`: TLS towards clients.
+//! `ssl_*`: TLS to clients.
 //!
-//! <https://nginx.org/en/docs/http/ngx_http_ssl_module.html>. rustls speaks it (`weir_net::tls`), so TLS 1.0 and 1.1,
-//! suites without forward secrecy and renegotiation are not there; what a file asks of them is said when it is read.
-//! Here are the directives; `assemble` makes of them what a server speaks with, `certificate` is what depends on the
-//! client, `variables` what is told. How a connection begins is `secure`.
+//! <https://nginx.org/en/docs/http/ngx_http_ssl_module.html>. weir uses rustls (`weir_net::tls`), so TLS 1.0 and 1.1,
+//! suites without forward secrecy and renegotiation are not available; weir reports a file that asks for them when it
+//! reads the file. This file has the directives; `assemble` builds a server's TLS, `certificate` has the part that
+//! depends on the client, `variables` the variables. `secure` starts a connection.
 
 pub mod assemble;
 pub mod certificate;
@@ -58,15 +58,15 @@ crate::settings! {
     timeout: Duration = Duration::from_secs(300),
     /// `ssl_session_tickets`.
     tickets: bool = true,
-    /// `ssl_session_ticket_key`: the files' contents.
+    /// `ssl_session_ticket_key`: the contents of the files.
     ticket_keys: Vec<Vec<u8>> = Vec::new(),
     /// `ssl_verify_client`.
     verify: Verify = Verify::Off,
     /// `ssl_verify_depth`.
     depth: usize = 1,
-    /// `ssl_client_certificate`: whom clients are told of, and who is trusted; empty for none.
+    /// `ssl_client_certificate`: the trusted authorities that weir names to clients; empty for none.
     client_authorities: String = String::new(),
-    /// `ssl_trusted_certificate`: who is trusted besides; empty for none.
+    /// `ssl_trusted_certificate`: further trusted authorities; empty for none.
     authorities: String = String::new(),
     /// `ssl_crl`; empty for none.
     revoked: String = String::new(),
@@ -94,33 +94,33 @@ crate::settings! {
     commands: Vec<(String, String)> = Vec::new(),
     /// `ssl_key_log`.
     key_log: Option<Arc<KeyLogFile>> = None,
-    /// What a server speaks TLS with, once its block is read; `None` without certificates.
+    /// The server's TLS, once its block is read; `None` without certificates.
     tls: Option<Arc<ServerTls>> = None,
 }
 
 /// `ssl_verify_client`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verify {
-    /// No certificate is asked for.
+    /// The server asks for no certificate.
     Off,
-    /// One is required, and must be good.
+    /// A certificate is required and must be valid.
     On,
-    /// One is asked for, and must be good if it comes.
+    /// The server asks for a certificate; if the client sends one, it must be valid.
     Optional,
-    /// One is asked for; nobody need have issued it.
+    /// The server asks for a certificate; its issuer may be unknown.
     OptionalNoCa,
 }
 
-/// What is declared for all of `http`.
+/// The declarations for all of `http`.
 #[derive(Default)]
 pub struct Declared {
-    /// Files read so far, each once.
+    /// The files read so far, each once.
     files: files::Files,
     /// Sizes of session caches by name.
     caches: std::collections::HashMap<String, u64>,
-    /// Certificates whose status is asked for.
+    /// Certificates whose OCSP status weir fetches.
     pub staplers: Vec<Arc<stapling::Stapler>>,
-    /// Caches of what responders say, each once.
+    /// Caches of OCSP answers, each once.
     status_caches: Vec<Arc<status::Cache>>,
 }
 
@@ -211,7 +211,7 @@ pub static FAMILY: Family = Family::new("ssl", &[
 })
 .finish(assemble::finish);
 
-/// nginx: a list in a block replaces the one around it.
+/// nginx: a list in a block replaces the list of the block around it.
 fn certificate(
     b: &mut Build<'_>,
     statement: &Statement,
@@ -222,7 +222,7 @@ fn certificate(
     Ok(())
 }
 
-/// Passwords tried on a key, at most (nginx has no bound).
+/// The most passwords tried on a key (nginx has no limit).
 const PASSWORDS_MAX: usize = 1000;
 
 fn passwords(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
@@ -235,8 +235,7 @@ pub(super) fn passwords_of(b: &mut Build<'_>, statement: &Statement) -> Result<A
     let text = files::read(b, statement.text(0))
         .map_err(|(path, error)| Refusal::whole(format!("open() \"{path}\" failed {error}")))?;
     let lines = text.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-    let lines: Vec<Vec<u8>> =
-        lines.filter(|line| !line.is_empty()).take(PASSWORDS_MAX).map(<[u8]>::to_vec).collect();
+    let lines: Vec<Vec<u8>> = lines.filter(|line| !line.is_empty()).take(PASSWORDS_MAX).map(<[u8]>::to_vec).collect();
     Ok(Arc::new(lines))
 }
 
@@ -288,21 +287,25 @@ fn protocols(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     }
     if !chosen.left_out.is_empty() {
         let left = chosen.left_out.join(" ");
-        b.warn(format!("\"{left}\" in \"ssl_protocols\" is not spoken, ignored"),
-            Some("remove it: RFC 8996 forbids it, and no browser offers it".to_owned()));
+        b.warn(
+            format!("\"{left}\" in \"ssl_protocols\" is not spoken, ignored"),
+            Some("remove it: RFC 8996 forbids it, and no browser offers it".to_owned()),
+        );
     }
     b.settings().ssl.protocols = Some(chosen.kept);
     Ok(())
 }
 
-/// Suites of a list for OpenSSL; what of it is not there is said.
+/// The suites of an OpenSSL list; warns of suites that weir does not have.
 fn ciphers(b: &mut Build<'_>, text: &str) -> Result<Ciphers, Refusal> {
     match Ciphers::of_list(text) {
         Ok(chosen) => {
             if !chosen.left_out.is_empty() {
                 let left = chosen.left_out.join(":");
-                b.warn(format!("ciphers that are not spoken are ignored: {left}"),
-                    Some("the line may stay as it is; clients since 2014 know one of those that are left".to_owned()));
+                b.warn(
+                    format!("ciphers that are not spoken are ignored: {left}"),
+                    Some("the line may stay as it is; clients since 2014 know one of those that are left".to_owned()),
+                );
             }
             Ok(chosen.kept)
         }
@@ -310,7 +313,8 @@ fn ciphers(b: &mut Build<'_>, text: &str) -> Result<Ciphers, Refusal> {
             Err(Refusal::whole(format!("SSL_CTX_set_cipher_list(\"{text}\") failed (no cipher match)")))
         }
         Err(Nothing { left_out }) => Err(Refusal::whole(format!(
-            "SSL_CTX_set_cipher_list(\"{text}\") failed (not spoken: {})", left_out.join(":")
+            "SSL_CTX_set_cipher_list(\"{text}\") failed (not spoken: {})",
+            left_out.join(":")
         ))
         .todo("write ECDHE+AESGCM:ECDHE+CHACHA20: suites with forward secrecy and authenticated encryption")),
     }

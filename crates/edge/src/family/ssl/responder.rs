@@ -1,4 +1,4 @@
-//! An OCSP responder, asked over plain HTTP (RFC 6960 appendix A): a GET, as in nginx, so that caches between may answer.
+//! Asks an OCSP responder over plain HTTP (RFC 6960 appendix A): by GET, as in nginx, so that caches may answer.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,26 +17,26 @@ use crate::dns::Servers;
 use crate::family::{resolver, upstream};
 use crate::worker::Worker;
 
-/// Bytes of an answer, its head included: a response with a chain of certificates has some ten thousand.
+/// The largest answer in bytes with its head: a response with a chain of certificates has some ten thousand.
 const ANSWER_BYTES_MAX: usize = 256 << 10;
 
-/// Bytes read at a time.
+/// Bytes to read at a time.
 const READ_BYTES: usize = 16 << 10;
 
-/// How long asking may take (nginx: 60 s between two reads).
+/// The longest duration of a query (nginx: 60 s between two reads).
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Where a responder is.
+/// The address of a responder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
     /// Host and port as written.
     pub authority: String,
-    /// The path, which begins and ends with a slash.
+    /// The path; it begins and ends with a slash.
     pub path: String,
 }
 
 impl Url {
-    /// Reads `http://HOST[:PORT][/PATH]`; `None` for anything else, `https` among it: the answer is signed by itself.
+    /// Reads `http://HOST[:PORT][/PATH]`; `None` for anything else, including `https`: the answer itself is signed.
     pub fn read(text: &str) -> Option<Url> {
         let (scheme, rest) = text.split_at_checked(7)?;
         if !scheme.eq_ignore_ascii_case("http://") {
@@ -51,18 +51,18 @@ impl Url {
     }
 }
 
-/// A responder and where it is.
+/// A responder and its addresses.
 pub struct Asked {
-    /// What is asked for.
+    /// The URL of the query.
     pub url: Url,
-    /// Asked for its addresses, with `resolver_timeout`; otherwise they are known.
+    /// Resolves the addresses, with `resolver_timeout`; `None` if they are known.
     pub resolver: Option<(Arc<Servers>, Duration)>,
-    /// Its addresses, unless they are asked for.
+    /// The addresses, unless the resolver finds them.
     pub addresses: Vec<Address>,
 }
 
 impl Asked {
-    /// One that the configuration names: resolved now, or by the resolver whenever it is asked.
+    /// A responder from the configuration: its name is resolved now, or by the resolver at each query.
     pub fn new(b: &Build<'_>, url: Url, resolver: &resolver::Settings) -> Result<Asked, Refusal> {
         match (resolver.servers.clone().flatten(), upstream::literal_address(&url.authority)) {
             (Some(servers), None) => {
@@ -76,7 +76,7 @@ impl Asked {
         }
     }
 
-    /// The first answer that one of its addresses gives; the error is for the log.
+    /// The first answer from one of its addresses; the error is for the log.
     pub async fn ask(&self, worker: &Rc<Worker>, request: &[u8]) -> Result<Vec<u8>, String> {
         let mut outcome = Err("no address of the OCSP responder is known".to_owned());
         for address in &self.addresses(worker).await? {
@@ -102,14 +102,16 @@ impl Asked {
 async fn ask(url: &Url, address: &Address, request: &[u8]) -> Result<Vec<u8>, String> {
     let deadline = Deadline::new();
     deadline.set(TIMEOUT);
-    let failed = |what: &str, error: &io::Error| format!("{what} failed {}", crate::log::Os(error));
+    let failed = |what: &str, error: &io::Error| format!("{what} failed {}", weir_net::log::Os(error));
     let stream = Stream::connect(address, &ConnectOptions::default()).map_err(|error| failed("connect()", &error))?;
     stream.connected(&deadline).await.map_err(|error| failed("connect()", &error))?;
     send(&stream, &compose(url, request), &deadline).await.map_err(|error| failed("send()", &error))?;
     let bytes = receive(&stream, &deadline).await.map_err(|error| failed("recv()", &error))?;
-    body(&bytes).ok_or_else(|| "OCSP responder sent an invalid response".to_owned()).and_then(|(status, body)| match status {
-        200 => Ok(body),
-        _ => Err(format!("OCSP responder answered with status {status}")),
+    body(&bytes).ok_or_else(|| "OCSP responder sent an invalid response".to_owned()).and_then(|(status, body)| {
+        match status {
+            200 => Ok(body),
+            _ => Err(format!("OCSP responder answered with status {status}")),
+        }
     })
 }
 
@@ -139,7 +141,7 @@ async fn send(stream: &Stream, mut rest: &[u8], deadline: &Deadline) -> io::Resu
     Ok(())
 }
 
-/// Reads until the responder closes, or has said all it announced.
+/// Reads until the responder closes, or until the announced length is complete.
 async fn receive(stream: &Stream, deadline: &Deadline) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     loop {
@@ -218,7 +220,10 @@ mod tests {
     fn a_question_is_one_segment_of_the_path() {
         let url = Url::read("http://ocsp.example/x").unwrap();
         let request = compose(&url, &[0xfb, 0xef, 0xff, 0x01]);
-        assert_eq!(String::from_utf8(request).unwrap(), "GET /x/%2B%2B%2F%2FAQ%3D%3D HTTP/1.0\r\nHost: ocsp.example\r\n\r\n");
+        assert_eq!(
+            String::from_utf8(request).unwrap(),
+            "GET /x/%2B%2B%2F%2FAQ%3D%3D HTTP/1.0\r\nHost: ocsp.example\r\n\r\n"
+        );
     }
 
     #[test]

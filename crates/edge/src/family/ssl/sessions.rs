@@ -1,5 +1,5 @@
-//! Where sessions are kept, and the keys that seal tickets: one of a kind in the process, so that workers share them
-//! and a reload finds them again.
+//! The caches of sessions, and the keys that seal tickets. The process has one of each kind, so that workers share
+//! them and a reload finds them again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -12,14 +12,14 @@ use crate::build::Build;
 use crate::directive::Refusal;
 use crate::value;
 
-/// nginx keeps so many sessions in a `builtin` cache that names no number.
+/// The number of sessions in nginx's `builtin` cache without a size.
 const BUILTIN_SESSIONS: u64 = 20_480;
-/// What a session takes, about.
+/// The approximate size of a session.
 const SESSION_BYTES: u64 = 512;
 /// nginx's eight pages.
 const SHARED_BYTES_MIN: u64 = 32 << 10;
 
-/// Those that the configuration in force holds: a reload's refers to the same.
+/// The caches of the configuration in force: a reload uses the same ones.
 static CACHES: Mutex<Option<HashMap<String, Weak<SessionCache>>>> = Mutex::new(None);
 static KEYS: Mutex<Option<HashMap<u64, Weak<TicketKeys>>>> = Mutex::new(None);
 
@@ -73,7 +73,7 @@ fn shared(name: &str, bytes: usize) -> Arc<SessionCache> {
     cache
 }
 
-/// A cache for servers that take early data and name none.
+/// The cache of servers that accept early data and set no cache.
 pub(super) fn for_early_data() -> Arc<SessionCache> {
     shared("\0early", 1 << 20)
 }
@@ -90,7 +90,7 @@ pub(super) fn ticket_key(b: &mut Build<'_>, statement: &Statement) -> Result<(),
     Ok(())
 }
 
-/// Keys that roll with this time; one set for all servers that have it.
+/// Keys that rotate with this lifetime; all servers with the same lifetime share them.
 pub(super) fn rolling(lifetime_s: u64) -> Arc<TicketKeys> {
     let mut keys = KEYS.lock().unwrap_or_else(PoisonError::into_inner);
     let keys = keys.get_or_insert_default();

@@ -1,7 +1,7 @@
-//! `ssl_stapling`: OCSP responses fetched while the edge serves, and shown in handshakes.
+//! `ssl_stapling`: fetches OCSP responses at run time, and sends them in handshakes.
 //!
-//! One worker asks for each certificate, at the start and before what it has ends; handshakes show what there is and
-//! never wait. All servers that have a certificate share its response, and so does the configuration after a reload.
+//! One worker fetches the response for each certificate, at the start and before the old one expires; handshakes use
+//! the response at hand and never wait. All servers with the same certificate share its response, also after a reload.
 //! <https://nginx.org/en/docs/http/ngx_http_ssl_module.html#ssl_stapling>
 
 use std::rc::Rc;
@@ -17,41 +17,48 @@ use super::Values;
 use super::responder::{Asked, Url};
 use crate::build::Build;
 use crate::family::resolver;
-use crate::log::{self, Level};
 use crate::worker::Worker;
+use weir_net::log::{self, Level};
 
-/// Before a response ends it is renewed, so much earlier; after a failure the next try is so much later (nginx: 5 min).
+/// A response is renewed this long before it expires; after a failure the next try is this much later (nginx: 5 min).
 const MARGIN_S: i64 = 300;
 
-/// A response is renewed once an hour in any case (nginx).
+/// A response is renewed at least once an hour (nginx).
 const RENEW_S: i64 = 3600;
 
-/// What a response without an end of its own is shown for.
+/// The lifetime of a response without an expiry time.
 const ENDLESS_S: i64 = 7 * 24 * 3600;
 
-/// A certificate whose status is asked for.
+/// A certificate whose OCSP status weir fetches.
 pub struct Stapler {
     /// The certificate's file, for messages.
     name: String,
     digest: [u8; 32],
     question: Question,
     responder: Asked,
-    /// `ssl_stapling_verify`: signers must be appointed by an issuer that these trust.
+    /// `ssl_stapling_verify`: an issuer that these authorities trust must have appointed the signer.
     trust: Option<Trust>,
     staple: Arc<Staple>,
-    /// A worker asks.
+    /// A worker fetches the response.
     is_watched: AtomicBool,
 }
 
 impl Stapler {
-    /// Whether another one asks the same and believes the same.
+    /// Whether another stapler has the same question and the same trust.
     fn is_as(&self, other: &Stapler) -> bool {
-        self.digest == other.digest && self.responder.url == other.responder.url && self.trust.is_some() == other.trust.is_some()
+        self.digest == other.digest
+            && self.responder.url == other.responder.url
+            && self.trust.is_some() == other.trust.is_some()
     }
 }
 
-/// What looks after the responses for a server's certificates; what cannot be is warned of, as in nginx.
-pub fn staplers(b: &mut Build<'_>, values: &Values, pairs: &[KeyPair], resolver: &resolver::Settings) -> Vec<Arc<Stapler>> {
+/// The staplers for a server's certificates; warns of certificates that cannot be stapled, as in nginx.
+pub fn staplers(
+    b: &mut Build<'_>,
+    values: &Values,
+    pairs: &[KeyPair],
+    resolver: &resolver::Settings,
+) -> Vec<Arc<Stapler>> {
     let mut all = Vec::new();
     for (pair, source) in pairs.iter().zip(&values.certificates) {
         match stapler(b, values, pair, &source.shown, resolver) {
@@ -87,20 +94,24 @@ fn stapler(
         "" => ocsp::responder(leaf).ok_or_else(|| format!("no OCSP responder URL in the certificate \"{name}\""))?,
         written => written.to_owned(),
     };
-    let url = Url::read(&text).ok_or_else(|| format!("invalid URL prefix in OCSP responder \"{text}\" in the certificate \"{name}\""))?;
+    let url = Url::read(&text)
+        .ok_or_else(|| format!("invalid URL prefix in OCSP responder \"{text}\" in the certificate \"{name}\""))?;
     let responder = Asked::new(b, url, resolver).map_err(|refusal| refusal.what)?;
     let trust = if values.stapling_verify { Trust::new(trusted) } else { None };
     let (digest, name, staple) = (pair.digest(), name.to_owned(), Arc::default());
     Ok(Stapler { name, digest, question, responder, trust, staple, is_watched: AtomicBool::new(false) })
 }
 
-/// The pairs, each with the response that is looked after.
+/// The pairs, each with the response of its stapler.
 pub fn stapled(pairs: Vec<KeyPair>, staplers: &[Arc<Stapler>]) -> Vec<KeyPair> {
     let of = |pair: &KeyPair| staplers.iter().find(|stapler| stapler.digest == pair.digest());
-    pairs.into_iter().map(|pair| of(&pair).map_or_else(|| pair.clone(), |own| pair.with_renewed(own.staple.clone()))).collect()
+    pairs
+        .into_iter()
+        .map(|pair| of(&pair).map_or_else(|| pair.clone(), |own| pair.with_renewed(own.staple.clone())))
+        .collect()
 }
 
-/// What an older configuration shows goes on being shown.
+/// Takes over the responses of the older configuration.
 pub fn adopt(new: &[Arc<Stapler>], old: &[Arc<Stapler>]) {
     for stapler in new {
         if let Some(old) = old.iter().find(|old| stapler.is_as(old)) {
@@ -109,7 +120,7 @@ pub fn adopt(new: &[Arc<Stapler>], old: &[Arc<Stapler>]) {
     }
 }
 
-/// Asks for all that no other worker asks for, as long as the configuration is in force.
+/// Starts all staplers that no other worker runs; they run while the configuration is in force.
 pub fn watch(worker: &Rc<Worker>) {
     let generation = worker.generation();
     for stapler in &generation.conf.declared.ssl.staplers {
@@ -130,7 +141,9 @@ async fn renew(worker: Rc<Worker>, stapler: Arc<Stapler>, generation: u32) {
                 let responder = &responder.url.authority;
                 log::global(
                     Level::Error,
-                    format_args!("{why} while requesting certificate status, responder: {responder}, certificate: \"{name}\""),
+                    format_args!(
+                        "{why} while requesting certificate status, responder: {responder}, certificate: \"{name}\""
+                    ),
                 );
                 MARGIN_S
             }
@@ -140,7 +153,7 @@ async fn renew(worker: Rc<Worker>, stapler: Arc<Stapler>, generation: u32) {
 }
 
 impl Stapler {
-    /// Until when what came may be shown; the error is for the log.
+    /// Fetches a response; returns its expiry. The error is for the log.
     async fn ask(&self, worker: &Rc<Worker>) -> Result<i64, String> {
         let response = self.responder.ask(worker, self.question.request()).await?;
         let now = clock::unix_seconds() as i64;

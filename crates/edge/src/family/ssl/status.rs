@@ -1,6 +1,6 @@
-//! `ssl_ocsp`: whether clients' certificates were revoked, asked of their responders once a handshake is over.
+//! `ssl_ocsp`: after a handshake, asks OCSP responders whether the client's certificates were revoked.
 //!
-//! The request waits for the answer, nothing else does. What is not known to be good is refused.
+//! Only the request waits for the answer. A certificate that is not known to be good is refused.
 //! <https://nginx.org/en/docs/http/ngx_http_ssl_module.html#ssl_ocsp>
 
 use std::collections::HashMap;
@@ -17,45 +17,45 @@ use super::{Values, Verify};
 use crate::build::Build;
 use crate::directive::Refusal;
 use crate::family::resolver;
-use crate::log::{self, Level};
 use crate::value;
 use crate::worker::Worker;
+use weir_net::log::{self, Level};
 
 /// `ssl_ocsp`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checked {
-    /// Nothing is asked.
+    /// No check.
     Off,
-    /// Every certificate of the chain but the authority at its end.
+    /// Every certificate of the chain except the root authority.
     Chain,
-    /// The client's own.
+    /// Only the client's own certificate.
     Leaf,
 }
 
-/// How clients' certificates are checked.
+/// The check of clients' certificates.
 pub struct Checks {
     is_leaf_only: bool,
-    /// `ssl_ocsp_responder`; otherwise certificates say where theirs is.
+    /// `ssl_ocsp_responder`; without it each certificate names its responder.
     responder: Option<Asked>,
     resolver: resolver::Settings,
     cache: Option<Arc<Cache>>,
 }
 
-/// Bytes an entry of a cache is taken to cost.
+/// The assumed cost of a cache entry, in bytes.
 const ENTRY_BYTES: u64 = 256;
 
 /// nginx refuses zones of less than eight pages.
 const CACHE_BYTES_MIN: u64 = 32 << 10;
 
-/// What responders said of certificates, shared by all workers and kept over a reload.
+/// Answers of responders, shared by all workers and kept across reloads.
 pub struct Cache {
-    /// Its name and its size in bytes: another size is another cache.
+    /// The name and the size in bytes: another size makes another cache.
     identity: (String, u64),
     entries: Mutex<HashMap<Vec<u8>, (Status, i64)>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // An entry is there or not.
+    // An entry is there completely or not at all.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -71,7 +71,7 @@ impl Cache {
             entries.retain(|_, (_, until)| now < *until);
         }
         if entries.len() >= limit {
-            // Which one is nobody's choice.
+            // Any entry.
             let some = entries.keys().next().cloned();
             some.map(|id| entries.remove(&id));
         }
@@ -96,7 +96,10 @@ pub fn cache(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let caches = &mut b.declared.ssl.status_caches;
     let cache = match caches.iter().find(|known| known.identity.0 == name) {
         Some(known) if known.identity != identity => {
-            return Err(Refusal::whole(format!("the size {size} of shared memory zone \"{name}\" conflicts with already declared size {}", known.identity.1)));
+            return Err(Refusal::whole(format!(
+                "the size {size} of shared memory zone \"{name}\" conflicts with already declared size {}",
+                known.identity.1
+            )));
         }
         Some(known) => known.clone(),
         None => {
@@ -109,7 +112,7 @@ pub fn cache(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What an older configuration knew goes on being known.
+/// Takes over the entries of the older configuration.
 pub fn adopt(new: &[Arc<Cache>], old: &[Arc<Cache>]) {
     for cache in new {
         if let Some(old) = old.iter().find(|old| old.identity == cache.identity) {
@@ -119,7 +122,7 @@ pub fn adopt(new: &[Arc<Cache>], old: &[Arc<Cache>]) {
     }
 }
 
-/// What a server checks; `None` for nothing.
+/// The checks of a server; `None` for none.
 pub fn checks(b: &Build<'_>, values: &Values, resolver: &resolver::Settings) -> Result<Option<Checks>, Refusal> {
     if values.checked == Checked::Off {
         return Ok(None);
@@ -131,7 +134,8 @@ pub fn checks(b: &Build<'_>, values: &Values, resolver: &resolver::Settings) -> 
     let responder = match text {
         "" => None,
         text => {
-            let bad = || Refusal::whole(format!("invalid URL prefix in OCSP responder \"{text}\" in \"ssl_ocsp_responder\""));
+            let bad =
+                || Refusal::whole(format!("invalid URL prefix in OCSP responder \"{text}\" in \"ssl_ocsp_responder\""));
             Some(Asked::new(b, Url::read(text).ok_or_else(bad)?, resolver)?)
         }
     };
@@ -140,7 +144,7 @@ pub fn checks(b: &Build<'_>, values: &Values, resolver: &resolver::Settings) -> 
 }
 
 impl Checks {
-    /// Judges a chain that is good in every other way, the client's own certificate first, the authority last.
+    /// Checks a chain that is valid otherwise; the client's own certificate comes first, the authority last.
     pub async fn judge(&self, worker: &Rc<Worker>, trust: &Trust, chain: &[Vec<u8>]) -> Result<(), Complaint> {
         let checked = if self.is_leaf_only { 1 } else { chain.len() };
         for pair in chain.windows(2).take(checked) {
@@ -158,7 +162,13 @@ impl Checks {
         Ok(())
     }
 
-    async fn status(&self, worker: &Rc<Worker>, trust: &Trust, certificate: &[u8], issuer: &[u8]) -> Result<Status, String> {
+    async fn status(
+        &self,
+        worker: &Rc<Worker>,
+        trust: &Trust,
+        certificate: &[u8],
+        issuer: &[u8],
+    ) -> Result<Status, String> {
         let question = Question::new(certificate, issuer).ok_or("the certificate cannot be asked for")?;
         let now = clock::unix_seconds() as i64;
         if let Some(status) = self.cache.as_ref().and_then(|cache| cache.find(question.id(), now)) {
@@ -168,8 +178,14 @@ impl Checks {
         worker.statuses.hear(key, || self.ask(worker, trust, certificate, &question)).await
     }
 
-    /// Asks, and keeps the answer for as long as it holds.
-    async fn ask(&self, worker: &Rc<Worker>, trust: &Trust, certificate: &[u8], question: &Question) -> Result<Status, String> {
+    /// Asks the responder, and caches the answer while it is valid.
+    async fn ask(
+        &self,
+        worker: &Rc<Worker>,
+        trust: &Trust,
+        certificate: &[u8],
+        question: &Question,
+    ) -> Result<Status, String> {
         let response = match &self.responder {
             Some(responder) => responder.ask(worker, question.request()).await?,
             None => {
@@ -188,7 +204,7 @@ impl Checks {
 }
 
 impl Asked {
-    /// A responder that a client's certificate names: an address, or a name for the resolver.
+    /// The responder that a client's certificate names: an address, or a name for the resolver.
     fn later(url: Url, resolver: &resolver::Settings) -> Result<Asked, String> {
         let address: Option<Address> = crate::family::upstream::literal_address(&url.authority);
         match (address, resolver.servers.clone().flatten()) {

@@ -1,13 +1,13 @@
-//! `$ssl_*`: what client and server agreed on, and who the client is. Not found where no TLS is spoken.
+//! `$ssl_*`: the parameters of the connection, and the client's certificate. Not found without TLS.
 
 use weir_net::Transport;
 use weir_net::clock;
 use weir_net::tls::ciphers::{group_name, is_grease, suite_name};
 use weir_net::tls::{Described, pem_of, signature_name};
 
+use crate::client::Facts;
 use crate::exchange::Exchange;
-use crate::family::variables::text;
-use crate::secure::Facts;
+use crate::texts::text;
 use crate::variable::{Argument, Get, Variable};
 
 /// All of them.
@@ -66,7 +66,7 @@ pub(super) static ALL: &[Variable] = &[
     Variable::without_answer("ssl_client_verify", CLIENT_VERIFY),
 ];
 
-/// Writes something of an encrypted connection. nginx: what is empty is not found, and a log shows it as `-`.
+/// Writes a fact about the TLS connection. nginx: an empty value is not found, and a log shows `-`.
 fn agreed(exchange: &Exchange<'_>, out: &mut Vec<u8>, write: impl FnOnce(&Facts, &mut Vec<u8>)) -> bool {
     let before = out.len();
     exchange.client.facts().map(|facts| write(facts, out)).is_some_and(|()| out.len() > before)
@@ -90,7 +90,7 @@ fn offered(
     out.len() > before
 }
 
-/// Writes something of the client's certificate.
+/// Writes a fact about the client's certificate.
 fn client(exchange: &Exchange<'_>, out: &mut Vec<u8>, describe: impl FnOnce(Described<'_>) -> String) -> bool {
     agreed(exchange, out, |facts, out| {
         if let Some(described) = facts.shown().and_then(|(der, _)| Described::read(der)) {
@@ -99,7 +99,7 @@ fn client(exchange: &Exchange<'_>, out: &mut Vec<u8>, describe: impl FnOnce(Desc
     })
 }
 
-/// As a field of a request takes it: without the last line end, a tab behind each other one.
+/// In the form of a request field: without the last line end, and with a tab after each other line end.
 fn client_cert(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     agreed(exchange, out, |facts, out| {
         if let Some((der, _)) = facts.shown() {
@@ -119,13 +119,13 @@ const CLIENT_VERIFY: Get = |exchange, _, out| {
     })
 };
 
-/// `1` as long as what came may be somebody's copy: the handshake has not shown that the client is there.
+/// `1` while the request may be a replay: the handshake is not complete.
 fn early_data(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     let Transport::Tls(tls) = &exchange.client.shared.stream else { return false };
     exchange.client.facts().is_some() && tls.is_handshaking() && text(out, b"1")
 }
 
-/// nginx's `NGX_ESCAPE_URI_COMPONENT`: what RFC 3986 calls unreserved stays.
+/// nginx's `NGX_ESCAPE_URI_COMPONENT`: the unreserved characters of RFC 3986 stay.
 fn escaped(value: &str) -> String {
     let mut escaped = String::with_capacity(value.len() * 3 / 2);
     for byte in value.bytes() {

@@ -1,11 +1,10 @@
-//! What a peer's head means: a tunnel, an answer whose body follows, or a place elsewhere.
+//! Interprets a peer's head: a tunnel, an answer with a body, or a redirect to another location.
 
 use weir_meter::Step;
 use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{BodyLength, Version, Violation};
 
-use super::forward::Answer;
-use super::group::Outcome as Verdict;
+use super::forward::{Answer, Upgraded};
 use super::pool::Link;
 use super::source::{Hold, Source};
 use super::walk::end_try;
@@ -13,11 +12,11 @@ use crate::exchange::{Exchange, Origin};
 use crate::family::cache::keep;
 use crate::family::proxy::{request, response};
 use crate::family::store;
-use crate::log::Level;
 use crate::phase::Outcome;
-use crate::tunnel::Upgraded;
+use weir_net::log::Level;
+use weir_peers::group::Outcome as Verdict;
 
-/// The head is the answer's: reads its meaning. `None`, logged, and the peer blamed, where none can be given to it.
+/// Interprets the head of the final answer. If it makes no sense, logs it, blames the peer and returns `None`.
 pub(super) fn take_answer(
     exchange: &mut Exchange<'_>,
     origin: Box<Origin>,
@@ -26,7 +25,7 @@ pub(super) fn take_answer(
 ) -> Option<Answer> {
     let status = origin.head.status;
     if status == 101 {
-        // A client that asked says nothing of what this peer was asked.
+        // The client's request for an upgrade does not show that weir asked this peer for one.
         if !exchange.request.wants_upgrade() || !request::asks_for_upgrade(exchange) {
             refuse(exchange, &mut hold, "upstream switched protocols unasked");
             return None;
@@ -37,7 +36,7 @@ pub(super) fn take_answer(
     }
     let length = weir_wire::response_body(&origin.bytes, &origin.head, exchange.upstream_method());
     let length = match length.and_then(|length| begins_well(&origin, length)) {
-        // nginx: an answer that ends with its head has a body of nothing.
+        // nginx: an answer that ends with its head has an empty body.
         Ok(BodyLength::UntilClose) if ends_with_head(&origin, &link) => BodyLength::Exact(0),
         Ok(length) => length,
         Err(violation) => {
@@ -55,7 +54,7 @@ pub(super) fn take_answer(
     let values = &exchange.location.values;
     if values.proxy.intercept_errors && status >= 300 && crate::special::is_intercepted(exchange, status) {
         keep::pass_authentication(exchange, &origin);
-        // Of such an answer the cache keeps the status.
+        // The cache keeps only the status of an intercepted answer.
         exchange.cache.keep(b"", true);
         Source::new(link, hold, &origin, length, exchange.request_complete).dismiss(exchange);
         exchange.origin = Some(origin);
@@ -63,14 +62,14 @@ pub(super) fn take_answer(
     }
     let trails = may_trail(exchange, &link);
     exchange.response.expects_trailers |= trails;
-    // The frames tell where the body ends, and its length is checked with them.
+    // HTTP/2 frames mark the end of the body; its length is checked as well.
     let to_read = if trails && length != BodyLength::None { BodyLength::UntilClose } else { length };
     let source = Source::new(link, hold, &origin, to_read, exchange.request_complete);
     match response::accept(exchange, &origin, length) {
         Some(elsewhere) => {
             exchange.cache.cut();
             source.finish_unread(exchange);
-            // Kept first: what answers there may read `$upstream_http_…`.
+            // Kept before the redirect: the other location may read `$upstream_http_…`.
             exchange.origin = Some(origin);
             Some(Answer::Outcome(elsewhere.enter(exchange)))
         }
@@ -82,8 +81,8 @@ pub(super) fn take_answer(
     }
 }
 
-/// Refuses an answer among whose chunks one is wrong that came with the head: nothing is sent yet, so the client can be
-/// told by a 502.
+/// Refuses an answer if a chunk that came with the head is invalid: nothing is sent yet, so the client can still get a
+/// 502.
 fn begins_well(origin: &Origin, length: BodyLength) -> Result<BodyLength, Violation> {
     if length == BodyLength::Chunked {
         let (mut decoder, mut at) = (Decoder::new(), origin.head.len);
@@ -92,7 +91,7 @@ fn begins_well(origin: &Origin, length: BodyLength) -> Result<BodyLength, Violat
     Ok(length)
 }
 
-/// Ends a try whose head cannot be understood.
+/// Ends a try whose head has no valid meaning.
 fn refuse(exchange: &mut Exchange<'_>, hold: &mut Hold, why: &str) {
     exchange.step = Step::AwaitHead;
     exchange.log(Level::Error, format_args!("{why}"));
@@ -100,14 +99,14 @@ fn refuse(exchange: &mut Exchange<'_>, hold: &mut Hold, why: &str) {
     end_try(exchange, 502);
 }
 
-/// Whether trailers may follow that a client over HTTP/2 is to have: its stream ends with them, and not with the length.
+/// Whether trailers may follow for a client over HTTP/2: then the stream ends with them, not with the length.
 fn may_trail(exchange: &Exchange<'_>, link: &Link) -> bool {
     exchange.location.values.proxy.pass_trailers
         && exchange.request.version() == Version::Http2
         && link.h2.as_ref().is_some_and(|stream| stream.has_trailers() || !stream.is_read())
 }
 
-/// Whether a stream has brought nothing but a head, and is over (HTTP/2).
+/// Whether a stream has ended after nothing but a head (HTTP/2).
 fn ends_with_head(origin: &Origin, link: &Link) -> bool {
     link.h2.as_ref().is_some_and(|stream| stream.is_read() && !stream.has_trailers())
         && origin.bytes.len() == origin.head.len

@@ -1,7 +1,7 @@
-//! One try at one peer: connect or reuse, send, await the head.
+//! One try at one peer: connects or reuses a connection, sends, and waits for the head.
 //!
-//! Envelope with a pooled connection: one `writev` for head and body, one `read` that usually brings head and
-//! body of the answer. While it waits it also watches the client: nobody works for one who has left.
+//! Cost with a pooled connection: one `writev` for head and body, one `read` that usually brings head and body of the
+//! answer. While it waits it also watches the client, because no work is needed for a client that has left.
 
 use std::future::poll_fn;
 use std::io;
@@ -23,56 +23,56 @@ use crate::family::proxy::request::BodyFraming;
 use crate::family::proxy_ssl::handshake::{Fault, shake_hands};
 use crate::h2::{Lost, Unsent};
 
-/// Why a try did not come to a head.
+/// Why a try got no head.
 #[derive(Debug)]
 pub enum Failure {
-    /// The connection could not be made.
+    /// The connection failed.
     Connect(io::Error),
-    /// It could not be made a TLS connection to the right upstream.
+    /// TLS with the right upstream could not be established.
     Tls(Fault),
-    /// It broke while sending.
+    /// The connection broke while weir was sending.
     Send(io::Error),
-    /// It broke while the head was awaited.
+    /// The connection broke while weir was waiting for the head.
     Receive(io::Error),
     /// The peer closed before the head was complete.
     Closed,
     /// A step took too long.
     TimedOut,
-    /// The head is not HTTP, or too large.
+    /// The head is not valid HTTP, or too large.
     Head(HeadFault),
     /// The client's body failed.
     Body(BodyFailed),
     /// The client left.
     Client(Gone),
-    /// The worker's connection table is full; the log has it.
+    /// The worker's connection table is full; this is already logged.
     TableFull,
-    /// Its stream ended before its time (HTTP/2).
+    /// The stream ended too early (HTTP/2).
     Lost(Lost),
-    /// The request holds what HTTP/2 cannot carry.
+    /// HTTP/2 cannot carry the request.
     Unsendable(Unsent),
 }
 
-/// What is wrong with an answer's head.
+/// The fault of an answer's head.
 #[derive(Clone, Copy, Debug)]
 pub enum HeadFault {
-    /// It breaks a rule.
+    /// It violates a rule.
     Violation(Violation),
     /// It does not fit `proxy_buffer_size`.
     TooBig,
 }
 
-/// How far a try came, for the decision whether another may follow.
+/// How far a try got, to decide whether another may follow.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progressed {
-    /// Something of the request was written.
+    /// A part of the request was written.
     pub request_sent: bool,
-    /// A byte of the answer came.
+    /// A byte of the answer arrived.
     pub response_begun: bool,
     /// The whole request was written.
     pub request_complete: bool,
 }
 
-/// Opens a connection to a peer on these terms; connecting and shaking hands take `proxy_connect_timeout` together.
+/// Opens a connection to a peer on these terms; connect and handshake share `proxy_connect_timeout`.
 pub async fn connect(
     exchange: &mut Exchange<'_>,
     conn: &Conn,
@@ -86,7 +86,7 @@ pub async fn connect(
     Ok(Box::new(Link { stream, deadline, peer, bound, party, opened, carried: 0, place, h2: None }))
 }
 
-/// The connection itself, with what bounded it.
+/// Opens the connection itself; returns its deadline too.
 pub async fn dial(
     exchange: &mut Exchange<'_>,
     conn: &Conn,
@@ -104,7 +104,7 @@ pub async fn dial(
     exchange.step = Step::Connect;
     let place = exchange.worker.take_place().ok_or(Failure::TableFull)?;
     let stream = match Stream::connect(address, &options) {
-        // Idle connections make room for one that somebody waits for.
+        // Closes idle connections to free descriptors for this one.
         Err(error) if weir_net::is_out_of_files(&error) => {
             exchange.worker.make_descriptors();
             Stream::connect(address, &options)
@@ -125,22 +125,22 @@ pub async fn dial(
         deadline.poll_expired().map(|()| Err(Failure::TimedOut))
     })
     .await?;
-    // Only now is it known whether the connection stands.
+    // Only here is it known whether the connection succeeded.
     stream.connected(&deadline).await.map_err(Failure::Connect)?;
     let stream: Transport = match party {
         None => stream.into(),
-        // Boxed: few exchanges shake hands, and every one would hold the room for it.
+        // Boxed: few exchanges make a handshake, and every one would need the room for it.
         Some(party) => Box::pin(shake_hands(exchange, conn, stream, address, party, &deadline)).await?.into(),
     };
     Ok((Opened { stream, place, at: opened, opening: None }, deadline))
 }
 
-/// A request as it goes to a peer.
+/// A request to send to a peer.
 #[derive(Clone, Copy)]
 pub struct Outgoing<'h> {
-    /// Its head, as composed.
+    /// The composed head.
     pub head: &'h [u8],
-    /// How its body is framed.
+    /// The framing of the body.
     pub framing: BodyFraming,
 }
 
@@ -163,8 +163,7 @@ pub async fn exchange_heads(
         sending.send_head(exchange, stream, outgoing.framing)?;
         progressed.request_sent = true;
     }
-    let mut heads =
-        Heads { link, progressed, streams, is_timed: false, sending, reading: Reading::default() };
+    let mut heads = Heads { link, progressed, streams, is_timed: false, sending, reading: Reading::default() };
     if streams {
         conn.deadline.set(exchange.location.values.core.body_timeout.longest);
     }
@@ -177,26 +176,26 @@ pub async fn exchange_heads(
                 }
                 return Ok(origin);
             }
-            // Boxed: few answers have one before them, and every exchange would hold the room for it.
+            // Boxed: few answers follow an interim one, and every exchange would need the room for it.
             Received::Interim(origin) => Box::pin(heads.pass_on(exchange, conn, origin)).await?,
         }
     }
 }
 
-/// A request on its way to a peer and the answer's head on its way back.
+/// A request being sent to a peer, and the head of the answer being read.
 struct Heads<'h> {
     link: &'h Link,
     progressed: &'h mut Progressed,
-    /// The body passes through as the client sends it.
+    /// The body passes through while the client sends it.
     streams: bool,
-    /// A deadline stands: requests that leave at once need none for being sent.
+    /// A deadline is set: a request that is sent at once needs none for sending.
     is_timed: bool,
     sending: Sending<'h>,
     reading: Reading,
 }
 
 impl Heads<'_> {
-    /// Lets the client have an interim answer, and goes on to what follows it.
+    /// Passes an interim answer to the client, and continues with the next head.
     async fn pass_on(
         &mut self,
         exchange: &mut Exchange<'_>,
@@ -221,7 +220,7 @@ impl Heads<'_> {
                     exchange.step = Step::AwaitHead;
                     link.deadline.set(proxy.read_timeout);
                 }
-                // An answer may have come before the peer stopped reading: look for it first.
+                // The peer may have answered before it stopped reading: look for the answer first.
                 Poll::Ready(Err(Failure::Send(error))) => match self.reading.poll(exchange, link, self.progressed) {
                     Poll::Ready(Ok(received)) => return Poll::Ready(Ok(received)),
                     _ => return Poll::Ready(Err(Failure::Send(error))),
@@ -242,7 +241,7 @@ impl Heads<'_> {
             return Poll::Ready(Err(Failure::Client(Gone::Closed(error))));
         }
         if self.streams && !self.progressed.request_complete && self.sending.waits_for_client() {
-            // The pause is the client's: the peer's clock stands still.
+            // The client causes the pause, so the peer's timeout does not run.
             link.deadline.set(proxy.send_timeout.max(proxy.read_timeout));
             return conn.deadline.poll_expired().map(|()| Err(Failure::Client(Gone::TimedOut)));
         }
@@ -256,7 +255,7 @@ impl Try {
         self.started.map_or(0, |started| clock::now().us_since(started))
     }
 
-    /// Notes the end.
+    /// Records the end of the try.
     pub fn end(&mut self) {
         if self.response_us.is_none() {
             self.response_us = Some(self.elapsed_us());

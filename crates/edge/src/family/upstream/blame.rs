@@ -1,4 +1,4 @@
-//! What a failed try is called: by the log in nginx's words, by `proxy_next_upstream` in its own.
+//! Names a failed try: in nginx's words for the log, and in the terms of `proxy_next_upstream`.
 
 use std::fmt;
 use std::io;
@@ -9,16 +9,16 @@ use weir_wire::Violation;
 
 use super::attempt::{Failure, HeadFault};
 use super::forward::Answer;
-use super::retry;
 use crate::body::Failed;
 use crate::conn::Gone;
 use crate::exchange::Exchange;
 use crate::family::proxy_ssl::handshake::{Broken, Fault};
 use crate::h2::Lost;
-use crate::log::{self, Level};
 use crate::phase::Outcome;
+use weir_net::log::{self, Level};
+use weir_peers::retry;
 
-/// What a failed try is counted under.
+/// The counter for a failed try.
 pub fn why(failure: &Failure) -> Why {
     match failure {
         Failure::Connect(error) | Failure::Send(error) | Failure::Receive(error) => why_of(error),
@@ -68,31 +68,31 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Logs a failed try, and names it as `proxy_next_upstream` knows it; breaks with the answer to a failure that
-/// is not the peer's.
+/// Logs a failed try, and gives the name that `proxy_next_upstream` uses; breaks with the answer if the peer did not
+/// cause the failure.
 pub fn blame(exchange: &mut Exchange<'_>, failure: Failure) -> ControlFlow<Answer, retry::Failure> {
     match &failure {
-        // The log has it, or it is the client's.
+        // Already logged, or caused by the client.
         Failure::TableFull | Failure::Body(_) | Failure::Client(_) => {}
         failure => exchange.log(Level::Error, format_args!("{failure}")),
     }
     let kind = match failure {
         Failure::Connect(_) | Failure::Send(_) | Failure::Receive(_) | Failure::Closed => retry::Failure::Error,
-        // Nothing another upstream would do better.
+        // Another upstream would not do better.
         Failure::Tls(Fault::Certificate(_)) | Failure::Unsendable(_) => {
             return ControlFlow::Break(Answer::Outcome(Outcome::Status(500)));
         }
         Failure::Tls(Fault::Handshake(_) | Fault::OtherName(_)) => retry::Failure::Error,
         Failure::TimedOut => retry::Failure::Timeout,
         Failure::Head(HeadFault::TooBig | HeadFault::Violation(_)) => retry::Failure::InvalidHeader,
-        // nginx: a reset instead of an answer is an answer that is none.
+        // nginx: a stream reset in place of an answer counts as an invalid answer.
         Failure::Lost(Lost::TooBig | Lost::Malformed(_) | Lost::Rejected(_)) => retry::Failure::InvalidHeader,
         Failure::Lost(Lost::Unprocessed(_) | Lost::Closed) => retry::Failure::Error,
-        // nginx: an internal error, and no peer's fault.
+        // nginx: an internal error, not a failure of the peer.
         Failure::TableFull => return ControlFlow::Break(Answer::Outcome(Outcome::Status(500))),
         Failure::Body(Failed::Status(status)) => return ControlFlow::Break(Answer::Outcome(Outcome::Status(status))),
         Failure::Body(Failed::Gone(gone)) => return ControlFlow::Break(Answer::Gone(gone)),
-        // What came on its stream is not the message it began as.
+        // The client's stream broke the message it had begun.
         Failure::Client(Gone::Closed(error)) if error.kind() == io::ErrorKind::InvalidData => {
             return ControlFlow::Break(Answer::Outcome(Outcome::Status(Violation::MalformedRequest.status())));
         }

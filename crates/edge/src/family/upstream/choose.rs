@@ -1,4 +1,4 @@
-//! Which group a `proxy_pass` asks: one that is declared, an address, or a name that has to be resolved first.
+//! Finds the group for a `proxy_pass`: a declared one, an address, or a name to resolve first.
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -14,16 +14,16 @@ use crate::dns::Place;
 use crate::exchange::Exchange;
 use crate::family::proxy::Pass;
 use crate::family::proxy::request::Target;
-use crate::log::Level;
+use weir_net::log::Level;
 
-/// The group to ask, and what a `proxy_pass` with variables came to.
+/// The group to ask, and the target of a `proxy_pass` with variables.
 pub(super) fn group(exchange: &mut Exchange<'_>, pass: &Pass) -> Result<Chosen, u16> {
     let generation = exchange.generation.clone();
     let Some(template) = &pass.template else {
         let number = pass.group.ok_or(500u16)?;
         return Ok(Chosen::Group(GroupRef::declared(generation, number), None));
     };
-    // A character for each byte: the URI keeps its bytes, and only the host has to be text.
+    // One character per byte: the URI keeps its bytes, and only the host must be text.
     let text: String = template.text(exchange).iter().map(|byte| char::from(*byte)).collect();
     let parsed = pass.parse(&text).and_then(|parsed| match is_host(&parsed.host) && is_host(&parsed.url) {
         true => Ok(parsed),
@@ -39,7 +39,11 @@ pub(super) fn group(exchange: &mut Exchange<'_>, pass: &Pass) -> Result<Chosen, 
     exchange.proxy_host = Some(parsed.host.clone().into_bytes());
     let dialled = parsed.dialled().into_owned();
     let is_tls = parsed.is_tls;
-    let target = Target { host: parsed.host.into_bytes(), uri: parsed.uri.map(|uri| uri.chars().map(|byte| byte as u8).collect()), is_tls };
+    let target = Target {
+        host: parsed.host.into_bytes(),
+        uri: parsed.uri.map(|uri| uri.chars().map(|byte| byte as u8).collect()),
+        is_tls,
+    };
     let declared = &generation.conf.declared.upstream;
     if let Some(number) = declared.find(&parsed.url).or_else(|| declared.find_implicit(&dialled)) {
         return Ok(Chosen::Group(GroupRef::declared(generation.clone(), number), Some(target)));
@@ -53,28 +57,28 @@ pub(super) fn group(exchange: &mut Exchange<'_>, pass: &Pass) -> Result<Chosen, 
     }
 }
 
-/// Whether a host and port, or the path of a socket, can stand in a head.
+/// Whether a host and port, or the path of a socket, may appear in a head.
 fn is_host(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b'!'..=b'~'))
 }
 
-/// What `proxy_pass` came to.
+/// The value of `proxy_pass`.
 pub(super) enum Chosen {
-    /// A group, and the target where it was made for this exchange.
+    /// A group, and the target if it was made for this exchange.
     Group(GroupRef, Option<Target>),
-    /// A name with perhaps a port, to be resolved.
+    /// A name to resolve, perhaps with a port.
     Name(String, Target),
 }
 
-/// Why there is no group to a name.
+/// Why a name has no group.
 pub(super) enum Unresolved {
-    /// The client gets this status; the log has the reason.
+    /// The client gets this status; the reason is logged.
     Status(u16),
     /// The client left meanwhile.
     Gone(Gone),
 }
 
-/// Asks the location's resolver for a name, and makes a group of its addresses.
+/// Resolves a name by the location's resolver, and makes a group of its addresses.
 pub(super) async fn resolve(exchange: &mut Exchange<'_>, conn: &Conn, dialled: &str) -> Result<GroupRef, Unresolved> {
     let values = &exchange.location.values.resolver;
     let (host, port) = split_host_port(dialled);

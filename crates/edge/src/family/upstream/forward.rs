@@ -1,7 +1,7 @@
-//! From a location to an answer of its upstream: the group, the request, and peer after peer until one's answer stands.
+//! Gets an answer from a location's upstream: finds the group, composes the request, and asks peers until one answers.
 //!
-//! nginx's `proxy_next_upstream` decides what is tried again; beyond nginx, a retry budget bounds it, and a
-//! pooled connection that turns out dead is replaced without counting against anybody.
+//! nginx's `proxy_next_upstream` decides which failures allow another try. In addition to nginx, a retry budget limits
+//! tries, and a pooled connection that turns out dead is replaced without counting against any peer.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -11,25 +11,33 @@ use weir_wire::{BodyLength, Version};
 use super::answered::take_answer;
 use super::attempt::Outgoing;
 use super::choose::{self, Chosen, Unresolved};
-use super::source::{GroupRef, Source};
+use super::pool::Link;
+use super::source::{GroupRef, Hold, Source};
 use super::walk::Walk;
 use crate::body::{self, Failed, RequestBody};
-use crate::cache::serving::Trouble;
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::family::proxy::request::{self, BodyFraming};
 use crate::family::proxy_ssl::{self, Asked, Party};
-use crate::log::Level;
 use crate::phase::Outcome;
-use crate::tunnel::Upgraded;
+use weir_cache::serving::Trouble;
+use weir_net::log::Level;
 
-/// What forwarding came to.
+/// An upstream that agreed to switch protocols.
+pub struct Upgraded {
+    /// The connection.
+    pub link: Box<Link>,
+    /// The chosen peer.
+    pub hold: Hold,
+}
+
+/// The result of forwarding.
 pub enum Answer {
-    /// The response stands in the exchange; its body comes from the source.
+    /// The response is in the exchange; its body comes from the source.
     Response(Source),
     /// The peer switched protocols.
     Tunnel(Upgraded),
-    /// Go on with this: an error status, or a place the upstream named.
+    /// Continue with this: an error status, or a location that the upstream named.
     Outcome(Outcome),
     /// The client left.
     Gone(Gone),
@@ -41,7 +49,7 @@ pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answer {
     let Some(pass) = &location.values.proxy.pass else { return Answer::Outcome(Outcome::Status(500)) };
     let (group, target) = match choose::group(exchange, pass) {
         Ok(Chosen::Group(group, target)) => (group, target),
-        // Boxed: few exchanges resolve a name, and every one would hold the room for it.
+        // Boxed: few exchanges resolve a name, and every one would need the room for it.
         Ok(Chosen::Name(dialled, target)) => match Box::pin(choose::resolve(exchange, conn, &dialled)).await {
             Ok(group) => (group, Some(target)),
             Err(Unresolved::Status(status)) => return Answer::Outcome(Outcome::Status(status)),
@@ -77,7 +85,7 @@ async fn ready_body(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(), 
     if !matches!(exchange.body, RequestBody::Unread) {
         return Ok(());
     }
-    // nginx: a chunked request goes unbuffered to HTTP/1.1 upstreams only.
+    // nginx: a chunked request is passed unbuffered only to HTTP/1.1 upstreams.
     let is_chunked = matches!(exchange.request.length, Some(BodyLength::Chunked));
     let read = if proxy.request_buffering || (is_chunked && proxy.version < Version::Http11) {
         body::read(exchange, conn).await
@@ -105,13 +113,13 @@ fn framing(exchange: &Exchange<'_>) -> BodyFraming {
         (RequestBody::Unread, Some(BodyLength::Chunked | BodyLength::UntilClose)) => BodyFraming::Chunked,
         (RequestBody::Unread, Some(BodyLength::Exact(length))) => BodyFraming::Length(length),
         (RequestBody::Memory(_) | RequestBody::File { .. }, _) => BodyFraming::Length(exchange.body.length()),
-        // A length of nothing is still a length, and a chunked body of nothing has one now.
+        // A length of 0 is still a length; an empty chunked body has a length of 0 once it is read.
         (_, Some(BodyLength::Exact(_) | BodyLength::Chunked | BodyLength::UntilClose)) => BodyFraming::Length(0),
         (_, None | Some(BodyLength::None)) => BodyFraming::None,
     }
 }
 
-/// Asks peer after peer, until one's answer stands or nobody is left to ask.
+/// Asks one peer after the other, until one gives an answer or none is left.
 async fn ask_peers(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
@@ -133,7 +141,7 @@ async fn ask_peers(
                     if let Some((sticky, peer)) = bond {
                         sticky.mark(exchange, peer);
                     }
-                    // What was refused is nobody's answer: no session is learnt of it.
+                    // Do not learn a sticky session from a response that weir rejected.
                     let Some(answer) = take_answer(exchange, origin, link, walk.hold) else {
                         return Answer::Outcome(Outcome::Status(502));
                     };

@@ -1,6 +1,6 @@
-//! Idle connections change hands between workers: one that has none to a peer asks the worker that keeps most before it
-//! opens another. Each worker has its own pool, and an origin that serves one connection per process (Apache's prefork,
-//! many a Python server) would leave a new one waiting until the idle one of the other worker is closed.
+//! Workers lend each other idle connections: a worker without one to a peer asks the worker that keeps most, before it
+//! opens another. Each worker has its own pool. An origin that serves one connection per process (Apache's prefork,
+//! many a Python server) would let a new connection wait until the other worker closes its idle one.
 
 use std::future::Future;
 use std::os::fd::OwnedFd;
@@ -14,11 +14,17 @@ use weir_net::{Deadline, Instant, Stream, Transport};
 use super::pool::{Link, Terms};
 use crate::worker::{Generation, Worker};
 
-/// How long the other worker may take; one that is busy for longer is not waited for.
+/// The longest wait for the other worker; a worker that is busy for longer is skipped.
 const ANSWER_TIME: Duration = Duration::from_millis(20);
 
-/// Asks for a connection to a peer of a group; `None` when no other worker keeps any that could be lent.
-pub(super) fn ask(worker: &Worker, generation: &Generation, group: usize, peer: usize, terms: Terms<'_>) -> Option<Asked> {
+/// Asks for a connection to a peer of a group; `None` if no other worker keeps one to lend.
+pub(super) fn ask(
+    worker: &Worker,
+    generation: &Generation,
+    group: usize,
+    peer: usize,
+    terms: Terms<'_>,
+) -> Option<Asked> {
     let number = generation.conf.generation;
     let lender = if terms.is_plain() { worker.richest_colleague(number, group, peer)? } else { return None };
     let desk = Arc::new(Desk::default());
@@ -29,7 +35,7 @@ pub(super) fn ask(worker: &Worker, generation: &Generation, group: usize, peer: 
     is_sent.then_some(Asked { desk, deadline, peer })
 }
 
-/// Where the two workers meet.
+/// The shared state of the two workers.
 #[derive(Default)]
 struct Desk(Mutex<State>);
 
@@ -38,13 +44,13 @@ enum State {
     #[default]
     Asked,
     Awaited(Waker),
-    /// What was lent, or that nothing was.
+    /// The loan, or `None` if there was nothing to lend.
     Answered(Option<Loan>),
-    /// Whoever asked has left.
+    /// The asking worker has left.
     Left,
 }
 
-/// A connection on its way: what [`Link`] is, without what belongs to a worker.
+/// A connection in transit: a [`Link`] without the parts that belong to a worker.
 pub(super) struct Loan {
     fd: OwnedFd,
     opened: Instant,
@@ -56,14 +62,15 @@ impl Desk {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// On the lender's thread.
+    /// Runs on the lender's thread.
     fn serve(&self, worker: &Worker, number: u32, group: usize, peer: usize) {
         let mut state = self.state();
         if matches!(*state, State::Left) {
             return;
         }
         let generation = worker.generation();
-        let link = if generation.conf.generation == number { generation.pools.take(group, peer, Terms::PLAIN) } else { None };
+        let link =
+            if generation.conf.generation == number { generation.pools.take(group, peer, Terms::PLAIN) } else { None };
         let loan = link.and_then(|link| match link.stream {
             Transport::Plain(stream) => Some(Loan { fd: stream.into_fd(), opened: link.opened, carried: link.carried }),
             Transport::Tls(_) | Transport::Carried(_) => None,
@@ -76,7 +83,7 @@ impl Desk {
     }
 }
 
-/// A question another worker has not answered yet: gives its connection, or `None` when it has none or no time.
+/// A question to another worker; resolves to a connection, or to `None` if that worker has none or no time.
 pub(super) struct Asked {
     desk: Arc<Desk>,
     deadline: Deadline,
@@ -84,13 +91,23 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Makes the connection this worker's; `None` where that fails, its table of connections full for one.
+    /// Makes the connection this worker's own; `None` if that fails, for example if the connection table is full.
     pub(super) async fn answer(self, worker: &Worker) -> Option<Box<Link>> {
         let peer = self.peer;
         let Loan { fd, opened, carried } = self.await?;
         let place = worker.take_place()?;
         let stream = Stream::from_fd(fd).ok()?.into();
-        Some(Box::new(Link { stream, deadline: Deadline::new(), peer, bound: None, party: None, opened, carried, place: Some(place), h2: None }))
+        Some(Box::new(Link {
+            stream,
+            deadline: Deadline::new(),
+            peer,
+            bound: None,
+            party: None,
+            opened,
+            carried,
+            place: Some(place),
+            h2: None,
+        }))
     }
 }
 

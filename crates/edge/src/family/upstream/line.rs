@@ -4,9 +4,9 @@
 //!  exchange ─ Lines::begin ─► Line ─ a stream each ─► Session ─ frames ─► driver ─► socket
 //! ```
 //!
-//! A worker's line to a peer carries as many streams as the peer allows; another is opened when all are full, and
-//! whoever comes while one is being opened waits for it. A line that nothing travels on is kept as an idle connection
-//! would be. nginx has one stream a connection at a time. The driver is a task of its own and ends with the line.
+//! A worker's line to a peer carries as many streams as the peer allows. If all lines are full, the worker opens
+//! another; exchanges that come meanwhile wait for it. An idle line is kept like an idle connection. nginx has one
+//! stream per connection at a time. The driver is a task of its own and ends with the line.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -22,18 +22,18 @@ use weir_wire::h2::Code;
 use weir_wire::h2::connection::{Event, Limits};
 
 use super::pool::{Held, Link, Terms, is_same};
-use super::pool_policy::PoolPolicy;
 use crate::family::proxy_ssl::Party;
 use crate::h2::{self, Carrier, Input, Lost, OUT_MAX, Over, Session, Stream};
 use crate::worker::{Generation, Place, Worker};
+use weir_peers::pool_policy::PoolPolicy;
 
-/// Streams of one line, whatever its peer allows: they are looked through one by one.
+/// The most streams of one line, whatever its peer allows: the code searches them one by one.
 const STREAMS_MAX: usize = 256;
-/// What a peer may send on a stream before an exchange takes it. A client that reads slowly holds so much, and no
-/// other stream: the connection's window is as large as may be.
+/// How much a peer may send on a stream before an exchange reads it. A slow client holds back this much and does not
+/// block other streams: the connection's window has the largest size.
 const WINDOW: u32 = 256 << 10;
 const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
-/// Bytes of an answer's head or trailers; `proxy_buffer_size` bounds them more closely.
+/// The most bytes of an answer's head or trailers; `proxy_buffer_size` limits them further.
 const SECTION_MAX: usize = 128 << 10;
 /// Bytes of a body in one frame.
 const CHUNK: usize = 16 << 10;
@@ -46,43 +46,43 @@ pub struct Line {
     bound: Option<SocketAddr>,
     party: Option<Arc<Party>>,
     opened: Instant,
-    /// Streams it has carried.
+    /// The number of streams it has carried.
     carried: Cell<u64>,
-    /// It takes no more streams, and ends with the last.
+    /// It takes no more streams, and ends after the last one.
     is_going: Cell<bool>,
     idle_since: Cell<Option<Instant>>,
-    /// The peer reads while nothing is asked of it: it has shown so, or was said to.
+    /// The peer reads even while the line is idle: it has shown this, or the configuration states it.
     is_proven: Cell<bool>,
     place: Cell<Option<Place>>,
-    /// Others wait until the peer has said how many streams it allows.
+    /// Others wait until the peer has announced how many streams it allows.
     opening: Cell<Option<Rc<Opening>>>,
 }
 
-/// What a line is opened with.
+/// The parts of a new line.
 pub struct Opened {
     /// The connection.
     pub stream: Transport,
     /// Its place in the worker's connection table.
     pub place: Place,
-    /// When it was begun.
+    /// The time when connecting began.
     pub at: Instant,
-    /// Who waits for it.
+    /// Wakes the exchanges that wait for the line.
     pub opening: Option<Rc<Opening>>,
 }
 
-/// Where a line is kept for others: the group's number, and how.
+/// The place where a line is kept for others.
 pub struct Kept<'g> {
     /// The configuration it belongs to.
     pub generation: &'g Rc<Generation>,
     /// The number of its group.
     pub group: usize,
-    /// How long, and how many.
+    /// The limits for keeping it.
     pub policy: PoolPolicy,
 }
 
 impl Line {
-    /// A line over a connection just made; its driver runs from now on. Where it is not kept for others, it ends with
-    /// its first stream.
+    /// Makes a line of a new connection and starts its driver. A line that is not kept for others ends with its first
+    /// stream.
     pub fn new(opened: Opened, peer: usize, terms: Terms<'_>, worker: &Rc<Worker>, kept: Option<Kept<'_>>) -> Rc<Line> {
         let limits = Limits {
             streams: 0,
@@ -119,7 +119,7 @@ impl Line {
         line
     }
 
-    /// A stream for an exchange, and whether the line carried others before.
+    /// Opens a stream for an exchange; also returns whether the line carried others before.
     pub fn begin(&self) -> Option<(Box<Link>, bool)> {
         let stream = Stream::open(&self.session)?;
         self.idle_since.set(None);
@@ -152,28 +152,28 @@ impl Line {
             && session.wire.borrow().room() > 0
     }
 
-    /// No more streams; it ends with the last.
+    /// Takes no more streams; the line ends after the last one.
     fn retire(&self) {
         self.is_going.set(true);
         self.session.tell_driver();
     }
 
-    /// The same for one that nothing travels on, whose place is free at once.
+    /// The same for an idle line; frees its place at once.
     fn end_idle(&self) {
         self.place.take();
         self.retire();
     }
 }
 
-/// A line that is being opened; whoever waits is woken when this is dropped.
+/// A line that is being opened; dropping this wakes all waiters.
 #[derive(Default)]
 pub struct Opening {
     waiting: RefCell<Vec<Task>>,
-    /// It came to be.
+    /// The line was opened.
     is_open: Rc<Cell<bool>>,
 }
 
-/// One's place among those who wait for a line.
+/// The place of a waiter for a line.
 pub struct Awaited {
     opening: Weak<Opening>,
     is_open: Rc<Cell<bool>>,
@@ -187,7 +187,7 @@ impl Drop for Opening {
     }
 }
 
-/// Exchanges that wait for one line, as long as nobody knows how many it carries.
+/// The most exchanges that wait for one line while the peer's limit of streams is unknown.
 const WAITING_MAX: usize = 100;
 
 struct Begun {
@@ -206,7 +206,7 @@ pub struct Lines {
 }
 
 impl Drop for Lines {
-    /// The configuration is another one now: nothing is asked on these lines any more.
+    /// The configuration was replaced: no exchange uses these lines any more.
     fn drop(&mut self) {
         self.groups.take().iter().flatten().for_each(|line| line.retire());
     }
@@ -229,18 +229,19 @@ impl Lines {
         }
     }
 
-    /// A stream to a peer, on a line made on such terms, and whether that carried others before.
+    /// Opens a stream to a peer on a line with these terms; also returns whether the line carried others before.
     pub fn begin(&self, group: usize, peer: usize, terms: Terms<'_>) -> Option<(Box<Link>, bool)> {
         let groups = self.groups.borrow();
         let line = groups.get(group)?.iter().find(|line| line.fits(peer, terms) && line.has_room())?;
         line.begin()
     }
 
-    /// Whether such a line is being opened, and may be waited for.
+    /// A line with these terms that is being opened and may be waited for.
     pub fn opening(&self, group: usize, peer: usize, terms: Terms<'_>) -> Option<Awaited> {
         let groups = self.groups.borrow();
         let lines = groups.get(group).map(Vec::as_slice).unwrap_or_default();
-        let told = lines.iter().filter(|line| line.fits(peer, terms)).find_map(|line| line.session.wire.borrow().allowed());
+        let told =
+            lines.iter().filter(|line| line.fits(peer, terms)).find_map(|line| line.session.wire.borrow().allowed());
         let most = told.unwrap_or(WAITING_MAX).min(WAITING_MAX);
         let mut begun = self.opening.borrow_mut();
         begun.retain(|begun| begun.opening.strong_count() > 0);
@@ -254,7 +255,7 @@ impl Lines {
         Some(Awaited { opening, is_open })
     }
 
-    /// Tells others that such a line is being opened, as long as what this gives is kept.
+    /// Announces that such a line is being opened, until the result is dropped.
     pub fn announce(&self, group: usize, peer: usize, terms: Terms<'_>) -> Rc<Opening> {
         let opening = Rc::new(Opening::default());
         self.opening.borrow_mut().push(Begun {
@@ -267,7 +268,7 @@ impl Lines {
         opening
     }
 
-    /// Nothing travels on this line now; too many such in a group, and the one that lay longest ends.
+    /// Marks the line as idle; if the group has too many idle lines, the one idle for longest ends.
     fn lay_idle(&self, group: usize, most: usize) {
         let groups = self.groups.borrow();
         let Some(lines) = groups.get(group) else { return };
@@ -279,7 +280,7 @@ impl Lines {
         }
     }
 
-    /// Ends the line that lay idle longest, of all groups; `false` when there is none.
+    /// Ends the line that was idle for longest, of all groups; `false` if there is none.
     pub fn close_oldest(&self) -> bool {
         let groups = self.groups.borrow();
         let idle = groups.iter().flatten().filter(|line| line.idle_since.get().is_some() && !line.is_going.get());
@@ -292,7 +293,7 @@ impl Lines {
         }
     }
 
-    /// Lines there are now.
+    /// The number of lines.
     pub fn len(&self) -> usize {
         self.groups.borrow().iter().map(Vec::len).sum()
     }
@@ -304,7 +305,7 @@ impl Lines {
 }
 
 impl Awaited {
-    /// Ready when the line is open, or (`false`) will not be.
+    /// Ready when the line is open, or (`false`) cannot be opened.
     pub fn poll(&self) -> Poll<bool> {
         let Some(opening) = self.opening.upgrade() else { return Poll::Ready(self.is_open.get()) };
         let (mut waiting, task) = (opening.waiting.borrow_mut(), Task::current());
@@ -315,7 +316,7 @@ impl Awaited {
     }
 }
 
-/// Where a line is found by others.
+/// The place where others find a line.
 struct Home {
     generation: Weak<Generation>,
     group: usize,
@@ -327,13 +328,13 @@ struct Driver {
     worker: Rc<Worker>,
     home: Option<Home>,
     input: Input,
-    /// How long nothing may travel.
+    /// How long the line may stay idle.
     deadline: Deadline,
 }
 
-/// How a line comes to its end.
+/// How a line ends.
 enum End {
-    /// Nothing travels on it, and nothing is to.
+    /// No streams are left, and none will come.
     Done,
     /// The peer closed, or the network failed.
     Broken,
@@ -349,7 +350,7 @@ async fn live(mut driver: Driver) {
     }
     if matches!(end, End::Done) {
         line.session.wire.borrow_mut().goaway(Code::NoError);
-        // What cannot be told now, the end of the connection tells.
+        // If this cannot be sent now, the end of the connection shows it.
         line.session.flush().ok();
         line.session.transport().shutdown_write().ok();
     }
@@ -402,14 +403,14 @@ impl Driver {
             if let Over::Fault(fault) = over {
                 line.session.blame(fault.what);
                 line.session.wire.borrow_mut().fail(fault);
-                // The peer is wrong already: whether it hears so is its affair.
+                // The peer is at fault, so it does not matter whether this reaches it.
                 line.session.flush().ok();
             }
             End::Broken
         })
     }
 
-    /// Sees to a line that nothing travels on: `true` when something is to be done since, `false` when it is over.
+    /// Handles an idle line: `true` if there is new work to do, `false` if the line is over.
     fn poll_rest(&self) -> Poll<bool> {
         let line = &self.line;
         self.count(line);
@@ -446,7 +447,7 @@ impl Driver {
     }
 }
 
-/// Does what a frame asks for.
+/// Acts on a frame.
 fn act(line: &Rc<Line>, worker: &Rc<Worker>, event: Event<'_>) {
     let session = &line.session;
     match event {
@@ -475,4 +476,3 @@ fn act(line: &Rc<Line>, worker: &Rc<Worker>, event: Event<'_>) {
         }
     }
 }
-

@@ -1,15 +1,14 @@
-//! Groups whose peers change while the edge serves: names are resolved (`server NAME resolve`, `service=`), and the API
-//! adds, changes and removes servers of a group with a `zone`.
+//! Groups whose peers change at run time: names are resolved (`server NAME resolve`, `service=`), and the API adds,
+//! changes and removes servers of a group with a `zone`.
 //!
 //! ```text
-//!  a worker asks for a name ─► learn ─┐
-//!                                     ├─► another `Upstream`, which adopts the peers' state ─► all workers see a higher version
+//!  a worker resolves a name ─► learn ─┐
+//!                                     ├─► a new `Upstream` adopts the peers' state ─► all workers see a higher version
 //!  the API changes a server ─► edit ──┘
 //! ```
 //!
-//! An exchange keeps the peers it began with. What is known of names outlives a reload, by group, name and service; what
-//! the API changed outlives one by `state`.
-//! Invariant: a version is higher than another exactly when its peers are newer.
+//! An exchange keeps the peers it began with. Resolved names survive a reload, by group, name and service; changes by
+//! the API survive it through `state`. Invariant: a version is higher than another exactly if its peers are newer.
 
 pub mod edit;
 mod members;
@@ -30,78 +29,78 @@ use std::time::Duration;
 
 use weir_net::Address;
 
-use super::balance::Policy;
-use super::budget::Budget;
-use super::group::{Group, GroupError, MAX_PEERS};
-use super::peer::Peer;
-use super::pool_policy::PoolPolicy;
 use super::{Declared, Upstream, parse_address};
-use weir_conf::At;
 use crate::build::Build;
 use crate::directive::Refusal;
 use crate::dns::{Place, Servers};
-use crate::family::health::state::Rule;
 use crate::family::resolver;
 use crate::family::sticky::Sticky;
-use crate::log::{self, Level};
 use crate::variable::Template;
+use weir_conf::At;
+use weir_net::log::{self, Level};
+use weir_peers::balance::Policy;
+use weir_peers::budget::Budget;
+use weir_peers::group::{Group, GroupError, MAX_PEERS};
+use weir_peers::health::Rule;
+use weir_peers::peer::Peer;
+use weir_peers::pool_policy::PoolPolicy;
 
-/// What a group is made of, whoever its peers are at the moment.
+/// The fixed parts of a group, without its peers.
 #[derive(Clone, Default)]
 pub struct Frame {
     /// The group's name.
     pub name: String,
-    /// Its method.
+    /// The balancing method.
     pub policy: Policy,
-    /// Which connections are kept.
+    /// The limits for keeping connections.
     pub pooling: PoolPolicy,
     /// The key of `hash`.
     pub hash_key: Option<Template>,
-    /// Which exchanges belong to which peer.
+    /// `sticky` of the group.
     pub sticky: Option<Arc<Sticky>>,
-    /// What may be spent on retries.
+    /// The budget for retries.
     pub budget: Arc<Budget>,
     /// The name of its `zone`.
     pub zone: Option<String>,
-    /// Where its block stands.
+    /// The place of its block.
     pub at: At,
 }
 
 /// A group whose peers change.
 pub struct Live {
     frame: Frame,
-    /// The file that keeps what the API changes (`state`).
+    /// The file that stores the API's changes (`state`).
     state: Option<String>,
     resolver: OnceLock<(Arc<Servers>, Duration)>,
-    /// What its peers' health checks make of their results.
+    /// The rules that turn results of health checks into states.
     rules: OnceLock<Arc<[Rule]>>,
-    /// Guards what is known; held for as long as a group takes to be built, by whoever learnt or changed something.
+    /// Guards the known peers; a thread that learns or changes something holds the lock while it builds the group.
     known: Mutex<Known>,
     current: Mutex<Arc<Upstream>>,
     version: AtomicU64,
-    /// Who waits for the next version.
+    /// The tasks that wait for the next version.
     waiting: Mutex<Vec<Waker>>,
 }
 
 #[derive(Default)]
 struct Known {
     members: Members,
-    /// The names that a worker asks for.
+    /// The names that a worker resolves.
     watched: HashSet<u32>,
-    /// What a peer's kept connections go by: its index may be another's in the next version.
+    /// The key of a peer's kept connections: its index may belong to another peer in the next version.
     pool_ids: HashMap<String, usize>,
     next_pool_id: usize,
-    /// Groups of before whose exchanges may go on, for those who count them.
+    /// Older groups that exchanges may still use, for counting them.
     before: Vec<std::sync::Weak<Upstream>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is guarded is replaced whole.
+    // The guarded values are always replaced as a whole.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Live {
-    /// A group of these servers; of the names among them nothing is known yet.
+    /// A group of these servers; no name among them is resolved yet.
     pub fn new(frame: Frame, members: Members, state: Option<String>) -> Result<Live, GroupError> {
         let mut known = Known::default();
         let current = assemble(&frame, members.peers().0, &mut known)?;
@@ -118,24 +117,24 @@ impl Live {
         })
     }
 
-    /// What stands for the group among those of a configuration.
+    /// The entry for the group in a configuration.
     pub fn declared(self) -> Upstream {
         let frame = self.frame.clone();
         let group = Group::nobody(&frame.name, frame.policy);
         Upstream { live: Some(Arc::new(self)), ..Upstream::of(frame, group, Vec::new()) }
     }
 
-    /// The peers of the moment.
+    /// The current peers.
     pub fn current(&self) -> Arc<Upstream> {
         lock(&self.current).clone()
     }
 
-    /// Who is asked, unless `http`'s resolver is.
+    /// Sets the resolver; without it `http`'s resolver is used.
     pub fn set_resolver(&self, servers: Arc<Servers>, timeout: Duration) {
         let _ = self.resolver.set((servers, timeout));
     }
 
-    /// Has its peers checked by these rules: to be called once, before the configuration is put in force.
+    /// Sets the rules of health checks: called once, before the configuration comes into force.
     pub fn guard(&self, rules: Arc<[Rule]>) {
         if let Some(current) = Arc::get_mut(&mut lock(&self.current)) {
             current.group.guard(&rules);
@@ -143,12 +142,12 @@ impl Live {
         let _ = self.rules.set(rules);
     }
 
-    /// The number of the version of the moment.
+    /// The current version number.
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
 
-    /// Ready once there is a version other than the one `seen`.
+    /// Ready once the version differs from `seen`.
     pub fn poll_newer(&self, seen: u64, context: &Context<'_>) -> Poll<()> {
         let mut waiting = lock(&self.waiting);
         if self.version() != seen {
@@ -160,7 +159,7 @@ impl Live {
         Poll::Pending
     }
 
-    /// Peers that are no longer in the group and still have exchanges under way (NGINX Plus: `zombies`).
+    /// Peers that have left the group and still have exchanges in progress (NGINX Plus: `zombies`).
     pub fn zombies(&self) -> usize {
         let mut known = lock(&self.known);
         known.before.retain(|upstream| upstream.strong_count() > 0);
@@ -175,7 +174,7 @@ impl Live {
         gone.len()
     }
 
-    /// Takes what a name stands for from now on; the same as before changes nothing.
+    /// Sets the addresses of a name; the same addresses as before change nothing.
     fn learn(&self, id: u32, places: Vec<Place>) {
         let mut known = lock(&self.known);
         if known.members.learn(id, places) {
@@ -183,7 +182,7 @@ impl Live {
         }
     }
 
-    /// Takes over what `old` knew of the names both have.
+    /// Takes over the addresses of names that `old` also has.
     fn adopt(&self, old: &Live) {
         let before = lock(&old.known);
         let mut known = lock(&self.known);
@@ -195,12 +194,15 @@ impl Live {
         }
     }
 
-    /// Puts the servers as they are now into force.
+    /// Puts the current servers into force.
     fn renew(&self, known: &mut Known) {
         let name = &self.frame.name;
         let (peers, too_many) = known.members.peers();
         if too_many {
-            log::global(Level::Error, format_args!("upstream \"{name}\" has more than {MAX_PEERS} peers, the rest is left out"));
+            log::global(
+                Level::Error,
+                format_args!("upstream \"{name}\" has more than {MAX_PEERS} peers, the rest is left out"),
+            );
         }
         match assemble(&self.frame, peers, known) {
             Ok(upstream) => self.put(upstream, known),
@@ -226,7 +228,7 @@ impl Live {
 
 fn assemble(frame: &Frame, peers: Vec<Peer>, known: &mut Known) -> Result<Upstream, GroupError> {
     let group = Group::of_now(frame.name.as_str(), peers, frame.policy)?;
-    // Addresses were written by us, or read when the file was.
+    // weir wrote these addresses, or checked them when it read the file.
     let addresses: Vec<Address> = group.peers().filter_map(|peer| parse_address(&peer.address)).collect();
     let mut ids = HashMap::new();
     let mut pool_ids = Vec::with_capacity(addresses.len());
@@ -245,7 +247,7 @@ fn assemble(frame: &Frame, peers: Vec<Peer>, known: &mut Known) -> Result<Upstre
     Ok(Upstream { pool_ids: Some(pool_ids), ..Upstream::of(frame.clone(), group, addresses) })
 }
 
-/// Gives groups without a resolver of their own that of `http`, or refuses the file.
+/// Gives groups without their own resolver `http`'s resolver, or refuses the file.
 pub fn give_resolver(b: &mut Build<'_>, http: &resolver::Settings) {
     let default = http.servers.clone().flatten();
     let timeout = http.timeout.unwrap_or(resolver::TIMEOUT_DEFAULT);
@@ -256,9 +258,10 @@ pub fn give_resolver(b: &mut Build<'_>, http: &resolver::Settings) {
             Some(servers) => live.set_resolver(servers.clone(), timeout),
             None if has_names() => {
                 let name = &live.frame.name;
-                let refusal = Refusal::whole(format!("no resolver defined to resolve names at run time in upstream \"{name}\""))
-                    .todo("name one in http or in the upstream: resolver 127.0.0.53;")
-                    .needs("resolver", "");
+                let refusal =
+                    Refusal::whole(format!("no resolver defined to resolve names at run time in upstream \"{name}\""))
+                        .todo("name one in http or in the upstream: resolver 127.0.0.53;")
+                        .needs("resolver", "");
                 b.refuse_at("upstream", refusal, live.frame.at);
             }
             None => {}
@@ -266,7 +269,7 @@ pub fn give_resolver(b: &mut Build<'_>, http: &resolver::Settings) {
     }
 }
 
-/// What groups of an older configuration knew goes on being known: of names, and of the health of peers both have.
+/// Takes over from the older configuration: addresses of names, and the health of peers that both have.
 pub fn adopt(new: &mut Declared, old: &Declared) {
     for upstream in &mut new.groups {
         let same = |other: &&Arc<Upstream>| other.name == upstream.name && other.is_implicit == upstream.is_implicit;
@@ -283,14 +286,14 @@ pub fn adopt(new: &mut Declared, old: &Declared) {
     }
 }
 
-/// A version of a group as a worker's exchanges use it.
+/// A version of a group, as a worker's exchanges use it.
 pub struct Seen {
     version: u64,
     /// The peers.
     pub upstream: Arc<Upstream>,
-    /// Their names, for tries to share.
+    /// The peers' names, shared by tries.
     pub names: Vec<Rc<str>>,
-    /// The numbers of their cells, looked up when the first is asked for.
+    /// The numbers of their cells, looked up at the first use.
     cells: OnceCell<Vec<u32>>,
 }
 
@@ -304,12 +307,12 @@ impl Seen {
     }
 }
 
-/// The versions a worker saw last, by the number of the group.
+/// The versions that a worker saw last, by the number of the group.
 #[derive(Default)]
 pub struct AllSeen(RefCell<Vec<Option<Rc<Seen>>>>);
 
 impl AllSeen {
-    /// The version of the moment.
+    /// The current version.
     pub fn look(&self, number: usize, live: &Live) -> Rc<Seen> {
         let version = live.version();
         let mut all = self.0.borrow_mut();
@@ -318,7 +321,7 @@ impl AllSeen {
         {
             return seen.clone();
         }
-        // Newer peers under an older version are looked at once more.
+        // If the peers are newer than this version number, the next look reads them again.
         let upstream = live.current();
         let names = upstream.group.peers().map(|peer| peer.address.as_str().into()).collect();
         let seen = Rc::new(Seen { version, upstream, names, cells: OnceCell::new() });
@@ -339,11 +342,7 @@ mod tests {
     use super::*;
 
     fn live(service: Option<&str>, fixed: &[&str]) -> Live {
-        let frame = Frame {
-            name: "u".to_owned(),
-            zone: Some("u".to_owned()),
-            ..Frame::default()
-        };
+        let frame = Frame { name: "u".to_owned(), zone: Some("u".to_owned()), ..Frame::default() };
         let named = Named {
             host: "a.example".to_owned(),
             port: 8080,
@@ -400,7 +399,8 @@ mod tests {
         let live = live(Some("http"), &[]);
         live.learn(0, vec![place("10.0.0.1:81", 2, 7), place("10.0.0.2:82", 1, 5), place("10.0.0.2:82", 1, 5)]);
         let current = live.current();
-        let peers: Vec<_> = current.group.peers().map(|peer| (peer.address.as_str(), peer.weight, peer.backup)).collect();
+        let peers: Vec<_> =
+            current.group.peers().map(|peer| (peer.address.as_str(), peer.weight, peer.backup)).collect();
         assert_eq!(peers, [("10.0.0.2:82", 5, false), ("10.0.0.2:82", 5, false), ("10.0.0.1:81", 7, true)]);
         assert_eq!(current.group.peer(0).unwrap().server, "h.example");
     }
@@ -408,7 +408,10 @@ mod tests {
     #[test]
     fn weights_beyond_all_bounds_shrink_in_proportion() {
         let live = live(Some("http"), &[]);
-        live.learn(0, vec![place("10.0.0.1:81", 1, 60_000), place("10.0.0.2:82", 1, 60_000), place("10.0.0.3:83", 1, 1)]);
+        live.learn(
+            0,
+            vec![place("10.0.0.1:81", 1, 60_000), place("10.0.0.2:82", 1, 60_000), place("10.0.0.3:83", 1, 1)],
+        );
         let weights: Vec<_> = live.current().group.peers().map(|peer| peer.weight).collect();
         assert_eq!(weights, [30_000, 30_000, 1]);
     }
@@ -435,7 +438,10 @@ mod tests {
     fn servers_come_change_and_go() {
         let live = live(None, &["10.0.0.1:80", "10.0.0.2:80"]);
         let added = live.add_server(&serde_json::json!({"server": "10.0.0.3", "weight": 4})).unwrap();
-        assert_eq!((&added["id"], &added["server"], &added["weight"], &added["fail_timeout"]), (&3.into(), &"10.0.0.3".into(), &4.into(), &"10s".into()));
+        assert_eq!(
+            (&added["id"], &added["server"], &added["weight"], &added["fail_timeout"]),
+            (&3.into(), &"10.0.0.3".into(), &4.into(), &"10s".into())
+        );
         let drained = live.change_server(0, &serde_json::json!({"drain": true})).unwrap();
         assert_eq!(drained["drain"], true);
         let left = live.remove_server(1).unwrap();
@@ -450,7 +456,10 @@ mod tests {
         let live = live(None, &[]);
         live.learn(0, vec![place("10.0.0.1:0", 0, 1)]);
         let shown = live.servers();
-        assert_eq!((&shown[1]["id"], &shown[1]["parent"], &shown[1]["server"]), (&1.into(), &"0".into(), &"10.0.0.1:8080".into()));
+        assert_eq!(
+            (&shown[1]["id"], &shown[1]["parent"], &shown[1]["server"]),
+            (&1.into(), &"0".into(), &"10.0.0.1:8080".into())
+        );
         let refused = live.remove_server(1).unwrap_err();
         assert_eq!((refused.status, refused.code), (400, "UpstreamServerImmutable"));
         live.change_server(0, &serde_json::json!({"down": true})).unwrap();

@@ -1,33 +1,23 @@
-//! `upstream` and its `server`s: groups of peers, how one is chosen, and the connections kept to them.
+//! `upstream` and its `server`s: groups of peers, the choice of a peer, and kept connections.
 //!
-//! The deciding part (`group`, `balance`, `retry`, `budget`, `pool_policy`) is pure: no socket, no clock.
-//! `pool` keeps idle connections, `line` those that carry many exchanges at once, `attempt` makes one try (`sending` its
-//! request, `reading` the head of its answer), `walk` goes from try to try, `blame` says why one failed, `answered` what a
-//! head means, `source` reads the answer's body. <https://nginx.org/en/docs/http/ngx_http_upstream_module.html>
+//! `weir_peers` makes the decisions. `pool` keeps idle connections, `line` those that carry many exchanges at once.
+//! `attempt` makes one try (`sending` sends its request, `reading` reads the head of its answer), `walk` goes from try
+//! to try, `blame` says why one failed. `answered` interprets a head, `source` reads the answer's body.
+//! <https://nginx.org/en/docs/http/ngx_http_upstream_module.html>
 
 mod answered;
 pub mod attempt;
-pub mod balance;
 pub mod blame;
-pub mod budget;
 mod choose;
 pub mod forward;
-pub mod group;
 mod lend;
 pub mod line;
 pub mod live;
-pub mod peer;
 pub mod pool;
-pub mod pool_policy;
 mod reading;
-pub mod retry;
-pub mod selection;
 pub mod sending;
 pub mod source;
 mod walk;
-
-#[cfg(test)]
-mod simulation;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -42,19 +32,19 @@ use crate::family::sticky::{ROUTE_BYTES_MAX, Sticky};
 use crate::family::{Family, resolver};
 use crate::value;
 use crate::variable::Template;
-use balance::Policy;
-use budget::Budget;
-use group::{Group, GroupError};
 use live::{Frame, Live, Members, Named};
-use peer::Peer;
-use pool_policy::PoolPolicy;
+use weir_peers::balance::Policy;
+use weir_peers::budget::Budget;
+use weir_peers::group::{Group, GroupError};
+use weir_peers::peer::Peer;
+use weir_peers::pool_policy::PoolPolicy;
 
 crate::settings! {
-    /// The servers written so far in this block.
+    /// The servers of this block so far.
     servers: Vec<Peer> = Vec::new(),
-    /// Those with `resolve`.
+    /// The servers with `resolve`.
     named: Vec<Named> = Vec::new(),
-    /// The method written in this block.
+    /// The method of this block.
     policy: Policy = Policy::RoundRobin,
     /// The key of `hash`.
     hash_key: Option<Template> = None,
@@ -66,16 +56,16 @@ crate::settings! {
     keepalive_time: Duration = Duration::from_secs(3600),
     /// `keepalive_timeout`.
     keepalive_timeout: Duration = Duration::from_secs(60),
-    /// `zone`: its name. weir's groups are shared by all workers with or without it.
+    /// `zone`: its name. All workers share weir's groups with or without it.
     zone: Option<String> = None,
     /// `state`: the file.
     state: Option<String> = None,
 }
 
-/// Idle connections a worker keeps to a group that does not say `keepalive` (nginx: 32).
+/// The most idle connections that a worker keeps to a group without `keepalive` (nginx: 32).
 pub const IDLE_MAX_DEFAULT: usize = 1024;
 
-/// All groups: those of `upstream` blocks, and those that a `proxy_pass` names by address.
+/// All groups: those of `upstream` blocks, and those for addresses in a `proxy_pass`.
 #[derive(Default)]
 pub struct Declared {
     /// By number; `proxy_pass` keeps the number.
@@ -88,54 +78,57 @@ impl Declared {
         self.groups.iter().position(|upstream| !upstream.is_implicit && upstream.name.eq_ignore_ascii_case(name))
     }
 
-    /// The number of the group that stands for `host:port` written in a `proxy_pass`.
+    /// The number of the implicit group for a `host:port` in a `proxy_pass`.
     pub fn find_implicit(&self, name: &str) -> Option<usize> {
         self.groups.iter().position(|upstream| upstream.is_implicit && upstream.name == name)
     }
 }
 
-/// A group of peers with all that is needed to reach them.
+/// A group of peers with all data needed to reach them.
 pub struct Upstream {
     /// The name of the block, or `host:port`.
     pub name: String,
-    /// Who serves.
+    /// The peers.
     pub group: Group,
-    /// Where the peers are, by the group's index.
+    /// The peers' addresses, by the group's index.
     pub addresses: Vec<Address>,
-    /// What may be spent on retries.
+    /// The budget for retries.
     pub budget: Arc<Budget>,
-    /// Which connections are kept.
+    /// The limits for keeping connections.
     pub pooling: PoolPolicy,
     /// The key of `hash`.
     pub hash_key: Option<Template>,
-    /// Which exchanges belong to which peer.
+    /// `sticky` of the group.
     pub sticky: Option<Arc<Sticky>>,
     /// The name of its `zone`.
     pub zone: Option<String>,
-    /// Named by a `proxy_pass`, not by a block.
+    /// A `proxy_pass` created it, not a block.
     pub is_implicit: bool,
-    /// What peers' kept connections go by, where it is not their index.
+    /// The keys of the peers' kept connections, if they are not the peers' indexes.
     pub pool_ids: Option<Vec<usize>>,
-    /// Names are resolved while the edge serves: this is not the group but says where it is.
+    /// The group changes at run time: this entry only points to it.
     pub live: Option<Arc<Live>>,
 }
 
 impl Upstream {
-    /// What a peer's kept connections go by.
+    /// The key of a peer's kept connections.
     pub fn pool_id(&self, peer: usize) -> usize {
         self.pool_ids.as_ref().and_then(|ids| ids.get(peer)).copied().unwrap_or(peer)
     }
 
-    /// A group for addresses that no block names.
+    /// An implicit group for addresses.
     pub fn implicit(name: &str, addresses: &[Address]) -> Result<Upstream, GroupError> {
-        let peers = addresses.iter().map(|address| Peer { server: name.to_owned(), ..Peer::new(address.to_string()) }).collect();
+        let peers = addresses
+            .iter()
+            .map(|address| Peer { server: name.to_owned(), ..Peer::new(address.to_string()) })
+            .collect();
         let group = Group::new(name, peers, Policy::RoundRobin)?;
         let pooling = PoolPolicy { max_idle: IDLE_MAX_DEFAULT, ..PoolPolicy::default() };
         let frame = Frame { name: name.to_owned(), pooling, ..Frame::default() };
         Ok(Upstream { is_implicit: true, ..Upstream::of(frame, group, addresses.to_vec()) })
     }
 
-    /// These peers in this frame.
+    /// A group of these peers in this frame.
     fn of(frame: Frame, group: Group, addresses: Vec<Address>) -> Upstream {
         let Frame { name, policy: _, pooling, hash_key, sticky, budget, zone, at: _ } = frame;
         let (is_implicit, pool_ids, live) = (false, None, None);
@@ -184,15 +177,19 @@ fn upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let scope = b.block(Scope::new(Kind::Plain, UPSTREAM, b.at()), statement)?;
     let settings = scope.settings.upstream;
     let has_state = settings.state.is_some();
-    if !has_state && settings.servers.as_ref().is_none_or(Vec::is_empty) && settings.named.as_ref().is_none_or(Vec::is_empty) {
+    if !has_state
+        && settings.servers.as_ref().is_none_or(Vec::is_empty)
+        && settings.named.as_ref().is_none_or(Vec::is_empty)
+    {
         if b.has_lost("upstream", &name) {
-            return Ok(()); // the servers are wrong, not absent
+            return Ok(()); // the servers have errors, but they are there
         }
         return Err(Refusal::whole("no servers are inside upstream").todo("add: server ADDRESS;"));
     }
     let is_keepalive_written = settings.keepalive.is_some();
     let values = settings.values();
-    let has_backup = values.servers.iter().chain(values.named.iter().map(|named| &named.pattern)).any(|peer| peer.backup);
+    let has_backup =
+        values.servers.iter().chain(values.named.iter().map(|named| &named.pattern)).any(|peer| peer.backup);
     if has_backup && matches!(values.policy, Policy::IpHash | Policy::Hash { .. } | Policy::Random { .. }) {
         return Err(Refusal::whole("balancing method does not support parameter \"backup\""));
     }
@@ -256,7 +253,7 @@ pub fn resolve(b: &Build<'_>, text: &str, default_port: u16) -> Result<Vec<Addre
     resolve_in(b, text, default_port, "upstream")
 }
 
-/// Host and port as written, checked; `directive` is where.
+/// The host and the port as written, checked; errors name `directive`.
 fn authority<'t>(text: &'t str, default_port: u16, directive: &str) -> Result<(&'t str, u16), Refusal> {
     let (host, port) = split_host_port(text);
     let port = match port {
@@ -272,7 +269,7 @@ fn authority<'t>(text: &'t str, default_port: u16, directive: &str) -> Result<(&
     Ok((host, port))
 }
 
-/// As `resolve`, of what another directive names.
+/// Like `resolve`, for another directive.
 pub fn resolve_in(b: &Build<'_>, text: &str, default_port: u16, directive: &str) -> Result<Vec<Address>, Refusal> {
     if let Some(path) = text.strip_prefix("unix:") {
         if path.is_empty() {
@@ -341,14 +338,13 @@ fn server(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A server that is a name to be resolved again and again; `None` where it is an address, or resolved once.
+/// A server with a name that is resolved repeatedly; `None` if it is an address, or is resolved once.
 fn named(written: &str, pattern: &Peer, resolves: bool, service: Option<String>) -> Result<Option<Named>, Refusal> {
     if !resolves {
         return match service {
             None => Ok(None),
-            Some(_) => {
-                Err(Refusal::whole(format!("service upstream \"{written}\" requires \"resolve\" parameter")).todo("add: resolve"))
-            }
+            Some(_) => Err(Refusal::whole(format!("service upstream \"{written}\" requires \"resolve\" parameter"))
+                .todo("add: resolve")),
         };
     }
     let is_address = literal_address(written).is_some();
@@ -365,7 +361,8 @@ fn named(written: &str, pattern: &Peer, resolves: bool, service: Option<String>)
         return Ok(None);
     }
     let (host, port) = authority(written, 80, "upstream")?;
-    weir_wire::dns::Name::of_text(host).map_err(|_| Refusal::whole(format!("invalid host in upstream \"{written}\"")))?;
+    weir_wire::dns::Name::of_text(host)
+        .map_err(|_| Refusal::whole(format!("invalid host in upstream \"{written}\"")))?;
     Ok(Some(Named { host: host.to_owned(), port, service, pattern: pattern.clone() }))
 }
 
@@ -373,7 +370,9 @@ fn server_parameter(peer: &mut Peer, word: &str) -> Result<(), Refusal> {
     let invalid = || Refusal::whole(format!("invalid parameter \"{word}\""));
     let number = |text: &str| value::number(text).and_then(|n| u32::try_from(n).ok()).ok_or_else(invalid);
     match word.split_once('=') {
-        Some(("weight", text)) => peer.weight = number(text).and_then(|n| if n == 0 { Err(invalid()) } else { Ok(n) })?,
+        Some(("weight", text)) => {
+            peer.weight = number(text).and_then(|n| if n == 0 { Err(invalid()) } else { Ok(n) })?
+        }
         Some(("max_conns", text)) => peer.max_conns = number(text)?,
         Some(("max_fails", text)) => peer.max_fails = number(text)?,
         Some(("fail_timeout", text)) => peer.fail_timeout_s = value::time_of(text).ok_or_else(invalid)?.as_secs(),
@@ -389,7 +388,7 @@ fn server_parameter(peer: &mut Peer, word: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// `route=`: what `sticky` calls the peer.
+/// `route=`: the peer's name for `sticky`.
 fn route(text: &str) -> Result<String, Refusal> {
     match text.len() {
         0 => Err(Refusal::whole("route is empty")),
@@ -398,7 +397,7 @@ fn route(text: &str) -> Result<String, Refusal> {
     }
 }
 
-/// The servers of the file, as if they stood here (NGINX Plus).
+/// Reads the servers of the file, as if they were written here (NGINX Plus).
 fn state(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let path = b.path(statement.text(0));
     let written = &b.settings().upstream;
@@ -464,7 +463,7 @@ fn keepalive(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The address that `HOST[:PORT]` or `unix:PATH` is, if it is one and no name.
+/// The address in `HOST[:PORT]` or `unix:PATH`; `None` for a name.
 pub(crate) fn literal_address(authority: &str) -> Option<Address> {
     if let Some(path) = authority.strip_prefix("unix:") {
         return Some(Address::Unix(path.into()));

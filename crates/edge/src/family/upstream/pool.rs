@@ -1,4 +1,4 @@
-//! Idle connections to peers: one pool a worker, group by group, the last put in taken out first.
+//! Idle connections to peers: one pool per worker, by group; the last connection put in is taken out first.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -11,35 +11,35 @@ use std::time::Duration;
 
 use weir_net::{Deadline, Instant, Transport, clock};
 
-use super::pool_policy::{Finished, PoolPolicy};
 use crate::counters::{self, AllCounters};
 use crate::family::proxy_ssl::Party;
 use crate::h2;
 use crate::worker::Place;
+use weir_peers::pool_policy::{Finished, PoolPolicy};
 
-/// A connection to a peer. Boxed wherever it goes: it changes hands several times an exchange.
+/// A connection to a peer. Always boxed: it moves several times per exchange.
 pub struct Link {
-    /// What its bytes come and go by.
+    /// The transport of its bytes.
     pub stream: Transport,
-    /// Bounds whatever the peer is waited for.
+    /// Limits every wait for the peer.
     pub deadline: Deadline,
     /// The peer's index in its group.
     pub peer: usize,
-    /// The local address it was asked to come from (`proxy_bind`): only for exchanges that ask for the same.
+    /// The local address (`proxy_bind`): the connection serves only exchanges with the same one.
     pub bound: Option<SocketAddr>,
-    /// Whom TLS was made with; none speaks plain text. Likewise only for exchanges that ask for the same.
+    /// The TLS party; `None` for plain text. The connection serves only exchanges with the same party.
     pub party: Option<Arc<Party>>,
-    /// When it was opened.
+    /// The time when it was opened.
     pub opened: Instant,
     /// Exchanges it carried before this one.
     pub carried: u64,
-    /// Its place in the worker's connection table; a stream among others has none of its own.
+    /// Its place in the worker's connection table; a stream of a line has none of its own.
     pub place: Option<Place>,
-    /// It is a stream among others (HTTP/2), and this one.
+    /// The stream, if it is one of a line (HTTP/2).
     pub h2: Option<Held>,
 }
 
-/// A stream that is left when this is dropped: a socket closes by itself.
+/// A stream that is left when this is dropped; a socket closes itself.
 pub struct Held(pub Rc<h2::Stream>);
 
 impl Deref for Held {
@@ -56,35 +56,35 @@ impl Drop for Held {
     }
 }
 
-/// What a connection must have been made with, beside the peer.
+/// The requirements for a connection, besides the peer.
 #[derive(Clone, Copy)]
 pub struct Terms<'t> {
     /// The local address (`proxy_bind`).
     pub bound: Option<SocketAddr>,
-    /// Whom TLS is to be made with.
+    /// The TLS party.
     pub party: Option<&'t Arc<Party>>,
 }
 
 impl Terms<'_> {
-    /// Any connection without TLS, from wherever the kernel chose.
+    /// Any connection without TLS, with a local address that the kernel chose.
     pub const PLAIN: Terms<'static> = Terms { bound: None, party: None };
 
-    /// Whether any connection without TLS does.
+    /// Whether any connection without TLS will do.
     pub fn is_plain(self) -> bool {
         self.bound.is_none() && self.party.is_none()
     }
 
-    /// Whether a connection was made with them.
+    /// Whether a connection meets the terms.
     pub fn fit(self, link: &Link) -> bool {
         link.bound == self.bound && is_same(link.party.as_ref(), self.party)
     }
 }
 
-/// Whether two parties are one.
+/// Whether two parties are equal.
 pub(super) fn is_same(one: Option<&Arc<Party>>, other: Option<&Arc<Party>>) -> bool {
     match (one, other) {
         (None, None) => true,
-        // Nearly always the same one: no need to compare names.
+        // Nearly always the same object, so names are rarely compared.
         (Some(one), Some(other)) => Arc::ptr_eq(one, other) || one == other,
         (Some(_), None) | (None, Some(_)) => false,
     }
@@ -102,7 +102,7 @@ pub struct Pools {
     waiting: RefCell<VecDeque<(usize, usize, Weak<Handover>)>>,
 }
 
-/// A try that waits for a connection another exchange has done with; it leaves the queue by being dropped.
+/// A try that waits for a connection of another exchange; dropping it leaves the queue.
 #[derive(Default)]
 pub struct Handover {
     party: Option<Arc<Party>>,
@@ -123,14 +123,14 @@ impl Handover {
     }
 }
 
-/// A link that looked closed is dropped and the next one looked at, this often at most.
+/// The most links that look closed and are dropped in one search for a live one.
 const DEAD_LINKS_MAX: usize = 64;
 
-/// Where other workers see how many there are to have.
+/// The counters that show other workers how many connections they can borrow.
 pub struct Shelf {
     /// All workers' counters.
     pub counters: AllCounters,
-    /// The seat of the worker whose pools these are.
+    /// The seat of the worker that owns the pools.
     pub seat: usize,
     /// The configuration that numbers groups and peers.
     pub generation: u32,
@@ -159,13 +159,13 @@ impl Pools {
         Pools { shelf, groups: RefCell::default(), waiting: RefCell::default() }
     }
 
-    /// Takes the most recently used live connection to a peer that was made on such terms.
+    /// Takes the most recently used live connection to a peer with these terms.
     pub fn take(&self, group: usize, peer: usize, terms: Terms<'_>) -> Option<Box<Link>> {
         let mut groups = self.groups.borrow_mut();
         let idle = groups.get_mut(group)?;
         for _ in 0..DEAD_LINKS_MAX {
             let index = idle.iter().rposition(|idle| idle.link.peer == peer && terms.fit(&idle.link))?;
-            // The order of the rest is the order of use: keep it.
+            // The remaining connections are in the order of use: keep that order.
             let last = index + 1 == idle.len();
             let Idle { link, until } = if last { idle.pop_back() } else { idle.remove(index) }?;
             self.shelf.shift(group, &link, -1);
@@ -176,10 +176,10 @@ impl Pools {
         None
     }
 
-    /// Keeps a connection if the policy allows; otherwise it is closed. A full pool closes its oldest.
+    /// Keeps a connection if the policy allows; otherwise closes it. A full pool closes its oldest.
     pub fn put(&self, group: usize, mut link: Box<Link>, policy: &PoolPolicy, is_reusable: bool) {
         if link.h2.is_some() {
-            return; // its line is kept, not the stream
+            return; // the line is kept, not the stream
         }
         let now = clock::now();
         link.carried += 1;
@@ -193,7 +193,7 @@ impl Pools {
         if !policy.may_keep(&finished) {
             return;
         }
-        // Its deadline stays as it is: nobody asks about it before it is moved, and moving it twice an exchange costs.
+        // The deadline stays: nothing checks it before it is set again, and setting it twice per exchange costs time.
         let Some(link) = self.hand_over(group, link) else { return };
         let mut groups = self.groups.borrow_mut();
         if groups.len() <= group {
@@ -210,7 +210,7 @@ impl Pools {
         }
     }
 
-    /// Waits for a connection to a peer, behind those that wait already.
+    /// Joins the queue for a connection to a peer.
     pub fn wait(&self, group: usize, peer: usize, party: Option<&Arc<Party>>) -> Rc<Handover> {
         let handover = Rc::new(Handover { party: party.cloned(), ..Handover::default() });
         let mut waiting = self.waiting.borrow_mut();
@@ -221,18 +221,21 @@ impl Pools {
 
     /// Whether a try waits for a connection to a peer.
     pub fn is_awaited(&self, group: usize, peer: usize) -> bool {
-        self.waiting.borrow().iter().any(|(number, index, waits)| (*number, *index) == (group, peer) && waits.strong_count() > 0)
+        self.waiting
+            .borrow()
+            .iter()
+            .any(|(number, index, waits)| (*number, *index) == (group, peer) && waits.strong_count() > 0)
     }
 
-    /// Gives a connection to whoever waits for one longest; back if nobody does.
+    /// Gives a connection to the longest waiter; returns it if nobody waits.
     fn hand_over(&self, group: usize, link: Box<Link>) -> Option<Box<Link>> {
         if link.bound.is_some() {
-            return Some(link); // who waits asked for no particular local address
+            return Some(link); // waiters want no particular local address
         }
         let mut waiting = self.waiting.borrow_mut();
         let fits = |(number, peer, waits): &(usize, usize, Weak<Handover>)| {
             let is_wanted = |waits: Rc<Handover>| is_same(waits.party.as_ref(), link.party.as_ref());
-            // One that nobody waits for any more fits too: it is taken away below.
+            // An abandoned entry matches too: the loop below removes it.
             *number == group && *peer == link.peer && waits.upgrade().is_none_or(is_wanted)
         };
         while let Some(at) = waiting.iter().position(fits) {
@@ -247,7 +250,7 @@ impl Pools {
         Some(link)
     }
 
-    /// Closes what lay idle too long or was closed by its peer.
+    /// Closes connections that were idle too long or that the peer closed.
     pub fn sweep(&self) {
         let now = clock::now();
         for (group, idle) in self.groups.borrow_mut().iter_mut().enumerate() {
@@ -261,17 +264,17 @@ impl Pools {
         }
     }
 
-    /// Closes the connection that lay idle longest, of all groups; `false` when none is kept.
+    /// Closes the connection that was idle for longest, of all groups; `false` if none is kept.
     pub fn close_oldest(&self) -> bool {
         let mut groups = self.groups.borrow_mut();
-        // Within a group they stand in the order of use.
+        // Within a group, connections are in the order of use.
         let kept = groups.iter_mut().enumerate().filter(|(_, idle)| !idle.is_empty());
         let oldest = kept.min_by_key(|(_, idle)| idle.front().map(|idle| idle.until));
         let oldest = oldest.and_then(|(group, idle)| Some((group, idle.pop_front()?)));
         oldest.inspect(|(group, idle)| self.shelf.shift(*group, &idle.link, -1)).is_some()
     }
 
-    /// Tells of each group how many idle connections are kept to each of its peers, as far as the last that has any.
+    /// Reports for each group how many idle connections each of its peers has, up to the last peer that has any.
     pub fn count_idle(&self, mut tell: impl FnMut(usize, &[u64])) {
         let mut counts: Vec<u64> = Vec::new();
         for (number, idle) in self.groups.borrow().iter().enumerate() {
@@ -288,7 +291,7 @@ impl Pools {
         }
     }
 
-    /// Idle connections kept now.
+    /// The number of idle connections.
     pub fn len(&self) -> usize {
         self.groups.borrow().iter().map(VecDeque::len).sum()
     }

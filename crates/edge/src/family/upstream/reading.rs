@@ -1,4 +1,4 @@
-//! An answer's head on its way from a peer, interim answers before it included.
+//! Reads the head of a peer's answer, and interim answers before it.
 
 use std::io;
 use std::task::Poll;
@@ -11,13 +11,13 @@ use super::pool::Link;
 use crate::exchange::{Exchange, Origin};
 use crate::h2;
 
-/// Bytes of an answer read at a time before its body's length is known.
+/// Bytes to read at a time before the length of the body is known.
 const READ_BYTES: usize = 16 << 10;
 
-/// Interim answers (1xx) taken before the final one.
+/// The most interim answers (1xx) before the final one.
 const INTERIM_MAX: u32 = 16;
 
-/// A head that came.
+/// A head that has arrived.
 pub(super) enum Received {
     /// The answer.
     Final(Box<Origin>),
@@ -25,20 +25,20 @@ pub(super) enum Received {
     Interim(Box<Origin>),
 }
 
-/// How far a head is.
+/// The progress of a head.
 enum Parsed {
     Final,
     Interim,
     Partial,
 }
 
-/// An answer's head on its way in. Nothing is held for it before its first byte is there: what waits for an
-/// answer is cold when it comes.
+/// Reads the head of an answer. It allocates nothing before the first byte arrives: memory that waits for an answer is
+/// cold when the answer comes.
 #[derive(Default)]
 pub(super) struct Reading {
     origin: Option<Box<Origin>>,
     interim: u32,
-    /// What follows an interim answer came with it.
+    /// Bytes after an interim answer came together with it.
     has_more: bool,
 }
 
@@ -55,7 +55,7 @@ impl Reading {
             return self.poll_frames(exchange, stream, progressed);
         }
         loop {
-            // Asked first: the usual answer has not come yet, and a read for nothing costs a call.
+            // Checked first: usually the answer has not come yet, and a needless read costs a system call.
             if !self.has_more && link.stream.poll_readable().is_pending() {
                 return Poll::Pending;
             }
@@ -80,7 +80,7 @@ impl Reading {
         }
     }
 
-    /// The same of a stream, whose heads come whole.
+    /// The same for a stream, where heads come complete.
     fn poll_frames(
         &mut self,
         exchange: &mut Exchange<'_>,
@@ -120,10 +120,10 @@ impl Reading {
         }
     }
 
-    /// Puts an interim answer behind.
+    /// Moves past an interim answer.
     pub fn go_on(&mut self, mut origin: Box<Origin>) {
         if origin.head.version == Version::Http2 {
-            return; // what follows it is another
+            return; // each head has its own object
         }
         let len = origin.head.len.min(origin.bytes.len());
         origin.bytes.drain(..len);
@@ -133,7 +133,7 @@ impl Reading {
     }
 }
 
-/// Reads what is there of an answer; `false` when nothing is.
+/// Reads the available bytes of an answer; `false` if there are none.
 fn receive(
     exchange: &mut Exchange<'_>,
     link: &Link,

@@ -1,4 +1,4 @@
-//! A request on its way to a peer: head, then body from memory, from a file, or as the client sends it.
+//! Sends a request to a peer: the head, then the body from memory, from a file, or while the client sends it.
 
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -17,27 +17,27 @@ use crate::exchange::Exchange;
 use crate::family::proxy::request::BodyFraming;
 use crate::h2::{self, Unsent};
 
-/// Pieces of a request's body sent at a time.
+/// Bytes of a request's body to send at a time.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// What is still to be sent of a request.
+/// The rest of a request that is being sent.
 pub(super) struct Sending<'h> {
     head: &'h [u8],
     head_sent: usize,
-    /// The peer took less than there was.
+    /// The peer took less than was offered.
     is_blocked: bool,
     piece: Lease,
     piece_sent: usize,
     file_at: u64,
     body: BodyState,
     chunked: bool,
-    /// The answer is under way already, and its deadlines are its own.
+    /// The answer has begun and has its own deadlines; the upload uses this one.
     beside: Option<Deadline>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BodyState {
-    /// Nothing beyond head and piece.
+    /// Nothing after head and piece.
     Done,
     /// `RequestBody::Memory`, from this byte.
     Memory(usize),
@@ -64,10 +64,20 @@ impl BodyState {
 impl<'h> Sending<'h> {
     pub fn new(Outgoing { head, framing }: Outgoing<'h>, body: BodyState) -> Sending<'h> {
         let chunked = framing == BodyFraming::Chunked;
-        Sending { head, head_sent: 0, is_blocked: false, piece: Lease::none(), piece_sent: 0, file_at: 0, body, chunked, beside: None }
+        Sending {
+            head,
+            head_sent: 0,
+            is_blocked: false,
+            piece: Lease::none(),
+            piece_sent: 0,
+            file_at: 0,
+            body,
+            chunked,
+            beside: None,
+        }
     }
 
-    /// Over HTTP/2 the head goes out at once, and frames tell where the body ends.
+    /// Over HTTP/2, sends the head at once; frames mark the end of the body.
     pub fn send_head(
         &mut self,
         exchange: &mut Exchange<'_>,
@@ -93,17 +103,17 @@ impl<'h> Sending<'h> {
         Ok(())
     }
 
-    /// The rest of a request whose answer has begun; its head is out.
+    /// The rest of a request whose answer has begun; the head is already sent.
     pub fn into_upload(self) -> Upload {
         Upload { sending: Sending { head: &[], head_sent: 0, beside: Some(Deadline::new()), ..self } }
     }
 
-    /// The client is waited for this long.
+    /// Sets the time to wait for the client.
     fn await_client(&self, conn: &Conn, time: Duration) {
         self.beside.as_ref().unwrap_or(&conn.deadline).set(time);
     }
 
-    /// The peer is.
+    /// Sets the time to wait for the peer.
     fn await_peer(&self, link: &Link, time: Duration) {
         self.beside.as_ref().unwrap_or(&link.deadline).set(time);
     }
@@ -112,7 +122,7 @@ impl<'h> Sending<'h> {
         self.body == BodyState::Client && self.head_sent == self.head.len() && self.piece_sent == self.piece.len()
     }
 
-    /// Sends what can be sent now; ready when that is all.
+    /// Sends as much as possible; ready when all is sent.
     pub fn poll(
         &mut self,
         exchange: &mut Exchange<'_>,
@@ -122,7 +132,10 @@ impl<'h> Sending<'h> {
     ) -> Poll<Result<(), Failure>> {
         let values = &exchange.location.values;
         loop {
-            if self.piece_sent == self.piece.len() && self.body != BodyState::Done && !matches!(self.body, BodyState::Memory(_)) {
+            if self.piece_sent == self.piece.len()
+                && self.body != BodyState::Done
+                && !matches!(self.body, BodyState::Memory(_))
+            {
                 match self.refill(exchange, conn, link) {
                     Poll::Ready(Ok(())) => self.await_client(conn, values.core.body_timeout.longest),
                     Poll::Ready(Err(failure)) => return Poll::Ready(Err(failure)),
@@ -140,15 +153,15 @@ impl<'h> Sending<'h> {
             if wanted == 0 {
                 return Poll::Ready(self.end(link));
             }
-            // Not tried again before there is room: the kernel may take a little at any time, and a peer that takes
-            // nothing would be waited for anew.
+            // No retry before there is room: the kernel may take a little at any time, and each bit would restart the
+            // timeout of a peer that takes nothing.
             if self.is_blocked {
                 if link.stream.poll_writable().is_pending() {
                     return Poll::Pending;
                 }
                 self.is_blocked = false;
             }
-            // Most requests have no body: one piece needs no vector.
+            // Most requests have no body: a single piece needs no vector.
             let written = match [head, piece, memory] {
                 [only, [], []] | [[], only, []] | [[], [], only] => link.stream.try_write(only),
                 pieces => link.stream.try_write_vectored(&pieces.map(IoSlice::new)),
@@ -178,7 +191,7 @@ impl<'h> Sending<'h> {
         }
     }
 
-    /// All is sent: a stream whose length nobody knew ends here.
+    /// All is sent: ends a stream of unknown length.
     fn end(&self, link: &Link) -> Result<(), Failure> {
         match &link.h2 {
             Some(_) => link.stream.shutdown_write().map_err(Failure::Send),
@@ -198,7 +211,7 @@ impl<'h> Sending<'h> {
         }
     }
 
-    /// The next piece of a body that is in a file or still comes from the client.
+    /// The next piece of a body from a file or from the client.
     fn refill(&mut self, exchange: &mut Exchange<'_>, conn: &Conn, link: &Link) -> Poll<Result<(), Failure>> {
         self.piece_sent = 0;
         self.piece.clear();
@@ -224,7 +237,7 @@ impl<'h> Sending<'h> {
             if self.chunked {
                 self.piece.extend_from_slice(b"0\r\n\r\n");
             }
-            // The last frame says that it is the last.
+            // Lets the last frame carry the end flag.
             if let Some(stream) = &link.h2 {
                 stream.promise(bytes.len() as u64);
             }
@@ -252,17 +265,17 @@ impl<'h> Sending<'h> {
     }
 }
 
-/// The rest of a request whose answer has begun: over HTTP/2 the two go on beside each other.
+/// The rest of a request whose answer has begun: over HTTP/2 both continue at the same time.
 pub struct Upload {
     sending: Sending<'static>,
 }
 
 impl Upload {
-    /// Sends what can be sent now; ready when that is all, or nobody wants more of it.
+    /// Sends as much as possible; ready when all is sent, or when the peer wants no more.
     pub fn poll(&mut self, exchange: &mut Exchange<'_>, conn: &Conn, link: &Link) -> Poll<Result<(), Failure>> {
         let (core, proxy) = (&exchange.location.values.core, &exchange.location.values.proxy);
         match self.sending.poll(exchange, conn, link, &mut Progressed::default()) {
-            // Why it broke, the answer tells.
+            // The answer shows why sending broke.
             Poll::Ready(Ok(()) | Err(Failure::Send(_))) => Poll::Ready(Ok(())),
             Poll::Ready(Err(failure)) => Poll::Ready(Err(failure)),
             Poll::Pending => {

@@ -1,4 +1,4 @@
-//! The body of an upstream's answer: read as it comes, decoded, and what becomes of the connection after.
+//! The body of an upstream's answer: reads and decodes it, then keeps or closes the connection.
 
 use std::fmt;
 use std::io;
@@ -10,30 +10,30 @@ use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{BodyLength, Version, Violation};
 
 use super::Upstream;
-use super::group::Outcome;
 use super::live::Seen;
 use super::pool::Link;
-use super::selection::Selection;
 use crate::exchange::{Exchange, Origin, Try};
 use crate::family::sticky::Sticky;
-use crate::fields::Fields;
 use crate::live;
-use crate::log;
 use crate::worker::Generation;
+use weir_net::log;
+use weir_peers::group::Outcome;
+use weir_peers::selection::Selection;
+use weir_wire::fields::Fields;
 
-/// The group an exchange asks: one of the configuration's, or one made for this exchange.
+/// The group of an exchange: from the configuration, or made for this exchange.
 #[derive(Clone)]
 pub enum GroupRef {
-    /// By number, kept alive with its configuration.
+    /// The group's number; keeps its configuration alive.
     Declared(Rc<Generation>, usize),
-    /// The same, whose peers are names resolved: as they were when the exchange began.
+    /// The same for a group whose peers change: with the peers from the start of the exchange.
     Live(Rc<Generation>, usize, Rc<Seen>),
-    /// `proxy_pass` with variables that came to an address.
+    /// The address that a `proxy_pass` with variables gave.
     Own(Rc<Upstream>),
 }
 
 impl GroupRef {
-    /// A group of a configuration, as it is now.
+    /// A group of a configuration, in its current version.
     pub fn declared(generation: Rc<Generation>, number: usize) -> GroupRef {
         let live = generation.conf.declared.upstream.groups.get(number).and_then(|upstream| upstream.live.as_ref());
         match live.map(|live| generation.seen.look(number, live)) {
@@ -42,7 +42,7 @@ impl GroupRef {
         }
     }
 
-    /// With what connections to its peers are kept, and under which number.
+    /// The configuration that keeps connections to its peers, and the number of the group.
     pub fn home(&self) -> Option<(&Rc<Generation>, usize)> {
         match self {
             GroupRef::Declared(generation, number) | GroupRef::Live(generation, number, _) => {
@@ -52,7 +52,7 @@ impl GroupRef {
         }
     }
 
-    /// A peer's name, shared by all tries that ask it, and the number of the cell they are counted in.
+    /// A peer's name, shared by all tries at this peer, and the number of the cell that counts them.
     pub fn known_peer(&self, live: &live::Live, peer: usize) -> (Rc<str>, u32) {
         match self {
             GroupRef::Declared(generation, number) => generation.known_peer(live, *number, peer),
@@ -66,28 +66,30 @@ impl GroupRef {
     /// The group.
     pub fn get(&self) -> Option<&Upstream> {
         match self {
-            GroupRef::Declared(generation, number) => generation.conf.declared.upstream.groups.get(*number).map(AsRef::as_ref),
+            GroupRef::Declared(generation, number) => {
+                generation.conf.declared.upstream.groups.get(*number).map(AsRef::as_ref)
+            }
             GroupRef::Live(_, _, seen) => Some(&seen.upstream),
             GroupRef::Own(upstream) => Some(upstream),
         }
     }
 }
 
-/// A chosen peer: given back when dropped, without a verdict on it unless one was spoken.
+/// A chosen peer: dropping this gives the peer back, without a verdict unless there is one.
 pub struct Hold {
     /// The group.
     pub group: GroupRef,
-    /// What the group remembers of this exchange's choices.
+    /// The group's record of this exchange's choices.
     pub selection: Selection,
 }
 
 impl Hold {
-    /// Who keeps clients with their peers, and what it calls the one that is held; the group's own `upstream` is told.
+    /// The group's `sticky` and the name it has for the held peer; `upstream` is the group itself.
     pub fn bond<'u>(&self, upstream: &'u Upstream) -> Option<(&'u Sticky, &'u str)> {
         Some((upstream.sticky.as_deref()?, upstream.group.name_of(self.selection.peer()?)))
     }
 
-    /// Gives the peer back; `true` when it is kept out from now on.
+    /// Gives the peer back; `true` if the peer is disabled from this moment.
     pub fn release(&mut self, outcome: Outcome) -> bool {
         match self.group.get() {
             Some(upstream) => upstream.group.release(&mut self.selection, outcome, clock::unix_seconds()),
@@ -111,12 +113,12 @@ enum Left {
     Nothing,
 }
 
-/// What broke an answer's body.
+/// Why reading an answer's body failed.
 #[derive(Debug)]
 pub enum Broken {
     /// The connection failed.
     Io(io::Error),
-    /// It ended before the body did.
+    /// The connection ended before the body did.
     Early,
     /// The framing is wrong.
     Framing(Violation),
@@ -136,13 +138,13 @@ impl fmt::Display for Broken {
     }
 }
 
-/// nginx's words for bytes behind a body whose length is known, be it nothing.
+/// nginx's words for bytes after a body of known length, which may be 0.
 const MORE_THAN_LENGTH: &str = "upstream sent more data than specified in \"Content-Length\" header";
 
-/// The same behind a body in chunks.
+/// The same for bytes after a chunked body.
 const BEHIND_LAST_CHUNK: &str = "upstream sent data after final chunk";
 
-/// What one read gave.
+/// The result of one read.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Read {
     /// Body bytes were appended.
@@ -157,18 +159,18 @@ pub struct Source {
     hold: Hold,
     left: Left,
     may_be_kept: bool,
-    /// How many bytes came with the head and were not taken yet: the body's beginning, or more than there may be.
+    /// Bytes that came with the head and are not read yet: the start of the body, or more than the body may have.
     untaken: u64,
-    /// The upstream sent more than it announced: nginx's words for it.
+    /// The upstream sent more than it announced: the message in nginx's words.
     excess: Option<&'static str>,
-    /// What came behind the body.
+    /// The fields after the body.
     trailers: Fields,
 }
 
 impl Source {
-    /// The body of an answer whose head was read from `link`; body bytes that came with the head stand in
-    /// `Origin::bytes` behind it and are taken first. The connection may carry another exchange only if the request
-    /// `is_sent` whole, the answer lets it, and nothing but the body came.
+    /// The body of an answer whose head was read from `link`. Body bytes that came with the head are in
+    /// `Origin::bytes` after it and are read first. The connection may carry another exchange only if the request
+    /// `is_sent` completely, the answer allows it, and nothing but the body came.
     pub fn new(link: Box<Link>, hold: Hold, origin: &Origin, length: BodyLength, is_sent: bool) -> Source {
         let tokens = origin.head.tokens(&origin.bytes);
         let may_be_kept = is_sent
@@ -185,7 +187,7 @@ impl Source {
         Source { link: Some(link), hold, left, may_be_kept, untaken, excess: None, trailers: Fields::default() }
     }
 
-    /// The fields that came behind the body, once.
+    /// Takes the fields after the body.
     pub fn take_trailers(&mut self) -> Fields {
         std::mem::take(&mut self.trailers)
     }
@@ -195,7 +197,7 @@ impl Source {
         matches!(self.left, Left::Nothing)
     }
 
-    /// The exact length still to come, where the framing tells it.
+    /// The exact remaining length, if the framing gives it.
     pub fn exact_left(&self) -> Option<u64> {
         match self.left {
             Left::Exact(left) => Some(left),
@@ -204,12 +206,12 @@ impl Source {
         }
     }
 
-    /// The connection; gone once the body is complete.
+    /// The connection; `None` once the body is complete.
     pub fn link(&self) -> Option<&Link> {
         self.link.as_deref()
     }
 
-    /// Decodes bytes that came with the head: appends what of them is body to `out`.
+    /// Decodes bytes that came with the head: appends their body bytes to `out`.
     pub fn feed(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), Broken> {
         let start = out.len();
         out.extend_from_slice(input);
@@ -217,7 +219,7 @@ impl Source {
         self.decode(out, start)
     }
 
-    /// Notes that the first `count` bytes after the head were used where they stand.
+    /// Records that the first `count` bytes after the head were used in place.
     pub fn skip(&mut self, count: u64) {
         self.untaken = self.untaken.saturating_sub(count);
         if let Left::Exact(left) = &mut self.left {
@@ -228,7 +230,7 @@ impl Source {
         }
     }
 
-    /// Reads once, at most `max` bytes, and appends what of them is body to `out`.
+    /// Reads once, at most `max` bytes, and appends the body bytes to `out`.
     pub fn poll_read(&mut self, out: &mut Lease, max: usize, attempt: Option<&mut Try>) -> Poll<Result<Read, Broken>> {
         if self.is_done() {
             return Poll::Ready(Ok(Read::End));
@@ -258,9 +260,10 @@ impl Source {
                     if let Some(attempt) = attempt {
                         attempt.bytes_received += count as u64;
                     }
-                    return Poll::Ready(self.decode(out, start).map(|()| {
-                        if out.len() == start && self.is_done() { Read::End } else { Read::Some }
-                    }));
+                    return Poll::Ready(
+                        self.decode(out, start)
+                            .map(|()| if out.len() == start && self.is_done() { Read::End } else { Read::Some }),
+                    );
                 }
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
                 Err(error) => return Poll::Ready(Err(Broken::Io(error))),
@@ -268,7 +271,7 @@ impl Source {
         }
     }
 
-    /// Leaves only body bytes behind `start`, closed up.
+    /// Leaves only body bytes after `start`, without gaps.
     fn decode(&mut self, out: &mut Vec<u8>, start: usize) -> Result<(), Broken> {
         match &mut self.left {
             Left::UntilClose => {}
@@ -315,43 +318,43 @@ impl Source {
         Ok(())
     }
 
-    /// Ends a complete body as soon as it was read, before it is written: the connection goes to the pool if
-    /// it may, the peer is given back in good standing.
+    /// Ends a complete body once it is read, before it is written: the connection returns to the pool if it may, and
+    /// the peer is given back with a success.
     pub fn finish_early(&mut self, exchange: &mut Exchange<'_>) {
         if self.release(exchange) {
             self.end(exchange, Outcome::Ok);
         }
     }
 
-    /// The same, where it may have happened already.
+    /// The same, if it has not happened yet.
     pub fn finish_if_open(mut self, exchange: &mut Exchange<'_>) {
         self.finish_early(exchange);
     }
 
-    /// Ends an answer whose body nobody wants: a connection that still owes bytes is closed.
+    /// Ends an answer whose body is not needed: a connection with unread bytes is closed.
     pub fn finish_unread(mut self, exchange: &mut Exchange<'_>) {
         self.finish_early(exchange);
     }
 
-    /// The same for an answer in whose place another is given: nobody learns from it (`sticky learn`).
+    /// The same for an answer that another one replaces: `sticky learn` does not learn from it.
     pub fn dismiss(mut self, exchange: &mut Exchange<'_>) {
         self.release(exchange);
         self.end_unlearnt(exchange, Outcome::Ok);
     }
 
-    /// The connection, where it may carry another exchange: for whoever keeps it himself.
+    /// The connection, if it may carry another exchange: for a caller that keeps it itself.
     pub fn into_link(mut self) -> Option<Box<Link>> {
         self.is_reusable().then(|| self.link.take()).flatten().filter(|link| link.h2.is_none())
     }
 
-    /// Puts the connection into the worker's pool, or closes it; `false` where that has happened already. Every answer
-    /// that has ended well gives its connection back here.
+    /// Puts the connection into the worker's pool, or closes it; `false` if that has happened already. Every answer
+    /// that ends well returns its connection here.
     fn release(&mut self, exchange: &mut Exchange<'_>) -> bool {
         let Some(link) = self.link.take() else { return false };
         let is_reusable = self.is_reusable();
         if let Some(excess) = self.excess {
             exchange.step = weir_meter::Step::ReadResponse;
-            exchange.log(crate::log::Level::Warn, format_args!("{excess}"));
+            exchange.log(weir_net::log::Level::Warn, format_args!("{excess}"));
         }
         if is_reusable {
             keep(exchange, &self.hold.group, link);
@@ -359,8 +362,8 @@ impl Source {
         true
     }
 
-    /// Whether the connection stands where the next answer begins: the body is complete, and no byte is behind it.
-    /// RFC 9112 §6.3: what came beyond the body must not be taken for the next answer.
+    /// Whether the connection is at the start of the next answer: the body is complete, and no byte follows it. RFC
+    /// 9112 §6.3: extra bytes must not be taken for the next answer.
     fn is_reusable(&mut self) -> bool {
         let untaken = std::mem::take(&mut self.untaken);
         match self.left {
@@ -372,12 +375,12 @@ impl Source {
         self.is_done() && self.may_be_kept && self.excess.is_none()
     }
 
-    /// Ends a broken body: the connection is closed.
+    /// Ends a broken body: closes the connection.
     pub fn fail(mut self, exchange: &mut Exchange<'_>) {
         self.end(exchange, Outcome::Failed);
     }
 
-    /// Ends a body whose client went away: the connection is closed, the peer is not blamed.
+    /// Ends a body whose client left: closes the connection without blaming the peer.
     pub fn abandon(mut self, exchange: &mut Exchange<'_>) {
         self.end(exchange, Outcome::Abandoned);
     }
@@ -397,17 +400,17 @@ impl Source {
         }
     }
 
-    /// The address shown in messages.
+    /// The group of the answer's peer.
     pub fn group(&self) -> &GroupRef {
         &self.hold.group
     }
 }
 
-/// Puts a connection back into the worker's pool, if it is one of a declared group. Only `Source::release` may.
+/// Puts a connection back into the worker's pool, if its group is declared. Only `Source::release` may call this.
 fn keep(exchange: &Exchange<'_>, group: &GroupRef, link: Box<Link>) {
     if let (Some((generation, number)), Some(upstream)) = (group.home(), group.get()) {
-        // A certificate that variables name is read for each connection, as in nginx, or kept as long as its cache says:
-        // a connection that was made with an old one would outlive both. A block that says `keepalive` wants it so.
+        // If variables name a certificate, weir loads it for each connection, as in nginx, or keeps it while its cache
+        // allows. A connection with an old certificate would outlive both. A block with `keepalive` accepts that.
         let may_be_stale = upstream.is_implicit && link.party.as_ref().is_some_and(|party| party.shows_its_own());
         let is_reusable = !may_be_stale && !exchange.worker.is_draining();
         generation.pools.put(number, link, &upstream.pooling, is_reusable);

@@ -1,4 +1,4 @@
-//! One exchange's way from peer to peer: who is asked next, on which connection, and what a failure means for the next.
+//! Leads one exchange from peer to peer: chooses the peer and the connection, and decides after a failure.
 
 use std::future::poll_fn;
 use std::io;
@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use weir_cache::serving::Trouble;
 use weir_meter::Step;
 use weir_meter::live::cells::Why;
 use weir_net::{Deadline, Instant, clock};
@@ -14,15 +15,11 @@ use weir_wire::Version;
 
 use super::Upstream;
 use super::attempt::{self, Failure, Outgoing, Progressed};
-use super::balance::Affinity;
 use super::blame::{blame, why};
 use super::forward::Answer;
-use super::group::Outcome as Verdict;
 use super::lend;
 use super::line::{Awaited, Kept, Line, Opened};
 use super::pool::{Handover, Link, Terms};
-use super::pool_policy::BrokenAttempt;
-use super::retry::{self, Attempt, RetryPolicy};
 use super::source::{GroupRef, Hold};
 use crate::body::{self, RequestBody};
 use crate::conn::{Conn, Gone};
@@ -32,38 +29,42 @@ use crate::family::proxy::parse_bind;
 use crate::family::proxy::request::BodyFraming;
 use crate::family::proxy_ssl::Party;
 use crate::h2::Lost;
-use crate::log::{self, Level};
 use crate::phase::Outcome;
 use crate::worker::Worker;
+use weir_net::log::{self, Level};
+use weir_peers::balance::Affinity;
+use weir_peers::group::Outcome as Verdict;
+use weir_peers::pool_policy::BrokenAttempt;
+use weir_peers::retry::{self, Attempt, RetryPolicy};
 
-/// One exchange's way from peer to peer.
+/// The state of one exchange between its tries.
 pub(super) struct Walk<'g> {
     upstream: &'g Upstream,
     outgoing: Outgoing<'g>,
-    /// Whom TLS is made with.
+    /// The TLS party.
     party: Option<&'g Arc<Party>>,
-    /// The last peer's, and all that were asked.
+    /// The hold on the last peer, with the record of all peers asked.
     pub hold: Hold,
     policy: RetryPolicy,
     first_started: Instant,
-    /// The peer whose kept connection turned out dead: asked next, on a fresh one.
+    /// The peer whose kept connection turned out dead: asked again, on a new connection.
     stale: Option<usize>,
-    /// An internal redirect lies before the next try.
+    /// An internal redirect happened before the next try.
     after_redirect: bool,
 }
 
-/// Whom to ask next, and whether a kept connection will do.
+/// The next peer, and whether a kept connection may be used.
 pub(super) struct Next {
     peer: usize,
     may_reuse: bool,
 }
 
-/// A try that came to no head.
+/// A try without a head.
 pub(super) struct FailedTry {
     peer: usize,
     failure: Failure,
     progressed: Progressed,
-    /// It was made on a kept connection.
+    /// It used a kept connection.
     reused: bool,
 }
 
@@ -91,7 +92,7 @@ impl<'g> Walk<'g> {
         }
     }
 
-    /// The next peer, its try begun; `None`, and logged, when the group has none.
+    /// Chooses the next peer and begins its try; logs and returns `None` if the group has none.
     pub fn next_peer(&mut self, exchange: &mut Exchange<'_>) -> Option<Next> {
         if let Some(peer) = self.stale.take() {
             return Some(Next { peer, may_reuse: false });
@@ -123,12 +124,11 @@ impl<'g> Walk<'g> {
         let mut random = |below: u32| worker.random(below);
         let bound = self.upstream.sticky.as_ref().and_then(|sticky| sticky.bound(exchange));
         let affinity = Affinity { key: &key, client, bound: bound.as_deref() };
-        let picked =
-            self.upstream.group.pick(&mut self.hold.selection, &affinity, &mut random, clock::unix_seconds());
+        let picked = self.upstream.group.pick(&mut self.hold.selection, &affinity, &mut random, clock::unix_seconds());
         picked.ok().map(|picked| picked.peer)
     }
 
-    /// One try: a kept connection or a new one, the request out, the head in.
+    /// Makes one try: takes or opens a connection, sends the request, reads the head.
     pub async fn ask(
         &self,
         exchange: &mut Exchange<'_>,
@@ -140,11 +140,12 @@ impl<'g> Walk<'g> {
         let terms = Terms { bound, party: self.party };
         let is_h2 = exchange.location.values.proxy.version == Version::Http2;
         let id = self.upstream.pool_id(peer);
-        let kept = if may_reuse && !is_h2 { take_kept(exchange.worker, &self.hold.group, id, terms).await } else { None };
+        let kept =
+            if may_reuse && !is_h2 { take_kept(exchange.worker, &self.hold.group, id, terms).await } else { None };
         let mut progressed = Progressed::default();
         let opened = match kept {
             Some(link) => Ok((link, true)),
-            // Boxed: every exchange would hold the room for it.
+            // Boxed: every exchange would need the room for it.
             None if is_h2 => Box::pin(self.begin_stream(exchange, conn, Next { peer, may_reuse }, terms)).await,
             None => self.open(exchange, conn, peer, terms).await,
         };
@@ -166,7 +167,7 @@ impl<'g> Walk<'g> {
                 Ok((origin, link))
             }
             Err(failure) => {
-                // What the peer has not begun with counts as not sent, if it can be sent again.
+                // A request that the peer has not begun to process counts as not sent, if weir can send it again.
                 let is_untouched = matches!(failure, Failure::Lost(Lost::Unprocessed(_)));
                 progressed.request_sent &= !(is_untouched && self.body_at_hand(exchange));
                 Err(FailedTry { peer, failure, progressed, reused })
@@ -174,7 +175,7 @@ impl<'g> Walk<'g> {
         }
     }
 
-    /// A stream of a connection that others use too, or else of a new one; whether it carried others before.
+    /// Opens a stream on a shared connection, or on a new one; returns whether the connection carried others before.
     async fn begin_stream(
         &self,
         exchange: &mut Exchange<'_>,
@@ -192,7 +193,7 @@ impl<'g> Walk<'g> {
                 if let Some(begun) = generation.lines.begin(number, id, terms) {
                     return Ok(begun);
                 }
-                // Where one that others open came to nothing, each is on its own.
+                // If a connection that another exchange opened has failed, each waiter opens its own.
                 let opening = generation.lines.opening(number, id, terms).filter(|_| may_wait);
                 let Some(opening) = opening else { break };
                 exchange.step = Step::Connect;
@@ -202,19 +203,15 @@ impl<'g> Walk<'g> {
         let opening = home.map(|(generation, number)| generation.lines.announce(number, id, terms));
         let (opened, _) = attempt::dial(exchange, conn, address, terms).await?;
         let opened = Opened { opening, ..opened };
-        let kept = home.map(|(generation, group)| Kept {
-            generation,
-            group,
-            policy: self.upstream.pooling,
-        });
+        let kept = home.map(|(generation, group)| Kept { generation, group, policy: self.upstream.pooling });
         let line = Line::new(opened, id, terms, exchange.worker, kept);
         line.begin().ok_or(Failure::Closed)
     }
 
-    /// A new connection; `true` beside one that was kept meanwhile.
+    /// Opens a connection; returns `true` with a connection that became free meanwhile.
     ///
-    /// When all local ports towards the peer are taken (`EADDRNOTAVAIL`; nginx: 502), the connections this worker
-    /// has are what there is: the try queues for one of them, or for a port, as long as connecting may take.
+    /// If all local ports to the peer are taken (`EADDRNOTAVAIL`; nginx: 502), only the worker's existing connections
+    /// remain: the try waits for one of them, or for a port, up to the connect timeout.
     async fn open(
         &self,
         exchange: &mut Exchange<'_>,
@@ -226,7 +223,7 @@ impl<'g> Walk<'g> {
         let Some(address) = self.upstream.addresses.get(peer) else { return Err(Failure::Closed) };
         let values = &exchange.location.values.proxy;
         let (give_up, watch) = (clock::now() + values.connect_timeout, exchange.is_for_its_client_alone());
-        // Where others wait already there is no port to be had: no need to ask.
+        // If others wait already, no port is free: do not try to connect.
         let id = self.upstream.pool_id(peer);
         let mut waiting = match self.hold.group.home() {
             Some((home, number)) if bound.is_none() && home.pools.is_awaited(number, id) => {
@@ -265,10 +262,10 @@ impl<'g> Walk<'g> {
         }
     }
 
-    /// Whether a whole answer is left for another peer's, as its status is one to try again on.
+    /// Whether weir drops this answer and asks another peer, because its status allows another try.
     pub fn passes_over(&mut self, exchange: &mut Exchange<'_>, status: u16) -> bool {
         let Some(kind) = retry::Failure::of_status(status) else { return false };
-        // Stricter than after a failure: a body that was read and found empty does not count as kept.
+        // Stricter than after a failure: a body that was read and is empty does not count as kept.
         let body_at_hand = exchange.reader.as_ref().is_none_or(|_| exchange.body.length() > 0);
         let decision = self.decide(exchange, kind, true, body_at_hand);
         if decision.is_ok() {
@@ -277,10 +274,11 @@ impl<'g> Walk<'g> {
         decision.is_ok()
     }
 
-    /// Judges a failed try: what the client gets if no other may follow.
+    /// Handles a failed try; breaks with the client's answer if no other try may follow.
     pub fn after_failure(&mut self, exchange: &mut Exchange<'_>, failed: FailedTry) -> ControlFlow<Answer> {
         if self.is_stale(exchange, &failed) {
-            // The peer had closed a connection we kept: nobody's failure, a fresh one to the same peer.
+            // The peer had closed the kept connection. This is not a failure: retry on a new connection to the same
+            // peer.
             self.stale = Some(failed.peer);
             return ControlFlow::Continue(());
         }
@@ -301,7 +299,7 @@ impl<'g> Walk<'g> {
             let name = &self.upstream.name;
             exchange.log(Level::Warn, format_args!("retry budget of upstream \"{name}\" is spent"));
         }
-        exchange.cache.trouble = Some(kind.trouble());
+        exchange.cache.trouble = Some(trouble(kind));
         ControlFlow::Break(Answer::Outcome(Outcome::Status(kind.status())))
     }
 
@@ -341,7 +339,7 @@ impl<'g> Walk<'g> {
         self.policy.decide(&attempt, &self.upstream.budget, clock::unix_seconds())
     }
 
-    /// Whether the request's body could be sent once more: it was kept, or there is none.
+    /// Whether the request's body can be sent again: it was kept, or there is none.
     fn body_at_hand(&self, exchange: &Exchange<'_>) -> bool {
         let has_body = !matches!(self.outgoing.framing, BodyFraming::None | BodyFraming::Length(0));
         let was_streamed = has_body && exchange.body.length() == 0;
@@ -350,13 +348,8 @@ impl<'g> Walk<'g> {
             && !was_streamed
     }
 
-    /// Ends a failed try, with its verdict on the peer.
-    fn give_back(
-        &mut self,
-        exchange: &mut Exchange<'_>,
-        kind: retry::Failure,
-        decision: Result<(), retry::Refusal>,
-    ) {
+    /// Ends a failed try with a verdict on the peer.
+    fn give_back(&mut self, exchange: &mut Exchange<'_>, kind: retry::Failure, decision: Result<(), retry::Refusal>) {
         end_try(exchange, kind.status());
         if self.hold.release(kind.outcome(decision)) {
             let cell = exchange.tries.last().map_or(0, |attempt| attempt.cell);
@@ -366,7 +359,7 @@ impl<'g> Walk<'g> {
     }
 }
 
-/// Notes the end of the last try; the status, where no head brought one.
+/// Records the end of the last try, and the status if no head brought one.
 pub(super) fn end_try(exchange: &mut Exchange<'_>, status: u16) {
     if let Some(attempt) = exchange.last_try() {
         if attempt.status == 0 {
@@ -376,7 +369,7 @@ pub(super) fn end_try(exchange: &mut Exchange<'_>, status: u16) {
     }
 }
 
-/// A kept connection to a peer, by what its connections go by: this worker's, or another's.
+/// A kept connection to a peer, by the key of its connections: from this worker, or from another.
 async fn take_kept(worker: &Worker, group: &GroupRef, peer: usize, terms: Terms<'_>) -> Option<Box<Link>> {
     let (generation, number) = group.home()?;
     match generation.pools.take(number, peer, terms) {
@@ -388,7 +381,7 @@ async fn take_kept(worker: &Worker, group: &GroupRef, peer: usize, terms: Terms<
 /// How long a try without a local port waits for a kept connection before it asks for a port again.
 const PORT_PAUSE: Duration = Duration::from_millis(500);
 
-/// A connection another exchange has done with; `None` when there was none for `PORT_PAUSE`.
+/// A connection that another exchange has finished with; `None` if none came within `PORT_PAUSE`.
 async fn handed_over(conn: &Conn, waiting: Option<&Handover>, watch: bool) -> Result<Option<Box<Link>>, Failure> {
     let pause = Deadline::new();
     pause.set(PORT_PAUSE);
@@ -404,7 +397,7 @@ async fn handed_over(conn: &Conn, waiting: Option<&Handover>, watch: bool) -> Re
     .await
 }
 
-/// Waits until a connection that another exchange opens stands, or (`false`) will not.
+/// Waits until a connection that another exchange opens is ready; `false` if it fails.
 async fn opened_by_others(
     exchange: &Exchange<'_>,
     conn: &Conn,
@@ -422,4 +415,13 @@ async fn opened_by_others(
         give_up.poll_expired().map(|()| Err(Failure::TimedOut))
     })
     .await
+}
+
+/// The cache's name of a failure.
+fn trouble(failure: retry::Failure) -> Trouble {
+    match failure {
+        retry::Failure::Timeout => Trouble::Timeout,
+        retry::Failure::InvalidHeader => Trouble::InvalidHeader,
+        retry::Failure::Error | retry::Failure::Denied | retry::Failure::Status(_) => Trouble::Error,
+    }
 }

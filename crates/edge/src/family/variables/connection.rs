@@ -1,4 +1,4 @@
-//! Variables of the connection: its two ends, and what the kernel knows of it.
+//! Variables of the connection: its two addresses, and the kernel's data about it.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,7 +9,7 @@ use weir_wire::proxy_protocol;
 use crate::exchange::Exchange;
 use crate::variable::Argument;
 
-use super::{decimal, push_address, push_ip};
+use crate::texts::{decimal, push_address, push_ip};
 
 /// `$remote_addr`.
 pub fn remote_addr(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
@@ -45,58 +45,22 @@ pub fn server_port(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>)
 
 /// `$proxy_protocol_addr`.
 pub fn proxied_source_addr(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    address_of(
-        exchange
-            .client
-            .proxied
-            .get()
-            .map(|proxied| proxied.source),
-        out,
-    )
+    address_of(exchange.client.proxied.get().map(|proxied| proxied.source), out)
 }
 
 /// `$proxy_protocol_port`.
 pub fn proxied_source_port(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    port_of(
-        exchange
-            .client
-            .proxied
-            .get()
-            .map(|proxied| proxied.source),
-        out,
-    )
+    port_of(exchange.client.proxied.get().map(|proxied| proxied.source), out)
 }
 
 /// `$proxy_protocol_server_addr`.
-pub fn proxied_destination_addr(
-    exchange: &mut Exchange<'_>,
-    _: &Argument,
-    out: &mut Vec<u8>,
-) -> bool {
-    address_of(
-        exchange
-            .client
-            .proxied
-            .get()
-            .map(|proxied| proxied.destination),
-        out,
-    )
+pub fn proxied_destination_addr(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
+    address_of(exchange.client.proxied.get().map(|proxied| proxied.destination), out)
 }
 
 /// `$proxy_protocol_server_port`.
-pub fn proxied_destination_port(
-    exchange: &mut Exchange<'_>,
-    _: &Argument,
-    out: &mut Vec<u8>,
-) -> bool {
-    port_of(
-        exchange
-            .client
-            .proxied
-            .get()
-            .map(|proxied| proxied.destination),
-        out,
-    )
+pub fn proxied_destination_port(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
+    port_of(exchange.client.proxied.get().map(|proxied| proxied.destination), out)
 }
 
 /// `$proxy_protocol_tlv_…`.
@@ -107,13 +71,7 @@ pub fn proxied_tlv(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut V
 
 /// `$tcpinfo_…`; not found on a unix socket.
 pub fn tcp_info(exchange: &mut Exchange<'_>, out: &mut Vec<u8>, pick: fn(&TcpInfo) -> u32) -> bool {
-    exchange
-        .client
-        .shared
-        .stream
-        .socket()
-        .tcp_info()
-        .is_ok_and(|info| decimal(out, u64::from(pick(&info))))
+    exchange.client.shared.stream.socket().tcp_info().is_ok_and(|info| decimal(out, u64::from(pick(&info))))
 }
 
 /// Empty, but found, for a unix socket.
@@ -129,7 +87,5 @@ fn address_of(address: Option<SocketAddr>, out: &mut Vec<u8>) -> bool {
 }
 
 fn port_of(address: Option<SocketAddr>, out: &mut Vec<u8>) -> bool {
-    address
-        .map(|address| decimal(out, u64::from(address.port())))
-        .is_some()
+    address.map(|address| decimal(out, u64::from(address.port()))).is_some()
 }

@@ -7,11 +7,11 @@ use weir_wire::{BodyLength, Known};
 
 use crate::body::RequestBody;
 use crate::exchange::Exchange;
-use crate::log::Level;
 use crate::value;
 use crate::variable::Argument;
+use weir_net::log::Level;
 
-use super::{decimal, text};
+use crate::texts::{decimal, text};
 
 /// `$host`: from the request line, else the `Host` field, else the server's name.
 pub fn host(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
@@ -21,7 +21,7 @@ pub fn host(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> boo
     }
 }
 
-/// `$uri` and `$document_uri`: empty, but found, where the target could not be normalised.
+/// `$uri` and `$document_uri`: empty, but found, if the target could not be normalised.
 pub fn uri(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     !exchange.request.line().is_empty() && text(out, &exchange.uri)
 }
@@ -43,7 +43,7 @@ pub fn is_args(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> 
     text(out, if exchange.args.is_empty() { b"" } else { b"?" })
 }
 
-/// `$arg_NAME`: the first such argument; names are compared without case.
+/// `$arg_NAME`: the first such argument; names are compared without regard to case.
 pub fn argument(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
     find_argument(&exchange.args, argument.name.as_bytes()).is_some_and(|value| text(out, value))
 }
@@ -51,9 +51,7 @@ pub fn argument(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<
 fn find_argument<'a>(args: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     args.split(|byte| *byte == b'&').find_map(|pair| {
         let value = pair.get(name.len()..)?.strip_prefix(b"=")?;
-        pair.get(..name.len())?
-            .eq_ignore_ascii_case(name)
-            .then_some(value)
+        pair.get(..name.len())?.eq_ignore_ascii_case(name).then_some(value)
     })
 }
 
@@ -66,20 +64,17 @@ pub fn request_uri(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>)
     }
 }
 
-/// `$request`: the request line; of one that could not be read, what came of it.
+/// `$request`: the request line; for an unreadable line, the part that was received.
 pub fn line(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     let request = &exchange.request;
     let line = match request.line() {
-        b"" => request
-            .bytes
-            .split(|byte| matches!(byte, b'\r' | b'\n'))
-            .find(|line| !line.is_empty()),
+        b"" => request.bytes.split(|byte| matches!(byte, b'\r' | b'\n')).find(|line| !line.is_empty()),
         line => Some(line),
     };
     line.is_some_and(|line| text(out, line))
 }
 
-/// `$request_method`: the client's, or `GET` where `error_page` or `X-Accel-Redirect` put it in its place.
+/// `$request_method`: the client's, or the `GET` that `error_page` or `X-Accel-Redirect` put in its place.
 pub fn method(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     let method = exchange.request.method();
     !method.is_empty() && text(out, method)
@@ -101,20 +96,13 @@ pub fn port(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> boo
 
 /// `$is_request_port`: `:` before a port, empty without.
 pub fn is_port(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    text(
-        out,
-        if exchange.request.port.is_some_and(|port| port > 0) {
-            b":"
-        } else {
-            b""
-        },
-    )
+    text(out, if exchange.request.port.is_some_and(|port| port > 0) { b":" } else { b"" })
 }
 
 /// `$request_id`: 32 hexadecimal digits.
 ///
-/// A keyed hash of the request's number, so that it reads the same each time without being kept. The keys are
-/// the worker's own, drawn from the OS.
+/// A keyed hash of the request's number, so every read gives the same value without storing it. Each worker has its
+/// own keys from the OS.
 pub fn id(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     push_id(exchange, out)
 }
@@ -129,12 +117,12 @@ pub fn push_id(exchange: &Exchange<'_>, out: &mut Vec<u8>) -> bool {
     write!(out, "{high:016x}{low:016x}").is_ok()
 }
 
-/// `$request_completion`: `OK` once the response went out whole.
+/// `$request_completion`: `OK` once the whole response was sent.
 pub fn completion(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     text(out, if exchange.complete { b"OK" } else { b"" })
 }
 
-/// `$request_body`: not found unless it was read into memory.
+/// `$request_body`: not found unless weir read the body into memory.
 pub fn body(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     match &exchange.body {
         RequestBody::Memory(bytes) => !bytes.is_empty() && text(out, bytes),
@@ -150,29 +138,19 @@ pub fn body_file(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -
     }
 }
 
-/// `$content_length`: the field; of a chunked body its length once it was read.
+/// `$content_length`: the field; for a chunked body its length once it was read.
 pub fn content_length(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     if let Some(value) = exchange.request.field(Known::ContentLength) {
         return text(out, value);
     }
-    let was_read = matches!(
-        exchange.body,
-        RequestBody::Memory(_) | RequestBody::File { .. }
-    );
+    let was_read = matches!(exchange.body, RequestBody::Memory(_) | RequestBody::File { .. });
     let is_chunked = exchange.request.length == Some(BodyLength::Chunked);
     is_chunked && was_read && decimal(out, exchange.body.length())
 }
 
-/// `$pipe`: `p` when the request had come with the one before.
+/// `$pipe`: `p` if the request came together with the one before.
 pub fn pipe(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    text(
-        out,
-        if exchange.request.pipelined {
-            b"p"
-        } else {
-            b"."
-        },
-    )
+    text(out, if exchange.request.pipelined { b"p" } else { b"." })
 }
 
 /// `set $limit_rate …`.
@@ -181,10 +159,7 @@ pub fn set_limit_rate(exchange: &mut Exchange<'_>, value: &[u8]) {
         Some(rate) => exchange.limit_rate = Some(rate),
         None => {
             let shown = String::from_utf8_lossy(value).into_owned();
-            exchange.log(
-                Level::Error,
-                format_args!("invalid $limit_rate \"{shown}\""),
-            );
+            exchange.log(Level::Error, format_args!("invalid $limit_rate \"{shown}\""));
         }
     }
 }
@@ -196,14 +171,9 @@ mod tests {
     #[test]
     fn arguments_are_found_by_name() {
         let args = b"a=1&Bc=2&bc=3&d&e=&=x";
-        for (name, value) in [
-            ("a", Some(&b"1"[..])),
-            ("bc", Some(b"2")),
-            ("b", None),
-            ("d", None),
-            ("e", Some(b"")),
-            ("x", None),
-        ] {
+        for (name, value) in
+            [("a", Some(&b"1"[..])), ("bc", Some(b"2")), ("b", None), ("d", None), ("e", Some(b"")), ("x", None)]
+        {
             assert_eq!(find_argument(args, name.as_bytes()), value, "{name}");
         }
     }

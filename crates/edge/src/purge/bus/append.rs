@@ -1,4 +1,4 @@
-//! The thread that writes: one order after another, each once, and what came of it back to whoever waits.
+//! The thread that writes: one order after another, each once; it returns the result to the waiting task.
 
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,20 +8,20 @@ use super::Shared;
 use crate::purge::entry::Id;
 use crate::purge::server::{Failed, Link};
 
-/// What the thread is asked to do.
+/// The work for the thread.
 pub(super) enum Errand {
     /// Write these entries.
     Append {
         /// Their fields.
         entries: Vec<Vec<(&'static str, String)>>,
-        /// Who waits.
+        /// The waiting task.
         ticket: Arc<Ticket>,
     },
-    /// Strike this edge off, then say so.
+    /// Remove this edge's name, then confirm it.
     Leave(SyncSender<()>),
 }
 
-/// What becomes of entries, for a worker to wait for.
+/// The result of writing entries, for a worker to wait for.
 #[derive(Default)]
 pub(super) struct Ticket(Mutex<State>);
 
@@ -32,7 +32,7 @@ struct State {
 }
 
 impl Ticket {
-    /// The id of the last entry, or why there is none.
+    /// The id of the last entry, or the reason why there is none.
     pub fn poll(&self, context: &Context<'_>) -> Poll<Result<Id, String>> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match state.logged.take() {
@@ -55,17 +55,17 @@ impl Ticket {
     }
 }
 
-/// Works until nobody can ask any more.
+/// Works until nobody can send it work any more.
 pub(super) fn serve(shared: &Shared, errands: &Receiver<Errand>) {
     let mut link = None;
     for errand in errands {
         match errand {
-            // Whoever waited was told that it is not logged.
+            // The waiting task has left: it has already reported that the order is not logged.
             Errand::Append { ticket, .. } if Arc::strong_count(&ticket) == 1 => {}
             Errand::Append { entries, ticket } => {
                 let logged = with_link(shared, &mut link, |link| {
                     let id = link.append(&entries, shared.settings.length_max)?;
-                    // Who there is now: an edge that joined since the last look is waited for, too.
+                    // Reads the current edges: weir also waits for an edge that joined since the last look.
                     Ok((id, link.look(id)?))
                 });
                 ticket.settle(logged.map_err(|failed| failed.to_string()).map(|(id, look)| {
@@ -78,7 +78,7 @@ pub(super) fn serve(shared: &Shared, errands: &Receiver<Errand>) {
             }
             Errand::Leave(tell) => {
                 let name = shared.settings.edge.clone();
-                // Who does not come through is forgotten in time.
+                // If this fails, the other edges forget the name in time.
                 let _ = with_link(shared, &mut link, |link| link.forget(std::slice::from_ref(&name)));
                 let _ = tell.send(());
                 return;
@@ -87,8 +87,8 @@ pub(super) fn serve(shared: &Shared, errands: &Receiver<Errand>) {
     }
 }
 
-/// Does something over the connection there is; if that one has gone, once more over a new one: what is written twice
-/// is purged twice.
+/// Does something over the existing connection. If that fails, tries once more over a new connection: an entry that
+/// is written twice is purged twice, which does no harm.
 fn with_link<T>(
     shared: &Shared,
     link: &mut Option<Link>,

@@ -1,4 +1,5 @@
-//! The thread that follows the log: applies what comes, says how far it is, comes back when the connection is lost.
+//! The thread that follows the log: it applies new entries, reports how far it is, and reconnects when the connection
+//! is lost.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -6,27 +7,27 @@ use std::time::Duration;
 use weir_net::{Instant, clock};
 
 use super::{Book, Shared};
-use crate::cache::store::{Force, Purge};
-use crate::log::{self, Level};
 use crate::purge::edges::Beat;
 use crate::purge::entry::{Entry, Id, Said};
 use crate::purge::memory::Memory;
 use crate::purge::server::{Failed, Link, News};
+use weir_cache::store::{Force, Purge};
+use weir_net::log::{self, Level};
 
-/// How long one read waits for something to come. Between two reads the edge says that it lives.
+/// How long one read waits for new entries. Between two reads the edge reports that it is alive.
 const BLOCK: Duration = Duration::from_millis(500);
 
-/// Between two looks at what the others say, and at whether the last entry applied is still there.
+/// The time between two looks at the reports of other edges and at the last applied entry, which must still be there.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Between two tries to come back: doubled from the first to the last.
+/// The time between two tries to reconnect: it doubles from the first value to the last.
 const RETRY_MIN: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_millis(500);
 
-/// Another edge that goes by this one's name is told of after it spoke so many times in a row.
+/// weir logs another edge with this edge's name after this many reports in a row.
 const NAMESAKE_AFTER: u32 = 3;
 
-/// Follows the log from an entry on until the end.
+/// Follows the log after an entry, until the bus stops.
 pub(super) fn follow(shared: &Shared, applied: Option<Id>) {
     let mut tail = Tail {
         shared,
@@ -60,23 +61,23 @@ pub(super) fn follow(shared: &Shared, applied: Option<Id>) {
 
 struct Tail<'s> {
     shared: &'s Shared,
-    /// The last entry applied; `None` when nobody knows.
+    /// The last entry applied; `None` if unknown.
     applied: Option<Id>,
     /// Redis' clock, as last read.
     now_ms: u64,
     looked: Option<Instant>,
-    /// How often in a row another start spoke in this edge's name.
+    /// How many reports in a row came from another start in this edge's name.
     namesake: u32,
-    /// It was said that the connection is lost.
+    /// The loss of the connection was logged.
     is_lost: bool,
-    /// It was said that the state cannot be kept.
+    /// It was logged that the state cannot be kept.
     is_unsaved: bool,
-    /// It was said that an entry cannot be read.
+    /// It was logged that an entry cannot be read.
     met_unknown: bool,
 }
 
 impl Tail<'_> {
-    /// Finds where to go on; where what the others say has come to.
+    /// Finds the entry to continue after; returns the id of the newest report.
     fn join(&mut self, link: &mut Link) -> Result<Id, Failed> {
         let heard = link.newest_heard()?;
         let newest = link.newest_or_begin()?;
@@ -102,7 +103,7 @@ impl Tail<'_> {
         Ok(heard)
     }
 
-    /// Reads and applies until the end.
+    /// Reads and applies entries until the bus stops.
     fn run(&mut self, link: &mut Link, mut heard: Id) -> Result<(), Failed> {
         while !self.shared.is_stopped() {
             if self.looked.is_none_or(|looked| clock::precise() - looked >= LOOK_EVERY) {
@@ -125,7 +126,7 @@ impl Tail<'_> {
         Ok(())
     }
 
-    /// Looks at what the others say, and whether the stream is still the one that was followed.
+    /// Reads the reports of the other edges, and checks whether the stream is still the same.
     fn look(&mut self, link: &mut Link) -> Result<(), Failed> {
         let look = link.look(self.from())?;
         (self.now_ms, self.looked) = (look.now_ms, Some(clock::precise()));
@@ -154,7 +155,7 @@ impl Tail<'_> {
     }
 
     fn apply(&mut self, entry: &Entry) {
-        // What this start wrote was in force before it was written.
+        // This start applied its own entries before it wrote them.
         if entry.run == self.shared.run.as_bytes() {
             return;
         }
@@ -176,7 +177,7 @@ impl Tail<'_> {
         }
     }
 
-    /// Nobody knows what was purged before `newest`.
+    /// Soft-purges everything and continues after `newest`: weir does not know what was purged before it.
     fn start_over(&mut self, newest: Id, gone: Option<Id>) {
         self.shared.zones.apply(None, &Purge::All, Force::Soft);
         if let Some(gone) = gone {

@@ -1,4 +1,4 @@
-//! From times of threads and connections to a few figures of each process: pure.
+//! Sums the times of threads and connections to a few figures for each process. Pure functions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -7,14 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use super::calls::{Call, call};
 
-/// Locks and peers of a process that are told, each.
+/// Most locks that are reported for a process, and most peers.
 const TOLD_MAX: usize = 5;
-/// Keys of a process that are told apart.
+/// Most keys of a process that are counted separately.
 const KEYS_MAX: usize = 4096;
-/// From so much of its threads' time in requests on, a process is judged by that time alone, thread-seconds a second.
+/// If its threads wait at least this long within requests, thread-seconds a second, a process is judged by the time
+/// within requests alone.
 const REQUESTS_MIN: f64 = 0.02;
 
-/// What a thread did in a stretch of time.
+/// The activity of a thread in a stretch of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Did {
     /// Ran.
@@ -22,51 +23,51 @@ pub enum Did {
     Ran,
     /// Waited for a CPU.
     Queued,
-    /// Slept until something came.
+    /// Slept until an event.
     Waits,
-    /// Slept and could not be woken (state D); and the kernel counted that as input or output.
+    /// Slept uninterruptibly (state D).
     Uninterruptibly {
-        /// See above.
+        /// The kernel counted that sleep as input or output.
         is_io: bool,
     },
 }
 
-/// Where a thread stood with a request of a client.
+/// The progress of a thread with a client's request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
-    /// It had read none, or that is not known.
+    /// The thread had read no request, or that is unknown.
     #[default]
     None,
-    /// It had read one, and not written anything back.
+    /// The thread had read a request and written nothing back.
     Asked,
-    /// It had written something back.
+    /// The thread had written something back.
     Answered,
 }
 
-/// What is behind the descriptor that is waited for.
+/// The object behind the descriptor that a thread waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Behind {
-    /// No descriptor, several, or one that could not be looked at.
+    /// No descriptor, several descriptors, or one that could not be read.
     #[default]
     Nothing,
     /// TCP or UDP.
     Inet {
-        /// The other end.
+        /// The remote end.
         peer: SocketAddr,
-        /// The port of this end; 0 of what is summed over connections.
+        /// The local port; 0 in a sum over connections.
         local: u16,
-        /// A client's connection, or one that clients connect to.
+        /// A connection from a client, or to a port that the process listens on.
         is_in: bool,
-        /// It is listened on.
+        /// It is a listening socket.
         is_listening: bool,
     },
     /// A Unix socket.
     Unix {
-        /// Its path; empty where it has none.
+        /// Its path; empty if it has none.
         path: String,
-        /// See above.
+        /// A connection from a client.
         is_in: bool,
-        /// See above.
+        /// It is a listening socket.
         is_listening: bool,
     },
     /// A pipe.
@@ -77,49 +78,50 @@ pub enum Behind {
     Other,
 }
 
-/// Time of one thread at one thing.
+/// The time of one thread in one activity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wait {
-    /// Whose it is: the label of a process of the stack.
+    /// The label of the process of the stack.
     pub label: u32,
     /// The thread.
     pub thread: u32,
-    /// Its process; a stack's process may have several.
+    /// Its process. A process of the stack may have several.
     pub process: u32,
-    /// The system call; -1 of none.
+    /// The system call; -1 for none.
     pub call: i32,
-    /// What it did.
+    /// The activity.
     pub did: Did,
-    /// Where it stood.
+    /// The progress with a client's request.
     pub phase: Phase,
-    /// What is behind its descriptor.
+    /// The object behind its descriptor.
     pub behind: Behind,
-    /// The address it waited at.
+    /// The address of the futex; 0 for none.
     pub futex: u64,
-    /// That is surely a lock, and not a condition.
+    /// The futex is certainly a lock, not a condition.
     pub is_mutex: bool,
-    /// How long, all together.
+    /// Total time.
     pub ns: u64,
     /// How often.
     pub count: u64,
-    /// How long at most.
+    /// Longest time.
     pub most_ns: u64,
 }
 
-/// What passed between a process and a peer: from something sent to what came back; of clients, from what came to what was sent.
+/// The traffic between a process and a peer: the time from sent data to the answer. For clients, from received data
+/// to the answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exchange {
-    /// Whose it is.
+    /// The label of the process of the stack.
     pub label: u32,
-    /// Clients' connections, all of a process together.
+    /// All connections from clients to the process, together.
     pub is_in: bool,
-    /// With whom.
+    /// The peer.
     pub with: Behind,
-    /// How long, all together.
+    /// Total time.
     pub ns: u64,
     /// How often.
     pub count: u64,
-    /// How long at most.
+    /// Longest time.
     pub most_ns: u64,
     /// Connections.
     pub connections: u64,
@@ -133,53 +135,55 @@ pub enum Kind {
     Ran,
     /// Waited for a CPU.
     Queue,
-    /// For a lock; in threads that no request is known of, for one that is surely a lock.
+    /// Waited for a lock. Without a known request, only a futex that is certainly a lock counts.
     Lock,
-    /// At a futex: a lock, or the condition under which an idle thread is woken.
+    /// Waited at a futex: a lock, or the condition that wakes an idle thread.
     Parked,
-    /// For another process, over a socket.
+    /// Waited for another process, over a socket.
     Peer,
-    /// For the rest of a client's request.
+    /// Waited for the rest of a client's request.
     Client,
-    /// For work: to accept, at an event loop, for the next request.
+    /// Waited for work: in accept, in an event loop, or for the next request.
     Idle,
-    /// For a time to pass.
+    /// Waited for a time to pass.
     Sleep,
-    /// For a disk.
+    /// Waited for a disk.
     Disk,
-    /// For a child's end.
+    /// Waited for a child process to end.
     Child,
-    /// For a pipe.
+    /// Waited for a pipe.
     Pipe,
-    /// For something else.
+    /// Waited for something else.
     Other,
 }
 
-/// Where the threads of a process were.
+/// The waits of the threads of a process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Waits {
     /// The process of the stack, with its descendants.
     pub process: String,
-    /// Threads that were seen.
+    /// Number of observed threads.
     pub threads: u64,
-    /// Go's scheduler moves work between threads: their futexes are no locks of the program.
+    /// It is a Go program. Go's scheduler moves work between threads: their futexes are not locks of the program.
     pub is_go: bool,
-    /// The shares below are of the time in which a thread had read a request and not answered it; else of all time that was not idle.
+    /// The shares below cover the time between reading a request and answering it. Otherwise they cover all time that
+    /// was not idle.
     pub is_of_requests: bool,
     /// That time, thread-seconds a second.
     pub busy: f64,
-    /// Its shares by kind.
+    /// Shares of that time, by kind.
     pub shares: BTreeMap<Kind, f64>,
     /// All time by kind, thread-seconds a second.
     pub all: BTreeMap<Kind, f64>,
-    /// Locks, those that were waited for longest first.
+    /// Locks, by falling waiting time.
     pub locks: Vec<Lock>,
-    /// Futexes at which threads were [`Kind::Parked`], likewise.
+    /// Futexes at which threads were [`Kind::Parked`], by falling waiting time.
     pub parked: Vec<Lock>,
-    /// Those that it asks, the longest waited for first.
+    /// The servers that it uses, by falling waiting time.
     pub peers: Vec<Peer>,
-    /// Clients: answers to them, and requests in progress on the average. None without a look at connections.
+    /// For clients: number of answers, and mean number of requests in progress. `None` if connections were not
+    /// observed.
     pub clients: Option<(u64, f64)>,
 }
 
@@ -189,19 +193,19 @@ pub struct Waits {
 pub struct Lock {
     /// `futex 0x7f…`, `a lock on a file`.
     pub at: String,
-    /// The process that has it in its memory.
+    /// The process that has the lock in its memory.
     pub process: u32,
     /// Threads that waited for it.
     pub threads: u64,
-    /// How many waited on the average.
+    /// Mean number of waiting threads.
     pub waiting: f64,
-    /// How often.
+    /// Number of waits.
     pub count: u64,
-    /// How long each time, ms.
+    /// Mean time of a wait, ms.
     pub ms: f64,
 }
 
-/// One that is asked.
+/// A server that a process uses.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Peer {
@@ -209,21 +213,21 @@ pub struct Peer {
     pub at: String,
     /// Connections to it that were used.
     pub connections: u64,
-    /// Threads that slept until it answered, on the average.
+    /// Mean number of threads that slept until it answered.
     pub waiting: f64,
-    /// Threads that did so.
+    /// Number of threads that did so.
     pub threads: u64,
-    /// Requests to it without an answer, on the average.
+    /// Mean number of requests to it without an answer yet.
     pub in_flight: f64,
-    /// Answers of it; 0 without a look at connections.
+    /// Its answers; 0 if connections were not observed.
     pub answers: u64,
-    /// How long each took, ms.
+    /// Mean time of an answer, ms.
     pub ms: f64,
-    /// How long at most, ms.
+    /// Longest time of an answer, ms.
     pub most_ms: f64,
 }
 
-/// What a wait is.
+/// The kind of a wait.
 pub fn kind_of(wait: &Wait, is_go: bool) -> Kind {
     let known = call(wait.call);
     match wait.did {
@@ -273,8 +277,8 @@ fn name(behind: &Behind) -> String {
     }
 }
 
-/// The figures of one process. `waits` and `exchanges` are its own; `is_traced` says that requests were seen, so that time at a
-/// futex in a thread without one is not the program's work.
+/// The figures of one process. `waits` and `exchanges` belong to it. `is_traced`: requests were observed, so a wait
+/// at a futex in a thread without a request is not work of the program.
 pub fn sum(
     (process, is_go): (&str, bool),
     is_traced: bool,
@@ -289,7 +293,8 @@ pub fn sum(
     for (kind, wait) in &kinds {
         *found.all.entry(*kind).or_default() += per_second(wait.ns);
     }
-    // Work that a thread does while it writes the answer is of the request as well; a wait after it may be for the next.
+    // While a thread writes the answer, its CPU time belongs to the request too. A wait after that may be for the
+    // next request.
     let is_of_request = |kind: Kind, wait: &Wait| {
         kind != Kind::Idle
             && (wait.phase == Phase::Asked
@@ -297,7 +302,7 @@ pub fn sum(
     };
     let is_waiting = |kind: Kind| !matches!(kind, Kind::Ran | Kind::Queue);
     let asked = kinds.iter().filter(|(kind, wait)| is_of_request(*kind, wait) && is_waiting(*kind));
-    // Goroutines change threads: which of them a thread reads for says nothing of what it waits for.
+    // Goroutines change threads: the request that a thread reads says nothing about the thread's waits.
     found.is_of_requests = !is_go && per_second(asked.map(|(_, wait)| wait.ns).sum()) >= REQUESTS_MIN;
     let counts = |kind: Kind, wait: &Wait| match found.is_of_requests {
         true => is_of_request(kind, wait),
@@ -432,12 +437,12 @@ mod tests {
         assert!((found.shares[&Kind::Lock] - 0.95).abs() < 1e-9 && (found.shares[&Kind::Ran] - 0.05).abs() < 1e-9);
         assert_eq!((found.locks.len(), found.locks[0].threads, found.threads), (1, 2, 3));
         assert_eq!((found.locks[0].at.as_str(), found.all[&Kind::Parked]), ("futex 0x70", 1.0));
-        // Where requests cannot be seen, an idle pool and a lock look the same.
+        // Without observed requests, an idle pool and a lock look the same.
         let parked = Wait { futex: 0x90, ..wait(9, FUTEX, Phase::None, 1000) };
         let of = |is_traced| sum(("app", false), is_traced, std::slice::from_ref(&parked), &[], 1.0);
         assert_eq!((of(false).shares.get(&Kind::Parked), of(true).shares.get(&Kind::Parked)), (Some(&1.0), None));
         assert_eq!((of(false).parked[0].threads, of(false).locks.len()), (1, 0));
-        // Without requests, only what is surely a lock is one; of Go nothing is.
+        // Without requests, only a futex that is certainly a lock counts as one. For Go, none does.
         let unknown = |is_mutex, is_go| kind_of(&Wait { futex: 1, is_mutex, ..wait(1, FUTEX, Phase::None, 1) }, is_go);
         assert_eq!((unknown(true, false), unknown(false, false)), (Kind::Lock, Kind::Parked));
         assert_eq!(unknown(true, true), Kind::Parked);

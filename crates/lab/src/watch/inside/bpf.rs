@@ -1,5 +1,5 @@
-//! The kernel's side of it: `bpf/waits.bpf.o` is loaded, told whom to follow, and read at the end. Its layouts are those of
-//! `waits.bpf.c`.
+//! The kernel side: loads `bpf/waits.bpf.o`, tells it which processes to follow, and reads its maps at the end. The
+//! layouts are those of `waits.bpf.c`.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -16,53 +16,54 @@ use super::account::{Behind, Did, Exchange, Phase, Wait};
 use super::calls::{self, NUMBERS};
 use super::sample::Followed;
 
-/// The programs as they were built from their source by `bpf/build.sh`.
+/// The programs, built from their source by `bpf/build.sh`.
 const OBJECT: &[u8] = include_bytes!("../../../bpf/waits.bpf.o");
 
-/// `enum` of `waits.bpf.c`: what a switched-out thread does.
+/// `enum` of `waits.bpf.c`: the state of a switched-out thread.
 const WAITS: u8 = 1;
 const WAITS_DISK: u8 = 2;
 const WAITS_CPU: u8 = 3;
-/// TCP_LISTEN (Linux, include/net/tcp_states.h); Unix sockets have the same.
+/// TCP_LISTEN (Linux, include/net/tcp_states.h). Unix sockets use the same value.
 const LISTEN: u8 = 10;
-/// Paths of Unix sockets are cut here.
+/// Paths of Unix sockets are cut at this length.
 const NAME_MAX: usize = 40;
 
-/// Without these there is nothing.
+/// Required programs.
 const NEEDED: &[(&str, &str)] = &[
     ("forked", "sched_process_fork"),
     ("ended", "sched_process_exit"),
     ("woken", "sched_wakeup"),
     ("switched", "sched_switch"),
 ];
-/// Without these (Linux 6.3), requests and connections are not told apart by what passes on them: all of them, or none.
+/// Optional programs (Linux 6.3). Without them, requests and connections are not observed. Either all of them run, or
+/// none.
 const CONNECTIONS: &[(&str, &str)] =
     &[("closed", "inet_sock_set_state"), ("came", "sock_recv_length"), ("sent", "sock_send_length")];
 
 type Words<const N: usize> = [u64; N];
 
-/// What was accounted.
+/// The contents of the kernel's maps.
 #[derive(Debug, Default)]
 pub struct Read {
     /// Times of threads.
     pub waits: Vec<Wait>,
-    /// What passed on connections.
+    /// Traffic on connections.
     pub exchanges: Vec<Exchange>,
-    /// What did not fit.
+    /// Number of entries that did not fit.
     pub lost: u64,
 }
 
-/// Programs that run in the kernel until this is dropped.
+/// Programs that run in the kernel until this value is dropped.
 pub struct Tracer {
     bpf: Ebpf,
     start_ns: u64,
-    /// Why connections are not seen, if so.
+    /// Why connections are not observed, if so.
     pub blind: Option<String>,
 }
 
 impl Tracer {
-    /// Loads and attaches; the error says in a sentence what the kernel refused. Labels of those to follow
-    /// count from 1.
+    /// Loads and attaches the programs. The error is a sentence with the kernel's reason. Labels of the followed
+    /// processes count from 1.
     pub fn start(followed: &[Followed]) -> Result<Tracer, String> {
         if !cfg!(target_arch = "x86_64") {
             return Err("arguments of system calls are read from the registers of x86-64 alone".to_owned());
@@ -113,17 +114,18 @@ impl Tracer {
         self.bpf.program_mut(name).ok_or(ProgramError::NotLoaded)?.try_into()
     }
 
-    /// Says on which ports a process listens: what comes there is its clients'.
+    /// Registers the ports that a process listens on: traffic there is with its clients.
     pub fn listens(&mut self, label: u32, ports: impl Iterator<Item = u16>) {
         let Ok(map) = map(&mut self.bpf, "listens") else { return };
         let Ok(mut listens) = HashMap::<_, u64, u32>::try_from(map) else { return };
         for port in ports {
-            // What does not fit is taken for a connection to others: more than 4096 ports nobody listens on.
+            // A port that does not fit is taken for a connection to a server. No process listens on more than 4096
+            // ports.
             let _ = listens.insert(u64::from(label) << 32 | u64::from(port), 1, 0);
         }
     }
 
-    /// Everything since its start.
+    /// All counts since the start.
     pub fn read(&mut self) -> Result<Read, String> {
         let now_ns = clock::precise().ns();
         let mut found = Read::default();
@@ -132,7 +134,7 @@ impl Tracer {
         for (key, [ns, count, most_ns]) in totals.iter().flatten() {
             found.waits.extend(wait(&bytes(&key), ns, count, most_ns));
         }
-        // Threads that are still where they were.
+        // Threads that are still in their last wait.
         let threads: HashMap<_, u32, Words<16>> = HashMap::try_from(map(&mut self.bpf, "threads")?).map_err(refused)?;
         for (_, words) in threads.iter().flatten() {
             let [since, woken, on, ..] = words;
@@ -167,7 +169,7 @@ impl Tracer {
         let mut all: BTreeMap<Words<9>, Words<4>> = BTreeMap::new();
         let peers: HashMap<_, Words<9>, Words<4>> = HashMap::try_from(map(&mut self.bpf, "peers")?).map_err(refused)?;
         all.extend(peers.iter().flatten());
-        // Answers that have not come yet are waited for as well.
+        // Requests without an answer yet also count as waits.
         let open: HashMap<_, u64, Words<11>> =
             HashMap::try_from(map(&mut self.bpf, "connections")?).map_err(refused)?;
         for (_, words) in open.iter().flatten() {
@@ -208,7 +210,7 @@ fn refused_at(point: &str, error: &ProgramError) -> String {
     format!("the kernel refused the program at its tracepoint {point}: {}{}", whole(error), hint())
 }
 
-/// An error with those that caused it, on one line, without the verifier's log.
+/// An error and its causes on one line, without the verifier's log.
 fn whole(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut inner = error.source();
@@ -223,7 +225,7 @@ fn whole(error: &dyn std::error::Error) -> String {
     line.trim_end_matches([':', ' ']).to_owned()
 }
 
-/// What may be in the way, as far as it can be seen.
+/// The probable obstacle, as far as it is visible.
 fn hint() -> &'static str {
     let lockdown = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
     if lockdown.contains("[confidentiality]") {
@@ -286,7 +288,7 @@ fn wait(key: &[u8], ns: u64, count: u64, most_ns: u64) -> Option<Wait> {
     })
 }
 
-/// FUTEX_WAIT for the value 2 is a lock of glibc's and musl's that somebody else has; FUTEX_LOCK_PI is always one.
+/// FUTEX_WAIT for the value 2 is a lock of glibc or musl that another thread holds. FUTEX_LOCK_PI is always a lock.
 pub fn is_mutex(operation: u32, is_two: bool) -> bool {
     operation == 6 || (operation == 0 && is_two)
 }
@@ -330,7 +332,8 @@ mod tests {
 
     use super::*;
 
-    /// Whoever changes the source builds it anew (`crates/lab/bpf/build.sh`): an object of another source would be what runs.
+    /// If the source changed, rebuild the object (`crates/lab/bpf/build.sh`). Otherwise the lab would run an object
+    /// of another source.
     #[test]
     fn the_object_is_of_its_source() {
         let hex = |bytes: &[u8]| Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect::<String>();

@@ -1,34 +1,34 @@
-//! System calls in which a thread may wait, by their numbers, and how their arguments are read.
+//! System calls in which a thread may wait, by number, and how to read their arguments.
 //!
 //! Numbers: Linux, arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h.
 
-/// How the first arguments are read. The numbers of the first five are those of `waits.bpf.c`.
+/// How to read the first arguments. The numbers of the variants up to `Sleep` are those of `waits.bpf.c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// Not at all.
+    /// The arguments are not read.
     Other = 0,
-    /// The first is a descriptor.
+    /// The first argument is a descriptor.
     Descriptor = 1,
     /// A futex: its address, the operation, the value.
     Futex = 2,
-    /// A list of descriptors to wait for, and how many.
+    /// A list of descriptors to wait for, and its length.
     Poll = 3,
-    /// Whatever comes first, of many.
+    /// A wait for the first of many events.
     Events = 4,
-    /// A time, or a signal.
+    /// A wait for a time or a signal.
     Sleep = 5,
-    /// A child's end.
+    /// A wait for a child process to end.
     Child = 6,
     /// A lock on a file.
     FileLock = 7,
-    /// A file on a disk, by its name or all of them.
+    /// A file on a disk, by its name, or all files.
     File = 8,
-    /// What was written of a descriptor is to be on its disk.
+    /// A wait until a descriptor's data is on disk.
     Sync = 9,
 }
 
 impl Call {
-    /// As the kernel's side has it: what it has no case for is read by nobody there.
+    /// The variant as the kernel side knows it. The kernel side reads nothing for the others.
     pub fn in_kernel(self) -> u32 {
         match self {
             Call::FileLock | Call::Sync | Call::Descriptor => Call::Descriptor as u32,
@@ -38,10 +38,10 @@ impl Call {
     }
 }
 
-/// Numbers are below this.
+/// All numbers are below this.
 pub const NUMBERS: u32 = 512;
 
-/// The call with a number; `Other` of one that is not known, and of all where the CPU is none of the two that are.
+/// The call with a number. `Other` if the number is unknown, or the CPU is neither of the two known architectures.
 pub fn call(number: i32) -> Call {
     let found = TABLE.iter().find(|(_, numbers)| numbers.contains(&number));
     found.map_or(Call::Other, |(call, _)| *call)
@@ -49,8 +49,8 @@ pub fn call(number: i32) -> Call {
 
 #[cfg(target_arch = "x86_64")]
 const TABLE: &[(Call, &[i32])] = &[
-    // read, write, ioctl, pread64, pwrite64, readv, writev, sendfile, connect, accept, sendto, recvfrom, sendmsg, recvmsg, splice,
-    // accept4, preadv, pwritev, recvmmsg, sendmmsg, preadv2, pwritev2, close
+    // read, write, ioctl, pread64, pwrite64, readv, writev, sendfile, connect, accept, sendto, recvfrom, sendmsg,
+    // recvmsg, splice, accept4, preadv, pwritev, recvmmsg, sendmmsg, preadv2, pwritev2, close
     (
         Call::Descriptor,
         &[0, 1, 16, 17, 18, 19, 20, 40, 42, 43, 44, 45, 46, 47, 275, 288, 295, 296, 299, 307, 327, 328, 3],

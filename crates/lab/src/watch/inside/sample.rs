@@ -1,6 +1,7 @@
-//! Where threads wait as `/proc` has it: looked at again and again, which misses what is short and tells no request apart.
+//! Samples the waits of threads from `/proc`. Sampling misses short waits and does not separate requests.
 //!
-//! Linux, Documentation/filesystems/proc.rst: `task/*/syscall` has the call, its arguments or `running`, `task/*/stat` the state.
+//! Linux, Documentation/filesystems/proc.rst: `task/*/syscall` has the call and its arguments, or `running`;
+//! `task/*/stat` has the state.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -15,39 +16,39 @@ use super::account::{Behind, Did, Wait};
 use super::bpf::is_mutex;
 use super::calls::{Call, call};
 
-/// Threads of a stack that are looked at.
+/// Most threads of a stack that are sampled.
 const THREADS_MAX: usize = 2048;
-/// The table of a network's sockets is read again at most so often.
+/// The socket table of a network is read at most once in this time.
 const TABLE_EVERY: Duration = Duration::from_millis(250);
-/// What is told apart.
+/// Most waits that are counted separately.
 const KEYS_MAX: usize = 32_768;
 
-/// A process of the stack: its label, its members, and the ports it listens on.
+/// A process of the stack: its label, its first process, and the ports that it listens on.
 pub struct Followed {
     /// Its label.
     pub label: u32,
     /// Its first process.
     pub pid: u32,
-    /// Where it listens.
+    /// The ports that it listens on.
     pub ports: Vec<u16>,
 }
 
-/// Looks, and what they saw.
+/// The samples so far.
 pub struct Sampler {
     root: PathBuf,
     found: BTreeMap<(u32, u32, u32, String), Wait>,
     tables: BTreeMap<u32, (Instant, BTreeMap<u64, Ends>)>,
-    /// What the kernel did not let be read of a thread's system call, if so: the first time.
+    /// The first system call of a thread that the kernel did not allow to read, and its error.
     pub refused: Option<String>,
 }
 
 impl Sampler {
-    /// Looks below a root directory, which is `/` but in tests.
+    /// Samples below a root directory. Outside of tests that is `/`.
     pub fn new(root: &Path) -> Sampler {
         Sampler { root: root.to_owned(), found: BTreeMap::new(), tables: BTreeMap::new(), refused: None }
     }
 
-    /// Looks at every thread once; each look stands for so much time.
+    /// Samples every thread once. Each sample stands for the time `each`.
     pub fn look(&mut self, followed: &[Followed], each: Duration) {
         let mut left = THREADS_MAX;
         for one in followed {
@@ -67,7 +68,7 @@ impl Sampler {
         }
     }
 
-    /// What was seen, each sum of looks a wait.
+    /// The waits, each the sum of its samples.
     pub fn end(self) -> Vec<Wait> {
         self.found.into_values().collect()
     }
@@ -86,7 +87,7 @@ impl Sampler {
     fn thread(&mut self, of: &Followed, pid: u32, thread: u32) -> Option<Wait> {
         let task = self.root.join(format!("proc/{pid}/task/{thread}"));
         let stat = fs::read_to_string(task.join("stat")).ok()?;
-        // The name is in brackets, and may have brackets in it.
+        // The name is in brackets and may contain brackets.
         let state = stat.rsplit_once(") ")?.1.chars().next()?;
         let mut wait = Wait { label: of.label, process: pid, thread, call: -1, ..Wait::default() };
         wait.did = match state {
@@ -115,7 +116,7 @@ impl Sampler {
             Call::Descriptor | Call::Sync | Call::FileLock => {
                 let fd = u32::try_from(argument()?).ok()?;
                 wait.behind = self.behind(of, pid, fd);
-                // Which client it is matters to nobody.
+                // The client's address does not matter.
                 wait.behind = without_client(wait.behind);
             }
             Call::Poll => {
@@ -136,7 +137,7 @@ impl Sampler {
         Some(wait)
     }
 
-    /// The descriptor in the first `struct pollfd` of a list in a process's memory.
+    /// The descriptor in the first `struct pollfd` of a list in the memory of a process.
     fn first_of(&self, pid: u32, list: u64) -> Option<u32> {
         let mut four = [0; 4];
         File::open(self.root.join(format!("proc/{pid}/mem"))).ok()?.read_exact_at(&mut four, list).ok()?;
@@ -154,14 +155,14 @@ impl Sampler {
             };
         };
         let Some(ends) = self.ends(of.pid, inode) else {
-            // Its path is with the other end, if anywhere.
+            // The path, if there is one, belongs to the other end.
             return Behind::Unix { path: String::new(), is_in: false, is_listening: false };
         };
         let is_in = of.ports.contains(&ends.local.port());
         Behind::Inet { peer: ends.remote, local: ends.local.port(), is_in, is_listening: ends.is_listening }
     }
 
-    /// The ends of a socket, from a table that is read again where it is not there.
+    /// The ends of a socket. The table is read again if the socket is missing.
     fn ends(&mut self, pid: u32, inode: u64) -> Option<Ends> {
         let now = clock::precise();
         let table = self.tables.get(&pid);

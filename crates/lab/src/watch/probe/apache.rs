@@ -1,8 +1,8 @@
-//! Apache's workers, from mod_status' page for machines.
+//! Apache's workers, from the machine-readable page of mod_status.
 
 use super::{Probe, Reading, get, url};
 
-/// Asks `/server-status?auto`, or the path that was named.
+/// Reads `/server-status?auto`, or the path that the user gave.
 pub fn read(probe: &Probe) -> Result<Reading, String> {
     let (at, path) = url(&probe.at);
     let page = get(&at, path.as_deref().unwrap_or("/server-status?auto"));
@@ -10,7 +10,7 @@ pub fn read(probe: &Probe) -> Result<Reading, String> {
     of(&page).ok_or_else(|| format!("http://{at}: no mod_status page: --probe apache=URL, with ?auto"))
 }
 
-/// `BusyWorkers: 5`, and the scoreboard, of which a dot is a slot that nobody may have yet.
+/// Parses `BusyWorkers: 5` and the scoreboard. A dot in the scoreboard is a slot without a process.
 fn of(page: &str) -> Option<Reading> {
     let number = |name: &str| {
         let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;

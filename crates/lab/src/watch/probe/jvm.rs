@@ -1,7 +1,8 @@
-//! A JVM's own counters, from the file that it maps for `jstat` and `jcmd PID PerfCounter.print`: reading it starts no JVM and asks
-//! nothing of the one that is watched.
+//! A JVM's own counters, from the file that it maps for `jstat` and `jcmd PID PerfCounter.print`. Reading the file
+//! starts no JVM and costs the watched JVM nothing.
 //!
-//! The format is `PerfDataPrologue` and `PerfDataEntry` of HotSpot (src/hotspot/share/runtime/perfMemory.hpp), version 2.0.
+//! The format is `PerfDataPrologue` and `PerfDataEntry` of HotSpot (src/hotspot/share/runtime/perfMemory.hpp),
+//! version 2.0.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,11 +12,11 @@ use std::path::Path;
 
 use super::{Probe, Reading};
 
-/// Bytes of the file; HotSpot's own default is 32 kB.
+/// Most bytes of the file. HotSpot's default is 32 kB.
 const FILE_MAX: u64 = 1 << 20;
-/// Counters in it.
+/// Most counters in it.
 const ENTRIES_MAX: u32 = 4096;
-/// Directories of users that are looked through.
+/// Most users' directories that are searched.
 const USERS_MAX: usize = 256;
 
 /// Reads the counters of the probe's process.
@@ -34,7 +35,7 @@ pub fn read(probe: &Probe) -> Result<Reading, String> {
     Ok(of(&counters))
 }
 
-/// Whether a file is the process' own: anybody may make a directory of that name, or put a link or a pipe there.
+/// Whether a file belongs to the process. Any user may make a directory of that name, or put a link or a pipe there.
 fn is_of(file: &Path, pid: u32) -> bool {
     let Ok(process) = fs::metadata(format!("/proc/{pid}")) else { return false };
     let of_owner = |path: &Path| fs::symlink_metadata(path).ok().filter(|found| found.uid() == process.uid());
@@ -42,7 +43,7 @@ fn is_of(file: &Path, pid: u32) -> bool {
         && of_owner(file).is_some_and(|file| file.is_file())
 }
 
-/// What there is to know of them.
+/// The figures that follow from the counters.
 fn of(counters: &BTreeMap<String, i64>) -> Reading {
     let number = |name: &str| counters.get(name).map(|value| *value as f64);
     let sum = |start: &str, end: &str| {
@@ -50,7 +51,7 @@ fn of(counters: &BTreeMap<String, i64>) -> Reading {
         own.map(|(_, value)| *value as f64).sum::<f64>()
     };
     let ticks = number("sun.os.hrt.frequency").unwrap_or(1e9).max(1.0);
-    // Each generation of G1 may grow to the whole heap.
+    // With G1, each generation may grow to the whole heap.
     let most = |at: u32| number(&format!("sun.gc.generation.{at}.maxCapacity")).unwrap_or(0.0);
     let heap_max = if most(0) == most(1) { most(1) } else { most(0) + most(1) };
     let mut found: Reading = [
@@ -66,7 +67,7 @@ fn of(counters: &BTreeMap<String, i64>) -> Reading {
     found
 }
 
-/// Every counter that is one number.
+/// Every counter that is a single number.
 fn counters(bytes: &[u8]) -> Option<BTreeMap<String, i64>> {
     if bytes.get(..4)? != [0xca, 0xfe, 0xc0, 0xc0] {
         return None;

@@ -1,11 +1,11 @@
-//! MariaDB and MySQL, by the client that is installed with them: it speaks every way of logging in, root's over a Unix socket among
-//! them, and a reading is a process, some milliseconds of CPU.
+//! MariaDB and MySQL, through the client that is installed with them. It supports every kind of login, including
+//! root's over a Unix socket. Each reading starts a process, which costs some milliseconds of CPU.
 
 use std::process::{Command, Stdio};
 
 use super::{Probe, Reading, url};
 
-/// What is asked for, and what it is called here.
+/// The names of the variables, and their names here.
 const STATUS: &[(&str, &str)] = &[
     ("Threads_running", "running"),
     ("Threads_connected", "connected"),
@@ -17,7 +17,7 @@ const STATUS: &[(&str, &str)] = &[
     ("Connection_errors_max_connections", "refused"),
 ];
 
-/// Asks. A place is a socket's path or `USER:PASSWORD@HOST:PORT`.
+/// Takes a reading. The place is the path of a socket, or `USER:PASSWORD@HOST:PORT`.
 pub fn read(probe: &Probe) -> Result<Reading, String> {
     let names: Vec<String> = STATUS.iter().map(|(name, _)| format!("'{name}'")).collect();
     let query = format!(
@@ -39,7 +39,7 @@ pub fn read(probe: &Probe) -> Result<Reading, String> {
         }
         command.args(["-u", if user.is_empty() { "root" } else { user }]);
         if !password.is_empty() {
-            // Not among its arguments, which everybody may read.
+            // Not as an argument: every user may read the arguments of a process.
             command.env("MYSQL_PWD", password);
         }
         let output = command.arg("-e").arg(&query).stdin(Stdio::null()).output();
@@ -67,7 +67,7 @@ fn of(text: &str) -> Option<Reading> {
             found.insert(own.to_owned(), value);
         }
     }
-    // The one that asks is one itself.
+    // The connection of the reading is itself counted.
     for own in ["running", "connected"] {
         found.entry(own.to_owned()).and_modify(|value| *value = (*value - 1.0).max(0.0));
     }

@@ -1,19 +1,20 @@
-//! The delay of Node.js' event loop, by a module that is preloaded: it measures from inside (`perf_hooks`), and writes a line a half
-//! second into the block's directory. It changes what is watched, and so it is there only where it is asked for.
+//! The delay of Node.js' event loop, from a preloaded module. The module measures inside the process (`perf_hooks`),
+//! and writes a line every half second into the block's directory. It changes the watched process, so it is loaded
+//! only if the user asks for it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{Probe, Reading};
 
-/// What is preloaded, in the block's directory.
+/// The preloaded module, in the block's directory.
 pub const MODULE: &str = "loop.cjs";
 /// The variable that names the directory.
 const DIRECTORY: &str = "WEIR_LOOP";
-/// Bytes of a line.
+/// Most bytes of a line.
 const LINE_MAX: u64 = 256;
 
-/// The module. Histograms are of the time between looks every 10 ms, less those 10 ms.
+/// The module. Its histograms hold the time between timers of 10 ms, minus those 10 ms.
 const SOURCE: &str = "'use strict';
 const { monitorEventLoopDelay } = require('perf_hooks');
 const fs = require('fs');
@@ -30,7 +31,7 @@ write();
 setInterval(write, 500).unref();
 ";
 
-/// Writes the module, and gives what a process needs in its environment to load it.
+/// Writes the module. Returns the environment variables with which a process loads it.
 pub fn prepare(dir: &Path) -> Result<[(String, String); 2], String> {
     let module = dir.join(MODULE);
     fs::write(&module, SOURCE).map_err(|error| format!("{}: {error}", module.display()))?;
@@ -49,7 +50,7 @@ pub fn is_one(dir: &Path, pid: u32) -> bool {
     file(dir, pid).is_file()
 }
 
-/// The last line of the worst of the process's loops: itself, and those it forked.
+/// The last line of the slowest loop among the process and the processes that it forked.
 pub fn read(probe: &Probe) -> Result<Reading, String> {
     let family = weir_meter::host::family(probe.pid);
     let lines = family.iter().filter_map(|pid| {

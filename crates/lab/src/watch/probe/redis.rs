@@ -1,10 +1,10 @@
-//! Redis and Valkey, by `INFO` over their own protocol's inline form.
+//! Redis and Valkey, by `INFO` as an inline command of their protocol.
 
 use std::io::{BufRead, BufReader, Read, Write};
 
 use super::{ANSWER_MAX, Probe, Reading, connect, url};
 
-/// `INFO`'s names, and ours.
+/// The names in `INFO`, and their names here.
 const FIELDS: &[(&str, &str)] = &[
     ("total_commands_processed", "commands"),
     ("evicted_keys", "evicted"),
@@ -15,7 +15,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("maxmemory", "memory_max"),
 ];
 
-/// Asks. A place is `HOST:PORT`, with `:PASSWORD@` or `USER:PASSWORD@` before it.
+/// Takes a reading. The place is `HOST:PORT`, with an optional `:PASSWORD@` or `USER:PASSWORD@` in front.
 pub fn read(probe: &Probe) -> Result<Reading, String> {
     let (login, place) = probe.at.rsplit_once('@').unwrap_or(("", &probe.at));
     let (at, _) = url(place);
@@ -31,7 +31,7 @@ pub fn read(probe: &Probe) -> Result<Reading, String> {
     stream.write_all(b"INFO all\r\n").map_err(failed)?;
     let mut reader = BufReader::new(stream.take(ANSWER_MAX));
     let mut line = String::new();
-    // The answer to AUTH stands before the one that counts.
+    // The answer to AUTH comes before the answer to INFO.
     loop {
         line.clear();
         if reader.read_line(&mut line).map_err(failed)? == 0 {

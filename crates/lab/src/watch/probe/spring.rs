@@ -1,8 +1,8 @@
-//! Spring Boot's metrics: Tomcat's threads and Hikari's pools, by Prometheus' page or one by one.
+//! Spring Boot's metrics: Tomcat's threads and Hikari's pools, from the Prometheus page or one by one.
 
 use super::{Probe, Reading, get, url};
 
-/// Micrometer's names as Prometheus has them, ours, and what they are multiplied with.
+/// Micrometer's names in Prometheus form, their names here, and their factors.
 const METRICS: &[(&str, &str, f64)] = &[
     ("tomcat_threads_busy_threads", "busy", 1.0),
     ("tomcat_threads_config_max_threads", "busy_max", 1.0),
@@ -13,13 +13,13 @@ const METRICS: &[(&str, &str, f64)] = &[
     ("jvm_gc_pause_seconds_sum", "gc_ms", 1000.0),
 ];
 
-/// Asks; a path that was named is taken for Prometheus' page.
+/// Takes a reading. A path that the user gave is taken as the Prometheus page.
 pub fn read(probe: &Probe) -> Result<Reading, String> {
     let (at, path) = url(&probe.at);
     let page = get(&at, path.as_deref().unwrap_or("/actuator/prometheus"));
     let found = match &page {
         Ok(page) => of_page(page),
-        // Without the registry of Prometheus each metric has an address of its own.
+        // Without the Prometheus registry, each metric has an address of its own.
         Err(_) if path.is_none() => one_by_one(&at),
         Err(_) => Reading::new(),
     };
@@ -36,7 +36,7 @@ pub fn read(probe: &Probe) -> Result<Reading, String> {
     })
 }
 
-/// Sums over all labels of a name.
+/// The sums over all labels of a name.
 fn of_page(page: &str) -> Reading {
     let mut found = Reading::new();
     for line in page.lines().filter(|line| !line.starts_with('#')) {
@@ -67,7 +67,8 @@ fn one_by_one(at: &str) -> Reading {
                     found.insert((*own).to_owned(), value * factor);
                 }
             }
-            // One that is not there is not there; one that does not answer would not for the next name either.
+            // A 404 means that the metric does not exist. If the program does not answer, it will not answer for the
+            // next metric either.
             Err(why) if why.contains(" 404") => {}
             Err(_) => break,
         }

@@ -78,7 +78,7 @@ pub(super) const LABELS: &[(&str, &str)] = &[
     ("workers", "워커"),
 ];
 
-/// Those of the sentences that name what is squeezed. Other sentences begin with such a name as with any other.
+/// Sentences that name a squeezed resource. Other sentences begin with this name as they would with any other name.
 pub(super) const NAMES: &[&str] = &[
     "CPU of {}",
     "CPU of {} that {} leaves",
@@ -95,7 +95,7 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
         "no rate held down to {}/s, which failed too: start lower (--rate)",
         "초당 {1}건까지 낮춰도 모두 실패했습니다. 더 낮게 시작하세요(--rate)",
     ),
-    // Words of verdicts stay; what they mean is beside them.
+    // The words of verdicts stay in English; their meaning follows in brackets.
     ("no verdict: {}", "no verdict (판정 없음): {1}"),
     ("POLICY  {}", "POLICY (정책)  {1}"),
     ("PROVED  {}", "PROVED (증명됨)  {1}"),
@@ -184,7 +184,7 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ("connecting to the upstream", "업스트림에 연결"),
     ("waiting for the upstream's answer", "업스트림의 응답을 기다림"),
     ("bodies", "본문"),
-    // What was ruled out, and what squeezing said.
+    // Resources that were ruled out, and results of squeezing.
     ("accept queues {} of {}", "수락 대기열 {2} 중 {1}"),
     ("ports {} of {}", "포트 {2} 중 {1}"),
     ("edge files {} of {}", "엣지 파일 {2} 중 {1}"),
@@ -327,7 +327,7 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ("load generator saturated (core {})", "부하 생성기가 포화됨 (코어 {1})"),
     ("load generator: {}", "부하 생성기: {1}"),
     ("load generator ran out: {}", "부하 생성기의 자원이 바닥남: {1}"),
-    // Parts that many share.
+    // Parts that many sentences share.
     ("{} of {} ({})", "{2} 중 {1} ({3})"),
     (
         "its busiest thread ran {} of the time and waited {} for a CPU",
@@ -340,7 +340,7 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ("load generator", "부하 생성기"),
     ("its CPUs were {} used", "CPU 사용률 {1}"),
     ("{} CPUs used", "CPU {1}개 사용"),
-    // What was not quiet, not read, and what a policy did.
+    // Signs of a growing backlog, values that were not read, and effects of policies.
     ("{} of {} good ({}): {}", "{2}건 중 {1}건이 정상({3}): {4}"),
     (
         "the measurements contradict each other: nothing above {}/s held, and half the load gave {}/s good answers",

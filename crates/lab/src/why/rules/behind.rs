@@ -1,22 +1,22 @@
-//! Behind the edge: an application that turns connections away, and names that take long to be resolved.
+//! Behind the edge: an application that turns connections away, and slow name resolution.
 
 use crate::metric::digits;
 use crate::why::rule::{Found, Rule, Segment, Tier, percent};
 use crate::why::signals::{Host, Process, Role, Signals};
 
-/// Connections turned away that may be anybody's.
+/// Least number of turned-away connections that counts: fewer may be unrelated to the load.
 const TURNED_AWAY: u64 = 3;
-/// An application that computes is late to accept: its CPU is the cause.
+/// If an application uses more of its CPUs than this, it accepts late because it computes: its CPU is the cause.
 const BUSY: f64 = 0.7;
-/// Questions that wait for an answer at any moment, on the average.
+/// Least mean number of name queries without an answer yet.
 const ASKING: f64 = 0.3;
-/// And such a part of a request's time.
+/// Least part of a request's time that name queries take.
 const PART: f64 = 0.2;
-/// Steps of the edge that are told.
+/// The steps of the edge in its account.
 const HELD: [&str; 8] = ["queue", "cache", "pool", "delay", "connect", "wait", "body", "write"];
-/// Of a request's time, what has to be spent in an edge that waits for a name.
+/// Least part of a request's time that is spent in an edge that waits for a name.
 const HELD_PART: f64 = 0.5;
-/// And at least so long, ms.
+/// Least time that a request spends in an edge that waits for a name, ms.
 const HELD_LEAST_MS: f64 = 10.0;
 
 /// The rules.
@@ -57,7 +57,7 @@ pub const RULES: &[Rule] = &[
             s.load.ms = [55.0, 54.0, 60.0, 66.0, 70.0];
         },
         silent: |s| {
-            // Each is answered at once.
+            // Each query is answered at once.
             let host = Host { name: "origin".into(), asking_names: 0.1, questions: (0.1, 2000), ..Host::default() };
             s.hosts.push(host);
             s.load.ms = [55.0, 54.0, 60.0, 66.0, 70.0];
@@ -69,13 +69,13 @@ fn port(address: &str) -> &str {
     address.rsplit_once(':').map_or(address, |(_, port)| port)
 }
 
-/// Whose sockets are on a host: applications, and whom these ask.
+/// Whether the process is on this host and is an application or a server that applications use.
 fn is_behind(process: &Process, host: &Host) -> bool {
     process.host == host.name && matches!(process.role, Role::App | Role::Beside)
 }
 
 fn turned_away(s: &Signals) -> Option<Found> {
-    // The edge's own listeners are B10's.
+    // The edge's own listeners belong to rule B10.
     let is_apps = |host: &Host, address: &str| {
         !host.is_hub
             || s.edge.peers.keys().any(|peer| port(peer) == port(address))
@@ -119,9 +119,10 @@ fn names(s: &Signals) -> Option<Found> {
     edges_names(s).or_else(|| apps_names(s)).or_else(|| (unresolved > 0).then(|| failed(s, unresolved)))
 }
 
-/// An application asks: each question that waits is a socket, and by Little's law so many of them are so long a wait.
+/// An application resolves names. Each waiting query is an open socket. Little's law turns their mean number into a
+/// wait.
 fn apps_names(s: &Signals) -> Option<Found> {
-    // The edge's own resolver keeps its socket, whether it waits or not.
+    // The edge's own resolver keeps its socket open, even if it waits for no answer.
     let open = |host: &Host| {
         let sockets = if host.is_hub && s.conf.has_resolver { 0.0 } else { host.asking_names };
         if host.asking_names > 0.0 { host.questions.0.max(sockets) } else { 0.0 }
@@ -139,13 +140,14 @@ fn apps_names(s: &Signals) -> Option<Found> {
     Some(remedy(found))
 }
 
-/// The edge asks (`resolver`): requests wait in it before an upstream is asked, it does not compute, and questions were sent.
+/// The edge resolves names (`resolver`): requests wait in the edge before it contacts an upstream, its CPU is not
+/// full, and it sent queries.
 fn edges_names(s: &Signals) -> Option<Found> {
     let hub = s.hub()?;
     if !s.conf.has_resolver || hub.asking_names <= 0.0 || hub.questions.1 == 0 {
         return None;
     }
-    // nginx's log has it in what is no upstream's; weir has no step for it.
+    // nginx's log counts this wait in the time outside of the upstream. weir has no step for it.
     let outside = s.load.ms[0] - HELD.iter().map(|step| s.step_ms(step)).sum::<f64>();
     let held = s.step_ms("write") + outside.max(0.0);
     let edge = s.edge_process()?;
@@ -184,7 +186,7 @@ fn remedy(found: Found) -> Found {
     )
 }
 
-/// The edge's resolver got no answer, and no question was seen to wait.
+/// The edge's resolver failed, and no query was seen waiting.
 fn failed(s: &Signals, unresolved: u64) -> Found {
     let share = unresolved as f64 / s.load.sent.max(1) as f64;
     Found::new("edge: names are not resolved", share.max(0.5))
@@ -206,7 +208,7 @@ mod tests {
         s.hosts[0].questions = (0.0, 4);
         let found = names(&s).unwrap();
         assert_eq!(found.subject, "edge: names are resolved slowly");
-        // It computes; there is no resolver; nobody asked.
+        // None of these: the edge computes; there is no resolver; no query was sent.
         let mut other = s.clone();
         other.processes[0].cpu = 0.95;
         assert_eq!(names(&other), None);
@@ -227,7 +229,7 @@ mod tests {
         assert!(turned_away(&s).unwrap().subject.contains("0.0.0.0:3000"));
         s.hosts.iter_mut().for_each(|host| _ = host.turned_away.insert("0.0.0.0:3000".into(), 2));
         assert_eq!(turned_away(&s), None);
-        // The edge's own listener is somebody else's business.
+        // The edge's own listener belongs to another rule.
         s.hosts[0].turned_away.insert("0.0.0.0:80".into(), 500);
         assert_eq!(turned_away(&s), None);
     }

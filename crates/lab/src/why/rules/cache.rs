@@ -1,10 +1,10 @@
-//! The cache: what is fetched too often, not kept, or waited for.
+//! The cache: objects that are fetched too often, not stored, or waited for.
 
 use crate::metric::digits;
 use crate::why::rule::{Found, Rule, Segment, Tier, of, percent};
 use crate::why::signals::Signals;
 
-/// Answers of a cache below which nothing is said.
+/// Least number of cache answers that a rule needs.
 const ANSWERS_MIN: u64 = 50;
 
 /// The rules.
@@ -91,14 +91,16 @@ fn answers(s: &Signals) -> u64 {
     s.edge.cache.said.values().sum()
 }
 
-/// Also what makes a pool of connections look small.
+/// A stampede also makes a connection pool look too small.
 pub(super) fn stampede(s: &Signals) -> Option<Found> {
     let fetched = count(s, "MISS") + count(s, "EXPIRED");
     let served = count(s, "HIT") + count(s, "STALE") + count(s, "UPDATING");
-    // One at a time could fetch no more than one after the other; an object that lives a second expires once in it.
+    // With one fetch at a time, fetches could only follow one another. An object with a lifetime of one second
+    // expires once a second.
     let wait_s = (s.step_ms_of_wait() / 1000.0).max(0.001);
     let turns = s.seconds / (1.0_f64).max(wait_s) + 2.0;
-    // nginx: ngx_http_file_cache_open() locks what is not there yet; what has expired is fetched by everybody all the same.
+    // nginx: ngx_http_file_cache_open() locks only objects that are missing. Every request for an expired object
+    // still fetches it.
     let is_locked = s.conf.has_lock && (s.conf.is_weir || s.conf.has_stale_updating);
     if !s.conf.has_cache
         || is_locked
@@ -208,7 +210,7 @@ fn foreground(s: &Signals) -> Option<Found> {
 }
 
 impl Signals {
-    /// How long an origin takes to its answer's head, ms, for each that was asked.
+    /// The mean time until an origin's response head, ms, for each request that went to an origin.
     fn step_ms_of_wait(&self) -> f64 {
         let (count, micros) = self.edge.steps.get("wait").copied().unwrap_or_default();
         micros as f64 / 1000.0 / count.max(1) as f64

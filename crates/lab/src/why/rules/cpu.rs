@@ -1,25 +1,26 @@
-//! CPU that is used up: by one thread, by a quota, by neighbours, by handshakes.
+//! CPU that is used up by one thread, by a quota, by neighbours or by handshakes.
 
 use super::upstream;
 use crate::metric::digits;
 use crate::why::rule::{Found, Rule, Segment, Squeeze, Tier, percent};
 use crate::why::signals::{Process, Role, Signals};
 
-/// A thread that wants so much of its time never rests.
+/// A thread that wants a CPU for this share of its time never rests.
 const THREAD_FULL: f64 = 0.92;
-/// And ran at least so much of it: else it waits for others, which is another rule's.
+/// A full thread has to have run for at least this share. Otherwise it waits for other processes, which is another
+/// rule's case.
 const THREAD_RAN: f64 = 0.6;
-/// Or so much, where other work of this machine is what it waits for.
+/// The same share, if much other work runs on this machine.
 const THREAD_RAN_BESIDE: f64 = 0.3;
-/// CPUs used so much are full.
+/// CPUs with this usage are full.
 const CPUS_FULL: f64 = 0.88;
-/// Periods of a quota in which a group had to wait.
+/// Share of a quota's periods in which a cgroup was throttled.
 const THROTTLED: f64 = 0.05;
-/// An event loop so late in one look of a hundred stands still.
+/// An event loop with a p99 delay of this many ms stands still.
 const LOOP_DELAY_MS: f64 = 50.0;
-/// A thread that waits so much of the time it wants has neighbours.
+/// A thread that waits for this share of the time that it wants has neighbours on its CPU.
 const CROWDED: f64 = 0.35;
-/// Work of others, with which nothing is said of neighbours in the stack.
+/// With more work of processes outside the stack than this, no rule blames neighbours in the stack.
 const FOREIGN_MAX: f64 = 0.25;
 
 /// The rules.
@@ -51,10 +52,10 @@ pub const RULES: &[Rule] = &[
             s.conf.worker_processes = Some("2".into());
             s.processes[0].cpus = 2.0;
             s.processes[0].cpu = 1.2;
-            // With nginx's accept_mutex, who comes first may take all: the other never runs.
+            // With nginx's accept_mutex, the first worker may accept every connection. Then the other one never runs.
             s.processes[0].threads = vec![(0.97, 0.02), (0.0005, 0.0)];
         },
-        // As full, of one connection, which is with one worker whatever is done.
+        // The worker is as full, but there is one connection, which always stays with one worker.
         silent: |s| {
             s.conf.worker_processes = Some("2".into());
             s.processes[0].cpus = 2.0;
@@ -75,7 +76,7 @@ pub const RULES: &[Rule] = &[
             s.processes.iter_mut().skip(1).for_each(|other| other.pinned = vec![1]);
             s.processes[0].threads = vec![(0.13, 0.5); 8];
         },
-        // As many workers, on as many CPUs.
+        // As many workers, but on as many CPUs.
         silent: |s| {
             s.conf.worker_processes = Some("8".into());
             s.processes[0].cpus = 8.0;
@@ -144,7 +145,7 @@ pub const RULES: &[Rule] = &[
             s.processes[1].cpu = 0.5;
             s.processes[1].threads = vec![(0.5, 0.48)];
         },
-        // What waits as much, and nobody runs on the same CPUs.
+        // It waits as long, but no process shares its CPUs.
         silent: |s| {
             s.processes[0].cpu = 0.45;
             s.processes[0].threads = vec![(0.45, 0.5)];
@@ -197,13 +198,13 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
-/// The busiest thread never rests, and what it waits for is not other work.
+/// The busiest thread never rests, and it does not wait for other work on this machine.
 fn is_thread_full(s: &Signals, process: &Process) -> bool {
     let least = if s.machine.foreign > FOREIGN_MAX { THREAD_RAN_BESIDE } else { THREAD_RAN };
     process.wanted() >= THREAD_FULL && process.threads.first().is_some_and(|(ran, _)| *ran >= least)
 }
 
-/// Whether a quota holds it back: then it is not its CPU that is full.
+/// Whether a quota throttles the process. Then the quota limits it, not its CPU.
 fn is_held_back(process: &Process) -> bool {
     process.throttled > THROTTLED
 }
@@ -240,7 +241,7 @@ fn one_worker(s: &Signals) -> Option<Found> {
         .squeezed(squeeze(edge));
     Some(
         found
-            // "auto" counts the machine's CPUs, of which the edge may have fewer.
+            // "auto" counts the machine's CPUs. The edge may have fewer.
             .knob(
                 format!("worker_processes {};", edge.cpus.round()),
                 format!("up to {} times as much, until the next limit", digits(edge.cpus)),
@@ -253,7 +254,8 @@ fn imbalance(s: &Signals) -> Option<Found> {
     let (first, second) = (edge.threads.first()?, edge.threads.get(1)?);
     let has_several =
         s.conf.worker_processes.as_deref().map_or(s.conf.is_weir, |count| count != "1") && edge.cpus >= 1.5;
-    // Of fewer connections than twice the workers most may be with one by chance, and one alone has to be.
+    // With fewer connections than twice the CPUs, most of them may be with one worker by chance. A single connection
+    // has to be with one worker.
     let clients = s.load.connections.max(s.edge.active_max);
     if !has_several || !is_thread_full(s, edge) || second.0 + second.1 > 0.5 || (clients as f64) < 2.0 * edge.cpus {
         return None;
@@ -261,7 +263,7 @@ fn imbalance(s: &Signals) -> Option<Found> {
     let found = Found::new("edge: one of its workers", edge.wanted())
         .with("workers", format!("one ran {} of the time, the next {}", percent(first.0), percent(second.0)))
         .with("connections", format!("{clients} of clients at once"))
-        // An answer that is there waits for its worker, too.
+        // A response that has arrived also waits for its worker.
         .slows(&[Segment::Outside, Segment::Edge, Segment::Wait])
         .squeezed(squeeze(edge));
     Some(found.knob("listen … reuseport;", "connections are spread by the kernel; the tail shortens"))
@@ -273,7 +275,7 @@ fn crowded(s: &Signals) -> Option<Found> {
     let (ran, waited) = busy.iter().fold((0.0, 0.0), |sum, (ran, waited)| (sum.0 + ran, sum.1 + waited));
     let cpus = edge.cpus.ceil();
     let is_crowded = busy.len() as f64 > cpus + 0.5 && waited / (ran + waited).max(1e-9) >= 0.4 && waited >= 0.5;
-    // Who waits for somebody else is another rule's, and so is a quota.
+    // Waiting for another process is another rule's case, and so is a quota.
     let beside: f64 =
         s.processes.iter().filter(|one| one.role != Role::Edge && one.is_beside(edge)).map(|one| one.cpu).sum();
     if !is_crowded || is_held_back(edge) || beside >= 0.3 || s.machine.foreign > FOREIGN_MAX {
@@ -289,7 +291,7 @@ fn crowded(s: &Signals) -> Option<Found> {
 }
 
 fn quota(s: &Signals) -> Option<Found> {
-    // Who only works beside, a batch, may be held back.
+    // A process that serves no request, such as a batch job, may be throttled.
     let is_server =
         |process: &Process| process.role == Role::Edge || s.servers().any(|server| server.name == process.name);
     let held = s.processes.iter().filter(|process| is_server(process) && is_held_back(process));
@@ -309,7 +311,7 @@ fn quota(s: &Signals) -> Option<Found> {
     ))
 }
 
-/// Throttling began in the middle of the block.
+/// Throttling that began in the middle of the block.
 fn stepped(process: &Process) -> bool {
     let strip = &process.throttled_strip;
     strip.first().is_some_and(|first| *first < 0.1) && strip.last().is_some_and(|last| *last > 0.5)
@@ -376,7 +378,7 @@ fn neighbours(s: &Signals) -> Option<Found> {
             && process.wanted() >= 0.85
             && waited / (ran + waited).max(1e-9) >= CROWDED
     };
-    // Whose work it is that it waits for: other work of this machine is the gate's to name.
+    // Other work on this machine is reported by the gate, not by this rule.
     if s.machine.foreign > FOREIGN_MAX {
         return None;
     }
@@ -444,7 +446,7 @@ fn edge_full(s: &Signals) -> Option<Found> {
         .squeezed(squeeze(edge));
     let knob = match () {
         () if churn > 0.5 && s.conf.keepalive.is_none() => upstream::pool(s, 64),
-        // Its default is the lowest, and who asks for nothing compressed gets nothing compressed.
+        // The default level is already the lowest. A load that does not accept compressed answers gets none.
         () if s.conf.gzip_level > 1 && s.load.accepts_gzip == Some(true) => {
             "gzip_comp_level 1;   (or compressed once: gzip_static, a cache)".to_owned()
         }
@@ -454,7 +456,8 @@ fn edge_full(s: &Signals) -> Option<Found> {
 }
 
 fn app_full(s: &Signals) -> Option<Found> {
-    // Beside other work of this machine it is full when it wants all there is, and gets most of what is left.
+    // With much other work on this machine, an application counts as full if it wants all of its CPUs and gets most
+    // of the rest.
     let crowded = |app: &Process| {
         let wanted: f64 = app.threads.iter().map(|(ran, waited)| (ran + waited).min(1.0)).sum();
         s.machine.foreign > FOREIGN_MAX && wanted >= 0.95 * app.cpus && app.usage() >= 0.4
@@ -483,14 +486,14 @@ fn app_full(s: &Signals) -> Option<Found> {
     ))
 }
 
-/// One thread does all the work, and it is full.
+/// One full thread does all the work.
 fn is_single(s: &Signals, app: &Process) -> bool {
     is_thread_full(s, app)
         && busy_threads(app) == 1
         && app.threads.first().is_some_and(|(ran, _)| *ran >= 0.8 * app.cpu)
 }
 
-/// An event loop stands still though its thread does not compute: something in it waits, and everybody with it.
+/// An event loop stands still although its thread does not compute: something in it blocks, and every request waits.
 fn blocked(s: &Signals) -> Option<Found> {
     let stands = |told: &&crate::why::signals::Told| told.mean("p99_ms").is_some_and(|ms| ms >= LOOP_DELAY_MS);
     let told = s.told_by("node").find(stands)?;
@@ -514,7 +517,7 @@ fn one_thread(s: &Signals) -> Option<Found> {
 }
 
 fn full_thread(s: &Signals) -> Option<Found> {
-    // Of Redis, another rule knows more.
+    // For Redis, another rule has more detail.
     let is_known = |app: &Process| s.told_by("redis").any(|told| told.process == app.name);
     let app = s.servers().find(|app| is_single(s, app) && !is_held_back(app) && !is_known(app))?;
     let found = Found::new(format!("{}: one thread", subject(app)), app.wanted())
@@ -541,7 +544,7 @@ fn full_thread(s: &Signals) -> Option<Found> {
         )
         .slows(&[Segment::Wait, Segment::Connect])
         .squeezed(squeeze(app));
-    // Processes beyond the CPUs that it may use only wait for each other.
+    // More processes than CPUs would only wait for each other.
     if app.cpus < 1.5 {
         return Some(found.knob(
             "a CPU more for it, and then a process more; or less that it computes for each request",
@@ -600,7 +603,7 @@ mod tests {
         assert!(knob(&s).starts_with("a CPU more for it"), "{}", knob(&s));
         s.processes[1].cpus = 2.0;
         assert!(knob(&s).starts_with("as many processes"), "{}", knob(&s));
-        // Two of a machine's many.
+        // The edge may use two of the machine's many CPUs.
         s.machine.cpus = 64.0;
         (s.processes[0].cpus, s.processes[0].cpu, s.processes[0].threads) = (2.0, 0.98, vec![(0.98, 0.01)]);
         assert_eq!(one_worker(&s).unwrap_or_default().knob, "worker_processes 2;");

@@ -1,19 +1,19 @@
-//! Inside an application and behind it: what it told when it was asked. A pool that is full, a database that waits for itself, a
-//! Redis that is asked too often; and, where nobody told anything, that servers share what limits them.
+//! Inside an application and behind it, from the figures of probed programs: a full pool, a database with lock waits,
+//! a Redis that gets too many commands. Without such figures: servers that share a limit.
 
 use crate::metric::digits;
 use crate::why::rule::{Found, Rule, Segment, Squeeze, Tier, percent};
 use crate::why::signals::{Process, Role, Signals, Told};
 
-/// A pool so full is full.
+/// A pool with this share in use is full.
 const POOL_FULL: f64 = 0.95;
-/// An application that uses more of its CPUs is not one that waits.
+/// An application that uses more of its CPUs than this does not just wait.
 const WAITS: f64 = 0.7;
-/// Of a request's time, what has to be spent waiting for the application.
+/// Least part of a request's time that is spent waiting for the application.
 const WAIT_SHARE: f64 = 0.6;
-/// Threads of a database that waited for locks, on the average.
+/// Least mean number of database threads that waited for locks.
 const LOCKED: f64 = 0.5;
-/// Commands to Redis for each request beyond which it is asked too often.
+/// More Redis commands than this for each request are too many.
 const CHATTY: f64 = 20.0;
 
 /// The rules.
@@ -24,7 +24,7 @@ pub const RULES: &[Rule] = &[
         tier: Tier::Limit,
         check: connections,
         fires: |s| s.told.push(told("spring", "app", &[("active", 5.0), ("pool", 5.0), ("pending", 11.0)])),
-        // As full, and the database behind it is at its end.
+        // The pool is as full, but the database behind it is saturated.
         silent: |s| {
             s.told.push(told("spring", "app", &[("active", 5.0), ("pool", 5.0), ("pending", 11.0)]));
             s.told.push(Told {
@@ -44,7 +44,7 @@ pub const RULES: &[Rule] = &[
                 ..told("mysql", "db", &[("running", 6.0)])
             });
         },
-        // As many threads run, and they wait for nothing.
+        // As many threads run, but they wait for no lock.
         silent: |s| s.told.push(told("mysql", "db", &[("running", 6.0)])),
     },
     Rule {
@@ -72,7 +72,7 @@ pub const RULES: &[Rule] = &[
             s.edge.steps.insert("wait".into(), (2000, 76_000_000));
             asked(s);
         },
-        // One of them is full.
+        // One of the servers is full.
         silent: |s| {
             s.conf.servers = vec!["one:1".into(), "two:1".into()];
             s.load.ms[0] = 40.0;
@@ -107,7 +107,7 @@ fn redis(s: &mut Signals, cpu: f64) {
     });
 }
 
-/// A server that the applications ask.
+/// Adds a server that the applications use.
 fn asked(s: &mut Signals) {
     redis(s, 0.1);
     s.processes.iter_mut().filter(|one| one.role == Role::Beside).for_each(|one| {
@@ -118,12 +118,12 @@ fn asked(s: &mut Signals) {
     });
 }
 
-/// What of a request's time is spent waiting for the application.
+/// The part of a request's time that is spent waiting for the application.
 pub(super) fn wait_share(s: &Signals) -> f64 {
     (s.step_ms("wait") + s.step_ms("connect")) / s.load.ms[0].max(1e-9)
 }
 
-/// The pool of an application that the lab was told the size of: what it squeezes.
+/// Adds a squeeze of the application's pool, if the user gave its size to the lab.
 pub(super) fn squeezed(s: &Signals, found: Found, process: &str) -> Found {
     match s.pools.iter().find(|pool| pool.process == process) {
         Some(pool) => found.squeezed(Squeeze::Pool(pool.process.clone(), pool.variable.clone())),
@@ -142,7 +142,7 @@ fn connections(s: &Signals) -> Option<Found> {
     told_full(s).or_else(|| little(s))
 }
 
-/// Hikari says that its pool is full and that threads wait for it.
+/// Hikari reports that its pool is full and that threads wait for it.
 fn told_full(s: &Signals) -> Option<Found> {
     let full = |told: &&Told| {
         let (active, most) = (told.mean("active").unwrap_or(0.0), told.most("pool").unwrap_or(0.0));
@@ -174,7 +174,7 @@ fn told_full(s: &Signals) -> Option<Found> {
     ))
 }
 
-/// By Little's law more requests are in an application than the pool that the lab was told of has places.
+/// By Little's law, an application has more requests inside than the known pool has places.
 fn little(s: &Signals) -> Option<Found> {
     let pool = s.pools.iter().find(|pool| waits(s, &pool.process))?;
     let apps = s.apps().count().max(1);
@@ -197,7 +197,7 @@ fn little(s: &Signals) -> Option<Found> {
     ))
 }
 
-/// A pool for so many at once, and a fifth.
+/// The size of a pool for this many requests at once, plus a fifth.
 pub(super) fn wanted(inside: f64) -> u64 {
     (inside * 1.2).ceil().max(1.0) as u64
 }
@@ -300,8 +300,8 @@ fn store(s: &Signals) -> Option<Found> {
     ))
 }
 
-/// Whether somebody behind the servers of the upstream is asked. Servers that ask nobody wait each for something of its own, or for
-/// something that nobody sees from here.
+/// Whether the servers of the upstream use another server. If they use none, each of them waits for something of its
+/// own, or for something that the lab cannot see.
 fn have_something_in_common(s: &Signals) -> bool {
     s.servers().any(|one| one.role == Role::Beside)
 }
@@ -334,7 +334,7 @@ mod tests {
     use super::*;
     use crate::why::rules;
 
-    /// Servers that ask nobody share nothing that is to be seen.
+    /// Servers that use no other server share nothing that the lab can see.
     #[test]
     fn servers_that_have_nothing_in_common_share_nothing() {
         let rule = rules::all().find(|rule| rule.id == "B26").unwrap();

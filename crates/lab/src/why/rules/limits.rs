@@ -1,17 +1,18 @@
-//! Limits that are met: ports, the connection table, descriptors, queues. Each has somebody who counted it.
+//! Limits that were met: ports, the connection table, descriptors, queues. Each finding rests on a counter or a log
+//! line.
 
 use super::upstream;
 use crate::metric::digits;
 use crate::why::rule::{Found, Rule, Segment, Squeeze, Tier, of, percent};
 use crate::why::signals::{Host, Signals};
 
-/// Linux keeps a port for a minute after the side that holds it closed first (TCP_TIMEWAIT_LEN).
+/// Linux keeps a port for a minute if the side that holds the port closed the connection first (TCP_TIMEWAIT_LEN).
 const TIME_WAIT_S: f64 = 60.0;
-/// A queue so full is near its end.
+/// A queue that is this full is near its limit.
 const QUEUE_FULL: f64 = 0.9;
-/// Looks at which a queue of an application has to be there.
+/// Share of samples in which an application's queue has to be non-empty.
 const LASTING: f64 = 0.6;
-/// Listen overflows that may be anybody's.
+/// Least number of listen overflows that counts: fewer may be unrelated to the load.
 const OVERFLOWS_MIN: u64 = 3;
 
 /// The rules.
@@ -129,7 +130,7 @@ fn ports(s: &Signals) -> Option<Found> {
     let hub = s.hub()?;
     let (peer, (held, resting)) = hub.held.iter().max_by_key(|(_, (held, _))| *held)?;
     let share = *held as f64 / hub.ports.max(1) as f64;
-    // Near its end it is a matter of seconds; far from it, errors are somebody else's.
+    // Near the end of the ports, errors are a matter of seconds. Far from it, errors have another cause.
     if failed == 0 && share < 0.95 {
         return None;
     }
@@ -168,7 +169,7 @@ fn ports(s: &Signals) -> Option<Found> {
 fn table(s: &Signals) -> Option<Found> {
     let said = s.said("connections");
     let dropped = s.edge.dropped;
-    // Where the file names no number, the limit on open files is weir's limit.
+    // If weir's file sets no number, its limit is the limit on open files.
     if said + dropped == 0 || said == 0 && s.conf.worker_connections.is_none() {
         return None;
     }
@@ -195,7 +196,7 @@ fn table(s: &Signals) -> Option<Found> {
     Some(found.knob(knob, "every connection finds a slot; then the upstream sees all of them at once"))
 }
 
-/// Four times as many, as a round number.
+/// Four times as many, rounded up to a power of two.
 fn next_size(slots: u64) -> u64 {
     (slots * 4).next_power_of_two().max(1024)
 }
@@ -254,14 +255,14 @@ fn queue(s: &Signals, of_edge: bool) -> Option<Found> {
     let own = |address: &str| !apps.contains(&port(address)) || hub.queues.len() == 1;
     let (address, (most, room)) =
         hub.queues.iter().filter(|(address, _)| own(address) == of_edge).max_by_key(|(_, (most, _))| *most)?;
-    // The counter is of all listeners of a host: what other sockets turned away is theirs.
+    // The counter covers all listeners of a host. Subtract the connections that the other sockets turned away.
     let others: u64 = hub.turned_away.iter().filter(|(known, _)| own(known) != of_edge).map(|(_, count)| count).sum();
     let overflows = hub.counters.get("ListenOverflows").copied().unwrap_or(0).saturating_sub(others);
     let is_full = *room > 0 && *most as f64 >= QUEUE_FULL * *room as f64;
     if overflows < OVERFLOWS_MIN && !is_full {
         return None;
     }
-    // The counter is of all listeners of a host: it is the edge's only where the edge's queue was seen to fill.
+    // The counter covers all listeners of a host. It counts as the edge's only if the edge's queue was seen to fill.
     let others =
         hub.queues.iter().filter(|(address, _)| own(address) != of_edge).map(|(_, (most, _))| *most).max().unwrap_or(0);
     if !is_full && others > *most {
@@ -302,12 +303,12 @@ fn syns(s: &Signals) -> Option<Found> {
     ))
 }
 
-/// The pool of an application's workers: the program says so itself, or lets connections wait.
+/// The pool of an application's workers is full: the program reports it, or connections wait in its accept queue.
 fn pool(s: &Signals) -> Option<Found> {
     workers(s).or_else(|| waiting(s))
 }
 
-/// Apache or Tomcat say that all of their workers are busy.
+/// Apache or Tomcat reports that all of its workers are busy.
 fn workers(s: &Signals) -> Option<Found> {
     let all = s.told.iter().filter(|told| told.failed.is_none());
     let full = all.filter_map(|told| {
@@ -348,10 +349,10 @@ fn workers(s: &Signals) -> Option<Found> {
     Some(waited_for(s, found, " (MaxRequestWorkers, server.tomcat.threads.max)"))
 }
 
-/// Connections wait to be accepted by an application that does not compute.
+/// Connections wait in the accept queue of an application that does not compute.
 fn waiting(s: &Signals) -> Option<Found> {
     let apps: Vec<&str> = s.edge.peers.keys().map(|peer| port(peer)).collect();
-    // A queue of a moment is that of connections that come; one that lasts is of somebody who does not take them.
+    // A short queue comes from a burst of connections. A lasting queue means that the process does not accept them.
     let lasts = |host: &Host, address: &String| host.lasting.get(address).is_some_and(|share| *share >= LASTING);
     let queues = s.hosts.iter().flat_map(|host| host.queues.iter().filter(move |(address, _)| lasts(host, address)));
     let (address, (most, room)) =
@@ -368,7 +369,7 @@ fn waiting(s: &Signals) -> Option<Found> {
     Some(waited_for(s, found, ""))
 }
 
-/// What a pool of workers that is full does to requests, and what to do about it; `names` is what such pools are called.
+/// The effect of a full worker pool on requests, and the remedy. `names` are the settings that size these pools.
 fn waited_for(s: &Signals, found: Found, names: &str) -> Found {
     let (waited, all) = (s.step_ms("wait") + s.step_ms("connect"), s.load.ms[0]);
     found

@@ -1,4 +1,4 @@
-//! What the kind of load hides.
+//! Effects that the kind of load hides.
 
 use crate::metric::digits;
 use crate::why::rule::{Found, Rule, Tier, percent};
@@ -6,7 +6,7 @@ use crate::why::signals::Signals;
 
 /// A window with less than this part of the usual answers stood still.
 const STILL: f64 = 0.2;
-/// Share of a block that has to have stood still.
+/// Least share of a block that stood still.
 const SHARE: f64 = 0.02;
 
 /// The rules.
@@ -21,7 +21,7 @@ pub const RULES: &[Rule] = &[Rule {
         s.load.ms[4] = 1010.0;
         s.load.strip.iter_mut().take(2).for_each(|window| *window = 0.0);
     },
-    // The same gap of an open load, which says itself how late everybody was.
+    // The same gap in an open load: its latencies already show how late each request was.
     silent: |s| {
         s.load.ms[4] = 1010.0;
         s.load.strip.iter_mut().take(2).for_each(|window| *window = 0.0);
@@ -35,14 +35,15 @@ fn omitted(s: &Signals) -> Option<Found> {
     let still = s.load.strip.iter().filter(|window| **window < STILL * usual).count();
     let share = still as f64 / s.load.strip.len().max(1) as f64;
     let [_, _, _, p99, max] = s.load.ms;
-    // Longer than the windows, and nowhere in what is said of a hundredth.
+    // The pause is much longer than p99: the percentile does not show it.
     if !s.load.is_closed || usual <= 0.0 || share < SHARE || max < 10.0 * p99.max(1.0) {
         return None;
     }
-    // Who comes at an even pace in so long a pause waits for its rest: of all, the share of the pause beyond a hundredth.
+    // At an even pace, a request during the pause waits for the rest of the pause. The pause holds `share` of all
+    // requests, so p99 is the wait that only a hundredth of all requests exceed.
     let length = max * (still as f64).min(1.0);
     let p99_open = (length * (1.0 - 0.01 / share)).max(p99);
-    // It is about what is measured, and limits nothing.
+    // The finding is about the measurement. It limits nothing.
     let found = Found::new("load: a closed loop does not see what stands still", 0.3)
         .with("stood still", format!("{} of the block, {} ms at most", percent(share), digits(max)))
         .with(

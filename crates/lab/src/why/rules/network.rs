@@ -1,19 +1,19 @@
-//! What is carried and kept: links, memory, disks; and upgrades that are not forwarded.
+//! Links, memory and disks, and upgrades that are not forwarded.
 
 use crate::metric::digits;
 use crate::why::rule::{Found, Rule, Segment, Squeeze, Tier, of, percent};
 use crate::why::signals::{Process, Role, Signals, Told};
 
-/// A link so full is full: its rate counts headers that an interface does not.
+/// A link with this usage is full: its rate includes headers that the interface's counters leave out.
 const LINK_FULL: f64 = 0.88;
-/// Time in garbage collections that is too much.
+/// Share of time in garbage collections that is too much.
 const COLLECTED: f64 = 0.10;
-/// Looks at which a process waited for a disk, beyond which that is no chance.
+/// Share of samples in which a process waited for a disk that is not chance.
 const STUCK: f64 = 0.25;
-/// Share of a block under pressure that is not chance.
+/// Share of a block with stalled tasks that is not chance.
 const PRESSED: f64 = 0.10;
 
-/// What comes of compression.
+/// The expected effect of compression.
 const EXPECT_SMALLER: &str = "answers a second grow as their bytes shrink: 3 to 5 times for HTML";
 
 /// The rules.
@@ -109,7 +109,8 @@ fn link(s: &Signals) -> Option<Found> {
         .with("edge", format!("its CPUs were {} used", percent(edge)))
         .slows(&[Segment::Outside, Segment::Body])
         .squeezed(Squeeze::Link(host.name.clone()));
-    // What the edge compresses has come to it as it was: between it and who stands behind it nothing becomes smaller.
+    // The edge compresses answers on their way to the client. Between the edge and the servers behind it, they stay
+    // as large as before.
     let is_behind = s
         .processes
         .iter()
@@ -134,7 +135,7 @@ fn memory(s: &Signals) -> Option<Found> {
         .filter(|process| process.role != Role::Client)
         .max_by_key(|process| (process.memory_killed, process.memory_full, process.swapped))?;
     let pressed = s.machine.pressure.get("memory").copied().unwrap_or(0.0);
-    // By the JVM's own count, or by what Spring Boot tells of it.
+    // By the JVM's own count, or by Spring Boot's metrics.
     let collects = |told: &&Told| matches!(told.kind.as_str(), "jvm" | "spring") && told.failed.is_none();
     let collector =
         s.told.iter().filter(collects).max_by(|one, other| one.rate("gc_ms").total_cmp(&other.rate("gc_ms")));
@@ -146,8 +147,8 @@ fn memory(s: &Signals) -> Option<Found> {
     if let Some(told) = collector.filter(|_| killed == 0 && collected >= COLLECTED) {
         return Some(heap(told, collected));
     }
-    // What else fails is a consequence of one that was killed.
-    // Pressure is of the whole machine: who has no count of its own is not named.
+    // If a process was killed, its other failures are consequences. Pressure is measured for the whole machine: a
+    // process without a count of its own is not named.
     let is_own = killed > 0 || process.memory_full > 0 || process.swapped > 0;
     let who = if is_own { process.name.as_str() } else { "this machine" };
     let found = Found::new(format!("{who}: its memory"), if killed > 0 { 1.0 } else { 0.9 })
@@ -217,7 +218,8 @@ fn disk(s: &Signals) -> Option<Found> {
             if temporary > 0 { format!("{temporary} bodies were written to temporary files") } else { String::new() },
         )
         .slows(&[Segment::Body, Segment::Outside, Segment::Wait]);
-    // Buffers of the edge change nothing about what another process writes; and hold bodies only where some were on disk.
+    // The edge's buffers do not change how much another process writes. They matter for bodies only if some bodies
+    // were written to disk.
     let is_other = stuck.is_some_and(|process| process.role != Role::Edge);
     let knob = match (is_other, temporary > 0, s.conf.has_buffered_log) {
         (true, ..) => {
@@ -322,7 +324,7 @@ mod tests {
         let mut pressed = Signals::quiet();
         pressed.machine.pressure.insert("memory".into(), 0.4);
         assert_eq!(memory(&pressed).map(|found| found.subject), Some("this machine: its memory".to_owned()));
-        // Its connections were reset, and nobody listens any more.
+        // Its connections were reset, and then no process listened any more.
         s.load.errors.insert("502".into(), 1900);
         s.said.extend([("reset".into(), 16), ("refused".into(), 12)]);
         let first = crate::why::rules::find(&s, None).into_iter().next();

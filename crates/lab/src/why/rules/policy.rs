@@ -1,4 +1,5 @@
-//! What the edge refuses or delays on purpose: its configuration says so, and it does. Nothing is at its end then.
+//! Requests that the edge refuses or delays on purpose: its configuration says so, and the counts confirm it. Then no
+//! resource is exhausted.
 
 use crate::metric::digits;
 use crate::watch::edge::Acted;
@@ -8,11 +9,12 @@ use crate::why::signals::Signals;
 
 /// A part of the requests that is not chance.
 const SOME: f64 = 0.005;
-/// A part that is large: then nothing else is looked at.
+/// A large part: then no other finding counts.
 pub const LARGE: f64 = 0.10;
-/// A delay is worth a word if it is such a part of the mean answer's time.
+/// A delay is reported if it is at least this part of the mean response time.
 const DELAY: f64 = 0.2;
-/// What an edge counted is what clients saw, if it is such a part of that: the first look at the edge comes a moment late.
+/// The edge's count and the clients' count are the same event if the edge counted at least this part: the edge's
+/// first account comes a moment late.
 const NEARLY: f64 = 0.8;
 
 /// The rules.
@@ -59,7 +61,7 @@ pub const RULES: &[Rule] = &[
             s.load.ms = [2400.0, 2300.0, 3000.0, 3100.0, 3200.0];
         },
         silent: |s| {
-            // Its answers are smaller than what is sent in the first second.
+            // The answers are smaller than the bytes that are sent in the first second.
             let policy = made_up("limit_rate", "limit_rate 20k", "", 0);
             s.conf.policies.push(Policy { rate: 20_480.0, ..policy });
             s.load.ms = [2400.0, 2300.0, 3000.0, 3100.0, 3200.0];
@@ -95,7 +97,7 @@ pub const RULES: &[Rule] = &[
             refuse(s, 403, 2000);
         },
         silent: |s| {
-            // It is the application that answers so.
+            // The application answers with that status.
             s.conf.policies.push(made_up("deny", "deny all", "", 403));
             refuse(s, 403, 2000);
             s.edge.given = std::mem::take(&mut s.edge.own);
@@ -145,13 +147,13 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
-/// A statement for a rule's own case.
+/// A statement for the case of a rule.
 fn made_up(directive: &str, text: &str, of: &str, status: u16) -> Policy {
     let (directive, text, of) = (directive.to_owned(), text.to_owned(), of.to_owned());
     Policy { directive, text, of, status, at: "nginx.conf:14".to_owned(), ..Policy::default() }
 }
 
-/// Makes answers of a block into ones of this status, by the edge itself.
+/// Gives `count` answers of the block this status, made by the edge itself.
 fn refuse(s: &mut Signals, status: u16, count: u64) {
     s.load.statuses = [(200, s.load.sent - count), (status, count)].into();
     s.load.well = s.load.sent - count;
@@ -159,7 +161,7 @@ fn refuse(s: &mut Signals, status: u16, count: u64) {
     s.edge.own.insert(status, count);
 }
 
-/// What the edge counted of a directive: by zone where it says the zone, else together.
+/// The edge's count for a directive: by zone if the edge reports the zone, otherwise in total.
 fn acted(s: &Signals, directive: &str, zone: &str) -> Acted {
     if let Some(acted) = s.edge.policies.get(&format!("{directive} {zone}")) {
         return acted.clone();
@@ -173,7 +175,7 @@ fn acted(s: &Signals, directive: &str, zone: &str) -> Acted {
         zones.dedup();
         zones.into_iter().map(|zone| said(what, zone)).sum::<u64>()
     };
-    // The log knows the zone, and may have been told to be silent; the variables know every request, and no zone.
+    // The log names the zone, but its level may hide lines. The variables count every request, but name no zone.
     let share = |what: &str, all: u64| {
         let logged = logged(what);
         if logged == 0 || zones().all(|known| known == zone) {
@@ -187,8 +189,8 @@ fn acted(s: &Signals, directive: &str, zone: &str) -> Acted {
     Acted { refused, delayed, delay_us }
 }
 
-/// What clients saw of it: the edge's own account begins a moment after the load. Where another policy answers with the same status,
-/// only the edge knows which of them it was.
+/// The count that clients saw, because the edge's account begins a moment after the load. If another policy answers
+/// with the same status, only the edge's count separates them.
 fn seen(s: &Signals, policy: &Policy, counted: u64) -> u64 {
     let is_others = |other: &Policy| {
         other.status == policy.status && (&other.directive, &other.of) != (&policy.directive, &policy.of)
@@ -208,25 +210,25 @@ fn seen_with(s: &Signals, status: u16, counted: u64) -> u64 {
     }
 }
 
-/// The statements of a directive with what was done by each zone, the one that did most first.
+/// The statement of a directive that refused or delayed most, with its counts.
 fn of_directive<'a>(s: &'a Signals, directive: &str) -> Option<(&'a Policy, Acted)> {
     let own = s.conf.policies.iter().filter(|policy| policy.directive == directive);
     let done = own.map(|policy| (policy, acted(s, directive, &policy.of)));
-    // Of several statements of one zone, the first: which of them it was is not said.
+    // If one zone has several statements, this takes the first: the count does not say which one acted.
     done.rev().max_by_key(|(_, acted)| acted.refused + acted.delayed)
 }
 
-/// What a policy refused.
+/// The sentence for refused requests.
 fn refuses(policy: &Policy, refused: &str) -> String {
     format!("{} at {} refused {refused} requests", policy.text, policy.at)
 }
 
-/// What a policy delayed.
+/// The sentence for delayed requests.
 fn delays(policy: &Policy, delayed: &str) -> String {
     format!("{} at {} delayed {delayed} requests", policy.text, policy.at)
 }
 
-/// What clients saw, in a line.
+/// Adds a line with the good answers that clients saw.
 fn clients(s: &Signals, found: Found) -> Found {
     let good = format!("{} were good: {}/s of {}/s sent", s.load.well, digits(s.goodput()), digits(s.sent_rate()));
     found.with("clients", good)
@@ -236,7 +238,7 @@ fn requests(s: &Signals) -> Option<Found> {
     let (policy, acted) = of_directive(s, "limit_req")?;
     let refused = seen(s, policy, acted.refused);
     let (share, delayed) = (refused as f64 / s.load.sent.max(1) as f64, acted.delayed.min(s.load.sent));
-    // weir books it to a step of its own.
+    // weir counts the delay in a step of its own.
     let delay_ms =
         acted.delay_us.map_or_else(|| s.step_ms("queue"), |us| us as f64 / 1000.0 / s.load.sent.max(1) as f64);
     let slowed = if s.load.ms[0] > 0.0 { delay_ms / s.load.ms[0] } else { 0.0 };
@@ -280,12 +282,13 @@ fn connections(s: &Signals) -> Option<Found> {
 
 fn rate(s: &Signals) -> Option<Found> {
     let each = s.load.bytes as f64 / s.load.answered.max(1) as f64;
-    // nginx sends what the first second allows at once: ngx_http_write_filter(), `limit_rate * (ngx_time() - start_sec + 1)`.
+    // nginx sends the bytes of the first second at once: ngx_http_write_filter(), `limit_rate * (ngx_time() -
+    // start_sec + 1)`.
     let ms = |policy: &Policy| ((each - policy.after) / policy.rate.max(1.0) - 1.0) * 1000.0;
     let own = s.conf.policies.iter().filter(|policy| policy.rate > 0.0);
     let (policy, ms) = own.map(|policy| (policy, ms(policy))).max_by(|one, other| one.1.total_cmp(&other.1))?;
     let share = ms / s.load.ms[0].max(1e-9);
-    // What takes much less than it was not held back, and what takes much longer was held back by something else.
+    // A much shorter time was not limited by this rate. A much longer time was limited by something else.
     if ms <= 0.0 || !(DELAY..=1.25).contains(&share) {
         return None;
     }
@@ -315,7 +318,7 @@ fn servers(s: &Signals) -> Option<Found> {
     let first = *own.first()?;
     let none = s.edge.no_server.max(s.said("no_live"));
     let bad: u64 = s.edge.peers.values().map(|peer| peer.bad).sum();
-    // A server that fails is taken out as well, and leaves nobody.
+    // A server that fails is taken out as well, which leaves no server.
     if bad as f64 > 0.02 * none as f64 {
         return None;
     }
@@ -336,7 +339,7 @@ fn servers(s: &Signals) -> Option<Found> {
     ))
 }
 
-/// Answers of the edge's own with a status that a statement of the configuration says.
+/// Answers that the edge made itself, with a status that a statement of the configuration sets.
 fn answers(s: &Signals) -> Option<Found> {
     let done = s.edge.own.iter().filter_map(|(status, count)| Some((statement(s, *status)?, *status, *count)));
     let (policy, status, count) = done.max_by_key(|(_, _, count)| *count)?;
@@ -355,7 +358,7 @@ fn answers(s: &Signals) -> Option<Found> {
     ))
 }
 
-/// The statement that answers with a status, if any does that no rule of its own is about.
+/// The first statement that answers with this status. Statements that have a rule of their own are left out.
 fn statement(s: &Signals, status: u16) -> Option<&Policy> {
     let own = |directives: &[&str]| {
         s.conf.policies.iter().find(|policy| policy.status == status && directives.contains(&policy.directive.as_str()))
@@ -384,7 +387,8 @@ fn lock(s: &Signals) -> Option<Found> {
 }
 
 fn unasked(s: &Signals) -> Option<Found> {
-    // weir's account does not tell an answer of its cache, which a server gave once, from one of its own.
+    // An answer from weir's cache once came from a server. weir's account does not separate it from an answer that
+    // weir made itself.
     if s.conf.is_weir && s.conf.has_cache {
         return None;
     }
@@ -441,7 +445,7 @@ mod tests {
         assert_eq!(found.subject, "limit_conn addr 5 at nginx.conf:14 refused 1320 of 2000 (66 %) requests");
     }
 
-    /// However full something else is: who is refused never reached it.
+    /// A refused request never reaches another resource, however full that resource is.
     #[test]
     fn a_policy_that_refuses_many_is_before_all_else() {
         let (mut s, _) = of_case("P02");
@@ -452,7 +456,7 @@ mod tests {
         let findings = find(&s, None);
         assert_eq!(findings[0].rule.id, "P02");
         assert!(is_policy(&findings));
-        // One in fifty: a finding among others.
+        // One in fifty: the policy is one finding among others.
         let mut some = Signals::quiet();
         some.conf.policies.push(made_up("limit_conn", "limit_conn addr 5", "addr", 503));
         some.edge.policies.insert("limit_conn addr".into(), Acted { refused: 40, ..Acted::default() });
@@ -475,18 +479,18 @@ mod tests {
         assert_eq!(found.evidence[0], ("delay", "500 ms each: 99 % of a request's mean time".to_owned()));
         assert!((crate::why::run::segment_ms(&s, Segment::Edge) - 450.0).abs() < 1e-9);
         assert!(crate::why::run::segment_ms(&s, Segment::Body) < 1e-9);
-        // weir has a step for it, and tells the zone.
+        // weir has a step for the delay, and it reports the zone.
         let mut weir = s.clone();
         weir.edge.policies = [("limit_req one".to_owned(), Acted { refused: 0, delayed: 1800, delay_us: None })].into();
         weir.edge.steps.remove("delay");
         weir.edge.steps.insert("queue".into(), (1800, 900_000_000));
         assert_eq!(requests(&weir).unwrap().evidence[0], found.evidence[0]);
-        // A delay of a millisecond is none.
+        // A tiny delay does not count.
         s.edge.policies.insert("limit_req".into(), Acted { refused: 0, delayed: 1800, delay_us: Some(9_000) });
         assert_eq!(requests(&s), None);
     }
 
-    /// nginx's variables tell every request and no zone; its log tells the zone.
+    /// nginx's variables count every request and name no zone. Its log names the zone.
     #[test]
     fn of_two_zones_the_one_that_acted_is_named() {
         let mut s = Signals::quiet();

@@ -1,4 +1,4 @@
-//! Between the edge and what it asks: connections that are not kept, servers that fail, time that runs out.
+//! Between the edge and its upstreams: connections that are not kept, servers that fail, timeouts.
 
 use super::MINOR;
 use super::cache::stampede;
@@ -6,13 +6,13 @@ use crate::metric::digits;
 use crate::why::rule::{Found, Rule, Segment, Tier, of, percent};
 use crate::why::signals::Signals;
 
-/// New connections for each try beyond which keeping them does not work.
+/// With more new connections for each try than this, connection reuse does not work.
 const INERT: f64 = 0.9;
-/// And beyond which the pool is too small.
+/// With more than this, the pool is too small.
 const SMALL: f64 = 0.1;
-/// Tries for each request beyond which retries matter.
+/// With more tries for each request than this, retries matter.
 const AMPLIFIED: f64 = 1.05;
-/// Share of failed requests that is not chance.
+/// A share of failed requests that is not chance.
 const FAILED: f64 = 0.005;
 
 /// The rules.
@@ -157,14 +157,14 @@ fn small(s: &Signals) -> Option<Found> {
     if !(SMALL..=1.0).contains(&share) || !s.conf.can_keep || s.edge.tries < 50 {
         return None;
     }
-    // Weir keeps connections unless told otherwise; an nginx that was told nothing has no pool.
+    // Without a setting, weir keeps connections, and nginx has no pool.
     let size = s.conf.keepalive.or((!s.conf.is_weir).then_some(0))?;
-    // What failed was in flight as well.
+    // Failed requests were in flight as well.
     let in_flight = s.load.ms[0] / 1000.0 * s.load.sent as f64 / s.seconds.max(1e-9);
     let open = s.hub().and_then(|hub| hub.held.values().map(|(held, resting)| held.saturating_sub(*resting)).max());
-    // A pool that has a place for each of them is not what is small: the upstream closes them itself.
+    // If the pool has a place for each of them, it is not too small: the upstream closes the connections itself.
     let is_enough = size as f64 >= (2.0 * in_flight).max(open.unwrap_or(0) as f64).max(2.0);
-    // And who all ask at once when an object expires need more of them for a moment: that is what is to be mended.
+    // When an object expires, a stampede needs more connections for a moment. Then the stampede is the problem.
     if s.said("no_port") > 0 || is_enough || stampede(s).is_some() {
         return None;
     }
@@ -188,11 +188,11 @@ fn small(s: &Signals) -> Option<Found> {
     Some(found.knob(knob, "new connections a request → below 0.05"))
 }
 
-/// Of a request's time, what connecting has to take before it may be what a load waits for.
+/// Connecting has to take at least this part of a request's time before it may limit a load.
 const CONNECT_SHARE: f64 = 0.1;
 
-/// What waste of the edge's weighs: less where the edge has room, and an application is full or connecting takes next to no time. It
-/// costs something then, and limits nothing.
+/// The weight of an edge's wasted connections. It is lower if the edge has room, and an application is full or
+/// connecting takes almost no time. Then the waste costs something but does not limit.
 fn weight_of_connecting(s: &Signals) -> f64 {
     let is_full = |app: &crate::why::signals::Process| app.usage() >= 0.9 || app.wanted() >= 0.95;
     let has_room = s.edge_process().is_some_and(|edge| edge.usage() < 0.7);
@@ -200,7 +200,8 @@ fn weight_of_connecting(s: &Signals) -> f64 {
     if has_room && (s.apps().any(is_full) || !takes_time) { MINOR } else { 1.0 }
 }
 
-/// What gives the edge a pool of so many connections. Only an `upstream` block has one: a `proxy_pass` to an address keeps none.
+/// The lines that give the edge a pool of `size` connections. Only an `upstream` block has a pool: a `proxy_pass` to
+/// an address keeps no connection.
 pub(super) fn pool(s: &Signals, size: u64) -> String {
     let http = if s.conf.can_keep { "" } else { " proxy_http_version 1.1; proxy_set_header Connection \"\";" };
     match (s.conf.has_upstream, &s.conf.passed) {
@@ -219,7 +220,7 @@ pub(super) fn pool(s: &Signals, size: u64) -> String {
 fn closed(s: &Signals) -> Option<Found> {
     let count = s.said("closed") + s.said("reset") + s.edge_errors("closed") + s.edge_errors("reset");
     let failed = s.errors_of(&["502"]);
-    // Who was killed closed nothing by itself.
+    // A process that the kernel killed did not close its connections itself.
     if count == 0
         || s.processes.iter().any(|process| process.memory_killed > 0)
         || (failed as f64) < FAILED * s.load.sent as f64
@@ -239,7 +240,8 @@ fn closed(s: &Signals) -> Option<Found> {
     ))
 }
 
-/// Failed tries and tries of each server; the worst first.
+/// The server with the most failed tries: its name, its failed tries, its tries, and the failed tries of the other
+/// servers.
 fn worst(s: &Signals) -> Option<(&str, u64, u64, u64)> {
     let all: u64 = s.edge.peers.values().map(|peer| peer.bad).sum();
     let (name, peer) = s.edge.peers.iter().max_by_key(|(_, peer)| peer.bad)?;
@@ -252,7 +254,7 @@ fn one_bad(s: &Signals) -> Option<Found> {
     }
     let (name, bad, tries, others) = worst(s)?;
     let no_live = s.said("no_live");
-    // What the edge itself lacks, it lacks towards whoever is asked next.
+    // If the edge lacks a resource, tries fail at whichever server comes next.
     let own = ["no_file", "no_port"].iter().map(|what| s.said(what).max(s.edge_errors(what))).sum::<u64>();
     let dead = bad >= 3 && bad > others * 4 && own * 2 < bad;
     let header = |peer: &crate::watch::edge::Peer| peer.header.1 as f64 / 1000.0 / peer.header.0.max(1) as f64;
@@ -331,7 +333,7 @@ fn cut(s: &Signals) -> Option<Found> {
         .map(|(name, ms)| (name, *ms, s.share_near(*ms as f64)))
         .max_by(|one, other| one.2.total_cmp(&other.2));
     let (name, ms, share) = spike?;
-    // What takes that long anyway is no spike.
+    // If many requests take almost that long anyway, the share at the timeout is no spike.
     let around = s.share_between(ms as f64 * 0.6, ms as f64 * 0.95);
     if (share < 0.03 || share < 3.0 * around) && tunnels == 0 {
         return None;
@@ -400,7 +402,7 @@ mod tests {
     use crate::watch::edge::Peer;
     use crate::why::rules;
 
-    /// An nginx without a pool in front of an application whose CPU is full: the connections are waste, and not the limit.
+    /// An nginx without a pool in front of an application with a full CPU: the connections are waste, not the limit.
     #[test]
     fn waste_beside_an_application_that_is_full_comes_second() {
         let mut s = Signals::quiet();
@@ -411,7 +413,7 @@ mod tests {
         assert!(found[0] == "B20" && found.contains(&"B03"), "{found:?}");
     }
 
-    /// Connections that are opened for each request cost little where the application is what takes the time.
+    /// A new connection for each request costs little if the application takes most of the time.
     #[test]
     fn waste_limits_nothing_where_connecting_takes_no_time() {
         let mut s = Signals::quiet();
@@ -421,7 +423,7 @@ mod tests {
         assert!(rules::find(&s, None)[0].may_limit());
     }
 
-    /// An edge without descriptors fails towards whichever server it would ask, which is no fault of that server.
+    /// An edge without descriptors fails at whichever server it tries. That server is not at fault.
     #[test]
     fn a_server_is_not_blamed_for_what_the_edge_lacks() {
         let mut s = Signals::quiet();
@@ -436,7 +438,7 @@ mod tests {
         rules::all().find(|rule| rule.id == id).unwrap()
     }
 
-    /// `keepalive` is a directive of an `upstream` block, and of nothing else.
+    /// `keepalive` is allowed only in an `upstream` block.
     #[test]
     fn a_pool_needs_an_upstream_block() {
         let mut s = Signals::quiet();
@@ -453,7 +455,7 @@ mod tests {
         assert_eq!(pool(&s, 64), "upstream … { keepalive 64; }");
     }
 
-    /// A pool of so many places, of which none was kept for long.
+    /// A block with a pool of this size in which almost no connection is reused.
     fn churned(size: u64) -> Signals {
         let mut s = Signals::quiet();
         s.conf.keepalive = Some(size);
@@ -466,7 +468,7 @@ mod tests {
         assert!(small(&churned(4)).is_some());
         let mut s = churned(64);
         assert_eq!(small(&s), None);
-        // Of 90 at once some have no place in it; of 90 that rest, all have.
+        // With 90 in use at once, some have no place in the pool. With 80 of 90 in TIME_WAIT, all have.
         s.hosts[0].held.insert("127.0.0.1:3000".into(), (90, 0));
         assert!(small(&s).is_some());
         s.hosts[0].held.insert("127.0.0.1:3000".into(), (90, 80));

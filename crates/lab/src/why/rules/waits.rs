@@ -1,5 +1,5 @@
-//! Where the threads of applications wait, where that was looked at (`--inside`): for a lock, for connections that are all in use, for
-//! one that is slow; and the sentences in which it is told when no rule speaks.
+//! The waits of application threads, if `--inside` observed them: for a lock, for a connection when all are in use,
+//! for a slow peer. Also the sentences about them that are printed when no rule fires.
 
 use super::inside::{cpu_of, squeezed, wait, wait_share, wanted};
 use crate::metric::digits;
@@ -7,21 +7,21 @@ use crate::watch::inside::{Inside, Kind, Lock, Peer, Waits};
 use crate::why::rule::{Found, Rule, Segment, Tier, percent};
 use crate::why::signals::{Role, Signals};
 
-/// Of the time at requests, what has to be spent at one thing.
+/// Least part of the time in requests that is spent in one kind of wait.
 const MOST: f64 = 0.5;
-/// Threads that have to be at requests on the average.
+/// Least mean number of threads that work on requests.
 const BUSY: f64 = 0.5;
-/// Of a request's time, what has to be spent waiting for the application.
+/// Least part of a request's time that is spent waiting for the application.
 const WAIT_SHARE: f64 = 0.6;
-/// Connections so much in use are in use all the time.
+/// Connections with this share of time in use are always in use.
 const IN_USE: f64 = 0.85;
-/// Answers for each connection from which on it is one that is kept.
+/// From this many answers for each connection on, connections are kept.
 const KEPT: u64 = 4;
-/// Requests in an application for each connection of its, from which on they wait for one.
+/// From this many requests in an application for each of its connections on, requests wait for a connection.
 const CROWDED: f64 = 1.3;
-/// Sentences that are told.
+/// Most sentences that are printed.
 const LINES_MAX: usize = 12;
-/// Threads at work from which on a process is told of.
+/// From this mean number of working threads on, a process is reported.
 const TOLD: f64 = 0.01;
 
 /// The rules.
@@ -32,7 +32,7 @@ pub const RULES: &[Rule] = &[
         tier: Tier::Rest,
         check: lock,
         fires: |s| seen(s, &[(Kind::Lock, 0.93), (Kind::Ran, 0.07)], None, (900, 12.0)),
-        // As many threads wait, for requests.
+        // As many threads wait, but for requests.
         silent: |s| seen(s, &[(Kind::Ran, 0.9), (Kind::Lock, 0.1)], None, (900, 0.4)),
     },
     Rule {
@@ -41,7 +41,7 @@ pub const RULES: &[Rule] = &[
         tier: Tier::Rest,
         check: connections,
         fires: |s| seen(s, &[(Kind::Lock, 0.9), (Kind::Peer, 0.1)], Some((2, 1.97)), (80, 30.0)),
-        // As many requests, each with a connection of its own.
+        // As many requests, but each has a connection of its own.
         silent: |s| seen(s, &[(Kind::Ran, 0.6), (Kind::Peer, 0.4)], Some((40, 12.0)), (80, 30.0)),
     },
     Rule {
@@ -85,7 +85,7 @@ fn seen(s: &mut Signals, shares: &[(Kind, f64)], peer: Option<(u64, f64)>, clien
     s.inside = Some(Inside { is_traced: true, seconds: 10.0, processes: vec![waits], ..Inside::default() });
 }
 
-/// Applications whose requests wait for them, and where their threads were.
+/// The waits of the applications that requests wait for.
 fn waiting(s: &Signals) -> impl Iterator<Item = &Waits> {
     let is_waited_for = wait_share(s) >= WAIT_SHARE;
     let all = s.inside.iter().filter(move |_| is_waited_for).flat_map(|inside| inside.processes.iter());
@@ -161,7 +161,8 @@ fn slow(s: &Signals) -> Option<Found> {
     ))
 }
 
-/// What of its requests' time an application waits for a peer: by its threads, or by what passes on its connections.
+/// The part of its requests' time that an application waits for a peer. Computed from its threads, or from the
+/// traffic on its connections.
 fn peer_share(waits: &Waits, peer: &Peer) -> f64 {
     let by_threads = waits.shares.get(&Kind::Peer).copied().unwrap_or(0.0);
     if waits.is_of_requests {
@@ -174,7 +175,7 @@ fn peer_share(waits: &Waits, peer: &Peer) -> f64 {
     }
 }
 
-/// In a sentence, what the application that is waited for waits for itself.
+/// The longest wait of the applications themselves, in a sentence. `None` if it is less than a fifth of the time.
 pub fn leading(s: &Signals) -> Option<String> {
     let inside = s.inside.as_ref()?;
     let of_apps = inside.processes.iter().filter(|waits| s.apps().any(|app| app.name == waits.process));
@@ -208,7 +209,7 @@ pub fn leading(s: &Signals) -> Option<String> {
     (share >= 0.2).then_some(text)
 }
 
-/// Everything that was seen, a sentence each.
+/// All observations, a sentence each.
 pub fn lines(s: &Signals) -> Vec<String> {
     let Some(inside) = &s.inside else { return Vec::new() };
     let seconds = digits(inside.seconds);
@@ -245,7 +246,7 @@ fn told_shares(waits: &Waits) -> String {
     let share = |kind| waits.shares.get(&kind).copied().unwrap_or(0.0);
     let named = [Kind::Ran, Kind::Queue, Kind::Lock, Kind::Peer, Kind::Disk];
     let [ran, queue, lock, peer, disk] = named.map(|kind| percent(share(kind)));
-    // What is left of sums of parts is not quite nothing.
+    // Rounding leaves a tiny rest in the sum of the parts.
     let other = 1.0 - named.iter().map(|kind| share(*kind)).sum::<f64>();
     let other = percent(if other < 1e-4 { 0.0 } else { other });
     let what = if waits.is_of_requests { "at requests" } else { "not idle" };
@@ -306,7 +307,7 @@ mod tests {
         assert!(told[0].starts_with("by programs in the kernel (eBPF)"), "{told:?}");
         let peer = "from app to 10.0.0.3:5432: 2 connections, 1.97 requests in flight on the average, 50.0 ms each, 61.0 at most";
         assert!(told.iter().any(|line| line == peer), "{told:?}");
-        // An event loop: its threads say nothing, its connections do.
+        // An event loop: its threads show nothing, its connections do.
         if let Some(waits) = s.inside.as_mut().and_then(|inside| inside.processes.first_mut()) {
             waits.is_of_requests = false;
             waits.shares = [(Kind::Ran, 1.0)].into();

@@ -12,15 +12,15 @@ use crate::output::SelfCheck;
 /// An agent that is ready, for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mate {
-    /// Its name.
+    /// Name of the agent.
     pub name: String,
-    /// CPUs it may use.
+    /// CPUs that the agent may use.
     pub cpus: u64,
-    /// Threads it runs.
+    /// Threads that the agent runs.
     pub workers: u64,
-    /// What its clock is behind ours, µs.
+    /// How far the agent's clock is behind the controller's, µs.
     pub behind_us: i64,
-    /// By how much that may be wrong, µs.
+    /// The largest possible error of `behind_us`, µs.
     pub error_us: i64,
 }
 
@@ -34,19 +34,19 @@ pub(in crate::agent) struct Member {
     behind_us: i64,
     error_us: i64,
     heard: Instant,
-    /// It has taken the share.
+    /// The agent has accepted its share.
     pub has_answered: bool,
     pub is_ready: bool,
     pub refused: Option<String>,
     pub inbox: Inbox,
     pub active: u64,
-    /// What it says of itself once it is done.
+    /// The agent's self-check, once it is done.
     pub check: Option<SelfCheck>,
-    /// Nothing more is waited for.
+    /// The controller no longer waits for this agent.
     is_lost: bool,
     pub is_cut: bool,
     pub lines_lost: u64,
-    /// What is missing of its share.
+    /// The missing parts of the agent's share.
     pub notes: Vec<String>,
 }
 
@@ -78,7 +78,7 @@ impl Member {
         Mate { name: self.name.clone(), cpus, workers, behind_us, error_us }
     }
 
-    /// It said something.
+    /// Records that a message of the agent arrived.
     pub fn is_heard(&mut self, now: Instant) {
         if self.is_lost && self.is_silent(now) && self.refused.is_none() {
             let silent = now.saturating_duration_since(self.heard).as_secs();
@@ -91,7 +91,7 @@ impl Member {
         self.has_answered = true;
     }
 
-    /// What it says of itself.
+    /// Takes the state in the agent's beat.
     pub fn beat(&mut self, letter: &Letter) {
         match letter.text("state") {
             "ready" => self.is_ready = true,
@@ -103,17 +103,17 @@ impl Member {
         self.error_us = letter.signed("error_us").unwrap_or(0);
     }
 
-    /// Whether it has been silent for too long.
+    /// True if the agent has been silent for too long.
     pub fn is_silent(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.heard) >= LOST
     }
 
-    /// Whether nothing more is waited for.
+    /// True if the controller no longer waits for this agent.
     pub fn is_over(&self) -> bool {
         self.is_lost || self.check.is_some()
     }
 
-    /// Gives it up, once.
+    /// Gives the agent up; only the first call counts.
     pub fn lose(&mut self, share: usize, shares: usize, began: Instant, what: &str) {
         if self.is_over() {
             return;

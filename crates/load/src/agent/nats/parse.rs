@@ -1,50 +1,51 @@
-//! Bytes from a NATS server to operations: the text protocol, no socket.
+//! Parses the bytes of a NATS server into operations: the text protocol, no socket.
 //!
-//! <https://docs.nats.io/reference/reference-protocols/nats-protocol>. Headers are not asked for, so HMSG never comes.
+//! <https://docs.nats.io/reference/reference-protocols/nats-protocol>. The client does not ask for headers, so HMSG
+//! never comes.
 
 use std::fmt;
 
 /// The longest control line, in bytes: INFO names every server of a cluster.
 pub const LINE_BYTES_MAX: usize = 64 << 10;
-/// The longest payload, in bytes; NATS servers allow 1 MiB unless they are told otherwise.
+/// The longest payload, in bytes; the default of NATS servers is 1 MiB.
 pub const PAYLOAD_BYTES_MAX: usize = 16 << 20;
 
-/// What a server says.
+/// An operation of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// About itself, JSON.
+    /// Information about the server, as JSON.
     Info(String),
-    /// Something for a subscription.
+    /// A message for a subscription.
     Message(Message),
-    /// Wants a PONG.
+    /// The server wants a PONG.
     Ping,
-    /// Has read everything up to our PING.
+    /// The server has read everything up to our PING.
     Pong,
-    /// Agrees, in verbose mode.
+    /// The server accepts, in verbose mode.
     Ok,
-    /// Refuses; often closes afterwards.
+    /// The server refuses; it often closes the connection afterwards.
     Error(String),
 }
 
-/// What was published.
+/// A published message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Where to.
+    /// The subject.
     pub subject: String,
-    /// Where an answer goes.
+    /// The subject for an answer.
     pub reply: Option<String>,
-    /// What.
+    /// The payload.
     pub payload: Vec<u8>,
 }
 
-/// Why bytes are no NATS; the connection is of no more use.
+/// Why the bytes are not NATS; after this error the connection is useless.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wrong {
     /// More than [`LINE_BYTES_MAX`].
     LineTooLong,
     /// More than [`PAYLOAD_BYTES_MAX`].
     PayloadTooLong,
-    /// No operation.
+    /// Not an operation.
     Line(String),
 }
 
@@ -58,15 +59,15 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// Takes bytes as they come.
+/// The parser; takes bytes as they come.
 #[derive(Debug, Default)]
 pub struct Parser {
     bytes: Vec<u8>,
-    /// Up to where they have been given out.
+    /// Bytes before this index have been returned already.
     at: usize,
 }
 
-/// A payload that may still be coming.
+/// The head of a message whose payload may not be complete.
 struct Head {
     subject: String,
     reply: Option<String>,
@@ -81,7 +82,7 @@ impl Parser {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next operation, when all of it is there.
+    /// The next operation, once all its bytes are there.
     pub fn pull(&mut self) -> Result<Option<Op>, Wrong> {
         loop {
             let rest = self.bytes.get(self.at..).unwrap_or_default();
@@ -112,7 +113,7 @@ impl Parser {
         }
     }
 
-    /// The payload after a line of `line` bytes.
+    /// The message whose head line has `line` bytes.
     fn message(&mut self, head: Head, line: usize) -> Result<Option<Op>, Wrong> {
         if head.length > PAYLOAD_BYTES_MAX {
             return Err(Wrong::PayloadTooLong);
@@ -137,7 +138,7 @@ fn head(words: &str) -> Option<Head> {
     Some(Head { subject: subject.to_owned(), reply, length: length.parse().ok()? })
 }
 
-/// What of a line is shown.
+/// Most characters of a wrong line that are shown.
 const SHOWN_CHARS_MAX: usize = 80;
 
 fn wrong(line: &str) -> Wrong {

@@ -1,4 +1,5 @@
-//! The task that drives a connection: frames in, to whom they are for; frames out, everybody's at once.
+//! The task that drives a connection: passes incoming frames to their slots, and sends the frames of all exchanges at
+//! once.
 
 use std::future::poll_fn;
 use std::io;
@@ -17,11 +18,11 @@ use super::session::{OUT_MAX, Session};
 use super::slot::Taken;
 use super::{Again, Lost, NOT_SPOKEN};
 
-/// What is read at once.
+/// Most bytes of one read.
 const READ_BYTES: usize = 64 << 10;
-/// Reads in one turn, after which others have theirs.
+/// Most reads in one turn; then other tasks get their turn.
 const READS_MAX: usize = 4;
-/// Where a frame says what it is, and what a server's first one has to say there: SETTINGS (RFC 9113 §3.4).
+/// Position of a frame's type. A server's first frame must be SETTINGS (RFC 9113 §3.4).
 const KIND_AT: usize = 3;
 const SETTINGS: u8 = 4;
 
@@ -33,9 +34,9 @@ pub(super) fn start(session: Rc<Session>) {
 struct Driver {
     session: Rc<Session>,
     input: Lease,
-    /// Bytes before it are done with.
+    /// Bytes before this index are handled.
     start: usize,
-    /// So many bytes must be there before there is anything to do.
+    /// Number of bytes that must be there before the next frame can be handled.
     needs: usize,
 }
 
@@ -56,7 +57,7 @@ impl Driver {
         Poll::Ready(())
     }
 
-    /// Reads what came, and sends what is to be said.
+    /// Reads the bytes that arrived, and sends the waiting frames.
     fn turn(&mut self) -> Result<(), Lost> {
         self.flush()?;
         if self.session.waiting_bytes() < OUT_MAX {
@@ -95,7 +96,7 @@ impl Driver {
             self.take_frames(clock::precise())?;
             self.shrink();
         }
-        // Others have their turn.
+        // Give other tasks their turn.
         Task::current().wake();
         Ok(())
     }
@@ -104,13 +105,13 @@ impl Driver {
         Lost { error: Error::io(Step::AwaitHead, error), again: Again::IfIdempotent }
     }
 
-    /// A server that does not speak HTTP/2 says so in its own words.
+    /// Detects a server that does not speak HTTP/2, by its first frame.
     fn check_first(&self) -> Result<(), Lost> {
         let is_strange = self.session.is_unheard() && self.input.get(KIND_AT).is_some_and(|&kind| kind != SETTINGS);
         if is_strange { Err(Lost::for_good(Error::named(Step::AwaitHead, NOT_SPOKEN))) } else { Ok(()) }
     }
 
-    /// What waits for more holds no more than it has.
+    /// Drops the handled bytes, and gives the buffer back if no bytes are left.
     fn shrink(&mut self) {
         if self.start == self.input.len() {
             self.input = Lease::none();
@@ -144,7 +145,7 @@ impl Driver {
     }
 }
 
-/// Does what a frame asks for.
+/// Does the work of one frame.
 fn act(session: &Session, event: Event<'_>, now: Instant) {
     match event {
         Event::Nothing | Event::Pong | Event::Malformed { .. } => {}
@@ -154,7 +155,7 @@ fn act(session: &Session, event: Event<'_>, now: Instant) {
             let Some(slot) = session.slot(stream) else { return };
             match message::check_trailers(session.wire.borrow_mut().block()) {
                 Ok(()) => slot.complete(now),
-                // The stream is over already.
+                // The stream has ended already.
                 Err(what) => slot.lose(Lost::fault(Fault::stream(stream, Code::Protocol, what))),
             }
         }

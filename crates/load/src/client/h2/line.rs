@@ -1,4 +1,4 @@
-//! A connection that is there when it is needed: opened by the first exchange, and anew once it is gone.
+//! A connection for exchanges: opened by the first exchange, and opened again after it is gone.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -20,11 +20,11 @@ use super::slot::Slot;
 use super::{Again, NOT_AGREED};
 use crate::url::Scheme;
 
-/// Streams of one connection at once, whatever its server allows: they are looked through one by one.
+/// Most streams of one connection, whatever its server allows: they are searched linearly.
 pub const STREAMS_MAX: usize = 1000;
-/// How often an exchange is begun that servers refuse before they have done anything.
+/// Most attempts at an exchange that the server refuses before it does anything.
 const TRIES_MAX: usize = 4;
-/// Slots kept for the next exchanges.
+/// Slots kept for later exchanges.
 const SPARE_MAX: usize = 64;
 
 /// See the module.
@@ -33,18 +33,18 @@ pub struct Line {
     streams_max: usize,
     session: RefCell<Option<Rc<Session>>>,
     is_opening: Cell<bool>,
-    /// Why the last opening failed, if it did; and the number of openings that have ended.
+    /// The error of the last opening, if it failed; and the number of openings that have ended.
     failed: RefCell<Option<Error>>,
     openings: Cell<u64>,
-    /// Who waits for the opening under way; as many as there are callers.
+    /// Tasks that wait for the current opening; at most one for each caller.
     waiting: RefCell<Vec<Task>>,
     spare: RefCell<Vec<Rc<Slot>>>,
-    /// Exchanges under way, those that wait for the opening included.
+    /// Current exchanges, including those that wait for the opening.
     load: Cell<usize>,
 }
 
 impl Line {
-    /// A line to an origin, not yet opened; `streams_max` at once, kept between 1 and [`STREAMS_MAX`].
+    /// A line to an origin, not opened yet. `streams_max` is limited to 1 to [`STREAMS_MAX`].
     pub fn new(origin: Rc<Origin>, streams_max: usize) -> Rc<Line> {
         Rc::new(Line {
             origin,
@@ -59,13 +59,13 @@ impl Line {
         })
     }
 
-    /// Exchanges under way, those in line included.
+    /// Current exchanges, including those that wait for a stream.
     pub fn load(&self) -> usize {
         self.load.get()
     }
 
-    /// Carries out one exchange. What a server refused unseen is asked again, what a connection took with it is
-    /// if it may be sent twice (RFC 9113 §8.7, RFC 9110 §9.2.2).
+    /// Carries out one exchange. Repeats it if the server refused it without processing; after a lost connection,
+    /// only if the request may be sent twice (RFC 9113 §8.7, RFC 9110 §9.2.2).
     pub async fn exchange(&self, call: &Call<'_>, resolver: &Resolver) -> Result<Answer, Error> {
         let started = call.started.unwrap_or_else(clock::precise);
         let used = Used::of(self);
@@ -144,7 +144,7 @@ impl Drop for Line {
     }
 }
 
-/// An opening under way: those who wait learn of its end, however that comes.
+/// A current opening. Wakes the waiting tasks at its end, even if it is cancelled.
 struct Opening<'l>(&'l Line);
 
 impl<'l> Opening<'l> {
@@ -176,7 +176,7 @@ impl Drop for Opening<'_> {
     }
 }
 
-/// A slot in use; it goes back to the line.
+/// A slot in use; dropping it gives the slot back to the line.
 struct Used<'l> {
     line: &'l Line,
     slot: Rc<Slot>,

@@ -1,4 +1,5 @@
-//! What the exchanges of a connection share: its frames, who waits for which stream, and who waits for leave to begin.
+//! The shared state of a connection's exchanges: its frames, the slot of each stream, and the exchanges that wait for
+//! a stream.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -22,13 +23,13 @@ use super::super::session::Call;
 use super::slot::Slot;
 use super::{Again, Lost, driver};
 
-/// Bytes that wait for the socket, above which no body is written and no frame is read.
+/// Limit of bytes that wait for the socket. Above it, no body is written and no frame is read.
 pub(super) const OUT_MAX: usize = 64 << 10;
-/// Room that is kept while nothing waits.
+/// Capacity kept while no bytes wait.
 const OUT_KEPT: usize = 16 << 10;
-/// What a server may send before it hears of it. All that comes is taken at once, so that nothing waits here.
+/// The receive window. The driver consumes all data at once, so the server never waits for a window update.
 const WINDOW: u32 = (1 << 30) - 1;
-/// Bytes of an answer's head or trailers.
+/// Largest head or trailer section of an answer, in bytes.
 const SECTION_MAX: usize = 256 << 10;
 
 /// A connection that carries streams.
@@ -37,24 +38,24 @@ pub(super) struct Session {
     pub wire: RefCell<Connection>,
     out: RefCell<Out>,
     streams: RefCell<Vec<Rc<Slot>>>,
-    /// In the order they came.
+    /// Waiting exchanges, in order of arrival.
     waiting: RefCell<VecDeque<Rc<Slot>>>,
-    /// Begun and not yet handed to the kernel.
+    /// Exchanges that have begun and whose requests the kernel has not taken completely.
     unsent: RefCell<Vec<Rc<Slot>>>,
     streams_max: usize,
     driver: Cell<Task>,
-    /// It takes no more exchanges: the server said so, or nobody has any.
+    /// No further exchange may begin: the server announced the end, or nobody uses the line any more.
     is_going: Cell<bool>,
-    /// Why nothing comes any more.
+    /// Why the connection is over.
     over: RefCell<Option<Lost>>,
-    /// How often something was read.
+    /// Number of reads that returned data.
     heard: Cell<u64>,
     carried: Cell<u64>,
-    /// What finding the address, connecting and shaking hands took.
+    /// Times to resolve the address, to connect and to do the TLS handshake.
     opening: (Duration, Duration, Option<Duration>),
 }
 
-/// Bytes on their way out.
+/// Bytes that wait for the socket.
 #[derive(Default)]
 struct Out {
     bytes: Vec<u8>,
@@ -66,7 +67,7 @@ impl Out {
         self.bytes.len() - self.start
     }
 
-    /// Where frames are appended: behind what the connection itself has to say.
+    /// The buffer for new frames, which come after the connection's own frames.
     fn behind(&mut self, wire: &mut Connection) -> &mut Vec<u8> {
         let own = wire.output();
         if self.bytes.is_empty() {
@@ -79,7 +80,7 @@ impl Out {
 }
 
 impl Session {
-    /// A session over a connection just made, and its driver.
+    /// Begins a session over a new connection, with its driver.
     pub fn begin(
         transport: Transport,
         streams_max: usize,
@@ -111,12 +112,12 @@ impl Session {
         session
     }
 
-    /// Whether another exchange may be begun here, now or in its turn.
+    /// True if another exchange may begin here, at once or after waiting.
     pub fn is_open(&self) -> bool {
         !self.is_going.get() && self.over.borrow().is_none() && self.wire.borrow().has_numbers()
     }
 
-    /// Carries out one exchange; the slot's deadline is set.
+    /// Carries out one exchange; the caller has set the slot's deadline.
     pub async fn exchange(&self, call: &Call<'_>, slot: &Rc<Slot>, started: Instant) -> Result<Answer, Lost> {
         let composed = Composed::read(call.head)
             .map_err(|_| Lost::for_good(Error::named(Step::SendRequest, "ERR_INVALID_CHAR")))?;
@@ -188,7 +189,7 @@ impl Session {
         self.streams.borrow().len() < self.streams_max && self.wire.borrow().room() > 0
     }
 
-    /// The first in line looks again.
+    /// Wakes the first waiting exchange.
     pub fn call_next(&self) {
         let waiting = self.waiting.borrow();
         if let Some(first) = waiting.front().filter(|_| self.has_room()) {
@@ -199,7 +200,7 @@ impl Session {
     fn send_head(&self, slot: &Rc<Slot>, composed: &Composed<'_>, ends: bool) {
         let scheme: &[u8] = if self.transport.is_secure() { b"https" } else { b"http" };
         let mut wire = self.wire.borrow_mut();
-        // There was room a moment ago; if there is none, it is lost below.
+        // There was room a moment ago. If there is none, the exchange is lost here.
         let Some(id) = wire.open() else { return slot.lose(Lost::unbegun(0)) };
         wire.head(id, ends, |encoder, out| composed.write(scheme, encoder, out));
         self.out.borrow_mut().behind(&mut wire);
@@ -212,7 +213,7 @@ impl Session {
         self.call_next();
     }
 
-    /// Writes as much of a body as windows and the socket take.
+    /// Writes as much of a body as the windows and the socket accept.
     fn send_body(&self, slot: &Slot, body: &mut &[u8]) {
         let (mut wire, mut out) = (self.wire.borrow_mut(), self.out.borrow_mut());
         slot.is_blocked.set(false);
@@ -233,7 +234,7 @@ impl Session {
         self.tell_driver();
     }
 
-    // For the driver.
+    // Functions for the driver.
 
     pub fn driven_here(&self) {
         self.driver.set(Task::current());
@@ -247,7 +248,7 @@ impl Session {
         self.heard.set(self.heard.get() + 1);
     }
 
-    /// Whether nothing was read yet.
+    /// True if nothing has been read yet.
     pub fn is_unheard(&self) -> bool {
         self.heard.get() == 0
     }
@@ -257,12 +258,12 @@ impl Session {
         self.out.borrow().len()
     }
 
-    /// Who is answered on this stream.
+    /// The slot of this stream.
     pub fn slot(&self, id: u32) -> Option<Rc<Slot>> {
         self.streams.borrow().iter().find(|slot| slot.id.get() == id).cloned()
     }
 
-    /// Sends what waits, as far as it goes.
+    /// Sends the waiting bytes, as far as the socket accepts them.
     pub fn flush(&self) -> io::Result<()> {
         let (mut wire, mut out) = (self.wire.borrow_mut(), self.out.borrow_mut());
         out.behind(&mut wire);
@@ -302,14 +303,14 @@ impl Session {
         Ok(())
     }
 
-    /// Those that wait to send more of a body look again: one, or all.
+    /// Wakes the exchanges that wait to send more of a body: the one on stream `id`, or all.
     pub fn wake_blocked(&self, id: Option<u32>) {
         let streams = self.streams.borrow();
         let concerned = streams.iter().filter(|slot| id.is_none_or(|id| slot.id.get() == id));
         concerned.filter(|slot| slot.is_blocked.get()).for_each(|slot| slot.wake());
     }
 
-    /// Nobody begins here any more; what is under way goes on, unless the server says that it has not begun with it.
+    /// Ends the session for new exchanges. Current ones go on, except those that the server reports as not begun.
     pub fn go(&self, unbegun: Option<(u32, u32)>) {
         self.is_going.set(true);
         if let Some((last, code)) = unbegun {
@@ -320,16 +321,17 @@ impl Session {
         self.tell_driver();
     }
 
-    /// Whether it ends as soon as nothing is under way.
+    /// True if the session ends as soon as no exchange is left.
     pub fn is_done(&self) -> bool {
         self.is_going.get() && self.streams.borrow().is_empty()
     }
 
-    /// Nothing more comes or goes: everybody learns of it.
+    /// Ends the session; every exchange gets the error.
     pub fn end(&self, lost: Lost) {
         self.driver.set(Task::NONE);
         for slot in self.streams.borrow().iter() {
-            // What was heard since it began may be of others; only then nobody knows.
+            // Bytes read after the request was sent may belong to other streams. Only without any bytes was the
+            // request unheard.
             let is_unheard = slot.state.borrow().heard == self.heard.get();
             let again = if lost.again == Again::IfIdempotent && !is_unheard { Again::Never } else { lost.again };
             slot.lose(Lost { again, error: lost.error.clone() });
@@ -339,11 +341,11 @@ impl Session {
     }
 }
 
-/// An exchange under way. Dropped before its end, nobody waits for its answer any more.
+/// A current exchange. If it is dropped before its end, nobody waits for its answer any more.
 struct Asking<'s> {
     session: &'s Session,
     slot: &'s Rc<Slot>,
-    /// All of the request was written.
+    /// The whole request was written.
     is_sent: bool,
 }
 

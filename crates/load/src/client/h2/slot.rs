@@ -1,4 +1,4 @@
-//! One exchange on its way: what has come of its answer.
+//! One current exchange, with the received parts of its answer.
 
 use std::cell::{Cell, RefCell};
 
@@ -16,21 +16,21 @@ use super::Lost;
 
 /// See the module.
 pub(super) struct Slot {
-    /// When it must be over.
+    /// The time limit of the exchange.
     pub deadline: Deadline,
-    /// Its stream; 0 while it has none.
+    /// Stream id of the exchange; 0 while it has none.
     pub id: Cell<u32>,
-    /// Who waits for it.
+    /// The task that waits for the answer.
     pub task: Cell<Task>,
-    /// It waits to send more of its body.
+    /// The exchange waits to send more of its body.
     pub is_blocked: Cell<bool>,
     pub state: RefCell<State>,
 }
 
-/// What has come.
+/// The received parts of the answer.
 pub(super) struct State {
     pub sent: Option<Instant>,
-    /// What the session had heard when it was sent.
+    /// The session's read counter when the request was sent.
     pub heard: u64,
     pub lost: Option<Lost>,
     pub is_complete: bool,
@@ -66,11 +66,11 @@ impl Default for State {
     }
 }
 
-/// A head was taken in.
+/// The kind of head that was received.
 pub(super) enum Taken {
-    /// An interim one (1xx): the answer's is still to come.
+    /// An interim head (1xx): the final one comes later.
     Interim,
-    /// The answer's, and how long its body is, where that is known.
+    /// The final head, with the length of its body if that is known.
     Answer(Option<u64>),
 }
 
@@ -85,14 +85,14 @@ impl Slot {
         }
     }
 
-    /// Ready for another exchange.
+    /// Resets the slot for another exchange.
     pub fn begin(&self, wants_body: bool, is_to_head: bool) {
         self.id.set(0);
         self.is_blocked.set(false);
         self.state.replace(State { wants_body, is_to_head, ..State::default() });
     }
 
-    /// Whether there is nothing more to wait for.
+    /// True if there is nothing more to wait for.
     pub fn is_over(&self) -> bool {
         let state = self.state.borrow();
         state.is_complete || state.lost.is_some()
@@ -102,7 +102,7 @@ impl Slot {
         self.task.replace(Task::NONE).wake();
     }
 
-    /// It is over without an answer, unless that came already.
+    /// Ends the exchange without an answer, unless the answer is complete already.
     pub fn lose(&self, lost: Lost) {
         let mut state = self.state.borrow_mut();
         if !state.is_complete && state.lost.is_none() {
@@ -123,7 +123,7 @@ impl Slot {
 }
 
 impl State {
-    /// Takes the head in `block`; `ends` when nothing follows it.
+    /// Takes the head in `block`; `ends` is true when nothing follows the head.
     pub fn take_head(&mut self, block: &mut Block, ends: bool, at: Instant) -> Result<Taken, Lost> {
         self.received += (HEAD_BYTES + block.sent) as u64;
         if block.is_too_large {
@@ -147,7 +147,7 @@ impl State {
         Ok(Taken::Answer(declared))
     }
 
-    /// Takes a piece of the body, which took `counted` bytes of a frame.
+    /// Takes a piece of the body; `counted` is its size in the frame, for flow control.
     pub fn take_data(&mut self, data: &[u8], counted: usize, at: Instant) -> Result<(), Lost> {
         self.received += (HEAD_BYTES + counted) as u64;
         self.body_bytes += data.len() as u64;
@@ -163,7 +163,7 @@ impl State {
         Ok(())
     }
 
-    /// Where the exchange stands.
+    /// The current step of the exchange.
     pub fn step(&self) -> Step {
         match (&self.head, self.sent) {
             (Some(_), _) => Step::ReadResponse,
@@ -172,7 +172,7 @@ impl State {
         }
     }
 
-    /// An error's place, and what of the answer came before it.
+    /// Adds to an error its step, and the part of the answer received before it.
     pub fn place(&self, error: Error, timings: Timings) -> Error {
         let answered = self.head.as_ref().map(|(head, at)| {
             Box::new((head.status, Timings { sent: self.sent.unwrap_or(timings.sent), head: *at, end: *at, ..timings }))
@@ -193,10 +193,10 @@ impl State {
     }
 }
 
-/// Room made at once for a body whose length was said: a length may lie.
+/// Most room reserved at once for a body of announced length: the length may be wrong.
 const READ_BYTES: u64 = 64 << 10;
 
-/// What came is no answer.
+/// The error for bytes that are not an answer.
 fn broken() -> Lost {
     Lost::fault(weir_wire::h2::Fault::connection(Code::Protocol, ""))
 }

@@ -1,4 +1,4 @@
-//! The last answer of a step: captures, hooks, checks, and the plugins' counts.
+//! Handles the last answer of a step: captures, hooks, checks, and the plugins' counts.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -19,7 +19,7 @@ use crate::value::{Map, Value};
 use crate::vuser::{Failed, Vuser};
 use crate::worker::Worker;
 
-/// Looks at the final answer.
+/// Handles the final answer.
 pub(super) async fn look(
     vuser: &mut Vuser,
     worker: &Rc<Worker>,
@@ -66,7 +66,7 @@ pub(super) async fn look(
     if taken { Ok(()) } else { Err(Failed(Cow::Borrowed("Failed capture or match"))) }
 }
 
-/// What `DEBUG` wants to know of an answer.
+/// Prints the parts of an answer that `DEBUG` selects.
 pub(super) fn debug(worker: &Worker, asked: &Asked<'_>, answer: &Answer) {
     let coding = answer.value(Known::ContentEncoding).filter(|_| asked.decompresses());
     let body = decode(answer.body(), coding);
@@ -74,7 +74,7 @@ pub(super) fn debug(worker: &Worker, asked: &Asked<'_>, answer: &Answer) {
     worker.say_debug(worker.debug.response(answer.status(), answer.fields(), body));
 }
 
-/// metrics-by-endpoint and apdex.
+/// Counts for metrics-by-endpoint and apdex.
 fn count(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, answer: &Answer) {
     if !has_plugins(vuser) {
         return;
@@ -87,7 +87,7 @@ fn count(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, answer: &Answer) {
     http.metrics.apdex(&worker.recorder, &answer.timings);
 }
 
-/// The metrics of what was asked for.
+/// The metrics of the requested endpoint.
 pub(super) fn endpoint(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>) -> Option<Rc<Endpoint>> {
     let by_endpoint = &worker.http.by_endpoint;
     if by_endpoint.groups && asked.endpoint.is_none() {
@@ -109,7 +109,7 @@ fn name(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>) -> Option<String> {
     }
 }
 
-/// A header as Node shows it: by its name in lower case, repeated ones joined, cookies as a list.
+/// A header in Node's form: found by its name in lower case, repeated ones joined, cookies as a list.
 pub(super) fn header(answer: &Answer, name: &str) -> Value {
     if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
         return Value::Undefined;
@@ -152,7 +152,7 @@ pub(super) fn header(answer: &Answer, name: &str) -> Value {
     Value::from(&*first)
 }
 
-/// Node reads header values as Latin-1.
+/// The text of a header value: Node reads it as Latin-1.
 fn text(value: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(value) {
         Ok(text) if text.is_ascii() => Cow::Borrowed(text),
@@ -173,7 +173,7 @@ pub(super) fn headers(answer: &Answer) -> Map {
     map
 }
 
-/// What the expect plugin prints.
+/// The output mode of the expect plugin.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Format {
     Pretty,
@@ -233,7 +233,7 @@ impl Expects {
         recorder.count(metric, 1);
     }
 
-    /// A request failed before there was anything to check.
+    /// Records a request that failed before there was anything to check.
     pub(super) fn error(&self, worker: &Worker, name: &str) {
         match self.format {
             Format::Json => {

@@ -1,4 +1,4 @@
-//! Requests of a script made ready: what never changes is bytes before the first one is sent.
+//! Compiles requests of a script: constant parts become bytes before the first request is sent.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -18,32 +18,32 @@ use crate::value::Value;
 use crate::vars::Vars;
 use crate::vuser::Failed;
 
-/// What Artillery calls itself where the script sets no default headers.
+/// Artillery's user-agent if the script sets no default headers.
 const ARTILLERY: &str = "Artillery (https://artillery.io)";
-/// What its client calls itself where they are set, and name no user-agent.
+/// The user-agent of Artillery's client if default headers are set and contain no user-agent.
 const GOT: &str = "got (https://github.com/sindresorhus/got)";
 
-/// A request of the plan, made ready for one worker.
+/// A request of the plan, compiled for one worker.
 pub(super) struct Compiled {
     fields: Vec<Piece>,
     own: Own,
-    /// All of it, if nothing in it varies.
+    /// The whole request, if nothing in it varies.
     pub(super) ready: Option<Ready>,
-    /// Its metrics by endpoint, when they do not depend on what is asked for.
+    /// The metrics of its endpoint, if they do not depend on the rendered request.
     pub(super) endpoint: Option<Rc<Endpoint>>,
-    /// Whether somebody looks at the body of the answer, hooks aside.
+    /// True if a capture, check or plugin reads the body of the answer (hooks aside).
     pub(super) looks: bool,
-    /// What hooks get to see and what they leave is rendered with; made for the first that has hooks.
+    /// The parts for requests with hooks; made for the first such request.
     pub(super) hooked: OnceCell<Hooked>,
 }
 
-/// What requests with hooks need, made once.
+/// The parts that requests with hooks need, made once.
 pub(super) struct Hooked {
     /// `requestParams`.
     pub(super) form: Rc<Form>,
     /// Default headers and the step's, merged.
     pub(super) fields: Vec<(String, Template)>,
-    /// The same as bytes, if nothing in them varies.
+    /// The same fields as bytes, if nothing in them varies.
     pub(super) literal: Option<(Vec<u8>, Own)>,
 }
 
@@ -60,14 +60,14 @@ enum Piece {
     Field(String, Template),
 }
 
-/// What templates are rendered with.
+/// The inputs for rendering templates.
 #[derive(Clone, Copy)]
 pub(super) struct With<'w> {
     pub(super) vars: &'w Vars,
     pub(super) functions: &'w dyn Functions,
 }
 
-/// `config.target`, taken apart: paths are put behind its own.
+/// `config.target`, parsed: paths are appended to its path.
 pub(super) struct Base {
     pub(super) origin: Rc<Origin>,
     pub(super) prefix: String,
@@ -169,7 +169,7 @@ impl Compiled {
     }
 }
 
-/// GET and HEAD with a body are refused, as Artillery's client does, unless the step says `allowGetBody`.
+/// Refuses GET and HEAD with a body, as Artillery's client does, unless the step has `allowGetBody`.
 pub(super) fn refuse_body(method: &str, has_body: bool, allows: bool) -> Result<(), Failed> {
     let is_refused = method == "HEAD" || (method == "GET" && !allows);
     if has_body && is_refused {
@@ -178,9 +178,9 @@ pub(super) fn refuse_body(method: &str, has_body: bool, allows: bool) -> Result<
     Ok(())
 }
 
-/// Where a rendered URL leads.
+/// The origin and target of a rendered URL.
 pub(super) fn place(http: &Http, plan: &Plan, url: &str) -> Result<(Rc<Origin>, String, Option<String>), Failed> {
-    // Hooks are shown the whole URL, and as a rule leave it as it was.
+    // Hooks get the whole URL, and usually leave it unchanged.
     let below = url.strip_prefix(&*plan.target).filter(|_| http.base.is_some()).unwrap_or(url);
     if below.starts_with('/')
         && let Some(base) = &http.base
@@ -201,12 +201,13 @@ pub(super) fn with_target<'u>(plan: &Plan, url: &'u str) -> Cow<'u, str> {
     if url.starts_with('/') { Cow::Owned(format!("{}{url}", plan.target)) } else { Cow::Borrowed(url) }
 }
 
-/// The URL as the script has it.
+/// The URL as the script wrote it.
 pub(super) fn written_url(request: &Request) -> Cow<'_, str> {
     request.url.as_ref().map_or(Cow::Borrowed(""), Template::source)
 }
 
-/// Default headers, then the step's in their place or behind them; user-agent first, as the client sends it.
+/// Default headers with the step's headers merged in: a step's header replaces a default or is appended. user-agent
+/// is first, as the client sends it.
 fn merged<'p>(plan: &'p Plan, request: &'p Request) -> Vec<(&'p str, Cow<'p, Template>)> {
     let mut all: Vec<(&str, Cow<'_, Template>)> = Vec::new();
     match &plan.http.headers {
@@ -226,7 +227,7 @@ fn merged<'p>(plan: &'p Plan, request: &'p Request) -> Vec<(&'p str, Cow<'p, Tem
 }
 
 impl Hooked {
-    /// Parameters that look so, and the fields of the plan.
+    /// Makes the parts from this form of `requestParams` and from the fields of the plan.
     pub(super) fn new(plan: &Plan, request: &Request, compiled: &Compiled, form: Rc<Form>) -> Hooked {
         let literal = match compiled.fields.as_slice() {
             [Piece::Bytes(bytes)] if plan.http.tracing.is_none() => Some((bytes.clone(), compiled.own)),
@@ -245,7 +246,7 @@ fn fields(plan: &Plan, request: &Request, own: &mut Own) -> Vec<Piece> {
             Some(text) => {
                 let mut bytes = Vec::new();
                 if outgoing::push_field(&mut bytes, name, text.as_bytes()).is_err() {
-                    // It fails when it is sent, not before.
+                    // The error is raised when the request is sent, not before.
                     pieces.push(Piece::Field(name.to_owned(), value.into_owned()));
                 } else if let Some(Piece::Bytes(last)) = pieces.last_mut() {
                     last.extend_from_slice(&bytes);
@@ -259,7 +260,7 @@ fn fields(plan: &Plan, request: &Request, own: &mut Own) -> Vec<Piece> {
     pieces
 }
 
-/// A field whose value is `undefined` is not sent.
+/// Renders a field; leaves it out if its value is `undefined`.
 fn render_field(out: &mut Vec<u8>, name: &str, template: &Template, with: With<'_>) -> Result<(), Failed> {
     let begin = out.len();
     out.extend_from_slice(name.as_bytes());
@@ -276,7 +277,7 @@ fn render_field(out: &mut Vec<u8>, name: &str, template: &Template, with: With<'
     Ok(())
 }
 
-/// The body, and its content-type if the script sends none.
+/// Renders the body, and its content-type if the script sets none.
 fn body(
     plan: &Plan,
     body: &Body,
@@ -345,7 +346,7 @@ pub(super) fn form(value: &Value, repeats: bool) -> Vec<u8> {
     out
 }
 
-/// Whether nothing but its header fields could vary, and they are looked at elsewhere.
+/// True if nothing varies, apart from header fields, which are checked elsewhere.
 fn is_constant(plan: &Plan, request: &Request) -> bool {
     let is_fixed = |template: &Template| template.literal().is_some();
     let body_is_fixed = match &request.body {
@@ -353,7 +354,7 @@ fn is_constant(plan: &Plan, request: &Request) -> bool {
         Body::Json(tree) => tree.literal().is_some(),
         Body::Raw(template) => is_fixed(template),
         Body::Form(pairs) => pairs.iter().all(|(_, tree)| tree.literal().is_some()),
-        // Its boundary differs each time.
+        // A multipart body has a new boundary each time.
         Body::Multipart { .. } => false,
     };
     plan.http.tracing.is_none()
@@ -365,7 +366,7 @@ fn is_constant(plan: &Plan, request: &Request) -> bool {
         && request.auth.as_ref().is_none_or(|(user, pass)| is_fixed(user) && is_fixed(pass))
 }
 
-/// W3C Trace Context, as Artillery makes it: a random trace behind the prefix.
+/// W3C Trace Context, as Artillery makes it: the prefix, then random digits.
 pub(super) fn traceparent(is_sampled: bool, prefix: &str) -> String {
     let mut trace: String = prefix.to_ascii_lowercase().chars().filter(char::is_ascii_hexdigit).take(8).collect();
     if trace.is_empty() {
@@ -377,7 +378,7 @@ pub(super) fn traceparent(is_sampled: bool, prefix: &str) -> String {
     format!("00-{trace}-{parent}-0{}", u8::from(is_sampled))
 }
 
-/// Fills up with random hexadecimal digits.
+/// Appends random hexadecimal digits up to length `len`.
 pub(super) fn push_hex(out: &mut String, len: usize) {
     while out.len() < len {
         out.push(char::from_digit(crate::random::below(16) as u32, 16).unwrap_or('0'));

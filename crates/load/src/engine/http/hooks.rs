@@ -14,30 +14,29 @@ use crate::url::Url;
 use crate::value::{Map, Value};
 use crate::vuser::{Failed, Vuser};
 
-/// Hooks of the scenario count for the http engine alone.
+/// The scenario, if its engine is http: only this engine calls the hooks of the scenario.
 fn scenario(vuser: &Vuser) -> Option<&Scenario> {
     vuser.scenario().filter(|scenario| scenario.engine == Engine::Http)
 }
 
-/// Whether hooks are called before the request.
+/// True if hooks are called before the request.
 pub(super) fn has_before(vuser: &Vuser, request: &Request) -> bool {
     !request.before_request.is_empty() || scenario(vuser).is_some_and(|scenario| !scenario.before_request.is_empty())
 }
 
-/// Whether hooks are called after the answer.
+/// True if hooks are called after the answer.
 pub(super) fn has_after(vuser: &Vuser, request: &Request) -> bool {
     !request.after_response.is_empty() || scenario(vuser).is_some_and(|scenario| !scenario.after_response.is_empty())
 }
 
-/// What hooks made of a request.
+/// The request as the `beforeRequest` hooks left it.
 pub(super) struct Made {
     pub(super) params: Params,
-    /// The URL and name that metrics-by-endpoint goes by, those that the scenario's hooks left; `None` while they are
-    /// the script's.
+    /// URL and name for metrics-by-endpoint, as the scenario's hooks left them; `None` if they equal the script's.
     pub(super) endpoint: Option<(String, Option<String>)>,
 }
 
-/// `beforeRequest`: the scenario's, then the request's.
+/// Calls `beforeRequest` of the scenario, then of the request.
 pub(super) async fn before(vuser: &mut Vuser, request: &Request, compiled: &Compiled) -> Result<Made, Failed> {
     let mut params = params(vuser, request, compiled);
     let plan = vuser.worker.plan.clone();
@@ -70,7 +69,7 @@ async fn before_all(vuser: &mut Vuser, names: &[Template], params: &mut Params) 
     Ok(())
 }
 
-/// `afterResponse` of the scenario.
+/// Calls `afterResponse` of the scenario.
 pub(super) async fn after_scenario(
     vuser: &mut Vuser,
     asked: &mut Asked<'_>,
@@ -85,7 +84,7 @@ pub(super) async fn after_scenario(
     }
 }
 
-/// `afterResponse` of the request.
+/// Calls `afterResponse` of the request.
 pub(super) async fn after_request(
     vuser: &mut Vuser,
     asked: &mut Asked<'_>,
@@ -119,7 +118,7 @@ async fn after_all(
     Ok(())
 }
 
-/// `onError` of the scenario; a function that is not there is passed over.
+/// Calls `onError` of the scenario; ignores a function that does not exist.
 pub(super) async fn on_error(vuser: &mut Vuser, asked: &Asked<'_>, error: &str) {
     let plan = vuser.worker.plan.clone();
     let Some(scenario) = vuser.scenario.and_then(|index| plan.scenarios.get(index)) else {
@@ -153,12 +152,12 @@ fn missing(name: &str) -> String {
     format!("WARNING: custom function {name} could not be found")
 }
 
-/// `requestParams` as hooks first see them: the step's own keys, not rendered, and a few more.
+/// `requestParams` before the first hook: the step's own keys, not rendered, and a few more.
 fn params(vuser: &Vuser, request: &Request, compiled: &Compiled) -> Params {
     Params::new(hooked(vuser, request, compiled).form.clone())
 }
 
-/// What requests of this kind need, made for the first.
+/// The parts for requests with hooks, made for the first such request.
 pub(super) fn hooked<'c>(vuser: &Vuser, request: &Request, compiled: &'c Compiled) -> &'c Hooked {
     compiled.hooked.get_or_init(|| {
         let plan = &vuser.worker.plan;
@@ -170,14 +169,14 @@ pub(super) fn hooked<'c>(vuser: &Vuser, request: &Request, compiled: &'c Compile
         params.insert("url".into(), Value::from(&*compile::with_target(plan, &url)));
         params.insert("method".into(), Value::from(request.method.as_str()));
         params.insert("timeout".into(), Value::Number(vuser.worker.http.timeout.as_secs_f64()));
-        // Its place is here, its value is each request's own.
+        // The key has its place here; the value differs for each request.
         params.insert("uuid".into(), Value::Undefined);
         params.insert("https".into(), Value::from(plan.tls.clone()));
         Hooked::new(plan, request, compiled, Form::new(params))
     })
 }
 
-/// The same after the request: URL and headers as they were sent.
+/// `requestParams` after the request, with the URL and headers as they were sent.
 fn final_params(vuser: &Vuser, asked: &Asked<'_>) -> Value {
     let params = match &asked.params {
         Some(params) => params.value().into_owned(),
@@ -199,9 +198,10 @@ fn final_params(vuser: &Vuser, asked: &Asked<'_>) -> Value {
     Value::from(map)
 }
 
-/// `response` as hooks see it.
+/// The `response` argument of hooks.
 ///
-/// `request` has what request.js gave and got keeps (`method`, `uri`, `headers`): scripts of Artillery's early days read it.
+/// `request` has the members that both request.js and got have (`method`, `uri`, `headers`): old Artillery scripts
+/// read them.
 fn response(answer: &Answer, body: &[u8], params: &Value) -> Value {
     let timings = &answer.timings;
     let ms = |time: std::time::Duration| Value::Number(time.as_millis() as f64);
@@ -231,7 +231,7 @@ fn response(answer: &Answer, body: &[u8], params: &Value) -> Value {
     ]))
 }
 
-/// Node's `url.parse`, as far as anybody reads it.
+/// The members of Node's `url.parse` that scripts read.
 fn uri(url: &str) -> Value {
     let Ok(parsed) = Url::parse(url) else { return Value::Undefined };
     let (path, query) = parsed.target.split_once('?').unwrap_or((&parsed.target, ""));
@@ -247,23 +247,23 @@ fn uri(url: &str) -> Value {
     ]))
 }
 
-/// The URL hooks left, not rendered.
+/// The URL as the hooks left it, not rendered.
 fn written_url(params: &Params) -> String {
     let url = params.member("uri").or_else(|| params.member("url"));
     url.map(|url| url.to_text().into_owned()).unwrap_or_default()
 }
 
-/// The name hooks left.
+/// The name as the hooks left it.
 pub(super) fn written_name(params: &Params) -> Option<String> {
     params.member("name").map(|name| name.to_text().into_owned())
 }
 
-/// Whether hooks or the step set cookies.
+/// True if hooks or the step set cookies.
 pub(super) fn has_cookies(params: &Params) -> bool {
     matches!(params.member("cookie"), Some(Value::Map(map)) if !map.is_empty())
 }
 
-/// Cookies of the step after hooks.
+/// The cookies of the step, after the hooks.
 pub(super) fn cookies(params: &Params, with: With<'_>) -> Vec<(String, String)> {
     let Some(Value::Map(map)) = params.member("cookie") else {
         return Vec::new();
@@ -272,7 +272,7 @@ pub(super) fn cookies(params: &Params, with: With<'_>) -> Vec<(String, String)> 
     map.iter().map(|(name, value)| (name.to_string(), text(value))).collect()
 }
 
-/// Renders what hooks left of the parameters; templates they wrote count too.
+/// Renders the parameters as the hooks left them, with the templates that hooks wrote.
 pub(super) fn render(
     http: &Http,
     plan: &Plan,
@@ -339,7 +339,7 @@ pub(super) fn render(
     Ok(Outgoing { method: Cow::Owned(method), origin, target, fields, own, body, decompress, follows, authorization })
 }
 
-/// Those of the parameters that a request is made from, found in one go.
+/// The parameters from which the request is made, found in one pass.
 #[derive(Default)]
 struct Chosen<'p> {
     method: Option<&'p Value>,
@@ -393,7 +393,7 @@ fn push_kind(fields: &mut Vec<u8>, own: &mut Own, kind: &str) -> Result<(), Fail
     Ok(())
 }
 
-/// Default headers, the step's, and those hooks set, names in lower case.
+/// Default headers, the step's headers, and the headers that hooks set; names in lower case.
 fn fields(plan: &Plan, hooked: &Hooked, set: Option<&Value>, with: With<'_>, own: &mut Own) -> Result<Vec<u8>, Failed> {
     let set_map = match set {
         Some(Value::Map(map)) => Some(&**map),
@@ -447,7 +447,7 @@ fn fields(plan: &Plan, hooked: &Hooked, set: Option<&Value>, with: With<'_>, own
     Ok(out)
 }
 
-/// Whether these fields take nobody's place, nor each other's.
+/// True if no field of `set` has the name of a known field or of another field of `set`.
 fn is_new(hooked: &Hooked, set: &Map) -> bool {
     set.keys().enumerate().all(|(at, name)| {
         !hooked.fields.iter().any(|(known, _)| known.eq_ignore_ascii_case(name))
@@ -457,7 +457,7 @@ fn is_new(hooked: &Hooked, set: &Map) -> bool {
 
 /// A field's value.
 enum Text<'t> {
-    /// As the plan has it.
+    /// As the plan wrote it.
     Written(&'t Template),
     /// Rendered.
     Made(Value),

@@ -1,4 +1,4 @@
-//! What requests count (artillery.md §3.2, §5.3, §5.4), each name looked up once.
+//! The metrics of requests (artillery.md §3.2, §5.3, §5.4); each name is looked up once.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use crate::plan::Plan;
 use crate::record::{Metric, Recorder};
 use crate::value::Value;
 
-/// Labels one worker remembers; beyond, they are looked up each time.
+/// Labels that one worker remembers; more are looked up each time.
 const ENDPOINTS_MAX: usize = 10_000;
 
 /// Ids of the metrics of requests.
@@ -29,7 +29,7 @@ pub(crate) struct Metrics {
     codes: RefCell<Vec<(u16, Metric)>>,
     extended: Option<Extended>,
     apdex: Option<Apdex>,
-    /// Whole milliseconds are counted from here, as `Date.now()` counts them from 1970.
+    /// Start of the whole milliseconds, as 1970 is for `Date.now()`.
     epoch: Instant,
 }
 
@@ -48,7 +48,7 @@ struct Apdex {
 }
 
 impl Metrics {
-    /// Those that every request has.
+    /// The metrics that every request has.
     pub(crate) fn plain(recorder: &Recorder) -> Metrics {
         Metrics {
             requests: recorder.metric("http.requests"),
@@ -64,7 +64,7 @@ impl Metrics {
         }
     }
 
-    /// Those of a plan.
+    /// The metrics of a plan.
     pub(super) fn new(plan: &Plan, recorder: &Recorder) -> Metrics {
         let extended = || Extended {
             dns: recorder.metric("http.dns"),
@@ -85,13 +85,13 @@ impl Metrics {
         }
     }
 
-    /// A request is handed to the client.
+    /// Counts a request that is passed to the client.
     pub(crate) fn request(&self, recorder: &Recorder) {
         recorder.count(self.requests, 1);
         recorder.rate(self.request_rate);
     }
 
-    /// The head of an answer came.
+    /// Counts the head of an answer.
     pub(crate) fn head(&self, recorder: &Recorder, status: u16, timings: &Timings) {
         recorder.count(self.code(recorder, status), 1);
         recorder.count(self.responses, 1);
@@ -109,7 +109,7 @@ impl Metrics {
         }
     }
 
-    /// An answer is complete.
+    /// Counts a complete answer.
     pub(crate) fn answer(&self, recorder: &Recorder, answer: &Answer) {
         self.head(recorder, answer.status(), &answer.timings);
         if let Some(extended) = &self.extended {
@@ -118,7 +118,7 @@ impl Metrics {
         recorder.count(self.downloaded_bytes, answer.body_bytes);
     }
 
-    /// The final answer to a step.
+    /// Counts the final answer to a step.
     pub(super) fn apdex(&self, recorder: &Recorder, timings: &Timings) {
         let Some(apdex) = &self.apdex else {
             return;
@@ -140,7 +140,7 @@ impl Metrics {
         self.ms(timings.sent, timings.head)
     }
 
-    /// Between two instants as a clock of whole milliseconds shows it: too short by chance as often as too long.
+    /// The time between two instants on a clock of whole milliseconds; rounded down as often as up.
     fn ms(&self, from: Instant, to: Instant) -> f64 {
         let at = |instant: Instant| instant.saturating_duration_since(self.epoch).as_millis();
         at(to).saturating_sub(at(from)) as f64
@@ -167,7 +167,7 @@ pub(super) struct ByEndpoint {
     strips_query: bool,
     ignores_unnamed: bool,
     namespace: String,
-    /// Labels are made of what the script says, not of what was asked for.
+    /// True: make labels from the URL and name in the script, not from the rendered ones.
     pub(super) groups: bool,
     endpoints: RefCell<HashMap<String, Rc<Endpoint>>>,
 }
@@ -190,7 +190,7 @@ impl ByEndpoint {
         let namespace = option("metricsNamespace").filter(Value::is_truthy).map(|value| value.to_text().into_owned());
         ByEndpoint {
             only_names: is("useOnlyRequestNames"),
-            // Artillery adds the plugin with this option where the script does not name it.
+            // Artillery adds the plugin with this option if the script does not name the plugin.
             strips_query: options.is_none() || is("stripQueryString"),
             ignores_unnamed: is("ignoreUnnamedRequests"),
             namespace: namespace.unwrap_or_else(|| "plugins.metrics-by-endpoint".to_owned()),
@@ -202,7 +202,7 @@ impl ByEndpoint {
         }
     }
 
-    /// The metrics of a request with that URL and name; `None` if it is ignored.
+    /// The metrics of a request with this URL and name; `None` if the request is ignored.
     pub(super) fn of(&self, recorder: &Recorder, target: &str, url: &str, name: Option<&str>) -> Option<Rc<Endpoint>> {
         let label = match name.filter(|name| !name.is_empty()) {
             None if self.ignores_unnamed => return None,
@@ -228,7 +228,7 @@ impl ByEndpoint {
         Some(endpoint)
     }
 
-    /// Path and perhaps query, with host and port where they are not the target's.
+    /// The path, perhaps with the query; with host and port if they differ from the target's.
     fn base(&self, target: &str, url: &str) -> String {
         let (ours, theirs) = (Parts::of(target), Parts::of(url));
         let mut base = String::new();
@@ -248,7 +248,7 @@ impl ByEndpoint {
         decoded(&base).unwrap_or(base)
     }
 
-    /// The final answer to a step.
+    /// Counts the final answer to a step.
     pub(super) fn answer(&self, recorder: &Recorder, endpoint: &Endpoint, answer: &Answer, first_byte_ms: f64) {
         if let Some(timing) = answer.field(b"server-timing") {
             let metric = recorder.metric(&format!("{}.server-timing.{}", self.namespace, endpoint.label));
@@ -265,14 +265,14 @@ impl ByEndpoint {
         recorder.sample(endpoint.response_time, first_byte_ms);
     }
 
-    /// A request failed.
+    /// Counts a failed request.
     pub(super) fn failure(&self, recorder: &Recorder, endpoint: &Endpoint, name: &str) {
         let metric = recorder.metric(&format!("{}.{}.errors.{name}", self.namespace, endpoint.label));
         recorder.count(metric, 1);
     }
 }
 
-/// A URL taken apart as it is written, templates and all.
+/// The parts of a URL as the script wrote it, with its templates.
 struct Parts<'u> {
     host: &'u str,
     port: &'u str,
@@ -295,7 +295,7 @@ impl Parts<'_> {
     }
 }
 
-/// `decodeURIComponent`; `None` where that throws.
+/// `decodeURIComponent`; `None` if that would throw.
 fn decoded(text: &str) -> Option<String> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -313,7 +313,7 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(out).ok()
 }
 
-/// The first `total;dur=N` of a Server-Timing field; -1 where there is none.
+/// The first `total;dur=N` of a Server-Timing field; -1 if there is none.
 fn server_timing_total(field: &[u8]) -> f64 {
     let text = String::from_utf8_lossy(field).to_ascii_lowercase();
     let Some((_, after)) = text.split_once("total;dur=") else {

@@ -10,10 +10,10 @@ use crate::plan::Part;
 use crate::value::Value;
 use crate::vuser::Failed;
 
-/// The longest file that is read while the load runs.
+/// The longest file that is read during the run.
 pub const FILE_BYTES_MAX: u64 = 256 << 20;
 
-/// Types by the end of a file's name; anything else is bytes.
+/// Content types by file ending; the default is application/octet-stream.
 const TYPES: &[(&str, &str)] = &[
     ("css", "text/css"),
     ("csv", "text/csv"),
@@ -35,7 +35,8 @@ const TYPES: &[(&str, &str)] = &[
 
 /// The body and its content-type.
 ///
-/// A file whose name is known only now is read from `dir`, on the worker: the others were read before the run.
+/// A file whose name becomes known only during the run is read from `dir`, on the worker. All others were read before
+/// the run.
 pub(super) fn encode(parts: &[(String, Part)], dir: &Path, with: With<'_>) -> Result<(Vec<u8>, String), Failed> {
     let mut boundary = "-".repeat(26);
     push_hex(&mut boundary, 50);

@@ -1,6 +1,6 @@
-//! A request as bytes: rendered once, put together for each hop of a redirect.
+//! A request as bytes: rendered once; its head is written again for each redirect.
 //!
-//! Fields in the order in which Artillery's client sends them: user-agent, the script's, content-type,
+//! Fields are in the order in which Artillery's client sends them: user-agent, the script's, content-type,
 //! content-length, accept-encoding, authorization, cookie, Host, Connection.
 
 use std::borrow::Cow;
@@ -14,10 +14,10 @@ use crate::client::Origin;
 use crate::url::{Url, write_target};
 use crate::vuser::Failed;
 
-/// What a client offers to undo.
+/// The content codings that Artillery's client offers.
 const CODINGS: &[u8] = b"accept-encoding: gzip, deflate, br, zstd\r\n";
 
-/// Fields that the script sends itself, so that ours stay away.
+/// Fields that the script sets itself; weir does not add them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Own {
     pub(super) host: bool,
@@ -31,7 +31,7 @@ pub(super) struct Own {
 }
 
 impl Own {
-    /// Notes a name, in lower case.
+    /// Records a field name, in lower case.
     pub(super) fn note(&mut self, name: &str) {
         match name {
             "host" => self.host = true,
@@ -58,12 +58,12 @@ pub(super) struct Outgoing {
     pub(super) body: Option<Vec<u8>>,
     pub(super) decompress: bool,
     pub(super) follows: bool,
-    /// The whole field.
+    /// The whole Authorization field.
     pub(super) authorization: Option<String>,
 }
 
 impl Outgoing {
-    /// Puts the head together; `cookies` is the Cookie field's value.
+    /// Writes the head; `cookies` is the Cookie field's value.
     pub(super) fn write_head(&self, cookies: &[u8], out: &mut Vec<u8>) {
         out.clear();
         for part in [self.method.as_bytes(), b" ", self.target.as_bytes(), b" HTTP/1.1\r\n", &self.fields] {
@@ -106,7 +106,7 @@ impl Outgoing {
         format!("{}://{}{}", self.origin.scheme.name(), self.origin.authority, self.target)
     }
 
-    /// Turns it into the request that follows a redirect. The error is Node's name.
+    /// Turns the request into the next one after a redirect. The error is Node's name.
     pub(super) fn redirect(
         &mut self,
         status: u16,
@@ -129,7 +129,7 @@ impl Outgoing {
             }
         }
         if !here.same_origin(&there) {
-            // Secrets stay with whom they were for.
+            // Do not send credentials to another origin.
             self.authorization = None;
             for name in ["host", "cookie", "authorization"] {
                 drop_field(&mut self.fields, name.as_bytes());
@@ -142,7 +142,7 @@ impl Outgoing {
     }
 }
 
-/// Takes out the lines of a field, its name being in lower case there.
+/// Removes all lines of a field; its name is in lower case in `fields`.
 fn drop_field(fields: &mut Vec<u8>, name: &[u8]) {
     let kept: Vec<u8> = fields
         .split_inclusive(|&byte| byte == b'\n')
@@ -153,9 +153,9 @@ fn drop_field(fields: &mut Vec<u8>, name: &[u8]) {
     *fields = kept;
 }
 
-/// Appends a field, unless its value cannot stand in one: Node's name for it.
+/// Appends a field. If the value is not allowed in a field, the error is Node's name for it.
 pub(super) fn push_field(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Result<(), Failed> {
-    // Without a way out in the middle, so that many bytes are looked at at once.
+    // The loop has no early exit, so that the compiler can check many bytes at once.
     let is_bad = |byte: u8| byte == 0x7f || (byte < b' ' && byte != b'\t');
     if value.iter().fold(false, |bad, &byte| bad | is_bad(byte)) {
         return Err(Failed(Cow::Borrowed("ERR_INVALID_CHAR")));
@@ -201,7 +201,7 @@ pub(super) fn with_query(target: &str, query: &[u8]) -> String {
     if query.is_empty() { path.to_owned() } else { format!("{path}?{}", String::from_utf8_lossy(query)) }
 }
 
-/// What a path means under a target that is a URL without query.
+/// Joins the target's URL without query and a path.
 pub(super) fn joined(prefix: &str, path: &[u8]) -> String {
     let mut out = Vec::with_capacity(prefix.len() + path.len());
     if prefix.is_empty() {
@@ -210,7 +210,7 @@ pub(super) fn joined(prefix: &str, path: &[u8]) -> String {
         let whole = [prefix.as_bytes(), path].concat();
         write_target(&whole, &mut out);
     }
-    // Everything outside ASCII was escaped.
+    // Everything outside ASCII is percent-encoded at this point.
     String::from_utf8(out).unwrap_or_else(|_| "/".to_owned())
 }
 

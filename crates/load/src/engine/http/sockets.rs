@@ -1,7 +1,7 @@
-//! Connections kept for the next request, and who may use how many at once.
+//! Connections that are kept for the next request, with a limit on their number.
 //!
-//! One of these per virtual user, or one for all of a worker with `http.pool` (artillery.md §1.7, §1.8). Whoever finds
-//! none free waits in line.
+//! There is one [`Sockets`] for each virtual user, or one for a whole worker with `http.pool` (artillery.md §1.7,
+//! §1.8). If no connection is free, a request waits in line.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
@@ -15,26 +15,27 @@ use crate::client::h2::{Line, STREAMS_MAX};
 use crate::client::{Kept, Origin};
 use crate::url::Scheme;
 
-/// TLS 1.3 tickets kept for one virtual user; for everybody as many as connections at once, up to [`POOL_TICKETS_MAX`].
+/// TLS 1.3 tickets kept for one virtual user. A shared pool keeps one for each connection, up to
+/// [`POOL_TICKETS_MAX`].
 const OWN_TICKETS: usize = 1;
 /// See [`OWN_TICKETS`].
 const POOL_TICKETS_MAX: usize = 64;
 
-/// Connections of one virtual user, or of everybody: so many at once for each origin.
+/// Connections of one virtual user, or shared by all: at most `limit` for each origin.
 pub(super) struct Sockets {
     limit: usize,
     lanes: RefCell<Vec<Lane>>,
-    /// What TLS may resume: made when the first connection needs it.
+    /// TLS sessions that can be resumed; made when the first connection needs them.
     sessions: OnceCell<Box<Sessions>>,
     tickets_max: usize,
 }
 
-/// Those of one origin.
+/// The connections of one origin.
 struct Lane {
     origin: Rc<Origin>,
     in_use: usize,
     idle: Vec<Kept>,
-    /// Over HTTP/2: as many connections at most, and many requests on each.
+    /// HTTP/2 connections: also at most `limit`, with many requests on each.
     lines: Vec<Rc<Line>>,
     waiting: VecDeque<Rc<Waiter>>,
 }
@@ -45,13 +46,13 @@ impl Lane {
     }
 }
 
-/// One who waits in line.
+/// A request that waits in line.
 struct Waiter {
     granted: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
 
-/// Leave to use one connection; given back when dropped.
+/// Permission to use one connection; dropping it gives the connection back.
 pub(super) struct Permit {
     sockets: Rc<Sockets>,
     origin: Rc<Origin>,
@@ -60,12 +61,12 @@ pub(super) struct Permit {
 }
 
 impl Sockets {
-    /// Of one virtual user.
+    /// Connections of one virtual user.
     pub(super) fn new(limit: usize) -> Rc<Sockets> {
         Sockets::with(limit, OWN_TICKETS)
     }
 
-    /// Of everybody.
+    /// Connections shared by all virtual users.
     pub(super) fn pool(limit: usize) -> Rc<Sockets> {
         Sockets::with(limit, limit.min(POOL_TICKETS_MAX))
     }
@@ -75,8 +76,8 @@ impl Sockets {
         Rc::new(Sockets { limit: limit.max(1), lanes, sessions: OnceCell::new(), tickets_max })
     }
 
-    /// Whose sessions a connection resumes: as with Node's agents, of which Artillery has one for each virtual user
-    /// or one for all, nobody resumes what another began.
+    /// The TLS sessions that a connection may resume. Artillery has one Node agent for each virtual user or one for
+    /// all, and an agent resumes only its own sessions.
     pub(super) fn sessions(&self, origin: &Origin) -> Option<&Sessions> {
         (origin.scheme == Scheme::Https)
             .then(|| &**self.sessions.get_or_init(|| Box::new(Sessions::new(self.tickets_max))))
@@ -93,13 +94,13 @@ impl Sockets {
         });
         match lanes.get_mut(index) {
             Some(lane) => f(lane),
-            // Cannot be: it was found or pushed just now.
+            // This cannot happen: the lane was found or pushed just before.
             None => f(&mut Lane::of(origin)),
         }
     }
 
-    /// The connection of that origin, over HTTP/2, on which the fewest requests are under way; another one while there
-    /// may be more and all are busy.
+    /// The HTTP/2 connection to this origin with the fewest current requests. Makes another one if all are busy and
+    /// the limit allows it.
     pub(super) fn line(&self, origin: &Rc<Origin>) -> Rc<Line> {
         self.lane(origin, |lane| match lane.lines.iter().min_by_key(|line| line.load()) {
             Some(line) if line.load() == 0 || lane.lines.len() >= self.limit => line.clone(),
@@ -112,7 +113,7 @@ impl Sockets {
         })
     }
 
-    /// A connection of that origin, or leave to open one; waits in line for it.
+    /// A connection to this origin, or permission to open one; waits in line if there is none.
     pub(super) async fn acquire(self: &Rc<Sockets>, origin: &Rc<Origin>) -> Permit {
         if let Some(permit) = self.try_acquire(origin) {
             return permit;
@@ -146,7 +147,7 @@ impl Sockets {
         Permit { sockets: self.clone(), origin: origin.clone(), kept }
     }
 
-    /// One is free again: the next in line has it.
+    /// A connection is free again: the first request in line gets it.
     fn release(&self, origin: &Rc<Origin>) {
         let waker = self.lane(origin, |lane| match lane.waiting.pop_front() {
             Some(next) => {
@@ -168,7 +169,7 @@ impl Drop for Permit {
     fn drop(&mut self) {
         if let Some(kept) = self.kept.take() {
             self.sockets.lane(&self.origin, |lane| {
-                // One is the rule, and room for four would be room for three too many in each virtual user.
+                // One idle connection is usual; the default room for four would waste memory in each virtual user.
                 if lane.idle.is_empty() {
                     lane.idle.reserve_exact(1);
                 }
@@ -179,7 +180,7 @@ impl Drop for Permit {
     }
 }
 
-/// A place in line; who leaves it early is forgotten, or passes on what was granted.
+/// A place in line. If the request leaves early, the place is removed, or a granted connection is passed on.
 struct Place<'s> {
     sockets: &'s Rc<Sockets>,
     origin: &'s Rc<Origin>,

@@ -1,6 +1,6 @@
-//! Steps against a server of a few lines of the standard library, which says what it was asked.
+//! Runs steps against a small server made with the standard library; the server records its requests.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
-// The server must not stand on what it tests.
+// The server must not depend on the tested code.
 #![allow(clippy::disallowed_methods)]
 
 use std::collections::BTreeMap;
@@ -15,10 +15,10 @@ use crate::template::{Template, Tree};
 use crate::value::{Map, Value};
 use crate::vars::{Names, Vars};
 
-/// What a server was asked, one request each: head and body.
+/// The recorded requests of a server: head and body of each.
 type Heard = Arc<Mutex<Vec<String>>>;
 
-/// Answers what the path says; connections are kept.
+/// A server that answers as the path requests; connections are kept.
 fn serve() -> (String, Heard) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let target = format!("http://{}", listener.local_addr().unwrap());
@@ -160,7 +160,7 @@ impl Script {
         self.steps.last_mut().unwrap()
     }
 
-    /// Takes the steps as one virtual user; the outcome, counters, and the variable `token`.
+    /// Runs the steps as one virtual user; returns the outcome, the counters, and the variable `token`.
     fn run(mut self) -> (Result<(), String>, BTreeMap<String, u64>, Value) {
         self.names.slot("token");
         self.plan.names = Arc::new(self.names);
@@ -381,7 +381,7 @@ fn a_failed_capture_ends_the_flow_and_sets_nothing() {
     assert_eq!(counted(&counters, "plugins.metrics-by-endpoint./json.codes.200"), 1);
 }
 
-/// A forward proxy that knows CONNECT only, and one user.
+/// A forward proxy that supports only CONNECT, and accepts one user.
 fn proxy() -> (String, Heard) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

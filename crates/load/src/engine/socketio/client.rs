@@ -1,6 +1,6 @@
-//! One connection of socket.io-client: its namespaces, what waits to be sent, and what a step waits for.
+//! One connection of socket.io-client: its namespaces, the packets to send, and the data that a step waits for.
 //!
-//! The tasks of `transport` open the connection and read it; what they read is handed to [`Client::take_in`]. The
+//! The tasks of `transport` open the connection and read it; they pass each packet to [`Client::take_in`]. The
 //! virtual user emits, listens at `user`, and leaves.
 
 use std::cell::{Cell, RefCell};
@@ -17,13 +17,13 @@ use crate::engine::websocket::Socket;
 use crate::processor::wires::{HeardKind, Wires};
 use crate::value::{Value, parse_json};
 
-/// Namespaces of one connection.
+/// Most namespaces of one connection.
 const NAMESPACES_MAX: usize = 1000;
-/// Packets that wait while there is no connection, or for the next POST; then emitting waits.
+/// Most packets that wait for a connection or for the next POST; at this limit, emitting waits.
 const QUEUE_PACKETS_MAX: usize = 10_000;
-/// Events kept for a step that waits for one.
+/// Most events kept for a step that waits for one.
 const EVENTS_MAX: usize = 10_000;
-/// The silence after which a server that names no interval counts as gone.
+/// Time of silence after which a server counts as gone, if the server names no interval.
 const SILENCE: Duration = Duration::from_secs(45);
 
 /// A connection with its namespaces.
@@ -33,17 +33,17 @@ pub(super) struct Client {
     pub(super) upgrade: RefCell<Upgrade>,
     namespaces: RefCell<Vec<Namespace>>,
     wanted: RefCell<Wanted>,
-    /// A packet whose attachments have not all come, and how many are missing.
+    /// A packet with missing attachments, and the number of missing ones.
     held: RefCell<Option<(String, u32)>>,
-    /// The virtual user is done.
+    /// The virtual user is done with the connection.
     pub(super) leaves: Cell<bool>,
-    /// Nothing is left to say: what still waits is given up.
+    /// The connection is over; waiting packets are dropped.
     pub(super) is_over: Cell<bool>,
-    /// A POST is under way.
+    /// A POST is being sent.
     pub(super) posts: Cell<bool>,
-    /// The error that ends this connection, in engine.io-client's words.
+    /// The error that ends this connection, with engine.io-client's wording.
     pub(super) fault: Cell<Option<&'static str>>,
-    /// Counts connections, so that a task of an earlier one knows that it is.
+    /// Number of the connection, so that a task of an earlier connection can notice that it is outdated.
     pub(super) generation: Cell<u32>,
     /// Rings for the virtual user.
     user: Bell,
@@ -51,15 +51,15 @@ pub(super) struct Client {
     pub(super) keeper: Bell,
     /// Rings for the task that sends POSTs.
     pub(super) poster: Bell,
-    /// The processor's listeners, if it has some.
+    /// The processor's listeners, if there are any.
     wires: RefCell<Weak<Wires>>,
 }
 
-/// How packets leave.
+/// The way in which packets are sent.
 pub(super) enum Link {
     /// Not connected.
     Down,
-    /// By POST, in turn.
+    /// By POST, one after another.
     Polling {
         handshake: Handshake,
         queue: VecDeque<Vec<u8>>,
@@ -67,21 +67,21 @@ pub(super) enum Link {
     WebSocket(Rc<Socket>),
 }
 
-/// What becomes of a long poll that could be a WebSocket.
+/// State of the upgrade from a long poll to a WebSocket.
 pub(super) enum Upgrade {
     No,
-    /// The server was asked.
+    /// The client has asked the server.
     Probing(Rc<Socket>),
-    /// It agrees: once no request is under way, packets go there.
+    /// The server agrees: packets go to the WebSocket once no request is open.
     Ready(Rc<Socket>),
 }
 
-/// What a server says when a connection opens.
+/// The handshake that a server sends when a connection opens.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Handshake {
     pub(super) sid: String,
     pub(super) can_upgrade: bool,
-    /// The longest silence: an interval of pings and its grace.
+    /// The longest allowed silence: the ping interval and the ping timeout.
     pub(super) silence: Duration,
     pub(super) payload_bytes_max: usize,
 }
@@ -90,7 +90,7 @@ struct Namespace {
     name: String,
     state: State,
     next_id: u64,
-    /// Emitted while there was no connection.
+    /// Packets emitted while there was no connection.
     waiting: Vec<Vec<u8>>,
 }
 
@@ -99,15 +99,15 @@ enum State {
     /// Not yet connected for the first time.
     New,
     Connected,
-    /// It was, and will be again.
+    /// It was connected, and will be connected again.
     Lost,
-    /// Refused, with the message.
+    /// The server refused it, with this message.
     Refused(String),
-    /// The server sent it away.
+    /// The server disconnected it.
     Gone,
 }
 
-/// What the current step waits for, and what has come of it.
+/// The data that the current step waits for, and the data that has arrived.
 #[derive(Default)]
 struct Wanted {
     ack: Option<(usize, u64)>,
@@ -138,9 +138,9 @@ impl Client {
         }
     }
 
-    // For the virtual user.
+    // Functions for the virtual user.
 
-    /// Which namespace this is, if it is known here.
+    /// The index of the namespace with this name.
     pub(super) fn find(&self, name: &str) -> Option<usize> {
         self.namespaces.borrow().iter().position(|namespace| namespace.name == name)
     }
@@ -152,24 +152,24 @@ impl Client {
         }
     }
 
-    // For the processor.
+    // Functions for the processor.
 
-    /// The full names of namespaces.
+    /// The full names of the namespaces.
     pub(super) fn names(&self) -> Vec<String> {
         self.namespaces.borrow().iter().map(|namespace| namespace.name.clone()).collect()
     }
 
-    /// Whether a namespace is connected.
+    /// True if the namespace is connected.
     pub(super) fn is_connected(&self, index: usize) -> bool {
         self.namespaces.borrow().get(index).is_some_and(|one| one.state == State::Connected)
     }
 
-    /// Who is told everything that comes.
+    /// Sets the listeners that get every event.
     pub(super) fn heard_by(&self, wires: Weak<Wires>) {
         self.wires.replace(wires);
     }
 
-    /// Leaves a namespace, and the connection with the last one.
+    /// Leaves a namespace; also ends the connection if it was the last one.
     pub(super) fn close(&self, index: usize) {
         let name = self.namespaces.borrow_mut().get_mut(index).filter(|one| one.state == State::Connected).map(|one| {
             one.state = State::Gone;
@@ -207,7 +207,7 @@ impl Client {
         index
     }
 
-    /// Waits until a namespace is connected, or why it is not.
+    /// Waits until a namespace is connected; the error says why it is not.
     pub(super) async fn connected(&self, index: usize) -> Result<(), String> {
         poll_fn(|context| {
             match self.namespaces.borrow().get(index).map(|namespace| &namespace.state) {
@@ -221,12 +221,12 @@ impl Client {
         .await
     }
 
-    /// Whether a namespace is still to be connected.
+    /// True if the namespace has not been connected yet.
     pub(super) fn is_new(&self, index: usize) -> bool {
         self.namespaces.borrow().get(index).is_some_and(|namespace| namespace.state == State::New)
     }
 
-    /// The number of the next event that wants to be acknowledged.
+    /// The number for the next event that asks for an acknowledgement.
     pub(super) fn next_id(&self, index: usize) -> u64 {
         let mut namespaces = self.namespaces.borrow_mut();
         let Some(namespace) = namespaces.get_mut(index) else { return 0 };
@@ -234,19 +234,19 @@ impl Client {
         namespace.next_id - 1
     }
 
-    /// From now on the acknowledgement of that number, and events of that name, are kept.
+    /// From now on, keeps the acknowledgement with this number and the events with this name.
     pub(super) fn want(&self, index: usize, ack: Option<u64>, event: Option<String>) {
         let wanted =
             Wanted { ack: ack.map(|id| (index, id)), event: event.map(|name| (index, name)), ..Wanted::default() };
         self.wanted.replace(wanted);
     }
 
-    /// Nothing is kept any more.
+    /// From now on, keeps nothing.
     pub(super) fn want_nothing(&self) {
         self.wanted.replace(Wanted::default());
     }
 
-    /// Sends a packet of a namespace, or keeps it until that is connected.
+    /// Sends a packet of a namespace; keeps the packet if the namespace is not connected yet.
     pub(super) fn emit(&self, index: usize, packet: &[u8]) {
         let mut namespaces = self.namespaces.borrow_mut();
         let Some(namespace) = namespaces.get_mut(index) else { return };
@@ -259,7 +259,7 @@ impl Client {
         }
     }
 
-    /// Waits until what was emitted is on its way, or the queue is not full.
+    /// Waits until the emitted packets are sent, or until the queue has room.
     pub(super) async fn room(&self) {
         let socket = match &*self.link.borrow() {
             Link::WebSocket(socket) => Some(socket.clone()),
@@ -278,12 +278,12 @@ impl Client {
         .await;
     }
 
-    /// An event that came, as the JSON of its name and arguments.
+    /// A received event, as the JSON of its name and arguments.
     pub(super) fn take_event(&self) -> Option<String> {
         self.wanted.borrow_mut().events.pop_front()
     }
 
-    /// The acknowledgement, as the JSON of its arguments; an error if it cannot come any more.
+    /// The acknowledgement, as the JSON of its arguments; an error if it can no longer arrive.
     pub(super) fn take_ack(&self, index: usize) -> Option<Result<String, &'static str>> {
         let mut wanted = self.wanted.borrow_mut();
         let acked = wanted.acked.take().map(Ok);
@@ -292,12 +292,12 @@ impl Client {
         acked.or_else(|| lost.or_else(|| self.is_over.get().then_some("transport close")).map(Err))
     }
 
-    /// Has this task woken when something changes.
+    /// Wakes this task when something changes.
     pub(super) fn listen(&self, context: &std::task::Context<'_>) {
         self.user.listen(context);
     }
 
-    /// Says goodbye in every namespace and ends the connection.
+    /// Disconnects every namespace and ends the connection.
     pub(super) fn leave(&self) {
         if self.leaves.replace(true) {
             return;
@@ -324,9 +324,9 @@ impl Client {
         self.poster.ring();
     }
 
-    // For the tasks of the connection.
+    // Functions for the tasks of the connection.
 
-    /// Takes a packet, of a WebSocket's message or of a long poll.
+    /// Takes a packet of a WebSocket message or of a long poll.
     pub(super) fn take_in(&self, frame: Frame<'_>) -> Result<(), Malformed> {
         match frame {
             Frame::Ping => self.send(b"3"),
@@ -337,13 +337,13 @@ impl Client {
         Ok(())
     }
 
-    /// Whether a namespace is, or is to be, connected.
+    /// True if a namespace is connected or must be connected.
     pub(super) fn is_needed(&self) -> bool {
         let needed = |one: &Namespace| matches!(one.state, State::New | State::Connected | State::Lost);
         self.namespaces.borrow().iter().any(needed)
     }
 
-    /// The connection stands: the namespaces are connected over it.
+    /// The connection is open: connects the namespaces over it.
     pub(super) fn opened(&self, link: Link) {
         self.link.replace(link);
         self.held.replace(None);
@@ -357,7 +357,7 @@ impl Client {
         }
     }
 
-    /// There is no connection any more, or there never was one.
+    /// The connection is lost, or could not be opened.
     pub(super) fn down(&self, why: &'static str) {
         for index in 0..self.namespaces.borrow().len() {
             if self.is_connected(index) {
@@ -371,8 +371,8 @@ impl Client {
         for namespace in self.namespaces.borrow_mut().iter_mut() {
             match namespace.state {
                 State::New if !was_up => namespace.state = State::Refused(why.to_owned()),
-                // socket.io-client: Socket.onerror() is a connect_error while the namespace is being connected. Where the
-                // connection was closed without an error, the namespace is tried again with it.
+                // As in socket.io-client: an error while the namespace is being connected is a connect_error. If the
+                // connection closed without an error, the namespace is tried again with the next connection.
                 State::New => {
                     if let Some(fault) = fault {
                         namespace.state = State::Refused(fault.to_owned());
@@ -387,7 +387,7 @@ impl Client {
         self.poster.ring();
     }
 
-    /// Puts a packet on its way.
+    /// Sends a packet, or queues it for the next POST.
     pub(super) fn send(&self, packet: &[u8]) {
         match &mut *self.link.borrow_mut() {
             Link::Down => {}
@@ -401,7 +401,7 @@ impl Client {
         }
     }
 
-    /// The body of the next POST, if one may be sent now.
+    /// The body of the next POST, if one may be sent.
     pub(super) fn next_post(&self) -> Option<Vec<u8>> {
         if matches!(*self.upgrade.borrow(), Upgrade::Ready(_)) && !self.leaves.get() {
             return None;
@@ -410,7 +410,7 @@ impl Client {
         let Link::Polling { queue, handshake } = &mut *link else { return None };
         let mut body = queue.pop_front()?;
         while let Some(packet) = queue.front() {
-            // A close is read at once, and what was read with it after: it goes alone.
+            // The server handles a close packet before the others of its POST, so it is sent alone.
             if packet == b"1" || body.len() + 1 + packet.len() > handshake.payload_bytes_max {
                 break;
             }
@@ -422,7 +422,7 @@ impl Client {
         Some(body)
     }
 
-    /// Moves on to the WebSocket that the server agreed to.
+    /// Switches to the WebSocket that the server accepted.
     pub(super) fn upgrade_to(&self, socket: &Rc<Socket>) {
         socket.send_text(b"5");
         self.upgrade.replace(Upgrade::No);
@@ -500,7 +500,7 @@ impl Client {
                 self.wanted.borrow_mut().lost = Some("io server disconnect");
                 self.tell(HeardKind::Lost, index, "io server disconnect", 0);
                 self.user.ring();
-                // A connection that serves no namespace is closed, and not opened again.
+                // A connection without any namespace is closed, and not opened again.
                 if !self.is_needed() {
                     self.leave();
                 }
@@ -510,7 +510,7 @@ impl Client {
 
     fn welcomed(&self, index: usize, payload: &str) {
         if payload.is_empty() {
-            // In the client's words, whose protocol this is not.
+            // The wording of the client for a server with another protocol version.
             let message = "It seems you are trying to reach a Socket.IO server in v2.x with a v3.x client, but they are \
                 not compatible (more information here: https://socket.io/docs/v3/migrating-from-2-x-to-3-0/)";
             return self.is_refused(index, message.to_owned());
@@ -536,7 +536,7 @@ impl Client {
 }
 
 impl Handshake {
-    /// Reads the JSON of an open packet.
+    /// Parses the JSON of an open packet.
     pub(super) fn parse(json: &str) -> Option<Handshake> {
         let Ok(Value::Map(map)) = parse_json(json.as_bytes()) else { return None };
         let ms = |name: &str| map.get(name).map(Value::to_number).filter(|ms| *ms >= 0.0 && *ms < 1e9);
@@ -557,7 +557,7 @@ impl Handshake {
     }
 }
 
-/// Whether an event has this name.
+/// True if the packet is an event with this name.
 fn is_of(packet: &Packet<'_>, name: &str) -> bool {
     let plain = packet.payload.strip_prefix("[\"").and_then(|rest| rest.split_once('"')).map(|(name, _)| name);
     match plain {

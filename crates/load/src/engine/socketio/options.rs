@@ -1,4 +1,4 @@
-//! Options of socket.io-client: `config.socketio` with the scenario's own over it, rendered for a virtual user.
+//! Options of socket.io-client: `config.socketio`, overridden by the scenario's options, rendered for a virtual user.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -9,46 +9,46 @@ use crate::tls::Tls;
 use crate::value::{Map, Value};
 use crate::vuser::{Failed, Vuser};
 
-/// What carries packets.
+/// A transport for packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Transport {
     Polling,
     WebSocket,
 }
 
-/// How a client connects.
+/// The options for connecting.
 #[derive(Clone, Debug)]
 pub(super) struct Options {
     /// For `https` and `wss`.
     pub(super) tls: Rc<Tls>,
-    /// The names of the run.
+    /// The resolver of the run.
     pub(super) resolver: Resolver,
     pub(super) place: Place,
     /// Path and query up to the transport: `/socket.io/?a=b&EIO=4&transport=`.
     pub(super) begin: String,
     pub(super) headers: Vec<(String, String)>,
-    /// In order; never empty.
+    /// Transports in order of attempts; never empty.
     pub(super) transports: Vec<Transport>,
     pub(super) tries_all: bool,
     pub(super) upgrades: bool,
-    /// The parameter that keeps caches from answering a poll.
+    /// The name of the parameter that stops caches from answering a poll.
     pub(super) timestamp: Option<String>,
-    /// Sent with each CONNECT, as JSON.
+    /// JSON that is sent with each CONNECT packet.
     pub(super) auth: Option<String>,
     pub(super) reconnects: bool,
     pub(super) attempts_max: u64,
     pub(super) delay: Duration,
     pub(super) delay_max: Duration,
     pub(super) jitter: f64,
-    /// For opening a connection.
+    /// Time limit for opening a connection.
     pub(super) timeout: Option<Duration>,
-    /// All namespaces over one connection.
+    /// True: all namespaces share one connection.
     pub(super) multiplexes: bool,
-    /// The path of the target: the namespace that `''` stands for, without its last slash.
+    /// The path of the target, without its last slash: the namespace that `''` means.
     pub(super) namespace: String,
 }
 
-/// Whether the options are the same for all virtual users of this one's scenario.
+/// True if the options are equal for all virtual users of this user's scenario.
 pub(super) fn are_fixed(vuser: &Vuser) -> bool {
     let own = vuser.scenario().and_then(|scenario| scenario.socketio.as_ref());
     vuser.worker.plan.socketio.literal().is_some() && own.is_none_or(|tree| tree.literal().is_some())
@@ -130,7 +130,7 @@ fn transports(value: Option<&Value>) -> Result<Vec<Transport>, String> {
     Ok(known)
 }
 
-/// Path and query as engine.io-client builds them: the script's own parameters first.
+/// Path and query as engine.io-client builds them, with the script's own parameters first.
 fn begin(map: &Map, query_of_target: &str) -> String {
     let path = map.get("path").map_or("/socket.io".into(), Value::to_text);
     let path = path.strip_suffix('/').unwrap_or(&path);
@@ -166,7 +166,7 @@ fn component(text: &str) -> String {
     out
 }
 
-/// `decodeURIComponent`; what it would refuse stays as it is.
+/// `decodeURIComponent`; a part that it would refuse stays unchanged.
 fn decoded(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,15 +1,15 @@
 //! Packets of Engine.IO 4 and Socket.IO 5, to and from bytes.
 //!
-//! An Engine.IO packet is a digit and what follows it; a WebSocket message holds one, the body of a long poll several.
-//! A Socket.IO packet travels in those of kind 4: `2/chat,17["event",{"a":1}]` is an event of the namespace `/chat`
-//! that wants to be acknowledged as number 17. JSON is left as text here. Binary attachments are counted, not kept:
-//! scripts neither send nor look into them.
+//! An Engine.IO packet is a digit and its data. A WebSocket message holds one packet, the body of a long poll
+//! several. Packets of kind 4 carry a Socket.IO packet: `2/chat,17["event",{"a":1}]` is an event of the namespace
+//! `/chat` that asks for an acknowledgement with number 17. JSON stays text here. Binary attachments are counted and
+//! not kept: scripts neither send nor read them.
 
 use crate::value::Value;
 
-/// Between the packets of a long poll's body.
+/// Separates the packets in a long poll's body.
 pub(super) const SEPARATOR: u8 = 0x1e;
-/// Attachments of one packet, as in socket.io-parser.
+/// Most attachments of one packet, as in socket.io-parser.
 const ATTACHMENTS_MAX: u32 = 10;
 
 /// A packet of Engine.IO.
@@ -18,25 +18,25 @@ pub(super) enum Frame<'p> {
     /// The handshake, as JSON.
     Open(&'p str),
     Close,
-    /// To be answered, with what it says.
+    /// Must be answered by a pong with the same data.
     Ping,
-    /// The answer to a ping; a probe's says `probe`.
+    /// The answer to a ping; its data is `probe` for a probe.
     Pong(&'p str),
     /// A packet of Socket.IO.
     Message(&'p str),
-    /// An attachment.
+    /// A binary attachment.
     Binary,
     Upgrade,
-    /// Nothing: it ends a poll.
+    /// No content: it ends a poll.
     Noop,
 }
 
-/// A packet that is none.
+/// The bytes are not a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
 impl Frame<'_> {
-    /// Reads a text packet.
+    /// Parses a text packet.
     pub(super) fn parse(text: &str) -> Result<Frame<'_>, Malformed> {
         let mut rest = text.chars();
         let kind = rest.next().ok_or(Malformed)?;
@@ -49,14 +49,14 @@ impl Frame<'_> {
             '4' => Frame::Message(rest),
             '5' => Frame::Upgrade,
             '6' => Frame::Noop,
-            // Base64, in a long poll.
+            // Binary data as Base64, in a long poll.
             'b' => Frame::Binary,
             _ => return Err(Malformed),
         })
     }
 }
 
-/// What a packet of Socket.IO is about.
+/// The kind of a Socket.IO packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Connect,
@@ -70,18 +70,18 @@ pub(super) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Packet<'p> {
     pub(super) kind: Kind,
-    /// Binary messages that belong to it and follow it.
+    /// Number of binary messages that belong to this packet and follow it.
     pub(super) attachments: u32,
-    /// `/` if it names none.
+    /// The namespace; `/` if the packet names none.
     pub(super) namespace: &'p str,
-    /// The number an event wants acknowledged, or the one an acknowledgement is for.
+    /// The number that an event wants acknowledged, or that an acknowledgement answers.
     pub(super) id: Option<u64>,
-    /// JSON, or nothing.
+    /// JSON, or the empty text.
     pub(super) payload: &'p str,
 }
 
 impl Packet<'_> {
-    /// Reads what an Engine.IO message holds.
+    /// Parses the data of an Engine.IO message.
     pub(super) fn parse(text: &str) -> Result<Packet<'_>, Malformed> {
         let (kind, has_attachments) = match text.as_bytes().first() {
             Some(b'0') => (Kind::Connect, false),
@@ -116,7 +116,7 @@ impl Packet<'_> {
         if !is_right || (kind == Kind::Ack && id.is_none()) {
             return Err(Malformed);
         }
-        // A namespace may carry a query, which is not part of its name.
+        // A namespace may have a query, which is not part of the name.
         let namespace = namespace.split('?').next().unwrap_or(namespace);
         Ok(Packet { kind, attachments, namespace, id, payload })
     }

@@ -1,6 +1,6 @@
-//! The requests of HTTP long-polling: one connection for each of the two that are under way at once.
+//! The requests of HTTP long-polling: two at the same time, each on its own connection.
 //!
-//! Connections are kept, as browsers keep them; engine.io-client on Node opens one for each request.
+//! Connections are kept, as browsers do; engine.io-client on Node opens one for each request.
 
 use weir_meter::Step;
 use weir_net::{Deadline, Transport, buffer};
@@ -13,7 +13,7 @@ use crate::engine::dial::{READ_BYTES, Refused, dial, read_head, read_more, secur
 /// The longest body of an answer.
 const BODY_BYTES_MAX: usize = 64 << 20;
 
-/// One connection, opened when needed.
+/// A connection that is opened when needed.
 #[derive(Default)]
 pub(super) struct Poller {
     stream: Option<Transport>,
@@ -40,7 +40,7 @@ impl Poller {
         let kept = self.stream.take().filter(|stream| !stream.peek_closed());
         if let Some(stream) = kept {
             match self.exchange(stream, &out, method, deadline).await {
-                // It was closed while the request was on its way: nobody has read it.
+                // The server closed the connection while the request was being sent, so it has not read the request.
                 Err(refused) if refused.message == "socket hang up" || refused.code == Some("EPIPE") => {}
                 outcome => return outcome,
             }

@@ -1,5 +1,5 @@
-//! The tasks behind a client: one keeps the connection and reads it; in a long poll a second sends, and a third tries
-//! the way to a WebSocket.
+//! The tasks behind a client: one keeps the connection and reads it. For a long poll, a second task sends, and a
+//! third tries to upgrade to a WebSocket.
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -18,14 +18,14 @@ use super::poll::Poller;
 use crate::engine::dial::Place;
 use crate::engine::websocket::{self, End, Incoming, Socket};
 
-/// How long a POST may take, and the last one of all.
+/// Longest time for a POST, also for the last one.
 const POST_MAX: Duration = Duration::from_secs(60);
-/// The same for the goodbye.
+/// Longest time for the goodbye.
 const GOODBYE_MAX: Duration = Duration::from_secs(5);
-/// Doublings of the pause between attempts.
+/// Most doublings of the pause between attempts.
 const DOUBLINGS_MAX: u64 = 30;
 
-/// Opens the connection, and again when it breaks, until the virtual user leaves.
+/// Opens the connection, and opens it again when it breaks, until the virtual user leaves.
 pub(super) async fn keep(client: Rc<Client>) {
     let mut attempts: u64 = 0;
     loop {
@@ -64,7 +64,7 @@ pub(super) async fn keep(client: Rc<Client>) {
     }
 }
 
-/// The pause before an attempt: doubled each time, with chance (socket.io-client's Backoff).
+/// The pause before an attempt: doubled each time, with a random part (socket.io-client's Backoff).
 fn pause(options: &Options, attempts: u64, chance: f64) -> Duration {
     let doubled = options.delay.as_secs_f64() * 2f64.powi(attempts.min(DOUBLINGS_MAX) as i32);
     let deviation = chance * options.jitter * doubled;
@@ -73,14 +73,15 @@ fn pause(options: &Options, attempts: u64, chance: f64) -> Duration {
     Duration::try_from_secs_f64(pause).unwrap_or(options.delay_max).min(options.delay_max)
 }
 
-/// Runs a connection to its end, within the time for opening it, and no longer than the virtual user wants it.
+/// Runs a connection to its end. Ends it early after the time limit for opening, or when the virtual user no longer
+/// wants it.
 async fn guarded(client: &Client, mut connection: Pin<Box<dyn Future<Output = &'static str> + '_>>) -> &'static str {
     let opening = Deadline::new();
     if let Some(timeout) = client.options.timeout {
         opening.set(timeout);
     }
     poll_fn(|context| {
-        // A WebSocket says goodbye itself.
+        // A WebSocket sends its own goodbye.
         client.keeper.listen(context);
         if client.is_over.get() {
             return Poll::Ready("io client disconnect");
@@ -100,7 +101,7 @@ async fn guarded(client: &Client, mut connection: Pin<Box<dyn Future<Output = &'
     .await
 }
 
-/// One connection, from opening it to its end; says why it ended.
+/// One connection, from opening to its end; returns the reason for its end.
 async fn connection(client: &Rc<Client>, transport: Transport) -> &'static str {
     match transport {
         Transport::WebSocket => {
@@ -125,7 +126,7 @@ async fn open(options: &Options, target: String) -> Option<Rc<Socket>> {
     websocket::open(&place, &how).await.ok().map(Rc::new)
 }
 
-/// Reads a WebSocket to its end. One that is `upgrading` comes from a long poll and belongs to it until it is agreed.
+/// Reads a WebSocket to its end. If `upgrading`, it belongs to a long poll until the server has accepted the upgrade.
 async fn read(client: &Rc<Client>, socket: &Rc<Socket>, upgrading: bool) -> &'static str {
     let mut is_agreed = !upgrading;
     let mut is_faulty = false;
@@ -158,14 +159,14 @@ async fn read(client: &Rc<Client>, socket: &Rc<Socket>, upgrading: bool) -> &'st
         End::Closed(_) => "transport close",
         End::Silent => "ping timeout",
         End::Broken(_) | End::Violation(_) => {
-            // An attempt that was not agreed to breaks nothing: the long poll goes on.
+            // A failed upgrade breaks nothing: the long poll goes on.
             client.fault.set(is_agreed.then_some("websocket error"));
             "transport error"
         }
     }
 }
 
-/// What a message holds; nothing if it is malformed.
+/// The packet in a message; `None` if it is malformed.
 fn frame_of(message: Incoming<'_>) -> Option<Frame<'_>> {
     if !message.is_text {
         return Some(Frame::Binary);
@@ -173,14 +174,14 @@ fn frame_of(message: Incoming<'_>) -> Option<Frame<'_>> {
     Frame::parse(std::str::from_utf8(message.payload).ok()?).ok()
 }
 
-/// Takes a handshake; false if it is none.
+/// Takes a handshake; false if the JSON is not a handshake.
 fn open_with(client: &Rc<Client>, json: &str, link: impl FnOnce(&Handshake) -> Link) -> bool {
     let Some(handshake) = Handshake::parse(json) else { return false };
     client.opened(link(&handshake));
     true
 }
 
-/// A long poll, until it has become a WebSocket and that has ended, or by itself.
+/// A long poll, until it ends, or until it has become a WebSocket and the WebSocket ends.
 async fn poll(client: &Rc<Client>) -> &'static str {
     let mut poller = Poller::default();
     let deadline = Deadline::new();
@@ -204,7 +205,7 @@ async fn poll(client: &Rc<Client>) -> &'static str {
             _ => None,
         };
         if let Some(socket) = ready {
-            // A POST under way is waited for: what comes after it must not overtake it.
+            // Wait for the current POST: later packets must not overtake it.
             until(client, || !client.posts.get()).await;
             if client.leaves.get() {
                 until(client, || client.is_over.get()).await;
@@ -229,7 +230,7 @@ async fn poll(client: &Rc<Client>) -> &'static str {
     }
 }
 
-/// Waits, woken by the keeper's bell.
+/// Waits until the condition is true; the keeper's bell wakes it.
 async fn until(client: &Client, is_so: impl Fn() -> bool) {
     poll_fn(|context| {
         client.keeper.listen(context);
@@ -238,7 +239,7 @@ async fn until(client: &Client, is_so: impl Fn() -> bool) {
     .await;
 }
 
-/// The packets of a poll's body; says why the connection ends, if it does.
+/// Takes the packets in a poll's body; returns the reason if the connection ends.
 fn take_in(client: &Client, body: &str) -> Option<&'static str> {
     for packet in body.split(char::from(SEPARATOR)).filter(|packet| !packet.is_empty()) {
         if packet == "1" {
@@ -270,7 +271,7 @@ fn target(options: &Options, sid: Option<&str>) -> String {
     target
 }
 
-/// Sends what is queued for a long poll, POST by POST, until it is over or has become a WebSocket.
+/// Sends the queue of a long poll, POST by POST, until the poll ends or has become a WebSocket.
 async fn send(client: Rc<Client>, sid: String, generation: u32) {
     let mut poller = Poller::default();
     let deadline = Deadline::new();
@@ -296,8 +297,9 @@ async fn send(client: Rc<Client>, sid: String, generation: u32) {
         let answer = poller.ask(&client.options, &target, Some(&body), &deadline).await;
         client.posts.set(false);
         let is_taken = answer.is_ok_and(|answer| answer.status == 200);
-        // A server of several processes may know the session where it is polled and not where it is posted to: that poll
-        // would wait until the server misses a pong. engine.io-client ends the connection at once, and so is it here.
+        // With several server processes, the process that gets the POST may not know the session that another process
+        // serves. The poll would then wait until the server misses a pong. engine.io-client ends the connection at
+        // once, and so does weir.
         if !is_taken && client.generation.get() == generation {
             client.fault.set(Some("xhr post error"));
         }
@@ -312,7 +314,7 @@ async fn send(client: Rc<Client>, sid: String, generation: u32) {
     }
 }
 
-/// Tries the way to a WebSocket, and reads it if it is taken.
+/// Tries to upgrade to a WebSocket, and reads the WebSocket if the server accepts.
 async fn probe(client: Rc<Client>, sid: String, ended: Rc<RefCell<Option<&'static str>>>, generation: u32) {
     let target = format!("{}websocket&sid={sid}", client.options.begin);
     let Some(socket) = Box::pin(open(&client.options, target)).await else { return };
@@ -323,7 +325,7 @@ async fn probe(client: Rc<Client>, sid: String, ended: Rc<RefCell<Option<&'stati
     socket.send_text(b"2probe");
     let why = read(&client, &socket, true).await;
     if client.generation.get() == generation {
-        // Without an agreement the poll goes on as if nothing had been tried.
+        // If the server does not accept, the poll goes on unchanged.
         client.upgrade.replace(Upgrade::No);
         ended.replace(Some(why));
         client.keeper.ring();

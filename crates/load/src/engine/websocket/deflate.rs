@@ -1,20 +1,20 @@
-//! permessage-deflate (RFC 7692 §7.2): messages packed and unpacked.
+//! permessage-deflate (RFC 7692 §7.2): compresses and decompresses messages.
 //!
-//! A client that packs each message for itself may do so whatever was agreed (RFC 7692 §7.1.1.2): one compressor serves
-//! all virtual users of a worker, and none of them pays for a window of its own. What a server packs with a window that
-//! goes on needs one per connection, 32 KiB; `serverNoContextTakeover` spares it.
+//! A client may compress each message separately whatever was agreed (RFC 7692 §7.1.1.2). So one compressor serves
+//! all virtual users of a worker, and none of them needs a window of its own. A server that keeps its window from
+//! message to message needs one window per connection in weir, 32 KiB; `serverNoContextTakeover` avoids that.
 
 use std::cell::RefCell;
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use weir_wire::websocket::{Deflate, Violation, check_text};
 
-/// How a flush ends, and what is left out of a message (RFC 7692 §7.2.1).
+/// The end of a flush, which is removed from a message (RFC 7692 §7.2.1).
 const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
-/// Room made at a time.
+/// Step in which the output buffer grows.
 const STEP_BYTES: usize = 4 << 10;
 
-/// What was agreed, for sending.
+/// The agreed parameters for sending.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deflating {
     agreed: Deflate,
@@ -27,18 +27,18 @@ thread_local! {
 }
 
 impl Deflating {
-    /// Messages shorter than the threshold are sent as they are.
+    /// Messages shorter than the threshold are not compressed.
     pub(crate) fn new(agreed: Deflate, threshold_bytes: usize) -> Deflating {
         Deflating { agreed, threshold_bytes }
     }
 
-    /// For receiving.
+    /// The decompressor for received messages.
     pub(crate) fn inflating(&self) -> Inflating {
         let needs_window = !self.agreed.server_no_context_takeover;
         Inflating { own: needs_window.then(|| Box::new(Decompress::new(false))) }
     }
 
-    /// A message packed; `None` if it goes as it is.
+    /// The compressed message; `None` if the message is sent uncompressed.
     pub(crate) fn deflate(&self, payload: &[u8]) -> Option<Vec<u8>> {
         if payload.len() < self.threshold_bytes {
             return None;
@@ -52,7 +52,7 @@ impl Deflating {
                 let rest = payload.get(used..).unwrap_or_default();
                 compress.compress_vec(rest, &mut out, FlushCompress::Sync).ok()?;
                 used += usize::try_from(compress.total_in() - before).ok()?;
-                // A flush is complete once it left room.
+                // A flush is complete only if the output still has room.
                 if used == payload.len() && out.len() < out.capacity() {
                     break;
                 }
@@ -66,14 +66,14 @@ impl Deflating {
     }
 }
 
-/// Unpacks what one server sends.
+/// Decompresses the messages of one server.
 pub(crate) struct Inflating {
-    /// The window, where it goes on from message to message.
+    /// The window, if it is kept from message to message.
     own: Option<Box<Decompress>>,
 }
 
 impl Inflating {
-    /// A message unpacked, at most `bytes_max` long, and UTF-8 if it is text.
+    /// Decompresses a message of at most `bytes_max`; checks that text is UTF-8.
     pub(super) fn inflate(&mut self, payload: &[u8], is_text: bool, bytes_max: usize) -> Result<Vec<u8>, Violation> {
         let out = match &mut self.own {
             Some(own) => inflate(own, payload, bytes_max)?,
@@ -102,7 +102,7 @@ fn inflate(decompress: &mut Decompress, payload: &[u8], bytes_max: usize) -> Res
             if out.len() > bytes_max {
                 return Err(Violation::MessageTooLarge);
             }
-            // A block marked as the last is allowed inside a message (RFC 7692 §7.2.3.5).
+            // A block marked as the last one is allowed inside a message (RFC 7692 §7.2.3.5).
             if status == Status::StreamEnd {
                 decompress.reset(false);
             }

@@ -1,4 +1,4 @@
-//! Opening: connect, perhaps through a proxy, and shake hands.
+//! Opens a WebSocket: connects, perhaps through a proxy, and does the handshake.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -16,29 +16,29 @@ use crate::client::Resolver;
 use crate::engine::dial::{Place, READ_BYTES, Refused, dial, read_head, secure, write_all};
 use crate::tls::Tls;
 
-/// How long opening may take when nothing says: about what the kernel gives a connect.
+/// Longest time for opening if no option sets one: about the kernel's limit for a connect.
 const OPENING_MAX: Duration = Duration::from_secs(130);
 
-/// How a WebSocket is opened.
+/// The options for opening a WebSocket.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
-    /// Fields sent as they are.
+    /// Fields that are sent unchanged.
     pub(crate) headers: Vec<(String, String)>,
     /// Subprotocols offered.
     pub(crate) protocols: Vec<String>,
     /// `handshakeTimeout`: for connecting and shaking hands.
     pub(crate) handshake_timeout: Option<Duration>,
-    /// permessage-deflate, offered if asked for; messages from so many bytes on are packed.
+    /// permessage-deflate, if it is to be offered; and the message size from which on messages are compressed.
     pub(crate) deflate: Option<(DeflateOffer, usize)>,
     /// `maxPayload`.
     pub(crate) message_bytes_max: usize,
     /// `localAddress`.
     pub(crate) bind: Option<IpAddr>,
-    /// `proxy.url`: reached by CONNECT.
+    /// `proxy.url`: connect through this proxy by CONNECT.
     pub(crate) proxy: Option<Place>,
     /// For `wss`.
     pub(crate) tls: Rc<Tls>,
-    /// The names of the run.
+    /// The resolver of the run.
     pub(crate) resolver: Resolver,
 }
 
@@ -58,12 +58,12 @@ impl Default for Options {
     }
 }
 
-/// Opens a WebSocket. The failure is what npm's `ws` calls it.
+/// Opens a WebSocket. The error has the wording of npm's `ws`.
 pub(crate) async fn open(place: &Place, options: &Options) -> Result<Socket, Refused> {
     let deadline = Deadline::new();
     deadline.set(options.handshake_timeout.unwrap_or(OPENING_MAX));
     let timed = |refused: Refused| {
-        // Between our own limit and the kernel's, ours came first.
+        // The script set a limit, and it is shorter than the kernel's.
         if options.handshake_timeout.is_some() && refused.code == Some("ETIMEDOUT") {
             return Refused::new(refused.step, None, "Opening handshake has timed out");
         }
@@ -80,7 +80,7 @@ async fn connect(place: &Place, options: &Options, deadline: &Deadline) -> Resul
     };
     let stream = dial(&proxy.host, proxy.port, options.bind, &options.resolver, deadline).await?;
     let stream = Transport::from(stream);
-    // As https-proxy-agent asks: the port always, IPv6 in brackets.
+    // As https-proxy-agent does: always with a port, IPv6 in brackets.
     let host = if place.host.contains(':') { format!("[{}]", place.host) } else { place.host.clone() };
     let mut request = format!("CONNECT {host}:{0} HTTP/1.1\r\nHost: {host}:{0}\r\nConnection: close\r\n", place.port);
     if let Some(user) = &proxy.user {
@@ -95,7 +95,7 @@ async fn connect(place: &Place, options: &Options, deadline: &Deadline) -> Resul
             Transport::Plain(stream) => secure(stream, place, &options.tls, deadline).await,
             stream => Ok(stream),
         },
-        // That agent plays the proxy's answer as if it were the server's.
+        // https-proxy-agent passes the proxy's answer on as the server's answer.
         status => Err(Refused::new(Step::AwaitHead, None, format!("Unexpected server response: {status}"))),
     }
 }
@@ -136,7 +136,7 @@ fn request(out: &mut Vec<u8>, place: &Place, options: &Options, key: &Key) {
     push(&[key.as_bytes(), b"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"]);
     let mut has_host = false;
     for (name, value) in &options.headers {
-        // Sent with what else is offered.
+        // This field is sent with the offered subprotocols.
         if !name.eq_ignore_ascii_case("sec-websocket-protocol") {
             has_host |= name.eq_ignore_ascii_case("host");
             push(&[name.as_bytes(), b": ", value.as_bytes(), b"\r\n"]);

@@ -1,4 +1,4 @@
-//! Where a virtual user connects and how: `config.target`, `config.ws` and the flow's `connect`.
+//! Address and options of a virtual user's connection: `config.target`, `config.ws` and the flow's `connect`.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -14,23 +14,23 @@ use crate::processor::Context;
 use crate::value::{Map, Value};
 use crate::vuser::{Failed, Vuser};
 
-/// Messages shorter than this are sent as they are: npm's `ws`.
+/// Messages shorter than this are not compressed; the default of npm's `ws`.
 const DEFLATE_THRESHOLD_BYTES: usize = 1024;
 
-/// Where to connect, and how.
+/// An address and the options for connecting.
 pub(super) struct Target {
     pub(super) place: Rc<Place>,
     pub(super) options: Rc<Options>,
 }
 
-/// The places and options last used: as a rule all virtual users have the same.
+/// The places and options last used: usually all virtual users have the same ones.
 #[derive(Default)]
 pub(super) struct Places {
     place: RefCell<Option<(Box<str>, Rc<Place>)>>,
     options: RefCell<Option<Rc<Options>>>,
 }
 
-/// What the flow's first step asks for; otherwise what the configuration does.
+/// The target of the flow's first step; otherwise the configuration's target.
 pub(super) async fn target(vuser: &mut Vuser, flow: &[Step]) -> Result<Target, Failed> {
     let connect = match flow.first() {
         Some(Step::Connect(connect)) => Some(&**connect),
@@ -103,7 +103,7 @@ fn configured(vuser: &Vuser) -> Map {
     all
 }
 
-/// `connect: {function: name}`: the function changes what it is given. One that is not there changes nothing.
+/// `connect: {function: name}`: the function changes its argument. A missing function changes nothing.
 async fn by_function(vuser: &mut Vuser, name: &str) -> Result<Target, Failed> {
     let worker = vuser.worker.clone();
     let Some(processor) = worker.processor.as_ref().filter(|processor| processor.has(name)) else {
@@ -139,7 +139,7 @@ async fn by_function(vuser: &mut Vuser, name: &str) -> Result<Target, Failed> {
     Ok(Target { place: place(vuser, &member("target").to_text())?, options: made(vuser, &options)? })
 }
 
-/// Options with the run's TLS; npm's own `rejectUnauthorized` among them counts too.
+/// Options with the run's TLS settings, and with npm's own `rejectUnauthorized` if it is set.
 fn made(vuser: &Vuser, map: &Map) -> Result<Rc<Options>, Failed> {
     let mut options = read(map)?;
     options.tls = vuser.worker.tls.with(map)?;
@@ -147,7 +147,7 @@ fn made(vuser: &Vuser, map: &Map) -> Result<Rc<Options>, Failed> {
     Ok(Rc::new(options))
 }
 
-/// Options of npm's `ws`, read.
+/// Parses the options of npm's `ws`.
 fn read(map: &Map) -> Result<Options, Failed> {
     let mut options = Options::default();
     if let Some(Value::Map(headers)) = map.get("headers") {
@@ -163,7 +163,7 @@ fn read(map: &Map) -> Result<Options, Failed> {
     if let Some((_, names)) = named {
         options.protocols.extend(names.split(',').map(|name| name.trim().to_owned()));
     }
-    // A name twice is an error to a strict server (RFC 6455 section 4.1).
+    // To a strict server, a repeated name is an error (RFC 6455 section 4.1).
     let mut seen = HashSet::new();
     options.protocols.retain(|name| seen.insert(name.clone()));
     if let Some(Value::Text(origin)) = map.get("origin") {
@@ -201,7 +201,7 @@ fn address(value: Option<&Value>) -> Result<Option<std::net::IpAddr>, Failed> {
     }
 }
 
-/// Offered only if the script asks: as a rule servers decline, and every virtual user would pay for the window.
+/// Offered only if the script asks: usually servers decline, and every virtual user would need memory for the window.
 fn deflate(value: Option<&Value>) -> Option<(DeflateOffer, usize)> {
     let value = value.filter(|value| value.is_truthy())?;
     let nothing = Map::default();

@@ -1,14 +1,14 @@
-//! From code to tree, by precedence.
+//! Parses code into a tree, by precedence.
 
 use super::{Binary, Method, Node, Unary, regexp};
 use crate::value::{Value, text_to_number};
 
-/// How deep code may nest.
+/// Deepest nesting of the code.
 const DEPTH_MAX: usize = 100;
-/// Operators in a row.
+/// Most operators in a chain.
 const CHAIN_MAX: usize = 500;
 
-/// Binary operators, longer signs first, with how strongly they bind.
+/// Binary operators with their precedence; longer signs first.
 const OPERATORS: [(&str, Binary, u8); 21] = [
     ("===", Binary::Same, 6),
     ("!==", Binary::Different, 6),

@@ -7,66 +7,66 @@ use serde_json::json;
 use super::escape;
 use crate::output::number;
 
-/// Places on the drawing, across and up.
+/// Size of the drawing, width and height.
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 100.0;
-/// Labels along the time.
+/// Largest number of labels on the time axis.
 const TICKS_X: usize = 6;
 
-/// What is drawn.
+/// A chart.
 pub struct Chart {
     pub title: String,
-    /// Beside the title.
+    /// The text beside the title.
     pub note: String,
-    /// After a value.
+    /// The unit after a value.
     pub unit: &'static str,
     pub lines: Vec<Line>,
-    /// One for each place.
+    /// One label for each place.
     pub labels: Vec<String>,
-    /// Under the axis: where, 0 to 1, and what is written there.
+    /// Ticks under the axis: position, 0 to 1, and text.
     pub ticks: Vec<(f64, String)>,
-    /// Under those.
+    /// Bands under the ticks.
     pub bands: Vec<Band>,
     pub shape: Shape,
-    /// Whether it has the width of the page: then bands say all they know.
+    /// True if the chart has the width of the page: then bands show their longer text.
     pub is_wide: bool,
 }
 
-/// A part of the time.
+/// A part of the time axis.
 #[derive(Clone)]
 pub struct Band {
-    /// 0 to 1.
+    /// Position, 0 to 1.
     pub from: f64,
     pub to: f64,
     pub name: String,
-    /// What is said where there is room.
+    /// The longer text, shown if there is room.
     pub more: String,
 }
 
-/// How lines are drawn.
+/// The kind of drawing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// Lines from zero up.
+    /// Lines over an axis from zero.
     Lines,
     /// Lines over a logarithmic axis.
     Log,
-    /// Areas on top of each other.
+    /// Stacked areas.
     Stack,
-    /// Columns, side by side places, transparent.
+    /// Transparent columns without gaps.
     Columns,
 }
 
 /// One series.
 pub struct Line {
     pub name: String,
-    /// A custom property of the style: `c0`.
+    /// A custom CSS property: `c0`.
     pub color: String,
     pub stroke: Stroke,
-    /// One for each place.
+    /// One value for each place.
     pub values: Vec<Option<f64>>,
 }
 
-/// How a line is drawn, and its mark in the legend.
+/// The style of a line, and its mark in the legend.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Stroke {
     Solid,
@@ -85,7 +85,7 @@ impl Stroke {
 }
 
 impl Chart {
-    /// The figure; empty if nothing is drawn.
+    /// The figure element; empty if there is nothing to draw.
     pub fn render(&self) -> String {
         let scale = Scale::of(self);
         let drawn: String = match self.shape {
@@ -144,7 +144,7 @@ impl Chart {
         )
     }
 
-    /// What is seen, in words.
+    /// A description of the chart in words.
     fn label(&self) -> String {
         let lines = self.lines.iter().filter_map(|line| {
             let values = || line.values.iter().flatten().copied().filter(|value| value.is_finite());
@@ -179,7 +179,7 @@ impl Chart {
         format!(r#"<div class="phases">{}</div>"#, bands.collect::<String>())
     }
 
-    /// What the pointer reads.
+    /// The data for the pointer's display.
     fn data(&self) -> String {
         let lines: Vec<_> = self
             .lines
@@ -190,7 +190,7 @@ impl Chart {
                 json!({"name": line.name, "color": format!("var(--{})", line.color), "values": values})
             })
             .collect();
-        // Within a script element only the end of it has a meaning.
+        // In a script element only the end tag has a meaning.
         json!({"unit": self.unit, "labels": self.labels, "lines": lines, "columns": self.shape == Shape::Columns})
             .to_string()
             .replace('<', "\\u003c")
@@ -218,7 +218,7 @@ impl Chart {
     }
 }
 
-/// A line with gaps where there is no value; a value between two gaps is a dot.
+/// A line with gaps where values are missing; a value between two gaps is a dot.
 fn path(line: &Line, scale: &Scale) -> String {
     let value = |at: usize| line.values.get(at).copied().flatten().filter(|value| value.is_finite());
     let (mut d, mut dots) = (String::new(), String::new());
@@ -249,7 +249,7 @@ fn columns(line: &Line, scale: &Scale) -> String {
     format!(r#"<g fill="var(--{})" fill-opacity=".55">{columns}</g>"#, line.color)
 }
 
-/// Where a value is on the drawing.
+/// Maps values to positions on the drawing.
 struct Scale {
     places: usize,
     low: f64,
@@ -298,7 +298,7 @@ impl Scale {
     }
 }
 
-/// Labels for a time of so many seconds: whole seconds, minutes or hours.
+/// Labels for a time axis of this many seconds: whole seconds, minutes or hours.
 pub fn time_ticks(seconds: f64) -> Vec<(f64, String)> {
     const STEPS: &[f64] = &[
         1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0, 43200.0,
@@ -320,7 +320,7 @@ pub fn clock(seconds: f64) -> String {
     }
 }
 
-/// 1, 2 or 5 times a power of ten, at least as large.
+/// The smallest step of 1, 2 or 5 times a power of ten that is at least this large.
 fn nice_step(least: f64) -> f64 {
     let power = 10f64.powf(least.log10().floor());
     [1.0, 2.0, 5.0, 10.0].iter().map(|by| by * power).find(|step| *step >= least * 0.999_999).unwrap_or(least)
@@ -335,7 +335,7 @@ pub fn short(value: f64) -> String {
     }
 }
 
-/// Four figures that matter.
+/// The value with four significant digits.
 fn rounded(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;

@@ -1,4 +1,5 @@
-//! What a report has over time: by the second from weir's part, or by the period from Artillery's alone.
+//! The data of a report over time: by the second from weir's part, or by the period if there is only Artillery's
+//! part.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +7,12 @@ use serde_json::Value;
 
 use super::chart::clock;
 
-/// The periods of a report of Artillery's.
+/// Length of a period in Artillery's reports.
 const PERIOD_MS: f64 = 10_000.0;
-/// Places a report may have; more are left out. Ours has 600.
+/// Most places of a report; more are left out. weir's reports have 600.
 const PLACES_MAX: usize = 10_000;
 
-/// Less of a place than this gives no rate.
+/// A place that the run covers for less than this share gives no rate.
 const PART_MIN: f64 = 0.25;
 
 /// Four quantiles over time, ms; empty if there are none.
@@ -23,18 +24,18 @@ pub struct Lines {
     pub start_ms: f64,
     pub step_ms: f64,
     pub length: usize,
-    /// By the name of the counter, each a second.
+    /// Counters by name, per second.
     pub counts: BTreeMap<String, Vec<f64>>,
-    /// p50, p90, p99, max of weir's; p50, p95, p99, max of Artillery's.
+    /// p50, p90, p99, max for weir; p50, p95, p99, max for Artillery.
     pub response: Four,
-    /// The same; of weir's only.
+    /// The same quantiles; only weir has them.
     pub service: Four,
-    /// Virtual users that had begun and not ended at the end of each place.
+    /// Virtual users that were active at the end of each place.
     pub active: Option<Vec<Option<f64>>>,
 }
 
 impl Lines {
-    /// Of a report: `None` if it has no period.
+    /// The data of a report; `None` if it has no period.
     pub fn of(report: &Value) -> Option<Lines> {
         let weir = &report["weir"];
         let is_own = weir["series"].is_object();
@@ -49,12 +50,13 @@ impl Lines {
         Some(lines)
     }
 
-    /// The response times of Artillery's, by its periods; `None` if it has none.
+    /// Artillery's response times by period; `None` if there are none.
     pub fn artillerys(report: &Value) -> Option<Lines> {
         Lines::of_periods(report["intermediate"].as_array()?).filter(|lines| !lines.response.is_empty())
     }
 
-    /// The run covers its first and last place in part only: rates are of that part, or absent where it is too short.
+    /// The run covers its first and last place only partly. Rates are computed for that part, or left out if it is
+    /// too short.
     fn mend_ends(&mut self, started_ms: Option<f64>, ended_ms: Option<f64>) {
         let last = self.length.saturating_sub(1);
         let last_ms = self.start_ms + last as f64 * self.step_ms;
@@ -129,12 +131,12 @@ impl Lines {
         Some(lines)
     }
 
-    /// A counter a second; `None` if it never moved.
+    /// A counter per second; `None` if it was always zero.
     pub fn rate(&self, name: &str) -> Option<&Vec<f64>> {
         self.counts.get(name)
     }
 
-    /// Counters that begin so, by the rest of their names.
+    /// Counters with this prefix, by the rest of their names.
     pub fn rates(&self, prefix: &str) -> Vec<(String, &Vec<f64>)> {
         let counts =
             self.counts.iter().filter_map(|(name, values)| Some((name.strip_prefix(prefix)?.to_owned(), values)));
@@ -158,12 +160,12 @@ impl Lines {
         )
     }
 
-    /// What is written at each place.
+    /// The label of each place.
     pub fn labels(&self) -> Vec<String> {
         (0..self.length).map(|at| clock(at as f64 * self.step_ms / 1000.0)).collect()
     }
 
-    /// From the first place to the last, in seconds.
+    /// Seconds from the first place to the last.
     pub fn seconds(&self) -> f64 {
         self.length.saturating_sub(1) as f64 * self.step_ms / 1000.0
     }

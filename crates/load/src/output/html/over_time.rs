@@ -5,10 +5,10 @@ use serde_json::Value;
 use super::chart::{self, Band, Chart, Line, Shape, Stroke, time_ticks};
 use super::lines::{Four, Lines};
 
-/// Kinds of errors drawn; the most frequent ones.
+/// Kinds of errors that are drawn: the most frequent ones.
 const ERRORS_DRAWN: usize = 6;
 
-/// Load and latency as wide as the page, the rest in two columns; a sentence for a run that was too short.
+/// Load and latency over the whole width, the other charts in two columns; a sentence if the run was too short.
 pub fn charts(report: &Value, lines: &Lines) -> String {
     if lines.length < 2 {
         let has_any = report["aggregate"]["counters"].as_object().is_some_and(|counters| !counters.is_empty());
@@ -34,7 +34,7 @@ pub fn charts(report: &Value, lines: &Lines) -> String {
     format!("<h2>Over time</h2>\n{}<div class=\"two\">{}</div>\n", wide.concat(), narrow.concat())
 }
 
-/// What all charts have in common.
+/// The data that all charts share.
 struct Drawer<'a> {
     lines: &'a Lines,
     bands: Vec<Band>,
@@ -67,7 +67,7 @@ impl Drawer<'_> {
         chart.render()
     }
 
-    /// Both latencies on one axis: where they part, requests waited to be sent.
+    /// Both latencies on one axis: where they differ, requests waited to be sent.
     fn both(&self) -> String {
         let of = |four: &Four, index: usize, name: &str, color: &str, stroke: Stroke| {
             let values = four.get(index).cloned().unwrap_or_default();
@@ -91,7 +91,7 @@ fn line(name: &str, color: &str, values: Vec<Option<f64>>) -> Line {
     Line { name: name.to_owned(), color: color.to_owned(), stroke: Stroke::Solid, values }
 }
 
-/// Values as places: what is no number is a gap.
+/// Values as places: a value that is not a number is a gap.
 fn some(values: &[f64]) -> Vec<Option<f64>> {
     values.iter().copied().map(|value| Some(value).filter(|value| value.is_finite())).collect()
 }

@@ -7,19 +7,19 @@ use serde_json::Value;
 use super::{escape, grouped};
 use crate::output::number::{js, ms};
 
-/// Errors and endpoints listed; the first of their order.
+/// Largest number of errors and endpoints in a table, the first in order.
 const ROWS_MAX: usize = 200;
-/// The namespace of the plugin that counts by endpoint.
+/// The name prefix of the plugin that counts by endpoint.
 const ENDPOINTS: &str = "plugins.metrics-by-endpoint.";
 
-/// Both latencies and the lag, in figures.
+/// Both latencies and the lag, as figures.
 pub fn latency(weir: &Value) -> String {
     let rows = [
         ("response", "Response", "from the intended start"),
         ("service", "Service", "from the send"),
         ("schedule_lag", "Schedule lag", "how late arrivals began"),
     ];
-    // The figures that are asked for first come first: a narrow screen shows the left ones.
+    // The most important figures come first, because a narrow screen shows only the left columns.
     let figures = ["p50", "p90", "p95", "p99", "p999", "max", "mean", "min", "count"];
     let rows =
         rows.iter().filter(|(key, ..)| weir[*key]["count"].as_u64().unwrap_or(0) > 0).map(|(key, name, meaning)| {
@@ -35,7 +35,7 @@ pub fn latency(weir: &Value) -> String {
     table("Latency", "wide", &format!("{}{heads}", head("ms", "")), &rows)
 }
 
-/// A table in a frame that can be scrolled, by keyboard too.
+/// A table in a frame that scrolls, also by keyboard.
 fn table(label: &str, class: &str, heads: &str, rows: &str) -> String {
     format!(
         "<div class=\"card scroll\" role=\"region\" aria-label=\"{label}\" tabindex=\"0\"><table class=\"{class}\">\
@@ -47,7 +47,7 @@ fn head(text: &str, class: &str) -> String {
     if text.is_empty() { "<td></td>".to_owned() } else { format!("<th scope=\"col\" class=\"{class}\">{text}</th>") }
 }
 
-/// What went wrong, by hop, phase and name; of Artillery's report, by name.
+/// The errors by hop, phase and name; in Artillery's report, by name only.
 pub fn errors(report: &Value) -> String {
     let own = report["weir"]["failures"].as_array().into_iter().flatten();
     let text = |value: &Value| escape(value.as_str().unwrap_or("–"));
@@ -98,7 +98,7 @@ struct Endpoint {
     times: Value,
 }
 
-/// What the plugin metrics-by-endpoint counted.
+/// The counts of the plugin metrics-by-endpoint.
 pub fn endpoints(whole: &Value) -> String {
     let mut endpoints: BTreeMap<&str, Endpoint> = BTreeMap::new();
     for (name, count) in whole["counters"].as_object().into_iter().flatten() {
@@ -118,7 +118,7 @@ pub fn endpoints(whole: &Value) -> String {
         return String::new();
     }
     let mut rows: Vec<(&str, Endpoint)> = endpoints.into_iter().collect();
-    // What fails first, then what is slow: that is what one looks for.
+    // Endpoints with failures first, then slow ones: readers look for these.
     let p99 = |endpoint: &Endpoint| endpoint.times["p99"].as_f64().unwrap_or(0.0);
     rows.sort_by(|(_, a), (_, b)| b.errors.cmp(&a.errors).then(p99(b).total_cmp(&p99(a))));
     let all = rows.len();
@@ -136,7 +136,7 @@ pub fn endpoints(whole: &Value) -> String {
     )
 }
 
-/// What is told of an endpoint; a click on one sorts by it.
+/// The columns of the endpoint table; a click on a column sorts by it.
 const ENDPOINT_HEADS: &[(&str, &str)] = &[
     ("endpoint", ""),
     ("answers", ""),
@@ -177,7 +177,7 @@ fn endpoint_row(label: &str, endpoint: &Endpoint) -> String {
     format!("<tr><td><code>{}</code></td>{}</tr>", escape(label), cells.collect::<String>())
 }
 
-/// Every metric, the checks, the phases and the environment, folded.
+/// All metrics, the checks, the phases and the environment, folded.
 pub fn everything(report: &Value) -> String {
     let (weir, whole) = (&report["weir"], &report["aggregate"]);
     let pairs = |value: &Value| -> Vec<(String, String)> {
@@ -209,7 +209,7 @@ pub fn everything(report: &Value) -> String {
     .concat()
 }
 
-/// One line of what the generator looked at in itself; of agents, the worst of each figure.
+/// One line with the generator's self-check; with agents, the worst value of each figure.
 pub fn generator(generator: &Value) -> String {
     let agents: Vec<&Value> = generator["agents"].as_object().into_iter().flatten().map(|(_, agent)| agent).collect();
     let all = if agents.is_empty() { vec![generator] } else { agents };
@@ -242,7 +242,7 @@ pub fn generator(generator: &Value) -> String {
     }
 }
 
-/// How each agent fared.
+/// The self-check of each agent.
 fn agents(generator: &Value) -> Vec<(String, String)> {
     let agents = generator["agents"].as_object().into_iter().flatten();
     agents.map(|(name, agent)| (name.clone(), self::generator(agent))).collect()

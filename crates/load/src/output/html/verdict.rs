@@ -1,28 +1,28 @@
-//! What is read first: what was asked, what arrived, whether the generator was the limit, what was checked.
+//! The top of the page: the requested load, the arrivals, whether the generator was the limit, and the checks.
 
 use serde_json::Value;
 
 use super::{escape, grouped, tables};
 use crate::output::number::ms;
 
-/// Phases told one by one; of more the first and how many follow.
+/// Phases listed one by one; for more, the first and the number of the others.
 const PHASES_TOLD: usize = 3;
-/// Names of errors told.
+/// Names of errors listed.
 const ERRORS_TOLD: usize = 3;
-/// From this part of failures on they are not a detail.
+/// From this share of failures on, the statement is red.
 const FAILED_BAD: f64 = 0.01;
 
-/// A statement and how it is coloured: `ok`, `warn`, `bad`, or `plain`.
+/// A statement and its colour: `ok`, `warn`, `bad`, or `plain`.
 struct Say {
     kind: &'static str,
-    /// What it is about, in a word.
+    /// The subject, one word.
     about: &'static str,
     title: String,
     /// HTML.
     more: String,
 }
 
-/// What must be known before any figure is read.
+/// The facts that a reader needs before any figure.
 pub fn strip(report: &Value) -> String {
     let says = [asked(report), Some(arrived(report)), Some(generator(&report["weir"]["generator"]))];
     let row: String = says.into_iter().flatten().map(|say| say.render()).collect();
@@ -50,9 +50,9 @@ fn asked(report: &Value) -> Option<Say> {
     let mut told: Vec<String> = phases.iter().take(PHASES_TOLD).map(|phase| escape(&told(phase))).collect();
     let rest = phases.len().saturating_sub(PHASES_TOLD) as u64;
     told.extend((rest > 0).then(|| format!("and {}", many(rest, "more phase"))));
-    // Of a run that was cut short nobody knows how many were asked.
+    // After an incomplete run, the requested number is unknown.
     let is_cut = weir["incomplete"].as_array().is_some_and(|reasons| !reasons.is_empty());
-    // A URL alone is loaded without any: what it dropped are requests.
+    // The load of a single URL has no virtual users: it drops requests.
     let has_users = created + skipped > 0 || missing > 0 && count(report, "http.requests") == 0;
     let title = match (has_users, phases.is_empty()) {
         (true, _) if is_cut => format!("{} begun", many(created, "virtual user")),
@@ -129,7 +129,7 @@ fn arrived(report: &Value) -> Say {
     Say { kind, about: "Arrived", title, more: soft(&lines.join("<br>")) }
 }
 
-/// Answers whose head came and whose body did not.
+/// Answers that failed after their head.
 fn cut_short(report: &Value) -> String {
     let failures = report["weir"]["failures"].as_array().into_iter().flatten();
     let cut = failures.filter(|at| at["phase"] == "body").filter_map(|at| at["count"].as_u64()).sum::<u64>();
@@ -189,7 +189,7 @@ fn count(report: &Value, name: &str) -> u64 {
     report["aggregate"]["counters"][name].as_u64().unwrap_or(0)
 }
 
-/// Answers by the first digit of their status.
+/// Numbers of answers by the first digit of their status.
 fn codes(report: &Value) -> Vec<(char, u64)> {
     let mut classes = std::collections::BTreeMap::new();
     for (name, count) in report["aggregate"]["counters"].as_object().into_iter().flatten() {

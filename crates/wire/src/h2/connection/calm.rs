@@ -1,20 +1,22 @@
-//! What a peer may cost that asks for nothing: PING and SETTINGS floods, empty frames, streams begun and reset.
+//! Limits the cost of a peer that does no useful work: PING and SETTINGS floods, empty frames, streams that are begun
+//! and reset.
 //!
-//! Every frame costs one; what serves a message pays it back. A peer that owes too much is told to calm down.
+//! Every frame costs one point; frames that serve a message pay it back. A peer that owes too many points gets
+//! ENHANCE_YOUR_CALM.
 
 use super::super::{Code, Fault};
 
-/// What may be owed.
+/// The points that a peer may owe, at most.
 const OWED_MAX: u32 = 1000;
-/// What a stream costs that is reset; CVE-2023-44487 is thousands of them.
+/// The cost of a reset stream; the attack CVE-2023-44487 is thousands of them.
 const RESET_COST: u32 = 10;
-/// What a request pays: its own frames, and some WINDOW_UPDATEs.
+/// The points that a request pays back: for its own frames, and for some WINDOW_UPDATEs.
 const REQUEST_PAYS: u32 = 4;
-/// What an answer pays that was sent to its end: as much as a reset costs, and some more.
+/// The points that a completely sent answer pays back: the cost of a reset, and some more.
 const ANSWER_PAYS: u32 = 12;
 /// Bytes of a body that pay for one frame.
 const BYTES_PER_FRAME: usize = 256;
-/// What a DATA frame of ours pays: a WINDOW_UPDATE for the stream and one for the connection.
+/// The points that a DATA frame of ours pays back: for a WINDOW_UPDATE of the stream and one of the connection.
 const SENT_PAYS: u32 = 2;
 
 /// See the module.
@@ -24,22 +26,22 @@ pub struct Calm {
 }
 
 impl Calm {
-    /// A frame came.
+    /// Counts a frame.
     pub fn frame(&mut self) -> Result<(), Fault> {
         self.cost(1)
     }
 
-    /// A stream was reset before it was served, by the peer or for what it did.
+    /// Counts a stream that was reset before it was served, by the peer or for a fault of the peer.
     pub fn reset(&mut self) -> Result<(), Fault> {
         self.cost(RESET_COST)
     }
 
-    /// It was a request.
+    /// The frame was a request.
     pub fn request(&mut self) {
         self.pay(REQUEST_PAYS);
     }
 
-    /// It was a piece of a body.
+    /// The frame was a piece of a body.
     pub fn data(&mut self, length: usize, ends: bool) {
         let frames = u32::try_from(length / BYTES_PER_FRAME).unwrap_or(u32::MAX);
         self.pay(frames.saturating_add(u32::from(ends || length > 0)));

@@ -1,17 +1,18 @@
-//! Which stream goes first when several could: the tree of dependencies and weights that clients may still send
-//! (RFC 7540 §5.3, gone from RFC 9113), read as nginx reads it.
+//! The order of streams that are ready to send: the tree of dependencies and weights that clients may still send (RFC
+//! 7540 §5.3, removed from RFC 9113), read as nginx reads it.
 //!
-//! Streams nearer to the root go first, and of those equally near the heavier. What a client never mentions depends on
-//! the root with weight 16. Nodes are few, so the tree is a list that is looked through.
+//! Streams nearer to the root go first; among equally near streams, the heavier one goes first. A stream that the
+//! client never mentions depends on the root with weight 16. There are few nodes, so the tree is a list that is
+//! searched.
 
 use std::cmp::Reverse;
 
-/// What a HEADERS or PRIORITY frame says.
+/// The priority in a HEADERS or PRIORITY frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Priority {
     /// The stream it depends on; 0 is the root.
     pub on: u32,
-    /// All that depended on that stream depends on this one.
+    /// All streams that depended on that stream depend on this one.
     pub is_exclusive: bool,
     /// 1 to 256.
     pub weight: u16,
@@ -29,14 +30,14 @@ impl Priority {
     }
 }
 
-/// Less goes first.
+/// The smaller value goes first.
 pub type Turn = (u32, Reverse<u64>);
 
-/// Weight of what nobody gave one (RFC 7540 §5.3.5).
+/// The weight of a stream without one (RFC 7540 §5.3.5).
 const WEIGHT_DEFAULT: u16 = 16;
-/// Streams remembered, open or not; beyond them the one mentioned first is forgotten.
+/// Streams remembered, open or not; above this limit, the stream that was mentioned first is forgotten.
 const NODES_MAX: usize = 192;
-/// What a share is counted in: the root's.
+/// The unit of a share: the share of the root.
 const WHOLE: u64 = 1 << 32;
 
 #[derive(Clone, Copy, Debug)]
@@ -47,24 +48,24 @@ struct Node {
     weight: u16,
 }
 
-/// The tree. Empty as long as a client says nothing of priorities, as most do.
+/// The tree. Empty as long as a client sends no priorities, as most clients do.
 #[derive(Debug, Default)]
 pub struct Order {
     nodes: Vec<Node>,
 }
 
 impl Order {
-    /// Takes in what a frame says of a stream, which is not the one it depends on.
+    /// Takes over the priority of a stream from a frame. The stream does not depend on itself.
     pub fn set(&mut self, id: u32, priority: Priority) {
         let Priority { on, mut is_exclusive, mut weight } = priority;
         let mut parent = on;
         if on != 0 && self.place(on).is_none() {
-            // A stream that is not in the tree stands for the root (RFC 7540 §5.3.1).
+            // An unknown parent counts as the root (RFC 7540 §5.3.1).
             (parent, is_exclusive, weight) = (0, false, WEIGHT_DEFAULT);
         }
         let at = self.place_or_new(id);
         if self.is_above(id, parent) {
-            // What it is to depend on depends on it: that one moves up first (§5.3.3).
+            // The new parent depends on this stream: the new parent moves up first (§5.3.3).
             let up = self.nodes.get(at).map_or(0, |node| node.parent);
             if let Some(node) = self.place(parent).and_then(|at| self.nodes.get_mut(at)) {
                 node.parent = up;
@@ -80,19 +81,19 @@ impl Order {
         }
     }
 
-    /// A stream began of which nothing was said with it; what was said before holds.
+    /// Notes a stream that began without a priority; an earlier priority stays valid.
     pub fn begin(&mut self, id: u32) {
         if !self.nodes.is_empty() {
             self.place_or_new(id);
         }
     }
 
-    /// When it is a stream's turn.
+    /// The turn of a stream.
     pub fn turn(&self, id: u32) -> Turn {
         let (mut depth, mut share, mut at) = (1, WHOLE, id);
         let mut weight = WEIGHT_DEFAULT;
         let mut is_top = true;
-        // No longer than the list, should it ever hold a circle.
+        // At most as many steps as nodes, in case the list ever has a cycle.
         for _ in 0..self.nodes.len() {
             let Some(node) = self.place(at).and_then(|at| self.nodes.get(at)) else { break };
             share = share / 256 * u64::from(node.weight);
@@ -123,7 +124,7 @@ impl Order {
         self.nodes.len() - 1
     }
 
-    /// What depended on it depends on what it depended on (§5.3.4).
+    /// The children of the forgotten stream move to its parent (§5.3.4).
     fn forget_first(&mut self) {
         let gone = self.nodes.remove(0);
         for node in self.nodes.iter_mut().filter(|node| node.parent == gone.id) {
@@ -131,7 +132,7 @@ impl Order {
         }
     }
 
-    /// Whether `low` depends on `high`, be it by others.
+    /// Whether `low` depends on `high`, directly or through others.
     fn is_above(&self, high: u32, low: u32) -> bool {
         let mut at = low;
         for _ in 0..self.nodes.len() {
@@ -170,7 +171,7 @@ mod tests {
             (&[(1, 0, false, 1), (3, 0, false, 256), (5, 0, false, 16)], [3, 5, 1]),
             (&[(3, 0, false, 16), (1, 3, false, 256)], [3, 5, 1]),
             (&[(5, 0, false, 17), (1, 5, false, 256), (3, 5, false, 1)], [5, 1, 3]),
-            // 3 is to depend on a stream nobody knows: the root.
+            // 3 depends on an unknown stream: that counts as the root.
             (&[(3, 77, false, 256), (5, 0, false, 20)], [5, 1, 3]),
             // 5 takes 1's place, and 1 and 3 depend on it.
             (&[(1, 0, false, 200), (3, 0, false, 100), (5, 0, true, 1)], [5, 1, 3]),

@@ -1,4 +1,4 @@
-//! What goes out.
+//! The sending side.
 
 use crate::h2::Code;
 use crate::h2::frame::{self, HEAD_BYTES, Kind, WINDOW_MAX, flag};
@@ -8,7 +8,8 @@ use super::streams::{Incoming, Outgoing, Stream};
 use super::{Connection, Role, STREAMS_UNTOLD, Turn};
 
 impl Connection {
-    /// Begins a stream of a client; `None` while the peer allows no more, or for good after [`Connection::goaway`].
+    /// Begins a stream of a client; `None` while the peer allows no more streams, and always after
+    /// [`Connection::goaway`].
     pub fn open(&mut self) -> Option<u32> {
         if self.room() == 0 {
             return None;
@@ -18,7 +19,7 @@ impl Connection {
         Some(id)
     }
 
-    /// How many streams of a client may begin now.
+    /// How many streams of a client may begin at this moment.
     pub fn room(&self) -> usize {
         if self.role == Role::Server || self.is_going || !self.streams.has_numbers() {
             return 0;
@@ -32,12 +33,12 @@ impl Connection {
         self.streams.has_numbers()
     }
 
-    /// How many streams the peer allows at once; `None` until it has said so.
+    /// How many streams the peer allows at once; `None` until its SETTINGS have arrived.
     pub fn allowed(&self) -> Option<usize> {
         self.is_greeted.then_some(self.peer.streams as usize)
     }
 
-    /// Asks for a sign of life: [`super::Event::Pong`]. Not again before the last one was answered.
+    /// Asks for a sign of life: [`super::Event::Pong`]. Sends no second PING before the answer to the first.
     pub fn ping(&mut self) {
         if self.pings == 0 {
             self.pings = 1;
@@ -45,8 +46,8 @@ impl Connection {
         }
     }
 
-    /// Writes a field section: a request, an answer, an interim answer, or trailers. `write` gives the fields, pseudo-header
-    /// fields first. Nothing happens on a stream that is over.
+    /// Writes a field section: a request, an answer, an interim answer, or trailers. `write` adds the fields,
+    /// pseudo-header fields first. Does nothing on a stream that is over.
     pub fn head(&mut self, stream: u32, ends: bool, write: impl FnOnce(&mut Encoder, &mut Vec<u8>)) {
         if !self.streams.peek(stream).is_some_and(|known| known.outgoing == Outgoing::Open) {
             return;
@@ -75,14 +76,15 @@ impl Connection {
         }
     }
 
-    /// How many bytes of a body may go out on a stream now, in one frame.
+    /// How many bytes of a body may be sent on a stream at this moment, in one frame.
     pub fn sendable(&self, stream: u32) -> usize {
         let Some(known) = self.streams.peek(stream).filter(|known| known.outgoing == Outgoing::Open) else { return 0 };
         let window = known.send_window.min(self.send_window);
         usize::try_from(window).unwrap_or(0).min(self.peer.payload)
     }
 
-    /// The head of a DATA frame of `length` bytes, which is at most [`Connection::sendable`]; they are to follow it at once.
+    /// The head of a DATA frame of `length` bytes, which is at most [`Connection::sendable`]; the caller must send
+    /// them directly after it.
     pub fn data(&mut self, stream: u32, length: usize, ends: bool) -> [u8; HEAD_BYTES] {
         if let Some(known) = self.streams.get(stream) {
             known.send_window -= length as i64;
@@ -97,7 +99,7 @@ impl Connection {
         [a, b, c, Kind::Data as u8, if ends { flag::END_STREAM } else { 0 }, s1, s2, s3, s4]
     }
 
-    /// Lets the peer send `more` bytes of a body ahead, beyond what it may already.
+    /// Lets the peer send `more` bytes of a body ahead, in addition to its current window.
     pub fn widen(&mut self, stream: u32, more: u32) {
         let Some(known) = self.streams.get(stream).filter(|known| known.incoming == Incoming::Body) else { return };
         if more > 0 && known.receive_window + i64::from(more) <= i64::from(WINDOW_MAX) {
@@ -106,13 +108,13 @@ impl Connection {
         }
     }
 
-    /// How much of a body is still to come, if that was said.
+    /// How many bytes of a body are still to come, if the length was declared.
     pub fn expected(&self, stream: u32) -> Option<u64> {
         let known = self.streams.peek(stream)?;
         known.declared.map(|declared| declared.saturating_sub(known.received))
     }
 
-    /// When it is this stream's turn, should several be able to send.
+    /// The turn of this stream, if several can send.
     pub fn turn(&self, stream: u32) -> Turn {
         self.order.turn(stream)
     }
@@ -132,7 +134,8 @@ impl Connection {
         frame::push_goaway(&mut self.output, self.streams.last_of_peer(), code);
     }
 
-    /// Bytes of [`super::Event::Data`] were done with: the peer may send as many again. Told when it is worth a frame.
+    /// Notes that bytes of [`super::Event::Data`] were handled: the peer may send as many again. Sends a
+    /// WINDOW_UPDATE only when there are enough bytes for a frame.
     pub fn consumed(&mut self, stream: u32, counted: usize) {
         self.return_window(counted);
         let half = self.limits.window / 2;
@@ -145,7 +148,8 @@ impl Connection {
         }
     }
 
-    /// Of a client: the head that came is the answer, and no interim one; how long its body is, where that is known.
+    /// On a client: notes that the received head is the final answer and not an interim one. `declared` is the length
+    /// of its body, if known.
     pub fn answered(&mut self, stream: u32, declared: Option<u64>) {
         let Some(known) = self.streams.get(stream) else { return };
         if known.incoming == Incoming::Head {

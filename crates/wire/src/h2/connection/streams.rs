@@ -1,4 +1,4 @@
-//! The streams of a connection that are open, and those that lately were.
+//! The open streams of a connection, and recently reset ones.
 
 use std::collections::VecDeque;
 
@@ -6,23 +6,23 @@ use super::super::frame::WINDOW_MAX;
 use super::super::{Code, Fault};
 use super::Role;
 
-/// Streams that were reset by us are remembered: the peer's frames under way to them are no fault of its.
+/// weir remembers this many streams that it reset: the peer's frames that are on their way to them are not a fault.
 const RESET_KEPT: usize = 64;
 
-/// What the peer has still to send on a stream.
+/// The part that the peer has still to send on a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Incoming {
     /// An answer's head.
     Head,
     /// A body, or its end.
     Body,
-    /// What is not the message it should be: it is passed over.
+    /// A broken message: the rest is ignored.
     Broken,
     /// Nothing.
     Done,
 }
 
-/// What we have still to send.
+/// The part that we have still to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outgoing {
     /// A head, or the rest of a body.
@@ -38,9 +38,9 @@ pub struct Stream {
     pub outgoing: Outgoing,
     pub send_window: i64,
     pub receive_window: i64,
-    /// Bytes that were consumed and not yet given back to the peer's window.
+    /// Bytes that were consumed but not yet returned to the peer's window.
     pub unreturned: u32,
-    /// What Content-Length says.
+    /// The length in Content-Length.
     pub declared: Option<u64>,
     pub received: u64,
 }
@@ -78,7 +78,7 @@ impl Stream {
         if ends { self.end_incoming(id) } else { Ok(()) }
     }
 
-    /// Nothing more comes: a body is as long as was said (RFC 9113 §8.1.1).
+    /// The peer has sent everything: checks that a body has its declared length (RFC 9113 §8.1.1).
     pub fn end_incoming(&mut self, id: u32) -> Result<(), Fault> {
         self.incoming = Incoming::Done;
         if self.declared.is_some_and(|declared| declared != self.received) {
@@ -92,7 +92,7 @@ impl Stream {
     }
 }
 
-/// All of them; there are few enough to look through.
+/// All streams; there are few, so a search is enough.
 #[derive(Debug)]
 pub struct Streams {
     role: Role,
@@ -138,7 +138,7 @@ impl Streams {
         Some(next)
     }
 
-    /// The peer has begun this one, and with it all before are not idle any more.
+    /// The peer has begun this stream; all earlier streams are not idle any more either.
     pub fn note(&mut self, id: u32) {
         self.last_of_peer = id;
     }
@@ -157,7 +157,7 @@ impl Streams {
         self.open.get(self.place(id)?)
     }
 
-    /// Whether it was there.
+    /// Removes a stream; returns whether it was there.
     pub fn remove(&mut self, id: u32) -> bool {
         let Some(at) = self.place(id) else { return false };
         self.ids.swap_remove(at);
@@ -171,7 +171,7 @@ impl Streams {
         }
     }
 
-    /// Removes one because we reset it.
+    /// Removes a stream because we reset it.
     pub fn remove_reset(&mut self, id: u32) {
         self.remove(id);
         if self.reset.len() == RESET_KEPT {
@@ -184,7 +184,7 @@ impl Streams {
         self.reset.contains(&id)
     }
 
-    /// Changes what may be sent on all of them; false when a window becomes too large (RFC 9113 §6.9.2).
+    /// Changes the send windows of all streams; false if a window becomes too large (RFC 9113 §6.9.2).
     pub fn widen(&mut self, delta: i64) -> bool {
         for stream in &mut self.open {
             stream.send_window += delta;

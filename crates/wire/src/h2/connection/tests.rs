@@ -3,7 +3,7 @@ use super::super::message;
 use super::*;
 use crate::head::RequestHead;
 
-/// A server that has had the client's SETTINGS, and whose own the client has had.
+/// A server that has received the client's SETTINGS and whose own SETTINGS the client has acknowledged.
 fn server(limits: Limits) -> Connection {
     let mut server = Connection::new(Role::Server, limits);
     let mut settings = Vec::new();
@@ -51,7 +51,7 @@ fn get(more: &[(&str, &str)]) -> Vec<u8> {
 
 const WHOLE: u8 = flag::END_HEADERS | flag::END_STREAM;
 
-/// What the bytes we sent are, as their own reader says.
+/// The frames that we sent, as this crate's reader sees them.
 fn sent(connection: &mut Connection) -> Vec<String> {
     let output = std::mem::take(connection.output());
     let mut rest = output.as_slice();
@@ -276,7 +276,7 @@ fn what_ends_a_stream() {
             "{what}: {last:?}"
         );
         assert!(sent(&mut server).contains(&format!("{:?}", Frame::Reset { stream: 1, code: code as u32 })), "{what}");
-        // What was on its way meanwhile is no fault; it still counts for the tables and the window.
+        // Frames that were on their way are not a fault; they still count for the tables and the window.
         assert_eq!(feed(&mut server, &data(0, b"late")), Ok(vec![Event::Nothing]), "{what}");
     }
 }

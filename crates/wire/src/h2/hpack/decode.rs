@@ -1,4 +1,4 @@
-//! Blocks to fields.
+//! Decodes blocks to fields.
 
 use crate::head::{Field, Span};
 use crate::known::Known;
@@ -8,16 +8,16 @@ use super::{TABLE_BYTES_DEFAULT, huffman, integer};
 
 /// A field section: one buffer, and each field as ranges of it, in order. Pseudo-header fields keep their colon.
 ///
-/// Reuse one object and its memory stays.
+/// If an object is reused, its memory stays.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
     /// Names and values.
     pub bytes: Vec<u8>,
     /// The fields.
     pub fields: Vec<Field>,
-    /// Bytes it took on the wire.
+    /// Its length in bytes on the wire.
     pub sent: usize,
-    /// The section was larger than the caller's limit: what did not fit is not in it.
+    /// The section was larger than the caller's limit: fields that did not fit are not in it.
     pub is_too_large: bool,
     size: usize,
 }
@@ -37,7 +37,7 @@ impl Block {
         self.fields.iter().map(|field| (field.name.of(&self.bytes), field.value.of(&self.bytes)))
     }
 
-    /// Keeps a field unless it is too much; what counts are names and values, as in HTTP/1.1 and in nginx.
+    /// Keeps a field unless the limit is exceeded; only names and values count, as in HTTP/1.1 and in nginx.
     fn push(&mut self, name: &[u8], value: &[u8], known: Option<Known>, limit: usize) {
         self.size = self.size.saturating_add(name.len() + value.len());
         if self.size > limit {
@@ -53,19 +53,19 @@ impl Block {
     }
 }
 
-/// A block that no encoder makes: the connection cannot go on, since both sides' tables may differ
-/// (RFC 9113 §4.3, `COMPRESSION_ERROR`).
+/// A block that no encoder makes: the connection cannot continue, because the tables of both sides may differ (RFC
+/// 9113 §4.3, `COMPRESSION_ERROR`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
     /// An integer is cut off or too large.
     Integer,
-    /// A string is cut off, or no Huffman code.
+    /// A string is cut off, or is not a Huffman code.
     String,
     /// Neither table has an entry of that index.
     Index,
-    /// The table is made larger than SETTINGS allow, not at the start of a block, or more often than it can mean.
+    /// A table update is larger than SETTINGS allow, is not at the start of a block, or occurs more often than needed.
     Resize,
-    /// SETTINGS made the table smaller, and the block does not say that it did the same.
+    /// SETTINGS made the table smaller, but the block does not have the matching update.
     NotResized,
 }
 
@@ -73,15 +73,16 @@ pub enum Broken {
 #[derive(Debug)]
 pub struct Decoder {
     table: Dynamic,
-    /// The most that our SETTINGS allow.
+    /// The largest table that our SETTINGS allow.
     allowed: usize,
-    /// The peer has to take note of this size first.
+    /// The size that the peer must confirm first.
     owed: Option<usize>,
     name: Vec<u8>,
     value: Vec<u8>,
 }
 
-/// Size updates one block may begin with: the smallest since, and the last (RFC 7541 §4.2).
+/// Size updates at the beginning of one block, at most: the smallest size since the last block, and the last size
+/// (RFC 7541 §4.2).
 const RESIZES_MAX: usize = 2;
 
 impl Default for Decoder {
@@ -90,7 +91,7 @@ impl Default for Decoder {
     }
 }
 
-/// What to do with a literal.
+/// Whether a literal goes into the table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Literal {
     Indexed,
@@ -98,7 +99,7 @@ enum Literal {
 }
 
 impl Decoder {
-    /// A decoder whose table may be of that size in bytes, at most `u32::MAX`.
+    /// A decoder whose table may have this size in bytes, at most `u32::MAX`.
     pub fn new(allowed: usize) -> Decoder {
         let table = Dynamic::new(allowed);
         Decoder { table, allowed, owed: None, name: Vec::new(), value: Vec::new() }
@@ -112,8 +113,8 @@ impl Decoder {
         self.allowed = allowed;
     }
 
-    /// Appends a whole block's fields to `out`, those beyond `limit` bytes left out: they are read all the same, for
-    /// later blocks build on them.
+    /// Appends a whole block's fields to `out`, without those beyond `limit` bytes. It still reads them, because
+    /// later blocks depend on them.
     pub fn decode(&mut self, block: &[u8], limit: usize, out: &mut Block) -> Result<(), Broken> {
         let mut rest = self.resizes(block)?;
         while let Some(&first) = rest.first() {
@@ -188,7 +189,7 @@ fn entry(table: &Dynamic, index: usize) -> Result<table::Entry<'_>, Broken> {
     .ok_or(Broken::Index)
 }
 
-/// Appends a string (RFC 7541 §5.2) to `out`; what follows it.
+/// Appends a string (RFC 7541 §5.2) to `out`; returns the bytes after it.
 fn string<'b>(bytes: &'b [u8], out: &mut Vec<u8>) -> Result<&'b [u8], Broken> {
     let is_huffman = bytes.first().is_some_and(|first| first & 0x80 != 0);
     let (length, rest) = integer::decode(bytes, 7).ok_or(Broken::Integer)?;
@@ -273,7 +274,7 @@ mod tests {
             ("40", Broken::Integer),
             ("400361", Broken::String),
             ("00816003616263", Broken::String),
-            // A table larger than allowed; a resize behind a field; three of them.
+            // A table larger than allowed; a resize after a field; three resizes.
             ("3fe23f", Broken::Resize),
             ("8220", Broken::Resize),
             ("202020", Broken::Resize),

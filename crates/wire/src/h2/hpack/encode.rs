@@ -1,4 +1,4 @@
-//! Fields to blocks.
+//! Encodes fields to blocks.
 
 use crate::known::Known;
 
@@ -7,12 +7,12 @@ use super::{TABLE_BYTES_DEFAULT, huffman, integer};
 
 /// One direction's encoder.
 ///
-/// Fields that are likely to come again go into the table; those that differ from message to message do not, nor does
-/// what a stranger on the connection must not be able to guess (RFC 7541 §7.1).
+/// Fields that are likely to occur again go into the table. Fields that differ from message to message do not.
+/// Secrets do not either: another user of the connection must not be able to guess them (RFC 7541 §7.1).
 #[derive(Debug)]
 pub struct Encoder {
     table: Dynamic,
-    /// Sizes the peer has not been told: the smallest since, and the last.
+    /// Size updates that the peer has not received: the smallest size since the last block, and the last size.
     resized: Option<(usize, usize)>,
     lower: Vec<u8>,
 }
@@ -32,7 +32,7 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// The peer's SETTINGS allow a table of so many bytes; more than [`TABLE_BYTES_DEFAULT`] is not made use of.
+    /// The peer's SETTINGS allow a table of this many bytes; weir uses at most [`TABLE_BYTES_DEFAULT`].
     pub fn allow(&mut self, allowed: usize) {
         let size = allowed.min(TABLE_BYTES_DEFAULT);
         if size == self.table.max() && self.resized.is_none() {
@@ -43,7 +43,7 @@ impl Encoder {
         self.resized = Some((smallest, size));
     }
 
-    /// Begins a block; call it once for each.
+    /// Begins a block; call it once for each block.
     pub fn begin(&mut self, out: &mut Vec<u8>) {
         if let Some((smallest, last)) = self.resized.take() {
             if smallest < last {
@@ -53,7 +53,7 @@ impl Encoder {
         }
     }
 
-    /// Appends `:status`, of three digits.
+    /// Appends `:status`, which has three digits.
     pub fn status(&mut self, status: u16, out: &mut Vec<u8>) {
         let of_its_own = match status {
             200 => 8,
@@ -118,15 +118,16 @@ impl Encoder {
     }
 }
 
-/// Longer values are not likely to come again, and would drive out those that are.
+/// Longer values are unlikely to occur again, and would push out values that are likely to.
 const INDEXED_VALUE_MAX: usize = 256;
 
 fn form(known: Option<Known>, value: &[u8]) -> Form {
     match known {
         Some(Known::Authorization | Known::ProxyAuthorization) => Form::Secret,
-        // Not kept either; but there are clients, nginx's test suite among them, that cannot read the third form.
+        // Set-Cookie is not kept in the table either. It does not use the "never indexed" form, because some clients,
+        // including nginx's test suite, cannot read it.
         Some(Known::SetCookie) => Form::Once,
-        // A short cookie could be guessed, one character at a time.
+        // An attacker could guess a short cookie, one character at a time.
         Some(Known::Cookie) if value.len() < 20 => Form::Secret,
         Some(
             Known::Age
@@ -147,7 +148,7 @@ fn form(known: Option<Known>, value: &[u8]) -> Form {
     }
 }
 
-/// Appends a string, in Huffman's code where that is shorter.
+/// Appends a string, in Huffman's code if that is shorter.
 fn string(text: &[u8], out: &mut Vec<u8>) {
     let coded = huffman::length(text);
     if coded < text.len() {
@@ -192,7 +193,8 @@ mod tests {
         expected.extend(fields.map(|(name, value)| (name.to_ascii_lowercase(), value.to_string())));
         assert_eq!(read(&mut decoder, &first), expected);
         assert_eq!(read(&mut decoder, &second), expected);
-        // Four fields of one byte each; a name's index, a length and the value of the two that are not kept.
+        // Four fields of one byte each; for the two fields that are not kept, the index of the name, the length and
+        // the value.
         assert_eq!(second.len(), 4 + (2 + 1 + 2) + (2 + 1 + 3));
     }
 

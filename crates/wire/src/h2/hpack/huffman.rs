@@ -1,7 +1,7 @@
 //! The code of RFC 7541 Appendix B.
 //!
-//! The code is canonical: codes of one length follow each other in the order of their symbols, and a longer code comes
-//! after all shorter ones. So the lengths are the whole table; all else is made of them when this is compiled.
+//! The code is canonical: codes of one length follow each other in the order of their symbols, and a longer code
+//! comes after all shorter ones. So the lengths are the whole table; the compiler computes everything else from them.
 
 /// Bits of each symbol's code; the last is EOS, which must not occur.
 const LENGTHS: [u8; SYMBOLS] = [
@@ -25,20 +25,20 @@ const SYMBOLS: usize = 257;
 const EOS: u16 = 256;
 /// The longest code.
 const LENGTH_MAX: usize = 30;
-/// Codes up to this length are found by one look; they are those of printable ASCII but for a few.
+/// Codes up to this length are found with one lookup; they cover nearly all printable ASCII.
 const SHORT: u32 = 8;
 
-/// The code, from both sides.
+/// The code, for both directions.
 struct Code {
     /// Each symbol's code, right-aligned.
     codes: [u32; SYMBOLS],
-    /// For the next [`SHORT`] bits: symbol and length; length 0 where the code is longer.
+    /// For the next [`SHORT`] bits: symbol and length; length 0 if the code is longer.
     short: [(u8, u8); 1 << SHORT],
     /// Symbols in the order of their codes.
     ordered: [u16; SYMBOLS],
     /// By length: the first code beyond those of this length, aligned to the left of 32 bits.
     end: [u64; LENGTH_MAX + 1],
-    /// By length: what to add to a right-aligned code for its place in `ordered`.
+    /// By length: the number to add to a right-aligned code to get its place in `ordered`.
     shift: [i64; LENGTH_MAX + 1],
 }
 
@@ -80,19 +80,20 @@ const fn code() -> Code {
     made
 }
 
-/// A string's bits are no such string: a code that does not exist, EOS, or padding of more than a byte, or not of ones.
+/// The bits are not a Huffman string: they contain an unknown code, EOS, or padding that is longer than a byte or not
+/// all ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotHuffman;
 
 /// Appends the text of `bits` to `out`; at most `8 / 5` times as long.
 pub(super) fn decode(bits: &[u8], out: &mut Vec<u8>) -> Result<(), NotHuffman> {
-    // The next bits, from the left; `held` of them are the string's, behind them come ones, as at its end.
+    // The next bits, from the left; `held` of them belong to the string, and ones follow, as at its end.
     let (mut window, mut held) = (u64::MAX, 0u32);
     let mut rest = bits;
     loop {
         (window, held, rest) = refill(window, held, rest);
-        // The padding is a part of EOS, which is all ones; a code may still stand before it. A whole byte of it is one
-        // bit more than RFC 7541 §5.2 lets pass: nginx takes it, and there are encoders that write it.
+        // The padding is a part of EOS, which is all ones; a code may still come before it. RFC 7541 §5.2 allows at
+        // most seven bits of padding. weir accepts a whole byte, because nginx accepts it and some encoders write it.
         if rest.is_empty() && (held == 0 || held <= 8 && window == u64::MAX) {
             return Ok(());
         }
@@ -106,7 +107,7 @@ pub(super) fn decode(bits: &[u8], out: &mut Vec<u8>) -> Result<(), NotHuffman> {
     }
 }
 
-/// Takes in whole bytes as far as there is room.
+/// Adds whole bytes while there is room.
 #[inline]
 fn refill(window: u64, held: u32, rest: &[u8]) -> (u64, u32, &[u8]) {
     if held > 32 {
@@ -127,7 +128,7 @@ fn refill(window: u64, held: u32, rest: &[u8]) -> (u64, u32, &[u8]) {
     (window, held, rest)
 }
 
-/// The symbol whose code comes next, and its length.
+/// The symbol of the next code, and the length of the code.
 #[inline]
 fn next(window: u64) -> Result<(u8, u32), NotHuffman> {
     let (symbol, length) = *CODE.short.get((window >> (64 - SHORT)) as usize).ok_or(NotHuffman)?;
@@ -148,7 +149,7 @@ fn next(window: u64) -> Result<(u8, u32), NotHuffman> {
     Err(NotHuffman)
 }
 
-/// How many bytes a text takes in this code.
+/// The length of a text in this code, in bytes.
 pub(super) fn length(text: &[u8]) -> usize {
     let bits: usize = text.iter().map(|&byte| usize::from(LENGTHS.get(byte as usize).copied().unwrap_or(0))).sum();
     bits.div_ceil(8)

@@ -1,7 +1,7 @@
 //! Integers with a prefix (RFC 7541 §5.1).
 
-/// Reads an integer whose first byte has `prefix` bits of it; the value and what follows. `None` when it is cut off or
-/// does not fit 32 bits: no index or length that means anything does not.
+/// Reads an integer whose first byte has `prefix` bits of it; returns the value and the bytes after it. `None` if it
+/// is cut off or does not fit 32 bits: every valid index or length fits.
 pub(super) fn decode(bytes: &[u8], prefix: u32) -> Option<(usize, &[u8])> {
     let (&first, mut rest) = bytes.split_first()?;
     let full = (1usize << prefix) - 1;

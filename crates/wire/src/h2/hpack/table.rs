@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::known::Known;
 
-/// What an entry counts beside its bytes (RFC 7541 §4.1).
+/// The size of an entry in addition to its bytes (RFC 7541 §4.1).
 pub const ENTRY_OVERHEAD: usize = 32;
 
 /// Names and values, from index 1 on.
@@ -72,7 +72,7 @@ pub(super) const STATIC: [(&str, &str); 61] = [
     ("www-authenticate", ""),
 ];
 
-/// One entry, as it is looked at.
+/// A view of one entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry<'a> {
     pub name: &'a [u8],
@@ -80,10 +80,10 @@ pub(super) struct Entry<'a> {
     pub known: Option<Known>,
 }
 
-/// Where an entry of the dynamic table lies.
+/// The place of an entry of the dynamic table.
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    /// Counted from the first byte the table ever held.
+    /// Counted from the first byte that the table ever had.
     start: u64,
     name: u32,
     value: u32,
@@ -96,14 +96,15 @@ impl Place {
     }
 }
 
-/// The dynamic table: entries in one piece of memory, the newest first.
+/// The dynamic table: entries in one buffer, the newest first.
 ///
-/// Holds at most twice its maximum size in bytes: what was evicted is given up when it is as much as what is kept.
+/// Holds at most twice its maximum size in bytes: the memory of evicted entries is freed when it is as large as that
+/// of the kept ones.
 #[derive(Debug)]
 pub(super) struct Dynamic {
     places: VecDeque<Place>,
     bytes: Vec<u8>,
-    /// What `bytes` begins with, counted as `Place::start`.
+    /// The position of the first byte of `bytes`, counted as `Place::start`.
     base: u64,
     size: usize,
     max: usize,
@@ -114,7 +115,7 @@ impl Dynamic {
         Dynamic { places: VecDeque::new(), bytes: Vec::new(), base: 0, size: 0, max }
     }
 
-    /// Changes how much it may hold; evicts what no longer fits.
+    /// Changes its maximum size; evicts entries that do not fit any more.
     pub fn resize(&mut self, max: usize) {
         self.max = max;
         self.evict(0);
@@ -141,7 +142,7 @@ impl Dynamic {
         })
     }
 
-    /// Adds an entry; one larger than the table empties it (RFC 7541 §4.4).
+    /// Adds an entry; an entry larger than the table empties the table (RFC 7541 §4.4).
     pub fn add(&mut self, name: &[u8], value: &[u8], known: Option<Known>) {
         let size = name.len() + value.len() + ENTRY_OVERHEAD;
         self.evict(size);
@@ -152,13 +153,13 @@ impl Dynamic {
         let start = self.base + self.bytes.len() as u64;
         self.bytes.extend_from_slice(name);
         self.bytes.extend_from_slice(value);
-        // Both are below `max`, which a u32 holds: SETTINGS values are 32 bits.
+        // Both are below `max`, which fits a u32: SETTINGS values have 32 bits.
         let place = Place { start, name: name.len() as u32, value: value.len() as u32, known };
         self.places.push_front(place);
         self.size += size;
     }
 
-    /// Where an entry of this name and value is, or else of this name.
+    /// The place of an entry with this name and value, or else with this name.
     pub fn find(&self, name: &[u8], value: &[u8]) -> Option<(usize, bool)> {
         let mut named = None;
         for index in 0..self.places.len() {
@@ -173,7 +174,7 @@ impl Dynamic {
         named.map(|index| (index, false))
     }
 
-    /// Makes room for so many bytes, or as much as there can be.
+    /// Makes room for this many bytes, or as much room as possible.
     fn evict(&mut self, room: usize) {
         while self.size + room > self.max {
             let Some(place) = self.places.pop_back() else { return };
@@ -181,7 +182,7 @@ impl Dynamic {
         }
     }
 
-    /// Gives up the memory of evicted entries once it is half of all.
+    /// Frees the memory of evicted entries once it is half of all.
     fn compact(&mut self) {
         let oldest = self.places.back().map_or(self.base + self.bytes.len() as u64, |place| place.start);
         let dead = usize::try_from(oldest - self.base).unwrap_or(0);
@@ -192,7 +193,7 @@ impl Dynamic {
     }
 }
 
-/// What the static table has for a name: its first index, from 1 on.
+/// The first index of a name in the static table, from 1 on.
 pub(super) fn static_name(known: Known) -> Option<usize> {
     Some(usize::from(*STATIC_OF_KNOWN.get(known as usize)?)).filter(|&index| index > 0)
 }

@@ -1,7 +1,7 @@
-//! The traditional crypt(3): DES 25 times over zeros, its expansion perturbed by the salt.
+//! The traditional crypt(3): DES 25 times over zeros; the salt perturbs its expansion.
 //!
-//! Weak, and still what old htpasswd files hold. Bits are kept one to a byte: a check takes some hundred
-//! microseconds, which is no worse than it should be. Tables: FIPS 46-3.
+//! The hash is weak, but old htpasswd files still use it. The code keeps one bit per byte: a check takes some hundred
+//! microseconds, which is acceptable. Tables: FIPS 46-3.
 
 const ROUNDS: usize = 16;
 const TIMES: usize = 25;
@@ -56,7 +56,7 @@ const BOXES: [[u8; 64]; 8] = [
      7, 11, 4, 1, 9, 12, 14, 2, 0, 6, 10, 13, 15, 3, 5, 8, 2, 1, 14, 7, 4, 10, 8, 13, 15, 12, 9, 0, 3, 5, 6, 11],
 ];
 
-/// The hash of `secret` with the salt that begins `setting`: 13 letters. `None` when the salt is none.
+/// The hash of `secret` with the salt at the start of `setting`: 13 letters. `None` if the salt is invalid.
 pub fn crypt(secret: &[u8], setting: &[u8]) -> Option<Vec<u8>> {
     let salt = setting.get(..2)?;
     let mut expansion = EXPANSION;
@@ -73,14 +73,14 @@ pub fn crypt(secret: &[u8], setting: &[u8]) -> Option<Vec<u8>> {
     }
     let mut out = salt.to_vec();
     for group in block.chunks(6) {
-        // The last group holds four bits, filled up with zeros.
+        // The last group has four bits; zeros fill it up.
         let value = (0..6).fold(0, |value, at| value << 1 | group.get(at).copied().unwrap_or(0));
         out.extend(super::ITOA64.get(usize::from(value)));
     }
     Some(out)
 }
 
-/// Takes bits by their numbers from 1.
+/// Takes the bits with these numbers, counted from 1.
 fn pick<const N: usize>(bits: &[u8], numbers: &[u8; N]) -> [u8; N] {
     numbers.map(|number| bits.get(usize::from(number) - 1).copied().unwrap_or(0))
 }

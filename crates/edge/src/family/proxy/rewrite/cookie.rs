@@ -1,12 +1,12 @@
-//! A Set-Cookie value in its parts, and the flags put on it and taken off it.
+//! Splits a Set-Cookie value into its parts, and adds and removes flags.
 //!
-//! Text only: which cookies are changed, and how, is the module around this one. Invariant: what is not
-//! changed is written as it came, but for the spaces around `;` and `=`. A cookie of n bytes has at most
-//! n + 1 parts, so the head's limit bounds this too.
+//! Text only: the parent module decides which cookies change, and how. Invariant: unchanged parts are written as they
+//! came, except spaces around `;` and `=`. A cookie of n bytes has at most n + 1 parts, so the head's limit bounds
+//! this too.
 
 use std::borrow::Cow;
 
-/// A set of flags to put on a cookie or to take off it.
+/// A set of flags to add to a cookie or to remove from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Flags(u8);
 
@@ -31,19 +31,16 @@ pub(super) const FLAG_WORDS: [(&str, Flags); 8] = [
     ("nosamesite", NO_SAME_SITE),
 ];
 
-/// Of several, the first is set, as in nginx.
+/// Of several, only the first is set, as in nginx.
 const SAME_SITE: [(Flags, &[u8]); 3] = [(STRICT, b"Strict"), (LAX, b"Lax"), (NONE, b"None")];
 
 impl Flags {
-    /// The flag of a word, whatever its case.
+    /// The flag for a word, in any case.
     pub(super) fn of_word(word: &[u8]) -> Option<Flags> {
-        FLAG_WORDS
-            .iter()
-            .find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(word))
-            .map(|(_, flag)| *flag)
+        FLAG_WORDS.iter().find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(word)).map(|(_, flag)| *flag)
     }
 
-    /// Adds one.
+    /// Adds a flag.
     pub(super) fn add(&mut self, flag: Flags) {
         self.0 |= flag.0;
     }
@@ -52,7 +49,7 @@ impl Flags {
         self.0 & flag.0 != 0
     }
 
-    /// Whether the flag was there; it is not any more.
+    /// Removes the flag; true if it was there.
     fn take(&mut self, flag: Flags) -> bool {
         let had = self.has(flag);
         self.0 &= !flag.0;
@@ -60,18 +57,15 @@ impl Flags {
     }
 
     fn take_same_site(&mut self) -> Option<&'static [u8]> {
-        SAME_SITE
-            .iter()
-            .find(|(flag, _)| self.take(*flag))
-            .map(|(_, value)| *value)
+        SAME_SITE.iter().find(|(flag, _)| self.take(*flag)).map(|(_, value)| *value)
     }
 }
 
-/// A Set-Cookie value in its parts (RFC 6265 §4.1.1), spaces around them dropped.
+/// The parts of a Set-Cookie value (RFC 6265 §4.1.1), without spaces around them.
 pub(super) struct Cookie<'v> {
-    /// The cookie itself.
+    /// The name and value of the cookie.
     pub(super) pair: Attribute<'v>,
-    /// What is said of it, in order.
+    /// Its attributes, in order.
     pub(super) attributes: Vec<Attribute<'v>>,
 }
 
@@ -86,15 +80,9 @@ impl<'v> Attribute<'v> {
         match memchr::memchr(b'=', text).and_then(|at| text.split_at_checked(at)) {
             Some((name, value)) => {
                 let value = value.get(1..).unwrap_or_default();
-                Attribute {
-                    name: trim(name),
-                    value: Some(Cow::Borrowed(trim(value))),
-                }
+                Attribute { name: trim(name), value: Some(Cow::Borrowed(trim(value))) }
             }
-            None => Attribute {
-                name: trim(text),
-                value: None,
-            },
+            None => Attribute { name: trim(text), value: None },
         }
     }
 
@@ -108,17 +96,14 @@ impl<'v> Attribute<'v> {
 }
 
 impl<'v> Cookie<'v> {
-    /// `None` where the cookie itself has no `=`; such a field nginx leaves alone.
+    /// `None` if the cookie itself has no `=`; nginx leaves such a field unchanged.
     pub(super) fn parse(value: &'v [u8]) -> Option<Cookie<'v>> {
         let mut parts = value.split(|byte| *byte == b';').map(Attribute::parse);
         let pair = parts.next().filter(|pair| pair.value.is_some())?;
-        Some(Cookie {
-            pair,
-            attributes: parts.collect(),
-        })
+        Some(Cookie { pair, attributes: parts.collect() })
     }
 
-    /// Puts flags on and takes others off. A flag that stands there already stays where and as it is.
+    /// Adds and removes flags. A flag that is already there stays unchanged in its place.
     pub(super) fn edit(&mut self, mut flags: Flags) {
         self.attributes.retain_mut(|attribute| {
             if attribute.name.eq_ignore_ascii_case(b"secure") {
@@ -129,15 +114,8 @@ impl<'v> Cookie<'v> {
                 let Some(wanted) = flags.take_same_site() else {
                     return !flags.has(NO_SAME_SITE);
                 };
-                if !attribute
-                    .value
-                    .as_ref()
-                    .is_some_and(|value| value.eq_ignore_ascii_case(wanted))
-                {
-                    *attribute = Attribute {
-                        name: b"SameSite",
-                        value: Some(Cow::Borrowed(wanted)),
-                    };
+                if !attribute.value.as_ref().is_some_and(|value| value.eq_ignore_ascii_case(wanted)) {
+                    *attribute = Attribute { name: b"SameSite", value: Some(Cow::Borrowed(wanted)) };
                 }
                 true
             } else {
@@ -145,22 +123,13 @@ impl<'v> Cookie<'v> {
             }
         });
         if flags.take(SECURE) {
-            self.attributes.push(Attribute {
-                name: b"Secure",
-                value: None,
-            });
+            self.attributes.push(Attribute { name: b"Secure", value: None });
         }
         if flags.take(HTTP_ONLY) {
-            self.attributes.push(Attribute {
-                name: b"HttpOnly",
-                value: None,
-            });
+            self.attributes.push(Attribute { name: b"HttpOnly", value: None });
         }
         if let Some(value) = flags.take_same_site() {
-            self.attributes.push(Attribute {
-                name: b"SameSite",
-                value: Some(Cow::Borrowed(value)),
-            });
+            self.attributes.push(Attribute { name: b"SameSite", value: Some(Cow::Borrowed(value)) });
         }
     }
 
@@ -176,16 +145,10 @@ impl<'v> Cookie<'v> {
     }
 }
 
-/// nginx drops spaces only, not tabs.
+/// nginx drops only spaces, not tabs.
 fn trim(text: &[u8]) -> &[u8] {
-    let start = text
-        .iter()
-        .position(|byte| *byte != b' ')
-        .unwrap_or(text.len());
-    let end = text
-        .iter()
-        .rposition(|byte| *byte != b' ')
-        .map_or(start, |last| last + 1);
+    let start = text.iter().position(|byte| *byte != b' ').unwrap_or(text.len());
+    let end = text.iter().rposition(|byte| *byte != b' ').map_or(start, |last| last + 1);
     text.get(start..end).unwrap_or_default()
 }
 
@@ -216,27 +179,15 @@ mod tests {
     #[test]
     fn flags_are_put_on_and_taken_off() {
         for (value, words, expected) in [
-            (
-                "a=b",
-                "secure httponly samesite=lax",
-                "a=b; Secure; HttpOnly; SameSite=Lax",
-            ),
+            ("a=b", "secure httponly samesite=lax", "a=b; Secure; HttpOnly; SameSite=Lax"),
             ("a=b;secure;path=/", "secure", "a=b; secure; path=/"),
             ("a=b;secure;secure", "nosecure", "a=b"),
             ("a=b;secure;secure", "secure nosecure", "a=b; secure"),
             ("secure=1;x", "nosecure", "secure=1; x"),
             ("a=b;samesite=NONE", "SameSite=None", "a=b; samesite=NONE"),
-            (
-                "a=b;samesite;path=/",
-                "samesite=strict",
-                "a=b; SameSite=Strict; path=/",
-            ),
+            ("a=b;samesite;path=/", "samesite=strict", "a=b; SameSite=Strict; path=/"),
             ("a=b;SameSite=Lax;HttpOnly", "nosamesite nohttponly", "a=b"),
-            (
-                "a=b",
-                "samesite=none samesite=strict",
-                "a=b; SameSite=Strict",
-            ),
+            ("a=b", "samesite=none samesite=strict", "a=b; SameSite=Strict"),
             ("a=b", "nosecure nohttponly nosamesite", "a=b"),
         ] {
             let mut flags = Flags::default();
@@ -245,11 +196,7 @@ mod tests {
             }
             let mut cookie = Cookie::parse(value.as_bytes()).unwrap();
             cookie.edit(flags);
-            assert_eq!(
-                String::from_utf8(cookie.text(0)).unwrap(),
-                expected,
-                "{value} + {words}"
-            );
+            assert_eq!(String::from_utf8(cookie.text(0)).unwrap(), expected, "{value} + {words}");
         }
         assert_eq!(Flags::of_word(b"samesite"), None);
         assert_eq!(Flags::of_word(b""), None);

@@ -1,27 +1,27 @@
-//! What the API reads and changes of a group's servers, in NGINX Plus' JSON
+//! The API's view and changes of a group's servers, in NGINX Plus' JSON
 //! (<https://nginx.org/en/docs/http/ngx_http_api_module.html#def_nginx_http_upstream_conf_server>).
 
 use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use super::super::balance::Policy;
-use super::super::group::MAX_PEERS;
-use super::super::peer::Peer;
 use super::super::{literal_address, named};
 use super::members::{Kind, Member, Members};
 use super::{Live, assemble, lock, state};
 use crate::family::sticky::ROUTE_BYTES_MAX;
 use crate::value;
+use weir_peers::balance::Policy;
+use weir_peers::group::MAX_PEERS;
+use weir_peers::peer::Peer;
 
-/// Why a server is not read or changed: the status, NGINX Plus' code, and a sentence.
+/// Why the API refuses to read or change a server: the status, NGINX Plus' code, and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// Of the answer.
+    /// The status of the answer.
     pub status: u16,
-    /// NGINX Plus' name for it.
+    /// NGINX Plus' name of the error.
     pub code: &'static str,
-    /// What is wrong.
+    /// The error as a sentence.
     pub text: String,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for Refused {
     }
 }
 
-/// What a request says about a server; what it leaves out stays, or is the default of a new one.
+/// A request's values for a server; a missing value stays, or is the default of a new server.
 #[derive(Debug, Default)]
 struct Change {
     server: Option<String>,
@@ -62,7 +62,9 @@ struct Change {
 
 impl Change {
     fn read(body: &Value) -> Result<Change, Refused> {
-        let Value::Object(fields) = body else { return Err(Refused::new(415, "JsonError", "json error: not an object")) };
+        let Value::Object(fields) = body else {
+            return Err(Refused::new(415, "JsonError", "json error: not an object"));
+        };
         let mut change = Change::default();
         for (name, given) in fields {
             match name.as_str() {
@@ -88,7 +90,7 @@ impl Change {
                 "backup" => change.backup = Some(flag(name, given)?),
                 "down" => change.down = Some(flag(name, given)?),
                 "drain" => change.drain = Some(flag(name, given)?),
-                // What an answer of ours said may be sent back.
+                // A client may send back fields of an earlier answer.
                 "id" | "parent" | "host" => {}
                 _ => return Err(Refused::format(format!("unknown parameter \"{name}\""))),
             }
@@ -107,7 +109,7 @@ impl Change {
         peer.route = self.route.clone().unwrap_or_else(|| std::mem::take(&mut peer.route));
     }
 
-    /// The server as it is where it is new.
+    /// The kind of a new server.
     fn kind(&self, can_resolve: bool) -> Result<Kind, Refused> {
         let Some(written) = &self.server else { return Err(Refused::format("missing \"server\" argument")) };
         let bad = |text: String| Refused::new(400, "UpstreamBadAddress", text);
@@ -116,9 +118,11 @@ impl Change {
         let found = named(written, &peer, true, self.service.clone()).map_err(|refusal| bad(refusal.what))?;
         match (found, literal_address(written)) {
             (Some(named), _) if can_resolve => Ok(Kind::Named(named, Vec::new())),
-            (Some(_), _) => {
-                Err(Refused::new(400, "UpstreamConfNoResolver", format!("no resolver defined to resolve \"{written}\"")))
-            }
+            (Some(_), _) => Err(Refused::new(
+                400,
+                "UpstreamConfNoResolver",
+                format!("no resolver defined to resolve \"{written}\""),
+            )),
             (None, Some(address)) => Ok(Kind::Fixed(Peer { address: address.to_string(), ..peer })),
             (None, None) => Err(bad(format!("invalid address \"{written}\""))),
         }
@@ -166,7 +170,7 @@ fn shown(peer: &Peer, id: u32) -> Map<String, Value> {
     fields
 }
 
-/// A server, and behind a name the peers it stands for.
+/// A server, and for a name also its current peers.
 fn entries(member: &Member) -> Vec<Value> {
     let mut own = shown(member.pattern(), member.id);
     let Kind::Named(named, _) = &member.kind else { return vec![Value::Object(own)] };
@@ -199,14 +203,14 @@ impl Live {
         lock(&self.known).members.list.iter().flat_map(entries).collect()
     }
 
-    /// One of them, as `GET …/servers/ID` shows it.
+    /// One server, as `GET …/servers/ID` shows it.
     pub fn server(&self, id: u32) -> Result<Value, Refused> {
         let known = lock(&self.known);
         let found = known.members.list.iter().flat_map(entries).find(|entry| entry["id"] == id);
         found.ok_or_else(Refused::unknown)
     }
 
-    /// `POST …/servers/`: another server, which is given back as it is now.
+    /// `POST …/servers/`: adds a server and returns it.
     pub fn add_server(&self, body: &Value) -> Result<Value, Refused> {
         let change = Change::read(body)?;
         let kind = change.kind(self.resolver.get().is_some())?;
@@ -214,7 +218,7 @@ impl Live {
         self.server(id)
     }
 
-    /// `PATCH …/servers/ID`: the same server otherwise, which is given back as it is now.
+    /// `PATCH …/servers/ID`: changes a server and returns it.
     pub fn change_server(&self, id: u32, body: &Value) -> Result<Value, Refused> {
         let change = Change::read(body)?;
         self.edit(|members| {
@@ -233,7 +237,7 @@ impl Live {
         self.server(id)
     }
 
-    /// `DELETE …/servers/ID`: those that are left are given back. Exchanges with it go on to their end.
+    /// `DELETE …/servers/ID`: returns the remaining servers. Exchanges with the removed server run to their end.
     pub fn remove_server(&self, id: u32) -> Result<Value, Refused> {
         self.edit(|members| {
             let at = position(members, id)?;
@@ -243,7 +247,7 @@ impl Live {
         Ok(Value::Array(self.servers()))
     }
 
-    /// Changes the servers, all or nothing: what cannot be a group, or cannot be kept in the `state` file, changes nothing.
+    /// Changes the servers, all or nothing: an invalid group, or a failure to write the `state` file, changes nothing.
     fn edit<T>(&self, change: impl FnOnce(&mut Members) -> Result<T, Refused>) -> Result<T, Refused> {
         let mut known = lock(&self.known);
         let mut members = known.members.clone();
@@ -262,7 +266,7 @@ impl Live {
             && let Err(error) = state::write(path, &members)
         {
             known.pool_ids = pool_ids;
-            let text = format!("the state file \"{path}\" cannot be written {}", crate::log::Os(&error));
+            let text = format!("the state file \"{path}\" cannot be written {}", weir_net::log::Os(&error));
             return Err(Refused::new(500, "UpstreamStateError", text));
         }
         known.members = members;

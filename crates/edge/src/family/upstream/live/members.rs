@@ -1,10 +1,10 @@
-//! Who is in a group that may change: servers as the file or the API has them, and the peers they come to. Pure.
+//! The members of a group that may change: servers from the file or the API, and their peers. Pure.
 
-use super::super::group::{MAX_PEERS, MAX_TOTAL_WEIGHT};
-use super::super::peer::Peer;
 use crate::dns::Place;
+use weir_peers::group::{MAX_PEERS, MAX_TOTAL_WEIGHT};
+use weir_peers::peer::Peer;
 
-/// A `server` whose addresses are asked for again and again.
+/// A `server` whose name is resolved repeatedly.
 #[derive(Clone, Debug)]
 pub struct Named {
     /// The name.
@@ -13,25 +13,25 @@ pub struct Named {
     pub port: u16,
     /// `service=`.
     pub service: Option<String>,
-    /// What else is written about it.
+    /// The other parameters of the server.
     pub pattern: Peer,
 }
 
-/// A server, by a number that stays its own.
+/// A server with a number that never changes.
 #[derive(Clone, Debug)]
 pub struct Member {
     /// Its number in the group.
     pub id: u32,
-    /// What it is.
+    /// The kind of server.
     pub kind: Kind,
 }
 
-/// What a server is.
+/// The kind of a server.
 #[derive(Clone, Debug)]
 pub enum Kind {
     /// An address.
     Fixed(Peer),
-    /// A name, and the places it stands for now, each by a number of its own.
+    /// A name, and its current addresses, each with a number of its own.
     Named(Named, Vec<(u32, Place)>),
 }
 
@@ -44,7 +44,7 @@ pub struct Members {
 }
 
 impl Member {
-    /// What is written about it.
+    /// The parameters of the server.
     pub fn pattern(&self) -> &Peer {
         match &self.kind {
             Kind::Fixed(peer) => peer,
@@ -52,7 +52,7 @@ impl Member {
         }
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     pub fn pattern_mut(&mut self) -> &mut Peer {
         match &mut self.kind {
             Kind::Fixed(peer) => peer,
@@ -60,7 +60,7 @@ impl Member {
         }
     }
 
-    /// The peers it comes to.
+    /// The peers of the server.
     pub fn peers(&self) -> Vec<Peer> {
         match &self.kind {
             Kind::Fixed(peer) => vec![Peer { id: self.id, ..peer.clone() }],
@@ -91,7 +91,7 @@ impl Named {
 }
 
 impl Members {
-    /// Servers of which only the `fixed` ones are known where they are.
+    /// Makes the servers; only the addresses of the `fixed` ones are known.
     pub fn new(fixed: Vec<Peer>, named: Vec<Named>) -> Members {
         let mut members = Members::default();
         for peer in fixed {
@@ -103,7 +103,7 @@ impl Members {
         members
     }
 
-    /// Adds a server; its number.
+    /// Adds a server; returns its number.
     pub fn add(&mut self, kind: Kind) -> u32 {
         let id = self.number();
         self.list.push(Member { id, kind });
@@ -116,18 +116,21 @@ impl Members {
         id
     }
 
-    /// Takes what a name stands for from now on; `false` when that is nothing new.
+    /// Sets the addresses of a name; `false` if they are the same as before.
     pub fn learn(&mut self, id: u32, places: Vec<Place>) -> bool {
         let mut next_id = self.next_id;
-        let Some(Kind::Named(_, known)) = self.list.iter_mut().find(|member| member.id == id).map(|member| &mut member.kind)
+        let Some(Kind::Named(_, known)) =
+            self.list.iter_mut().find(|member| member.id == id).map(|member| &mut member.kind)
         else {
             return false;
         };
-        // Servers tell of the same places in another order each time: here those known before keep theirs, and their number.
+        // DNS servers send the same addresses in changing order: known addresses keep their order here, and their
+        // number.
         let mut new = places;
         let mut now = Vec::with_capacity(new.len());
         for (id, before) in known.iter() {
-            if let Some(at) = new.iter().position(|place| place.address == before.address && place.host == before.host) {
+            if let Some(at) = new.iter().position(|place| place.address == before.address && place.host == before.host)
+            {
                 now.push((*id, new.remove(at)));
             }
         }
@@ -143,7 +146,7 @@ impl Members {
         true
     }
 
-    /// All peers, and whether there were too many: then the last are left out.
+    /// All peers, and whether there were too many: then the last ones are left out.
     pub fn peers(&self) -> (Vec<Peer>, bool) {
         let mut peers: Vec<Peer> = self.list.iter().flat_map(Member::peers).collect();
         let too_many = peers.len() > MAX_PEERS;
@@ -152,7 +155,7 @@ impl Members {
         (peers, too_many)
     }
 
-    /// Takes over what `old` knew of the names both have.
+    /// Takes over the addresses of names that `old` also has.
     pub fn adopt(&mut self, old: &Members) {
         let known = |named: &Named| {
             old.list.iter().find_map(|member| match &member.kind {
@@ -176,7 +179,7 @@ impl Members {
     }
 }
 
-/// Services may weigh more than a group can bear: then all weigh less, in proportion.
+/// Services may have more total weight than a group allows: then all weights shrink in proportion.
 fn lighten(peers: &mut [Peer]) {
     let total: u64 = peers.iter().map(|peer| u64::from(peer.weight)).sum();
     let limit = u64::from(MAX_TOTAL_WEIGHT) - MAX_PEERS as u64;

@@ -1,4 +1,4 @@
-//! `state`: a file of `server` statements that keeps what the API changed over restarts.
+//! `state`: a file of `server` statements that stores the API's changes across restarts.
 
 use std::io;
 use std::path::Path;
@@ -7,13 +7,13 @@ use weir_conf::{Statement, quote};
 
 use super::members::{Kind, Member, Members};
 use crate::directive::Refusal;
-use crate::log::Os;
-use crate::whole_file;
+use weir_net::log::Os;
+use weir_net::whole_file;
 
-/// No larger file is read: the largest group written out is half of it.
+/// The largest file that weir reads: the largest group takes half of it.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// The statements of a state file; none where it is not there yet. Whatever refuses one of them stands at `statement`.
+/// The statements of a state file; none if the file does not exist yet. A refusal points at `statement`.
 pub fn read(path: &str, statement: &Statement) -> Result<Vec<Statement>, Refusal> {
     let bytes = match whole_file::read(Path::new(path), FILE_BYTES_MAX) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -31,7 +31,7 @@ pub fn read(path: &str, statement: &Statement) -> Result<Vec<Statement>, Refusal
     Ok(statements)
 }
 
-/// Writes them anew, whole or not at all.
+/// Writes the file anew, completely or not at all.
 pub(super) fn write(path: &str, members: &Members) -> io::Result<()> {
     let mut text = Vec::new();
     for member in &members.list {

@@ -1,4 +1,4 @@
-//! Who asks for the names of a group, and when again.
+//! Resolves the names of a group again and again.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use weir_wire::dns::Code;
 
 use super::{Kind, Live, Named, lock};
 use crate::dns::{Client, Trouble};
-use crate::log::{self, Level};
 use crate::worker::Worker;
+use weir_net::log::{self, Level};
 
-/// How long it is believed that a name is gone, where `valid=` does not say (nginx: 10 s).
+/// How long weir believes that a name does not exist, without `valid=` (nginx: 10 s).
 const GONE: Duration = Duration::from_secs(10);
 
-/// The shortest pause between two questions for one name.
+/// The shortest pause between two queries for one name.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 
-/// Asks for the names of all groups that no other worker asks for, as long as the configuration is in force.
+/// Resolves the names of all groups that no other worker resolves, while the configuration is in force.
 pub fn watch(worker: &Rc<Worker>) {
     let generation = worker.generation();
     for live in generation.conf.declared.upstream.groups.iter().filter_map(|upstream| upstream.live.as_ref()) {
@@ -37,7 +37,7 @@ pub fn watch(worker: &Rc<Worker>) {
 }
 
 impl Live {
-    /// The names nobody asks for yet; from now on the caller does.
+    /// The names that no worker resolves yet; the caller must resolve them.
     fn take_unwatched(&self) -> Vec<u32> {
         let mut known = lock(&self.known);
         let known = &mut *known;
@@ -54,7 +54,7 @@ impl Live {
     }
 }
 
-/// One name that is asked for.
+/// One name to resolve.
 struct Watch {
     worker: Rc<Worker>,
     live: Arc<Live>,
@@ -67,7 +67,7 @@ impl Watch {
     async fn run(self, generation: u32) {
         let is_in_force = || self.worker.generation().conf.generation == generation && !self.worker.is_draining();
         while is_in_force() {
-            // Until the API removes it.
+            // The task ends when the API removes the server.
             let Some(named) = self.live.named(self.id) else { return };
             let pause = match self.ask(&named).await {
                 Ok(until) => until.saturating_duration_since(clock::now()),
@@ -92,7 +92,9 @@ impl Watch {
             None => self.client.addresses(host, self.timeout).await?,
             Some(service) => {
                 let missing = |name: &_, trouble| {
-                    let what = format_args!("{name} could not be resolved {trouble} while resolving service {service} of {host}");
+                    let what = format_args!(
+                        "{name} could not be resolved {trouble} while resolving service {service} of {host}"
+                    );
                     log::global(Level::Error, what);
                 };
                 self.client.service(host, service, self.timeout, missing).await?

@@ -1,0 +1,32 @@
+//! The cache: the rules for storing and serving answers, and the store that keeps and finds them.
+//!
+//! ```text
+//!  request ─► RequestFacts ─┐                        ┌─► serving: fresh, stale for now, or to the origin
+//!                           ├─ Policy (directives) ──┤
+//!  answer ──► ResponseFacts ┘                        └─► storing: a Validity, or the Reason for no
+//! ```
+//!
+//! The rules are pure: they read fields that the caller holds, and the time is an argument. They follow RFC 9111 with
+//! its extensions RFC 5861 and RFC 9213. A directive of the file overrides them, with nginx's meaning
+//! (`docs/why/007-cache-meaning.md`). Times are milliseconds since 1970, lifetimes are seconds.
+#![forbid(unsafe_code)]
+
+pub mod cache_control;
+pub mod condition;
+pub mod dates;
+pub mod divergence;
+pub mod invalidation;
+pub mod partial;
+pub mod personal;
+pub mod policy;
+pub mod ready;
+pub mod reason;
+pub mod request;
+pub mod response;
+pub mod serving;
+pub mod store;
+pub mod storing;
+pub mod structured;
+pub mod update;
+pub mod validity;
+pub mod vary;

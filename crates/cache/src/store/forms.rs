@@ -1,0 +1,164 @@
+//! Derived forms of a stored response, kept with it so that they are made only once.
+//!
+//! Forms count in the memory tier, leave it with their object, and are never written to a file. Objects do not change:
+//! to keep a form, the store replaces the object by a copy with the same body, unless another copy was first.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use weir_net::Instant;
+
+use super::Zone;
+use super::object::{Body, Chunk, Head, Object, Times};
+use super::shard::Gone;
+use crate::ready::Ready;
+
+/// Size of the pieces of a compressed body.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// The forms of one object.
+#[derive(Clone, Default)]
+pub(super) struct Forms {
+    /// The body compressed by gzip.
+    packed: Option<Packed>,
+    /// The ready head for the plain body.
+    ready: Option<Arc<Ready>>,
+}
+
+#[derive(Clone)]
+struct Packed {
+    level: u32,
+    /// An object of its own with only the body.
+    object: Arc<Object>,
+    /// The ready head for this body.
+    ready: Option<Arc<Ready>>,
+}
+
+impl Forms {
+    /// The forms that depend only on the body: they survive a change of the head.
+    pub fn of_body(&self) -> Forms {
+        let packed = self.packed.clone().map(|packed| Packed { ready: None, ..packed });
+        Forms { packed, ready: None }
+    }
+
+    /// Their size in memory, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        let ready = |ready: &Option<Arc<Ready>>| ready.as_ref().map_or(0, |ready| ready.memory_bytes());
+        let packed = self.packed.as_ref().map_or(0, |packed| packed.object.memory_bytes() + ready(&packed.ready));
+        packed + ready(&self.ready)
+    }
+}
+
+impl Object {
+    /// The body compressed at this level, if one is kept.
+    pub fn packed(&self, level: u32) -> Option<&Arc<Object>> {
+        self.forms.packed.as_ref().filter(|packed| packed.level == level).map(|packed| &packed.object)
+    }
+
+    /// The ready head for the plain body.
+    pub fn ready(&self) -> Option<&Arc<Ready>> {
+        self.forms.ready.as_ref()
+    }
+
+    /// The body compressed at this level, and its ready head.
+    pub fn ready_packed(&self, level: u32) -> Option<(&Arc<Object>, &Arc<Ready>)> {
+        let packed = self.forms.packed.as_ref().filter(|packed| packed.level == level)?;
+        Some((&packed.object, packed.ready.as_ref()?))
+    }
+
+    /// The same response with other forms.
+    fn with_forms(&self, forms: Forms) -> Object {
+        Object {
+            label: self.label.clone(),
+            head: self.head.clone(),
+            times: self.times,
+            body: self.body.clone(),
+            // With a ready head most hits need no parsed head; others parse it again.
+            parsed: OnceLock::new(),
+            serial: self.serial,
+            born: self.born,
+            soft_purged: AtomicBool::new(self.is_soft_purged()),
+            is_spooled: self.is_spooled,
+            forms,
+            is_being_packed: AtomicBool::new(false),
+        }
+    }
+
+    /// The body in another coding: an object of which only the body is read.
+    fn in_coding(&self, body: Body) -> Object {
+        Object { head: Head::default(), times: Times::default(), body, ..self.with_forms(Forms::default()) }
+    }
+}
+
+impl Zone {
+    /// Keeps a head made for an object, for its plain body or for the body compressed at this level.
+    pub fn keep_ready(&self, object: &Arc<Object>, level: Option<u32>, ready: Ready, now: Instant) -> bool {
+        let (mut forms, ready) = (object.forms.clone(), Some(Arc::new(ready)));
+        match (&mut forms.packed, level) {
+            (_, None) => forms.ready = ready,
+            (Some(packed), Some(level)) if packed.level == level => packed.ready = ready,
+            (_, Some(_)) => return false,
+        }
+        self.dress(object, forms, now)
+    }
+
+    /// Keeps forms with an object; false if the object was replaced in the index, or if the forms do not fit.
+    fn dress(&self, object: &Arc<Object>, forms: Forms, now: Instant) -> bool {
+        let label = &object.label;
+        let place = self.place_of(&label.key, label.variant);
+        let dressed = Arc::new(object.with_forms(forms));
+        let mut gone = Gone::default();
+        let mut shard = self.shard(place);
+        let Some(at) = shard.find(place.hash, &label.key, label.variant) else { return false };
+        shard.touch(at, self.second(now));
+        let is_done = shard.exchange(at, object, dressed, &mut gone);
+        drop(shard);
+        self.finish(gone);
+        is_done
+    }
+}
+
+/// A body being compressed, to be kept. At most one per object at a time; after a drop another may begin.
+pub struct Packing {
+    zone: Arc<Zone>,
+    object: Arc<Object>,
+    level: u32,
+    bytes: Vec<u8>,
+}
+
+impl Packing {
+    /// Begins, unless another one is in progress or the body is not in memory.
+    pub fn begin(zone: &Arc<Zone>, object: &Arc<Object>, level: u32) -> Option<Packing> {
+        if !object.body.is_in_memory() || object.is_being_packed.swap(true, Ordering::AcqRel) {
+            return None;
+        }
+        Some(Packing { zone: zone.clone(), object: object.clone(), level, bytes: Vec::new() })
+    }
+
+    /// Takes compressed bytes. A body larger than an object may be is not kept.
+    pub fn push(&mut self, bytes: &[u8]) {
+        if self.bytes.len() as u64 <= self.zone.object_bytes_max {
+            self.bytes.extend_from_slice(bytes);
+        }
+    }
+
+    /// Ends the compressed body; returns whether it is kept.
+    pub fn finish(mut self, now: Instant) -> bool {
+        let bytes = std::mem::take(&mut self.bytes);
+        if bytes.len() as u64 > self.zone.object_bytes_max {
+            return false;
+        }
+        let body = match bytes.len() {
+            ..=PIECE_BYTES => Body::One(bytes.into()),
+            _ => Body::Many(bytes.chunks(PIECE_BYTES).map(Chunk::from).collect()),
+        };
+        let packed = Packed { level: self.level, object: Arc::new(self.object.in_coding(body)), ready: None };
+        self.zone.dress(&self.object, Forms { packed: Some(packed), ..self.object.forms.clone() }, now)
+    }
+}
+
+impl Drop for Packing {
+    fn drop(&mut self) {
+        self.object.is_being_packed.store(false, Ordering::Release);
+    }
+}

@@ -1,0 +1,369 @@
+//! The inner part of a zone's index: look-ups, storing, removal.
+//!
+//! The order of locks, never two of a kind: a shard of flights, a flight, a shard of nodes, the queue.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, PoisonError, TryLockError, Weak};
+
+use weir_net::Instant;
+
+use super::ban::Force;
+use super::flight::{FLIGHTS_MAX, Flight};
+use super::keeper::Tuning;
+use super::label::{Label, Variant};
+use super::object::{Body, Object};
+use super::queue::Job;
+use super::shard::{Disk, Gone, Shard, VARIANTS_MAX, Variants};
+use super::tier::Tier;
+use super::{Cold, Found, Key, Place, Refused, Zone};
+use weir_net::log::{Level, Os};
+
+/// The content of one place of the index.
+pub(super) enum Looked {
+    Object(Arc<Object>),
+    /// Only on disk, with the object's number.
+    Cold(Arc<Label>, u64),
+    /// The key varies by these fields.
+    Varies(Arc<[u8]>),
+    Nothing,
+}
+
+impl Zone {
+    /// The result of a look-up, for the caller; an object stored when the key varied by other fields does not count.
+    pub(super) fn found(self: &Arc<Zone>, looked: Looked, key: &Key<'_>, place: Place, vary: &[u8]) -> Found {
+        let cold = |label: Arc<Label>, serial| Found::Cold(Cold { zone: self.clone(), place, label, serial });
+        match looked {
+            Looked::Object(object) if *object.label.vary == *vary => Found::Object(object),
+            Looked::Cold(label, serial) if *label.vary == *vary => cold(label, serial),
+            // Its file may exist and may not have been read yet.
+            Looked::Nothing if self.is_cold() => {
+                let (key, vary) = (key.bytes.into(), vary.into());
+                cold(Arc::new(Label { key, variant: place.variant, vary, tags: Box::default() }), 0)
+            }
+            _ => Found::Nothing,
+        }
+    }
+
+    pub(super) fn look(&self, place: Place, key: &[u8], now: Instant) -> Looked {
+        let mut gone = Gone::default();
+        let mut shard = self.shard(place);
+        let looked = self.look_in(&mut shard, place, key, now, &mut gone);
+        drop(shard);
+        self.finish(gone);
+        looked
+    }
+
+    fn look_in(&self, shard: &mut Shard, place: Place, key: &[u8], now: Instant, gone: &mut Gone) -> Looked {
+        let Some(at) = shard.find(place.hash, key, place.variant) else { return Looked::Nothing };
+        if !self.survives(shard, at, gone) {
+            return Looked::Nothing;
+        }
+        shard.touch(at, self.second(now));
+        let Some(node) = shard.node(at) else { return Looked::Nothing };
+        match (&node.memory, &node.variants) {
+            (Some(object), _) => Looked::Object(object.clone()),
+            (None, Some(variants)) => Looked::Varies(variants.vary.clone()),
+            (None, None) if matches!(node.disk, Disk::Blocks(_)) => Looked::Cold(node.label.clone(), node.serial),
+            (None, None) => Looked::Nothing,
+        }
+    }
+
+    /// Applies the purges that a node has not seen; false if the node is removed.
+    pub(super) fn survives(&self, shard: &mut Shard, at: u32, gone: &mut Gone) -> bool {
+        let Some(node) = shard.node(at) else { return false };
+        if node.checked == self.bans.newest() {
+            return true;
+        }
+        let (force, checked) = self.bans.judge(node.checked, &node.label);
+        node.checked = checked;
+        match force {
+            // A node that only points to variants is not an object: each variant is checked by itself.
+            _ if node.serial == 0 => true,
+            Some(Force::Hard) => {
+                shard.remove(at, gone);
+                self.purged.fetch_add(1, Ordering::Relaxed);
+                false
+            }
+            Some(Force::Soft) => {
+                node.soft_purge(gone);
+                true
+            }
+            None => true,
+        }
+    }
+
+    /// Puts a whole object into the index.
+    pub(super) fn store(&self, object: &Arc<Object>, now: Instant) -> Result<(), Refused> {
+        let label = &object.label;
+        let (force, checked) = self.bans.judge(object.born, label);
+        match force {
+            Some(Force::Hard) => return Err(Refused::Purged),
+            Some(Force::Soft) => object.soft_purged.store(true, Ordering::Release),
+            None => {}
+        }
+        let place = self.place_of(&label.key, label.variant);
+        let mut gone = Gone::default();
+        let mut shard = self.shard(place);
+        let at = shard.place(place.hash, label, self.second(now), &mut gone);
+        shard.relabel(at, label);
+        if let Some(node) = shard.node(at) {
+            node.serial = object.serial;
+            node.checked = checked;
+            node.soft_purged = object.is_soft_purged();
+            if let Some(variants) = node.variants.take() {
+                gone.variants.push((label.clone(), variants.known));
+            }
+        }
+        let in_memory = shard.admit(at, object.clone(), &mut gone);
+        let disk = self.disk_for(object, now);
+        let old = shard.node(at).map_or(Disk::None, |node| node.disk);
+        if disk == Disk::None && old != Disk::None {
+            gone.files.push(label.clone());
+        }
+        shard.set_disk(at, disk);
+        if disk == Disk::Pending && matches!(object.body, Body::File(_)) {
+            shard.hold(at, object.clone());
+        }
+        let is_kept = in_memory || disk != Disk::None;
+        if !is_kept {
+            shard.remove(at, &mut gone);
+        }
+        drop(shard);
+        self.finish(gone);
+        if is_kept && label.variant != Variant::NONE {
+            self.note_variant(label, now);
+        }
+        if is_kept { Ok(()) } else { Err(Refused::TooLarge) }
+    }
+
+    /// Lets an object be written; returns its place on disk.
+    fn disk_for(&self, object: &Arc<Object>, now: Instant) -> Disk {
+        let Some(tier) = &self.tier else { return Disk::None };
+        if let (Body::File(body), true) = (&object.body, object.is_spooled) {
+            return Tier::disk_of(body);
+        }
+        if tier.writes(self.second(now)) && self.queue.push(Job::Write(object.clone())).is_ok() {
+            return Disk::Pending;
+        }
+        tier.skipped.fetch_add(1, Ordering::Relaxed);
+        Disk::None
+    }
+
+    /// Records a variant at the key's own place.
+    pub(super) fn note_variant(&self, label: &Arc<Label>, now: Instant) {
+        let place = self.place_of(&label.key, Variant::NONE);
+        let primary = Arc::new(Label { key: label.key.clone(), ..Label::default() });
+        let mut gone = Gone::default();
+        let mut shard = self.shard(place);
+        let at = shard.place(place.hash, &primary, self.second(now), &mut gone);
+        // An earlier response without Vary is no longer valid for this origin.
+        shard.strip(at, &mut gone);
+        let checked = self.bans.newest();
+        if let Some(node) = shard.node(at) {
+            node.checked = checked;
+            let variants = node
+                .variants
+                .get_or_insert_with(|| Box::new(Variants { vary: label.vary.as_ref().into(), known: Vec::new() }));
+            if *variants.vary != *label.vary {
+                variants.vary = label.vary.as_ref().into();
+            }
+            variants.known.retain(|known| *known != label.variant);
+            variants.known.push(label.variant);
+            if variants.known.len() > VARIANTS_MAX {
+                let oldest = variants.known.remove(0);
+                gone.variants.push((primary.clone(), vec![oldest]));
+            }
+        }
+        drop(shard);
+        self.finish(gone);
+    }
+
+    /// Finishes, outside any lock, the removals of a shard: the thread handles the files.
+    pub(super) fn finish(&self, gone: Gone) {
+        if gone.is_nothing() {
+            return;
+        }
+        self.finish_by(gone, |label| {
+            if let Err(Job::Remove(label)) = self.queue.push(Job::Remove(label)) {
+                self.drop_file(&label);
+            }
+        });
+    }
+
+    fn finish_by(&self, gone: Gone, remove: impl Fn(Arc<Label>)) {
+        for (label, variants) in gone.variants {
+            for variant in variants {
+                let place = self.place_of(&label.key, variant);
+                let mut more = Gone::default();
+                let mut shard = self.shard(place);
+                if let Some(at) = shard.find(place.hash, &label.key, variant) {
+                    shard.remove(at, &mut more);
+                }
+                drop(shard);
+                more.files.into_iter().for_each(&remove);
+            }
+        }
+        gone.files.into_iter().for_each(&remove);
+        for label in gone.marks {
+            // Without the mark it would be fresh again after a restart.
+            if let Err(Job::Mark(label)) = self.queue.push(Job::Mark(label)) {
+                self.drop_file(&label);
+            }
+        }
+    }
+
+    /// Removes a file at once.
+    pub(super) fn drop_file(&self, label: &Label) {
+        if let Some((tier, _)) = self.tier()
+            && tier.directory.remove(label).is_err()
+        {
+            tier.errors.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn purge_key(&self, key: &[u8], force: Force) -> bool {
+        let place = self.place_of(key, Variant::NONE);
+        let mut shard = self.shard(place);
+        let Some(at) = shard.find(place.hash, key, Variant::NONE) else { return false };
+        let variants = shard.node(at).and_then(|node| node.variants.as_ref()).map(|known| known.known.clone());
+        let mut gone = Gone::default();
+        let mut was_there = shard.purge(at, force, &mut gone);
+        drop(shard);
+        gone.variants.clear();
+        for variant in variants.unwrap_or_default() {
+            let place = self.place_of(key, variant);
+            let mut shard = self.shard(place);
+            if let Some(at) = shard.find(place.hash, key, variant) {
+                was_there |= shard.purge(at, force, &mut gone);
+            }
+        }
+        self.purged.fetch_add(gone.objects, Ordering::Relaxed);
+        // Not by the thread: if the process is killed after the answer, it would find the files again.
+        self.finish_by(gone, |label| self.drop_file(&label));
+        was_there
+    }
+
+    /// Prevents storing the responses of fetches in progress for a key.
+    pub(super) fn purge_flights(&self, key: &[u8]) {
+        let beside: Vec<Arc<Flight>> = {
+            let beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
+            beside.iter().filter_map(Weak::upgrade).filter(|flight| *flight.key == *key).collect()
+        };
+        beside.iter().for_each(|flight| flight.purge());
+        if self.flying.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        for flights in &self.flights {
+            let flights = flights.lock().unwrap_or_else(PoisonError::into_inner);
+            for flight in flights.values().filter(|flight| *flight.key == *key) {
+                flight.purge();
+            }
+        }
+    }
+
+    /// Lets purges reach a fetch that others cannot find in the table of flights; `false` if there are too many.
+    pub(super) fn note_beside(&self, flight: &Arc<Flight>) -> bool {
+        let mut beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
+        if beside.len() == beside.capacity() {
+            beside.retain(|flight| flight.strong_count() > 0);
+        }
+        let has_room = beside.len() < FLIGHTS_MAX;
+        if has_room {
+            beside.push(Arc::downgrade(flight));
+        }
+        has_room
+    }
+
+    /// Removes a flight that is over.
+    pub(super) fn land(&self, flight: &Arc<Flight>) {
+        let mut flights = self.flights_of(flight.place);
+        self.strike(&mut flights, flight);
+    }
+
+    /// Removes a flight, unless a request took it over meanwhile.
+    pub(super) fn land_if_vacant(&self, flight: &Arc<Flight>) {
+        let mut flights = self.flights_of(flight.place);
+        if flight.is_deserted() {
+            self.strike(&mut flights, flight);
+        }
+    }
+
+    fn strike(&self, flights: &mut HashMap<Place, Arc<Flight>>, flight: &Arc<Flight>) {
+        if flights.get(&flight.place).is_some_and(|known| Arc::ptr_eq(known, flight)) {
+            flights.remove(&flight.place);
+            self.flying.fetch_sub(1, Ordering::Release);
+        }
+    }
+
+    /// Whether the memory tier may hold a body of that length.
+    pub(super) fn takes_in_memory(&self, length: u64) -> bool {
+        length <= self.body_bytes_max
+    }
+
+    /// Whether a body of that length would be written to a file while it arrives.
+    pub(super) fn spools(&self, length: u64, now: Instant) -> bool {
+        let has_room = self.tuning().max_size.is_none_or(|most| length <= most);
+        has_room && self.tier.as_ref().is_some_and(|tier| tier.writes(self.second(now)))
+    }
+
+    /// Whether the directory is not fully read yet.
+    pub(super) fn is_cold(&self) -> bool {
+        self.tier.as_ref().is_some_and(|tier| tier.is_cold.load(Ordering::Acquire))
+    }
+
+    pub(super) fn tuning(&self) -> Tuning {
+        self.tuning.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Opens the directory; if that fails, the zone stays in memory only.
+    pub(super) fn open(&self) {
+        if let Some(tier) = &self.tier
+            && let Err(error) = self.open_tier(tier)
+        {
+            tier.errors.fetch_add(1, Ordering::Relaxed);
+            let what =
+                format_args!("\"{}\" cannot be used, objects are kept in memory only ", tier.directory.path.display());
+            self.complain(Level::Crit, what, Os(&error));
+        }
+    }
+
+    pub(super) fn purges(&self) -> u32 {
+        self.bans.newest()
+    }
+
+    pub(super) fn next_serial(&self) -> u64 {
+        self.serial.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn second(&self, now: Instant) -> u32 {
+        u32::try_from(now.saturating_duration_since(self.epoch).as_secs()).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn place_of(&self, key: &[u8], variant: Variant) -> Place {
+        // Not by `Hash`, which would also write the length: keys are compared after the look-up.
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write(key);
+        if variant != Variant::NONE {
+            hasher.write(&variant.0);
+        }
+        Place { hash: hasher.finish(), variant }
+    }
+
+    pub(super) fn shard(&self, place: Place) -> MutexGuard<'_, Shard> {
+        let shard = &self.shards[(place.hash >> 32) as usize % self.shards.len()];
+        match shard.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                self.contended.fetch_add(1, Ordering::Relaxed);
+                shard.lock().unwrap_or_else(PoisonError::into_inner)
+            }
+        }
+    }
+
+    pub(super) fn flights_of(&self, place: Place) -> MutexGuard<'_, HashMap<Place, Arc<Flight>>> {
+        self.flights[place.hash as usize % self.flights.len()].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,378 @@
+//! The duties of a zone's thread: it reads the directory after a start, applies purges to objects that nobody
+//! requests, and removes objects that are unused or too many. It works in slices, as the parameters of
+//! `proxy_cache_path` say.
+
+use std::fs::ReadDir;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use weir_net::{Instant, clock};
+
+use super::Zone;
+use super::ban::Force;
+use super::directory::{Named, Unread, named};
+use super::file::Record;
+use super::label::Variant;
+use super::shard::{BLOCK_BYTES, Disk, Gone};
+use super::tier::{Hand, Tier, blocks};
+use weir_net::log::Level;
+
+/// The settings that may change at a reload while the zone exists. The defaults are nginx's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tuning {
+    /// An object without a request for this time is removed.
+    pub inactive: Duration,
+    /// The most bytes on disk.
+    pub max_size: Option<u64>,
+    /// Bytes that must stay free on the disk.
+    pub min_free: Option<u64>,
+    /// The most files removed in one slice.
+    pub manager_files: u32,
+    /// The pause between slices.
+    pub manager_sleep: Duration,
+    /// The longest duration of a slice.
+    pub manager_threshold: Duration,
+    /// The most files read in one slice.
+    pub loader_files: u32,
+    /// The pause between slices.
+    pub loader_sleep: Duration,
+    /// The longest duration of a slice.
+    pub loader_threshold: Duration,
+}
+
+impl Default for Tuning {
+    fn default() -> Tuning {
+        Tuning {
+            inactive: Duration::from_secs(600),
+            max_size: None,
+            min_free: None,
+            manager_files: 100,
+            manager_sleep: Duration::from_millis(50),
+            manager_threshold: Duration::from_millis(200),
+            loader_files: 100,
+            loader_sleep: Duration::from_millis(50),
+            loader_threshold: Duration::from_millis(200),
+        }
+    }
+}
+
+/// The interval of the manager (nginx: 10 s).
+const MANAGE_EVERY: Duration = Duration::from_secs(10);
+
+/// The most nodes per lock of a shard while purges are applied.
+const LURK_NODES: u32 = 256;
+
+/// The deepest nesting of directories that the loader enters: `levels` has three at most.
+const DEPTH_MAX: usize = 4;
+
+/// The most log lines about unusable files per start; the rest is only counted.
+const LINES_MAX: u64 = 10;
+
+/// The thread's state between turns.
+#[derive(Default)]
+pub(super) struct Keeper {
+    pub hand: Hand,
+    loader: Option<Loader>,
+    manage_at: Option<Instant>,
+    lurk: Option<Lurk>,
+    /// The purges up to this number are applied to all nodes.
+    lurked: Option<u32>,
+}
+
+struct Loader {
+    /// The directories being read, the innermost last.
+    open: Vec<(PathBuf, ReadDir)>,
+    next_at: Instant,
+    dropped: u64,
+    is_temp_done: bool,
+}
+
+/// A walk through all nodes that applies purges up to a number.
+struct Lurk {
+    up_to: u32,
+    shard: usize,
+    at: u32,
+}
+
+impl Keeper {
+    /// One turn: waiting jobs first, then a slice of each duty; returns how long there is nothing to do.
+    pub fn turn(&mut self, zone: &Zone, now: Instant) -> Duration {
+        let has_more = zone.serve_queue(&mut self.hand, now);
+        let lurks = self.lurk(zone);
+        let load_in = self.load(zone, now);
+        let manage_in = self.manage(zone, now);
+        if has_more || lurks {
+            return Duration::ZERO;
+        }
+        load_in.min(manage_in)
+    }
+
+    /// Applies purges to some nodes; true if there are more nodes.
+    fn lurk(&mut self, zone: &Zone) -> bool {
+        let Some(lurk) = &mut self.lurk else {
+            return self.begin_to_lurk(zone);
+        };
+        if let Some(places) = zone.lurk(lurk.shard, lurk.at) {
+            lurk.at += LURK_NODES;
+            if lurk.at >= places {
+                (lurk.shard, lurk.at) = (lurk.shard + 1, 0);
+            }
+        } else {
+            self.lurked = Some(lurk.up_to);
+            self.lurk = None;
+        }
+        true
+    }
+
+    /// Begins a walk if there are purges to apply, and removes the applied ones; true if a walk begins.
+    fn begin_to_lurk(&mut self, zone: &Zone) -> bool {
+        if zone.bans.len() == 0 || zone.is_cold() {
+            return false;
+        }
+        if let Some(lurked) = self.lurked {
+            // A fetch that began before a purge must be checked against it at its end.
+            zone.forget_purges(lurked.min(zone.oldest_fetch()));
+        }
+        let newest = zone.bans.newest();
+        if zone.bans.len() > 0 && self.lurked != Some(newest) {
+            self.lurk = Some(Lurk { up_to: newest, shard: 0, at: 0 });
+        }
+        self.lurk.is_some()
+    }
+
+    /// Reads some files of the directory; returns the time until the next slice.
+    fn load(&mut self, zone: &Zone, now: Instant) -> Duration {
+        let Some((tier, _)) = zone.tier().filter(|(tier, _)| tier.is_cold.load(Ordering::Acquire)) else {
+            return Duration::MAX;
+        };
+        let loader = self.loader.get_or_insert_with(|| {
+            let path = tier.directory.path.clone();
+            let open = std::fs::read_dir(&path).map(|entries| vec![(path, entries)]).unwrap_or_default();
+            Loader { open, next_at: now, dropped: 0, is_temp_done: false }
+        });
+        if now < loader.next_at {
+            return loader.next_at - now;
+        }
+        let tuning = zone.tuning();
+        let began = clock::precise();
+        for _ in 0..tuning.loader_files.max(1) {
+            if !loader.step(zone, tier, now) {
+                if loader.dropped > LINES_MAX {
+                    zone.complain(Level::Crit, loader.dropped, " cache files were dropped");
+                }
+                self.loader = None;
+                tier.is_cold.store(false, Ordering::Release);
+                return Duration::MAX;
+            }
+            zone.serve_queue(&mut self.hand, now);
+            if clock::precise() - began >= tuning.loader_threshold {
+                break;
+            }
+        }
+        loader.next_at = now + tuning.loader_sleep;
+        tuning.loader_sleep
+    }
+
+    /// Removes some objects that are unused or too many; returns the time until the next slice.
+    fn manage(&mut self, zone: &Zone, now: Instant) -> Duration {
+        let due = *self.manage_at.get_or_insert(now + MANAGE_EVERY);
+        if now < due {
+            return due - now;
+        }
+        let tuning = zone.tuning();
+        let began = clock::precise();
+        let mut has_more = true;
+        for _ in 0..tuning.manager_files.max(1) {
+            has_more = zone.expire_one(&tuning, now);
+            if !has_more || clock::precise() - began >= tuning.manager_threshold {
+                break;
+            }
+        }
+        let after = if has_more { tuning.manager_sleep } else { MANAGE_EVERY };
+        self.manage_at = Some(now + after);
+        after
+    }
+}
+
+impl Loader {
+    /// Handles one entry; false if there are no more.
+    fn step(&mut self, zone: &Zone, tier: &Tier, now: Instant) -> bool {
+        let Some((path, entries)) = self.open.last_mut() else {
+            return self.enter_temp(tier);
+        };
+        let Some(entry) = entries.next() else {
+            self.open.pop();
+            return true;
+        };
+        let Ok(entry) = entry else { return true };
+        let path = path.join(entry.file_name());
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => {
+                if self.open.len() < DEPTH_MAX
+                    && let Ok(entries) = std::fs::read_dir(&path)
+                {
+                    self.open.push((path, entries));
+                }
+            }
+            Ok(kind) if kind.is_file() => self.file(zone, tier, &path, now),
+            _ => {}
+        }
+        true
+    }
+
+    /// After the directory, enters the one for temporary files to remove abandoned files.
+    fn enter_temp(&mut self, tier: &Tier) -> bool {
+        let Some(temp) = tier.directory.temp_path.clone().filter(|_| !self.is_temp_done) else { return false };
+        self.is_temp_done = true;
+        let Ok(entries) = std::fs::read_dir(&temp) else { return false };
+        self.open.push((temp, entries));
+        true
+    }
+
+    fn file(&mut self, zone: &Zone, tier: &Tier, path: &Path, now: Instant) {
+        let Some(run) = tier.run.get().copied() else { return };
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        match named(name, run, |process| Path::new(&format!("/proc/{process}")).exists()) {
+            Named::Abandoned => drop(std::fs::remove_file(path)),
+            Named::Object if path == tier.directory.path_of_name(name) => match tier.directory.peek(path) {
+                Ok(record) => drop(zone.adopt(&record, now)),
+                Err(unread) => {
+                    self.dropped += u64::from(matches!(unread, Unread::Corrupt(_)));
+                    zone.drop_corrupt(tier, path, &unread, self.dropped <= LINES_MAX);
+                }
+            },
+            // It belongs to other `levels`, so it would never be found.
+            Named::Object => drop(std::fs::remove_file(path)),
+            Named::Other => {}
+        }
+    }
+}
+
+impl Zone {
+    /// Takes a file into the index; returns the number of its object. `None`, and the file is removed, if a purge
+    /// names it or a newer object has its place.
+    pub(super) fn adopt(&self, record: &Record, now: Instant) -> Option<u64> {
+        let label = &record.label;
+        // If the record of purges was lost, the numbers have no meaning.
+        let seen = if record.purges <= self.bans.newest() { record.purges } else { 0 };
+        let (force, checked) = self.bans.judge(seen, label);
+        let place = self.place_of(&label.key, label.variant);
+        let mut gone = Gone::default();
+        let mut shard = self.shard(place);
+        let is_known = shard.find(place.hash, &label.key, label.variant).and_then(|at| {
+            let node = shard.node(at)?;
+            (node.serial != 0).then_some((node.serial, node.disk))
+        });
+        if let Some((serial, disk)) = is_known {
+            if disk == Disk::None {
+                gone.files.push(label.clone());
+            }
+            drop(shard);
+            self.finish(gone);
+            // An object that is about to be written is newer than the file; only this thread writes.
+            return matches!(disk, Disk::Blocks(_)).then_some(serial);
+        }
+        if force == Some(Force::Hard) {
+            gone.files.push(label.clone());
+            drop(shard);
+            self.finish(gone);
+            return None;
+        }
+        let at = shard.place(place.hash, label, self.second(now), &mut gone);
+        shard.relabel(at, label);
+        let serial = self.next_serial();
+        if let Some(node) = shard.node(at) {
+            (node.serial, node.checked) = (serial, checked);
+            node.soft_purged = record.soft_purged || force == Some(Force::Soft);
+        }
+        if force == Some(Force::Soft) {
+            gone.marks.push(label.clone());
+        }
+        shard.set_disk(at, Disk::Blocks(blocks(record.body_at + record.body_len)));
+        drop(shard);
+        self.finish(gone);
+        if label.variant != Variant::NONE {
+            self.note_variant(label, now);
+        }
+        Some(serial)
+    }
+
+    /// Applies purges to some nodes from a place on; returns the shard's number of places, `None` after the last
+    /// shard.
+    fn lurk(&self, shard: usize, from: u32) -> Option<u32> {
+        let mut gone = Gone::default();
+        let mut shard = self.shards.get(shard)?.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let places = shard.places();
+        for at in from..places.min(from + LURK_NODES) {
+            self.survives(&mut shard, at, &mut gone);
+        }
+        drop(shard);
+        self.finish(gone);
+        Some(places)
+    }
+
+    /// The number of purges when the oldest fetch in progress began.
+    fn oldest_fetch(&self) -> u32 {
+        let born = |flights: &super::Flights| {
+            let flights = flights.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            flights.values().map(|flight| flight.born()).min()
+        };
+        self.flights.iter().filter_map(born).min().unwrap_or(u32::MAX)
+    }
+
+    /// Removes purges that are applied everywhere.
+    fn forget_purges(&self, up_to: u32) -> bool {
+        let has_forgotten = self.bans.forget(up_to);
+        if let Some((tier, _)) = self.tier().filter(|_| has_forgotten)
+            && tier.rewrite_purges(|| (self.bans.all(), self.bans.newest())).is_err()
+        {
+            tier.errors.fetch_add(1, Ordering::Relaxed);
+        }
+        has_forgotten
+    }
+
+    /// Removes one object that is unused or exceeds a limit; false if there is none.
+    fn expire_one(&self, tuning: &Tuning, now: Instant) -> bool {
+        let now_s = self.second(now);
+        let inactive_s = u32::try_from(tuning.inactive.as_secs()).unwrap_or(u32::MAX);
+        let mut oldest: Option<(u32, usize)> = None;
+        let mut size = 0;
+        for (number, shard) in self.shards.iter().enumerate() {
+            let mut shard = shard.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            size += shard.blocks * BLOCK_BYTES;
+            let Some(at) = shard.oldest() else { continue };
+            let Some(used_s) = shard.node(at).map(|node| node.used_s) else { continue };
+            if oldest.is_none_or(|(least, _)| used_s < least) {
+                oldest = Some((used_s, number));
+            }
+        }
+        let Some((used_s, number)) = oldest else { return false };
+        let is_unused = now_s.saturating_sub(used_s) > inactive_s;
+        if !is_unused && !self.is_too_much(tuning, size) {
+            return false;
+        }
+        let Some(shard) = self.shards.get(number) else { return false };
+        let mut gone = Gone::default();
+        let mut shard = shard.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(at) = shard.oldest() {
+            shard.evicted += u64::from(!is_unused);
+            shard.remove(at, &mut gone);
+        }
+        drop(shard);
+        self.finish(gone);
+        true
+    }
+
+    fn is_too_much(&self, tuning: &Tuning, size: u64) -> bool {
+        if size == 0 {
+            return false;
+        }
+        let lacks_room = |(tier, _): (&Tier, _)| {
+            let free = weir_net::path::free_bytes(&tier.directory.path);
+            tuning.min_free.is_some_and(|least| free.is_ok_and(|free| free < least))
+        };
+        tuning.max_size.is_some_and(|most| size > most)
+            || (tuning.min_free.is_some() && self.tier().is_some_and(lacks_room))
+    }
+}

@@ -1,0 +1,181 @@
+//! A stored response: its head as bytes ready to be written, its body as shared slices, and its times.
+
+use std::fs::File;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use weir_wire::ResponseHead;
+
+use super::forms::Forms;
+use super::growth::Growth;
+use super::label::Label;
+
+/// Bytes of a body that workers share; writing them to a socket copies nothing.
+pub type Chunk = Arc<[u8]>;
+
+/// The head of a stored response, in one allocation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// The status code.
+    pub status: u16,
+    /// The bytes as the exchange rendered them: a status line and field lines. The store does not interpret them.
+    pub bytes: Box<[u8]>,
+    /// The start of the part that is kept for decisions and not sent to clients; `bytes.len()` if there is none.
+    pub hidden_from: u32,
+    /// The range of the value of ETag in `bytes`, with its quotes; empty if there is none.
+    pub etag: Range<u32>,
+    /// Last-Modified in seconds since 1970; `None` if it is absent or invalid.
+    pub last_modified: Option<i64>,
+}
+
+impl Head {
+    /// The bytes for clients.
+    pub fn shown(&self) -> &[u8] {
+        self.bytes.get(..self.hidden_from as usize).unwrap_or(&self.bytes)
+    }
+
+    /// The bytes that are not sent.
+    pub fn hidden(&self) -> &[u8] {
+        self.bytes.get(self.hidden_from as usize..).unwrap_or_default()
+    }
+
+    /// The value of ETag; empty if there is none.
+    pub fn etag(&self) -> &[u8] {
+        self.bytes.get(self.etag.start as usize..self.etag.end as usize).unwrap_or_default()
+    }
+}
+
+/// The times of a response in milliseconds since 1970. The store keeps them for the rules and does not use them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// The time when its head was received or last confirmed.
+    pub stored_ms: u64,
+    /// Its age at that moment (RFC 9111 §4.2.3: corrected initial age).
+    pub age_ms: u64,
+    /// Fresh before this.
+    pub fresh_until_ms: u64,
+    /// May be served during a refresh before this (RFC 5861 §3).
+    pub updating_until_ms: u64,
+    /// May be served instead of an error before this (RFC 5861 §4).
+    pub error_until_ms: u64,
+    /// Flags of the rules (such as must-revalidate).
+    pub flags: u32,
+}
+
+/// A body, by its place.
+#[derive(Clone)]
+pub enum Body {
+    /// In memory, whole, in one piece: most bodies are small.
+    One(Chunk),
+    /// In memory, whole.
+    Many(Arc<[Chunk]>),
+    /// In a file, whole, too large for the memory tier: for `try_sendfile`.
+    File(FileBody),
+    /// Arriving from the origin; read it with a [`super::Reader`].
+    Growing(Arc<Growth>),
+}
+
+/// A body within a file; it stays readable after the file is removed or replaced.
+#[derive(Clone)]
+pub struct FileBody {
+    /// The file.
+    pub file: Arc<File>,
+    /// The offset of the body.
+    pub offset: u64,
+    /// Its length.
+    pub len: u64,
+}
+
+impl Body {
+    /// Its length; for a growing body, the length so far.
+    pub fn len(&self) -> u64 {
+        match self {
+            Body::One(chunk) => chunk.len() as u64,
+            Body::Many(chunks) => chunks.iter().map(|chunk| chunk.len() as u64).sum(),
+            Body::File(body) => body.len,
+            Body::Growing(growth) => growth.len(),
+        }
+    }
+
+    /// Whether it is empty so far.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The pieces of a whole body in memory, for one vectored write; empty for other bodies.
+    pub fn chunks(&self) -> &[Chunk] {
+        match self {
+            Body::One(chunk) => std::slice::from_ref(chunk),
+            Body::Many(chunks) => chunks,
+            Body::File(_) | Body::Growing(_) => &[],
+        }
+    }
+
+    /// Whether it is whole and in memory: then `chunks` has all of it.
+    pub fn is_in_memory(&self) -> bool {
+        matches!(self, Body::One(_) | Body::Many(_))
+    }
+}
+
+/// A stored response. It never changes except for the soft-purge mark. A refresh makes another object with the same
+/// body, and so does keeping a form of it (`Zone::dress`).
+pub struct Object {
+    /// Its identity: key, variant, tags.
+    pub label: Arc<Label>,
+    /// Its head.
+    pub head: Head,
+    /// Its times.
+    pub times: Times,
+    /// Its body.
+    pub body: Body,
+    /// The parsed head, once a request needed it.
+    pub parsed: OnceLock<ResponseHead>,
+    /// A number that no other object in the process has.
+    pub serial: u64,
+    /// The number of purges when its fetch began: later ones apply to it.
+    pub(super) born: u32,
+    pub(super) soft_purged: AtomicBool,
+    /// Its file is already in place.
+    pub(super) is_spooled: bool,
+    /// Its derived forms.
+    pub(super) forms: Forms,
+    /// A request compresses it to keep the result.
+    pub(super) is_being_packed: AtomicBool,
+}
+
+impl Object {
+    /// Whether a soft purge made it stale, regardless of its times.
+    pub fn is_soft_purged(&self) -> bool {
+        self.soft_purged.load(Ordering::Acquire)
+    }
+
+    /// Whether its body is whole.
+    pub fn is_whole(&self) -> bool {
+        !matches!(self.body, Body::Growing(_))
+    }
+
+    /// Its size in the memory tier in bytes, including the store's own overhead.
+    pub fn memory_bytes(&self) -> u64 {
+        let body = match &self.body {
+            Body::One(chunk) => chunk.len() + CHUNK_BYTES,
+            Body::Many(chunks) => chunks.iter().map(|chunk| chunk.len() + CHUNK_BYTES).sum(),
+            Body::File(_) | Body::Growing(_) => 0,
+        };
+        let own = size_of::<Object>() + COUNTS_BYTES + self.head.bytes.len() + self.parsed_bytes() + body;
+        own as u64 + self.forms.memory_bytes()
+    }
+}
+
+impl Object {
+    /// The size of `parsed` once it is made: one row per line of the head.
+    fn parsed_bytes(&self) -> usize {
+        memchr::memchr_iter(b'\n', &self.head.bytes).count() * size_of::<weir_wire::Field>()
+    }
+}
+
+/// The two counters of an `Arc`.
+const COUNTS_BYTES: usize = 16;
+
+/// The size of a chunk besides its bytes: its counters, and the fat pointer to it.
+const CHUNK_BYTES: usize = 32;

@@ -1,0 +1,192 @@
+//! Lines of the error log about a configuration, a client's connection or an exchange, in nginx's form.
+//!
+//! ```text
+//!  2026/11/21 12:00:00 [error] PID#TID: *CONN MESSAGE while STEP, client: …, server: …, request: "…", …
+//! ```
+//!
+//! Files are opened when a configuration is put in force (`open_all`), not when it is read.
+
+use std::fmt;
+use std::sync::Arc;
+
+use weir_conf::{Problem, Statement, Tree};
+use weir_meter::Step;
+use weir_net::log::file::{self, LogFile};
+use weir_net::log::{self, Level};
+use weir_wire::Known;
+
+use crate::client::Client;
+use crate::conf::{Conf, Location};
+use crate::exchange::Exchange;
+
+/// A line about an exchange. It costs only two comparisons if no log of its location takes the level.
+pub fn exchange_line(exchange: &Exchange<'_>, level: Level, message: fmt::Arguments<'_>) {
+    if !exchange.logs(level) {
+        return;
+    }
+    let sinks = &exchange.location.values.error_log.sinks;
+    log::compose(level, |line| {
+        log::push(line, format_args!("*{} {message}", exchange.client.number));
+        context(exchange, line);
+        sinks.write(level, line);
+        if level <= Level::Info {
+            crate::board::keep_line(exchange.client.number, line);
+        }
+    });
+}
+
+/// A line to the log of a location, about something other than a client's exchange.
+pub fn place_line(location: &Location, level: Level, message: fmt::Arguments<'_>) {
+    let sinks = &location.values.error_log.sinks;
+    if !sinks.takes(level) {
+        return;
+    }
+    log::compose(level, |line| {
+        log::push(line, message);
+        sinks.write(level, line);
+    });
+}
+
+/// A line about a connection outside its exchanges, to the log of the default server of its listen.
+pub fn client_line(conf: &Conf, client: &Client, level: Level, message: fmt::Arguments<'_>) {
+    let Some(listen) = conf.listens.get(client.listen.get()) else { return };
+    let sinks = &conf.location(conf.server(listen.hosts.default_server()).root).values.error_log.sinks;
+    if !sinks.takes(level) {
+        return;
+    }
+    log::compose(level, |line| {
+        log::push(line, format_args!("*{} {message}, client: ", client.number));
+        crate::texts::push_address(&client.remote, line);
+        log::push(line, format_args!(", server: {}", listen.address));
+        sinks.write(level, line);
+    });
+}
+
+impl Exchange<'_> {
+    /// Whether a line of this level would be written: check this before composing an expensive message.
+    pub fn logs(&self, level: Level) -> bool {
+        self.location.values.error_log.sinks.takes(level)
+    }
+}
+
+/// Opens every log file of a configuration that is not open yet; the error is nginx's message.
+///
+/// A failure undoes nothing: when a configuration is dropped, the files opened for it close.
+pub fn open_all(conf: &Conf) -> Result<(), String> {
+    all_files(conf).try_for_each(|(_, file)| file.open())
+}
+
+/// The first log file that cannot be opened, as a problem of the configuration: nginx's words, the line that names
+/// the file if there is one, and the remedy if its directory is missing.
+pub fn first_unopened(conf: &Conf, tree: &Tree) -> Option<Problem> {
+    all_files(conf).find_map(|(directive, file)| {
+        let what = file.open().err()?;
+        let names_it = |statement: &Statement| {
+            let name = statement.text(0);
+            let path = if name.starts_with('/') { name.to_owned() } else { format!("{}{name}", conf.paths.prefix) };
+            statement.name.text == directive && path == file.path()
+        };
+        let problem =
+            Problem::nowhere(weir_conf::Level::Emerg, what).at(first(&tree.root, &names_it).map(|found| found.at));
+        let Some(directory) = file.missing_directory() else { return Some(problem) };
+        let otherwise = if directive == "access_log" { "access_log off;" } else { "error_log stderr;" };
+        Some(problem.todo(&format!("mkdir -p {directory}, or write: {otherwise}")))
+    })
+}
+
+fn all_files(conf: &Conf) -> impl Iterator<Item = (&'static str, &Arc<LogFile>)> {
+    let errors = conf.declared.error_log.files.iter().map(|file| ("error_log", file));
+    errors.chain(conf.declared.log.files.iter().map(|file| ("access_log", file)))
+}
+
+/// The first statement that matches, also inside blocks; the reader of files limits their nesting.
+fn first<'t>(statements: &'t [Statement], is_one: &dyn Fn(&Statement) -> bool) -> Option<&'t Statement> {
+    statements.iter().find_map(
+        |statement| {
+            if is_one(statement) { Some(statement) } else { first(statement.children(), is_one) }
+        },
+    )
+}
+
+/// Writes the buffered lines of access logs: the last step before the process ends.
+pub fn flush() {
+    crate::family::log::buffer::flush();
+}
+
+/// USR1: opens every log file again by its name. If a file cannot be opened, weir keeps the old one and logs the error.
+///
+/// Buffered lines go to the old file.
+pub fn reopen() {
+    flush();
+    for what in file::reopen_all() {
+        log::global(Level::Emerg, format_args!("{what}"));
+    }
+}
+
+/// ` while STEP, client: …` and the other facts about the exchange.
+fn context(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
+    let request = &exchange.request;
+    // A request line that did not parse is shown as it arrived (nginx: up to the line end).
+    let request_line = match request.line() {
+        b"" => request.bytes.split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default(),
+        line => line,
+    };
+    if let Some(step) = shown_step(exchange) {
+        log::push(line, format_args!(" while {}", step.doing()));
+    }
+    line.extend_from_slice(b", client: ");
+    crate::texts::push_address(exchange.remote(), line);
+    if matches!(exchange.step, Step::AwaitRequest | Step::Keepalive) && request.bytes.is_empty() {
+        if let Some(listen) = exchange.conf.listens.get(exchange.client.listen.get()) {
+            log::push(line, format_args!(", server: {}", listen.address));
+        }
+        return;
+    }
+    log::push(line, format_args!(", server: {}", exchange.server.name));
+    if !request_line.is_empty() {
+        quoted(line, ", request: \"", request_line);
+    }
+    upstream(exchange, line);
+    if let Some(host) = request.field(Known::Host) {
+        quoted(line, ", host: \"", host);
+    }
+    if let Some(referer) = request.field(Known::Referer) {
+        quoted(line, ", referrer: \"", referer);
+    }
+}
+
+/// nginx clears its action when a head is complete, and has none while it walks through the phases.
+fn shown_step(exchange: &Exchange<'_>) -> Option<Step> {
+    let request = &exchange.request;
+    match exchange.step {
+        // A head was read and weir waits for nothing: nginx names no step.
+        Step::AwaitRequest | Step::Keepalive if request.head.len > 0 => None,
+        step => Some(step),
+    }
+}
+
+/// `, upstream: "http://ADDRESS/URI"`, if there was an attempt in this location.
+fn upstream(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
+    let Some(last) = exchange.tries.last() else {
+        return;
+    };
+    let pass = exchange.location.values.proxy.pass.as_deref();
+    let scheme = match (pass.is_some_and(|pass| pass.is_grpc), last.is_tls) {
+        (false, false) => "http",
+        (false, true) => "https",
+        (true, false) => "grpc",
+        (true, true) => "grpcs",
+    };
+    log::push(line, format_args!(", upstream: \"{scheme}://{}", last.peer));
+    if last.peer.starts_with("unix:") {
+        line.push(b':');
+    }
+    crate::family::proxy::request::push_target(exchange, pass, None, line);
+    line.push(b'"');
+}
+
+fn quoted(line: &mut Vec<u8>, label: &str, text: &[u8]) {
+    line.extend_from_slice(label.as_bytes());
+    line.extend_from_slice(text);
+    line.push(b'"');
+}

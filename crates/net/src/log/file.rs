@@ -1,0 +1,176 @@
+//! Log files: one open file per path in the whole process, for all its writers.
+//!
+//! Invariant: a line or batch is one `write(2)` to a file opened for appending, so lines never mix and writers need
+//! no lock.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+
+use crate::clock;
+
+use crate::log::level::Level;
+use crate::log::os::Os;
+
+/// A file that lines are appended to.
+pub struct LogFile {
+    path: String,
+    open: RwLock<Option<Arc<File>>>,
+    /// The Unix second in which the disk was full: nothing is written for the rest of this second.
+    full_at: AtomicU64,
+    /// The Unix second of the last log line about it.
+    complained_at: AtomicU64,
+}
+
+/// Every log file in use, by path. Dead entries are swept whenever one is added.
+static FILES: Mutex<Vec<Weak<LogFile>>> = Mutex::new(Vec::new());
+
+/// If a file cannot be written to, weir logs it once in this many seconds, as nginx does.
+const COMPLAIN_EVERY: u64 = 60;
+
+impl LogFile {
+    /// The file of that path; not opened here, so that reading a configuration touches nothing.
+    pub fn shared(path: &str) -> Arc<LogFile> {
+        let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = files.iter().filter_map(Weak::upgrade).find(|file| file.path == path) {
+            return file;
+        }
+        files.retain(|file| file.strong_count() > 0);
+        let file = Arc::new(LogFile {
+            path: path.to_owned(),
+            open: RwLock::new(None),
+            full_at: AtomicU64::new(0),
+            complained_at: AtomicU64::new(0),
+        });
+        files.push(Arc::downgrade(&file));
+        file
+    }
+
+    /// The path.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The directory of the file, if that directory is missing.
+    pub fn missing_directory(&self) -> Option<&str> {
+        let (directory, _) = self.path.rsplit_once('/')?;
+        (!directory.is_empty() && !std::path::Path::new(directory).exists()).then_some(directory)
+    }
+
+    /// Opens it unless it is open; the error is nginx's `open() "PATH" failed (13: Permission denied)`.
+    pub fn open(&self) -> Result<(), String> {
+        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        if open.is_none() {
+            *open = Some(self.opened()?);
+        }
+        Ok(())
+    }
+
+    /// The open file, for a later write even if the name is reopened meanwhile.
+    pub fn handle(&self) -> Option<Arc<File>> {
+        self.open.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Appends bytes. If they cannot be written, they are lost, and the error log reports it once a minute.
+    pub fn write(&self, bytes: &[u8]) {
+        if let Some(file) = self.handle() {
+            self.write_to(&file, bytes);
+        }
+    }
+
+    /// As `write`, to a file that `handle` returned.
+    pub fn write_to(&self, mut file: &File, bytes: &[u8]) {
+        let now = clock::unix_seconds();
+        if bytes.is_empty() || self.full_at.load(Ordering::Relaxed) == now {
+            return;
+        }
+        let written = loop {
+            match file.write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => break other,
+            }
+        };
+        match written {
+            Ok(count) if count == bytes.len() => {}
+            Ok(count) => self.complain(now, format_args!("was incomplete: {count} of {}", bytes.len())),
+            Err(error) => {
+                if error.kind() == io::ErrorKind::StorageFull {
+                    self.full_at.store(now, Ordering::Relaxed);
+                }
+                self.complain(now, format_args!("failed {}", Os(&error)));
+            }
+        }
+    }
+
+    fn complain(&self, now: u64, what: std::fmt::Arguments<'_>) {
+        let last = self.complained_at.swap(now, Ordering::Relaxed);
+        if now.saturating_sub(last) < COMPLAIN_EVERY {
+            self.complained_at.store(last, Ordering::Relaxed);
+            return;
+        }
+        crate::log::global(Level::Alert, format_args!("write() to \"{}\" {what}", self.path));
+    }
+
+    fn opened(&self) -> Result<Arc<File>, String> {
+        append(&self.path).map(Arc::new).map_err(|error| format!("open() \"{}\" failed {}", self.path, Os(&error)))
+    }
+
+    fn reopen(&self) -> Result<(), String> {
+        if self.handle().is_none() {
+            return Ok(());
+        }
+        let file = self.opened()?;
+        *self.open.write().unwrap_or_else(PoisonError::into_inner) = Some(file);
+        Ok(())
+    }
+}
+
+/// Opens a file for appending, creating it readable for all.
+pub fn append(path: impl AsRef<std::path::Path>) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).mode(0o644).open(path)
+}
+
+/// Opens every open log file by its name again; returns the failures.
+pub fn reopen_all() -> Vec<String> {
+    let files: Vec<Arc<LogFile>> =
+        FILES.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();
+    files.iter().filter_map(|file| file.reopen().err()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn scratch(name: &str) -> String {
+        let path = std::env::temp_dir().join(format!("weir-log-{}-{name}", std::process::id()));
+        path.to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_path_is_one_file_and_is_reopened_by_name() {
+        let path = scratch("reopen");
+        let (one, two) = (LogFile::shared(&path), LogFile::shared(&path));
+        assert!(Arc::ptr_eq(&one, &two));
+        one.write(b"before it is open: lost\n");
+        one.open().unwrap();
+        one.write(b"1\n");
+        let rotated = format!("{path}.1");
+        std::fs::rename(&path, &rotated).unwrap();
+        two.write(b"2\n");
+        assert!(one.reopen().is_ok());
+        two.write(b"3\n");
+        assert_eq!(std::fs::read(&rotated).unwrap(), b"1\n2\n");
+        assert_eq!(std::fs::read(&path).unwrap(), b"3\n");
+        std::fs::remove_file(&path).unwrap();
+        std::fs::remove_file(&rotated).unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_opened_is_told_in_nginx_words() {
+        let file = LogFile::shared("/nonexistent/weir.log");
+        assert_eq!(file.open().unwrap_err(), "open() \"/nonexistent/weir.log\" failed (2: No such file or directory)");
+    }
+}

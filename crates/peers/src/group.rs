@@ -1,0 +1,484 @@
+//! An upstream group: its peers, its policy, and the state that all workers share.
+//!
+//! It is neither a pool of connections nor a resolver. A group's peers never change; a new list is a new group that
+//! [`Group::adopt`]s the old one's state.
+//!
+//! Invariant: every `Ok` of [`Group::pick`] adds one to the peer's count of exchanges, and the matching
+//! [`Group::release`] subtracts one.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::balance::{self, Affinity, Field, Policy, Ring};
+use crate::health::{Health, Rule, Shown, State};
+use crate::peer::{Peer, PeerState, Slot};
+use crate::selection::{Held, Selection};
+
+/// The most peers of one group, backups included.
+pub const MAX_PEERS: usize = 4096;
+/// The largest total weight of one list of a group; a consistent ring of that weight takes 128 MiB.
+pub const MAX_TOTAL_WEIGHT: u32 = 100_000;
+
+/// Peers that serve under one name, and the choice among them.
+///
+/// Shared by all workers. The semantics are those of nginx's upstream modules (nginx.org `ngx_http_upstream_module`),
+/// with one addition: passive ejection never leaves a group without a peer (see [`Group::pick`]).
+#[derive(Debug)]
+pub struct Group {
+    name: String,
+    policy: Policy,
+    /// Primaries first, then backups.
+    slots: Box<[Slot]>,
+    primary: List,
+    backup: List,
+    ring: Ring,
+    /// Guards picks and releases; never held during a wait.
+    states: Mutex<Box<[PeerState]>>,
+}
+
+/// A contiguous part of a group's slots.
+#[derive(Clone, Copy, Debug)]
+struct List {
+    start: usize,
+    len: usize,
+    total_weight: u32,
+    /// The number of peers not marked down.
+    tries: u32,
+}
+
+/// The inputs of one pick.
+struct Turn<'a> {
+    affinity: &'a Affinity<'a>,
+    random: &'a mut dyn FnMut(u32) -> u32,
+    now_s: u64,
+}
+
+/// Why a list of peers is not a valid group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GroupError {
+    /// There is no primary peer.
+    NoPeers,
+    /// There are more than [`MAX_PEERS`].
+    TooManyPeers,
+    /// A weight is zero.
+    ZeroWeight,
+    /// The weights of a list add up to more than [`MAX_TOTAL_WEIGHT`].
+    TooHeavy,
+}
+
+impl fmt::Display for GroupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoPeers => f.write_str("no servers in upstream"),
+            Self::TooManyPeers => write!(f, "more than {MAX_PEERS} servers in upstream"),
+            Self::ZeroWeight => f.write_str("a server of weight zero in upstream"),
+            Self::TooHeavy => write!(f, "server weights add up to more than {MAX_TOTAL_WEIGHT}"),
+        }
+    }
+}
+
+impl std::error::Error for GroupError {}
+
+/// The peer chosen for an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Picked {
+    /// Index for [`Group::peer`].
+    pub peer: usize,
+    /// The peer was chosen although ejected, because ejection had left no other peer.
+    pub last_resort: bool,
+}
+
+/// No peer can serve this attempt: nginx's `no live upstreams`, and a 502 to the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoLivePeers;
+
+impl fmt::Display for NoLivePeers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no live upstreams")
+    }
+}
+
+impl std::error::Error for NoLivePeers {}
+
+/// The outcome of an attempt for the peer's health.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The peer answered and the answer is used.
+    Ok,
+    /// The peer failed: connection, timeout, bad header, or a status that `proxy_next_upstream` names (except 403 and
+    /// 404).
+    Failed,
+    /// The answer is not used, without blame: a 403 or 404 that `proxy_next_upstream` names.
+    Next,
+    /// The exchange ended before the peer could answer: the client left, or the exchange was dropped. This counts
+    /// neither for nor against the peer; nginx counts it as an answer.
+    Abandoned,
+}
+
+/// The current state of one peer, for status pages and metrics.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerView {
+    /// The number of exchanges in progress.
+    pub conns: u32,
+    /// Failures in the current window.
+    pub fails: u32,
+    /// Whether failures keep it out at the given time.
+    pub ejected: bool,
+    /// The effective weight.
+    pub effective_weight: i64,
+    /// The state and the counts of its health checks; `None` without a check.
+    pub health: Option<Shown>,
+}
+
+impl PeerView {
+    /// Whether failures or health checks keep the peer out.
+    #[must_use]
+    pub fn is_out(&self) -> bool {
+        self.ejected || self.health.is_some_and(|health| health.state != State::Up)
+    }
+}
+
+impl Group {
+    /// Builds a group from its peers in configuration order; backups may be anywhere in the list.
+    ///
+    /// # Errors
+    ///
+    /// See [`GroupError`].
+    pub fn new(name: impl Into<String>, peers: Vec<Peer>, policy: Policy) -> Result<Self, GroupError> {
+        if peers.iter().all(|peer| peer.backup) {
+            return Err(GroupError::NoPeers);
+        }
+        Self::of_now(name, peers, policy)
+    }
+
+    /// Builds a group from the current peers, of which there may be none.
+    ///
+    /// # Errors
+    ///
+    /// See [`GroupError`].
+    pub fn of_now(name: impl Into<String>, peers: Vec<Peer>, policy: Policy) -> Result<Self, GroupError> {
+        if peers.len() > MAX_PEERS {
+            return Err(GroupError::TooManyPeers);
+        }
+        let (backups, primaries): (Vec<_>, Vec<_>) = peers.into_iter().partition(|peer| peer.backup);
+        let primary = List::of(&primaries, 0)?;
+        let backup = List::of(&backups, primaries.len())?;
+        let slots: Box<[Slot]> = primaries.into_iter().chain(backups).map(Slot::new).collect();
+        let states = slots.iter().map(|slot| PeerState::fresh(&slot.peer)).collect();
+        let ring = match policy {
+            Policy::Hash { consistent: true } => Ring::build(primary.of_slice(&slots)),
+            _ => Ring::default(),
+        };
+        Ok(Self { name: name.into(), policy, slots, primary, backup, ring, states: Mutex::new(states) })
+    }
+
+    /// A group without peers.
+    #[must_use]
+    pub fn nobody(name: &str, policy: Policy) -> Self {
+        let none = List { start: 0, len: 0, total_weight: 0, tries: 0 };
+        let (slots, states) = (Box::default(), Mutex::default());
+        Self { name: name.to_owned(), policy, slots, primary: none, backup: none, ring: Ring::default(), states }
+    }
+
+    /// The name that exchanges report if no peer could serve them.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The policy the group was built with.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// All peers, primaries first; the order is that of [`Picked::peer`].
+    pub fn peers(&self) -> impl ExactSizeIterator<Item = &Peer> {
+        self.slots.iter().map(|slot| &slot.peer)
+    }
+
+    /// One peer by its index.
+    #[must_use]
+    pub fn peer(&self, index: usize) -> Option<&Peer> {
+        self.slots.get(index).map(|slot| &slot.peer)
+    }
+
+    /// The peer's name for `sticky`.
+    #[must_use]
+    pub fn name_of(&self, index: usize) -> &str {
+        self.slots.get(index).map_or("", |slot| &slot.name)
+    }
+
+    /// Starts an exchange's selection. Its number of tries is the number of peers not down, limited by
+    /// `proxy_next_upstream_tries` (0 is no limit).
+    #[must_use]
+    pub fn begin(&self, tries_limit: u32) -> Selection {
+        let widest = self.primary.len.max(self.backup.len);
+        let mut selection = Selection::new(widest, self.primary.tries + self.backup.tries);
+        selection.limit_tries(tries_limit);
+        selection
+    }
+
+    /// Chooses the peer of the exchange's next attempt and counts the attempt.
+    ///
+    /// `now_s` is in seconds of one steady or wall clock; `random(n)` returns a number below `n`, and only
+    /// [`Policy::Random`] calls it. A peer still held from an earlier pick is given back first, as abandoned.
+    ///
+    /// If an exchange has tried no peer yet and only failures keep every peer out, it gets the peer whose failure is
+    /// oldest. Peers that are down or that a health check keeps out do not count as an alternative. A live peer at
+    /// `max_conns` does: then load refuses the exchange, not ejection.
+    ///
+    /// # Errors
+    ///
+    /// [`NoLivePeers`] if every peer was tried, is down, ejected or full.
+    pub fn pick(
+        &self,
+        selection: &mut Selection,
+        affinity: &Affinity<'_>,
+        random: &mut dyn FnMut(u32) -> u32,
+        now_s: u64,
+    ) -> Result<Picked, NoLivePeers> {
+        if selection.held.is_some() {
+            self.release(selection, Outcome::Abandoned, now_s);
+        }
+        let picked = match self.single() {
+            Some(slot) => {
+                (slot.may_serve(affinity.bound) && slot.enter()).then_some(Picked { peer: 0, last_resort: false })
+            }
+            None => self.pick_of_several(selection, &mut Turn { affinity, random, now_s }),
+        }
+        .ok_or(NoLivePeers)?;
+        selection.picks = selection.picks.saturating_add(1);
+        selection.held = Some(Held { peer: picked.peer, last_resort: picked.last_resort });
+        Ok(picked)
+    }
+
+    /// Gives the held peer back and counts its attempt as ended; true if this failure ejects the peer (`upstream
+    /// server temporarily disabled`).
+    ///
+    /// Every outcome costs a try. Without a held peer nothing happens.
+    pub fn release(&self, selection: &mut Selection, outcome: Outcome, now_s: u64) -> bool {
+        let Some(held) = selection.held.take() else {
+            return false;
+        };
+        let Some(slot) = self.slots.get(held.peer) else {
+            return false;
+        };
+        slot.leave();
+        if self.single().is_some() {
+            selection.tries = 0;
+            return false;
+        }
+        selection.tries = selection.tries.saturating_sub(1);
+        let mut states = self.lock();
+        let Some(state) = states.get_mut(held.peer) else {
+            return false;
+        };
+        match outcome {
+            Outcome::Failed => return state.note_failure(&slot.peer, now_s),
+            Outcome::Abandoned => {}
+            Outcome::Ok | Outcome::Next if held.last_resort => state.readmit(),
+            Outcome::Ok | Outcome::Next => state.note_success(),
+        }
+        false
+    }
+
+    /// The tries that would be left if the current attempt ended at this moment.
+    #[must_use]
+    pub fn tries_after(&self, selection: &Selection) -> u32 {
+        match (selection.held, self.single()) {
+            (None, _) => selection.tries,
+            (Some(_), Some(_)) => 0,
+            (Some(_), None) => selection.tries.saturating_sub(1),
+        }
+    }
+
+    /// Takes over the state of `old` for the peers that both groups have. They are matched by address and, if one
+    /// address is listed several times, by order.
+    ///
+    /// Failures, ejections and exchanges in progress are always taken over; the turn of round robin only if the lists
+    /// are equal. Call this before the group is shared. Later results of exchanges of `old` stay with `old`, but these
+    /// exchanges still leave the shared count when they end.
+    pub fn adopt(&mut self, old: &Self) {
+        let same_list = self.peers().eq(old.peers());
+        let old_states = old.lock();
+        let states = self.states.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let mut known = by_address(&old.slots);
+        for (slot, state) in self.slots.iter_mut().zip(states.iter_mut()) {
+            let Some(index) = known.get_mut(slot.peer.address.as_str()).and_then(VecDeque::pop_front) else {
+                continue;
+            };
+            let (Some(old_slot), Some(old_state)) = (old.slots.get(index), old_states.get(index)) else {
+                continue;
+            };
+            slot.conns = Arc::<AtomicU32>::clone(&old_slot.conns);
+            if let Some(health) = &mut slot.health {
+                *health = Health::follow(health, old_slot.health.as_ref());
+            }
+            state.inherit_health(old_state, &slot.peer);
+            if same_list {
+                state.current_weight = old_state.current_weight;
+            }
+        }
+    }
+
+    /// Sets the rules of health checks. Call this before the group is shared, and before it adopts.
+    pub fn guard(&mut self, rules: &Arc<[Rule]>) {
+        for slot in &mut self.slots {
+            slot.health = Some(Arc::new(Health::new(rules)));
+        }
+    }
+
+    /// The health of a peer, by its index.
+    #[must_use]
+    pub fn health(&self, index: usize) -> Option<&Arc<Health>> {
+        self.slots.get(index).and_then(|slot| slot.health.as_ref())
+    }
+
+    /// The current state of every peer, in the order of [`Group::peers`].
+    #[must_use]
+    pub fn view(&self, now_s: u64) -> Vec<PeerView> {
+        let alone = self.single().is_some();
+        let states = self.lock();
+        self.slots
+            .iter()
+            .zip(states.iter())
+            .map(|(slot, state)| PeerView {
+                conns: slot.conns(),
+                fails: state.fails,
+                ejected: !alone && state.ejected(&slot.peer, now_s),
+                effective_weight: state.effective_weight,
+                health: slot.health.as_ref().map(|health| health.shown()),
+            })
+            .collect()
+    }
+
+    /// Whether there is only one peer: then neither a key nor the client's address matters.
+    #[must_use]
+    pub fn is_single(&self) -> bool {
+        self.single().is_some()
+    }
+
+    /// The only peer of a group with one; failures never eject it.
+    fn single(&self) -> Option<&Slot> {
+        match &*self.slots {
+            [slot] => Some(slot),
+            _ => None,
+        }
+    }
+
+    fn pick_of_several(&self, selection: &mut Selection, turn: &mut Turn<'_>) -> Option<Picked> {
+        let mut states = self.lock();
+        if !selection.on_backup {
+            let chosen = self.choose_in(self.primary, &mut states, selection, turn);
+            if chosen.is_some() {
+                return chosen;
+            }
+            if self.backup.len > 0 {
+                selection.move_to_backup();
+            }
+        }
+        if selection.on_backup {
+            let chosen = self.choose_in(self.backup, &mut states, selection, turn);
+            if chosen.is_some() {
+                return chosen;
+            }
+        }
+        if selection.picks > 0 {
+            return None;
+        }
+        let peer = self.last_resort(&states, turn.now_s)?;
+        selection.on_backup = peer >= self.backup.start;
+        let list = if selection.on_backup { self.backup } else { self.primary };
+        selection.tried.insert(peer - list.start);
+        Some(Picked { peer, last_resort: true })
+    }
+
+    fn choose_in(
+        &self,
+        list: List,
+        states: &mut [PeerState],
+        selection: &mut Selection,
+        turn: &mut Turn<'_>,
+    ) -> Option<Picked> {
+        if list.len == 0 {
+            return None;
+        }
+        let slots = list.of_slice(&self.slots);
+        let states = states.get_mut(list.start..list.start + list.len)?;
+        let mut field =
+            Field { slots, states, tried: &selection.tried, total_weight: list.total_weight, now_s: turn.now_s };
+        // Hashing and random draws are only for primaries; backups take turns.
+        let policy = match self.policy {
+            Policy::LeastConn => Policy::LeastConn,
+            _ if selection.on_backup => Policy::RoundRobin,
+            policy => policy,
+        };
+        let index = balance::choose(policy, &self.ring, &mut field, &mut selection.walk, turn.affinity, turn.random)?;
+        let slot = slots.get(index)?;
+        // An older group that shares the count may have taken the last place meanwhile.
+        if !slot.enter() {
+            return None;
+        }
+        states.get_mut(index)?.note_pick(&slot.peer, turn.now_s);
+        selection.tried.insert(index);
+        Some(Picked { peer: list.start + index, last_resort: false })
+    }
+
+    /// The ejected peer whose failure is oldest, if ejection alone is the reason that no peer can serve.
+    fn last_resort(&self, states: &[PeerState], now_s: u64) -> Option<usize> {
+        let mut choice: Option<(u64, usize)> = None;
+        for (index, (slot, state)) in self.slots.iter().zip(states).enumerate() {
+            if !slot.may_serve(None) {
+                continue;
+            }
+            if !state.ejected(&slot.peer, now_s) {
+                // It is alive but was not chosen: it is full.
+                return None;
+            }
+            if !slot.saturated() && choice.is_none_or(|(failed, _)| state.accessed < failed) {
+                choice = Some((state.accessed, index));
+            }
+        }
+        let (_, peer) = choice?;
+        self.slots.get(peer)?.enter().then_some(peer)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Box<[PeerState]>> {
+        // Each step leaves the numbers valid, so a panic of a lock holder is no reason to stop serving.
+        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl List {
+    fn of(peers: &[Peer], start: usize) -> Result<Self, GroupError> {
+        let mut total_weight: u32 = 0;
+        let mut tries = 0;
+        for peer in peers {
+            if peer.weight == 0 {
+                return Err(GroupError::ZeroWeight);
+            }
+            total_weight = total_weight.saturating_add(peer.weight);
+            tries += u32::from(peer.may_serve());
+        }
+        if total_weight > MAX_TOTAL_WEIGHT {
+            return Err(GroupError::TooHeavy);
+        }
+        Ok(Self { start, len: peers.len(), total_weight, tries })
+    }
+
+    fn of_slice(self, slots: &[Slot]) -> &[Slot] {
+        slots.get(self.start..self.start + self.len).unwrap_or_default()
+    }
+}
+
+/// The positions of each address in a list, in order.
+fn by_address(slots: &[Slot]) -> HashMap<&str, VecDeque<usize>> {
+    let mut places: HashMap<&str, VecDeque<usize>> = HashMap::new();
+    for (index, slot) in slots.iter().enumerate() {
+        places.entry(slot.peer.address.as_str()).or_default().push_back(index);
+    }
+    places
+}

@@ -1,0 +1,20 @@
+//! Upstream groups: the choice of a peer for an exchange, and the handling of failures.
+//!
+//! ```text
+//!  Group ─ Policy (balance) ─► Picked ─► the attempt ─► Outcome ─► retry: the next peer, or the end
+//!    └ peers: weight, failures, health checks, exchanges under way      └ budget
+//! ```
+//!
+//! Invariant: pure. No socket and no clock: time is an argument, so a test or a simulation can set its own.
+#![forbid(unsafe_code)]
+
+pub mod balance;
+pub mod budget;
+pub mod group;
+pub mod health;
+pub mod peer;
+pub mod pool_policy;
+pub mod retry;
+pub mod selection;
+#[cfg(test)]
+mod simulation;

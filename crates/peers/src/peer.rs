@@ -1,0 +1,234 @@
+//! One address of an upstream group: its configuration, and the state from its failures.
+//!
+//! It is neither a connection nor a name lookup: a `server` line that resolves to three addresses gives three peers
+//! with the same [`Peer::server`].
+//!
+//! Invariant: `effective_weight` stays within `0..=weight`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use md5::{Digest, Md5};
+
+use crate::health::Health;
+
+/// `weight` of a `server` line without it.
+pub const DEFAULT_WEIGHT: u32 = 1;
+/// `max_fails` of a `server` line without it.
+pub const DEFAULT_MAX_FAILS: u32 = 1;
+/// `fail_timeout` of a `server` line without it, in seconds.
+pub const DEFAULT_FAIL_TIMEOUT_S: u64 = 10;
+
+/// The configuration of one address of a group; it never changes after the group is built.
+///
+/// The parameters are those of the `server` directive, nginx.org `ngx_http_upstream_module`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its number in the group; the API uses it.
+    pub id: u32,
+    /// Where to connect: `127.0.0.1:8081`, `[::1]:80` or `unix:/path`.
+    pub address: String,
+    /// The server as written in the configuration. Consistent hashing places this text on the ring, so a name keeps
+    /// its place when its address changes.
+    pub server: String,
+    /// Its share of the requests, at least 1.
+    pub weight: u32,
+    /// The most exchanges at a time on this peer; 0 is unlimited.
+    pub max_conns: u32,
+    /// Failures within `fail_timeout_s` that eject the peer; 0 never ejects.
+    pub max_fails: u32,
+    /// The seconds over which failures are counted, and the seconds that an ejection lasts.
+    pub fail_timeout_s: u64,
+    /// Serves only if no primary peer can.
+    pub backup: bool,
+    /// Never serves.
+    pub down: bool,
+    /// Gets only exchanges that are bound to it; its current exchanges go on.
+    pub drain: bool,
+    /// The peer's name for `sticky`; if empty, the name comes from the address.
+    pub route: String,
+}
+
+impl Peer {
+    /// A peer with the defaults of a bare `server address;` line.
+    #[must_use]
+    pub fn new(address: impl Into<String>) -> Self {
+        let address = address.into();
+        Self {
+            id: 0,
+            server: address.clone(),
+            address,
+            weight: DEFAULT_WEIGHT,
+            max_conns: 0,
+            max_fails: DEFAULT_MAX_FAILS,
+            fail_timeout_s: DEFAULT_FAIL_TIMEOUT_S,
+            backup: false,
+            down: false,
+            drain: false,
+            route: String::new(),
+        }
+    }
+
+    /// Whether the configuration and the API allow exchanges on it.
+    #[must_use]
+    pub fn may_serve(&self) -> bool {
+        !self.down && !self.drain
+    }
+}
+
+/// The state that failures and picks have left on one peer.
+///
+/// The group's lock guards it. Times are in the seconds that the caller passes; whole seconds, because nginx compares
+/// whole seconds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PeerState {
+    /// The current weight: failures lower it, and each pick raises it again.
+    pub effective_weight: i64,
+    /// The current credit of smooth weighted round robin.
+    pub current_weight: i64,
+    /// Failures counted in the current window.
+    pub fails: u32,
+    /// The second of the last failure.
+    pub accessed: u64,
+    /// The second when the window was last opened: by a failure, or by the first pick after `fail_timeout`.
+    pub checked: u64,
+}
+
+impl PeerState {
+    pub(crate) fn fresh(peer: &Peer) -> Self {
+        Self { effective_weight: i64::from(peer.weight), ..Self::default() }
+    }
+
+    /// Takes over the health of the same address from another configuration, limited by this peer's own weight.
+    pub(crate) fn inherit_health(&mut self, old: &Self, peer: &Peer) {
+        self.effective_weight = old.effective_weight.clamp(0, i64::from(peer.weight));
+        self.fails = old.fails;
+        self.accessed = old.accessed;
+        self.checked = old.checked;
+    }
+
+    /// Whether failures keep the peer out at `now_s`.
+    pub(crate) fn ejected(&self, peer: &Peer, now_s: u64) -> bool {
+        peer.max_fails != 0 && self.fails >= peer.max_fails && !self.window_over(peer, now_s)
+    }
+
+    /// Records a pick: the first one after `fail_timeout` opens a new window, so a returning peer gets one trial at a
+    /// time until a trial succeeds.
+    pub(crate) fn note_pick(&mut self, peer: &Peer, now_s: u64) {
+        if self.window_over(peer, now_s) {
+            self.checked = now_s;
+        }
+    }
+
+    /// Records a failure; true if the peer is ejected.
+    pub(crate) fn note_failure(&mut self, peer: &Peer, now_s: u64) -> bool {
+        self.fails = self.fails.saturating_add(1);
+        self.accessed = now_s;
+        self.checked = now_s;
+        if peer.max_fails == 0 {
+            return false;
+        }
+        let cost = i64::from(peer.weight / peer.max_fails);
+        self.effective_weight = (self.effective_weight - cost).max(0);
+        self.fails >= peer.max_fails
+    }
+
+    /// Records a success. It forgives failures only if the pick came after them, which `accessed < checked` means.
+    pub(crate) fn note_success(&mut self) {
+        if self.accessed < self.checked {
+            self.fails = 0;
+        }
+    }
+
+    /// Forgives all failures: the peer answered while it was ejected.
+    pub(crate) fn readmit(&mut self) {
+        self.fails = 0;
+    }
+
+    /// Adds this turn's credit and lets the weight recover by one; returns the added credit.
+    pub(crate) fn earn_credit(&mut self, peer: &Peer) -> i64 {
+        let earned = self.effective_weight;
+        self.current_weight += earned;
+        if self.effective_weight < i64::from(peer.weight) {
+            self.effective_weight += 1;
+        }
+        earned
+    }
+
+    fn window_over(&self, peer: &Peer, now_s: u64) -> bool {
+        now_s.saturating_sub(self.checked) > peer.fail_timeout_s
+    }
+}
+
+/// A peer with its count of exchanges in progress.
+///
+/// The count is shared with the group that this one replaced, so an exchange from before a reload still leaves it at
+/// its end.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub peer: Peer,
+    /// The peer's name for `sticky`.
+    pub name: Box<str>,
+    pub conns: Arc<AtomicU32>,
+    /// The results of its health checks; `None` without a check.
+    pub health: Option<Arc<Health>>,
+}
+
+impl Slot {
+    pub(crate) fn new(peer: Peer) -> Self {
+        let name = if peer.route.is_empty() { name_of(&peer.address) } else { peer.route.clone() };
+        Self { peer, name: name.into(), conns: Arc::default(), health: None }
+    }
+
+    /// Whether it may get an exchange that is bound to this name, or that is not bound.
+    pub(crate) fn may_serve(&self, bound: Option<&[u8]>) -> bool {
+        let is_allowed = self.peer.may_serve() || (!self.peer.down && bound == Some(self.name.as_bytes()));
+        is_allowed && self.is_healthy()
+    }
+
+    /// Whether no health check keeps it out.
+    pub(crate) fn is_healthy(&self) -> bool {
+        self.health.as_ref().is_none_or(|health| health.lets_serve())
+    }
+
+    pub(crate) fn conns(&self) -> u32 {
+        self.conns.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn saturated(&self) -> bool {
+        self.peer.max_conns != 0 && self.conns() >= self.peer.max_conns
+    }
+
+    /// Takes a place if `max_conns` allows it.
+    pub(crate) fn enter(&self) -> bool {
+        if self.peer.max_conns == 0 {
+            self.conns.fetch_add(1, Ordering::Relaxed);
+            return true;
+        }
+        self.conns
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
+                (taken < self.peer.max_conns).then_some(taken + 1)
+            })
+            .is_ok()
+    }
+
+    pub(crate) fn leave(&self) {
+        // An unmatched leave would otherwise wrap around and make the peer full forever.
+        let _ = self.conns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| taken.checked_sub(1));
+    }
+}
+/// The name of a peer without a route.
+fn name_of(address: &str) -> String {
+    Md5::digest(address).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peers_are_named_by_their_addresses() {
+        // printf 127.0.0.1:8081 | md5sum
+        assert_eq!(name_of("127.0.0.1:8081"), "df2b80dc43705d28db9be6f29fe58da3");
+    }
+}
