@@ -120,6 +120,7 @@ fn facts(quick: &Quick, args: &RunArgs, report: &Report, outcome: &run::Outcome,
             // A request may also wait for a free connection. So a late or missing request does not prove that the
             // generator was slow.
             lag_p99_ms: None,
+            lag_p99_least_ms: None,
             lag_max_ms: None,
             dropped: 0,
             ..teller.eyes.fared().finish(outcome.merger.own())

@@ -127,6 +127,7 @@ fn facts() -> Facts {
             worker_cpu: vec![0.31, 0.28],
             machine_cpu: Some(0.44),
             lag_p99_ms: Some(0.21),
+            lag_p99_least_ms: Some(0.19),
             ports: Some((412, 28_232)),
             descriptors: Some((430, 524_288)),
             ..SelfCheck::default()

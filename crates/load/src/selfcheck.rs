@@ -10,7 +10,7 @@ use weir_meter::host::{self, file_limit, local_ports, open_files, threads, waiti
 
 use crate::output::SelfCheck;
 use crate::output::facts::LAG_ARRIVALS_MIN;
-use crate::record::Own;
+use crate::record::{Hdr, Own};
 
 /// Interval between two measurements.
 const EVERY: Duration = Duration::from_secs(1);
@@ -113,6 +113,7 @@ impl Sampler {
             machine_cpu: self.machine.and_then(spent).filter(|_| clock::precise() - self.began >= EVERY),
             throttled: self.quota.and_then(|then| stopped(then, quota()?)),
             lag_p99_ms: (own.lag.count() >= LAG_ARRIVALS_MIN).then(|| ms(own.lag.quantile(0.99))),
+            lag_p99_least_ms: (own.lag.count() >= LAG_ARRIVALS_MIN).then(|| ms(least_p99(&own.lag))),
             lag_max_ms: has_lag.then(|| ms(own.lag.max())),
             ports: local_ports().map(|all| (self.ports, all)),
             descriptors: file_limit().map(|limit| (self.descriptors, limit.soft)),
@@ -120,6 +121,35 @@ impl Sampler {
             agents: Vec::new(),
         }
     }
+}
+
+/// The least that the 99th percentile can be: more arrivals are as late as this than chance allows for one in a hundred.
+fn least_p99(lag: &Hdr) -> Duration {
+    let all = lag.count();
+    // Half a rank below the one that is meant, because a rank is rounded up.
+    lag.quantile((all as f64 - late_by_chance(all) + 0.5) / all as f64)
+}
+
+/// How many of so many arrivals may be late although no more than one in a hundred is: as many or more are so in less than
+/// 5 % of such runs.
+fn late_by_chance(arrivals: u64) -> f64 {
+    const SHARE: f64 = 0.01;
+    const CHANCE: f64 = 0.05;
+    // Beyond these the normal distribution is near enough, and the binomial's first terms are too small for a number.
+    const EXACT_MAX: u64 = 10_000;
+    const NORMAL_95: f64 = 1.645;
+    let all = arrivals as f64;
+    if arrivals > EXACT_MAX {
+        return (all * SHARE + NORMAL_95 * (all * SHARE * (1.0 - SHARE)).sqrt()).ceil();
+    }
+    // The probability of `late` of them, from that of one fewer.
+    let (mut late, mut of_late, mut beyond) = (0.0, (1.0 - SHARE).powf(all), 1.0);
+    while beyond > CHANCE && late < all {
+        beyond -= of_late;
+        of_late *= (all - late) / (late + 1.0) * SHARE / (1.0 - SHARE);
+        late += 1.0;
+    }
+    late
 }
 
 fn quota() -> Option<(u64, u64)> {
@@ -159,6 +189,27 @@ mod tests {
     #[test]
     fn a_quota_says_something_after_some_periods() {
         assert_eq!((stopped((10, 3), (110, 93)), stopped((10, 3), (29, 22))), (Some(0.9), None));
+    }
+
+    #[test]
+    fn some_are_late_by_chance() {
+        // R: qbinom(0.95, n, 0.01) + 1.
+        for (arrivals, late) in [(20, 2.0), (192, 5.0), (1000, 16.0), (10_000, 118.0), (1_000_000, 10_164.0)] {
+            assert_eq!(late_by_chance(arrivals), late, "{arrivals}");
+        }
+    }
+
+    #[test]
+    fn four_late_of_two_hundred_may_be_chance_and_eight_are_not() {
+        let late_of = |late: usize| {
+            let mut own = Own::default();
+            (0..200).for_each(|at| own.lag.add(Duration::from_millis(if at < late { 40 } else { 0 })));
+            Sampler::default().finish(&own)
+        };
+        let (few, many) = (late_of(4), late_of(8));
+        assert!(few.lag_p99_ms.is_some_and(|lag| lag > 39.0) && few.lag_p99_least_ms.is_some_and(|lag| lag < 1.0));
+        assert!(many.lag_p99_least_ms.is_some_and(|lag| lag > 39.0));
+        assert_eq!((few.limits().len(), many.limits().len()), (0, 1));
     }
 
     #[test]

@@ -8,7 +8,8 @@ use crate::output::SelfCheck;
 pub fn write(check: &SelfCheck) -> Value {
     json!({
         "worker_cpu": check.worker_cpu, "worker_cpu_peak": check.worker_cpu_peak, "machine_cpu": check.machine_cpu,
-        "throttled": check.throttled, "lag_p99_ms": check.lag_p99_ms, "lag_max_ms": check.lag_max_ms, "ports": check.ports.map(|(a, b)| [a, b]),
+        "throttled": check.throttled, "lag_p99_ms": check.lag_p99_ms, "lag_p99_least_ms": check.lag_p99_least_ms,
+        "lag_max_ms": check.lag_max_ms, "ports": check.ports.map(|(a, b)| [a, b]),
         "descriptors": check.descriptors.map(|(a, b)| [a, b]), "dropped": check.dropped,
     })
 }
@@ -24,6 +25,7 @@ pub fn read(json: &Value) -> SelfCheck {
         machine_cpu: float("machine_cpu"),
         throttled: float("throttled"),
         lag_p99_ms: float("lag_p99_ms"),
+        lag_p99_least_ms: float("lag_p99_least_ms"),
         lag_max_ms: float("lag_max_ms"),
         ports: room("ports"),
         descriptors: room("descriptors"),
@@ -43,6 +45,7 @@ mod tests {
             worker_cpu_peak: Some(0.75),
             throttled: Some(0.25),
             lag_p99_ms: Some(12.5),
+            lag_p99_least_ms: Some(11.5),
             ports: Some((3, 28_232)),
             dropped: 4,
             ..SelfCheck::default()

@@ -87,6 +87,7 @@ fn generator(check: &SelfCheck) -> Value {
         "machine_cpu": check.machine_cpu.map(thousandths),
         "throttled": check.throttled.map(thousandths),
         "lag_p99_ms": check.lag_p99_ms.map(number::json),
+        "lag_p99_least_ms": check.lag_p99_least_ms.map(number::json),
         "lag_max_ms": check.lag_max_ms.map(number::json),
         "ports": room(check.ports),
         "descriptors": room(check.descriptors),
