@@ -158,10 +158,10 @@ def policy_conn(draft: Draft) -> None:
 
 
 def policy_rate(draft: Draft) -> None:
-    draft.size, connections, seconds = 65536, draft.one(8, 16), draft.between(0.2, 0.4)
+    draft.size, connections, seconds = 65536, draft.one(8, 16), draft.between(2.2, 3.2)
     draft.location += f"limit_rate {round(draft.size / seconds)};"
-    # Each connection has so much; more of them would have more.
-    draft.capacity = connections / seconds
+    # Each connection has so much; more of them would have more. nginx sends the bytes of the first second at once.
+    draft.capacity = connections / (seconds - 1)
     draft.load = ["-R", str(round(1.6 * draft.capacity)), "-c", str(connections)]
     draft.rules(is_policy=True)
 
