@@ -78,13 +78,13 @@ mod tests {
 
     #[test]
     fn a_listed_arrow_is_used() {
-        assert_eq!(arrows(&member("weir-net", &[])).len(), 1);
+        assert_eq!(arrows(&member("weir-dash", &[])).len(), 1);
     }
 
     #[test]
     fn the_page_prints_each_arrow() {
         let of = |text: &str| printed(&Checkout::of(&[("ARCHITECTURE.md", text)])).len();
-        assert_eq!(of("`net→meter`") + 1, of(""));
+        assert_eq!(of("`dash→meter`") + 1, of(""));
     }
 
     #[test]
