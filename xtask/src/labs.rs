@@ -1,7 +1,7 @@
 //! The experiments that are data (`labs/NAME/lab.yml`) and marked for CI: counted facts, nginx beside weir, no
 //! figures.
 
-use crate::run::{run, spoken};
+use crate::run::run;
 use std::path::Path;
 use std::process::Command;
 
@@ -22,8 +22,5 @@ pub fn random_faults(root: &Path) -> Result<(), String> {
 pub fn labs(root: &Path) -> Result<(), String> {
     let mut command = Command::new(root.join("target/release/weir"));
     command.args(["lab", "run", "--all", "--ci", "--noisy", "--store", "target/labs"]).current_dir(root);
-    let said = spoken(&command);
-    println!("\n$ {said}");
-    let status = command.status().map_err(|e| format!("{said}: {e}"))?;
-    if status.success() { Ok(()) } else { Err(format!("{said}: {status}")) }
+    run(&mut command)
 }

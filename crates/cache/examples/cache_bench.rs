@@ -1,4 +1,4 @@
-//! What the cache's store costs, without a socket: `cargo run --release -p weir-cache --example cache_bench [KEYS]`.
+//! Measures the store of the cache, without a socket: `cargo run --release -p weir-cache --example cache_bench [KEYS]`.
 //!
 //! Prints nanoseconds a hit on one thread and on two, among all keys and among few, bytes per object of 1 KiB, the longest single call while a million
 //! keys are stored, and how many of a skewed sequence of requests are hits with a tenth of the objects in memory.

@@ -80,7 +80,7 @@ pub struct Proxied {
     pub source: SocketAddr,
     /// The address that the client connected to.
     pub destination: SocketAddr,
-    /// The typed values of version 2, for [`proxy_protocol::tlv`].
+    /// The typed values of version 2, for [`weir_wire::proxy_protocol::tlv`].
     pub tlvs: Box<[u8]>,
 }
 

@@ -11,7 +11,7 @@ use crate::route::{self, Place};
 pub enum Phase {
     /// Limits: `limit_req`, `limit_conn`, `realip`.
     Preaccess,
-    /// Who has access: `allow`, `auth_basic`, `auth_request`; one of them is enough under `satisfy any`.
+    /// Checks the access of the client: `allow`, `auth_basic`. Under `satisfy any`, one check that passes is enough.
     Access,
     /// `try_files`, `mirror`.
     Precontent,

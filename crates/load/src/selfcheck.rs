@@ -123,26 +123,27 @@ impl Sampler {
     }
 }
 
-/// The least that the 99th percentile can be: more arrivals are as late as this than chance allows for one in a hundred.
+/// The least that the 99th percentile can be: more arrivals are at least this late than chance explains.
 fn least_p99(lag: &Hdr) -> Duration {
     let all = lag.count();
-    // Half a rank below the one that is meant, because a rank is rounded up.
-    lag.quantile((all as f64 - late_by_chance(all) + 0.5) / all as f64)
+    // Half a rank less, because the histogram rounds a rank up.
+    lag.quantile((all as f64 - beyond_chance(all) + 0.5) / all as f64)
 }
 
-/// How many of so many arrivals may be late although no more than one in a hundred is: as many or more are so in less than
-/// 5 % of such runs.
-fn late_by_chance(arrivals: u64) -> f64 {
+/// The number of late arrivals that chance does not explain if one arrival in a hundred is late: fewer than 5 % of runs with
+/// so many arrivals have that many. It is the 95th percentile of the binomial distribution, and one more.
+fn beyond_chance(arrivals: u64) -> f64 {
     const SHARE: f64 = 0.01;
     const CHANCE: f64 = 0.05;
-    // Beyond these the normal distribution is near enough, and the binomial's first terms are too small for a number.
+    // With more arrivals, the first terms of the sum are too small for a number. The normal distribution then differs by
+    // one, because the binomial one is not symmetric.
     const EXACT_MAX: u64 = 10_000;
     const NORMAL_95: f64 = 1.645;
     let all = arrivals as f64;
     if arrivals > EXACT_MAX {
-        return (all * SHARE + NORMAL_95 * (all * SHARE * (1.0 - SHARE)).sqrt()).ceil();
+        return (all * SHARE + NORMAL_95 * (all * SHARE * (1.0 - SHARE)).sqrt()).ceil() + 1.0;
     }
-    // The probability of `late` of them, from that of one fewer.
+    // Each probability follows from the one of a late arrival less.
     let (mut late, mut of_late, mut beyond) = (0.0, (1.0 - SHARE).powf(all), 1.0);
     while beyond > CHANCE && late < all {
         beyond -= of_late;
@@ -192,10 +193,12 @@ mod tests {
     }
 
     #[test]
-    fn some_are_late_by_chance() {
-        // R: qbinom(0.95, n, 0.01) + 1.
-        for (arrivals, late) in [(20, 2.0), (192, 5.0), (1000, 16.0), (10_000, 118.0), (1_000_000, 10_164.0)] {
-            assert_eq!(late_by_chance(arrivals), late, "{arrivals}");
+    fn some_are_beyond_chance() {
+        // Exact sums of the binomial distribution, with its terms as exponentials of log-gamma functions.
+        for (arrivals, late) in
+            [(20, 2.0), (192, 5.0), (1000, 16.0), (10_000, 118.0), (100_000, 1053.0), (1_000_000, 10_165.0)]
+        {
+            assert_eq!(beyond_chance(arrivals), late, "{arrivals}");
         }
     }
 

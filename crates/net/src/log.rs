@@ -17,7 +17,7 @@ pub mod time;
 
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, LazyLock, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 pub use level::Level;
 pub use line::{LINE_MAX, compose, push};
@@ -46,7 +46,7 @@ struct Process {
     terminal: bool,
 }
 
-static PROCESS: LazyLock<RwLock<Process>> = LazyLock::new(|| RwLock::new(Process { sinks: None, terminal: true }));
+static PROCESS: RwLock<Process> = RwLock::new(Process { sinks: None, terminal: true });
 
 /// Opens the log used until a configuration is in force: the file of `-e`, or stderr if that is `stderr` or empty.
 ///

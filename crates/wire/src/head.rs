@@ -275,8 +275,8 @@ fn find(fields: &[Field], seen: KnownSet, name: Known) -> Option<&Field> {
     fields.iter().find(|field| field.known == Some(name))
 }
 
-/// What to do with a field whose name is not `[0-9A-Za-z-]+` (nginx: `ignore_invalid_headers`). Spaces and control
-/// bytes in a name are always refused.
+/// The treatment of a field name that is not `[0-9A-Za-z-]+` (nginx: `ignore_invalid_headers`). The parser always refuses
+/// spaces and control bytes in a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InvalidFields {
     /// Leave it out and note it in [`RequestHead::ignored`] (`on`).

@@ -1,25 +1,25 @@
 //! Circles of files: files of one crate that import each other, directly or through others.
 //!
-//! Imports are read as text: `use` lines, and paths in the code. Tests do not count, and neither does `lib.rs`, which hands
-//! names on.
+//! The rule reads imports as text: `use` lines, and paths in the code. It leaves out tests, and `lib.rs`, which only declares
+//! modules and re-exports names.
 
 use super::checkout::Checkout;
 use super::remark::Remark;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Files in a circle that a reader can still hold together.
+/// The largest circle that needs no reason.
 const LARGEST: usize = 8;
 
-/// Circles of two to [`LARGEST`] files in the checkout. Open one, and lower this.
-const SMALL: usize = 47;
+/// The number of circles of two to [`LARGEST`] files in the checkout. If you open one, lower this number.
+const SMALL: usize = 49;
 
-/// A circle of more than [`LARGEST`] files that is there.
+/// A circle of more than [`LARGEST`] files.
 struct Known {
-    /// Its first file, in order of their paths.
+    /// Its first file, in the order of paths.
     first: &'static str,
-    /// How many files it has.
+    /// The number of its files.
     files: usize,
-    /// Why it is there.
+    /// The reason for it.
     why: &'static str,
 }
 
@@ -48,7 +48,7 @@ const KNOWN: &[Known] = &[
     Known { first: "crates/net/src/clock.rs", files: 11, why: "the core of a worker is one thread-local value" },
 ];
 
-/// Circles that are not known, or not as they are known.
+/// Reports circles that differ from [`KNOWN`] and [`SMALL`].
 pub fn circles(checkout: &Checkout) -> Vec<Remark> {
     let mut remarks = Vec::new();
     let mut found = Vec::new();
@@ -92,9 +92,9 @@ fn objection(first: &str, files: &str, count: usize, known: Option<&Known>) -> O
     }
 }
 
-/// The `src` folders of all crates.
+/// The `src` folders of all crates, the one at the top too.
 fn folders(checkout: &Checkout) -> BTreeSet<String> {
-    let ends = checkout.ending("/src/lib.rs").chain(checkout.ending("/src/main.rs"));
+    let ends = checkout.ending("src/lib.rs").chain(checkout.ending("src/main.rs"));
     ends.filter_map(|file| file.path.rsplit_once('/')).map(|(folder, _)| folder.to_owned()).collect()
 }
 
@@ -122,7 +122,7 @@ fn modules<'a>(checkout: &'a Checkout, folder: &str) -> BTreeMap<Vec<&'a str>, M
 /// A file without comments and without its tests, which stand last.
 fn code_of(text: &str) -> String {
     let mut code = String::new();
-    let mut lines = text.lines().peekable();
+    let mut lines = text.lines();
     while let Some(line) = lines.next() {
         if line.trim() == "#[cfg(test)]" {
             let next = lines.next().unwrap_or_default();
@@ -137,7 +137,7 @@ fn code_of(text: &str) -> String {
     code
 }
 
-/// All files of which each can be reached from each, as lists in order of their paths.
+/// Groups of files that all reach each other, each in the order of paths.
 fn circles_of<'a>(modules: &BTreeMap<Vec<&'a str>, Module<'a>>) -> Vec<Vec<&'a str>> {
     let mut below: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (path, module) in modules {
@@ -169,7 +169,7 @@ fn reached<'a>(below: &BTreeMap<&'a str, BTreeSet<&'a str>>, from: &str) -> BTre
     reached
 }
 
-/// The file that a path leads to: of the longest beginning that names a module.
+/// The file of a path: the longest prefix that is a module decides.
 fn resolved<'a>(modules: &BTreeMap<Vec<&'a str>, Module<'a>>, here: &[&'a str], named: &[&str]) -> Option<&'a str> {
     let (mut at, rest): (Vec<&str>, &[&str]) = match *named.first()? {
         "crate" => (Vec::new(), &named[1..]),
@@ -194,7 +194,7 @@ fn child<'a>(here: &[&'a str], name: &'a str) -> Vec<&'a str> {
     here.iter().copied().chain([name]).collect()
 }
 
-/// Every path of two names and more, those in braces written out.
+/// Every path of two or more names; braces are expanded.
 fn paths(text: &str) -> Vec<Vec<&str>> {
     let tokens = tokens(text);
     let mut paths = Vec::new();
@@ -210,7 +210,7 @@ fn paths(text: &str) -> Vec<Vec<&str>> {
     paths
 }
 
-/// Reads one path, or a tree of them, from `at` on; gives where it ends.
+/// Reads one path, or a tree of paths, from `at` on. Returns the position after it.
 fn path<'a>(tokens: &[&'a str], mut at: usize, before: &mut Vec<&'a str>, paths: &mut Vec<Vec<&'a str>>) -> usize {
     let outside = before.len();
     while let Some(token) = tokens.get(at) {
@@ -234,7 +234,7 @@ fn path<'a>(tokens: &[&'a str], mut at: usize, before: &mut Vec<&'a str>, paths:
     }
     paths.push(before.clone());
     before.truncate(outside);
-    // Another name for it is no path.
+    // The name after `as` is not a path.
     if tokens.get(at) == Some(&"as") { at + 2 } else { at }
 }
 

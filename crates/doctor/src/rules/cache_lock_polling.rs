@@ -8,7 +8,7 @@ pub static RULE: Rule = Rule {
     level: Level::Note,
     group: Group::Speed,
     says: words(
-        "In nginx, who waits for proxy_cache_lock waits in steps of 500 ms",
+        "In nginx, a request that waits for proxy_cache_lock looks again every 500 ms",
         "nginx에서 proxy_cache_lock을 기다리는 요청은 500ms 단위로 기다립니다",
     ),
     remedy: words(

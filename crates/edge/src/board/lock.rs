@@ -1,8 +1,8 @@
-//! Mutexes that a panic does not poison: counts that were being made stay as they were.
+//! Locks of counters. A panic does not spoil them: each count is complete by itself.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks.
+/// Locks a mutex, also if a thread panicked while it held the lock.
 pub fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
     what.lock().unwrap_or_else(PoisonError::into_inner)
 }

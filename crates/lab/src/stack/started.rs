@@ -200,7 +200,8 @@ fn pid_of(started: &[Started], name: &str) -> u32 {
     started.iter().find(|process| process.name == name).map_or(0, |process| process.child.id())
 }
 
-/// What a process still lacks to be ready. `own`: the id of the process, if it has a network of its own.
+/// The first condition that a process does not meet yet; `None` if it is ready. `own` is the id of the process, if the
+/// process has its own network.
 fn missing(role: &Process, dir: &Path, own: Option<u32>) -> Option<String> {
     let is_there = |address: &SocketAddr| match own {
         Some(pid) => listens(Path::new(&format!("/proc/{pid}/net")), *address),

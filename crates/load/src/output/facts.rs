@@ -103,7 +103,7 @@ impl SelfCheck {
                 part * 100.0
             ));
         }
-        if let Some(lag) = self.lag_p99_least_ms.filter(|lag| *lag > LAG_MAX_MS) {
+        if let Some(lag) = self.lag_p99_least_ms.or(self.lag_p99_ms).filter(|lag| *lag > LAG_MAX_MS) {
             limits.push(format!("one arrival in a hundred began {} ms late or more", super::number::ms(lag)));
         }
         if let (None, Some(lag)) = (self.lag_p99_ms, self.lag_max_ms.filter(|lag| *lag > LAG_FEW_MAX_MS)) {
@@ -227,6 +227,8 @@ mod tests {
                 "stopped it in 97 % of the quota's periods: a larger quota",
             ),
             (SelfCheck { lag_p99_least_ms: Some(12.0), ..none.clone() }, "began 12.0 ms late"),
+            // An agent of an older version reports one figure alone.
+            (SelfCheck { lag_p99_ms: Some(12.0), ..none.clone() }, "began 12.0 ms late"),
             (SelfCheck { lag_max_ms: Some(120.0), ..none.clone() }, "the latest began 120 ms late"),
             (SelfCheck { dropped: 1200, ..none.clone() }, "1 200 scheduled arrivals were never begun"),
             (SelfCheck { ports: Some((28_000, 28_232)), ..none.clone() }, "28000 of 28232 local ports"),
