@@ -2,9 +2,9 @@
 //! `Location` and `Content-Location` on the same host.
 
 use weir_wire::Known;
+use weir_wire::fields::FieldRef;
 
 use crate::request::is_safe;
-use weir_wire::fields::FieldRef;
 
 /// The request's own target, `Location`, `Content-Location`.
 pub const TARGETS_MAX: usize = 3;

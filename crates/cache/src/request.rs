@@ -1,10 +1,10 @@
 //! The facts about a request that the rules need, read from its fields once.
 
 use weir_wire::Known;
+use weir_wire::fields::FieldRef;
 
 use crate::cache_control::{RequestControl, members};
 use crate::personal;
-use weir_wire::fields::FieldRef;
 
 /// The facts about a request that concern caching.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,12 +1,12 @@
 //! The facts about an origin's answer that the rules need, read from its head once.
 
 use weir_wire::Known;
+use weir_wire::fields::FieldRef;
 
 use crate::cache_control::{Control, SECONDS_MAX, members, seconds};
 use crate::partial::ContentRange;
 use crate::structured::{self, Item};
 use crate::{dates, personal, vary};
-use weir_wire::fields::FieldRef;
 
 /// The field that only the caches on the origin's side obey (RFC 9213 §3).
 const TARGETED: &[u8] = b"CDN-Cache-Control";

@@ -1,9 +1,9 @@
 use proptest::prelude::*;
+use weir_wire::fields::FieldRef;
 use weir_wire::{Known, date};
 
 use super::*;
 use crate::policy::Valid;
-use weir_wire::fields::FieldRef;
 
 /// The time when answers arrive, in seconds since 1970.
 const NOW_S: i64 = 1_800_000_000;

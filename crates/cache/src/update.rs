@@ -1,10 +1,10 @@
 //! Selects the fields stored with an answer, and the fields that a 304 changes (RFC 9111 §3.1, §3.2).
 
 use weir_wire::Known;
+use weir_wire::fields::FieldRef;
 
 use crate::cache_control::{members, withholds};
 use crate::policy::{Ignored, Policy};
-use weir_wire::fields::FieldRef;
 
 /// The fields of an answer that may be stored and given to others.
 ///

@@ -4,9 +4,9 @@
 //! members and line breaks have no meaning; in the fields of content negotiation, case and order have none either.
 
 use weir_wire::Known;
+use weir_wire::fields::FieldRef;
 
 use crate::cache_control::members;
-use weir_wire::fields::FieldRef;
 
 /// The most bytes of all `Vary` fields of an answer together; an answer with more is not stored.
 pub const NAMES_BYTES_MAX: usize = 512;

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use weir_meter::Step;
 use weir_meter::live::cells::Policy;
 use weir_net::{Instant, SocketAddress, buffer};
+use weir_wire::fields::Fields;
 use weir_wire::{BodyLength, ConnectionTokens, RequestHead, Version};
 
 use crate::body::{Reader, RequestBody};
@@ -21,7 +22,6 @@ use crate::respond::{Body, BodyFilter};
 use crate::trace::context::Trace;
 use crate::variable::VariableId;
 use crate::worker::{Generation, Worker};
-use weir_wire::fields::Fields;
 
 /// An exchange that was put aside.
 pub struct Aside {

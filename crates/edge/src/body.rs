@@ -12,6 +12,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use weir_net::clock;
+use weir_net::log::Level;
 use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{BodyLength, Known, Version, Violation};
 
@@ -19,7 +20,6 @@ use crate::conn::{Conn, Gone};
 use crate::exchange::{Exchange, Request};
 use crate::family::core::BodyInFile;
 use crate::patience::BodyWatch;
-use weir_net::log::Level;
 
 /// Where the request's body is.
 #[derive(Default)]

@@ -12,6 +12,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use weir_meter::Step;
+use weir_net::log::{self, Level};
 use weir_net::{Address, Deadline, SocketAddress, Transport, clock};
 
 use crate::board::Leg;
@@ -38,7 +39,6 @@ use crate::secure;
 use crate::special;
 use crate::tunnel::{self, Joined, Tunnel};
 use crate::worker::{Entry, Generation, Worker};
-use weir_net::log::{self, Level};
 
 mod nobody;
 pub mod shared;

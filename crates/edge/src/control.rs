@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_conf::{Files, Level as Gravity, Problem, Tree};
+use weir_net::log::{self, Level};
 use weir_net::process::{self, Signal};
 use weir_net::worker::Remote;
 use weir_net::{Address, Listening, listener};
@@ -27,7 +28,6 @@ use crate::family::{dashboard, purge};
 use crate::line;
 use crate::relay;
 use crate::trace;
-use weir_net::log::{self, Level};
 
 /// Where a configuration comes from: the values of `-c`, `-p`, `-g` and `-e`.
 #[derive(Clone, Debug, Default)]

@@ -5,7 +5,9 @@ use std::rc::Rc;
 
 use weir_meter::Step;
 use weir_meter::live::cells::{Policy, Why};
+use weir_net::log::Level;
 use weir_net::{Instant, Lease, SocketAddress};
+use weir_wire::fields::Fields;
 use weir_wire::{BodyLength, ConnectionTokens, Field, Known, Parser, RequestHead, ResponseHead, Span, Version};
 
 use crate::body::RequestBody;
@@ -19,8 +21,6 @@ pub use crate::slots::SlotStore;
 use crate::trace::context::Trace;
 use crate::variable::{Definition, VariableId};
 use crate::worker::{Generation, Worker};
-use weir_net::log::Level;
-use weir_wire::fields::Fields;
 
 /// The request as received.
 #[derive(Default)]

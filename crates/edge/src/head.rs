@@ -6,6 +6,7 @@ use std::io;
 
 use weir_meter::Step;
 use weir_net::clock;
+use weir_net::log::Level;
 use weir_wire::{BodyLength, HeadPolicy, InvalidFields, Progress, Version, Violation};
 
 use crate::conf::{Conf, ServerId};
@@ -15,7 +16,6 @@ use crate::family::Values;
 use crate::family::core::{StrictTargets, Values as Core};
 use crate::h2::{self, Preface};
 use crate::phase::{self, From, Outcome};
-use weir_net::log::Level;
 
 /// Heads are read in pieces of this size: most heads fit one piece, and a larger head takes a few.
 const READ_BYTES: usize = 2 << 10;

@@ -9,14 +9,15 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::task::Poll;
 
+use weir_cache::store::{FileBody, Object, Piece, Reader};
+use weir_net::log::Level;
+
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::family::cache::pack;
 use crate::pace::Pace;
 use crate::respond::{self, Framing, Part};
 use crate::writing;
-use weir_cache::store::{FileBody, Object, Piece, Reader};
-use weir_net::log::Level;
 
 /// A stored body or a part of it.
 #[derive(Clone)]

@@ -5,13 +5,13 @@
 
 use std::io;
 
+use weir_net::log::Level;
 use weir_wire::proxy_protocol::{self, Fault, Parsed, V2_BYTES_MAX};
 
 use crate::client::Proxied;
 use crate::conf::Conf;
 use crate::conn::Conn;
 use crate::line;
-use weir_net::log::Level;
 
 /// Reads the header under the deadline that is already set. Returns the client's bytes that arrived with it. Logs the
 /// reason and returns `None` if the connection must be closed.

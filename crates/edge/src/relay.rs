@@ -16,6 +16,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 
+use weir_net::log::Level;
 use weir_net::{Lease, buffer};
 use weir_wire::encode;
 
@@ -29,7 +30,6 @@ use crate::pace::Pace;
 use crate::patience::SendTimeout;
 use crate::respond::{self, Framing};
 use crate::writing;
-use weir_net::log::Level;
 
 mod aside;
 

@@ -9,7 +9,10 @@ use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use weir_cache::store::Object;
 use weir_net::clock;
+use weir_net::log::Level;
+use weir_wire::fields::make_safe;
 use weir_wire::{Known, Version, encode};
 
 use crate::conn::{Conn, Gone};
@@ -26,9 +29,6 @@ use crate::pace::Pace;
 use crate::relay;
 use crate::special;
 use crate::writing;
-use weir_cache::store::Object;
-use weir_net::log::Level;
-use weir_wire::fields::make_safe;
 
 /// The body of a response.
 #[derive(Default)]

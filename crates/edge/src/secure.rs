@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use weir_meter::live::cells::{Distrust, SslCell};
+use weir_net::log::{self, Level};
 use weir_net::tls::{Alert, Beginning, ClientHello, Complaint, Noted, Purpose, TlsStream, failure};
 use weir_net::{Transport, clock};
 
@@ -23,7 +24,6 @@ use crate::head::default_core;
 use crate::line;
 use crate::variable::{Definition, Template};
 use crate::worker::{Generation, Worker};
-use weir_net::log::{self, Level};
 
 /// Begins TLS; logs the reason and returns `false` if the connection must be closed.
 pub async fn begin(conn: &Conn, worker: &Rc<Worker>, early: &[u8]) -> bool {

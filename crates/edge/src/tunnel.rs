@@ -12,7 +12,9 @@ use std::io;
 use std::rc::Rc;
 use std::task::Poll;
 
+use weir_net::log::{self, Level};
 use weir_net::{Deadline, Lease, Transport, buffer, clock};
+use weir_peers::group::Outcome;
 
 use crate::aside::Aside;
 use crate::board::tunnels::{Closer, Sender, TunnelCell};
@@ -27,8 +29,6 @@ use crate::family::upstream::source::Hold;
 use crate::respond;
 use crate::worker::Worker;
 use frames::Frames;
-use weir_net::log::{self, Level};
-use weir_peers::group::Outcome;
 
 /// Bytes moved at a time.
 const READ_BYTES: usize = 16 << 10;

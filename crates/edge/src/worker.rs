@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use weir_net::log::{self, Level};
 use weir_net::slots::{Key, Slots};
 use weir_net::{Address, Listener, Listening, Stream, TlsStream, Transport, timer};
 
@@ -30,7 +31,6 @@ use crate::family::upstream::pool::{Pools, Shelf};
 use crate::family::upstream::source::GroupRef;
 use crate::live::Live;
 use crate::seat::Seat;
-use weir_net::log::{self, Level};
 
 /// A peer's name, and the number of the cell that counts its tries.
 type KnownPeer = (Rc<str>, u32);

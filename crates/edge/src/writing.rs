@@ -5,13 +5,13 @@
 use std::fs::File;
 use std::io::{self, IoSlice};
 
+use weir_net::log::Level;
 use weir_wire::encode;
 
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::pace::Pace;
 use crate::respond::Framing;
-use weir_net::log::Level;
 
 /// Bodies up to this size are copied behind the head: this is cheaper than a vector of two pieces.
 pub const COPY_MAX: usize = 4 << 10;

@@ -9,6 +9,7 @@ use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir_conf::{At, Statement};
+use weir_net::log::Level;
 use weir_net::{Instant, Lease, buffer, clock};
 
 use crate::build::Build;
@@ -16,7 +17,6 @@ use crate::directive::Refusal;
 use crate::exchange::Exchange;
 use crate::value;
 use crate::variable::Template;
-use weir_net::log::Level;
 
 /// The assumed size of an entry besides its key; nginx's nodes have about the same size.
 const ENTRY_BYTES: usize = 96;

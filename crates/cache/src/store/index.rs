@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError, TryLockError, Weak};
 
 use weir_net::Instant;
+use weir_net::log::{Level, Os};
 
 use super::ban::Force;
 use super::flight::{FLIGHTS_MAX, Flight};
@@ -18,7 +19,6 @@ use super::queue::Job;
 use super::shard::{Disk, Gone, Shard, VARIANTS_MAX, Variants};
 use super::tier::Tier;
 use super::{Cold, Found, Key, Place, Refused, Zone};
-use weir_net::log::{Level, Os};
 
 /// The content of one place of the index.
 pub(super) enum Looked {

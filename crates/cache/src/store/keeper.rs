@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use weir_net::log::Level;
 use weir_net::{Instant, clock};
 
 use super::Zone;
@@ -16,7 +17,6 @@ use super::file::Record;
 use super::label::Variant;
 use super::shard::{BLOCK_BYTES, Disk, Gone};
 use super::tier::{Hand, Tier, blocks};
-use weir_net::log::Level;
 
 /// The settings that may change at a reload while the zone exists. The defaults are nginx's.
 #[derive(Clone, Debug, PartialEq, Eq)]

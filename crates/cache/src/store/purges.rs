@@ -8,9 +8,10 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use weir_net::whole_file;
+
 use super::ban::{BANS_MAX, Ban, Force, Purge};
 use super::label::Tag;
-use weir_net::whole_file;
 
 /// The file's name in the cache directory.
 pub const PURGES_FILE: &str = ".weir-purges";

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use weir_net::log::{self, Level, Os};
 use weir_net::{Instant, clock};
 
 use super::ban::Ban;
@@ -20,7 +21,6 @@ use super::queue::{Job, Load};
 use super::shard::{BLOCK_BYTES, Disk, Gone};
 use super::spool::{Progress, SPOOLS_MAX, Spool, Writing, write_whole};
 use super::{Place, Zone};
-use weir_net::log::{self, Level, Os};
 
 /// How long a failing disk is not used.
 const REST: Duration = Duration::from_secs(10);

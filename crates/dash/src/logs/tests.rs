@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used)]
-use super::*;
 use weir_meter::live::Timestamp;
+
+use super::*;
 
 /// 2026-11-22T20:09:17Z.
 const AT: u64 = 1_795_378_157_000;

@@ -13,6 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use weir_net::identity::assume;
+use weir_net::log::{self, Level};
 use weir_net::worker::Remote;
 use weir_net::{Address, Listening, process};
 
@@ -22,7 +23,6 @@ use crate::counters::{AllCounters, SEATS_MAX};
 use crate::family::process::{Affinity, WORKERS_MAX};
 use crate::live::Live;
 use crate::worker::{Stop, Worker};
-use weir_net::log::{self, Level};
 
 /// The workers of a process.
 pub struct Crew {

@@ -12,12 +12,12 @@ use std::time::UNIX_EPOCH;
 use weir_dash::logs::{Logs, TAIL_BYTES_MAX, Tail};
 use weir_dash::words::Said;
 use weir_meter::live::{ErrorClass, ErrorSample};
+use weir_net::identity::assume;
+use weir_net::log;
 use weir_net::process::Identity;
 use weir_net::{clock, worker};
 
 use crate::live::ticket::{self, Errand};
-use weir_net::identity::assume;
-use weir_net::log;
 
 /// Questions that wait for the thread, at most; one more is answered 503.
 const QUESTIONS_MAX: usize = 8;

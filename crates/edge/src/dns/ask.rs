@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use weir_net::log::{self, Level};
 use weir_net::{Address, ConnectOptions, Datagram, Deadline, Stream, clock, random};
 use weir_wire::dns::{self, Code, Message, Reply};
 
 use super::book::Flight;
 use super::{Client, Trouble};
-use weir_net::log::{self, Level};
 
 /// How long the first server has before weir asks the next; the other servers have longer (nginx: 5 s each).
 const FIRST_PAUSE: Duration = Duration::from_secs(2);

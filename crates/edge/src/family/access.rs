@@ -3,6 +3,7 @@
 //! <https://nginx.org/en/docs/http/ngx_http_access_module.html>
 
 use weir_conf::Statement;
+use weir_net::log::Level;
 
 use crate::build::Build;
 use crate::cidr::{Cidr, Peer};
@@ -10,7 +11,6 @@ use crate::directive::{Contexts, Directive, HSL, LIMIT_EXCEPT, ONE, Refusal};
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::phase::{Next, Phase};
-use weir_net::log::Level;
 
 crate::settings! {
     /// The rules in order; the first rule that matches decides.

@@ -7,6 +7,7 @@ pub mod password;
 
 use std::io;
 
+use weir_net::log::{Level, Os};
 use weir_wire::Known;
 
 use crate::base64;
@@ -16,7 +17,6 @@ use crate::family::Family;
 use crate::phase::{Next, Phase};
 use crate::variable::{Template, Variable};
 use password::Verdict;
-use weir_net::log::{Level, Os};
 
 crate::settings! {
     /// `auth_basic`: the realm, or `off`.

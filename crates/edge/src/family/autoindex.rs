@@ -9,6 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 
 use weir_net::clock;
+use weir_net::log::{Level, Os};
+use weir_net::path::as_path;
 use weir_wire::{date, escape};
 
 use crate::directive::{Arity, Directive, HSL, ONE};
@@ -18,8 +20,6 @@ use crate::family::static_files::{errno, path};
 use crate::phase::{Next, Phase};
 use crate::respond::Body;
 use crate::value;
-use weir_net::log::{Level, Os};
-use weir_net::path::as_path;
 
 crate::settings! {
     /// `autoindex`.

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use weir_conf::{At, Statement};
 use weir_meter::live::Snapshot;
+use weir_net::log;
 use weir_net::process::Identity;
 
 use crate::build::{Build, Kind, Scope};
@@ -21,7 +22,6 @@ use crate::directive::{Arity, Directive, HTTP, LOCATION, MAIN, ONE, Refusal, SER
 use crate::family::Family;
 use crate::family::location::Pattern;
 use crate::phase::Next;
-use weir_net::log;
 
 crate::settings! {
     /// `dashboard_token`: the source of the token.

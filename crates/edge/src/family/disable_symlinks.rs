@@ -8,6 +8,8 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 
 use weir_conf::Statement;
+use weir_net::log::file;
+use weir_net::path::as_path;
 use weir_net::path::{self, Links};
 
 use crate::build::Build;
@@ -15,8 +17,6 @@ use crate::directive::{Arity, Directive, HSL, Refusal};
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::variable::Template;
-use weir_net::log::file;
-use weir_net::path::as_path;
 
 crate::settings! {
     /// `disable_symlinks`; `None` for off.

@@ -5,14 +5,14 @@
 use std::sync::Arc;
 
 use weir_conf::Statement;
-
-use crate::build::{Build, Scope};
-use crate::directive::{Arity, Directive, HSL, HTTP, MAIN, Refusal};
-use crate::family::Family;
 use weir_net::log::Level;
 use weir_net::log::file::LogFile;
 use weir_net::log::sink::{Sink, Sinks, Target};
 use weir_net::log::syslog::Syslog;
+
+use crate::build::{Build, Scope};
+use crate::directive::{Arity, Directive, HSL, HTTP, MAIN, Refusal};
+use crate::family::Family;
 
 crate::settings! {
     /// The main level's logs: for lines about the process.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use flate2::{Compress, Compression, FlushCompress, Status};
 use weir_conf::Statement;
 use weir_net::clock;
+use weir_net::log::Level;
 use weir_wire::{Known, Version, date};
 
 use crate::build::Build;
@@ -21,7 +22,6 @@ use crate::regex::Regex;
 use crate::respond::BodyFilter;
 use crate::value;
 use crate::variable::{Argument, Variable};
-use weir_net::log::Level;
 
 crate::settings! {
     /// `gzip`.

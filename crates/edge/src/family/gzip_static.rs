@@ -5,6 +5,7 @@
 
 use std::os::unix::fs::MetadataExt;
 
+use weir_net::log::{Level, Os};
 use weir_wire::Known;
 
 use crate::directive::{Directive, HSL, ONE};
@@ -14,7 +15,6 @@ use crate::family::static_files::{self, errno};
 use crate::family::{Family, gzip};
 use crate::phase::{Next, Phase};
 use crate::value;
-use weir_net::log::{Level, Os};
 
 crate::settings! {
     /// `gzip_static`.

@@ -22,6 +22,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use weir_conf::{At, Statement};
+use weir_peers::health::Rule;
 
 use crate::build::{Build, Kind, Scope};
 use crate::conf::{Location, LocationId, Server, ServerId};
@@ -31,7 +32,6 @@ use crate::family::upstream::live::Live;
 use crate::value;
 use grpc::Call;
 use matching::{Match, Test};
-use weir_peers::health::Rule;
 
 crate::settings! {
     /// The numbers of the checks written in this block or around it.

@@ -6,6 +6,7 @@
 use std::io;
 
 use weir_conf::Statement;
+use weir_net::log::{Level, Os};
 
 use crate::build::Build;
 use crate::directive::{Arity, Directive, HSL, Refusal};
@@ -15,7 +16,6 @@ use crate::family::disable_symlinks::{self, Failed};
 use crate::family::static_files::{errno, path};
 use crate::phase::{Next, Phase};
 use crate::variable::Template;
-use weir_net::log::{Level, Os};
 
 crate::settings! {
     /// The names tried, in order.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use weir_conf::Statement;
 use weir_meter::live::cells::Policy;
+use weir_net::log::Level;
 
 use crate::build::{Build, Scope};
 use crate::directive::{Arity, Directive, HSL, HTTP, ONE, Refusal, TWO};
@@ -16,7 +17,6 @@ use crate::phase::{Next, Phase};
 use crate::value;
 use crate::variable::Variable;
 use crate::zone::{self, Table, Zone, Zones};
-use weir_net::log::Level;
 
 crate::settings! {
     /// The limits.

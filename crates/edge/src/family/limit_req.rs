@@ -9,6 +9,7 @@ use std::time::Duration;
 use weir_conf::Statement;
 use weir_meter::live::cells::Policy;
 use weir_net::Lease;
+use weir_net::log::Level;
 
 use crate::build::{Build, Scope};
 use crate::directive::{Arity, Directive, HSL, HTTP, ONE, Refusal};
@@ -18,7 +19,6 @@ use crate::phase::{Next, Phase};
 use crate::value;
 use crate::variable::Variable;
 use crate::zone::{self, Zone, Zones};
-use weir_net::log::Level;
 
 crate::settings! {
     /// The limits.

@@ -14,6 +14,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_conf::Statement;
+use weir_net::log::file::LogFile;
+use weir_net::log::syslog::Syslog;
+use weir_net::log::{Level, Os};
 
 use crate::build::{Build, Scope};
 use crate::directive::{Arity, Directive, HSL, HTTP, LIMIT_EXCEPT, LOCATION_IF, Refusal, SERVER};
@@ -24,9 +27,6 @@ use crate::family::error_log::declare;
 use crate::family::static_files;
 use crate::value;
 use crate::variable::Template;
-use weir_net::log::file::LogFile;
-use weir_net::log::syslog::Syslog;
-use weir_net::log::{Level, Os};
 
 use self::buffer::{Buffer, Buffering};
 use self::format::{Escape, Format};

@@ -4,6 +4,7 @@
 
 use weir_conf::Statement;
 use weir_net::buffer;
+use weir_net::log::Level;
 
 use crate::build::Build;
 use crate::directive::{Directive, HTTP, ONE, Refusal, TWO};
@@ -14,7 +15,6 @@ use crate::host_table::HostTable;
 use crate::regex::Regex;
 use crate::value;
 use crate::variable::{Argument, Definition, Template};
-use weir_net::log::Level;
 
 crate::settings! {}
 

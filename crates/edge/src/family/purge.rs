@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use weir_conf::{At, Statement};
+use weir_net::log::{self, Level};
 use weir_net::process;
 
 use crate::build::{Build, Scope};
@@ -17,7 +18,6 @@ use crate::guard::{self, Deed};
 use crate::phase::Next;
 use crate::purge::bus::{Bus, Server, Settings as LogSettings};
 use crate::value;
-use weir_net::log::{self, Level};
 
 crate::settings! {
     /// The place of `cache_purge_api`, until its access rules have been checked.

@@ -8,6 +8,7 @@ mod run;
 use std::sync::Arc;
 
 use weir_conf::Statement;
+use weir_net::log::Level;
 
 use crate::build::{Build, Kind, Scope};
 use crate::conf::LocationId;
@@ -19,7 +20,6 @@ use crate::family::{FAMILIES, Family};
 use crate::regex::Regex;
 use crate::value;
 use crate::variable::{Argument, Definition, Template, Variable, VariableId};
-use weir_net::log::Level;
 
 pub use run::{Flow, run};
 

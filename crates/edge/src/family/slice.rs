@@ -8,6 +8,9 @@
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 
+use weir_cache::partial::ContentRange;
+use weir_cache::store::{Piece, Reader};
+use weir_net::log::Level;
 use weir_net::{Lease, buffer, clock};
 use weir_wire::Known;
 
@@ -26,9 +29,6 @@ use crate::respond::{self, Body, Framing};
 use crate::value;
 use crate::variable::Variable;
 use crate::writing;
-use weir_cache::partial::ContentRange;
-use weir_cache::store::{Piece, Reader};
-use weir_net::log::Level;
 
 crate::settings! {
     /// `slice`: bytes of a part, 0 for off.

@@ -12,6 +12,8 @@ use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 
 use weir_conf::Statement;
+use weir_net::log::{Level, Os};
+use weir_net::path::as_path;
 use weir_wire::Known;
 
 use crate::build::{Build, Kind, Scope};
@@ -24,8 +26,6 @@ use crate::phase::{Next, Phase};
 use crate::respond::Body;
 use crate::value;
 use crate::variable::{Argument, Template, Variable};
-use weir_net::log::{Level, Os};
-use weir_net::path::as_path;
 
 crate::settings! {
     /// `root` or `alias`; `finish` sets it at the outermost level, so every request has one.

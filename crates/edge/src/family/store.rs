@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use weir_conf::Statement;
+use weir_net::log::{self, Level};
 
 use crate::body;
 use crate::build::Build;
@@ -19,7 +20,6 @@ use crate::exchange::{Exchange, Origin};
 use crate::family::{Family, static_files};
 use crate::relay;
 use crate::variable::Template;
-use weir_net::log::{self, Level};
 
 crate::settings! {
     /// `proxy_store`.

@@ -4,6 +4,7 @@
 //! inner location or `if` does not have it, as in nginx.
 
 use weir_conf::{At, Statement};
+use weir_net::log::{Level, Os};
 
 use crate::build::{Build, Scope};
 use crate::directive::{Arity, Directive, LOCATION, Refusal, SERVER};
@@ -15,7 +16,6 @@ use crate::phase::{Next, Phase};
 use crate::special;
 use crate::value;
 use crate::variable::Template;
-use weir_net::log::{Level, Os};
 
 crate::settings! {
     /// The names to try.

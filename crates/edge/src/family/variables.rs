@@ -13,13 +13,13 @@ use std::io::Write;
 use std::time::UNIX_EPOCH;
 
 use weir_net::clock;
+use weir_net::log::{hostname, time};
 
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::respond::VERSION;
 use crate::texts::{decimal, seconds, text};
 use crate::variable::{Argument, Variable};
-use weir_net::log::{hostname, time};
 
 crate::settings! {}
 

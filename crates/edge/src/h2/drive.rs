@@ -7,6 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use weir_net::clock;
+use weir_net::log::{self, Level};
 use weir_net::worker::Task;
 use weir_wire::Violation;
 use weir_wire::h2::connection::Event;
@@ -23,7 +24,6 @@ use crate::line;
 use crate::seat::Guest;
 use crate::secure;
 use crate::worker::Entry;
-use weir_net::log::{self, Level};
 
 /// Serves a connection whose client speaks HTTP/2; `early` has already arrived, including the preface.
 pub fn serve(conn: Box<Conn>, entry: Entry, early: &[u8]) {

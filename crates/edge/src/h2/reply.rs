@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use weir_net::buffer;
+use weir_wire::fields::Fields;
 use weir_wire::h2::connection::Connection;
 use weir_wire::h2::{Code, message};
 
@@ -14,7 +15,6 @@ use super::session::Session;
 use super::stream::Stream;
 use crate::exchange::Origin;
 use crate::worker::Worker;
-use weir_wire::fields::Fields;
 
 /// Heads that wait to be read, at most: interim answers, of which an exchange accepts sixteen, and the answer.
 const HEADS_MAX: usize = 17;

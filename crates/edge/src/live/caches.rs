@@ -1,11 +1,11 @@
 //! The bytes and responses that a cache served, fetched and keeps, from one row of sums.
 
+use weir_cache::reason::Reason;
+use weir_cache::store::{Figures, Served, Status, Zone};
 use weir_meter::live as shown;
 use weir_meter::live::histogram::{Count, Tally};
 
 use super::Live;
-use weir_cache::reason::Reason;
-use weir_cache::store::{Figures, Served, Status, Zone};
 
 /// Sums of each status: responses, their bytes, stored responses, their bytes.
 const OF_STATUS: usize = 4;

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use weir_net::identity::assume;
 use weir_net::process::Identity;
 use weir_net::{clock, worker};
 
@@ -14,7 +15,6 @@ use super::api;
 use super::gather::Gatherer;
 use super::ticket;
 use crate::board::lock;
-use weir_net::identity::assume;
 
 /// Questions that wait for the observer, at most; one more is refused.
 pub const QUESTIONS_MAX: usize = 64;

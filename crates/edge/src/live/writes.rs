@@ -3,6 +3,8 @@
 
 use serde_json::Value;
 
+use weir_net::log::{self, Level};
+
 use super::api::No;
 use super::observer::Question;
 use crate::conf::Conf;
@@ -10,7 +12,6 @@ use crate::exchange::Exchange;
 use crate::family::upstream::Upstream;
 use crate::family::upstream::live::edit::Refused;
 use crate::guard::{self, Deed};
-use weir_net::log::{self, Level};
 
 /// Bytes of a request's body, at most: a server takes a few hundred.
 pub const BODY_BYTES_MAX: usize = 64 << 10;

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
+use weir_cache::store::{Purge, Zone};
 use weir_net::clock;
 use weir_wire::Known;
 
@@ -19,7 +20,6 @@ use crate::purge::bus::{Bus, Outcome, PENDING_MAX};
 use crate::purge::order::{Kind, Order};
 use crate::purge::zones::ZoneList;
 use crate::respond::Body;
-use weir_cache::store::{Purge, Zone};
 
 /// Bytes of an order, at most.
 pub const ORDER_BYTES_MAX: usize = 64 << 10;

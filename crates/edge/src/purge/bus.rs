@@ -19,6 +19,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use weir_cache::store::Zone;
+use weir_net::identity::assume;
 use weir_net::{Deadline, clock, process, worker};
 
 use crate::purge::edges::Edges;
@@ -28,8 +30,6 @@ use crate::purge::order::Order;
 pub use crate::purge::server::Server;
 use crate::purge::zones::ZoneList;
 use append::{Errand, Ticket};
-use weir_cache::store::Zone;
-use weir_net::identity::assume;
 
 /// Orders that wait for the log at a time, at most; one more is refused.
 pub const PENDING_MAX: usize = 64;

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use crate::purge::order::{Kind, Order};
 use weir_cache::store::{Force, Purge};
+
+use crate::purge::order::{Kind, Order};
 
 /// The id of an entry: Redis' clock in milliseconds, and a number within that millisecond
 /// (<https://redis.io/docs/latest/develop/data-types/streams/#entry-ids>).

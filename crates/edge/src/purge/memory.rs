@@ -6,8 +6,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::purge::entry::Id;
 use weir_net::whole_file;
+
+use crate::purge::entry::Id;
 
 /// A longer file is not a state file.
 const FILE_BYTES_MAX: u64 = 1 << 20;

@@ -9,6 +9,8 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
+use weir_net::identity::assume;
+use weir_net::log::{self, Level};
 use weir_net::process::Identity;
 use weir_net::tls::Client;
 use weir_net::worker::{self, Remote, Task};
@@ -17,8 +19,6 @@ use weir_wire::protobuf::{bytes, message};
 
 use super::carry::{Carrier, Failed};
 use super::endpoint::Endpoint;
-use weir_net::identity::assume;
-use weir_net::log::{self, Level};
 
 /// How long after a failure the same batch is tried again, at first and at most.
 const PAUSE_MIN: Duration = Duration::from_millis(500);

@@ -12,11 +12,11 @@ pub mod context;
 pub mod endpoint;
 mod exporter;
 
+use weir_net::log::{self, Level, Os};
 use weir_net::process::Identity;
 
 use crate::conf::Conf;
 pub use exporter::{Counts, Exporter, Settings};
-use weir_net::log::{self, Level, Os};
 
 /// Starts the exporter of a configuration that has not taken over an existing one.
 pub fn open(conf: &Conf, workers: usize, identity: Option<&Identity>) {

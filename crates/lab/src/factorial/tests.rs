@@ -1,13 +1,14 @@
 #![allow(clippy::unwrap_used)]
 
+use weir_conf::language::Language;
+use weir_conf::{MemoryFiles, Tree, lay_out};
+
 use super::*;
 use crate::change::changes;
 use crate::metric::of;
 use crate::stats::chance::normal;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use weir_conf::language::Language;
-use weir_conf::{MemoryFiles, Tree, lay_out};
 
 fn tree(text: &str) -> Tree {
     let (tree, problems) = weir_conf::load(&MemoryFiles::new().with("/n", text), "/n", "/", &|_| false);

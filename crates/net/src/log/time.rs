@@ -2,8 +2,9 @@
 
 use std::cell::RefCell;
 
-use crate::clock;
 use weir_wire::date;
+
+use crate::clock;
 
 /// The texts of one second.
 #[derive(Clone, Copy)]

@@ -1,10 +1,11 @@
 //! One fetch for many requests, on real worker threads.
 
+use weir_net::worker::{self, Remote};
+
 use super::*;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use weir_net::worker::{self, Remote};
 
 const WORKERS: usize = 4;
 const LONG: Duration = Duration::from_secs(3600);

@@ -8,9 +8,9 @@ use std::time::UNIX_EPOCH;
 
 use serde_json::{Value, json};
 use weir_dash::runs::{self, LISTED_MAX, RUN_BYTES_MAX};
+use weir_net::log;
 
 use super::Answer;
-use weir_net::log;
 
 /// Names in the folder that are read, at most.
 const NAMES_MAX: usize = 100_000;

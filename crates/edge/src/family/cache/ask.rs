@@ -9,6 +9,12 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use weir_cache::policy::Policy;
+use weir_cache::reason::Reason;
+use weir_cache::request::RequestFacts;
+use weir_cache::serving::{self, Use as Verdict};
+use weir_cache::store::{Found, Joined, KEY_BYTES_MAX, Leader, Object, Place, Reader, Status, Waited, Waiter, Zone};
+use weir_net::log::Level;
 use weir_net::{Deadline, Instant, buffer, clock};
 use weir_wire::Known;
 
@@ -19,12 +25,6 @@ use crate::exchange::Exchange;
 use crate::family::proxy::request;
 use crate::family::upstream::forward::Answer;
 use crate::phase::Outcome;
-use weir_cache::policy::Policy;
-use weir_cache::reason::Reason;
-use weir_cache::request::RequestFacts;
-use weir_cache::serving::{self, Use as Verdict};
-use weir_cache::store::{Found, Joined, KEY_BYTES_MAX, Leader, Object, Place, Reader, Status, Waited, Waiter, Zone};
-use weir_net::log::Level;
 
 /// The next step.
 pub enum Said {

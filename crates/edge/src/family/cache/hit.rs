@@ -2,6 +2,10 @@
 
 use std::sync::Arc;
 
+use weir_cache::reason::Reason;
+use weir_cache::request::RequestFacts;
+use weir_cache::store::{Object, Status};
+use weir_net::log::Level;
 use weir_net::{buffer, clock};
 use weir_wire::{BodyLength, Known, Progress, encode};
 
@@ -12,10 +16,6 @@ use crate::family::upstream::forward::Answer;
 use crate::kept::Kept;
 use crate::phase::Outcome;
 use crate::respond::Body;
-use weir_cache::reason::Reason;
-use weir_cache::request::RequestFacts;
-use weir_cache::store::{Object, Status};
-use weir_net::log::Level;
 
 /// Puts a stored answer in place of the upstream's.
 pub fn serve(exchange: &mut Exchange<'_>, object: Arc<Object>, status: Status, reason: Reason) -> Answer {

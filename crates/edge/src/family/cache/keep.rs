@@ -1,13 +1,5 @@
 //! Keeps answers of the upstream: judges the head, then stores the body while it comes.
 
-use weir_net::clock;
-use weir_wire::{BodyLength, Known, encode};
-
-use super::watch::Watch;
-use super::{any_set, hit, policy, purge};
-use crate::exchange::{Exchange, Origin, Request};
-use crate::family::upstream::forward::Answer;
-use crate::phase::Outcome;
 use weir_cache::policy::{Ignored, Policy};
 use weir_cache::reason::Reason;
 use weir_cache::request::RequestFacts;
@@ -16,8 +8,16 @@ use weir_cache::serving::{self, Trouble};
 use weir_cache::store::{Draft, Head, Object, Refused, Status, Tag, Times, Variant};
 use weir_cache::validity::Validity;
 use weir_cache::{storing, update, vary};
+use weir_net::clock;
 use weir_net::log::Level;
 use weir_wire::fields::FieldRef;
+use weir_wire::{BodyLength, Known, encode};
+
+use super::watch::Watch;
+use super::{any_set, hit, policy, purge};
+use crate::exchange::{Exchange, Origin, Request};
+use crate::family::upstream::forward::Answer;
+use crate::phase::Outcome;
 
 /// A field in the kept head that marks weir's own 502 and 504, which `proxy_cache_valid` may name.
 const OWN_ERROR: &[u8] = b"X-Weir-Own-Error";

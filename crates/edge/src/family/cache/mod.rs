@@ -20,6 +20,9 @@ mod watch;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use weir_cache::personal::ToldApart;
+use weir_cache::policy::{Ignored, Policy, UseStale, Valid};
+use weir_cache::store::Zone;
 use weir_conf::Statement;
 use weir_net::process::Identity;
 
@@ -34,9 +37,6 @@ use crate::phase::Outcome;
 use crate::value;
 use crate::variable::Template;
 use watch::Opened;
-use weir_cache::personal::ToldApart;
-use weir_cache::policy::{Ignored, Policy, UseStale, Valid};
-use weir_cache::store::Zone;
 
 crate::settings! {
     /// `proxy_cache`.

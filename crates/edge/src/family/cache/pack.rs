@@ -3,12 +3,12 @@
 //!
 //! Only for bodies in memory. The compressed body counts in the zone's memory, and goes when its answer goes.
 
+use weir_cache::store::Packing;
 use weir_net::clock;
 
 use crate::exchange::Exchange;
 use crate::kept::Kept;
 use crate::respond::Body;
-use weir_cache::store::Packing;
 
 /// Puts the compressed body of a stored answer in place of the plain one; `false` if none is kept for this level. Then
 /// the filter's output will be kept.

@@ -6,14 +6,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use weir_cache::store::{Directory, Settings, Tuning, Zone};
 use weir_conf::Statement;
+use weir_net::log::{self, Level};
 use weir_net::process::Identity;
 
 use crate::build::Build;
 use crate::directive::Refusal;
 use crate::value;
-use weir_cache::store::{Directory, Settings, Tuning, Zone};
-use weir_net::log::{self, Level};
 
 /// nginx refuses zones of less than two pages.
 const KEYS_ZONE_BYTES_MIN: u64 = 8 << 10;

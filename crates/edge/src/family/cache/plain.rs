@@ -7,6 +7,10 @@
 
 use std::sync::Arc;
 
+use weir_cache::ready::Ready;
+use weir_cache::reason::Reason;
+use weir_cache::request::RequestFacts;
+use weir_cache::store::{Object, Status};
 use weir_meter::Step;
 use weir_net::clock;
 use weir_wire::{Known, Version};
@@ -21,10 +25,6 @@ use crate::keepalive;
 use crate::kept::{self, Kept};
 use crate::respond::{Body, Framing};
 use crate::variable::Names;
-use weir_cache::ready::Ready;
-use weir_cache::reason::Reason;
-use weir_cache::request::RequestFacts;
-use weir_cache::store::{Object, Status};
 
 /// How an exchange gets the head of its answer.
 #[derive(Default)]

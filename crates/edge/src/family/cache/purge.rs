@@ -3,14 +3,15 @@
 //! <https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_cache_purge>: weir answers 204 whether it removed
 //! anything or not, once no worker serves any of it.
 
+use weir_cache::invalidation::{self, Target};
+use weir_cache::store::{Force, Purge, Tag, Zone};
+use weir_net::log::Level;
+
 use crate::exchange::{Exchange, Origin};
 use crate::family::cache::keep;
 use crate::family::upstream::forward::Answer;
 use crate::phase::Outcome;
 use crate::respond::Body;
-use weir_cache::invalidation::{self, Target};
-use weir_cache::store::{Force, Purge, Tag, Zone};
-use weir_net::log::Level;
 
 /// The most tags that one request may purge; each tag becomes a rule that all later look-ups check.
 const TAGS_MAX: usize = 256;

@@ -9,7 +9,10 @@ use std::cell::Cell;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
+use weir_cache::reason::Reason;
+use weir_cache::store::{Refreshed, Status};
 use weir_net::clock;
+use weir_net::log::{self, Level};
 
 use super::visit::Visit;
 use crate::conf::{LocationId, ServerId};
@@ -21,9 +24,6 @@ use crate::phase::Outcome;
 use crate::relay;
 use crate::trace::context::Trace;
 use crate::worker::{Generation, Worker};
-use weir_cache::reason::Reason;
-use weir_cache::store::{Refreshed, Status};
-use weir_net::log::{self, Level};
 
 /// The most refreshes in progress on one worker; beyond it, the next client of the key tries again.
 pub const REFRESHES_MAX: usize = 1024;

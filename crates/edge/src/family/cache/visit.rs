@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use weir_cache::reason::Reason;
+use weir_cache::serving::Trouble;
+use weir_cache::store::{Fill, Leader, Object, Packing, Status};
 use weir_net::{Lease, clock};
 
 use super::plain::Plain;
 use super::watch::Watch;
 
 use crate::family::store::Saving;
-use weir_cache::reason::Reason;
-use weir_cache::serving::Trouble;
-use weir_cache::store::{Fill, Leader, Object, Packing, Status};
 
 /// The cache's state in one exchange. Empty, and without cost, where there is no cache.
 #[derive(Default)]

@@ -7,14 +7,14 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use weir_net::clock;
-
-use crate::exchange::Exchange;
-use crate::family::cache::keep;
 use weir_cache::divergence::{Detector, Noticed};
 use weir_cache::personal;
 use weir_cache::store::{Force, Purge, Zone};
+use weir_net::clock;
 use weir_net::log::{self, Level};
+
+use crate::exchange::Exchange;
+use crate::family::cache::keep;
 
 /// One cache that the configuration has opened.
 #[derive(Clone)]

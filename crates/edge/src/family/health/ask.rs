@@ -10,6 +10,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use weir_meter::Step;
+use weir_net::log;
 use weir_net::{Address, Deadline, buffer, clock};
 use weir_wire::{BodyLength, HeadPolicy, InvalidFields, Version};
 
@@ -29,7 +30,6 @@ use crate::family::upstream::line::Line;
 use crate::family::upstream::pool::{Link, Terms};
 use crate::family::upstream::source::{GroupRef, Hold, Read, Source};
 use crate::worker::{Generation, Worker};
-use weir_net::log;
 
 /// The part of an answer's body that the tests see, in bytes (nginx: 256k).
 const BODY_MAX: usize = 256 << 10;

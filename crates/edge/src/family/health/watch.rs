@@ -13,7 +13,9 @@ use std::sync::atomic::Ordering;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use weir_net::log::Level;
 use weir_net::{Deadline, clock, timer};
+use weir_peers::health::State;
 
 use super::ask::{self, Ended};
 use super::{Check, Placed};
@@ -21,8 +23,6 @@ use crate::family::upstream::pool::Link;
 use crate::family::upstream::source::GroupRef;
 use crate::line;
 use crate::worker::{Generation, Worker};
-use weir_net::log::Level;
-use weir_peers::health::State;
 
 /// The most peers that one `health_check` asks at a time; the others wait their turn.
 const ASKED_AT_ONCE: usize = 64;

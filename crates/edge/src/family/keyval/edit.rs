@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use weir_net::clock;
+use weir_net::log::Os;
 
 use super::pairs::{Misfit, Pair, Pairs};
 use super::{TIMEOUT_MAX, Zone, state};
 use crate::family::upstream::live::edit::Refused;
-use weir_net::log::Os;
 
 /// One key in a request's body; attributes it leaves out stay unchanged.
 struct Change {

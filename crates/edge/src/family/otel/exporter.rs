@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use weir_conf::Statement;
+use weir_net::log::Os;
 use weir_net::tls::ciphers::{Ciphers, Protocols};
 use weir_net::tls::{Client, ClientOptions, OriginOptions, Trust, certificates};
 
@@ -11,7 +12,6 @@ use crate::directive::Refusal;
 use crate::trace::Settings;
 use crate::trace::endpoint::Endpoint;
 use crate::value;
-use weir_net::log::Os;
 
 /// The most spans that may wait for each worker: the exporter allocates their room at start, 16 bytes each.
 const SPANS_MAX: u64 = 1 << 20;

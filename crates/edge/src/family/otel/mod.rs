@@ -8,6 +8,7 @@ mod span;
 use std::io;
 use std::sync::{Arc, OnceLock};
 
+use weir_cache::store::Refreshed;
 use weir_net::process::Identity;
 
 use self::span::Told;
@@ -19,7 +20,6 @@ use crate::trace::context::{self, Place, Trace};
 use crate::trace::{Counts, Exporter, Settings as ExporterSettings};
 use crate::value;
 use crate::variable::{Template, Variable};
-use weir_cache::store::Refreshed;
 
 crate::settings! {
     /// `otel_trace`: "on" or "1" records.

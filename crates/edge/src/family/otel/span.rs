@@ -1,6 +1,7 @@
 //! Writes an exchange as a span, in protobuf (opentelemetry-proto 1, `trace.proto`), with the attributes of nginx's
 //! module: those of OpenTelemetry's conventions for HTTP as of 1.16.
 
+use weir_cache::store::Refreshed;
 use weir_net::clock;
 use weir_wire::framing::BodyLength;
 use weir_wire::protobuf::{bytes, fixed, message, number};
@@ -8,7 +9,6 @@ use weir_wire::protobuf::{bytes, fixed, message, number};
 use crate::exchange::{Exchange, Try};
 use crate::texts::push_address;
 use crate::trace::context::{self, STATE_BYTES_MAX, Trace};
-use weir_cache::store::Refreshed;
 
 /// The longest value of an attribute in bytes; the rest is cut off.
 const VALUE_BYTES_MAX: usize = 4096;

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_conf::{At, Statement};
+use weir_peers::retry::Conditions;
 use weir_wire::{Known, Version};
 
 use crate::build::{Build, Kind, Scope};
@@ -24,7 +25,6 @@ use crate::family::{Family, grpc};
 use crate::phase::Next;
 use crate::value;
 use crate::variable::{Template, Variable};
-use weir_peers::retry::Conditions;
 
 crate::settings! {
     /// `proxy_pass`.

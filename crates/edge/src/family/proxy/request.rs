@@ -1,5 +1,6 @@
 //! Composes the upstream request: the request line, the fields, and the framing of the body.
 
+use weir_wire::fields::make_safe;
 use weir_wire::{Known, KnownSet, Version, encode, escape};
 
 use super::Pass;
@@ -7,7 +8,6 @@ use crate::exchange::Exchange;
 use crate::family::otel;
 use crate::trace::context::Trace;
 use crate::variable::{Names, Template};
-use weir_wire::fields::make_safe;
 
 /// The fields that a location sends, compiled once: fields it sets, and client fields it leaves out.
 #[derive(Default)]

@@ -1,6 +1,8 @@
 //! Reads an upstream's head into the response: the fields to pass on, to obey and to hide.
 
+use weir_net::log::Level;
 use weir_wire::escape::{Unescape, unescape_uri};
+use weir_wire::fields::Fields;
 use weir_wire::{BodyLength, ConnectionTokens, Known, KnownSet, ResponseHead, Version};
 
 use super::rewrite;
@@ -9,8 +11,6 @@ use crate::phase::{self, From, Outcome};
 use crate::respond::Body;
 use crate::special::split_args;
 use crate::value;
-use weir_net::log::Level;
-use weir_wire::fields::Fields;
 
 /// The fields of an answer that weir does not pass on, compiled once.
 #[derive(Default)]

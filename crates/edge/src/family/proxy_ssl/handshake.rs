@@ -11,6 +11,7 @@ use std::task::Poll;
 
 use weir_meter::Step;
 use weir_meter::live::cells::Distrust;
+use weir_net::log::Os;
 use weir_net::tls::{Client, Failure as TlsFailure, Sessions, failure};
 use weir_net::{Address, Deadline, Stream, TlsStream};
 
@@ -20,7 +21,6 @@ use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::family::ssl::certificate;
 use crate::family::upstream::attempt::Failure;
-use weir_net::log::Os;
 
 /// The most TLS 1.3 tickets kept for one upstream: as many connections can resume before the next full handshake.
 const TICKETS_MAX: usize = 8;

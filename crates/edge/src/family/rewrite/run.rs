@@ -4,6 +4,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 
 use weir_net::buffer;
+use weir_net::log::Level;
 use weir_wire::Known;
 use weir_wire::escape::{self, Unescape};
 
@@ -13,7 +14,6 @@ use crate::family::disable_symlinks::{self, Failed};
 use crate::regex::Regex;
 use crate::respond::Body;
 use crate::variable::Template;
-use weir_net::log::Level;
 
 /// The result of a list of rules.
 #[derive(Debug, PartialEq, Eq)]

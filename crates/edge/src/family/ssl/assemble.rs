@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use weir_net::log::{self, Level};
 use weir_net::tls::{
     self, Context, KeyPair, Server, ServerOptions, TicketKeys, Trust, certificates, context_of, revocation_lists,
     subject_der,
@@ -15,7 +16,6 @@ use crate::build::{Build, Scope};
 use crate::directive::{Refusal, SERVER};
 use crate::family::resolver;
 use crate::variable::Template;
-use weir_net::log::{self, Level};
 
 /// The TLS of a server.
 pub struct ServerTls {

@@ -7,8 +7,9 @@ use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::build::Build;
 use weir_net::log::Os;
+
+use crate::build::Build;
 
 /// Files read for one configuration.
 #[derive(Default)]

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use weir_net::log::{self, Level};
 use weir_net::tls::ocsp::{self, Question, Signer, Status};
 use weir_net::tls::{KeyPair, Staple, Trust};
 use weir_net::{clock, timer};
@@ -18,7 +19,6 @@ use super::responder::{Asked, Url};
 use crate::build::Build;
 use crate::family::resolver;
 use crate::worker::Worker;
-use weir_net::log::{self, Level};
 
 /// A response is renewed this long before it expires; after a failure the next try is this much later (nginx: 5 min).
 const MARGIN_S: i64 = 300;

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir_conf::Statement;
+use weir_net::log::{self, Level};
 use weir_net::tls::ocsp::{self, Question, Signer, Status};
 use weir_net::tls::{Complaint, Trust};
 use weir_net::{Address, clock};
@@ -19,7 +20,6 @@ use crate::directive::Refusal;
 use crate::family::resolver;
 use crate::value;
 use crate::worker::Worker;
-use weir_net::log::{self, Level};
 
 /// `ssl_ocsp`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

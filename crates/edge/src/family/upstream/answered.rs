@@ -1,6 +1,8 @@
 //! Interprets a peer's head: a tunnel, an answer with a body, or a redirect to another location.
 
 use weir_meter::Step;
+use weir_net::log::Level;
+use weir_peers::group::Outcome as Verdict;
 use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{BodyLength, Version, Violation};
 
@@ -13,8 +15,6 @@ use crate::family::cache::keep;
 use crate::family::proxy::{request, response};
 use crate::family::store;
 use crate::phase::Outcome;
-use weir_net::log::Level;
-use weir_peers::group::Outcome as Verdict;
 
 /// Interprets the head of the final answer. If it makes no sense, logs it, blames the peer and returns `None`.
 pub(super) fn take_answer(

@@ -5,6 +5,8 @@ use std::io;
 use std::ops::ControlFlow;
 
 use weir_meter::live::cells::Why;
+use weir_net::log::{self, Level};
+use weir_peers::retry;
 use weir_wire::Violation;
 
 use super::attempt::{Failure, HeadFault};
@@ -15,8 +17,6 @@ use crate::exchange::Exchange;
 use crate::family::proxy_ssl::handshake::{Broken, Fault};
 use crate::h2::Lost;
 use crate::phase::Outcome;
-use weir_net::log::{self, Level};
-use weir_peers::retry;
 
 /// The counter for a failed try.
 pub fn why(failure: &Failure) -> Why {

@@ -6,6 +6,8 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
+use weir_net::log::Level;
+
 use super::source::GroupRef;
 use super::{Upstream, literal_address, split_host_port};
 use crate::conn::{Conn, Gone};
@@ -14,7 +16,6 @@ use crate::dns::Place;
 use crate::exchange::Exchange;
 use crate::family::proxy::Pass;
 use crate::family::proxy::request::Target;
-use weir_net::log::Level;
 
 /// The group to ask, and the target of a `proxy_pass` with variables.
 pub(super) fn group(exchange: &mut Exchange<'_>, pass: &Pass) -> Result<Chosen, u16> {

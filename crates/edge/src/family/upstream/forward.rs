@@ -6,6 +6,8 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use weir_cache::serving::Trouble;
+use weir_net::log::Level;
 use weir_wire::{BodyLength, Version};
 
 use super::answered::take_answer;
@@ -20,8 +22,6 @@ use crate::exchange::Exchange;
 use crate::family::proxy::request::{self, BodyFraming};
 use crate::family::proxy_ssl::{self, Asked, Party};
 use crate::phase::Outcome;
-use weir_cache::serving::Trouble;
-use weir_net::log::Level;
 
 /// An upstream that agreed to switch protocols.
 pub struct Upgraded {

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use weir_net::worker::Task;
 use weir_net::{Deadline, Instant, Transport, clock};
+use weir_peers::pool_policy::PoolPolicy;
 use weir_wire::h2::Code;
 use weir_wire::h2::connection::{Event, Limits};
 
@@ -25,7 +26,6 @@ use super::pool::{Held, Link, Terms, is_same};
 use crate::family::proxy_ssl::Party;
 use crate::h2::{self, Carrier, Input, Lost, OUT_MAX, Over, Session, Stream};
 use crate::worker::{Generation, Place, Worker};
-use weir_peers::pool_policy::PoolPolicy;
 
 /// The most streams of one line, whatever its peer allows: the code searches them one by one.
 const STREAMS_MAX: usize = 256;

@@ -27,7 +27,15 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use weir_conf::At;
 use weir_net::Address;
+use weir_net::log::{self, Level};
+use weir_peers::balance::Policy;
+use weir_peers::budget::Budget;
+use weir_peers::group::{Group, GroupError, MAX_PEERS};
+use weir_peers::health::Rule;
+use weir_peers::peer::Peer;
+use weir_peers::pool_policy::PoolPolicy;
 
 use super::{Declared, Upstream, parse_address};
 use crate::build::Build;
@@ -36,14 +44,6 @@ use crate::dns::{Place, Servers};
 use crate::family::resolver;
 use crate::family::sticky::Sticky;
 use crate::variable::Template;
-use weir_conf::At;
-use weir_net::log::{self, Level};
-use weir_peers::balance::Policy;
-use weir_peers::budget::Budget;
-use weir_peers::group::{Group, GroupError, MAX_PEERS};
-use weir_peers::health::Rule;
-use weir_peers::peer::Peer;
-use weir_peers::pool_policy::PoolPolicy;
 
 /// The fixed parts of a group, without its peers.
 #[derive(Clone, Default)]

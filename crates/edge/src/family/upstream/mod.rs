@@ -25,6 +25,11 @@ use std::time::Duration;
 
 use weir_conf::Statement;
 use weir_net::Address;
+use weir_peers::balance::Policy;
+use weir_peers::budget::Budget;
+use weir_peers::group::{Group, GroupError};
+use weir_peers::peer::Peer;
+use weir_peers::pool_policy::PoolPolicy;
 
 use crate::build::{Build, Kind, Scope};
 use crate::directive::{Arity, Directive, HTTP, NONE, ONE, Refusal, UPSTREAM};
@@ -33,11 +38,6 @@ use crate::family::{Family, resolver};
 use crate::value;
 use crate::variable::Template;
 use live::{Frame, Live, Members, Named};
-use weir_peers::balance::Policy;
-use weir_peers::budget::Budget;
-use weir_peers::group::{Group, GroupError};
-use weir_peers::peer::Peer;
-use weir_peers::pool_policy::PoolPolicy;
 
 crate::settings! {
     /// The servers of this block so far.

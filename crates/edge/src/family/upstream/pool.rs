@@ -10,12 +10,12 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use weir_net::{Deadline, Instant, Transport, clock};
+use weir_peers::pool_policy::{Finished, PoolPolicy};
 
 use crate::counters::{self, AllCounters};
 use crate::family::proxy_ssl::Party;
 use crate::h2;
 use crate::worker::Place;
-use weir_peers::pool_policy::{Finished, PoolPolicy};
 
 /// A connection to a peer. Always boxed: it moves several times per exchange.
 pub struct Link {

@@ -5,8 +5,12 @@ use std::io;
 use std::rc::Rc;
 use std::task::Poll;
 
+use weir_net::log;
 use weir_net::{Lease, clock};
+use weir_peers::group::Outcome;
+use weir_peers::selection::Selection;
 use weir_wire::chunked::{ChunkEvent, Decoder};
+use weir_wire::fields::Fields;
 use weir_wire::{BodyLength, Version, Violation};
 
 use super::Upstream;
@@ -16,10 +20,6 @@ use crate::exchange::{Exchange, Origin, Try};
 use crate::family::sticky::Sticky;
 use crate::live;
 use crate::worker::Generation;
-use weir_net::log;
-use weir_peers::group::Outcome;
-use weir_peers::selection::Selection;
-use weir_wire::fields::Fields;
 
 /// The group of an exchange: from the configuration, or made for this exchange.
 #[derive(Clone)]

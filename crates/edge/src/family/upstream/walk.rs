@@ -10,7 +10,12 @@ use std::time::Duration;
 use weir_cache::serving::Trouble;
 use weir_meter::Step;
 use weir_meter::live::cells::Why;
+use weir_net::log::{self, Level};
 use weir_net::{Deadline, Instant, clock};
+use weir_peers::balance::Affinity;
+use weir_peers::group::Outcome as Verdict;
+use weir_peers::pool_policy::BrokenAttempt;
+use weir_peers::retry::{self, Attempt, RetryPolicy};
 use weir_wire::Version;
 
 use super::Upstream;
@@ -31,11 +36,6 @@ use crate::family::proxy_ssl::Party;
 use crate::h2::Lost;
 use crate::phase::Outcome;
 use crate::worker::Worker;
-use weir_net::log::{self, Level};
-use weir_peers::balance::Affinity;
-use weir_peers::group::Outcome as Verdict;
-use weir_peers::pool_policy::BrokenAttempt;
-use weir_peers::retry::{self, Attempt, RetryPolicy};
 
 /// The state of one exchange between its tries.
 pub(super) struct Walk<'g> {

@@ -3,13 +3,13 @@
 use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
 
+use weir_net::log::Level;
 use weir_wire::{BodyLength, Known};
 
 use crate::body::RequestBody;
 use crate::exchange::Exchange;
 use crate::value;
 use crate::variable::Argument;
-use weir_net::log::Level;
 
 use crate::texts::{decimal, text};
 

@@ -4,6 +4,8 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use weir_cache::store::{Force, Purge};
+use weir_net::log::{self, Level};
 use weir_net::{Instant, clock};
 
 use super::{Book, Shared};
@@ -11,8 +13,6 @@ use crate::purge::edges::Beat;
 use crate::purge::entry::{Entry, Id, Said};
 use crate::purge::memory::Memory;
 use crate::purge::server::{Failed, Link, News};
-use weir_cache::store::{Force, Purge};
-use weir_net::log::{self, Level};
 
 /// How long one read waits for new entries. Between two reads the edge reports that it is alive.
 const BLOCK: Duration = Duration::from_millis(500);

@@ -5,14 +5,15 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
+use weir_peers::balance::Policy;
+use weir_peers::group::MAX_PEERS;
+use weir_peers::peer::Peer;
+
 use super::super::{literal_address, named};
 use super::members::{Kind, Member, Members};
 use super::{Live, assemble, lock, state};
 use crate::family::sticky::ROUTE_BYTES_MAX;
 use crate::value;
-use weir_peers::balance::Policy;
-use weir_peers::group::MAX_PEERS;
-use weir_peers::peer::Peer;
 
 /// Why the API refuses to read or change a server: the status, NGINX Plus' code, and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]

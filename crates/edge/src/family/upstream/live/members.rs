@@ -1,8 +1,9 @@
 //! The members of a group that may change: servers from the file or the API, and their peers. Pure.
 
-use crate::dns::Place;
 use weir_peers::group::{MAX_PEERS, MAX_TOTAL_WEIGHT};
 use weir_peers::peer::Peer;
+
+use crate::dns::Place;
 
 /// A `server` whose name is resolved repeatedly.
 #[derive(Clone, Debug)]

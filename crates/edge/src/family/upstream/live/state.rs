@@ -4,11 +4,11 @@ use std::io;
 use std::path::Path;
 
 use weir_conf::{Statement, quote};
+use weir_net::log::Os;
+use weir_net::whole_file;
 
 use super::members::{Kind, Member, Members};
 use crate::directive::Refusal;
-use weir_net::log::Os;
-use weir_net::whole_file;
 
 /// The largest file that weir reads: the largest group takes half of it.
 const FILE_BYTES_MAX: u64 = 4 << 20;

@@ -4,13 +4,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use weir_net::log::{self, Level};
 use weir_net::{Instant, clock, timer};
 use weir_wire::dns::Code;
 
 use super::{Kind, Live, Named, lock};
 use crate::dns::{Client, Trouble};
 use crate::worker::Worker;
-use weir_net::log::{self, Level};
 
 /// How long weir believes that a name does not exist, without `valid=` (nginx: 10 s).
 const GONE: Duration = Duration::from_secs(10);
