@@ -132,7 +132,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 const ROOM_PAUSE: Duration = Duration::from_millis(10);
 
 /// How often weir makes room for one connection before it logs that there is none.
-const ROOMS_MAX: u32 = 8;
+pub const ROOMS_MAX: u32 = 8;
 
 /// Connections that a dismissed worker still accepts, at most: the default length of a listen queue.
 const REST_MAX: usize = weir_net::listener::BACKLOG_DEFAULT as usize;
@@ -411,10 +411,12 @@ impl Worker {
         }
     }
 
-    /// The process may open no more files: weir closes connections between two requests. New connections stay,
-    /// because their requests may have arrived unread.
-    pub fn make_descriptors(&self) {
+    /// The process may open no more files: weir closes connections between two requests, and waits until they and other
+    /// ended connections have freed their descriptors, which takes a turn. New connections stay, because their requests
+    /// may have arrived unread. Try at most [`ROOMS_MAX`] times.
+    pub async fn make_descriptors(&self) {
         self.make_room(&[Rest::Idle]);
+        timer::sleep(ROOM_PAUSE).await;
     }
 
     /// The limit of the table of connections, as log lines name it.
@@ -555,11 +557,9 @@ impl Worker {
                     rooms_made = 0;
                     self.accepted(stream, remote, &socket);
                 }
-                // The ended connections still hold their descriptors: they free them within a turn.
                 Some(Err(error)) if weir_net::is_out_of_files(&error) && rooms_made < ROOMS_MAX => {
                     rooms_made += 1;
-                    self.make_descriptors();
-                    timer::sleep(ROOM_PAUSE).await;
+                    self.make_descriptors().await;
                 }
                 Some(Err(error)) => {
                     self.board.accept_failed.one();

@@ -22,6 +22,7 @@ use crate::family::early_hints;
 use crate::family::proxy::request::BodyFraming;
 use crate::family::proxy_ssl::handshake::{Fault, shake_hands};
 use crate::h2::{Lost, Unsent};
+use crate::worker::ROOMS_MAX;
 
 /// Why a try got no head.
 #[derive(Debug)]
@@ -103,14 +104,15 @@ pub async fn dial(
     };
     exchange.step = Step::Connect;
     let place = exchange.worker.take_place().ok_or(Failure::TableFull)?;
-    let stream = match Stream::connect(address, &options) {
-        // Closes idle connections to free descriptors for this one.
-        Err(error) if weir_net::is_out_of_files(&error) => {
-            exchange.worker.make_descriptors();
-            Stream::connect(address, &options)
+    let mut stream = Stream::connect(address, &options);
+    for _ in 0..ROOMS_MAX {
+        if !stream.as_ref().is_err_and(weir_net::is_out_of_files) {
+            break;
         }
-        done => done,
-    };
+        // Boxed, because few exchanges need this future and all would carry its memory.
+        Box::pin(exchange.worker.make_descriptors()).await;
+        stream = Stream::connect(address, &options);
+    }
     let stream = stream.map_err(Failure::Connect)?;
     let (deadline, opened) = (Deadline::new(), clock::now());
     deadline.set(values.connect_timeout);
