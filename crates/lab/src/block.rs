@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use weir_load::engine::http::TIMEOUT;
+use weir_load::engine::http::shared::TIMEOUT;
 use weir_load::record::Hdr;
 
 use crate::metric::{METRICS, Scale};

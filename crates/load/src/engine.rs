@@ -3,7 +3,6 @@
 pub(crate) mod bell;
 mod dial;
 pub mod http;
-pub mod parallel;
 pub mod socketio;
 mod take;
 mod websocket;

@@ -12,8 +12,10 @@ pub mod cookie;
 pub mod debug;
 pub mod duration;
 pub mod engine;
+pub mod event;
 pub mod expect;
 pub mod expression;
+pub mod failed;
 pub mod fake;
 mod html;
 mod jsonpath;
@@ -36,6 +38,7 @@ pub mod url;
 pub mod value;
 pub mod vars;
 pub mod vuser;
+pub mod walk;
 pub mod worker;
 mod xpath;
 

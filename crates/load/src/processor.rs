@@ -15,7 +15,7 @@ mod known;
 mod loading;
 mod natives;
 mod node;
-mod params;
+pub mod params;
 mod quick;
 mod state;
 mod wire;
@@ -24,7 +24,7 @@ pub mod wires;
 use std::path::Path;
 use std::rc::Rc;
 
-use crate::engine::http::Session;
+use crate::engine::http::session::Session;
 use crate::record::Recorder;
 use crate::value::{Map, Value};
 use crate::vars::Vars;

@@ -21,10 +21,13 @@ use weir_net::timer::until;
 use weir_net::worker::{self, Remote, spawn};
 
 use crate::arrive::{Schedule, length};
+use crate::event::Event;
+use crate::failed::Failed;
 use crate::plan::{Hook, Phase, Plan};
 use crate::record::{Merger, Period, Taken};
 use crate::value::Value;
-use crate::vuser::{self, Failed};
+use crate::vuser::Vuser;
+use crate::walk;
 use crate::worker::{Shared, Worker};
 
 /// Most threads of one run.
@@ -130,35 +133,6 @@ impl Stop {
         // It does not matter if the run is over already.
         let _ = self.0.send(Event::Stop);
     }
-}
-
-/// Events for the thread that runs the load.
-#[derive(Debug)]
-pub enum Event {
-    /// A line to print.
-    Line(String),
-    /// The counts of a worker, complete up to a moment.
-    Taken {
-        /// Number of the worker.
-        worker: usize,
-        /// The counts.
-        taken: Taken,
-        /// The moment, ms since 1970.
-        before_ms: u64,
-    },
-    /// A worker has finished its share.
-    Ended {
-        /// Number of the worker.
-        worker: usize,
-    },
-    /// A worker could not begin.
-    Failed(String),
-    /// A line that `DEBUG` asks for.
-    Debug(String),
-    /// A processor set `artillery.suggestedExitCode`.
-    ExitCode(i32),
-    /// The run must end.
-    Stop,
 }
 
 /// The event channel of a run. It is made first, so that another thread can have the [`Stop`].
@@ -325,7 +299,7 @@ async fn walk(
 ) -> Result<Vec<(Arc<str>, Value)>, Failed> {
     let worker = Rc::new(Worker::new(run.plan.clone(), shared, events, run.seed)?);
     let Some(hook) = which(&run.plan) else { return Ok(Vec::new()) };
-    let vars = vuser::hook(worker.vuser(None, clock::precise()), hook).await;
+    let vars = walk::hook(Vuser::new(&worker, None, clock::precise()), hook).await;
     worker.tell_exit_code();
     let vars = vars?;
     Ok(vars.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
@@ -423,7 +397,7 @@ async fn serve_arrivals(part: &Part, worker: &Rc<Worker>) {
             now = clock::precise();
             at_once = 0;
         } else if at_once >= ARRIVALS_PER_TURN {
-            vuser::let_others_run().await;
+            walk::let_others_run().await;
             at_once = 0;
         }
         if worker.shared.is_ending.load(Ordering::Relaxed) {
@@ -431,7 +405,7 @@ async fn serve_arrivals(part: &Part, worker: &Rc<Worker>) {
         }
         worker.recorder.lag(now.saturating_duration_since(due));
         let most = plan.phases.get(arrival.phase).and_then(|phase| part.most(phase));
-        worker.arrive(due, most);
+        walk::arrive(worker, due, most);
     }
     until(part.began + length(&plan.phases)).await;
     let cut = clock::now() + DRAIN_MAX;

@@ -1,27 +1,20 @@
-//! One virtual user: its variables, and the execution of its flow.
-//!
-//! The flow is executed with an explicit stack of loops, so a virtual user stays one small future however deep they
-//! nest.
+//! One virtual user: its variables and its connections.
 
-use std::borrow::Cow;
-use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::Poll;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use weir_net::timer::until;
 use weir_net::{Instant, clock};
 
-use crate::engine::{http, parallel, socketio, ws};
-use crate::plan::{Engine, Hook, Jitter, Loop, Scenario, Step, Think, Times};
+use crate::engine::http::session::Session;
+use crate::engine::{socketio, ws};
+use crate::plan::{Initial, Scenario};
 use crate::processor::Context;
 use crate::processor::wires::Wires;
+use crate::random;
 use crate::value::Value;
 use crate::vars::Vars;
 use crate::worker::Worker;
-
-/// Most steps of a virtual user in one turn, if none of them has to wait; then others get their turn.
-const STEPS_PER_TURN: u32 = 64;
 
 /// A virtual user.
 pub struct Vuser {
@@ -36,26 +29,65 @@ pub struct Vuser {
     /// Intended start of the next exchange: the arrival, or the end of a `think`. `None`: its actual start.
     pub due: Option<Instant>,
     /// Connections and cookies.
-    pub session: http::Session,
+    pub session: Session,
     /// The WebSocket.
-    pub ws: Option<Box<ws::Session>>,
+    pub ws: Option<Box<ws::shared::Session>>,
     /// The Socket.IO connections.
-    pub socketio: Option<Box<socketio::Session>>,
+    pub socketio: Option<Box<socketio::shared::Session>>,
     /// The same connections for the processor, if there is one.
     pub wires: Option<Rc<Wires>>,
 }
 
-/// Why a virtual user ends early; counts `errors.` with this name once.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failed(pub Cow<'static, str>);
-
-impl From<String> for Failed {
-    fn from(name: String) -> Failed {
-        Failed(Cow::Owned(name))
-    }
-}
-
 impl Vuser {
+    /// A virtual user with its first variables.
+    pub fn new(worker: &Rc<Worker>, scenario: Option<usize>, due: Instant) -> Vuser {
+        let plan = &worker.plan;
+        let mut vars = Vars::new(plan.names.clone());
+        for (slot, value) in &plan.globals {
+            vars.set(*slot, value.clone());
+        }
+        for (name, value) in &worker.shared.before {
+            vars.set_by_name(name, value.clone());
+        }
+        for (index, payload) in plan.payloads.iter().enumerate() {
+            if let Some((slot, rows)) = &payload.all {
+                vars.set(*slot, rows.clone());
+            }
+            let row = match worker.shared.rows.get(index) {
+                // Each agent takes every n-th row, so that together they use each row once.
+                Some(next) if payload.is_sequence => {
+                    let (share, shares) = worker.shared.share;
+                    next.fetch_add(1, Ordering::Relaxed).wrapping_mul(shares.max(1)).wrapping_add(share)
+                }
+                _ => random::below(payload.rows.len()) as u64,
+            };
+            let Some(row) = payload.rows.get((row % payload.rows.len().max(1) as u64) as usize) else { continue };
+            for (slot, value) in payload.fields.iter().zip(row) {
+                vars.set(*slot, value.clone());
+            }
+        }
+        for (slot, initial) in &plan.variables {
+            let value = match initial {
+                Initial::Fixed(value) => Some(value),
+                Initial::OneOf(values) => random::one_of(values),
+            };
+            vars.set(*slot, value.cloned().unwrap_or_default());
+        }
+        let uid: Rc<str> = random::uuid().into();
+        vars.set_by_name("$uuid", Value::from(&*uid));
+        Vuser {
+            worker: worker.clone(),
+            scenario,
+            vars,
+            uid,
+            due: Some(due),
+            session: Session::new(worker.plan.http.cookie_rules),
+            ws: None,
+            socketio: None,
+            wires: None,
+        }
+    }
+
     /// The virtual user's scenario.
     pub fn scenario(&self) -> Option<&Scenario> {
         self.worker.plan.scenarios.get(self.scenario?)
@@ -102,289 +134,9 @@ impl Vuser {
     }
 
     /// Exchanges variables with the processor's listeners, in both directions.
-    fn sync(&mut self) {
+    pub fn sync(&mut self) {
         if let Some(wires) = &self.wires {
             wires.sync(&mut self.vars);
         }
     }
-
-    /// Gives the processor, if there is one, access to the connections.
-    fn wire(&mut self) {
-        if self.worker.processor.is_some() {
-            let line = socketio::line(self).or_else(|| ws::line(self));
-            self.wires = line.map(Wires::new);
-        }
-    }
-
-    /// Ends the processor's access to the connections.
-    fn unwire(&mut self) {
-        self.sync();
-        self.wires.take().iter().for_each(|wires| wires.over());
-    }
-}
-
-/// Runs a virtual user from the first step of its scenario to the last, and counts it.
-pub async fn live(mut vuser: Vuser) {
-    let Some(index) = vuser.scenario else { return };
-    let worker = vuser.worker.clone();
-    let began = clock::precise();
-    let Some(scenario) = worker.plan.scenarios.get(index) else { return };
-    let outcome = engaged(&mut vuser, scenario.engine, &scenario.flow).await;
-    let (recorder, metrics) = (&worker.recorder, &worker.metrics);
-    match outcome {
-        Ok(()) => {
-            recorder.count(metrics.failed, 0);
-            recorder.count(metrics.completed, 1);
-            recorder.sample(metrics.session_length, (clock::precise() - began).as_secs_f64() * 1e3);
-        }
-        Err(Failed(name)) => {
-            worker.count_error(&name);
-            recorder.count(metrics.failed, 1);
-        }
-    }
-}
-
-/// Runs `before` or `after`; returns the variables afterwards.
-pub async fn hook(mut vuser: Vuser, hook: &Hook) -> Result<Vars, Failed> {
-    engaged(&mut vuser, hook.engine, &hook.flow).await?;
-    Ok(vuser.vars)
-}
-
-/// Opens the engine's connection, runs a flow, and closes the connection.
-async fn engaged(vuser: &mut Vuser, engine: Engine, flow: &[Step]) -> Result<(), Failed> {
-    match engine {
-        Engine::Http => walk(vuser, flow).await,
-        Engine::Ws => {
-            Box::pin(ws::open(vuser, flow)).await?;
-            vuser.wire();
-            let outcome = walk(vuser, flow).await;
-            vuser.unwire();
-            ws::close(vuser);
-            outcome
-        }
-        Engine::SocketIo => {
-            Box::pin(socketio::open(vuser)).await?;
-            vuser.wire();
-            let outcome = walk(vuser, flow).await;
-            vuser.unwire();
-            socketio::close(vuser);
-            outcome
-        }
-    }
-}
-
-/// A running flow, or a round of a loop.
-struct Frame<'p> {
-    flow: &'p [Step],
-    at: usize,
-    rounds: Option<Rounds<'p>>,
-}
-
-/// The remaining rounds of a loop.
-struct Rounds<'p> {
-    spec: &'p Loop,
-    /// The next value of the loop's counter.
-    count: i64,
-    /// Rounds left after this one; `None`: endless.
-    left: Option<i64>,
-    /// The elements, if the loop has some.
-    elements: Option<Elements<'p>>,
-}
-
-/// The elements of a loop.
-enum Elements<'p> {
-    Written(&'p [Value]),
-    Variable(std::sync::Arc<Vec<Value>>),
-}
-
-impl Elements<'_> {
-    fn all(&self) -> &[Value] {
-        match self {
-            Elements::Written(list) => list,
-            Elements::Variable(list) => list,
-        }
-    }
-}
-
-impl<'p> Frame<'p> {
-    fn once(flow: &'p [Step]) -> Frame<'p> {
-        Frame { flow, at: 0, rounds: None }
-    }
-
-    fn next(&mut self) -> Option<&'p Step> {
-        let step = self.flow.get(self.at)?;
-        self.at += 1;
-        Some(step)
-    }
-
-    /// The first round of a loop; `None` if there is none.
-    fn first_round(spec: &'p Loop, vuser: &mut Vuser) -> Option<Frame<'p>> {
-        let (count, rounds, elements) = match &spec.times {
-            Times::Forever => (spec.from, None, None),
-            Times::Range(from, to) => (*from, Some(to.saturating_sub(*from)), None),
-            Times::Rendered(text) => {
-                let value = text.value(&vuser.vars, &*vuser.worker.functions);
-                match crate::script::times(&value) {
-                    Times::Range(from, to) => (from, Some(to.saturating_sub(from)), None),
-                    _ => (spec.from, None, None),
-                }
-            }
-            Times::Over(list) => (spec.from, i64::try_from(list.len()).ok(), Some(Elements::Written(list))),
-            Times::OverVariable(slot) => over(spec.from, vuser.vars.get(*slot).clone())?,
-            Times::OverPath(path) => over(spec.from, path.value(&vuser.vars, &*vuser.worker.functions))?,
-        };
-        if rounds.is_some_and(|rounds| rounds <= 0) {
-            return None;
-        }
-        let rounds = Rounds { spec, count, left: rounds.map(|rounds| rounds - 1), elements };
-        rounds.set_variables(vuser, 0);
-        Some(Frame { flow: &spec.flow, at: 0, rounds: Some(rounds) })
-    }
-
-    /// Begins another round; `false` if the flow is over.
-    async fn another_round(&mut self, vuser: &mut Vuser) -> Result<bool, Failed> {
-        let Some(rounds) = &mut self.rounds else { return Ok(false) };
-        if let Some(name) = &rounds.spec.while_true {
-            let (worker, context) = vuser.context();
-            let goes_on = match &worker.processor {
-                Some(processor) if processor.has(name) => processor.while_true(name, context).await?,
-                _ => {
-                    worker.count_undefined(name);
-                    false
-                }
-            };
-            if !goes_on {
-                return Ok(false);
-            }
-        }
-        if rounds.left == Some(0) {
-            return Ok(false);
-        }
-        rounds.left = rounds.left.map(|left| left - 1);
-        rounds.count = rounds.count.wrapping_add(1);
-        let done = rounds.count.wrapping_sub(rounds.spec.from);
-        rounds.set_variables(vuser, usize::try_from(done).unwrap_or(0));
-        self.at = 0;
-        Ok(true)
-    }
-}
-
-/// A loop over the value of a variable; a value that is not a list has no elements.
-fn over<'p>(from: i64, value: Value) -> Option<(i64, Option<i64>, Option<Elements<'p>>)> {
-    match value {
-        Value::List(list) => Some((from, i64::try_from(list.len()).ok(), Some(Elements::Variable(list)))),
-        _ => None,
-    }
-}
-
-impl Rounds<'_> {
-    fn set_variables(&self, vuser: &mut Vuser, round: usize) {
-        vuser.vars.set(self.spec.count, Value::Number(self.count as f64));
-        // Without elements, the element is the start of the counter, as in Artillery.
-        let element = match &self.elements {
-            Some(elements) => elements.all().get(round).cloned().unwrap_or_default(),
-            None => Value::Number(self.spec.from as f64),
-        };
-        vuser.vars.set(self.spec.element, element);
-    }
-}
-
-/// Runs the steps of a flow one after another, with its loops.
-pub async fn walk(vuser: &mut Vuser, flow: &[Step]) -> Result<(), Failed> {
-    let mut around: Vec<Frame<'_>> = Vec::new();
-    let mut here = Frame::once(flow);
-    let mut taken = 0;
-    loop {
-        let Some(step) = here.next() else {
-            if here.another_round(vuser).await? {
-                continue;
-            }
-            match around.pop() {
-                Some(frame) => here = frame,
-                None => return Ok(()),
-            }
-            continue;
-        };
-        taken += 1;
-        if taken % STEPS_PER_TURN == 0 {
-            let_others_run().await;
-        }
-        vuser.sync();
-        match step {
-            Step::Loop(spec) => {
-                if let Some(frame) = Frame::first_round(spec, vuser) {
-                    around.push(std::mem::replace(&mut here, frame));
-                }
-            }
-            Step::Request(request) => http::step(vuser, request).await?,
-            Step::Think(think) => pause(vuser, think).await?,
-            Step::Log(text) => {
-                let text = text.value(&vuser.vars, &*vuser.worker.functions);
-                vuser.worker.say(text.to_text().into_owned());
-            }
-            Step::Function(name) => Box::pin(function(vuser, name)).await?,
-            Step::Parallel { steps, limit } => Box::pin(parallel::run(vuser, steps, *limit)).await?,
-            Step::Send { .. } | Step::Wait(_) | Step::Connect(_) => ws::step(vuser, step).await?,
-            Step::Emit(_) => socketio::step(vuser, step).await?,
-        }
-    }
-}
-
-/// A `function` step. A missing function is counted and skipped.
-async fn function(vuser: &mut Vuser, name: &crate::template::Template) -> Result<(), Failed> {
-    let name = name.value(&vuser.vars, &*vuser.worker.functions);
-    let name = name.to_text().into_owned();
-    let (worker, context) = vuser.context();
-    match &worker.processor {
-        Some(processor) if processor.has(&name) => Ok(processor.function(&name, context).await?),
-        _ => {
-            worker.count_undefined(&name);
-            Ok(())
-        }
-    }
-}
-
-/// `think`.
-async fn pause(vuser: &mut Vuser, think: &Think) -> Result<(), Failed> {
-    let time = match &think.time {
-        Ok(time) => *time,
-        Err(text) => {
-            let value = text.value(&vuser.vars, &*vuser.worker.functions);
-            match crate::duration::think(&value) {
-                Some(time) => time.time,
-                None => return Err(Failed(format!("Invalid think time: {}", value.to_text()).into())),
-            }
-        }
-    };
-    let time = match think.jitter {
-        None => time,
-        Some(Jitter::Time(by)) => around(time, by),
-        Some(Jitter::Part(part)) => {
-            around(time, Duration::try_from_secs_f64(time.as_secs_f64() * part).unwrap_or(time))
-        }
-    };
-    // The next exchange is intended to begin at the end of the think time.
-    let due = clock::precise() + time;
-    vuser.due = Some(due);
-    until(due).await;
-    Ok(())
-}
-
-/// A random time within `by` of `time`, never negative.
-fn around(time: Duration, by: Duration) -> Duration {
-    let least = time.saturating_sub(by);
-    least + time.saturating_add(by).saturating_sub(least).mul_f64(crate::random::unit())
-}
-
-/// Lets every other task of the worker run once.
-pub(crate) async fn let_others_run() {
-    let mut yielded = false;
-    poll_fn(|context| {
-        if std::mem::replace(&mut yielded, true) {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }

@@ -5,23 +5,20 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
-use weir_net::Instant;
-
-use weir_net::worker::spawn;
 
 use crate::debug::Debug;
-use crate::engine::{http, socketio, ws};
+use crate::engine::http::shared::Http;
+use crate::engine::{socketio, ws};
+use crate::event::Event;
+use crate::failed::Failed;
 use crate::fake::Fake;
-use crate::plan::{Initial, Plan};
+use crate::plan::Plan;
 use crate::processor::{Choice, Host, Processor};
 use crate::random::{self, Builtins};
 use crate::record::{Metric, Recorder};
-use crate::run::Event;
 use crate::template::Functions;
 use crate::tls::Tls;
 use crate::value::Value;
-use crate::vars::Vars;
-use crate::vuser::{self, Failed, Vuser};
 
 /// Most lines of `log` steps that wait to be printed; further ones are dropped and counted.
 pub const LINES_MAX: u64 = 10_000;
@@ -37,13 +34,13 @@ pub struct Worker {
     /// The processor, if the script names one.
     pub processor: Option<Rc<Processor>>,
     /// State for requests: shared connections, resolved names, metrics.
-    pub http: http::Http,
+    pub http: Http,
     /// TLS settings.
     pub tls: Rc<Tls>,
     /// State for WebSockets.
-    pub ws: ws::Shared,
+    pub ws: ws::shared::Shared,
     /// State for Socket.IO.
-    pub socketio: socketio::Shared,
+    pub socketio: socketio::shared::Shared,
     /// Functions for templates.
     pub functions: Box<dyn Functions>,
     /// State that the workers of a run share.
@@ -51,7 +48,7 @@ pub struct Worker {
     /// The kinds of output that `DEBUG` selects.
     pub debug: Debug,
     /// Number of active virtual users of this worker.
-    active: Cell<u64>,
+    pub active: Cell<u64>,
     events: Sender<Event>,
     /// The processor's last exit code that was reported.
     exit_code: Cell<Option<i32>>,
@@ -80,9 +77,12 @@ pub struct Shared {
 
 /// Ids of the metrics of virtual users (artillery.md §3.2).
 pub struct Metrics {
-    created: Metric,
-    created_by_name: Vec<Metric>,
-    skipped: Metric,
+    /// `vusers.created`.
+    pub created: Metric,
+    /// `vusers.created_by_name`.
+    pub created_by_name: Vec<Metric>,
+    /// `vusers.skipped`.
+    pub skipped: Metric,
     /// `vusers.completed`.
     pub completed: Metric,
     /// `vusers.failed`.
@@ -105,24 +105,6 @@ impl Metrics {
     }
 }
 
-/// Counts a virtual user while it lives.
-struct Presence(Rc<Worker>);
-
-impl Presence {
-    fn new(worker: &Rc<Worker>) -> Presence {
-        worker.active.set(worker.active.get() + 1);
-        worker.shared.active.fetch_add(1, Ordering::Relaxed);
-        Presence(worker.clone())
-    }
-}
-
-impl Drop for Presence {
-    fn drop(&mut self) {
-        self.0.active.set(self.0.active.get() - 1);
-        self.0.shared.active.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 impl Worker {
     /// Loads the processor and prepares the state for a run; the error is for the user.
     pub fn new(plan: Arc<Plan>, shared: Arc<Shared>, events: Sender<Event>, seed: u64) -> Result<Worker, Failed> {
@@ -141,9 +123,9 @@ impl Worker {
         let processor = plan.processor.as_deref().map(load).transpose()?.map(Rc::new);
         Ok(Worker {
             metrics: Metrics::new(&plan, &recorder),
-            http: http::Http::new(&plan, &recorder, &tls),
-            ws: ws::Shared::new(&plan, &recorder),
-            socketio: socketio::Shared::new(&plan, &recorder),
+            http: Http::new(&plan, &recorder, &tls),
+            ws: ws::shared::Shared::new(&plan, &recorder),
+            socketio: socketio::shared::Shared::new(&plan, &recorder),
             functions: Box::new(Callable {
                 fake: plan.plugins.fake_data.as_ref().map(Fake::new),
                 processor: processor.clone(),
@@ -193,91 +175,6 @@ impl Worker {
     /// Counts a missing function of the processor.
     pub fn count_undefined(&self, name: &str) {
         self.count_error(&format!("Undefined function \"{name}\""));
-    }
-
-    /// Starts a virtual user; `most` limits the number of active ones.
-    pub fn arrive(self: &Rc<Worker>, due: Instant, most: Option<u64>) {
-        if most.is_some_and(|most| self.shared.active.load(Ordering::Relaxed) >= most) {
-            self.recorder.count(self.metrics.skipped, 1);
-            return;
-        }
-        let Some(index) = self.pick() else { return };
-        if let Some(metric) = self.metrics.created_by_name.get(index) {
-            self.recorder.count(*metric, 1);
-        }
-        self.recorder.count(self.metrics.created, 1);
-        let presence = Presence::new(self);
-        let vuser = self.vuser(Some(index), due);
-        spawn(async move {
-            let uid = vuser.uid.clone();
-            vuser::live(vuser).await;
-            if let Some(processor) = &presence.0.processor {
-                processor.forget(&uid);
-            }
-            drop(presence);
-        });
-    }
-
-    /// Picks a scenario at random, by weight.
-    fn pick(&self) -> Option<usize> {
-        let scenarios = &self.plan.scenarios;
-        let total: u64 = scenarios.iter().map(|scenario| u64::from(scenario.weight)).sum();
-        let mut at = random::below(total as usize) as u64;
-        scenarios.iter().position(|scenario| {
-            let weight = u64::from(scenario.weight);
-            let is_here = at < weight;
-            at = at.saturating_sub(weight);
-            is_here
-        })
-    }
-
-    /// A virtual user with its first variables.
-    pub fn vuser(self: &Rc<Worker>, scenario: Option<usize>, due: Instant) -> Vuser {
-        let plan = &self.plan;
-        let mut vars = Vars::new(plan.names.clone());
-        for (slot, value) in &plan.globals {
-            vars.set(*slot, value.clone());
-        }
-        for (name, value) in &self.shared.before {
-            vars.set_by_name(name, value.clone());
-        }
-        for (index, payload) in plan.payloads.iter().enumerate() {
-            if let Some((slot, rows)) = &payload.all {
-                vars.set(*slot, rows.clone());
-            }
-            let row = match self.shared.rows.get(index) {
-                // Each agent takes every n-th row, so that together they use each row once.
-                Some(next) if payload.is_sequence => {
-                    let (share, shares) = self.shared.share;
-                    next.fetch_add(1, Ordering::Relaxed).wrapping_mul(shares.max(1)).wrapping_add(share)
-                }
-                _ => random::below(payload.rows.len()) as u64,
-            };
-            let Some(row) = payload.rows.get((row % payload.rows.len().max(1) as u64) as usize) else { continue };
-            for (slot, value) in payload.fields.iter().zip(row) {
-                vars.set(*slot, value.clone());
-            }
-        }
-        for (slot, initial) in &plan.variables {
-            let value = match initial {
-                Initial::Fixed(value) => Some(value),
-                Initial::OneOf(values) => random::one_of(values),
-            };
-            vars.set(*slot, value.cloned().unwrap_or_default());
-        }
-        let uid: Rc<str> = random::uuid().into();
-        vars.set_by_name("$uuid", Value::from(&*uid));
-        Vuser {
-            worker: self.clone(),
-            scenario,
-            vars,
-            uid,
-            due: Some(due),
-            session: http::Session::new(self.plan.http.cookie_rules),
-            ws: None,
-            socketio: None,
-            wires: None,
-        }
     }
 }
 

@@ -12,8 +12,8 @@ use super::conduct::{Show, heard_tick};
 use super::letter::Letter;
 use super::serve::Told;
 use super::work::Report;
+use crate::event::Event;
 use crate::record::{Figures, Merger, Outcome, Recorder};
-use crate::run::Event;
 
 const T: u64 = 1_795_186_840_000;
 const AGENTS: usize = 3;

@@ -3,14 +3,12 @@
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::LazyLock;
-use std::time::Duration;
-
-use weir_net::Instant;
 
 use weir_net::Lease;
 use weir_wire::{Known, ResponseHead};
 
-use super::open::Link;
+use super::link::Link;
+use super::timings::Timings;
 
 /// Parsed heads that a worker keeps for the next answers.
 const HEADS_KEPT: usize = 64;
@@ -71,44 +69,6 @@ pub enum Body {
     Here(Range<usize>),
     /// In a buffer of its own.
     Own(Lease),
-}
-
-/// The times of the steps of one exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timings {
-    /// The exchange began.
-    pub started: Instant,
-    /// Time to resolve the address, when the connection was made.
-    pub dns: Duration,
-    /// Time to connect, when the connection was made.
-    pub tcp: Duration,
-    /// Time of the TLS handshake, when the connection was made; `None` without TLS.
-    pub tls: Option<Duration>,
-    /// True if the connection was made for this exchange.
-    pub is_fresh: bool,
-    /// The kernel had taken the whole request.
-    pub sent: Instant,
-    /// The head of the answer was complete.
-    pub head: Instant,
-    /// The answer was complete.
-    pub end: Instant,
-}
-
-impl Timings {
-    /// From the request sent to the head of the answer: Artillery's response time.
-    pub fn first_byte(&self) -> Duration {
-        self.head.saturating_duration_since(self.sent)
-    }
-
-    /// From the request sent to the end of the answer: weir's service time.
-    pub fn service(&self) -> Duration {
-        self.end.saturating_duration_since(self.sent)
-    }
-
-    /// The whole exchange.
-    pub fn total(&self) -> Duration {
-        self.end.saturating_duration_since(self.started)
-    }
 }
 
 /// A complete answer; gives its buffers back when dropped.

@@ -6,7 +6,7 @@ use std::io;
 use weir_meter::Step;
 use weir_wire::Violation;
 
-use super::answer::Timings;
+use super::timings::Timings;
 
 /// A failed exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]

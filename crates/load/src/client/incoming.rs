@@ -6,9 +6,10 @@ use weir_net::{Deadline, clock};
 use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{BodyLength, ConnectionTokens, Known, Parser, Progress, Violation, keeps_alive, response_body};
 
-use super::answer::{Answer, Body, Head, Timings};
+use super::answer::{Answer, Body, Head};
 use super::error::{self, Error};
-use super::open::Link;
+use super::link::Link;
+use super::timings::Timings;
 
 /// Most bytes of one read.
 const READ_BYTES: usize = 64 << 10;

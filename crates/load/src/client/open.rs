@@ -1,6 +1,6 @@
 //! A connection to an origin: the only place that decides on the layers between HTTP and the socket.
 
-use std::io::{self, IoSlice};
+use std::io::{self};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -10,19 +10,14 @@ use weir_meter::Step;
 use weir_net::tls::{Fault, Sessions};
 use weir_net::{Address, ConnectOptions, Deadline, Stream, Transport, clock};
 
-use super::answer::Timings;
 use super::error::Error;
 use super::incoming::{Incoming, is_passing};
+use super::link::Link;
 use super::origin::Origin;
 use super::proxy::Proxy;
 use super::resolve::Resolver;
+use super::timings::Timings;
 use crate::url::Scheme;
-
-/// A connection to an origin.
-#[derive(Debug)]
-pub struct Link {
-    stream: Transport,
-}
 
 /// A new connection.
 pub(super) struct Opened {
@@ -53,7 +48,7 @@ pub(super) async fn open(
     };
     let connected = clock::precise();
     if origin.scheme != Scheme::Https {
-        let link = Link { stream: stream.into() };
+        let link = Link::over(stream.into());
         return Ok(Opened { link, resolved, connected, secured: None });
     }
     // This future is large, and only TLS needs it. It is boxed so that other waiting virtual users do not need its
@@ -65,7 +60,7 @@ pub(super) async fn open(
         }
         _ => Error::io(Step::TlsOrigin, &error),
     })?;
-    Ok(Opened { link: Link { stream }, resolved, connected, secured: Some(clock::precise()) })
+    Ok(Opened { link: Link::over(stream), resolved, connected, secured: Some(clock::precise()) })
 }
 
 /// Connects to one of the addresses, and returns the time at which they were known.
@@ -95,7 +90,7 @@ async fn reach(origin: &Origin, resolver: &Resolver, deadline: &Deadline) -> Res
 
 /// Asks a proxy for a tunnel; the connection then leads to the origin.
 async fn tunnel(stream: Stream, proxy: &Proxy, to: &Origin, deadline: &Deadline) -> Result<Stream, Error> {
-    let link = Link { stream: stream.into() };
+    let link = Link::over(stream.into());
     let request = proxy.request(to);
     let mut left = request.as_slice();
     while !left.is_empty() {
@@ -121,7 +116,7 @@ async fn tunnel(stream: Stream, proxy: &Proxy, to: &Origin, deadline: &Deadline)
             return Err(Error { name, ..Error::named(Step::Connect, "") });
         }
     }
-    match link.stream {
+    match link.into_transport() {
         Transport::Plain(stream) => Ok(stream),
         Transport::Tls(_) | Transport::Carried(_) => Err(Error::named(Step::Connect, "EPROTO")),
     }
@@ -145,39 +140,4 @@ async fn connect(address: &Address, deadline: &Deadline) -> io::Result<Stream> {
     let stream = Stream::connect(address, &ConnectOptions::default())?;
     stream.connected(deadline).await?;
     Ok(stream)
-}
-
-impl Link {
-    /// The connection, for another protocol.
-    pub fn into_transport(self) -> Transport {
-        self.stream
-    }
-
-    /// True if a kept connection has become useless.
-    #[inline]
-    pub(super) fn is_stale(&self) -> bool {
-        self.stream.peek_closed()
-    }
-
-    #[inline]
-    pub(super) fn try_read_vec(&self, buffer: &mut Vec<u8>, max: usize) -> io::Result<usize> {
-        self.stream.try_read_vec(buffer, max)
-    }
-
-    #[inline]
-    pub(super) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
-        self.stream.try_write(bytes)
-    }
-
-    pub(super) fn try_write_both(&self, head: &[u8], body: &[u8]) -> io::Result<usize> {
-        self.stream.try_write_vectored(&[IoSlice::new(head), IoSlice::new(body)])
-    }
-
-    pub(super) async fn readable(&self, deadline: &Deadline) -> Result<(), weir_net::TimedOut> {
-        self.stream.readable(deadline).await
-    }
-
-    pub(super) async fn writable(&self, deadline: &Deadline) -> Result<(), weir_net::TimedOut> {
-        self.stream.writable(deadline).await
-    }
 }

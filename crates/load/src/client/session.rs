@@ -9,12 +9,14 @@ use weir_meter::Step;
 use weir_net::tls::Sessions;
 use weir_net::{Deadline, clock};
 
-use super::answer::{Answer, Timings};
+use super::answer::Answer;
 use super::error::Error;
 use super::incoming::{Incoming, Read, is_passing};
-use super::open::{self, Link};
+use super::link::Link;
+use super::open;
 use super::origin::Origin;
 use super::resolve::Resolver;
+use super::timings::Timings;
 
 /// A connection kept for the next request.
 #[derive(Debug)]

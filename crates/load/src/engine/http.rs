@@ -9,160 +9,35 @@
 
 mod after;
 mod compile;
+mod expects;
 mod hooks;
 pub(crate) mod metrics;
 mod multipart;
 mod outgoing;
+pub mod session;
+pub mod shared;
 mod sockets;
 
 use std::borrow::Cow;
-use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
-use std::time::Duration;
 
 use weir_meter::Step;
-use weir_net::{buffer, clock};
+use weir_net::buffer;
 use weir_wire::Known;
 
 use crate::client::h2::NOT_AGREED;
-use crate::client::{self, Answer, Call, Error, Origin, Origins, Resolver};
-use crate::cookie::{Jar, Rules};
+use crate::client::{self, Answer, Call, Error, Origin};
+use crate::failed::Failed;
 use crate::plan::{Condition, Engine, Plan, Request};
 use crate::processor::Params;
-use crate::record::Recorder;
-use crate::tls::Tls;
-use crate::url::{Scheme, Url};
-use crate::value::Value;
-use crate::vuser::{Failed, Vuser};
+use crate::url::Scheme;
+use crate::vuser::Vuser;
 use crate::worker::Worker;
-use after::Expects;
-use compile::{Base, Compiled, Ready, With};
-use metrics::{ByEndpoint, Metrics};
+use compile::{Compiled, Ready, With};
 use outgoing::Outgoing;
-use sockets::Sockets;
 
 /// Most redirects of one step; Artillery's limit.
 pub const REDIRECTS_MAX: usize = 10;
-/// Time limit of one exchange if the script sets none.
-pub const TIMEOUT: Duration = Duration::from_secs(10);
-
-/// State that the requests of all virtual users of a worker share.
-pub struct Http {
-    metrics: Metrics,
-    by_endpoint: ByEndpoint,
-    expects: Option<Expects>,
-    origins: Origins,
-    resolver: Resolver,
-    base: Option<Base>,
-    /// Indexed by the request's number; compiled when a virtual user first reaches the request.
-    compiled: Box<[OnceCell<Rc<Compiled>>]>,
-    /// `http.pool`: connections that all virtual users share.
-    pool: Option<Rc<Sockets>>,
-    timeout: Duration,
-}
-
-/// State that a virtual user keeps between requests: connections, cookies.
-pub struct Session(Rc<Inner>);
-
-struct Inner {
-    sockets: OnceCell<Rc<Sockets>>,
-    jar: RefCell<Option<Box<Jar>>>,
-    rules: Rules,
-    /// True if requests send cookies: after the first cookie arrived, or from the start.
-    sends_cookies: Cell<bool>,
-}
-
-impl Session {
-    /// A session without connections or cookies; it accepts cookies by these rules.
-    pub fn new(rules: Rules) -> Session {
-        Session(Rc::new(Inner {
-            sockets: OnceCell::new(),
-            jar: RefCell::new(None),
-            rules,
-            sends_cookies: Cell::new(false),
-        }))
-    }
-
-    /// The same connections and cookies, for a branch of `parallel`.
-    pub fn share(&self) -> Session {
-        Session(self.0.clone())
-    }
-
-    fn sockets(&self, http: &Http, plan: &Plan) -> Rc<Sockets> {
-        match &http.pool {
-            Some(pool) => pool.clone(),
-            None => self.0.sockets.get_or_init(|| Sockets::new(plan.http.sockets_max.unwrap_or(1))).clone(),
-        }
-    }
-
-    /// Stores a cookie; false if it cannot be read.
-    fn set_cookie(&self, text: &str, host: &str, target: &str) -> bool {
-        let (now, rules) = (clock::unix_seconds() as i64, self.0.rules);
-        self.0.jar.borrow_mut().get_or_insert_default().set(text, host, target, now, rules).is_ok()
-    }
-
-    /// Stores a cookie that a processor sets for a URL; false if it cannot be read.
-    pub fn put_cookie(&self, text: &str, url: &str) -> bool {
-        Url::parse(url).is_ok_and(|url| self.set_cookie(text, &url.host, &url.target))
-    }
-
-    /// The cookies in the form for a processor; undefined if there are none.
-    pub fn listed_cookies(&self) -> Value {
-        self.0.jar.borrow().as_ref().map_or(Value::Undefined, |jar| jar.list(clock::unix_seconds() as i64))
-    }
-
-    /// Forgets the cookies.
-    pub fn clear_cookies(&self) {
-        self.0.jar.replace(None);
-    }
-
-    /// The Cookie field's value.
-    fn cookies(&self, outgoing: &Outgoing) -> Vec<u8> {
-        let mut out = Vec::new();
-        if let Some(jar) = &*self.0.jar.borrow() {
-            let origin = &outgoing.origin;
-            jar.write(origin.scheme, &origin.host, &outgoing.target, clock::unix_seconds() as i64, &mut out);
-        }
-        out
-    }
-}
-
-impl Http {
-    /// Prepares the state that requests of this plan need.
-    pub fn new(plan: &Plan, recorder: &Recorder, tls: &Rc<Tls>) -> Http {
-        let origins = Origins::new(tls.clone(), plan.proxies.clone());
-        Http {
-            metrics: Metrics::new(plan, recorder),
-            by_endpoint: ByEndpoint::new(plan),
-            expects: plan.plugins.expect.as_ref().map(|options| Expects::new(options, recorder)),
-            base: Base::of(&plan.target, &origins),
-            origins,
-            resolver: Resolver::default(),
-            compiled: (0..plan.requests.count()).map(|_| OnceCell::new()).collect(),
-            pool: plan.http.pool.map(Sockets::pool),
-            timeout: plan.timeout.or(plan.http.timeout).unwrap_or(TIMEOUT),
-        }
-    }
-
-    /// The origins. Other engines use them too, so that a name is resolved once.
-    pub fn origins(&self) -> &Origins {
-        &self.origins
-    }
-
-    /// The resolver of the run.
-    pub fn resolver(&self) -> &Resolver {
-        &self.resolver
-    }
-
-    /// The compiled request.
-    fn compiled(&self, worker: &Worker, request: &Request) -> Rc<Compiled> {
-        let made = || Rc::new(Compiled::new(self, &worker.plan, request, &worker.recorder));
-        match self.compiled.get(request.number.index()) {
-            Some(place) => place.get_or_init(made).clone(),
-            None => made(),
-        }
-    }
-}
 
 /// Carries out one request step of the plan.
 pub async fn step(vuser: &mut Vuser, request: &Request) -> Result<(), Failed> {
@@ -178,14 +53,14 @@ pub async fn step(vuser: &mut Vuser, request: &Request) -> Result<(), Failed> {
         return Ok(());
     }
     let worker = vuser.worker.clone();
-    let compiled = worker.http.compiled(&worker, request);
+    let compiled = worker.http.compiled(&worker.plan, &worker.recorder, request);
     let mut asked = Asked { request, compiled: &compiled, params: None, endpoint: None, outgoing: None };
     if hooks::has_before(vuser, request) {
         let made = Box::pin(hooks::before(vuser, request, &compiled)).await?;
         asked.params = Some(made.params);
         asked.endpoint = made.endpoint;
     }
-    let is_ready = compiled.ready.is_some() && asked.params.is_none() && !vuser.session.0.sends_cookies.get();
+    let is_ready = compiled.ready.is_some() && asked.params.is_none() && !vuser.session.sends_cookies();
     if !is_ready {
         match asked.render(vuser, &worker) {
             Ok(outgoing) => asked.outgoing = Some(outgoing),
@@ -255,7 +130,7 @@ impl Asked<'_> {
             vuser.session.set_cookie(&format!("{name}={value}"), &outgoing.origin.host, &outgoing.target);
         };
         if !plan.http.cookies.is_empty() {
-            vuser.session.0.sends_cookies.set(true);
+            vuser.session.send_cookies();
         }
         let own = match &self.params {
             Some(params) => {
@@ -271,7 +146,7 @@ impl Asked<'_> {
 
     /// True if the request sends cookies.
     fn sends_cookies(&self, vuser: &Vuser) -> bool {
-        vuser.session.0.sends_cookies.get()
+        vuser.session.sends_cookies()
             || !self.request.cookies.is_empty()
             || self.params.as_ref().is_some_and(hooks::has_cookies)
     }
@@ -368,7 +243,11 @@ async fn send(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, wants_body: boo
     let mut lease = None;
     let (origin, method, head, body) = match (&asked.outgoing, asked.ready()) {
         (Some(outgoing), _) => {
-            let cookies = if asked.sends_cookies(vuser) { vuser.session.cookies(outgoing) } else { Vec::new() };
+            let cookies = if asked.sends_cookies(vuser) {
+                vuser.session.cookies(&outgoing.origin, &outgoing.target)
+            } else {
+                Vec::new()
+            };
             let head = lease.insert(buffer::lease(1024));
             outgoing.write_head(&cookies, head);
             let body = outgoing.body.as_deref().unwrap_or_default();
@@ -385,7 +264,7 @@ async fn send(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, wants_body: boo
     if worker.debug.speaks_http {
         worker.say_debug(worker.debug.request(&format!("{}://{}", origin.scheme.name(), origin.authority), head, body));
     }
-    let sockets = vuser.session.sockets(&worker.http, &worker.plan);
+    let sockets = vuser.session.sockets(worker.http.pool.as_ref(), worker.plan.http.sockets_max);
     let timeout = worker.http.timeout;
     let sessions = sockets.sessions(origin);
     let call = Call { origin, method, head, body, wants_body, sessions, timeout, started: None };
@@ -412,7 +291,7 @@ fn take_cookies(vuser: &Vuser, worker: &Worker, asked: &Asked<'_>, answer: &Answ
         (None, Some(ready)) => (&ready.origin, ready.target.as_str()),
         (None, None) => return,
     };
-    vuser.session.0.sends_cookies.set(true);
+    vuser.session.send_cookies();
     for (_, value) in answer.fields().filter(|(name, _)| name.eq_ignore_ascii_case(b"set-cookie")) {
         let is_taken = vuser.session.set_cookie(&String::from_utf8_lossy(value), &origin.host, target);
         if !is_taken && vuser.scenario.is_some() {
@@ -439,7 +318,7 @@ async fn fail(vuser: &mut Vuser, asked: &mut Asked<'_>, error: Error) -> Failed 
     worker.say_debug(worker.debug.error(&error.name));
     hooks::on_error(vuser, asked, &error.name).await;
     if let Some(expects) = worker.http.expects.as_ref().filter(|_| has_plugins(vuser)) {
-        expects.error(&worker, &error.name);
+        worker.say(expects.error(&error.name));
     }
     if vuser.scenario.is_some() {
         worker.recorder.failure(error.step, &error.name);

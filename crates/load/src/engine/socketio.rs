@@ -10,105 +10,30 @@ mod client;
 mod options;
 mod packet;
 mod poll;
+pub mod shared;
 mod transport;
 
 use std::borrow::Cow;
-use std::cell::{Ref, RefCell};
-use std::collections::HashMap;
 use std::future::poll_fn;
-use std::ops::Deref;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::task::Poll;
-use std::time::Duration;
 
 use weir_meter::Step as At;
 use weir_net::Instant;
 
-use weir_net::{Deadline, buffer, clock, worker};
+use weir_net::{Deadline, buffer, clock};
 
 use self::client::Client;
 use self::options::Options;
 use self::packet::{Kind, push_argument, push_head};
+use self::shared::{Clients, Connections, Place, Session, find, full_name};
 use super::take::take_arguments;
-use crate::plan::{Emit, Expected, Plan, Response, Step};
-use crate::processor::wires::{self, Line, Wires};
-use crate::record::{Metric, Recorder};
+use crate::failed::Failed;
+use crate::plan::{Emit, Expected, Response, Step};
+use crate::processor::wires::Line;
 use crate::template::{Template, Tree};
 use crate::value::{Value, parse_json};
-use crate::vuser::{Failed, Vuser};
-
-/// Longest wait of a step for its response if the script sets none.
-const WAIT: Duration = Duration::from_secs(10);
-
-/// State that the socketio virtual users of a worker share.
-pub struct Shared {
-    emits: Metric,
-    emit_rate: Metric,
-    response_time: Metric,
-    wait: Duration,
-    /// Options that are equal for all virtual users, by scenario.
-    options: RefCell<HashMap<Option<usize>, Rc<Options>>>,
-}
-
-impl Shared {
-    /// Prepares the state that does not change during a run.
-    pub fn new(plan: &Plan, recorder: &Recorder) -> Shared {
-        Shared {
-            emits: recorder.metric("socketio.emit"),
-            emit_rate: recorder.metric("socketio.emit_rate"),
-            response_time: recorder.metric("socketio.response_time"),
-            wait: plan.timeout.unwrap_or(WAIT),
-            options: RefCell::default(),
-        }
-    }
-}
-
-/// The connections of one virtual user: usually one.
-pub struct Session {
-    options: Rc<Options>,
-    clients: Clients,
-    deadline: Deadline,
-}
-
-/// The connections of one virtual user, shared with its processor.
-#[derive(Clone, Default)]
-struct Clients(Rc<All>);
-
-#[derive(Default)]
-struct All {
-    clients: RefCell<Vec<Rc<Client>>>,
-    /// The processor's listeners, if there are any.
-    heard_by: RefCell<Weak<Wires>>,
-}
-
-impl Deref for Clients {
-    type Target = All;
-
-    fn deref(&self) -> &All {
-        &self.0
-    }
-}
-
-impl All {
-    fn borrow(&self) -> Ref<'_, Vec<Rc<Client>>> {
-        self.clients.borrow()
-    }
-}
-
-/// A namespace of a client.
-struct Place {
-    client: Rc<Client>,
-    index: usize,
-}
-
-impl Place {
-    /// The full name of the namespace.
-    fn name(&self) -> String {
-        let mut name = String::new();
-        self.client.with_name(self.index, |own| own.clone_into(&mut name));
-        name
-    }
-}
+use crate::vuser::Vuser;
 
 /// Connects the default namespace.
 pub async fn open(vuser: &mut Vuser) -> Result<(), Failed> {
@@ -131,65 +56,10 @@ pub fn close(vuser: &mut Vuser) {
     vuser.socketio = None;
 }
 
-impl Drop for Session {
-    fn drop(&mut self) {
-        self.clients.borrow().iter().for_each(|client| client.leave());
-    }
-}
-
 /// The connections for a processor.
 pub(crate) fn line(vuser: &Vuser) -> Option<Box<dyn Line>> {
     let session = vuser.socketio.as_ref()?;
     Some(Box::new(Connections { options: session.options.clone(), clients: session.clients.clone() }))
-}
-
-/// The part of a session that a processor holds.
-struct Connections {
-    options: Rc<Options>,
-    clients: Clients,
-}
-
-impl Connections {
-    fn at(&self, place: &str) -> Option<Place> {
-        find(&self.clients, &full_name(&self.options, place))
-    }
-}
-
-impl Line for Connections {
-    fn kind(&self) -> wires::Kind {
-        wires::Kind::SocketIo
-    }
-
-    fn places(&self) -> Vec<String> {
-        let clients = self.clients.borrow();
-        clients.iter().flat_map(|client| client.names()).map(|full| short_name(&self.options, &full)).collect()
-    }
-
-    fn is_open(&self, place: &str) -> bool {
-        self.at(place).is_some_and(|place| place.client.is_connected(place.index))
-    }
-
-    fn listen(&self, wires: &Rc<Wires>) {
-        // Listen to later namespaces too: `add` reads this field when it makes a client.
-        self.clients.heard_by.replace(Rc::downgrade(wires));
-        self.clients.borrow().iter().for_each(|client| client.heard_by(Rc::downgrade(wires)));
-    }
-
-    fn emit(&self, place: &str, text: &str, wants_answer: bool) -> Option<u64> {
-        let place = self.at(place)?;
-        let id = wants_answer.then(|| place.client.next_id(place.index));
-        let mut packet = buffer::lease(1);
-        place.client.with_name(place.index, |name| push_head(&mut packet, Kind::Event, name, id));
-        packet.extend_from_slice(text.as_bytes());
-        place.client.emit(place.index, &packet);
-        id
-    }
-
-    fn close(&self, place: &str) {
-        if let Some(place) = self.at(place) {
-            place.client.close(place.index);
-        }
-    }
 }
 
 /// Carries out an `emit`; this engine ignores requests and other kinds of steps.
@@ -407,52 +277,37 @@ async fn namespace(vuser: &mut Vuser, name: &str) -> Result<Place, String> {
     Ok(place)
 }
 
-/// The full name of a step's namespace: it is below the path of the target.
-fn full_name(options: &Options, name: &str) -> Cow<'static, str> {
-    if name.is_empty() && options.namespace.is_empty() {
-        return Cow::Borrowed("/");
+/// True if the options are equal for all virtual users of this user's scenario.
+fn are_fixed(vuser: &Vuser) -> bool {
+    let own = vuser.scenario().and_then(|scenario| scenario.socketio.as_ref());
+    vuser.worker.plan.socketio.literal().is_some() && own.is_none_or(|tree| tree.literal().is_some())
+}
+
+/// The options of a virtual user.
+fn rendered_options(vuser: &Vuser) -> Result<Options, Failed> {
+    let plan = &vuser.worker.plan;
+    let mut all = crate::value::Map::default();
+    let own = vuser.scenario().and_then(|scenario| scenario.socketio.as_ref());
+    for tree in std::iter::once(&plan.socketio).chain(own) {
+        if let Value::Map(map) = tree.value(&vuser.vars, &*vuser.worker.functions) {
+            all.extend(map.iter().map(|(name, value)| (name.clone(), value.clone())));
+        }
     }
-    let slash = if name.is_empty() || name.starts_with('/') { "" } else { "/" };
-    Cow::Owned(format!("{}{slash}{name}", options.namespace))
-}
-
-/// The name of the namespace as a step writes it.
-fn short_name(options: &Options, full: &str) -> String {
-    let name = full.strip_prefix(&*options.namespace).unwrap_or(full);
-    if name == "/" { String::new() } else { name.to_owned() }
-}
-
-fn find(clients: &All, full: &str) -> Option<Place> {
-    clients.borrow().iter().find_map(|client| Some(Place { client: client.clone(), index: client.find(full)? }))
-}
-
-impl Session {
-    fn add(&mut self, full: &str) -> Place {
-        let mut clients = self.clients.clients.borrow_mut();
-        let shared =
-            clients.iter().find(|client| self.options.multiplexes && !client.leaves.get() && !client.is_over.get());
-        let shared = shared.cloned();
-        let client = shared.unwrap_or_else(|| {
-            let client = Rc::new(Client::new(self.options.clone()));
-            client.heard_by(self.clients.heard_by.borrow().clone());
-            clients.push(client.clone());
-            worker::spawn(transport::keep(client.clone()));
-            client
-        });
-        let index = client.add(full);
-        Place { client, index }
-    }
+    let mut options = options::read(&plan.target, &all)?;
+    options.tls = vuser.worker.tls.with(&all)?;
+    options.resolver = vuser.worker.http.resolver().clone();
+    Ok(options)
 }
 
 fn options_of(vuser: &Vuser) -> Result<Rc<Options>, Failed> {
-    if !options::are_fixed(vuser) {
-        return Ok(Rc::new(options::of(vuser)?));
+    if !are_fixed(vuser) {
+        return Ok(Rc::new(rendered_options(vuser)?));
     }
     let known = &vuser.worker.socketio.options;
     if let Some(options) = known.borrow().get(&vuser.scenario) {
         return Ok(options.clone());
     }
-    let options = Rc::new(options::of(vuser)?);
+    let options = Rc::new(rendered_options(vuser)?);
     known.borrow_mut().insert(vuser.scenario, options.clone());
     Ok(options)
 }

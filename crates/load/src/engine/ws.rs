@@ -5,13 +5,12 @@
 //! second message; weir keeps the message for a later `wait`.
 
 mod options;
+pub mod shared;
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::task::Poll;
-use std::time::Duration;
 
 use weir_meter::Step as At;
 use weir_net::Instant;
@@ -19,68 +18,17 @@ use weir_net::Instant;
 use weir_net::{Deadline, clock, worker};
 
 use self::options::Target;
+use self::shared::{Link, Message, Session};
 use super::bell::Bell;
 use super::dial::Refused;
 use super::take::take;
-use super::websocket::{self, Incoming, Socket, State};
-use crate::plan::{Plan, Step, Take};
-use crate::processor::wires::{HeardKind, Kind, Line, Wires};
-use crate::record::{Metric, Recorder};
+use super::websocket::{self, State};
+use crate::failed::Failed;
+use crate::plan::{Step, Take};
+use crate::processor::wires::{HeardKind, Line};
 use crate::template::Tree;
 use crate::value::Value;
-use crate::vuser::{Failed, Vuser};
-
-/// Longest wait of a step for a message if the script sets none.
-const WAIT: Duration = Duration::from_secs(10);
-/// Messages kept for later steps; more are counted and dropped.
-const KEPT_MAX: usize = 64;
-
-/// State that the ws virtual users of a worker share.
-pub struct Shared {
-    sent: Metric,
-    send_rate: Metric,
-    received: Metric,
-    receive_rate: Metric,
-    wait: Duration,
-    places: options::Places,
-}
-
-impl Shared {
-    /// Prepares the state that does not change during a run.
-    pub fn new(plan: &Plan, recorder: &Recorder) -> Shared {
-        Shared {
-            sent: recorder.metric("websocket.messages_sent"),
-            send_rate: recorder.metric("websocket.send_rate"),
-            received: recorder.metric("websocket.messages_received"),
-            receive_rate: recorder.metric("websocket.receive_rate"),
-            wait: plan.timeout.or(plan.ws.timeout).unwrap_or(WAIT),
-            places: options::Places::default(),
-        }
-    }
-}
-
-/// One virtual user's connection.
-pub struct Session {
-    link: Rc<Link>,
-    deadline: Deadline,
-}
-
-/// State that the virtual user and the reading task share.
-struct Link {
-    socket: Socket,
-    /// True if the last step that ran takes data from messages: then messages are counted and kept.
-    listens: Cell<bool>,
-    kept: RefCell<VecDeque<Message>>,
-    bell: Bell,
-    /// The processor's listeners, if there are any.
-    wires: RefCell<Weak<Wires>>,
-}
-
-/// A received message, and whether it is text.
-struct Message {
-    is_text: bool,
-    payload: Vec<u8>,
-}
+use crate::vuser::Vuser;
 
 /// Connects, with the options of the flow's first step if that is a `connect`.
 pub async fn open(vuser: &mut Vuser, flow: &[Step]) -> Result<(), Failed> {
@@ -123,13 +71,6 @@ pub async fn open(vuser: &mut Vuser, flow: &[Step]) -> Result<(), Failed> {
 /// Closes the connection. The virtual user is done, whatever the server does.
 pub fn close(vuser: &mut Vuser) {
     vuser.ws = None;
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        self.link.listens.set(false);
-        self.link.socket.close();
-    }
 }
 
 /// Carries out `send` and `wait`; `connect` was handled when the connection was opened.
@@ -260,59 +201,6 @@ async fn next(vuser: &Vuser, link: &Link) -> Option<Message> {
 /// The connection for a processor.
 pub(crate) fn line(vuser: &Vuser) -> Option<Box<dyn Line>> {
     Some(Box::new(link(vuser)?))
-}
-
-impl Line for Rc<Link> {
-    fn kind(&self) -> Kind {
-        Kind::Ws
-    }
-
-    fn places(&self) -> Vec<String> {
-        vec![String::new()]
-    }
-
-    fn is_open(&self, _: &str) -> bool {
-        self.socket.state() == State::Open
-    }
-
-    fn listen(&self, wires: &Rc<Wires>) {
-        self.wires.replace(Rc::downgrade(wires));
-    }
-
-    fn emit(&self, _: &str, text: &str, _: bool) -> Option<u64> {
-        self.socket.send_text(text.as_bytes());
-        None
-    }
-
-    fn close(&self, _: &str) {
-        self.socket.close();
-    }
-}
-
-impl Link {
-    fn wires(&self) -> Option<Rc<Wires>> {
-        self.wires.borrow().upgrade()
-    }
-
-    /// Passes the message to the processor's listeners.
-    fn tell(&self, message: Incoming<'_>) {
-        let Some(wires) = self.wires() else { return };
-        match message.is_text {
-            true => wires.tell(HeardKind::Text, "", &String::from_utf8_lossy(message.payload), 0),
-            false => {
-                let bytes: Vec<String> = message.payload.iter().map(u8::to_string).collect();
-                wires.tell(HeardKind::Bytes, "", &format!("[{}]", bytes.join(",")), 0);
-            }
-        }
-    }
-
-    fn keep(&self, message: Incoming<'_>) {
-        let mut kept = self.kept.borrow_mut();
-        if kept.len() < KEPT_MAX {
-            kept.push_back(Message { is_text: message.is_text, payload: message.payload.to_vec() });
-            self.bell.ring();
-        }
-    }
 }
 
 /// Counts the message of a failed connection. Artillery also counts the error's code, or the message again.

@@ -22,7 +22,7 @@ use super::state::{Lent, Outcome, State};
 use super::wire::{self, FRAME_MAX, begin_frame, end_frame, items, member, members};
 use super::wires::{Heard, Wires};
 use super::{Context, Facts, Host, Kind};
-use crate::engine::http::Session;
+use crate::engine::http::session::Session;
 use crate::value::{Value, write_json_text};
 
 /// Time for Node to start and load a processor.

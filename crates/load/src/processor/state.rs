@@ -13,7 +13,7 @@ use weir_net::{Instant, clock};
 
 use super::wires::{Heard, Wires};
 use super::{Host, Kind};
-use crate::engine::http::Session;
+use crate::engine::http::session::Session;
 use crate::record::Recorder;
 use crate::value::Value;
 use crate::vars::Vars;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use weir_net::worker::block_on;
 
 use super::*;
-use crate::engine::http::Session;
+use crate::engine::http::session::Session;
 use crate::value::{UNDEFINED, parse_json};
 use crate::vars::Names;
 

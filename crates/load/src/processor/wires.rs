@@ -267,7 +267,7 @@ mod tests {
 
     use super::super::Host;
     use super::*;
-    use crate::engine::http::Session;
+    use crate::engine::http::session::Session;
     use crate::processor::Kind as Called;
     use crate::vars::Names;
 

@@ -17,9 +17,10 @@ use crate::client::h2::Line;
 use crate::client::{self, Answer, Call, Kept, Origin};
 use crate::engine::bell::Bell;
 use crate::engine::http::metrics::Metrics;
+use crate::event::Event;
 use crate::record::Recorder;
 use crate::report::{Failure, Report};
-use crate::run::{Event, TELL};
+use crate::run::TELL;
 use crate::tls::Tls;
 use crate::worker::Shared;
 

@@ -16,10 +16,11 @@ use weir_wire::h2::Code;
 use weir_wire::h2::composed::Composed;
 use weir_wire::h2::connection::{Connection, Limits, Role};
 
-use super::super::answer::{Answer, Timings};
+use super::super::answer::Answer;
 use super::super::error::Error;
 use super::super::incoming::is_passing;
 use super::super::session::Call;
+use super::super::timings::Timings;
 use super::slot::Slot;
 use super::{Again, Lost, driver};
 

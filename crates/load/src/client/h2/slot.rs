@@ -9,9 +9,10 @@ use weir_wire::h2::frame::HEAD_BYTES;
 use weir_wire::h2::hpack::Block;
 use weir_wire::h2::{Code, message};
 
-use super::super::answer::{Answer, Body, Head, Timings};
+use super::super::answer::{Answer, Body, Head};
 use super::super::error::Error;
 use super::super::incoming::{BODY_BYTES_MAX, INTERIM_MAX};
+use super::super::timings::Timings;
 use super::Lost;
 
 /// See the module.

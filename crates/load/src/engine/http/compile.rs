@@ -4,19 +4,19 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-use super::Http;
 use super::metrics::Endpoint;
 use super::multipart;
 use super::outgoing::{self, Outgoing, Own};
+use super::shared::Http;
 use crate::client::Origin;
+use crate::failed::Failed;
 use crate::plan::{Body, Plan, Request};
-use crate::processor::Form;
+use crate::processor::params::Form;
 use crate::record::Recorder;
 use crate::template::{Functions, Template};
 use crate::url::Url;
 use crate::value::Value;
 use crate::vars::Vars;
-use crate::vuser::Failed;
 
 /// Artillery's user-agent if the script sets no default headers.
 const ARTILLERY: &str = "Artillery (https://artillery.io)";

@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use super::compile::{self, Compiled, Hooked, With};
 use super::outgoing::{self, Outgoing, Own};
-use super::{Asked, Http, after};
+use super::shared::Http;
+use super::{Asked, after};
 use crate::client::Answer;
+use crate::failed::Failed;
 use crate::plan::{Body, Engine, Plan, Request, Scenario};
 use crate::processor::{Form, Params, Processor, member};
 use crate::template::{Template, render_value};
 use crate::url::Url;
 use crate::value::{Map, Value};
-use crate::vuser::{Failed, Vuser};
+use crate::vuser::Vuser;
 
 /// The scenario, if its engine is http: only this engine calls the hooks of the scenario.
 fn scenario(vuser: &Vuser) -> Option<&Scenario> {

@@ -6,9 +6,9 @@ use std::io::Read;
 use std::path::Path;
 
 use super::compile::{With, push_hex};
+use crate::failed::Failed;
 use crate::plan::Part;
 use crate::value::Value;
-use crate::vuser::Failed;
 
 /// The longest file that is read during the run.
 pub const FILE_BYTES_MAX: u64 = 256 << 20;

@@ -11,8 +11,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use weir_wire::encode::push_field_decimal;
 
 use crate::client::Origin;
+use crate::failed::Failed;
 use crate::url::{Url, write_target};
-use crate::vuser::Failed;
 
 /// The content codings that Artillery's client offers.
 const CODINGS: &[u8] = b"accept-encoding: gzip, deflate, br, zstd\r\n";

@@ -3,6 +3,10 @@
 // The server must not depend on the tested code.
 #![allow(clippy::disallowed_methods)]
 
+use std::time::Duration;
+
+use weir_net::clock;
+
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -173,7 +177,7 @@ impl Script {
                 vars: Vars::new(worker.plan.names.clone()),
                 uid: "u".into(),
                 due: Some(clock::precise()),
-                session: Session::new(Default::default()),
+                session: super::session::Session::new(Default::default()),
                 ws: None,
                 socketio: None,
                 wires: None,

@@ -7,7 +7,6 @@ use crate::client::Resolver;
 use crate::engine::dial::Place;
 use crate::tls::Tls;
 use crate::value::{Map, Value};
-use crate::vuser::{Failed, Vuser};
 
 /// A transport for packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,29 +47,8 @@ pub(super) struct Options {
     pub(super) namespace: String,
 }
 
-/// True if the options are equal for all virtual users of this user's scenario.
-pub(super) fn are_fixed(vuser: &Vuser) -> bool {
-    let own = vuser.scenario().and_then(|scenario| scenario.socketio.as_ref());
-    vuser.worker.plan.socketio.literal().is_some() && own.is_none_or(|tree| tree.literal().is_some())
-}
-
-/// The options of a virtual user.
-pub(super) fn of(vuser: &Vuser) -> Result<Options, Failed> {
-    let plan = &vuser.worker.plan;
-    let mut all = Map::default();
-    let own = vuser.scenario().and_then(|scenario| scenario.socketio.as_ref());
-    for tree in std::iter::once(&plan.socketio).chain(own) {
-        if let Value::Map(map) = tree.value(&vuser.vars, &*vuser.worker.functions) {
-            all.extend(map.iter().map(|(name, value)| (name.clone(), value.clone())));
-        }
-    }
-    let mut options = read(&plan.target, &all)?;
-    options.tls = vuser.worker.tls.with(&all)?;
-    options.resolver = vuser.worker.http.resolver().clone();
-    Ok(options)
-}
-
-fn read(target: &str, map: &Map) -> Result<Options, String> {
+/// Reads the merged options.
+pub(super) fn read(target: &str, map: &Map) -> Result<Options, String> {
     let place = Place::parse(target)?;
     let (path, query) = place.target.split_once('?').unwrap_or((&place.target, ""));
     let namespace = path.trim_end_matches('/').to_owned();

@@ -1,6 +1,5 @@
 //! Address and options of a virtual user's connection: `config.target`, `config.ws` and the flow's `connect`.
 
-use std::cell::RefCell;
 use std::collections::HashSet;
 use std::rc::Rc;
 use std::time::Duration;
@@ -9,10 +8,11 @@ use weir_wire::websocket::DeflateOffer;
 
 use crate::engine::dial::Place;
 use crate::engine::websocket::Options;
+use crate::failed::Failed;
 use crate::plan::{Connect, Step};
 use crate::processor::Context;
 use crate::value::{Map, Value};
-use crate::vuser::{Failed, Vuser};
+use crate::vuser::Vuser;
 
 /// Messages shorter than this are not compressed; the default of npm's `ws`.
 const DEFLATE_THRESHOLD_BYTES: usize = 1024;
@@ -21,13 +21,6 @@ const DEFLATE_THRESHOLD_BYTES: usize = 1024;
 pub(super) struct Target {
     pub(super) place: Rc<Place>,
     pub(super) options: Rc<Options>,
-}
-
-/// The places and options last used: usually all virtual users have the same ones.
-#[derive(Default)]
-pub(super) struct Places {
-    place: RefCell<Option<(Box<str>, Rc<Place>)>>,
-    options: RefCell<Option<Rc<Options>>>,
 }
 
 /// The target of the flow's first step; otherwise the configuration's target.

@@ -1,0 +1,183 @@
+//! What the virtual users of `engine: socketio` share, and the connections of one.
+
+use std::borrow::Cow;
+use std::cell::{Ref, RefCell};
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+
+use weir_net::{Deadline, buffer, worker};
+
+use super::client::Client;
+use super::options::Options;
+use super::packet::{Kind, push_head};
+use super::transport;
+use crate::plan::Plan;
+use crate::processor::wires::{self, Line, Wires};
+use crate::record::{Metric, Recorder};
+
+/// Longest wait of a step for its response if the script sets none.
+const WAIT: Duration = Duration::from_secs(10);
+
+/// State that the socketio virtual users of a worker share.
+pub struct Shared {
+    pub(super) emits: Metric,
+    pub(super) emit_rate: Metric,
+    pub(super) response_time: Metric,
+    pub(super) wait: Duration,
+    /// Options that are equal for all virtual users, by scenario.
+    pub(super) options: RefCell<HashMap<Option<usize>, Rc<Options>>>,
+}
+
+impl Shared {
+    /// Prepares the state that does not change during a run.
+    pub fn new(plan: &Plan, recorder: &Recorder) -> Shared {
+        Shared {
+            emits: recorder.metric("socketio.emit"),
+            emit_rate: recorder.metric("socketio.emit_rate"),
+            response_time: recorder.metric("socketio.response_time"),
+            wait: plan.timeout.unwrap_or(WAIT),
+            options: RefCell::default(),
+        }
+    }
+}
+
+/// The connections of one virtual user: usually one.
+pub struct Session {
+    pub(super) options: Rc<Options>,
+    pub(super) clients: Clients,
+    pub(super) deadline: Deadline,
+}
+
+/// The connections of one virtual user, shared with its processor.
+#[derive(Clone, Default)]
+pub(super) struct Clients(Rc<All>);
+
+#[derive(Default)]
+pub(super) struct All {
+    pub(super) clients: RefCell<Vec<Rc<Client>>>,
+    /// The processor's listeners, if there are any.
+    pub(super) heard_by: RefCell<Weak<Wires>>,
+}
+
+impl Deref for Clients {
+    type Target = All;
+
+    fn deref(&self) -> &All {
+        &self.0
+    }
+}
+
+impl All {
+    pub(super) fn borrow(&self) -> Ref<'_, Vec<Rc<Client>>> {
+        self.clients.borrow()
+    }
+}
+
+/// A namespace of a client.
+pub(super) struct Place {
+    pub(super) client: Rc<Client>,
+    pub(super) index: usize,
+}
+
+impl Place {
+    /// The full name of the namespace.
+    pub(super) fn name(&self) -> String {
+        let mut name = String::new();
+        self.client.with_name(self.index, |own| own.clone_into(&mut name));
+        name
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.clients.borrow().iter().for_each(|client| client.leave());
+    }
+}
+
+/// The part of a session that a processor holds.
+pub(super) struct Connections {
+    pub(super) options: Rc<Options>,
+    pub(super) clients: Clients,
+}
+
+impl Connections {
+    fn at(&self, place: &str) -> Option<Place> {
+        find(&self.clients, &full_name(&self.options, place))
+    }
+}
+
+impl Line for Connections {
+    fn kind(&self) -> wires::Kind {
+        wires::Kind::SocketIo
+    }
+
+    fn places(&self) -> Vec<String> {
+        let clients = self.clients.borrow();
+        clients.iter().flat_map(|client| client.names()).map(|full| short_name(&self.options, &full)).collect()
+    }
+
+    fn is_open(&self, place: &str) -> bool {
+        self.at(place).is_some_and(|place| place.client.is_connected(place.index))
+    }
+
+    fn listen(&self, wires: &Rc<Wires>) {
+        // Listen to later namespaces too: `add` reads this field when it makes a client.
+        self.clients.heard_by.replace(Rc::downgrade(wires));
+        self.clients.borrow().iter().for_each(|client| client.heard_by(Rc::downgrade(wires)));
+    }
+
+    fn emit(&self, place: &str, text: &str, wants_answer: bool) -> Option<u64> {
+        let place = self.at(place)?;
+        let id = wants_answer.then(|| place.client.next_id(place.index));
+        let mut packet = buffer::lease(1);
+        place.client.with_name(place.index, |name| push_head(&mut packet, Kind::Event, name, id));
+        packet.extend_from_slice(text.as_bytes());
+        place.client.emit(place.index, &packet);
+        id
+    }
+
+    fn close(&self, place: &str) {
+        if let Some(place) = self.at(place) {
+            place.client.close(place.index);
+        }
+    }
+}
+
+/// The full name of a step's namespace: it is below the path of the target.
+pub(super) fn full_name(options: &Options, name: &str) -> Cow<'static, str> {
+    if name.is_empty() && options.namespace.is_empty() {
+        return Cow::Borrowed("/");
+    }
+    let slash = if name.is_empty() || name.starts_with('/') { "" } else { "/" };
+    Cow::Owned(format!("{}{slash}{name}", options.namespace))
+}
+
+/// The name of the namespace as a step writes it.
+pub(super) fn short_name(options: &Options, full: &str) -> String {
+    let name = full.strip_prefix(&*options.namespace).unwrap_or(full);
+    if name == "/" { String::new() } else { name.to_owned() }
+}
+
+pub(super) fn find(clients: &All, full: &str) -> Option<Place> {
+    clients.borrow().iter().find_map(|client| Some(Place { client: client.clone(), index: client.find(full)? }))
+}
+
+impl Session {
+    pub(super) fn add(&mut self, full: &str) -> Place {
+        let mut clients = self.clients.clients.borrow_mut();
+        let shared =
+            clients.iter().find(|client| self.options.multiplexes && !client.leaves.get() && !client.is_over.get());
+        let shared = shared.cloned();
+        let client = shared.unwrap_or_else(|| {
+            let client = Rc::new(Client::new(self.options.clone()));
+            client.heard_by(self.clients.heard_by.borrow().clone());
+            clients.push(client.clone());
+            worker::spawn(transport::keep(client.clone()));
+            client
+        });
+        let index = client.add(full);
+        Place { client, index }
+    }
+}
