@@ -14,6 +14,7 @@ mod book;
 pub mod counters;
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::fmt;
 use std::future::poll_fn;
 use std::net::{IpAddr, SocketAddr};
@@ -26,6 +27,7 @@ use std::time::Duration;
 use weir_net::{Deadline, Instant, clock};
 use weir_wire::dns::{ALIASES_MAX, Code, Kind, Name, Reply};
 
+use crate::worker::Generation;
 use book::{Answers, Flights, Found, Wait};
 use counters::Counters;
 
@@ -140,6 +142,16 @@ pub struct Resolved {
 
 /// Addresses taken from one name, at most.
 pub const PLACES_MAX: usize = 1024;
+
+/// The clients of a worker, by the number of the resolver.
+#[derive(Default)]
+struct Clients(RefCell<HashMap<usize, Rc<Client>>>);
+
+/// This worker's client for the servers of a `resolver`.
+pub fn client(generation: &Generation, servers: &Arc<Servers>) -> Rc<Client> {
+    let mut clients = generation.own.of(Clients::default).0.borrow_mut();
+    clients.entry(servers.number).or_insert_with(|| Client::new(servers.clone())).clone()
+}
 
 /// A worker's way to the servers of one `resolver`.
 pub struct Client {

@@ -3,7 +3,7 @@
 //! Towards clients, one task serves each stream:
 //!
 //! ```text
-//!  socket ─ frames ─► drive ─ a request ─► a task: seat, exchange, as for HTTP/1.1
+//!  socket ─ frames ─► drive/streams ─ a request ─► a task: seat, exchange, as for HTTP/1.1
 //!                       ▲                   │ reads and writes a `Stream`, which is a `Carried`
 //!  socket ◄─ frames ────┴──── `Session` ◄───┘
 //! ```
@@ -17,40 +17,28 @@
 
 mod answer;
 mod ask;
-mod drive;
 mod input;
 mod reply;
-mod request;
+pub(crate) mod request;
 mod session;
 mod stream;
 
 pub use answer::{finish, head, interim};
 pub use ask::Unsent;
-pub use drive::serve;
 pub use input::{Input, Over};
 pub use reply::{Lost, head_came, trailers_came};
 pub use request::Begun;
 pub use session::{Carrier, OUT_MAX, Session};
 pub use stream::Stream;
 
-use weir_wire::Version;
 use weir_wire::h2::connection::{Limits, PREFACE};
 
 use crate::conf::Conf;
-use crate::exchange::Exchange;
 use crate::head::default_values;
 
 /// Whether clients of a listen may begin with HTTP/2's preface: `http2 on` in its default server, or `listen … http2`.
 pub fn is_on(conf: &Conf, listen: usize) -> bool {
     conf.listens.get(listen).is_some_and(|listen| listen.http2) || default_values(conf, listen).http2.is_on
-}
-
-/// Whether the request came over HTTP/2 to a server that does not speak it, on a connection of another server.
-pub fn is_unwanted(exchange: &Exchange<'_>) -> bool {
-    let listen = exchange.client.listen.get();
-    exchange.request.version() == Version::Http2
-        && !exchange.conf.location(exchange.server.root).values.http2.is_on
-        && !exchange.conf.listens.get(listen).is_some_and(|listen| listen.http2)
 }
 
 /// Whether `bytes` are the HTTP/2 preface, its beginning, or something else.
@@ -85,7 +73,7 @@ pub enum Preface {
 }
 
 /// The limits that the default server of a listen sets.
-fn limits(conf: &Conf, listen: usize) -> Limits {
+pub fn limits(conf: &Conf, listen: usize) -> Limits {
     let values = default_values(conf, listen);
     let (count, size) = values.core.large_headers;
     Limits {

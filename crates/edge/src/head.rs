@@ -1,21 +1,18 @@
-//! A request's head: reads it within limits, then finds host, server, body length and path.
+//! Reads a request's head within limits.
 //!
 //! Each refusal has a name (`wire::Violation`), and weir logs it in nginx's words.
 
 use std::io;
 
-use weir_meter::Step;
 use weir_net::clock;
-use weir_net::log::Level;
-use weir_wire::{BodyLength, HeadPolicy, InvalidFields, Progress, Version, Violation};
+use weir_wire::{HeadPolicy, InvalidFields, Progress, Version, Violation};
 
 use crate::conf::{Conf, ServerId};
-use crate::conn::{Conn, Gone};
-use crate::exchange::{Exchange, Parts, Request};
+use crate::conn::Conn;
+use crate::exchange::{Parts, Request};
 use crate::family::Values;
-use crate::family::core::{StrictTargets, Values as Core};
+use crate::family::core::Values as Core;
 use crate::h2::{self, Preface};
-use crate::phase::{self, From, Outcome};
 
 /// Heads are read in pieces of this size: most heads fit one piece, and a larger head takes a few.
 const READ_BYTES: usize = 2 << 10;
@@ -165,206 +162,4 @@ fn over_limits(bytes: &[u8], line_end: usize, head_len: usize, core: &Core) -> O
         return Some(Violation::HeadTooLarge);
     }
     (head_len as u64 > core.header_buffer + u64::from(count) * size).then_some(Violation::HeadTooLarge)
-}
-
-/// Checks the head and finds the server; a refusal becomes a status.
-pub fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Outcome, Gone> {
-    exchange.step = Step::ReadHead;
-    let verdict = match refusal {
-        Some(Refused::Violation(violation)) => {
-            if exchange.request.head.line.is_empty() || violation == Violation::TargetTooLong {
-                exchange.step = Step::ReadLine;
-            }
-            Err(violation)
-        }
-        Some(Refused::TimedOut) => {
-            // nginx logs 408, and sends nothing to a client that sends nothing.
-            exchange.response.status = 408;
-            return Err(Gone::TimedOut);
-        }
-        Some(Refused::ClosedInHead) => {
-            exchange.log(Level::Info, format_args!("client prematurely closed connection"));
-            exchange.response.status = 400;
-            return Err(Gone::Cut);
-        }
-        None => understand(exchange),
-    };
-    if let Err(violation) = verdict {
-        exchange.keeps_alive = false;
-        let told = refusal_text(exchange, violation);
-        exchange.log(Level::Info, format_args!("{told}"));
-        return Ok(Outcome::Status(violation.status()));
-    }
-    if let Some((status, told)) = crate::secure::objection(exchange) {
-        exchange.log(Level::Info, format_args!("{told}"));
-        return Ok(Outcome::Status(status));
-    }
-    if crate::h2::is_unwanted(exchange) {
-        exchange
-            .log(Level::Info, format_args!("client attempted to request the server name for which HTTP/2 is disabled"));
-        return Ok(Outcome::Status(MISDIRECTED));
-    }
-    note_ignored(exchange);
-    if let Some(status) = exchange.response.refused.take() {
-        return Ok(Outcome::Status(status));
-    }
-    exchange.step = Step::AwaitRequest; // between steps nginx names none
-    Ok(phase::walk(exchange, From::Server))
-}
-
-/// `strict_targets on`.
-fn check_target(core: &Core, raw: &[u8]) -> Result<(), Violation> {
-    let is_refused = core.strict_targets == StrictTargets::On && !weir_wire::target::has_only_uri_bytes(raw);
-    if is_refused { Err(Violation::TargetByte) } else { Ok(()) }
-}
-
-/// The reason, in words for the log, why no origin may get the request although weir may answer it itself.
-///
-/// First, a target with a fragment (RFC 9112 §3.2 allows none): an origin may read the fragment as part of the path,
-/// while weir's location did not. Second, a control byte in a value (RFC 9110 §5.5 allows none); over HTTP/1.1 it was
-/// refused before (`HeadPolicy`). nginx's own suite requires both to work where nginx itself answers. An error page
-/// is a different request, so this does not apply to it.
-pub fn withheld(exchange: &Exchange<'_>) -> Option<&'static str> {
-    if exchange.error_status != 0 {
-        return None;
-    }
-    let request = &exchange.request;
-    let core = &exchange.location.values.core;
-    let target = request.text(request.head.path);
-    if core.strict_targets != StrictTargets::Off && memchr::memchr(b'#', target).is_some() {
-        return Some("client sent invalid request: a target with a fragment");
-    }
-    let has_control = |field: &weir_wire::Field| weir_wire::h2::message::has_control(request.text(field.value));
-    let is_judged = request.version() == Version::Http2 && core.ignore_invalid_headers;
-    (is_judged && request.fields().iter().any(has_control))
-        .then_some("client sent invalid header line: a value with a control byte")
-}
-
-/// Logs the reason; returns the status for the client.
-pub fn withhold(exchange: &mut Exchange<'_>, why: &str) -> u16 {
-    exchange.keeps_alive = false;
-    exchange.log(Level::Info, format_args!("{why}"));
-    Violation::TargetByte.status()
-}
-
-/// RFC 9110 §15.5.20.
-const MISDIRECTED: u16 = 421;
-
-/// nginx's message for a refused head, with the offending line if nginx quotes it.
-fn refusal_text(exchange: &Exchange<'_>, violation: Violation) -> String {
-    let request = &exchange.request;
-    let shown = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
-    let message = violation.message();
-    if violation == Violation::HeadTooLarge {
-        let line_max = exchange.location.values.core.large_headers.1 as usize;
-        let mut lines = request.bytes.split(|byte| *byte == b'\n').skip(1);
-        return match lines.find(|line| line.len() >= line_max) {
-            Some(line) => {
-                let start = line.get(..LINE_SHOWN_MAX.min(line.len())).unwrap_or_default();
-                format!("client sent too long header line: \"{}...\"", shown(start))
-            }
-            None => message.to_owned(),
-        };
-    }
-    let fault = request.text(request.parser.fault());
-    let is_quoted = message.ends_with("header line") || message.ends_with("host header");
-    if !is_quoted || fault.is_empty() {
-        return message.to_owned();
-    }
-    let name = fault.split(|byte| *byte == b':').next().unwrap_or_default();
-    let is_name = |field: &&weir_wire::Field| request.text(field.name).eq_ignore_ascii_case(name);
-    match request.fields().iter().find(is_name) {
-        Some(before) if message.contains("duplicate") => {
-            let (name, value) = (shown(request.text(before.name)), shown(request.text(before.value)));
-            format!("{message}: \"{}\", previous value: \"{name}: {value}\"", shown(fault))
-        }
-        Some(_) | None => format!("{message}: \"{}\"", shown(fault)),
-    }
-}
-
-/// A line of the error log is cut at 2048 bytes; this cut of an over-long field leaves room for the rest of the line.
-const LINE_SHOWN_MAX: usize = 1024;
-
-/// Logs the field lines that `ignore_invalid_headers` left out, as nginx does.
-fn note_ignored(exchange: &mut Exchange<'_>) {
-    if exchange.request.head.ignored.is_empty() || !exchange.logs(Level::Info) {
-        return;
-    }
-    let lines = std::mem::take(&mut exchange.request.head.ignored);
-    for line in &lines {
-        let text = String::from_utf8_lossy(exchange.request.text(*line)).into_owned();
-        exchange.log(Level::Info, format_args!("client sent invalid header line: \"{text}\""));
-    }
-}
-
-/// Fills the exchange from the head.
-fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
-    let request = &mut exchange.request;
-    let bytes = std::mem::take(&mut request.bytes);
-    let head = &request.head;
-    let host = weir_wire::request_host(&bytes, head);
-    let tokens = head.tokens(&bytes);
-    let length = weir_wire::request_body(&bytes, head);
-    let method = match length {
-        Ok(length) => weir_wire::request_method(&bytes, head, length, false),
-        Err(_) => Ok(()),
-    };
-    let path = head.path;
-    exchange.request_length = if request.sent > 0 { request.sent } else { head.len } as u64;
-    exchange.request.tokens = tokens;
-    exchange.request.bytes = bytes;
-    exchange.request.leave_out_named();
-
-    if let Some(host) = host? {
-        let request = &mut exchange.request;
-        request.host.extend_from_slice(host.name.of(&request.bytes));
-        request.host.make_ascii_lowercase();
-        request.port = host.port;
-    }
-    // A request without a host is for the server with the empty name.
-    if let Some(listen) = exchange.conf.listens.get(exchange.client.listen.get()) {
-        let asked = exchange.client.facts().and_then(|facts| facts.server_name.as_ref());
-        let id = match asked {
-            // A request without a host is for the server name of the TLS handshake.
-            Some(name) if exchange.request.host.is_empty() => {
-                let name = name.trim_end_matches('.').to_ascii_lowercase();
-                listen.hosts.find(name.as_bytes(), &mut exchange.slots)
-            }
-            _ => listen.hosts.find(&exchange.request.host, &mut exchange.slots),
-        };
-        let id = match id {
-            Ok(id) => id,
-            Err(failed) => {
-                exchange.match_failed(&failed);
-                listen.hosts.default_server()
-            }
-        };
-        exchange.server = exchange.conf.server(id);
-        exchange.enter(exchange.server.root);
-    }
-    method?;
-    let length = match length? {
-        BodyLength::None if exchange.request.is_open_ended => BodyLength::UntilClose,
-        length => length,
-    };
-    exchange.request.length = Some(length);
-    if length == BodyLength::None {
-        exchange.body = crate::body::RequestBody::Gone;
-    }
-
-    let core = &exchange.location.values.core;
-    let raw = path.of(&exchange.request.bytes);
-    check_target(core, raw)?;
-    let target = weir_wire::target::normalise(raw, core.merge_slashes, &mut exchange.uri)
-        .inspect_err(|_| exchange.uri.clear())?;
-    // RFC 9112 §3.2.2: a target in absolute form may lack a path, which is `/` then.
-    exchange.target_is_valid = raw.starts_with(b"/");
-    exchange.uri_was_quoted = target.quoted;
-    if !target.complex {
-        exchange.uri.clear();
-        exchange.uri.extend_from_slice(target.path(raw, &[]));
-    }
-    exchange.args.extend_from_slice(target.args(raw));
-    exchange.keeps_alive = weir_wire::keeps_alive(exchange.request.version(), exchange.request.tokens);
-    Ok(())
 }

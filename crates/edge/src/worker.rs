@@ -1,56 +1,34 @@
 //! The data of one worker thread: no other thread shares it, so it needs no locks.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
-use std::future::poll_fn;
-use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use weir_net::log::{self, Level};
 use weir_net::slots::{Key, Slots};
-use weir_net::{Address, Listener, Listening, Stream, TlsStream, Transport, timer};
+use weir_net::{Address, Stream, Transport, timer};
 
 use crate::board::Board;
 use crate::colleagues::{self, Colleagues};
 use crate::conf::Conf;
-use crate::conn::{self, Rest, Shared};
+use crate::conn::{Rest, Shared};
 use crate::counters::{self, AllCounters, Counters};
-use crate::dns::{Client, Servers};
 use crate::exchange::{Origin, Parts};
-use crate::family::health;
-use crate::family::proxy_ssl::handshake::AllSessions;
-use crate::family::ssl::flight::Flights;
-use crate::family::ssl::stapling;
-use crate::family::upstream::line::Lines;
-use crate::family::upstream::live::{self, AllSeen};
-use crate::family::upstream::pool::{Pools, Shelf};
-use crate::family::upstream::source::GroupRef;
+use crate::extensions::Extensions;
 use crate::live::Live;
-use crate::seat::Seat;
 
-/// A peer's name, and the number of the cell that counts its tries.
-type KnownPeer = (Rc<str>, u32);
-
-/// A configuration with this worker's connections to its upstreams.
+/// A configuration, and the values that one worker keeps as long as it.
 pub struct Generation {
     /// The configuration.
     pub conf: Arc<Conf>,
-    /// Idle connections to upstreams.
-    pub pools: Pools,
-    /// Connections to upstreams that each carry many exchanges.
-    pub lines: Lines,
-    /// TLS sessions with upstreams.
-    pub sessions: AllSessions,
-    /// Groups with host names, in the state that this worker saw last.
-    pub seen: AllSeen,
-    /// This worker's resolver clients, by the number of the resolver.
-    resolvers: RefCell<HashMap<usize, Rc<Client>>>,
-    /// The names and cells of peers by group and index, for tries to share.
-    known_peers: RefCell<Vec<Vec<KnownPeer>>>,
+    /// The seat of the worker.
+    pub seat: usize,
+    /// The counters of all workers.
+    pub all_counters: AllCounters,
+    /// Values that families keep as long as the configuration: pools of connections, sessions.
+    pub own: Extensions,
 }
 
 impl Drop for Generation {
@@ -73,36 +51,9 @@ impl Drop for Generation {
 
 impl Generation {
     /// A configuration as one worker holds it.
-    pub fn new(conf: Arc<Conf>, shelf: Shelf) -> Generation {
+    pub fn new(conf: Arc<Conf>, seat: usize, all_counters: AllCounters) -> Generation {
         conf.holders.fetch_add(1, Ordering::AcqRel);
-        Generation {
-            conf,
-            pools: Pools::new(shelf),
-            lines: Lines::default(),
-            sessions: AllSessions::default(),
-            seen: AllSeen::default(),
-            resolvers: RefCell::default(),
-            known_peers: RefCell::default(),
-        }
-    }
-
-    /// This worker's client for the servers of a `resolver`.
-    pub fn resolver(&self, servers: &Arc<Servers>) -> Rc<Client> {
-        self.resolvers.borrow_mut().entry(servers.number).or_insert_with(|| Client::new(servers.clone())).clone()
-    }
-
-    /// A peer's name, shared by all tries at this peer, and the number of the cell that counts them.
-    pub fn known_peer(&self, live: &Live, group: usize, peer: usize) -> KnownPeer {
-        if let Some(known) = self.known_peers.borrow().get(group).and_then(|known| known.get(peer)) {
-            return known.clone();
-        }
-        let mut known = self.known_peers.borrow_mut();
-        let groups = &self.conf.declared.upstream.groups;
-        for upstream in groups.iter().skip(known.len()) {
-            let named = |address: &str| (address.into(), live.peer(&upstream.name, address));
-            known.push(upstream.group.peers().map(|peer| named(&peer.address)).collect());
-        }
-        known.get(group).and_then(|known| known.get(peer)).cloned().unwrap_or_default()
+        Generation { conf, seat, all_counters, own: Extensions::default() }
     }
 
     /// The listen for connections accepted on a socket; reads the local address only if it matters.
@@ -119,14 +70,8 @@ impl Generation {
 /// Memory for exchanges kept for reuse, per worker: as many as the events of one turn may begin.
 const SPARE_MAX: usize = 256;
 
-/// Seats kept for later connections, per worker: as many connections as the events of one turn may wake.
-const SEATS_MAX: usize = 256;
-
 /// Larger buffers are not kept.
 pub const SPARE_BYTES_MAX: usize = 64 << 10;
-
-/// How long accepting pauses when the process is out of files (nginx: 500 ms).
-const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 
 /// How long weir waits for ended connections to free their descriptors.
 const ROOM_PAUSE: Duration = Duration::from_millis(10);
@@ -134,54 +79,7 @@ const ROOM_PAUSE: Duration = Duration::from_millis(10);
 /// How often weir makes room for one connection before it logs that there is none.
 pub const ROOMS_MAX: u32 = 8;
 
-/// Connections that a dismissed worker still accepts, at most: the default length of a listen queue.
-const REST_MAX: usize = weir_net::listener::BACKLOG_DEFAULT as usize;
-
-/// How often weir checks idle upstream connections.
-const SWEEP_EVERY: Duration = Duration::from_secs(1);
-
 static NEXT_CONNECTION: AtomicU64 = AtomicU64::new(1);
-
-/// Ends an accepting task from outside.
-#[derive(Default)]
-pub struct Stop {
-    is_set: Cell<bool>,
-    others_accept: Cell<bool>,
-    waiting: Cell<Option<Waker>>,
-}
-
-impl Stop {
-    /// Ends the task. If other workers go on accepting from the same socket, the task first takes the waiting
-    /// connections: the kernel may have woken only this worker for them.
-    pub fn set(&self, others_accept: bool) {
-        self.is_set.set(true);
-        self.others_accept.set(others_accept);
-        if let Some(waker) = self.waiting.take() {
-            waker.wake();
-        }
-    }
-
-    /// The next connection; `None` once set.
-    async fn or(&self, listener: &Listener) -> Option<io::Result<(Stream, Address)>> {
-        poll_fn(|context| {
-            if self.is_set.get() {
-                return Poll::Ready(None);
-            }
-            self.waiting.set(Some(context.waker().clone()));
-            loop {
-                match listener.try_accept() {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                        if listener.poll_acceptable().is_pending() {
-                            return Poll::Pending;
-                        }
-                    }
-                    accepted => return Poll::Ready(Some(accepted)),
-                }
-            }
-        })
-        .await
-    }
-}
 
 /// The data of a worker.
 pub struct Worker {
@@ -198,15 +96,16 @@ pub struct Worker {
     generation: RefCell<Rc<Generation>>,
     draining: Cell<bool>,
     connections: RefCell<Slots<Rc<Shared>>>,
-    spare_seats: RefCell<Vec<Seat>>,
     spare_parts: RefCell<Vec<Parts>>,
     spare_out: RefCell<Vec<Vec<u8>>>,
     #[allow(clippy::vec_box)] // an exchange holds the box: it changes hands as a pointer
     spare_origins: RefCell<Vec<Box<Origin>>>,
     random: Cell<u64>,
     places_taken: Rc<Cell<usize>>,
-    /// Questions about the status of clients' certificates, on their way.
-    pub statuses: Flights,
+    /// Values that other parts keep as long as the worker.
+    pub own: Extensions,
+    /// Functions that close a waiting connection to an upstream when the table is full; `false` if there is none.
+    closers: RefCell<Vec<fn(&Generation) -> bool>>,
     /// The second of the last log line about connections that were closed to make room.
     noted_reuse: Cell<u64>,
 }
@@ -259,23 +158,23 @@ impl Worker {
     ) -> Rc<Worker> {
         let board = live.board(seat);
         board.thread.set(weir_meter::host::own_thread().unwrap_or(0).into());
-        let shelf = Shelf { counters: all_counters.clone(), seat, generation: conf.generation };
+        let generation = Generation::new(conf, seat, all_counters.clone());
         let worker = Rc::new(Worker {
             seat,
             all_counters,
             colleagues,
             live,
             board,
-            generation: RefCell::new(Rc::new(Generation::new(conf, shelf))),
+            generation: RefCell::new(Rc::new(generation)),
             draining: Cell::new(false),
             connections: RefCell::new(Slots::new()),
-            spare_seats: RefCell::new(Vec::new()),
             spare_parts: RefCell::new(Vec::new()),
             spare_out: RefCell::new(Vec::new()),
             spare_origins: RefCell::new(Vec::new()),
             random: Cell::new(seed | 1),
             places_taken: Rc::new(Cell::new(0)),
-            statuses: Flights::default(),
+            own: Extensions::default(),
+            closers: RefCell::default(),
             noted_reuse: Cell::new(0),
         });
         colleagues::is_here(&worker);
@@ -302,9 +201,8 @@ impl Worker {
 
     /// Puts another configuration in force; exchanges under way end with their own.
     pub fn adopt(self: &Rc<Self>, conf: Arc<Conf>) {
-        let shelf = Shelf { counters: self.all_counters.clone(), seat: self.seat, generation: conf.generation };
-        let old = self.generation.replace(Rc::new(Generation::new(conf, shelf)));
-        self.watch();
+        let generation = Generation::new(conf, self.seat, self.all_counters.clone());
+        let old = self.generation.replace(Rc::new(generation));
         for shared in self.connections.borrow().iter() {
             shared.tell();
         }
@@ -316,13 +214,6 @@ impl Worker {
                 worker.end_generation(number);
             });
         }
-    }
-
-    /// Starts the regular tasks of the configuration in force, if no other worker runs them.
-    pub fn watch(self: &Rc<Self>) {
-        live::watch(self);
-        health::watch(self);
-        stapling::watch(self);
     }
 
     /// Ends every connection whose exchange began with this generation or an earlier one.
@@ -376,7 +267,7 @@ impl Worker {
     }
 
     /// Notes a client connection; it counts as idle until its first request.
-    fn enlist(self: &Rc<Self>, stream: Transport, place: Place, generation: &Generation) -> Entry {
+    pub fn enlist(self: &Rc<Self>, stream: Transport, place: Place, generation: &Generation) -> Entry {
         counters::add(&self.counters().handled, 1);
         counters::shift(&self.counters().active, 1);
         let shared = Rc::new(Shared::new(stream, Some(place), generation.conf.generation));
@@ -402,11 +293,21 @@ impl Worker {
         Some(Place::take(&self.places_taken))
     }
 
+    /// Registers a function that can close a waiting connection to an upstream; `false` if there is none.
+    pub fn on_full(&self, close: fn(&Generation) -> bool) {
+        self.closers.borrow_mut().push(close);
+    }
+
+    /// Places of the table that are taken.
+    pub fn places_taken(&self) -> usize {
+        self.places_taken.get()
+    }
+
     /// Closes waiting connections because the table is full or there is no descriptor. Of clients, only connections
     /// in these states.
     fn make_room(&self, states: &[Rest]) {
         let generation = self.generation();
-        if !generation.pools.close_oldest() && !generation.lines.close_oldest() {
+        if !self.closers.borrow().iter().any(|close| close(&generation)) {
             self.close_idle(states);
         }
     }
@@ -444,19 +345,6 @@ impl Worker {
         let count = (idle.len() / 8).clamp(1, CLOSED_AT_ONCE);
         for shared in idle.into_iter().take(count) {
             shared.end();
-        }
-    }
-
-    /// A seat for a busy connection.
-    pub fn lease_seat(&self) -> Seat {
-        self.spare_seats.borrow_mut().pop().unwrap_or_default()
-    }
-
-    /// Takes back an empty seat.
-    pub fn return_seat(&self, seat: Seat) {
-        let mut spare = self.spare_seats.borrow_mut();
-        if spare.len() < SEATS_MAX {
-            spare.push(seat);
         }
     }
 
@@ -510,84 +398,5 @@ impl Worker {
         x ^= x << 17;
         self.random.set(x);
         if below == 0 { 0 } else { ((x >> 32) % u64::from(below)) as u32 }
-    }
-
-    /// Checks idle upstream connections, as long as the worker lives.
-    pub async fn sweep(self: Rc<Self>) {
-        loop {
-            timer::sleep(SWEEP_EVERY).await;
-            self.generation().pools.sweep();
-            // The API may have added names.
-            live::watch(&self);
-            self.publish();
-        }
-    }
-
-    /// Publishes levels that only this thread can read.
-    fn publish(&self) {
-        self.board.places.set(self.places_taken.get() as u64);
-        let generation = self.generation();
-        generation.pools.count_idle(|group, idle| {
-            let group = GroupRef::declared(generation.clone(), group);
-            let Some(upstream) = group.get() else { return };
-            for peer in 0..upstream.addresses.len() {
-                let (_, cell) = group.known_peer(&self.live, peer);
-                self.board.peer(cell).idle.set(idle.get(upstream.pool_id(peer)).copied().unwrap_or(0));
-            }
-        });
-    }
-
-    /// Accepts on one socket until it is stopped.
-    pub async fn accept(self: Rc<Self>, listening: Listening, socket: Rc<Address>, stop: Rc<Stop>) {
-        let listener = match Listener::new(&listening) {
-            Ok(listener) => listener,
-            Err(error) => {
-                log::global(Level::Emerg, format_args!("listening socket could not be registered {}", log::Os(&error)));
-                return;
-            }
-        };
-        // Other workers of this socket wait through this copy; it closes when the last of them drops it.
-        drop(listening);
-        let mut rooms_made = 0;
-        loop {
-            match stop.or(&listener).await {
-                None if stop.others_accept.get() => return self.accept_rest(&listener, &socket),
-                None => return,
-                Some(Ok((stream, remote))) => {
-                    rooms_made = 0;
-                    self.accepted(stream, remote, &socket);
-                }
-                Some(Err(error)) if weir_net::is_out_of_files(&error) && rooms_made < ROOMS_MAX => {
-                    rooms_made += 1;
-                    self.make_descriptors().await;
-                }
-                Some(Err(error)) => {
-                    self.board.accept_failed.one();
-                    log::global(Level::Crit, format_args!("accept4() failed {}", log::Os(&error)));
-                    timer::sleep(ACCEPT_PAUSE).await;
-                    rooms_made = 0;
-                }
-            }
-        }
-    }
-
-    /// Takes the waiting connections of a queue that other workers serve from here on.
-    fn accept_rest(self: &Rc<Self>, listener: &Listener, socket: &Rc<Address>) {
-        listener.leave();
-        for _ in 0..REST_MAX {
-            let Ok((stream, remote)) = listener.try_accept() else { return };
-            self.accepted(stream, remote, socket);
-        }
-    }
-
-    fn accepted(self: &Rc<Self>, stream: Stream, remote: Address, socket: &Rc<Address>) {
-        counters::add(&self.counters().accepted, 1);
-        let Some(place) = self.take_place() else { return };
-        let generation = self.generation();
-        let Some(listen) = generation.listen_of(socket, &stream) else { return };
-        let is_secure = generation.conf.listens.get(listen).is_some_and(|listen| listen.ssl);
-        let stream = if is_secure { TlsStream::accepted(stream).into() } else { Transport::from(stream) };
-        let entry = self.enlist(stream, place, &generation);
-        conn::serve(entry, remote, socket.clone(), listen);
     }
 }

@@ -20,9 +20,11 @@ use weir_net::{Address, Listening, process};
 use crate::colleagues::Colleagues;
 use crate::conf::Conf;
 use crate::counters::{AllCounters, SEATS_MAX};
+use crate::drive::accept::{Stop, accept};
+use crate::family;
 use crate::family::process::{Affinity, WORKERS_MAX};
 use crate::live::Live;
-use crate::worker::{Stop, Worker};
+use crate::worker::Worker;
 
 /// The workers of a process.
 pub struct Crew {
@@ -115,7 +117,7 @@ impl Crew {
         let dismissed = self.serving.split_off(hired.kept.min(self.serving.len()));
         for member in &self.serving {
             let conf = conf.clone();
-            member.remote.run(move || with_here(|here| here.worker.adopt(conf)));
+            member.remote.run(move || with_here(|here| here.adopt(conf)));
         }
         self.serving.extend(hired.fresh);
         for (index, member) in self.serving.iter().enumerate() {
@@ -201,8 +203,7 @@ impl Crew {
             weir_net::worker::on_panic(Rc::new(|what| {
                 log::global(Level::Alert, format_args!("a task panicked: {what}"))
             }));
-            worker.watch();
-            weir_net::worker::spawn(worker.sweep());
+            family::start(&worker);
         })
         .map_err(|error| format!("worker thread could not be started {}", log::Os(&error)))?;
         self.colleagues.add(seat, remote.clone());
@@ -292,6 +293,12 @@ fn with_here(f: impl FnOnce(&mut Here)) {
 }
 
 impl Here {
+    /// Puts a configuration in force.
+    fn adopt(&self, conf: Arc<Conf>) {
+        self.worker.adopt(conf);
+        family::watch(&self.worker);
+    }
+
     /// Accepts from these sockets and from no others.
     fn accept_from(&mut self, sockets: Vec<Listening>) {
         let mut before = std::mem::take(&mut self.accepting);
@@ -302,7 +309,7 @@ impl Here {
                 None => {
                     let stop = Rc::new(Stop::default());
                     let socket = Rc::new(address.clone());
-                    weir_net::worker::spawn(self.worker.clone().accept(listening, socket, stop.clone()));
+                    weir_net::worker::spawn(accept(self.worker.clone(), listening, socket, stop.clone()));
                     stop
                 }
             };

@@ -124,7 +124,8 @@ pub static FAMILY: Family = Family::new("health", &[
         }
         Ok(())
     }).many(),
-]);
+])
+.watch(watch);
 
 fn add(b: &mut Build<'_>, test: Test) -> Result<(), Refusal> {
     b.settings().health.tests.get_or_insert_default().push(Arc::new(test));

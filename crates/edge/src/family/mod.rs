@@ -3,6 +3,7 @@
 //! A family is a table of directives, its settings, its variables and its handlers for an exchange. A new family needs
 //! its file and one word in `families!`.
 
+use std::rc::Rc;
 use std::sync::LazyLock;
 
 use crate::build::{Build, Scope};
@@ -11,6 +12,7 @@ use crate::directive::Directive;
 use crate::exchange::Exchange;
 use crate::phase::{Enter, Phase};
 use crate::variable::{Names, Variable};
+use crate::worker::Worker;
 
 /// A family's handler for a phase.
 pub struct PhaseHandler {
@@ -55,12 +57,28 @@ pub struct Family {
     pub adopt: Option<Adopt>,
     /// Compiles the inherited settings of a block: called once per block, from the outermost inwards.
     pub finish: Option<fn(&mut Build<'_>, &mut Scope)>,
+    /// Starts its work on a worker, before the worker accepts.
+    pub start: Option<fn(&Rc<Worker>)>,
+    /// Starts the work that a configuration asks for, on each worker that puts it in force. Workers agree on one of
+    /// them if the work is needed once.
+    pub watch: Option<fn(&Rc<Worker>)>,
 }
 
 impl Family {
     /// A family with only directives.
     pub const fn new(name: &'static str, directives: &'static [Directive]) -> Family {
-        Family { name, directives, variables: &[], phase: None, filter: None, log: None, adopt: None, finish: None }
+        Family {
+            name,
+            directives,
+            variables: &[],
+            phase: None,
+            filter: None,
+            log: None,
+            adopt: None,
+            finish: None,
+            start: None,
+            watch: None,
+        }
     }
 
     /// Adds variables.
@@ -104,6 +122,18 @@ impl Family {
     /// Adds a step that compiles a block once its inherited settings are known.
     pub const fn finish(mut self, finish: fn(&mut Build<'_>, &mut Scope)) -> Family {
         self.finish = Some(finish);
+        self
+    }
+
+    /// Adds work on each worker.
+    pub const fn start(mut self, start: fn(&Rc<Worker>)) -> Family {
+        self.start = Some(start);
+        self
+    }
+
+    /// Adds work that a configuration asks for.
+    pub const fn watch(mut self, watch: fn(&Rc<Worker>)) -> Family {
+        self.watch = Some(watch);
         self
     }
 }
@@ -219,4 +249,15 @@ pub fn log_phase(exchange: &mut Exchange<'_>) {
     for hook in HOOKS.iter() {
         hook(exchange);
     }
+}
+
+/// Starts the families' work on a worker that has a configuration in force.
+pub fn start(worker: &Rc<Worker>) {
+    FAMILIES.iter().filter_map(|family| family.start).for_each(|start| start(worker));
+    watch(worker);
+}
+
+/// Starts the families' work for a configuration that a worker has just put in force.
+pub fn watch(worker: &Rc<Worker>) {
+    FAMILIES.iter().filter_map(|family| family.watch).for_each(|watch| watch(worker));
 }

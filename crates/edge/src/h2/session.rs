@@ -174,7 +174,7 @@ impl Session {
         self.streams.borrow().len()
     }
 
-    pub(super) fn add(&self, stream: Rc<Stream>) {
+    pub(crate) fn add(&self, stream: Rc<Stream>) {
         self.streams.borrow_mut().push(stream);
     }
 

@@ -54,7 +54,7 @@ enum Output {
 
 impl Stream {
     /// A stream that a client began; `has_ended` when its request has no body.
-    pub(super) fn new(id: u32, session: Rc<Session>, has_ended: bool) -> Rc<Stream> {
+    pub(crate) fn new(id: u32, session: Rc<Session>, has_ended: bool) -> Rc<Stream> {
         Stream::with(id, session, has_ended, None)
     }
 
@@ -112,7 +112,7 @@ impl Stream {
     // For the driver.
 
     /// Takes a piece of the body; windows bound how many bytes may wait here.
-    pub(super) fn take_in(&self, data: &[u8], ends: bool) {
+    pub(crate) fn take_in(&self, data: &[u8], ends: bool) {
         if self.is_over.get() {
             return;
         }
@@ -135,19 +135,19 @@ impl Stream {
     }
 
     /// Notes that the head is malformed; it may still be answered.
-    pub(super) fn blame(&self) {
+    pub(crate) fn blame(&self) {
         self.is_at_fault.set(true);
     }
 
     /// Notes that the body does not match the head; it may still be answered.
-    pub(super) fn malform(&self) {
+    pub(crate) fn malform(&self) {
         self.is_at_fault.set(true);
         self.is_malformed.set(true);
         self.reader.replace(Task::NONE).wake();
     }
 
     /// Notes a reset.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         self.is_over.set(true);
         self.wake();
     }
@@ -285,7 +285,7 @@ impl Stream {
 
     /// Nobody serves it any more. As in nginx: an incomplete answer is an error of ours. A complete answer with an
     /// incomplete request means that weir does not want the rest of the request (RFC 9113 §8.1).
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         if !self.session.is_dead() && !self.is_over.get() {
             let code = match (self.output.get(), self.has_ended.get()) {
                 _ if self.is_at_fault.get() => Some(Code::Protocol),

@@ -21,6 +21,7 @@ use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::family::ssl::certificate;
 use crate::family::upstream::attempt::Failure;
+use crate::worker::Generation;
 
 /// The most TLS 1.3 tickets kept for one upstream: as many connections can resume before the next full handshake.
 const TICKETS_MAX: usize = 8;
@@ -32,6 +33,11 @@ const UPSTREAMS_MAX: usize = 1024;
 #[derive(Default)]
 pub struct AllSessions {
     known: RefCell<HashMap<(usize, Address), Sessions>>,
+}
+
+/// The sessions of a configuration on this worker.
+fn sessions(generation: &Generation) -> &AllSessions {
+    generation.own.of(AllSessions::default)
 }
 
 impl AllSessions {
@@ -110,7 +116,7 @@ pub async fn shake_hands(
     // such delay and refuse the option.
     let _ = stream.set_nodelay(true);
     let client = client(exchange, party).map_err(|line| Failure::Tls(Fault::Certificate(line)))?;
-    let sessions = exchange.generation.sessions.of(&party.tls, address);
+    let sessions = sessions(&exchange.generation).of(&party.tls, address);
     let tls = TlsStream::to_origin(stream, &client, &party.name, Some(&sessions));
     let tls = tls.map_err(|failed| Failure::Tls(Fault::Handshake(failed.into())))?;
     let watch = exchange.is_for_its_client_alone();

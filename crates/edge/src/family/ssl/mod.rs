@@ -203,6 +203,7 @@ pub static FAMILY: Family = Family::new("ssl", &[
     Directive::new("ssl_object_cache_inheritable", MAIN, Arity::Flag, "Takes certificates and keys over from before a reload if their files are unchanged.",
         |b, s| { b.declared.ssl.files.inherits = value::flag(s)?; Ok(()) }).default("off"),
 ])
+.watch(stapling::watch)
 .variables(variables::ALL)
 .adopt(|new, old| {
     stapling::adopt(&new.ssl.staplers, &old.ssl.staplers);

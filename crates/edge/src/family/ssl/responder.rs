@@ -13,7 +13,7 @@ use weir_wire::{BodyLength, Parser, Progress, ResponseHead};
 use crate::base64;
 use crate::build::Build;
 use crate::directive::Refusal;
-use crate::dns::Servers;
+use crate::dns::{self, Servers};
 use crate::family::{resolver, upstream};
 use crate::worker::Worker;
 
@@ -92,7 +92,7 @@ impl Asked {
         let Some((servers, timeout)) = &self.resolver else { return Ok(self.addresses.clone()) };
         let (host, port) = upstream::split_host_port(&self.url.authority);
         let port: u16 = port.unwrap_or("80").parse().map_err(|_| "invalid port in OCSP responder".to_owned())?;
-        let found = worker.generation().resolver(servers).addresses(host, *timeout).await;
+        let found = dns::client(&worker.generation(), servers).addresses(host, *timeout).await;
         let places = found.map_err(|trouble| format!("{host} could not be resolved {trouble}"))?.places;
         Ok(places.into_iter().map(|place| Address::Tcp(SocketAddr::new(place.address.ip(), port))).collect())
     }

@@ -13,6 +13,7 @@ use weir_net::tls::ocsp::{self, Question, Signer, Status};
 use weir_net::tls::{Complaint, Trust};
 use weir_net::{Address, clock};
 
+use super::flight::Flights;
 use super::responder::{Asked, Url};
 use super::{Values, Verify};
 use crate::build::Build;
@@ -175,7 +176,7 @@ impl Checks {
             return Ok(status);
         }
         let key = (std::ptr::from_ref(self) as usize, question.id().to_vec());
-        worker.statuses.hear(key, || self.ask(worker, trust, certificate, &question)).await
+        worker.own.of(Flights::default).hear(key, || self.ask(worker, trust, certificate, &question)).await
     }
 
     /// Asks the responder, and caches the answer while it is valid.

@@ -12,7 +12,7 @@ use super::source::GroupRef;
 use super::{Upstream, literal_address, split_host_port};
 use crate::conn::{Conn, Gone};
 use crate::directive::Refusal;
-use crate::dns::Place;
+use crate::dns::{self, Place};
 use crate::exchange::Exchange;
 use crate::family::proxy::Pass;
 use crate::family::proxy::request::Target;
@@ -91,7 +91,7 @@ pub(super) async fn resolve(exchange: &mut Exchange<'_>, conn: &Conn, dialled: &
         exchange.log(Level::Error, format_args!("invalid port in upstream \"{dialled}\""));
         return Err(Unresolved::Status(500));
     };
-    let client = exchange.generation.resolver(servers);
+    let client = dns::client(&exchange.generation, servers);
     let watch = exchange.is_for_its_client_alone();
     let mut asking = pin!(client.addresses(host, values.timeout));
     let resolved = poll_fn(|context| match asking.as_mut().poll(context) {

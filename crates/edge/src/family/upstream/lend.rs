@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use weir_net::{Deadline, Instant, Stream, Transport};
 
-use super::pool::{Link, Terms};
+use super::pool::{Link, Terms, pools};
 use crate::worker::{Generation, Worker};
 
 /// The longest wait for the other worker; a worker that is busy for longer is skipped.
@@ -69,8 +69,11 @@ impl Desk {
             return;
         }
         let generation = worker.generation();
-        let link =
-            if generation.conf.generation == number { generation.pools.take(group, peer, Terms::PLAIN) } else { None };
+        let link = if generation.conf.generation == number {
+            pools(&generation).take(group, peer, Terms::PLAIN)
+        } else {
+            None
+        };
         let loan = link.and_then(|link| match link.stream {
             Transport::Plain(stream) => Some(Loan { fd: stream.into_fd(), opened: link.opened, carried: link.carried }),
             Transport::Tls(_) | Transport::Carried(_) => None,

@@ -105,7 +105,7 @@ impl Line {
             opening: Cell::new(opened.opening),
         });
         let home = kept.map(|kept| {
-            kept.generation.lines.add(kept.group, line.clone());
+            lines(&kept.generation).add(kept.group, line.clone());
             Home { generation: Rc::downgrade(kept.generation), group: kept.group, policy: kept.policy }
         });
         let driver = Driver {
@@ -210,6 +210,11 @@ impl Drop for Lines {
     fn drop(&mut self) {
         self.groups.take().iter().flatten().for_each(|line| line.retire());
     }
+}
+
+/// The lines of a configuration on this worker.
+pub fn lines(generation: &Generation) -> &Lines {
+    generation.own.of(Lines::default)
 }
 
 impl Lines {
@@ -346,7 +351,7 @@ async fn live(mut driver: Driver) {
     if let Some(home) = &driver.home
         && let Some(generation) = home.generation.upgrade()
     {
-        generation.lines.remove(home.group, &line);
+        lines(&generation).remove(home.group, &line);
     }
     if matches!(end, End::Done) {
         line.session.wire.borrow_mut().goaway(Code::NoError);
@@ -424,7 +429,7 @@ impl Driver {
             self.deadline.set(Duration::from_millis(home.policy.idle_timeout_ms));
             match home.generation.upgrade() {
                 Some(generation) if home.policy.max_idle > 0 && !self.worker.is_draining() => {
-                    generation.lines.lay_idle(home.group, home.policy.max_idle);
+                    lines(&generation).lay_idle(home.group, home.policy.max_idle);
                 }
                 Some(_) | None => line.retire(),
             }

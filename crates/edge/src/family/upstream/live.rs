@@ -44,6 +44,7 @@ use crate::dns::{Place, Servers};
 use crate::family::resolver;
 use crate::family::sticky::Sticky;
 use crate::variable::Template;
+use crate::worker::Generation;
 
 /// The fixed parts of a group, without its peers.
 #[derive(Clone, Default)]
@@ -310,6 +311,11 @@ impl Seen {
 /// The versions that a worker saw last, by the number of the group.
 #[derive(Default)]
 pub struct AllSeen(RefCell<Vec<Option<Rc<Seen>>>>);
+
+/// The versions that a configuration's exchanges saw last on this worker.
+pub fn all_seen(generation: &Generation) -> &AllSeen {
+    generation.own.of(AllSeen::default)
+}
 
 impl AllSeen {
     /// The current version.

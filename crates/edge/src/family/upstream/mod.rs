@@ -17,6 +17,7 @@ pub mod pool;
 mod reading;
 pub mod sending;
 pub mod source;
+mod sweep;
 mod walk;
 
 use std::net::SocketAddr;
@@ -167,7 +168,9 @@ pub static FAMILY: Family = Family::new("upstream", &[
 .adopt(|new, old| {
     live::adopt(&mut new.upstream, &old.upstream);
     Ok(())
-});
+})
+.start(sweep::start)
+.watch(live::watch);
 
 fn upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let name = statement.text(0).to_owned();

@@ -15,7 +15,7 @@ use weir_peers::pool_policy::{Finished, PoolPolicy};
 use crate::counters::{self, AllCounters};
 use crate::family::proxy_ssl::Party;
 use crate::h2;
-use crate::worker::Place;
+use crate::worker::{Generation, Place};
 
 /// A connection to a peer. Always boxed: it moves several times per exchange.
 pub struct Link {
@@ -151,6 +151,16 @@ impl Drop for Pools {
             idle.iter().for_each(|idle| self.shelf.shift(group, &idle.link, -1));
         }
     }
+}
+
+/// The pools of a configuration on this worker.
+pub fn pools(generation: &Generation) -> &Pools {
+    let shelf = || Shelf {
+        counters: generation.all_counters.clone(),
+        seat: generation.seat,
+        generation: generation.conf.generation,
+    };
+    generation.own.of(|| Pools::new(shelf()))
 }
 
 impl Pools {

@@ -1,5 +1,6 @@
 //! The body of an upstream's answer: reads and decodes it, then keeps or closes the connection.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::io;
 use std::rc::Rc;
@@ -14,8 +15,8 @@ use weir_wire::fields::Fields;
 use weir_wire::{BodyLength, Version, Violation};
 
 use super::Upstream;
-use super::live::Seen;
-use super::pool::Link;
+use super::live::{Seen, all_seen};
+use super::pool::{Link, pools};
 use crate::exchange::{Exchange, Origin, Try};
 use crate::family::sticky::Sticky;
 use crate::live;
@@ -32,11 +33,31 @@ pub enum GroupRef {
     Own(Rc<Upstream>),
 }
 
+/// A peer's name, and the number of the cell that counts its tries.
+type KnownPeer = (Rc<str>, u32);
+
+/// The names and cells of the peers of a configuration, by group and index, for tries to share.
+#[derive(Default)]
+struct KnownPeers(RefCell<Vec<Vec<KnownPeer>>>);
+
+fn known_peer(generation: &Generation, live: &live::Live, group: usize, peer: usize) -> KnownPeer {
+    let all = &generation.own.of(KnownPeers::default).0;
+    if let Some(known) = all.borrow().get(group).and_then(|known| known.get(peer)) {
+        return known.clone();
+    }
+    let mut known = all.borrow_mut();
+    for upstream in generation.conf.declared.upstream.groups.iter().skip(known.len()) {
+        let named = |address: &str| (address.into(), live.peer(&upstream.name, address));
+        known.push(upstream.group.peers().map(|peer| named(&peer.address)).collect());
+    }
+    known.get(group).and_then(|known| known.get(peer)).cloned().unwrap_or_default()
+}
+
 impl GroupRef {
     /// A group of a configuration, in its current version.
     pub fn declared(generation: Rc<Generation>, number: usize) -> GroupRef {
         let live = generation.conf.declared.upstream.groups.get(number).and_then(|upstream| upstream.live.as_ref());
-        match live.map(|live| generation.seen.look(number, live)) {
+        match live.map(|live| all_seen(&generation).look(number, live)) {
             Some(seen) => GroupRef::Live(generation, number, seen),
             None => GroupRef::Declared(generation, number),
         }
@@ -55,7 +76,7 @@ impl GroupRef {
     /// A peer's name, shared by all tries at this peer, and the number of the cell that counts them.
     pub fn known_peer(&self, live: &live::Live, peer: usize) -> (Rc<str>, u32) {
         match self {
-            GroupRef::Declared(generation, number) => generation.known_peer(live, *number, peer),
+            GroupRef::Declared(generation, number) => known_peer(generation, live, *number, peer),
             GroupRef::Live(_, _, seen) => seen.known_peer(live, peer),
             GroupRef::Own(upstream) => {
                 (upstream.group.peer(peer).map(|peer| peer.address.as_str().into()).unwrap_or_default(), 0)
@@ -413,6 +434,6 @@ fn keep(exchange: &Exchange<'_>, group: &GroupRef, link: Box<Link>) {
         // allows. A connection with an old certificate would outlive both. A block with `keepalive` accepts that.
         let may_be_stale = upstream.is_implicit && link.party.as_ref().is_some_and(|party| party.shows_its_own());
         let is_reusable = !may_be_stale && !exchange.worker.is_draining();
-        generation.pools.put(number, link, &upstream.pooling, is_reusable);
+        pools(generation).put(number, link, &upstream.pooling, is_reusable);
     }
 }

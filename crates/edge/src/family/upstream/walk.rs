@@ -23,8 +23,8 @@ use super::attempt::{self, Failure, Outgoing, Progressed};
 use super::blame::{blame, why};
 use super::forward::Answer;
 use super::lend;
-use super::line::{Awaited, Kept, Line, Opened};
-use super::pool::{Handover, Link, Terms};
+use super::line::{Awaited, Kept, Line, Opened, lines};
+use super::pool::{Handover, Link, Terms, pools};
 use super::source::{GroupRef, Hold};
 use crate::body::{self, RequestBody};
 use crate::conn::{Conn, Gone};
@@ -190,17 +190,17 @@ impl<'g> Walk<'g> {
             give_up.set(exchange.location.values.proxy.connect_timeout);
             let mut may_wait = true;
             loop {
-                if let Some(begun) = generation.lines.begin(number, id, terms) {
+                if let Some(begun) = lines(generation).begin(number, id, terms) {
                     return Ok(begun);
                 }
                 // If a connection that another exchange opened has failed, each waiter opens its own.
-                let opening = generation.lines.opening(number, id, terms).filter(|_| may_wait);
+                let opening = lines(generation).opening(number, id, terms).filter(|_| may_wait);
                 let Some(opening) = opening else { break };
                 exchange.step = Step::Connect;
                 may_wait = opened_by_others(exchange, conn, &opening, &give_up).await?;
             }
         }
-        let opening = home.map(|(generation, number)| generation.lines.announce(number, id, terms));
+        let opening = home.map(|(generation, number)| lines(generation).announce(number, id, terms));
         let (opened, _) = attempt::dial(exchange, conn, address, terms).await?;
         let opened = Opened { opening, ..opened };
         let kept = home.map(|(generation, group)| Kept { generation, group, policy: self.upstream.pooling });
@@ -226,8 +226,8 @@ impl<'g> Walk<'g> {
         // If others wait already, no port is free: do not try to connect.
         let id = self.upstream.pool_id(peer);
         let mut waiting = match self.hold.group.home() {
-            Some((home, number)) if bound.is_none() && home.pools.is_awaited(number, id) => {
-                Some(home.pools.wait(number, id, party))
+            Some((home, number)) if bound.is_none() && pools(home).is_awaited(number, id) => {
+                Some(pools(home).wait(number, id, party))
             }
             Some(_) | None => None,
         };
@@ -249,7 +249,7 @@ impl<'g> Walk<'g> {
                                 Level::Warn,
                                 format_args!("connect() failed {error}, waiting for a kept connection"),
                             );
-                            waiting = Some(home.pools.wait(number, id, party));
+                            waiting = Some(pools(home).wait(number, id, party));
                         }
                     }
                     done => return done.map(|link| (link, false)),
@@ -372,7 +372,7 @@ pub(super) fn end_try(exchange: &mut Exchange<'_>, status: u16) {
 /// A kept connection to a peer, by the key of its connections: from this worker, or from another.
 async fn take_kept(worker: &Worker, group: &GroupRef, peer: usize, terms: Terms<'_>) -> Option<Box<Link>> {
     let (generation, number) = group.home()?;
-    match generation.pools.take(number, peer, terms) {
+    match pools(generation).take(number, peer, terms) {
         Some(link) => Some(link),
         None => lend::ask(worker, generation, number, peer, terms)?.answer(worker).await,
     }

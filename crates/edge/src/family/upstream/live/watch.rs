@@ -9,7 +9,7 @@ use weir_net::{Instant, clock, timer};
 use weir_wire::dns::Code;
 
 use super::{Kind, Live, Named, lock};
-use crate::dns::{Client, Trouble};
+use crate::dns::{self, Client, Trouble};
 use crate::worker::Worker;
 
 /// How long weir believes that a name does not exist, without `valid=` (nginx: 10 s).
@@ -27,7 +27,7 @@ pub fn watch(worker: &Rc<Worker>) {
             let watch = Watch {
                 worker: worker.clone(),
                 live: live.clone(),
-                client: generation.resolver(servers),
+                client: dns::client(&generation, servers),
                 timeout: *timeout,
                 id,
             };

@@ -1,20 +1,42 @@
-//! The memory in which a connection is served: the future of `conn::active`, which one connection uses after another.
+//! The memory in which a connection is served: the future of `requests::active`, which one connection uses after another.
 //!
 //! That future has some kilobytes. A waiting connection should not keep it, and a new future for every request would
 //! be an allocation for every request. So the worker has seats, and a connection takes one while it is busy. The seat
 //! that was used last is taken first, because it is in the CPU's cache. Invariant: an empty seat refers to nothing
 //! outside itself.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use crate::conn::{self, After, Conn};
+use super::after::After;
+use super::requests;
+use crate::conn::Conn;
 use crate::exchange::Parts;
 use crate::h2::Begun;
 use crate::worker::{SPARE_BYTES_MAX, Worker};
+
+/// Seats kept for later connections, per worker: as many connections as the events of one turn may wake.
+const SEATS_MAX: usize = 256;
+
+/// The worker's empty seats.
+#[derive(Default)]
+struct Spare(RefCell<Vec<Seat>>);
+
+/// A seat for a busy connection.
+pub fn lease(worker: &Worker) -> Seat {
+    worker.own.of(Spare::default).0.borrow_mut().pop().unwrap_or_default()
+}
+
+/// Takes back an empty seat.
+pub fn give_back(worker: &Worker, seat: Seat) {
+    let mut spare = worker.own.of(Spare::default).0.borrow_mut();
+    if spare.len() < SEATS_MAX {
+        spare.push(seat);
+    }
+}
 
 /// A place to serve one connection.
 pub struct Seat {
@@ -79,7 +101,7 @@ async fn serve(table: Rc<Table>) {
         })
         .await;
         if let Some(begun) = begun {
-            let (sent, after) = conn::on_stream(&mut conn, &worker, begun).await;
+            let (sent, after) = requests::on_stream(&mut conn, &worker, begun).await;
             worker.return_parts(sent);
             table.served.set(Some((conn, after)));
             continue;
@@ -88,7 +110,7 @@ async fn serve(table: Rc<Table>) {
             parts.request().bytes.extend_from_slice(&early);
         }
         let after;
-        (parts, after) = conn::active(&mut conn, &worker, parts).await;
+        (parts, after) = requests::active(&mut conn, &worker, parts).await;
         if parts.capacity() > SPARE_BYTES_MAX {
             parts = Parts::default();
         } else if !parts.request().bytes.is_empty() {

@@ -1,4 +1,4 @@
-//! Drives a connection: reads frames, begins streams, sends their output, and decides when the connection ends.
+//! Drives an HTTP/2 connection: reads frames, begins streams, sends their output, and decides when the connection ends.
 
 use std::future::poll_fn;
 use std::io;
@@ -13,17 +13,16 @@ use weir_wire::Violation;
 use weir_wire::h2::connection::Event;
 use weir_wire::h2::{Code, Fault, message};
 
-use super::input::{Input, Over};
-use super::limits;
-use super::request::{self, Begun};
-use super::session::{Carrier, OUT_MAX, Session};
-use super::stream::Stream;
-use crate::conn::{self, After, Conn};
+use super::after::After;
+use super::seat::{self, Guest};
+use super::secure;
+use super::serve::linger;
+use crate::conn::Conn;
+use crate::h2::request::{self, Begun};
+use crate::h2::{Carrier, Input, OUT_MAX, Over, Session, Stream, limits};
 use crate::head::{self, default_core, default_values};
 use crate::line;
-use crate::seat::Guest;
-use crate::secure;
-use crate::worker::Entry;
+use crate::worker::{Entry, Worker};
 
 /// Serves a connection whose client speaks HTTP/2; `early` has already arrived, including the preface.
 pub fn serve(conn: Box<Conn>, entry: Entry, early: &[u8]) {
@@ -47,7 +46,7 @@ async fn live(mut drive: Drive) {
         End::Done => {
             let core = default_core(&generation.conf, conn.client.listen.get());
             // The client may be sending at this moment: closing at once would destroy the bytes on their way to it.
-            conn::linger(&conn, &entry.worker, core.lingering_time, core.lingering_timeout).await;
+            linger(&conn, &entry.worker, core.lingering_time, core.lingering_timeout).await;
         }
         End::Closed => conn.shared.stream.shutdown(),
         End::Stuck => {
@@ -339,12 +338,12 @@ impl Drop for Served {
     }
 }
 
-async fn serve_stream(served: Served, conn: Box<Conn>, worker: Rc<crate::worker::Worker>, begun: Begun) {
+async fn serve_stream(served: Served, conn: Box<Conn>, worker: Rc<Worker>, begun: Begun) {
     let _served = served;
-    let mut seat = worker.lease_seat();
+    let mut seat = seat::lease(&worker);
     seat.take(Guest { conn, worker: worker.clone(), early: None, begun: Some(begun) });
     let (conn, after) = poll_fn(|context| seat.poll(context)).await;
-    worker.return_seat(seat);
+    seat::give_back(&worker, seat);
     if let After::Tunnel(mut tunnel) = after {
         let end = poll_fn(|_| tunnel.poll(&conn)).await;
         tunnel.close(end, &conn, &worker);

@@ -16,10 +16,11 @@ use weir_net::log::{self, Level};
 use weir_net::{Deadline, Lease, Transport, buffer, clock};
 use weir_peers::group::Outcome;
 
-use crate::aside::Aside;
+use super::after::{After, parting};
+use super::aside::Aside;
 use crate::board::tunnels::{Closer, Sender, TunnelCell};
 use crate::body;
-use crate::conn::{self, After, Conn, Gone};
+use crate::conn::{Conn, Gone};
 use crate::counters;
 use crate::exchange::{Exchange, Parts};
 use crate::family::log_phase;
@@ -265,7 +266,7 @@ impl Tunnel {
                 }
             }
             log_phase(exchange);
-            let after = conn::parting(exchange);
+            let after = parting(exchange);
             body::remove(exchange);
             after
         })

@@ -1,0 +1,22 @@
+//! Drives connections: accepts them, reads their requests, lets the phases answer, and decides what follows.
+//!
+//! ```text
+//!  accept ─► serve ─► seat ─► requests ─► open ─► phases ─► answer ─► respond
+//!              │        ▲                              └─► tunnel (another protocol)
+//!              └► streams (HTTP/2: one task per stream)
+//! ```
+//!
+//! Nothing below imports this folder: it stands on the engine and on the families.
+
+pub mod accept;
+mod after;
+mod answer;
+mod aside;
+mod open;
+mod proxied;
+mod requests;
+mod seat;
+mod secure;
+mod serve;
+mod streams;
+mod tunnel;

@@ -1,0 +1,83 @@
+//! From an outcome of the phases to a response that is sent.
+
+use weir_net::clock;
+
+use super::open;
+use super::tunnel::{self, Joined};
+use crate::board::Leg;
+use crate::body;
+use crate::conn::{Conn, Gone};
+use crate::dash;
+use crate::exchange::Exchange;
+use crate::family::cache;
+use crate::family::upstream::forward;
+use crate::live::api;
+use crate::phase::{self, Outcome};
+use crate::purge;
+use crate::respond;
+use crate::special;
+
+/// Turns an outcome into a response and sends it; returns the two joined connections if the response switched
+/// protocols.
+pub async fn answer(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    mut outcome: Outcome,
+) -> Result<Option<Joined>, Gone> {
+    loop {
+        if matches!(outcome, Outcome::Forward)
+            && let Some(why) = open::withheld(exchange)
+        {
+            outcome = Outcome::Status(open::withhold(exchange, why));
+        }
+        outcome = match outcome {
+            Outcome::Respond => match body::skim(exchange) {
+                Some(status) => Outcome::Status(status),
+                None => match respond::send(exchange, conn, None).await? {
+                    None => return Ok(None),
+                    Some(status) => Outcome::Status(status),
+                },
+            },
+            Outcome::Status(444) => {
+                exchange.response.status = 444;
+                exchange.keeps_alive = false;
+                return Err(Gone::Cut);
+            }
+            Outcome::Status(408) => return Err(Gone::TimedOut),
+            Outcome::Status(499) => {
+                exchange.response.status = 499;
+                exchange.keeps_alive = false;
+                return Err(Gone::Cut);
+            }
+            Outcome::Status(status) => match special::redirect(exchange, status) {
+                Some(outcome) => outcome,
+                None => {
+                    special::page(exchange, status);
+                    Outcome::Respond
+                }
+            },
+            Outcome::Wait(pause, resume) => {
+                let begun = clock::now();
+                if let Some(gone) = conn.pause(pause).await {
+                    return Err(gone);
+                }
+                exchange.worker.board.took(Leg::Queue, clock::now().us_since(begun));
+                phase::resume(exchange, resume)
+            }
+            Outcome::Purge => purge::api::answer(exchange, conn).await?,
+            Outcome::Observe => api::answer(exchange, conn).await?,
+            Outcome::Dashboard => Box::pin(dash::answer::answer(exchange, conn)).await?,
+            Outcome::Forward => match cache::forward(exchange, conn).await {
+                forward::Answer::Response(source) => match respond::send(exchange, conn, Some(source)).await? {
+                    None => return Ok(None),
+                    Some(status) => Outcome::Status(status),
+                },
+                forward::Answer::Tunnel(upstream) => {
+                    return tunnel::open(exchange, conn, upstream).await.map(Some);
+                }
+                forward::Answer::Outcome(outcome) => outcome,
+                forward::Answer::Gone(gone) => return Err(gone),
+            },
+        };
+    }
+}

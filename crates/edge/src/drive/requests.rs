@@ -1,0 +1,166 @@
+//! The requests of a connection, one after another: from a complete head to the next step of the connection.
+
+use std::rc::Rc;
+
+use weir_meter::Step;
+use weir_net::clock;
+use weir_net::log::{self, Level};
+
+use super::after::{After, parting};
+use super::tunnel::Tunnel;
+use super::{answer, open};
+use crate::body;
+use crate::conf::{Conf, ServerId};
+use crate::conn::{Conn, Gone};
+use crate::counters;
+use crate::exchange::{Exchange, Parts};
+use crate::family::live;
+use crate::family::log_phase;
+use crate::h2::{self, Begun};
+use crate::head::{self, Head, Refused, default_core};
+use crate::worker::{Generation, Worker};
+
+/// Serves the requests that have arrived, one by one, as long as another one is there. On entry, `parts` hold only
+/// bytes that arrived before this task read anything; on return, only bytes that are not answered.
+pub async fn active(conn: &mut Conn, worker: &Rc<Worker>, mut parts: Parts) -> (Parts, After) {
+    loop {
+        let generation = worker.generation();
+        if !conn.follow(&generation) {
+            return (parts, After::Close);
+        }
+        let may_carry =
+            conn.served() == 0 && !conn.shared.is_secure() && h2::is_on(&generation.conf, conn.client.listen.get());
+        let reading = counters::raise(&worker.counters().reading);
+        let head =
+            head::read(conn, &mut parts, default_core(&generation.conf, conn.client.listen.get()), may_carry).await;
+        drop(reading);
+        let refusal = match head {
+            Head::Complete => None,
+            Head::Refused(refused) => Some(refused),
+            Head::Nothing => {
+                let core = default_core(&generation.conf, conn.client.listen.get());
+                let timeout = if conn.served() == 0 { core.header_timeout } else { core.keepalive_timeout.0 };
+                return (parts, After::Idle(timeout));
+            }
+            Head::Closed => return (parts, After::Close),
+            Head::Streams => {
+                let early = std::mem::take(&mut parts.request().bytes);
+                return (parts, After::Streams(early.into()));
+            }
+        };
+        counters::add(&worker.counters().requests, 1);
+        let writing = counters::raise(&worker.counters().writing);
+        let after;
+        (parts, after) = one(conn, worker, &generation, parts, refusal).await;
+        drop(writing);
+        parts.next_request();
+        match after {
+            After::Idle(_) if !parts.request().bytes.is_empty() => {}
+            After::Idle(_) | After::Close | After::Linger(..) | After::Tunnel(_) | After::Streams(_) => {
+                return (parts, after);
+            }
+        }
+    }
+}
+
+/// Serves the request of a stream; returns the `Parts` and the next step of the stream.
+pub async fn on_stream(conn: &mut Conn, worker: &Rc<Worker>, begun: Begun) -> (Parts, After) {
+    let Begun { parts, refusal } = begun;
+    let generation = worker.generation();
+    if !conn.follow(&generation) {
+        return (parts, After::Close);
+    }
+    counters::add(&worker.counters().requests, 1);
+    let writing = counters::raise(&worker.counters().writing);
+    let (parts, after) = one(conn, worker, &generation, parts, refusal.map(Refused::Violation)).await;
+    drop(writing);
+    (parts, after)
+}
+
+/// One request and its answer.
+async fn one(
+    conn: &mut Conn,
+    worker: &Rc<Worker>,
+    generation: &Rc<Generation>,
+    mut parts: Parts,
+    refusal: Option<Refused>,
+) -> (Parts, After) {
+    let conf: &Conf = &generation.conf;
+    let server =
+        conf.server(conf.listens.get(conn.client.listen.get()).map_or(ServerId(0), |l| l.hosts.default_server()));
+    let started = parts.request().started.take().unwrap_or_else(clock::now);
+    let number = conn.count_request();
+    let client = conn.client.clone();
+    let mut exchange = Exchange::new(conf, worker, generation, &client, server, parts, started, clock::unix_ms());
+    exchange.number_on_connection = number;
+    let begun = open::open(&mut exchange, refusal);
+    let opened = live::begin(&mut exchange);
+    let end = match begun {
+        Ok(outcome) => answer::answer(&mut exchange, conn, outcome).await,
+        Err(gone) => Err(gone),
+    };
+    opened.close();
+    let end = match end {
+        Ok(Some(joined)) => {
+            let (tunnel, parts) = Tunnel::new(joined, exchange, conn);
+            return (parts, After::Tunnel(tunnel));
+        }
+        Ok(None) => Ok(()),
+        Err(gone) => Err(gone),
+    };
+    if let Err(gone) = &end {
+        note(&mut exchange, gone);
+    }
+    log_phase(&mut exchange);
+    let after = match conn.carried {
+        // The stream ends with its task. The bytes it sent decide how it ends.
+        Some(_) => After::Close,
+        None => finish(&mut exchange, conn, end).await,
+    };
+    body::remove(&mut exchange);
+    let parts = exchange.into_parts();
+    (parts, after)
+}
+
+fn note(exchange: &mut Exchange<'_>, gone: &Gone) {
+    match gone {
+        Gone::TimedOut => {
+            if exchange.response.status == 0 {
+                exchange.response.status = 408;
+            }
+            exchange.log(Level::Info, format_args!("client timed out (110: Connection timed out)"));
+        }
+        Gone::Closed(error) => {
+            if exchange.response.status == 0 {
+                exchange.response.status = 499;
+            }
+            let error = log::Os(error);
+            exchange.log(Level::Info, format_args!("client closed connection {error}"));
+        }
+        Gone::Cut => {}
+    }
+}
+
+/// The next step of the connection after an exchange.
+async fn finish(exchange: &mut Exchange<'_>, conn: &mut Conn, end: Result<(), Gone>) -> After {
+    match end {
+        Err(Gone::TimedOut) => {
+            // If a client accepts no data, the kernel keeps our unsent bytes, and the connection, for many more
+            // minutes, unless weir resets it. nginx resets it only with `reset_timedout_connection`.
+            let takes_nothing = matches!(exchange.step, Step::SendResponse | Step::ReadResponse);
+            if takes_nothing || exchange.location.values.core.reset_timedout {
+                conn.stream().reset();
+            }
+            return After::Close;
+        }
+        Err(Gone::Closed(_) | Gone::Cut) => return After::Close,
+        Ok(()) => {}
+    }
+    if exchange.keeps_alive {
+        if !body::is_consumed(exchange) && body::discard(exchange, conn).await.is_err() {
+            return After::Close;
+        }
+        return After::Idle(exchange.location.values.core.keepalive_timeout.0);
+    }
+    parting(exchange)
+}

@@ -1,0 +1,150 @@
+//! The life of one client connection, as a straight line: wait, read a head, answer, keep or close.
+//!
+//! Cost of a steady proxied exchange: one read and one write on each side, one pass over each head, no allocation. An
+//! idle connection holds no buffer and no future of an exchange: these belong to the worker's seats. It holds only
+//! the few words of `live`, a registration and a deadline.
+
+use std::cell::{Cell, OnceCell};
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use weir_net::{Address, SocketAddress, Transport, clock};
+
+use super::after::After;
+use super::seat::{self, Guest};
+use super::{proxied, secure, streams};
+use crate::client::Client;
+use crate::conn::Conn;
+use crate::head::default_core;
+use crate::worker::{Entry, Worker};
+
+/// Before a close, the remaining bytes of the client are read in pieces of this size.
+const READ_BYTES: usize = 4 << 10;
+
+/// Serves a connection to its end. Its initial state is computed here, outside the future: an idle connection keeps
+/// that future, so the future must be small.
+pub fn serve(entry: Entry, remote: SocketAddress, socket: Rc<Address>, listen: usize) {
+    let shared = entry.shared.clone();
+    let generation = entry.worker.generation();
+    let core = default_core(&generation.conf, listen);
+    if core.nodelay && !remote.is_unix() {
+        // Failing to set it costs latency, not correctness.
+        let _ = shared.stream.socket().set_nodelay(true);
+    }
+    let client = Rc::new(Client {
+        number: entry.worker.next_connection_number(),
+        accepted: clock::now(),
+        remote,
+        local: OnceCell::new(),
+        listen: Cell::new(listen),
+        proxied: OnceCell::new(),
+        secured: OnceCell::new(),
+        shared: shared.clone(),
+    });
+    let conn = Box::new(Conn::new(shared, client, socket));
+    conn.deadline.set(core.header_timeout);
+    let is_proxied = generation.conf.listens.get(listen).is_some_and(|listen| listen.proxy_protocol);
+    if is_proxied {
+        weir_net::worker::spawn(proxied(conn, entry));
+    } else if matches!(conn.stream(), Transport::Tls(_)) {
+        weir_net::worker::spawn(secured(conn, entry, Vec::new()));
+    } else {
+        weir_net::worker::spawn(live(conn, entry, None));
+    }
+}
+
+/// A connection that begins with a PROXY protocol header. This future is larger than the later ones, so the rest of
+/// the connection runs as a new task.
+async fn proxied(conn: Box<Conn>, entry: Entry) {
+    let conf = entry.worker.generation().conf.clone();
+    let Some(early) = proxied::read(&conn, &conf).await else { return };
+    if matches!(conn.stream(), Transport::Tls(_)) {
+        return weir_net::worker::spawn(secured(conn, entry, early));
+    }
+    let early = (!early.is_empty()).then(|| early.into());
+    weir_net::worker::spawn(live(conn, entry, early));
+}
+
+/// A connection that begins with TLS; `early` is the part that has arrived. A separate task for the same reason.
+async fn secured(conn: Box<Conn>, entry: Entry, early: Vec<u8>) {
+    if !secure::begin(&conn, &entry.worker, &early).await {
+        return;
+    }
+    if conn.client.speaks_http2() {
+        return streams::serve(conn, entry, &[]);
+    }
+    weir_net::worker::spawn(live(conn, entry, None));
+}
+
+/// Waits and serves, in turns; `early` arrived before this task read anything.
+// An `async fn` stores its arguments twice (rust-lang/rust#62958), and every idle connection holds this future.
+#[allow(clippy::manual_async_fn)]
+fn live(mut conn: Box<Conn>, entry: Entry, mut early: Option<Box<[u8]>>) -> impl Future<Output = ()> {
+    async move {
+        loop {
+            // nginx closes silently a connection that sends nothing.
+            let wakes = early.is_some() || poll_fn(|_| conn.poll_wakes()).await;
+            if !wakes || !conn.shared.wake() {
+                return;
+            }
+            let mut seat = seat::lease(&entry.worker);
+            seat.take(Guest { conn, worker: entry.worker.clone(), early: early.take(), begun: None });
+            let mut after;
+            (conn, after) = poll_fn(|context| seat.poll(context)).await;
+            seat::give_back(&entry.worker, seat);
+            if let After::Tunnel(mut tunnel) = after {
+                let end = poll_fn(|_| tunnel.poll(&conn)).await;
+                after = tunnel.close(end, &conn, &entry.worker);
+            }
+            match after {
+                After::Idle(timeout) if lie_down(&conn, &entry.worker, timeout) => {}
+                After::Linger(time, timeout) => return Box::pin(linger(&conn, &entry.worker, time, timeout)).await,
+                After::Streams(early) => return streams::serve(conn, entry, &early),
+                After::Close if conn.stream().has_failed() => return Box::pin(secure::say_why(&conn)).await,
+                After::Idle(_) | After::Close | After::Tunnel(_) => return,
+            }
+        }
+    }
+}
+
+fn lie_down(conn: &Conn, worker: &Worker, timeout: Duration) -> bool {
+    if worker.is_draining() {
+        return false;
+    }
+    let generation = worker.generation();
+    let first = default_core(&generation.conf, conn.client.listen.get()).send_timeout.first;
+    conn.wait_idle(timeout, first);
+    true
+}
+
+/// Closes the sending side and reads the rest of the client's data. Closing at once would destroy the answer on its
+/// way (RFC 9112 §9.6).
+pub async fn linger(conn: &Conn, worker: &Worker, time: Duration, timeout: Duration) {
+    if conn.stream().shutdown_write().is_err() {
+        return;
+    }
+    // A stop need not wait for data that nobody reads: a draining worker may end this connection.
+    conn.shared.lie_idle();
+    let until = clock::now() + time;
+    let mut sink = weir_net::buffer::lease(READ_BYTES);
+    loop {
+        sink.clear();
+        match conn.stream().try_read_vec(&mut sink, READ_BYTES) {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let left = until.saturating_duration_since(clock::now());
+                if left.is_zero() || worker.is_draining() {
+                    return;
+                }
+                conn.deadline.set(timeout.min(left));
+                if conn.stream().readable(&conn.deadline).await.is_err() {
+                    return;
+                }
+            }
+            Err(_) => return,
+        }
+    }
+}
