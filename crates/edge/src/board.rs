@@ -1,5 +1,6 @@
 //! The cells of one worker. Only its thread writes them.
 
+pub mod boards;
 mod lock;
 pub mod mishap;
 pub mod names;

@@ -450,6 +450,12 @@ fn meant(name: &str, context: Contexts) -> String {
     weir_conf::did_you_mean(name, here).map_or(String::new(), |close| format!("did you mean \"{close}\"?"))
 }
 
+/// Whether a text has the same value for all fresh hits on one stored answer.
+pub fn is_same_for_hits(template: &Template, names: &Names) -> bool {
+    let is_same = |id| variable(names.name(id)).is_some_and(|variable| variable.is_same_for_hits);
+    template.variables().all(|variable| variable.is_some_and(is_same))
+}
+
 /// The row that a family has for a built-in variable; also finds prefixes.
 pub fn variable(name: &str) -> Option<&'static Variable> {
     let all = || FAMILIES.iter().flat_map(|family| family.variables);

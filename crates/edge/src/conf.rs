@@ -13,9 +13,6 @@ use weir_conf::{Problem, Tree};
 use crate::build::{self, Build, Kind, Paths, Resolve, Scope};
 use crate::directive::{self, Refusal};
 use crate::exchange::Exchange;
-use crate::family::cache::plain;
-use crate::family::health;
-use crate::family::live;
 use crate::family::location::{Methods, Pattern};
 use crate::family::rewrite::Rule;
 use crate::family::server::{Draft, ListenDraft};
@@ -24,6 +21,7 @@ use crate::phase::{Enter, Phase};
 use crate::regex::Regex;
 use crate::route::{Listen, Places, Socket};
 use crate::variable::Definition;
+use crate::zone_names;
 
 /// The number of a server in `Conf::servers`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +58,10 @@ pub struct Conf {
     pub places_fixed: usize,
     /// Connections that the limit on open files leaves to a worker; no limit until the limit is known.
     pub places_by_files: usize,
+    /// The families' steps before the rules of a server.
+    pub enter: Vec<fn(&mut Exchange<'_>)>,
+    /// The families' facts for lines of the error log.
+    pub context: Vec<fn(&Exchange<'_>, &mut Vec<u8>)>,
 }
 
 /// A `server` block.
@@ -206,7 +208,7 @@ impl Compiler<'_> {
         self.finish_scope(&mut scope);
         let id = ServerId(self.servers.len() as u32);
         let name = names.first().map(|name| name.shown.clone()).unwrap_or_default();
-        let (first, automatic) = (self.locations.len(), live::server_zone(&name, &listens));
+        let (first, automatic) = (self.locations.len(), zone_names::automatic(&name, &listens));
         self.servers.push(Server {
             id,
             name,
@@ -225,7 +227,12 @@ impl Compiler<'_> {
             server.named = named;
         }
         for location in self.locations.iter_mut().skip(first) {
-            location.zone = live::zone_names(&location.values.live, &automatic, location.zone.location.take());
+            location.zone = zone_names::of(
+                location.values.live.server_zone.as_deref(),
+                location.values.live.location_zone.as_deref(),
+                &automatic,
+                location.zone.location.take(),
+            );
         }
         self.drafts.push((id, listens, names));
     }
@@ -241,8 +248,9 @@ impl Compiler<'_> {
     ) -> (LocationId, Places, Vec<Rule>) {
         let is_server = scope.context == directive::SERVER;
         let id = LocationId(self.locations.len() as u32);
-        let values = scope.settings.clone().values().settle();
-        let label = pattern.as_ref().map(live::label);
+        let mut values = scope.settings.clone().values();
+        FAMILIES.iter().filter_map(|family| family.settle).for_each(|settle| settle(&mut values));
+        let label = pattern.as_ref().map(zone_names::label);
         self.locations.push(Location {
             id,
             name: name.clone(),
@@ -387,7 +395,9 @@ impl Compiler<'_> {
 
     fn finish(mut self, main: Values, generation: u32, tree: &Tree) -> (Option<Conf>, Vec<Problem>) {
         let drafts = std::mem::take(&mut self.drafts);
-        health::settle(&mut self.build, &self.servers, &self.locations);
+        for check in FAMILIES.iter().filter_map(|family| family.check) {
+            check(&mut self.build, &self.servers, &self.locations);
+        }
         let (sockets, listens) = crate::route::listens(&mut self.build, &drafts);
         let places_fixed = sockets.len() + 1;
         self.require_certificates(&listens, &drafts);
@@ -395,11 +405,7 @@ impl Compiler<'_> {
         let unknown = unknown.into_iter().map(|(name, at)| self.build.unknown(name, at)).collect();
         let problems = self.build.settle(unknown, tree);
         let Build { names, declared, paths, .. } = self.build;
-        if !names.any(plain::reads_answer) {
-            for location in &mut self.locations {
-                location.has_ready_heads = plain::is_possible(location, &names);
-            }
-        }
+        FAMILIES.iter().filter_map(|family| family.judge).for_each(|judge| judge(&mut self.locations, &names));
         let fails = problems.iter().any(|problem| matches!(problem.level, weir_conf::Level::Emerg));
         let conf = Conf {
             generation,
@@ -414,6 +420,8 @@ impl Compiler<'_> {
             paths,
             places_fixed,
             places_by_files: usize::MAX,
+            enter: FAMILIES.iter().filter_map(|family| family.enter).collect(),
+            context: FAMILIES.iter().filter_map(|family| family.context).collect(),
         };
         ((!fails).then_some(conf), problems)
     }

@@ -24,6 +24,7 @@ use crate::control::crew::{Crew, identity, worker_count};
 use crate::counters::AllCounters;
 use crate::dash::place::{self, Wanted};
 use crate::family::cache::Use;
+use crate::family::log::buffer;
 use crate::family::{dashboard, purge};
 use crate::line;
 use crate::relay;
@@ -321,7 +322,11 @@ impl Running {
         for signal in signals.telling(refused) {
             match signal {
                 Signal::Hup if !quitting => self.reload(files),
-                Signal::Usr1 => line::reopen(),
+                Signal::Usr1 => {
+                    // Buffered lines go to the old file.
+                    buffer::flush();
+                    line::reopen();
+                }
                 Signal::Quit | Signal::Winch if !quitting => {
                     quitting = true;
                     log::global(Level::Notice, format_args!("gracefully shutting down"));
@@ -349,7 +354,7 @@ impl Running {
         if self.successor.is_none() {
             purge::close(&self.conf, None);
         }
-        line::flush();
+        buffer::flush();
         log::global(Level::Notice, format_args!("exit"));
         let pid = pid_file(&self.origin, &self.conf);
         let old = with_suffix(&pid);

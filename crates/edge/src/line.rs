@@ -108,16 +108,8 @@ fn first<'t>(statements: &'t [Statement], is_one: &dyn Fn(&Statement) -> bool) -
     )
 }
 
-/// Writes the buffered lines of access logs: the last step before the process ends.
-pub fn flush() {
-    crate::family::log::buffer::flush();
-}
-
 /// USR1: opens every log file again by its name. If a file cannot be opened, weir keeps the old one and logs the error.
-///
-/// Buffered lines go to the old file.
 pub fn reopen() {
-    flush();
     for what in file::reopen_all() {
         log::global(Level::Emerg, format_args!("{what}"));
     }
@@ -146,7 +138,9 @@ fn context(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
     if !request_line.is_empty() {
         quoted(line, ", request: \"", request_line);
     }
-    upstream(exchange, line);
+    for context in &exchange.conf.context {
+        context(exchange, line);
+    }
     if let Some(host) = request.field(Known::Host) {
         quoted(line, ", host: \"", host);
     }
@@ -163,26 +157,6 @@ fn shown_step(exchange: &Exchange<'_>) -> Option<Step> {
         Step::AwaitRequest | Step::Keepalive if request.head.len > 0 => None,
         step => Some(step),
     }
-}
-
-/// `, upstream: "http://ADDRESS/URI"`, if there was an attempt in this location.
-fn upstream(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
-    let Some(last) = exchange.tries.last() else {
-        return;
-    };
-    let pass = exchange.location.values.proxy.pass.as_deref();
-    let scheme = match (pass.is_some_and(|pass| pass.is_grpc), last.is_tls) {
-        (false, false) => "http",
-        (false, true) => "https",
-        (true, false) => "grpc",
-        (true, true) => "grpcs",
-    };
-    log::push(line, format_args!(", upstream: \"{scheme}://{}", last.peer));
-    if last.peer.starts_with("unix:") {
-        line.push(b':');
-    }
-    crate::family::proxy::request::push_target(exchange, pass, None, line);
-    line.push(b'"');
 }
 
 fn quoted(line: &mut Vec<u8>, label: &str, text: &[u8]) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::exchange::Exchange;
-use crate::family::{otel, realip, rewrite};
+use crate::family::{otel, rewrite};
 use crate::route::{self, Place};
 
 /// Where a handler runs. Rewrites are rules of a location and run before all of these.
@@ -175,7 +175,9 @@ fn redirected(exchange: &mut Exchange<'_>, uri: Vec<u8>, args: Option<Vec<u8>>) 
 fn server_rewrites(exchange: &mut Exchange<'_>) -> Option<Outcome> {
     let server = exchange.server;
     exchange.enter(server.root);
-    realip::listen_to_proxy(exchange);
+    for enter in &exchange.conf.enter {
+        enter(exchange);
+    }
     if server.rules.is_empty() {
         return None;
     }

@@ -29,6 +29,7 @@ use crate::family::upstream::source::{Broken, Source};
 use crate::pace::Pace;
 use crate::patience::SendTimeout;
 use crate::respond::{self, Framing};
+use crate::stream;
 use crate::writing;
 
 mod aside;
@@ -49,8 +50,27 @@ pub const DIRECTORY: &str = "proxy_temp";
 /// Pieces written in one call.
 const PIECES_MAX: usize = 16;
 
+impl stream::Source for Source {
+    async fn send(
+        self,
+        exchange: &mut Exchange<'_>,
+        conn: &mut Conn,
+        framing: Framing,
+        head: &mut Vec<u8>,
+    ) -> Result<(), Gone> {
+        run(exchange, conn, self, framing, head).await
+    }
+
+    async fn discard(self, exchange: &mut Exchange<'_>) {
+        match exchange.cache.is_filling() {
+            true => drain(exchange, self).await,
+            false => self.finish_unread(exchange),
+        }
+    }
+}
+
 /// Sends `head` and then the body of `source`.
-pub async fn run(
+async fn run(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
     mut source: Source,

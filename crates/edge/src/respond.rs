@@ -16,18 +16,15 @@ use weir_wire::fields::make_safe;
 use weir_wire::{Known, Version, encode};
 
 use crate::conn::{Conn, Gone};
-use crate::dash::{self, hall::Viewer};
 use crate::exchange::{Exchange, Response};
 use crate::family::cache::plain;
 use crate::family::headers;
-use crate::family::slice::{self, Sliced};
-use crate::family::upstream::source::Source;
 use crate::h2;
 use crate::keepalive;
 use crate::kept::{self, Kept};
 use crate::pace::Pace;
-use crate::relay;
 use crate::special;
+use crate::stream::{Source, Stream};
 use crate::writing;
 
 /// The body of a response.
@@ -58,10 +55,8 @@ pub enum Body {
     },
     /// A body from the cache, or a part of it.
     Kept(Kept),
-    /// A body that weir fetches in parts (`slice`).
-    Sliced(Box<Sliced>),
-    /// Events for a viewer of the dashboard, until it leaves.
-    Feed(Box<Viewer>),
+    /// A body that is made while it is sent.
+    Stream(Box<dyn Stream>),
     /// The upstream's body, still to be read.
     Origin,
 }
@@ -128,7 +123,11 @@ pub const BUILD: &str = concat!("nginx/", crate::nginx_version!());
 
 /// Sends the response in the exchange. `source` is the source of a `Body::Origin`. If a filter refused the response,
 /// sends nothing and returns the status to answer with.
-pub async fn send(exchange: &mut Exchange<'_>, conn: &mut Conn, source: Option<Source>) -> Result<Option<u16>, Gone> {
+pub async fn send<S: Source>(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    source: Option<S>,
+) -> Result<Option<u16>, Gone> {
     if exchange.error_status != 0 {
         exchange.response.status = exchange.error_status;
         exchange.response.status_line.clear();
@@ -140,10 +139,8 @@ pub async fn send(exchange: &mut Exchange<'_>, conn: &mut Conn, source: Option<S
     for filter in &location.filters {
         filter(exchange);
         if let Some(status) = exchange.response.refused.take() {
-            match source {
-                Some(source) if exchange.cache.is_filling() => relay::drain(exchange, source).await,
-                Some(source) => source.finish_unread(exchange),
-                None => {}
+            if let Some(source) = source {
+                source.discard(exchange).await;
             }
             return Ok(Some(status));
         }
@@ -164,10 +161,10 @@ pub async fn send(exchange: &mut Exchange<'_>, conn: &mut Conn, source: Option<S
     result.map(|()| None)
 }
 
-async fn send_with(
+async fn send_with<S: Source>(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
-    source: Option<Source>,
+    source: Option<S>,
     framing: Framing,
     out: &mut Vec<u8>,
 ) -> Result<(), Gone> {
@@ -186,18 +183,15 @@ async fn send_with(
     }
     exchange.step = weir_meter::Step::SendResponse;
     let source = match source {
-        Some(source) if framing != Framing::Bodiless => return relay::run(exchange, conn, source, framing, out).await,
+        Some(source) if framing != Framing::Bodiless => return source.send(exchange, conn, framing, out).await,
         other => other,
     };
     let body = std::mem::take(&mut exchange.response.body);
     match (body, source) {
         (_, source) if framing == Framing::Bodiless => {
             let sent = writing::pieces(exchange, conn, &mut [IoSlice::new(out)]).await;
-            match source {
-                // No client gets the body, but the cache keeps it.
-                Some(source) if exchange.cache.is_filling() => relay::drain(exchange, source).await,
-                Some(source) => source.finish_unread(exchange),
-                None => {}
+            if let Some(source) = source {
+                source.discard(exchange).await;
             }
             sent
         }
@@ -219,8 +213,7 @@ async fn send_with(
         (Body::Parts { whole: Whole::Kept(object), parts, end }, None) => {
             kept::send_parts(exchange, conn, out, &object, &parts, &end).await
         }
-        (Body::Sliced(sliced), None) => Box::pin(slice::send(exchange, conn, framing, out, *sliced)).await,
-        (Body::Feed(viewer), None) => Box::pin(dash::answer::send(exchange, conn, framing, out, viewer)).await,
+        (Body::Stream(stream), None) => stream.send(exchange, conn, framing, out).await,
         (Body::Kept(kept), None) => kept::send(exchange, conn, framing, out, kept).await,
         // A body with a source was sent above.
         (Body::Origin, _) | (_, Some(_)) => Err(Gone::Cut),

@@ -38,22 +38,30 @@ pub struct Variable {
     /// True if it reads the fields of the answer. If a configuration mentions such a variable, every answer gets its
     /// own fields, and no answer reuses a head that was made for another (`family::cache::plain`).
     pub reads_answer: bool,
+    /// True if it has the same value for all fresh hits on one stored answer.
+    pub is_same_for_hits: bool,
 }
 
 impl Variable {
     /// A variable that cannot be set, and may read anything in the exchange.
     pub const fn new(name: &'static str, get: Get) -> Variable {
-        Variable { name, get, set: None, reads_answer: true }
+        Variable { name, get, set: None, reads_answer: true, is_same_for_hits: false }
     }
 
     /// A variable that cannot be set, and does not read the answer's fields.
     pub const fn without_answer(name: &'static str, get: Get) -> Variable {
-        Variable { name, get, set: None, reads_answer: false }
+        Variable { name, get, set: None, reads_answer: false, is_same_for_hits: false }
+    }
+
+    /// Marks it as equal for all fresh hits on one stored answer.
+    pub const fn same_for_hits(mut self) -> Variable {
+        self.is_same_for_hits = true;
+        self
     }
 
     /// A variable that `set` may change; it is about the request, and does not read the answer's fields.
     pub const fn changeable(name: &'static str, get: Get, set: fn(&mut Exchange<'_>, &[u8])) -> Variable {
-        Variable { name, get, set: Some(set), reads_answer: false }
+        Variable { name, get, set: Some(set), reads_answer: false, is_same_for_hits: false }
     }
 }
 

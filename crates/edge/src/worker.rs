@@ -11,13 +11,13 @@ use weir_net::slots::{Key, Slots};
 use weir_net::{Address, Stream, Transport, timer};
 
 use crate::board::Board;
+use crate::board::boards::Boards;
 use crate::colleagues::{self, Colleagues};
 use crate::conf::Conf;
 use crate::conn::{Rest, Shared};
 use crate::counters::{self, AllCounters, Counters};
 use crate::exchange::{Origin, Parts};
 use crate::extensions::Extensions;
-use crate::live::Live;
 
 /// A configuration, and the values that one worker keeps as long as it.
 pub struct Generation {
@@ -81,6 +81,9 @@ pub const ROOMS_MAX: u32 = 8;
 
 static NEXT_CONNECTION: AtomicU64 = AtomicU64::new(1);
 
+/// Closes a waiting connection to an upstream; `false` if there is none.
+pub type Close = fn(&Generation) -> bool;
+
 /// The data of a worker.
 pub struct Worker {
     /// Its place among the counters of all workers: it writes only these.
@@ -89,8 +92,8 @@ pub struct Worker {
     pub all_counters: AllCounters,
     /// All workers.
     pub colleagues: Colleagues,
-    /// The lookup of the cells, and their reader.
-    pub live: Arc<Live>,
+    /// The cells of all workers.
+    pub boards: Arc<Boards>,
     /// The cells of this worker.
     pub board: Arc<Board>,
     generation: RefCell<Rc<Generation>>,
@@ -104,8 +107,8 @@ pub struct Worker {
     places_taken: Rc<Cell<usize>>,
     /// Values that other parts keep as long as the worker.
     pub own: Extensions,
-    /// Functions that close a waiting connection to an upstream when the table is full; `false` if there is none.
-    closers: RefCell<Vec<fn(&Generation) -> bool>>,
+    /// Called in turn when the table is full, until one has closed a connection.
+    closers: RefCell<Vec<Close>>,
     /// The second of the last log line about connections that were closed to make room.
     noted_reuse: Cell<u64>,
 }
@@ -153,17 +156,17 @@ impl Worker {
         conf: Arc<Conf>,
         all_counters: AllCounters,
         colleagues: Colleagues,
-        live: Arc<Live>,
+        boards: Arc<Boards>,
         seed: u64,
     ) -> Rc<Worker> {
-        let board = live.board(seat);
+        let board = boards.of_seat(seat);
         board.thread.set(weir_meter::host::own_thread().unwrap_or(0).into());
         let generation = Generation::new(conf, seat, all_counters.clone());
         let worker = Rc::new(Worker {
             seat,
             all_counters,
             colleagues,
-            live,
+            boards,
             board,
             generation: RefCell::new(Rc::new(generation)),
             draining: Cell::new(false),
@@ -294,7 +297,7 @@ impl Worker {
     }
 
     /// Registers a function that can close a waiting connection to an upstream; `false` if there is none.
-    pub fn on_full(&self, close: fn(&Generation) -> bool) {
+    pub fn on_full(&self, close: Close) {
         self.closers.borrow_mut().push(close);
     }
 

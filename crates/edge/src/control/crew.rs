@@ -23,7 +23,7 @@ use crate::counters::{AllCounters, SEATS_MAX};
 use crate::drive::accept::{Stop, accept};
 use crate::family;
 use crate::family::process::{Affinity, WORKERS_MAX};
-use crate::live::Live;
+use crate::live::{self, Live};
 use crate::worker::Worker;
 
 /// The workers of a process.
@@ -196,7 +196,8 @@ impl Crew {
             if !assume(identity.as_ref()) {
                 return;
             }
-            let worker = Worker::new(seat, conf, counters, colleagues, live, seed);
+            let worker = Worker::new(seat, conf, counters, colleagues, live.boards().clone(), seed);
+            live::join(&worker, &live);
             THIS.with(|this| {
                 this.replace(Some(Here { worker: worker.clone(), accepting: HashMap::new(), _unfinished: unfinished }))
             });

@@ -29,6 +29,7 @@ use crate::live::api;
 use crate::phase::Outcome;
 use crate::purge;
 use crate::respond::{self, Body, Framing};
+use crate::stream::{Sending, Stream};
 use crate::writing;
 
 /// How long a wait lasts before weir checks whether the configuration and the worker are still in force.
@@ -177,7 +178,7 @@ fn stream(exchange: &mut Exchange<'_>) -> Outcome {
     response.content_type.clear();
     response.content_type.extend_from_slice(b"text/event-stream");
     response.content_length = None;
-    response.body = Body::Feed(Box::new(viewer));
+    response.body = Body::Stream(Box::new(viewer));
     Outcome::Respond
 }
 
@@ -279,13 +280,25 @@ async fn next(conn: &Conn, viewer: &mut Viewer) -> Result<Option<std::sync::Arc<
     .await
 }
 
+impl Stream for Viewer {
+    fn send<'a, 'e: 'a>(
+        self: Box<Self>,
+        exchange: &'a mut Exchange<'e>,
+        conn: &'a mut Conn,
+        framing: Framing,
+        head: &'a mut Vec<u8>,
+    ) -> Sending<'a> {
+        Box::pin(send(exchange, conn, framing, head, *self))
+    }
+}
+
 /// Sends events until the client goes, the configuration changes, or the worker ends; a browser then reconnects.
-pub async fn send(
+async fn send(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
     framing: Framing,
     head: &mut Vec<u8>,
-    mut viewer: Box<Viewer>,
+    mut viewer: Viewer,
 ) -> Result<(), Gone> {
     writing::pieces(exchange, conn, &mut [IoSlice::new(head)]).await?;
     // The stream lasts as long as the viewer watches: as with a tunnel, its time is not request time.

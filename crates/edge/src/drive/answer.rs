@@ -11,6 +11,7 @@ use crate::dash;
 use crate::exchange::Exchange;
 use crate::family::cache;
 use crate::family::upstream::forward;
+use crate::family::upstream::source::Source;
 use crate::live::api;
 use crate::phase::{self, Outcome};
 use crate::purge;
@@ -33,7 +34,7 @@ pub async fn answer(
         outcome = match outcome {
             Outcome::Respond => match body::skim(exchange) {
                 Some(status) => Outcome::Status(status),
-                None => match respond::send(exchange, conn, None).await? {
+                None => match respond::send::<Source>(exchange, conn, None).await? {
                     None => return Ok(None),
                     Some(status) => Outcome::Status(status),
                 },

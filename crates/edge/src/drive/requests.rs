@@ -13,8 +13,8 @@ use crate::body;
 use crate::conf::{Conf, ServerId};
 use crate::conn::{Conn, Gone};
 use crate::counters;
+use crate::counting;
 use crate::exchange::{Exchange, Parts};
-use crate::family::live;
 use crate::family::log_phase;
 use crate::h2::{self, Begun};
 use crate::head::{self, Head, Refused, default_core};
@@ -94,7 +94,7 @@ async fn one(
     let mut exchange = Exchange::new(conf, worker, generation, &client, server, parts, started, clock::unix_ms());
     exchange.number_on_connection = number;
     let begun = open::open(&mut exchange, refusal);
-    let opened = live::begin(&mut exchange);
+    let opened = counting::begin(&mut exchange);
     let end = match begun {
         Ok(outcome) => answer::answer(&mut exchange, conn, outcome).await,
         Err(gone) => Err(gone),

@@ -26,7 +26,7 @@ use crate::exchange::{Exchange, Parts};
 use crate::family::log_phase;
 use crate::family::upstream::forward::Upgraded;
 use crate::family::upstream::pool::Link;
-use crate::family::upstream::source::Hold;
+use crate::family::upstream::source::{Hold, Source};
 use crate::respond;
 use crate::worker::Worker;
 use frames::Frames;
@@ -140,7 +140,7 @@ pub struct Joined {
 pub async fn open(exchange: &mut Exchange<'_>, conn: &mut Conn, upgraded: Upgraded) -> Result<Joined, Gone> {
     exchange.keeps_alive = false;
     exchange.response.header_only = true;
-    respond::send(exchange, conn, None).await?;
+    respond::send::<Source>(exchange, conn, None).await?;
     exchange.step = weir_meter::Step::Tunnel;
     let up = Flow::of(exchange.request.unread());
     let early = exchange.origin.as_ref().and_then(|origin| origin.bytes.get(origin.head.len..));

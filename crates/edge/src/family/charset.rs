@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use weir_conf::Statement;
 
-use crate::build::Build;
+use crate::build::{self, Build};
 use crate::directive::{Arity, Contexts, Directive, HSL, LOCATION_IF, ONE, Refusal};
 use crate::exchange::Exchange;
 use crate::family::Family;
-use crate::family::cache::plain;
 use crate::media_types;
 use crate::value;
 use crate::variable::Template;
@@ -53,7 +52,7 @@ pub static FAMILY: Family = Family::new(
     ],
 )
 .filter(|location| location.values.charset.name.is_some(), filter)
-.fixed(|location, names| location.values.charset.name.as_ref().is_none_or(|name| plain::is_same(name, names)));
+.fixed(|location, names| location.values.charset.name.as_ref().is_none_or(|name| build::is_same_for_hits(name, names)));
 
 fn charset(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let word = statement.text(0);

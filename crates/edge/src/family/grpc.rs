@@ -14,7 +14,7 @@ use crate::build::{Build, Scope};
 use crate::directive::{LOCATION, LOCATION_IF, Refusal};
 use crate::family::proxy::{self, Pass, passing, rewrite, strip};
 use crate::family::upstream::split_host_port;
-use crate::family::{Family, proxy_ssl};
+use crate::family::{Family, Values as AllValues, cache, proxy_ssl, store};
 use crate::variable::Variable;
 
 pub use crate::family::proxy::{Settings, Values};
@@ -44,7 +44,20 @@ pub static FAMILY: Family = Family::new(
     }
     takes
 })])
-.finish(finish);
+.finish(finish)
+.settle(settle);
+
+/// Where `grpc_pass` answers, its settings replace those of `proxy_pass`, which nothing in this location reads. gRPC
+/// is neither cached nor stored.
+fn settle(values: &mut AllValues) {
+    if values.grpc.pass.is_some() {
+        values.proxy = fixed(values.grpc.clone());
+        values.proxy_ssl = values.grpc_ssl.clone();
+        values.cache.zone = cache::Use::Off;
+        values.store.store = store::Store::Off;
+        values.slice.size = 0;
+    }
+}
 
 fn pass(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let url = statement.text(0);
@@ -95,7 +108,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
 }
 
 /// The settings with the values that nginx fixes for gRPC: no buffering in either direction.
-pub fn fixed(values: Values) -> Values {
+fn fixed(values: Values) -> Values {
     Values {
         version: Version::Http2,
         pass_trailers: true,

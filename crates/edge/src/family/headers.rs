@@ -7,12 +7,11 @@ use weir_conf::Statement;
 use weir_net::clock;
 use weir_wire::{Known, date};
 
-use crate::build::Build;
+use crate::build::{self, Build};
 use crate::conf::Location;
 use crate::directive::{Arity, Directive, HSL, LOCATION_IF, ONE, Refusal};
 use crate::exchange::Exchange;
 use crate::family::Family;
-use crate::family::cache::plain;
 use crate::value;
 use crate::variable::{Names, Template};
 
@@ -244,7 +243,7 @@ fn is_fixed(location: &Location, names: &Names) -> bool {
     let values = &location.values.headers;
     matches!(values.expires, Expires::Off)
         && values.trailers.is_empty()
-        && values.headers.iter().all(|addition| plain::is_same(&addition.value, names))
+        && values.headers.iter().all(|addition| build::is_same_for_hits(&addition.value, names))
 }
 
 fn filter(exchange: &mut Exchange<'_>) {

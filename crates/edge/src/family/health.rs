@@ -125,6 +125,7 @@ pub static FAMILY: Family = Family::new("health", &[
         Ok(())
     }).many(),
 ])
+.check(settle)
 .watch(watch);
 
 fn add(b: &mut Build<'_>, test: Test) -> Result<(), Refusal> {
@@ -238,7 +239,7 @@ impl Check {
 }
 
 /// Runs after all blocks are read: each check finds its location and its group, each group its checks.
-pub fn settle(b: &mut Build<'_>, servers: &[Server], locations: &[Location]) {
+fn settle(b: &mut Build<'_>, servers: &[Server], locations: &[Location]) {
     let checks = b.declared.health.checks.clone();
     let mut seen = vec![false; checks.len()];
     let mut rules: BTreeMap<usize, (Arc<Live>, Vec<Rule>)> = BTreeMap::new();

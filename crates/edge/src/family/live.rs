@@ -7,24 +7,21 @@
 use weir_conf::{At, Statement};
 use weir_dash::logs;
 use weir_meter::Step;
-use weir_meter::live::cells::Why;
-use weir_meter::live::histogram::Spot;
 use weir_meter::live::{ErrorKind, ErrorSample, Timestamp};
 use weir_net::{Instant, clock};
 
 use crate::board::mishap::Mishap;
 use crate::board::{self, Leg};
 use crate::build::{Build, Scope};
-use crate::conf::ZoneNames;
+use crate::counting;
 use crate::directive::{Arity, Directive, LOCATION, LOCATION_IF, NONE, ONE, Refusal, SERVER};
 use crate::exchange::{Exchange, Try};
 use crate::family::Family;
-use crate::family::location::Pattern;
-use crate::family::server::ListenDraft;
 use crate::family::variables::push_request_id;
 use crate::guard::{self, Deed};
 use crate::phase::Next;
 use crate::texts::push_address;
+use crate::zone_names::NAME_BYTES_MAX;
 
 crate::settings! {
     /// `status_zone` of the server.
@@ -96,80 +93,9 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     }
 }
 
-/// The longest name of a zone in bytes; longer automatic names are cut.
-const NAME_BYTES_MAX: usize = 128;
-
-/// The zone of a server without `status_zone`: its first name, else its first listen address.
-pub fn server_zone(name: &str, listens: &[ListenDraft]) -> String {
-    match (name, listens.first()) {
-        ("" | "_", Some(listen)) => listen.shown(),
-        _ => cut(name.to_owned()),
-    }
-}
-
-/// The location as the file writes it.
-pub fn label(pattern: &Pattern) -> String {
-    match pattern {
-        Pattern::Exact(path) => format!("= {path}"),
-        Pattern::Prefix { path, .. } => path.clone(),
-        Pattern::Regex(_) => format!("~ {}", pattern.text()),
-        Pattern::Named(_) => pattern.text(),
-    }
-}
-
-/// The zones of a location with these settings; `label` is the location as written, if it is one.
-pub fn zone_names(values: &Values, automatic: &str, label: Option<String>) -> ZoneNames {
-    let server = values.server_zone.clone().unwrap_or_else(|| automatic.to_owned());
-    let location = match (values.location_zone.as_deref(), label) {
-        (Some("off"), _) => None,
-        (Some(name), _) => Some(name.to_owned()),
-        (None, Some(label)) if label.starts_with('/') => Some(cut(format!("{server}{label}"))),
-        (None, Some(label)) => Some(cut(format!("{server} {label}"))),
-        (None, None) => None,
-    };
-    ZoneNames { server, location }
-}
-
-fn cut(mut name: String) -> String {
-    let mut end = name.len().min(NAME_BYTES_MAX);
-    while !name.is_char_boundary(end) {
-        end -= 1;
-    }
-    name.truncate(end);
-    name
-}
-
-/// A request whose start was counted: if its task panics, its end is counted too.
-pub struct Opened<'w>(Option<&'w board::Board>, u32);
-
-impl Opened<'_> {
-    /// The log phase counts the end.
-    pub fn close(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for Opened<'_> {
-    fn drop(&mut self) {
-        if let Some(board) = self.0 {
-            board.zone(self.1).discarded.one();
-        }
-    }
-}
-
-/// Counts the start of a request whose server is known.
-pub fn begin<'w>(exchange: &mut Exchange<'w>) -> Opened<'w> {
-    let (worker, cell) = (exchange.worker, exchange.conf.location(exchange.server.root).cell);
-    let board = &*worker.board;
-    board.zone(cell).begun.one();
-    board.took(Leg::Accept, clock::now().us_since(exchange.started));
-    exchange.is_counted = true;
-    Opened(Some(board), cell)
-}
-
 /// Counts the end of an exchange, and its tries.
 fn ended(exchange: &mut Exchange<'_>) {
-    let spot = count_tries(exchange);
+    let spot = counting::count_tries(exchange);
     if !std::mem::take(&mut exchange.is_counted) {
         tell_tries(exchange);
         return;
@@ -311,68 +237,9 @@ const IDS_MAX: usize = 4;
 /// Bytes of a path kept in a sample.
 const PATH_BYTES_MAX: usize = 256;
 
-/// Counts the tries of an exchange with their peers, also for an exchange without a client, such as a refresh. Returns
-/// the last time recorded, which often is the exchange's too.
-pub fn count_tries(exchange: &Exchange<'_>) -> Spot {
-    let mut spot = Spot::default();
-    for (index, attempt) in exchange.tries.iter().enumerate() {
-        if let Some(started) = attempt.started {
-            spot = count_try(exchange, attempt, started, spot);
-            if index > 0 && !attempt.after_redirect {
-                exchange.worker.board.peer(attempt.cell).retries.one();
-            }
-        }
-    }
-    spot
-}
-
-#[inline]
-fn count_try(exchange: &Exchange<'_>, attempt: &Try, started: Instant, mut spot: Spot) -> Spot {
-    let board = &*exchange.worker.board;
-    let cell = board.peer(attempt.cell);
-    cell.requests.one();
-    cell.sent.add(attempt.bytes_sent);
-    cell.received.add(attempt.bytes_received);
-    let waited_ms = if started == exchange.started { 0 } else { started.ms_since(exchange.started) };
-    cell.selected_ms.set(exchange.started_wall_ms + waited_ms);
-    if let Some(why) = attempt.why {
-        cell.failed(why);
-    }
-    let Some(connect) = attempt.connect_us.map(u64::from) else { return spot };
-    if attempt.reused {
-        cell.reused.one();
-        board.took(Leg::Pool, connect);
-    } else {
-        cell.opened.one();
-        cell.connect.record(connect);
-        board.took(Leg::Connect, connect);
-    }
-    let Some(header) = attempt.header_us else { return spot };
-    cell.codes.count(attempt.status);
-    spot = spot.or(header);
-    cell.header.put(spot);
-    board.took_at(Leg::Wait, spot.or(header.saturating_sub(connect)));
-    // The data after a 101 is not a response.
-    if let Some(response) = attempt.response_us.filter(|_| attempt.status != 101) {
-        spot = spot.or(response);
-        cell.responded(response, spot);
-        board.took(Leg::Body, response.saturating_sub(header));
-    }
-    spot
-}
-
-/// Records why the last try failed.
-pub fn blame(exchange: &mut Exchange<'_>, why: Why) {
-    let Some(attempt) = exchange.last_try() else { return };
-    attempt.why = Some(why);
-    let cell = attempt.cell;
-    exchange.worker.board.peer_failed(cell, clock::unix_ms(), || board::line_of(exchange.client.number));
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::*;
     use crate::conf::of_text;
 
     fn zones(servers: &str) -> Vec<(String, Option<String>)> {
@@ -448,11 +315,5 @@ mod tests {
             let count = said.iter().filter(|what| what.contains("\"api write=on\" has no guard")).count();
             assert_eq!((count, said.len()), (warns, warns), "{location}: {said:?}");
         }
-    }
-
-    #[test]
-    fn a_long_name_is_cut_between_letters() {
-        assert_eq!(cut("é".repeat(100)).len(), NAME_BYTES_MAX);
-        assert_eq!(cut(format!("a{}", "é".repeat(100))).len(), NAME_BYTES_MAX - 1);
     }
 }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::LazyLock;
 
 use crate::build::{Build, Scope};
-use crate::conf::Location;
+use crate::conf::{Location, Server};
 use crate::directive::Directive;
 use crate::exchange::Exchange;
 use crate::phase::{Enter, Phase};
@@ -39,6 +39,9 @@ pub struct Filter {
 /// Moves state from the older configuration's declarations to the new one's.
 pub type Adopt = fn(&mut Declared, &Declared) -> Result<(), String>;
 
+/// Checks declarations against all servers and locations; reports problems to the build.
+pub type Check = fn(&mut Build<'_>, &[Server], &[Location]);
+
 /// The parts of a family.
 pub struct Family {
     /// The name of its file.
@@ -57,6 +60,16 @@ pub struct Family {
     pub adopt: Option<Adopt>,
     /// Compiles the inherited settings of a block: called once per block, from the outermost inwards.
     pub finish: Option<fn(&mut Build<'_>, &mut Scope)>,
+    /// Changes the settings in force in one place, after all families have filled theirs in.
+    pub settle: Option<fn(&mut Values)>,
+    /// Checks its declarations against the places, once all places are known.
+    pub check: Option<Check>,
+    /// Judges the places once the variables that the configuration reads are known.
+    pub judge: Option<fn(&mut [Location], &Names)>,
+    /// Called for a request whose server is known, before the server's rules.
+    pub enter: Option<fn(&mut Exchange<'_>)>,
+    /// Appends facts about the exchange to a line of the error log.
+    pub context: Option<fn(&Exchange<'_>, &mut Vec<u8>)>,
     /// Starts its work on a worker, before the worker accepts.
     pub start: Option<fn(&Rc<Worker>)>,
     /// Starts the work that a configuration asks for, on each worker that puts it in force. Workers agree on one of
@@ -76,6 +89,11 @@ impl Family {
             log: None,
             adopt: None,
             finish: None,
+            settle: None,
+            check: None,
+            judge: None,
+            enter: None,
+            context: None,
             start: None,
             watch: None,
         }
@@ -122,6 +140,36 @@ impl Family {
     /// Adds a step that compiles a block once its inherited settings are known.
     pub const fn finish(mut self, finish: fn(&mut Build<'_>, &mut Scope)) -> Family {
         self.finish = Some(finish);
+        self
+    }
+
+    /// Adds a change to the settings in force.
+    pub const fn settle(mut self, settle: fn(&mut Values)) -> Family {
+        self.settle = Some(settle);
+        self
+    }
+
+    /// Adds a check of its declarations against the places.
+    pub const fn check(mut self, check: Check) -> Family {
+        self.check = Some(check);
+        self
+    }
+
+    /// Adds a judgement of the places.
+    pub const fn judge(mut self, judge: fn(&mut [Location], &Names)) -> Family {
+        self.judge = Some(judge);
+        self
+    }
+
+    /// Adds a step before the rules of a server.
+    pub const fn enter(mut self, enter: fn(&mut Exchange<'_>)) -> Family {
+        self.enter = Some(enter);
+        self
+    }
+
+    /// Adds facts to lines of the error log.
+    pub const fn context(mut self, context: fn(&Exchange<'_>, &mut Vec<u8>)) -> Family {
+        self.context = Some(context);
         self
     }
 
@@ -222,21 +270,6 @@ families! {
     live
     dashboard
     otel
-}
-
-impl Values {
-    /// Where `grpc_pass` answers, its settings replace those of `proxy_pass`, which nothing in this location reads.
-    /// gRPC is neither cached nor stored.
-    pub fn settle(mut self) -> Values {
-        if self.grpc.pass.is_some() {
-            self.proxy = grpc::fixed(self.grpc.clone());
-            self.proxy_ssl = self.grpc_ssl.clone();
-            self.cache.zone = cache::Use::Off;
-            self.store.store = store::Store::Off;
-            self.slice.size = 0;
-        }
-        self
-    }
 }
 
 /// The order in which filters change a response's head, first to last.

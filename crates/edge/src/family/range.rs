@@ -100,7 +100,7 @@ fn asked(exchange: &Exchange<'_>, length: u64) -> Asked {
         }
     }
     // A streamed or sliced body passes only once, so only one part of it can be cut out.
-    let max = if matches!(response.body, Body::Origin | Body::Sliced(_)) {
+    let max = if matches!(response.body, Body::Origin | Body::Stream(_)) {
         Some(1)
     } else {
         exchange.location.values.range.max
@@ -186,13 +186,12 @@ fn single(exchange: &mut Exchange<'_>, range: Range, length: u64) {
             *length = range.end - range.start;
         }
         Body::Kept(kept) => kept.cut(range.start, range.end),
-        Body::Sliced(sliced) => sliced.cut(range.start, range.end),
+        Body::Stream(stream) => stream.cut(range.start, range.end),
         Body::Origin => {
             let (skip, take) = (range.start, range.end - range.start);
             response.body_filters.push(Box::new(Window { skip, take }));
         }
-        // A feed has no end, so a range has no meaning.
-        Body::Empty | Body::Parts { .. } | Body::Feed(_) => {}
+        Body::Empty | Body::Parts { .. } => {}
     }
 }
 

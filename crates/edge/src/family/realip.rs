@@ -89,6 +89,7 @@ pub static FAMILY: Family = Family::new(
         true
     }),
 ])
+.enter(listen_to_proxy)
 .phase(
     Phase::Preaccess,
     |location| !location.values.realip.from.is_empty(),
@@ -120,7 +121,7 @@ fn from(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 }
 
 /// Takes the address that the peer reports, if the peer is a trusted proxy.
-pub fn listen_to_proxy(exchange: &mut Exchange<'_>) {
+fn listen_to_proxy(exchange: &mut Exchange<'_>) {
     let location = exchange.location;
     let settings = &location.values.realip;
     if settings.from.is_empty() || exchange.told_address.is_some() {

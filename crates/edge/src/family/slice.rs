@@ -15,9 +15,9 @@ use weir_net::{Lease, buffer, clock};
 use weir_wire::Known;
 
 use crate::conn::{Conn, Gone};
+use crate::counting;
 use crate::directive::{Directive, HSL, ONE, Refusal};
 use crate::exchange::{Exchange, Parts};
-use crate::family::live;
 use crate::family::upstream::forward::Answer;
 use crate::family::upstream::source::Source;
 use crate::family::{Family, cache};
@@ -26,6 +26,7 @@ use crate::pace::Pace;
 use crate::phase::Outcome;
 use crate::relay;
 use crate::respond::{self, Body, Framing};
+use crate::stream::{Sending, Stream};
 use crate::value;
 use crate::variable::Variable;
 use crate::writing;
@@ -85,9 +86,18 @@ pub struct Sliced {
     to: u64,
 }
 
-impl Sliced {
-    /// Limits the answer to bytes `start..end`.
-    pub fn cut(&mut self, start: u64, end: u64) {
+impl Stream for Sliced {
+    fn send<'a, 'e: 'a>(
+        self: Box<Self>,
+        exchange: &'a mut Exchange<'e>,
+        conn: &'a mut Conn,
+        framing: Framing,
+        head: &'a mut Vec<u8>,
+    ) -> Sending<'a> {
+        Box::pin(send(exchange, conn, framing, head, *self))
+    }
+
+    fn cut(&mut self, start: u64, end: u64) {
         (self.from, self.to) = (start, end);
     }
 }
@@ -143,7 +153,7 @@ pub async fn take(exchange: &mut Exchange<'_>, conn: &mut Conn, answer: Answer) 
     response.fields.remove(Known::AcceptRanges);
     response.allows_ranges = true;
     let etag = response.fields.get(Known::Etag).unwrap_or_default().to_vec();
-    response.body = Body::Sliced(Box::new(Sliced { first, first_start: start, length, etag, from: 0, to: length }));
+    response.body = Body::Stream(Box::new(Sliced { first, first_start: start, length, etag, from: 0, to: length }));
     Answer::Outcome(Outcome::Respond)
 }
 
@@ -211,7 +221,7 @@ async fn stored(exchange: &mut Exchange<'_>, conn: &Conn, kept: Kept) -> Result<
 }
 
 /// Sends the head and all parts.
-pub async fn send(
+async fn send(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
     framing: Framing,
@@ -299,7 +309,7 @@ async fn part(
         Ok(_) => Err("another length in slice response".to_owned()).or_else(|message| fail(&mut sub, answer, &message)),
         Err(message) => fail(&mut sub, answer, &message),
     };
-    live::count_tries(&sub);
+    counting::count_tries(&sub);
     drop(sub.into_parts());
     result
 }

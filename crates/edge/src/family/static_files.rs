@@ -17,6 +17,7 @@ use weir_net::path::as_path;
 use weir_wire::Known;
 
 use crate::build::{Build, Kind, Scope};
+use crate::content_type;
 use crate::directive::{Arity, Directive, HSL, LOCATION, LOCATION_IF, NONE, ONE, Refusal};
 use crate::exchange::Exchange;
 use crate::family::Family;
@@ -295,36 +296,7 @@ pub fn serve(exchange: &mut Exchange<'_>, file: File, length: u64, modified: i64
     }
     response.allows_ranges = true;
     response.body = Body::File { file: Rc::new(file), offset: 0, length };
-    set_content_type(exchange);
-}
-
-/// Gives the response the type of the URI's extension, unless it has a type already.
-pub fn set_content_type(exchange: &mut Exchange<'_>) {
-    if !exchange.response.content_type.is_empty() {
-        return;
-    }
-    let settings = &exchange.location.values.static_files;
-    let kind = extension(&exchange.uri).and_then(|extension| {
-        let lower;
-        let extension = if extension.bytes().any(|b| b.is_ascii_uppercase()) {
-            lower = extension.to_ascii_lowercase();
-            lower.as_str()
-        } else {
-            extension
-        };
-        settings.types.get(extension)
-    });
-    let kind = kind.unwrap_or(&settings.default_type);
-    exchange.response.content_type.extend_from_slice(kind.as_bytes());
-}
-
-/// The text after the last dot of the last segment, unless the segment begins with it (nginx: `ngx_http_set_exten`).
-fn extension(uri: &[u8]) -> Option<&str> {
-    let at = memchr::memrchr2(b'.', b'/', uri)?;
-    if uri.get(at) != Some(&b'.') || at < 2 || uri.get(at - 1) == Some(&b'/') {
-        return None;
-    }
-    std::str::from_utf8(uri.get(at + 1..)?).ok()
+    content_type::set(exchange);
 }
 
 fn document_root(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
@@ -363,21 +335,6 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
     use crate::conf::of_text;
-
-    #[test]
-    fn an_extension_is_what_nginx_takes_for_one() {
-        for (uri, expected) in [
-            ("/a.html", Some("html")),
-            ("/a.tar.gz", Some("gz")),
-            ("/dir.d/file", None),
-            ("/dir/.hidden", None),
-            ("/.hidden", None),
-            ("/a", None),
-            ("/a.", Some("")),
-        ] {
-            assert_eq!(extension(uri.as_bytes()), expected, "{uri}");
-        }
-    }
 
     #[test]
     fn three_types_are_compiled_in() {

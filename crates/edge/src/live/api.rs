@@ -80,7 +80,7 @@ async fn carry(exchange: &mut Exchange<'_>, conn: &mut Conn, mut question: Quest
             writes::audit(&question, question.path.as_deref().unwrap_or_default(), refused.status);
             Some(error_reply(&refused, &question))
         }
-        None => exchange.worker.live.ask(question).await,
+        None => crate::live::of(exchange.worker).ask(question).await,
     };
     let reply = reply.unwrap_or_else(|| {
         let text = format!("{QUESTIONS_MAX} requests ask for what is counted already, or it takes too long: ask again");

@@ -21,7 +21,7 @@ pub(super) fn cache_sums(live: &Live, zone: &Zone, cell: u32) -> Vec<u64> {
     let mut sums = vec![0; extra + REASONS + Reason::ALL.len()];
     // Requests are read first. Each request has its status counted before it ends, so the difference is only the
     // requests that are under way.
-    for (_, board) in live.taken_boards() {
+    for (_, board) in live.boards.taken() {
         let Some(cell) = board.known_cache(cell) else { continue };
         let counts: Vec<(usize, &Count)> = [(REQUESTS, &cell.requests), (ERRORS, &cell.errors)]
             .into_iter()

@@ -18,7 +18,7 @@ pub(super) fn limits(live: &Live, scene: &Scene, machine: &Machine, snapshot: &S
     };
     let Some(conf) = &scene.conf else { return all };
     for (id, seat) in scene.seats.iter().enumerate() {
-        let board = live.board(*seat);
+        let board = live.boards.of_seat(*seat);
         // The worker's own limit; the number in the file also counts places that no connection can have.
         let (kind, fixed, limit, set_by) = match (conf.places(), conf.main.process.connections) {
             ((_, true), Some(written)) => ("connections", conf.places_fixed, written, "worker_connections"),
@@ -27,7 +27,7 @@ pub(super) fn limits(live: &Live, scene: &Scene, machine: &Machine, snapshot: &S
         let (used, refused) = (board.places.get() as f64 + fixed as f64, board.places_refused.get());
         push(kind, format!("worker {id}"), "count", used, limit as f64, refused, set_by);
     }
-    let accepts: u64 = live.taken_boards().map(|(_, board)| board.accept_failed.get()).sum();
+    let accepts: u64 = live.boards.taken().map(|(_, board)| board.accept_failed.get()).sum();
     let failed = accepts + fails(snapshot, Why::NoFile, |_| true);
     if let Some(files) = machine.files.filter(|files| files.soft < u64::MAX) {
         push("fds", String::new(), "count", machine.open_files as f64, files.soft as f64, failed, "RLIMIT_NOFILE");

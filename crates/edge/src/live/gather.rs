@@ -20,7 +20,8 @@ use super::sums::{
 };
 use super::trends::Trends;
 use super::tunnels::websockets;
-use super::{Live, Scene, peer_name};
+use super::{Live, Scene};
+use crate::board::boards::peer_name;
 use crate::board::lock;
 use crate::conf::Conf;
 use crate::family::upstream::Upstream;
@@ -98,7 +99,7 @@ impl Gatherer {
     /// Once a second: takes the figures that are measured over time.
     pub fn tick(&mut self, live: &Live, now_ms: u64) {
         self.machine.look(&self.root, now_ms);
-        for (_, board) in live.taken_boards() {
+        for (_, board) in live.boards.taken() {
             for (mishap, sample) in board.take_samples() {
                 self.keep_sample(mishap.class(), sample);
             }
@@ -179,8 +180,10 @@ impl Gatherer {
         resolvers(&conf, &mut snapshot);
         snapshot.weir.uptime_ms = self.trends.uptime_ms(now_ms);
         snapshot.weir.recent_ms = self.trends.recent_ms(now_ms);
-        snapshot.weir.names_merged =
-            live.zones.merged() + live.peers.merged() + live.limits.merged() + live.caches.merged();
+        snapshot.weir.names_merged = live.boards.zones.merged()
+            + live.boards.peers.merged()
+            + live.boards.limits.merged()
+            + live.boards.caches.merged();
         snapshot.weir.websockets = websockets(live, &conf);
         snapshot.weir.traces = traces(&conf);
         snapshot.weir.host = self.machine.host.clone();
@@ -221,7 +224,7 @@ impl Gatherer {
             Reset::LimitReq(name) | Reset::LimitConn(name) => {
                 let kind = if matches!(what, Reset::LimitReq(_)) { "req" } else { "conn" };
                 let key = format!("{kind}\0{name}");
-                let cell = live.limits.find(&key).unwrap_or(crate::board::names::OTHERS);
+                let cell = live.boards.limits.find(&key).unwrap_or(crate::board::names::OTHERS);
                 self.limits.reset(&key, limit_sums(live, cell));
             }
             Reset::Cache(name) => {
@@ -262,7 +265,7 @@ impl Gatherer {
             (active, idle, current) = (active + one.active, idle + one.idle, current + one.current);
             if let Some(id) = scene.seats.iter().position(|taken| *taken == seat) {
                 let net = self.flows.net(&seat.to_string(), one.totals.to_vec());
-                let thread = live.board(seat).thread.get();
+                let thread = live.boards.of_seat(seat).thread.get();
                 snapshot.workers.push(shown::Worker {
                     id: id as u64,
                     pid: thread as u32,
@@ -357,7 +360,7 @@ impl Gatherer {
             let figures = zone.figures();
             let row = Row(self.caches.net(&path.name, cache_sums(live, zone, path.cell)));
             let mut wait = Tally::default();
-            for (_, board) in live.taken_boards() {
+            for (_, board) in live.boards.taken() {
                 if let Some(cell) = board.known_cache(path.cell) {
                     wait.add(&cell.wait);
                 }
@@ -456,7 +459,7 @@ impl Gatherer {
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
         let mut kinds: HashMap<String, ErrorKind> = HashMap::new();
         let mut accept_failed = 0;
-        for (_, board) in live.taken_boards() {
+        for (_, board) in live.boards.taken() {
             for (mishap, count) in board.mishaps.all() {
                 *counts.entry(mishap.class()).or_default() += count;
                 kinds.insert(mishap.class(), mishap.kind());

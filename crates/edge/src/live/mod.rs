@@ -32,23 +32,20 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use weir_meter::live::Snapshot;
 
-use crate::board::names::Names;
-use crate::board::{Board, lock};
-use crate::counters::{AllCounters, SEATS_MAX};
+use crate::board::boards::Boards;
+use crate::board::lock;
+use crate::counters::AllCounters;
+use crate::worker::Worker;
 use observer::{Question, Reply};
 pub use scene::Scene;
 
 /// A question to the observer.
 type Errand = ticket::Errand<Question, Reply>;
 
-/// The lookup of the workers' cells, and the way to their reader.
+/// The workers' cells, and the way to their reader.
 pub struct Live {
-    boards: Box<[OnceLock<Arc<Board>>]>,
+    boards: Arc<Boards>,
     counters: AllCounters,
-    zones: Names,
-    peers: Names,
-    limits: Names,
-    caches: Names,
     scene: Mutex<Scene>,
     errands: OnceLock<SyncSender<Errand>>,
     newest: Mutex<Arc<Snapshot>>,
@@ -58,38 +55,31 @@ impl Live {
     /// No counts yet, and no observer.
     pub fn new(counters: AllCounters) -> Arc<Live> {
         Arc::new(Live {
-            boards: (0..SEATS_MAX).map(|_| OnceLock::new()).collect(),
+            boards: Arc::default(),
             counters,
-            zones: Names::default(),
-            peers: Names::default(),
-            limits: Names::default(),
-            caches: Names::default(),
             scene: Mutex::default(),
             errands: OnceLock::new(),
             newest: Mutex::default(),
         })
     }
 
-    /// The cells of a seat below `SEATS_MAX`; they outlive the worker in that seat.
-    pub fn board(&self, seat: usize) -> Arc<Board> {
-        self.boards.get(seat).map(|board| board.get_or_init(Arc::default).clone()).unwrap_or_default()
-    }
-
-    /// The number of a peer's cell, for the first try at that peer. It takes a lock, so callers keep the number.
-    pub fn peer(&self, group: &str, address: &str) -> u32 {
-        self.peers.number(&peer_name(group, address))
+    /// The cells of all workers.
+    pub fn boards(&self) -> &Arc<Boards> {
+        &self.boards
     }
 
     /// The newest snapshot; empty until the first second has passed.
     pub fn newest(&self) -> Arc<Snapshot> {
         lock(&self.newest).clone()
     }
-
-    fn taken_boards(&self) -> impl Iterator<Item = (usize, &Arc<Board>)> {
-        self.boards.iter().enumerate().filter_map(|(seat, board)| Some((seat, board.get()?)))
-    }
 }
 
-fn peer_name(group: &str, address: &str) -> String {
-    format!("{group}\0{address}")
+/// The counts that a worker belongs to.
+pub fn of(worker: &Worker) -> &Arc<Live> {
+    worker.own.of(|| Live::new(worker.all_counters.clone()))
+}
+
+/// Tells a worker the counts that it belongs to; the first call decides.
+pub fn join(worker: &Worker, live: &Arc<Live>) {
+    worker.own.of(|| live.clone());
 }

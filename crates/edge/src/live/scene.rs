@@ -30,21 +30,21 @@ impl Live {
         let mut roots = HashMap::new();
         for server in &conf.servers {
             let name = &conf.location(server.root).zone.server;
-            roots.entry(name.clone()).or_insert_with(|| self.zones.number(&zone_name(name, "")));
+            roots.entry(name.clone()).or_insert_with(|| self.boards.zones.number(&zone_name(name, "")));
         }
         for location in &mut conf.locations {
             let root = roots.get(&location.zone.server).copied().unwrap_or(OTHERS);
             let name = location.zone.location.as_deref();
-            let own = name.map(|name| self.zones.number(&zone_name(&location.zone.server, name)));
+            let own = name.map(|name| self.boards.zones.number(&zone_name(&location.zone.server, name)));
             // A location without a number of its own is counted with its server, so that the server's totals stay
             // right.
             location.cell = own.filter(|number| *number != OTHERS).unwrap_or(root);
         }
         let declared = &mut conf.declared;
-        declared.limit_req.number_cells(|name| self.limits.number(&format!("req\0{name}")));
-        declared.limit_conn.number_cells(|name| self.limits.number(&format!("conn\0{name}")));
+        declared.limit_req.number_cells(|name| self.boards.limits.number(&format!("req\0{name}")));
+        declared.limit_conn.number_cells(|name| self.boards.limits.number(&format!("conn\0{name}")));
         for path in &mut declared.cache.paths {
-            path.cell = self.caches.number(&path.name);
+            path.cell = self.boards.caches.number(&path.name);
         }
     }
 

@@ -103,9 +103,11 @@ pub(super) fn sums(live: &Live, conf: &Conf) -> Sums {
         all: none(),
         path: vec![Tally::default(); PATH.len()],
     };
-    for (name, number) in live.zones.all().into_iter().chain([(format!("{OTHER}\0"), crate::board::names::OTHERS)]) {
+    for (name, number) in
+        live.boards.zones.all().into_iter().chain([(format!("{OTHER}\0"), crate::board::names::OTHERS)])
+    {
         let mut cell = none();
-        let known = live.taken_boards().filter_map(|(_, board)| board.known_zone(number));
+        let known = live.boards.taken().filter_map(|(_, board)| board.known_zone(number));
         let counted = known.map(|known| cell.add(known)).count();
         if counted == 0 {
             continue;
@@ -122,7 +124,7 @@ pub(super) fn sums(live: &Live, conf: &Conf) -> Sums {
             zone.merge(&cell);
         }
     }
-    for (_, board) in live.taken_boards() {
+    for (_, board) in live.boards.taken() {
         for (sum, histogram) in sums.path.iter_mut().zip(&board.path) {
             sum.add(histogram);
         }
@@ -133,8 +135,8 @@ pub(super) fn sums(live: &Live, conf: &Conf) -> Sums {
 /// The sums of one peer.
 pub(super) fn peer_sums(live: &Live, name: &str) -> PeerSums {
     let mut sums = PeerSums::default();
-    let Some(number) = live.peers.find(name) else { return sums };
-    for (_, board) in live.taken_boards() {
+    let Some(number) = live.boards.peers.find(name) else { return sums };
+    for (_, board) in live.boards.taken() {
         if let Some(cell) = board.known_peer(number) {
             sums.add(cell);
         }
@@ -144,15 +146,15 @@ pub(super) fn peer_sums(live: &Live, name: &str) -> PeerSums {
 
 /// The log line of a peer's newest failure; empty if it had none.
 pub(super) fn last_error(live: &Live, name: &str) -> String {
-    let number = live.peers.find(name);
-    let all = live.taken_boards().filter_map(|(_, board)| board.last_error(number?));
+    let number = live.boards.peers.find(name);
+    let all = live.boards.taken().filter_map(|(_, board)| board.last_error(number?));
     all.max_by_key(|(at_ms, _)| *at_ms).map(|(_, line)| line).unwrap_or_default()
 }
 
 /// Passed, delayed, rejected, and the two counts of a dry run.
 pub(super) fn limit_sums(live: &Live, cell: u32) -> Vec<u64> {
     let mut sums = vec![0; 5];
-    for (_, board) in live.taken_boards() {
+    for (_, board) in live.boards.taken() {
         let Some(cell) = board.known_limit(cell) else { continue };
         let counts = [&cell.passed, &cell.delayed, &cell.rejected, &cell.delayed_dry_run, &cell.rejected_dry_run];
         for (sum, count) in sums.iter_mut().zip(counts) {

@@ -13,7 +13,7 @@ pub(super) fn websockets(live: &Live, conf: &Conf) -> WebSockets {
     let (mut age, mut round_trips) = (Tally::default(), [Tally::default(), Tally::default()]);
     let mut ages = [0; CLOSE_AGES_S.len() + 1];
     let (mut watched, mut received, mut sent) = (0, 0, 0);
-    for (_, board) in live.taken_boards() {
+    for (_, board) in live.boards.taken() {
         let cell = &board.tunnels;
         for (word, count) in Closer::WORDS.iter().zip(&cell.closed) {
             if count.get() > 0 {

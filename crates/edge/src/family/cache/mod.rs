@@ -269,7 +269,8 @@ pub static FAMILY: Family = Family::new("cache", &[
 .variables(variables::VARIABLES)
 .log(count)
 .adopt(|new, old| new.cache.adopt(&old.cache))
-.finish(finish);
+.finish(finish)
+.judge(plain::judge);
 
 fn declare(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let path = path::read(b, statement)?;

@@ -4,7 +4,6 @@
 //! Only for bodies in memory. The compressed body counts in the zone's memory, and goes when its answer goes.
 
 use weir_cache::store::Packing;
-use weir_net::clock;
 
 use crate::exchange::Exchange;
 use crate::kept::Kept;
@@ -32,19 +31,5 @@ pub fn replace(exchange: &mut Exchange<'_>, level: u32) -> bool {
             }
             false
         }
-    }
-}
-
-/// Keeps the filters' output for a part of a stored body; the `last` part completes it.
-pub fn keep(exchange: &mut Exchange<'_>, bytes: &[u8], last: bool) {
-    // Another filter would have changed the output.
-    if exchange.response.body_filters.len() != 1 {
-        exchange.cache.packing = None;
-    }
-    let Some(packing) = &mut exchange.cache.packing else { return };
-    packing.push(bytes);
-    if last && let Some(packing) = exchange.cache.packing.take() {
-        // If it does not fit, the next request compresses again.
-        packing.finish(clock::now());
     }
 }

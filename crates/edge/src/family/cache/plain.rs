@@ -38,28 +38,29 @@ pub enum Plain {
     Ready(Arc<Ready>),
 }
 
-/// Variables with the same value for all fresh hits.
-const SAME: [&str; 2] = ["upstream_cache_status", "weir_cache_reason"];
-
 /// Whether the variable of this name reads the fields of the answer. If the configuration mentions such a variable,
 /// all answers have their fields, and no head may be kept ready.
-pub fn reads_answer(name: &str) -> bool {
+fn reads_answer(name: &str) -> bool {
     build::variable(name).is_some_and(|variable| variable.reads_answer)
 }
 
+/// Decides for each place whether heads of stored answers may be kept ready.
+pub fn judge(locations: &mut [Location], names: &Names) {
+    if !names.any(reads_answer) {
+        for location in locations {
+            location.has_ready_heads = is_possible(location, names);
+        }
+    }
+}
+
 /// Whether heads of stored answers may be kept ready for this location, if no variable reads the fields of answers.
-pub fn is_possible(location: &Location, names: &Names) -> bool {
+fn is_possible(location: &Location, names: &Names) -> bool {
     let values = &location.values;
     let mut filters = FAMILIES.iter().filter_map(|family| family.filter.as_ref());
     !matches!(values.cache.zone, Use::Off)
         && values.slice.size == 0
         && values.core.limit_rate.is_none()
         && filters.all(|filter| !(filter.active)(location) || (filter.is_fixed)(location, names))
-}
-
-/// Whether a text has the same value for all fresh hits.
-pub fn is_same(template: &crate::variable::Template, names: &Names) -> bool {
-    template.variables().all(|variable| variable.is_some_and(|id| SAME.contains(&names.name(id))))
 }
 
 /// Answers with a ready head, if there is one for this request; else notes that one is wanted, if allowed.

@@ -17,9 +17,10 @@ use weir_net::log::{self, Level};
 use super::visit::Visit;
 use crate::conf::{LocationId, ServerId};
 use crate::conn::Conn;
+use crate::counting;
 use crate::exchange::{Exchange, Parts, Request, SlotStore};
+use crate::family::otel;
 use crate::family::upstream::forward;
-use crate::family::{live, otel};
 use crate::phase::Outcome;
 use crate::relay;
 use crate::trace::context::Trace;
@@ -137,7 +138,7 @@ async fn run(twin: Twin, mut conn: Conn, other: OwnedFd, turn: Turn) {
     let how = outcome(&mut exchange);
     note(&mut exchange, how);
     otel::refreshed(&mut exchange, how);
-    live::count_tries(&exchange);
+    counting::count_tries(&exchange);
     drop(exchange.into_parts());
     drop((other, turn));
 }

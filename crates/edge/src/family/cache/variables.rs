@@ -18,14 +18,16 @@ pub static VARIABLES: &[Variable] = &[
             true
         }
         None => false,
-    }),
+    })
+    .same_for_hits(),
     Variable::without_answer("weir_cache_reason", |exchange, _, out| match exchange.cache.reason {
         Some(reason) => {
             out.extend_from_slice(reason.as_str().as_bytes());
             true
         }
         None => false,
-    }),
+    })
+    .same_for_hits(),
     Variable::without_answer("upstream_cache_key", |exchange, _, out| {
         out.extend_from_slice(&exchange.cache.key.0);
         !exchange.cache.key.0.is_empty()

@@ -149,7 +149,7 @@ impl Question<'_> {
         let mut head = exchange.worker.lease_out();
         self.compose(exchange, framing, &mut head);
         let asked = proxy_ssl::asked(exchange, self.pass.host.as_bytes());
-        let (name, _) = self.group.known_peer(&exchange.worker.live, self.peer);
+        let (name, _) = self.group.known_peer(&exchange.worker.boards, self.peer);
         let is_tls = !matches!(asked, Asked::Nothing);
         exchange.tries.push(Try { started: Some(clock::now()), is_tls, ..Try::at(name) });
         let answered = self.answer(exchange, conn, &asked, Outgoing { head: &head, framing }, target).await;

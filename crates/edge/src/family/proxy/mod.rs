@@ -308,7 +308,8 @@ pub static FAMILY: Family = Family::new("proxy", passing!(proxy, "proxy", [
         true
     }),
 ])
-.finish(finish);
+.finish(finish)
+.context(request::context);
 
 /// The content handler: the driver does the rest.
 pub(crate) fn enter(_: &mut Exchange<'_>) -> Next {

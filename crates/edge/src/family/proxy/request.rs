@@ -1,5 +1,6 @@
 //! Composes the upstream request: the request line, the fields, and the framing of the body.
 
+use weir_net::log;
 use weir_wire::fields::make_safe;
 use weir_wire::{Known, KnownSet, Version, encode, escape};
 
@@ -321,4 +322,24 @@ fn push_args(exchange: &Exchange<'_>, out: &mut Vec<u8>) {
         out.push(b'?');
         out.extend_from_slice(&exchange.args);
     }
+}
+
+/// `, upstream: "http://ADDRESS/URI"`, if there was an attempt in this location.
+pub(super) fn context(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
+    let Some(last) = exchange.tries.last() else {
+        return;
+    };
+    let pass = exchange.location.values.proxy.pass.as_deref();
+    let scheme = match (pass.is_some_and(|pass| pass.is_grpc), last.is_tls) {
+        (false, false) => "http",
+        (false, true) => "https",
+        (true, false) => "grpc",
+        (true, true) => "grpcs",
+    };
+    log::push(line, format_args!(", upstream: \"{scheme}://{}", last.peer));
+    if last.peer.starts_with("unix:") {
+        line.push(b':');
+    }
+    push_target(exchange, pass, None, line);
+    line.push(b'"');
 }

@@ -116,7 +116,7 @@ pub async fn shake_hands(
     // such delay and refuse the option.
     let _ = stream.set_nodelay(true);
     let client = client(exchange, party).map_err(|line| Failure::Tls(Fault::Certificate(line)))?;
-    let sessions = sessions(&exchange.generation).of(&party.tls, address);
+    let sessions = sessions(exchange.generation).of(&party.tls, address);
     let tls = TlsStream::to_origin(stream, &client, &party.name, Some(&sessions));
     let tls = tls.map_err(|failed| Failure::Tls(Fault::Handshake(failed.into())))?;
     let watch = exchange.is_for_its_client_alone();

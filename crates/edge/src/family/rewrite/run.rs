@@ -275,7 +275,7 @@ fn answer(exchange: &mut Exchange<'_>, status: u16, text: &Template) -> Flow {
     response.status = status;
     response.content_length = Some(text.len() as u64);
     response.body = if text.is_empty() { Body::Empty } else { Body::Bytes(text) };
-    crate::family::static_files::set_content_type(exchange);
+    crate::content_type::set(exchange);
     Flow::Respond
 }
 

@@ -91,7 +91,7 @@ pub(super) async fn resolve(exchange: &mut Exchange<'_>, conn: &Conn, dialled: &
         exchange.log(Level::Error, format_args!("invalid port in upstream \"{dialled}\""));
         return Err(Unresolved::Status(500));
     };
-    let client = dns::client(&exchange.generation, servers);
+    let client = dns::client(exchange.generation, servers);
     let watch = exchange.is_for_its_client_alone();
     let mut asking = pin!(client.addresses(host, values.timeout));
     let resolved = poll_fn(|context| match asking.as_mut().poll(context) {

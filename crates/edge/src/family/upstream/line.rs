@@ -105,7 +105,7 @@ impl Line {
             opening: Cell::new(opened.opening),
         });
         let home = kept.map(|kept| {
-            lines(&kept.generation).add(kept.group, line.clone());
+            lines(kept.generation).add(kept.group, line.clone());
             Home { generation: Rc::downgrade(kept.generation), group: kept.group, policy: kept.policy }
         });
         let driver = Driver {

@@ -38,6 +38,7 @@ use weir_peers::peer::Peer;
 use weir_peers::pool_policy::PoolPolicy;
 
 use super::{Declared, Upstream, parse_address};
+use crate::board::boards::Boards;
 use crate::build::Build;
 use crate::directive::Refusal;
 use crate::dns::{Place, Servers};
@@ -300,8 +301,8 @@ pub struct Seen {
 
 impl Seen {
     /// A peer's name and the number of its cell.
-    pub fn known_peer(&self, live: &crate::live::Live, peer: usize) -> (Rc<str>, u32) {
-        let number = |address: &Rc<str>| live.peer(&self.upstream.name, address);
+    pub fn known_peer(&self, boards: &Boards, peer: usize) -> (Rc<str>, u32) {
+        let number = |address: &Rc<str>| boards.peer(&self.upstream.name, address);
         let cells = self.cells.get_or_init(|| self.names.iter().map(number).collect());
         let name = self.names.get(peer).cloned().unwrap_or_default();
         (name, cells.get(peer).copied().unwrap_or(0))

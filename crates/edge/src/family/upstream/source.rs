@@ -17,9 +17,9 @@ use weir_wire::{BodyLength, Version, Violation};
 use super::Upstream;
 use super::live::{Seen, all_seen};
 use super::pool::{Link, pools};
+use crate::board::boards::Boards;
 use crate::exchange::{Exchange, Origin, Try};
 use crate::family::sticky::Sticky;
-use crate::live;
 use crate::worker::Generation;
 
 /// The group of an exchange: from the configuration, or made for this exchange.
@@ -40,14 +40,14 @@ type KnownPeer = (Rc<str>, u32);
 #[derive(Default)]
 struct KnownPeers(RefCell<Vec<Vec<KnownPeer>>>);
 
-fn known_peer(generation: &Generation, live: &live::Live, group: usize, peer: usize) -> KnownPeer {
+fn known_peer(generation: &Generation, boards: &Boards, group: usize, peer: usize) -> KnownPeer {
     let all = &generation.own.of(KnownPeers::default).0;
     if let Some(known) = all.borrow().get(group).and_then(|known| known.get(peer)) {
         return known.clone();
     }
     let mut known = all.borrow_mut();
     for upstream in generation.conf.declared.upstream.groups.iter().skip(known.len()) {
-        let named = |address: &str| (address.into(), live.peer(&upstream.name, address));
+        let named = |address: &str| (address.into(), boards.peer(&upstream.name, address));
         known.push(upstream.group.peers().map(|peer| named(&peer.address)).collect());
     }
     known.get(group).and_then(|known| known.get(peer)).cloned().unwrap_or_default()
@@ -74,10 +74,10 @@ impl GroupRef {
     }
 
     /// A peer's name, shared by all tries at this peer, and the number of the cell that counts them.
-    pub fn known_peer(&self, live: &live::Live, peer: usize) -> (Rc<str>, u32) {
+    pub fn known_peer(&self, boards: &Boards, peer: usize) -> (Rc<str>, u32) {
         match self {
-            GroupRef::Declared(generation, number) => known_peer(generation, live, *number, peer),
-            GroupRef::Live(_, _, seen) => seen.known_peer(live, peer),
+            GroupRef::Declared(generation, number) => known_peer(generation, boards, *number, peer),
+            GroupRef::Live(_, _, seen) => seen.known_peer(boards, peer),
             GroupRef::Own(upstream) => {
                 (upstream.group.peer(peer).map(|peer| peer.address.as_str().into()).unwrap_or_default(), 0)
             }

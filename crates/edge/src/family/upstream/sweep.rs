@@ -38,7 +38,7 @@ fn publish(worker: &Worker) {
         let group = GroupRef::declared(generation.clone(), group);
         let Some(upstream) = group.get() else { return };
         for peer in 0..upstream.addresses.len() {
-            let (_, cell) = group.known_peer(&worker.live, peer);
+            let (_, cell) = group.known_peer(&worker.boards, peer);
             worker.board.peer(cell).idle.set(idle.get(upstream.pool_id(peer)).copied().unwrap_or(0));
         }
     });

@@ -28,8 +28,8 @@ use super::pool::{Handover, Link, Terms, pools};
 use super::source::{GroupRef, Hold};
 use crate::body::{self, RequestBody};
 use crate::conn::{Conn, Gone};
+use crate::counting;
 use crate::exchange::{Exchange, Origin, Try};
-use crate::family::live;
 use crate::family::proxy::parse_bind;
 use crate::family::proxy::request::BodyFraming;
 use crate::family::proxy_ssl::Party;
@@ -107,7 +107,7 @@ impl<'g> Walk<'g> {
             exchange.log(Level::Error, format_args!("no live upstreams"));
             return None;
         };
-        let (name, cell) = self.hold.group.known_peer(&exchange.worker.live, peer);
+        let (name, cell) = self.hold.group.known_peer(&exchange.worker.boards, peer);
         let is_tls = self.party.is_some();
         exchange.tries.push(Try { started: Some(clock::now()), is_tls, after_redirect, cell, ..Try::at(name) });
         Some(Next { peer, may_reuse: true })
@@ -291,7 +291,7 @@ impl<'g> Walk<'g> {
                 return ControlFlow::Break(answer);
             }
         };
-        live::blame(exchange, why);
+        counting::blame(exchange, why);
         let decision = self.decide(exchange, kind, failed.progressed.request_sent, self.body_at_hand(exchange));
         self.give_back(exchange, kind, decision);
         let Err(refusal) = decision else { return ControlFlow::Continue(()) };
