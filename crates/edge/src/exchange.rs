@@ -13,13 +13,12 @@ use weir_wire::{BodyLength, ConnectionTokens, Field, Known, Parser, RequestHead,
 use crate::body::RequestBody;
 use crate::client::Client;
 use crate::conf::{Conf, Location, LocationId, Server};
-use crate::family::cache::visit::Visit;
-use crate::family::upstream::sending::Upload;
 use crate::regex::MatchFailed;
 use crate::respond::Body;
 pub use crate::slots::SlotStore;
 use crate::trace::context::Trace;
 use crate::variable::{Definition, VariableId};
+use crate::visit::Visit;
 use crate::worker::{Generation, Worker};
 
 /// The request as received.
@@ -410,7 +409,7 @@ pub struct Exchange<'c> {
     /// It fetches one more part of another exchange's answer.
     pub is_part: bool,
     /// The rest of the request, if the upstream answered before weir had sent all of it.
-    pub upload: Option<Box<Upload>>,
+    pub upload: Option<Box<dyn std::any::Any>>,
     /// The trace it is part of, once something needs it.
     pub trace: Option<Box<Trace>>,
     /// Its start was counted; its end must be counted too.

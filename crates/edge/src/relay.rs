@@ -25,6 +25,7 @@ use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::family::proxy::response;
 use crate::family::upstream::attempt::Failure;
+use crate::family::upstream::sending::Upload;
 use crate::family::upstream::source::{Broken, Source};
 use crate::pace::Pace;
 use crate::patience::SendTimeout;
@@ -181,7 +182,8 @@ async fn whole(
 
 /// Sends the rest of the request, if the answer arrived before all of the request was sent.
 fn poll_upload(exchange: &mut Exchange<'_>, conn: &Conn, source: &Source) -> Result<(), End> {
-    let (Some(mut upload), Some(link)) = (exchange.upload.take(), source.link()) else { return Ok(()) };
+    let upload = exchange.upload.take().and_then(|upload| upload.downcast::<Upload>().ok());
+    let (Some(mut upload), Some(link)) = (upload, source.link()) else { return Ok(()) };
     match upload.poll(exchange, conn, link) {
         Poll::Pending => exchange.upload = Some(upload),
         Poll::Ready(Ok(())) => {}

@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use weir_cache::ready::Ready;
 use weir_cache::store::Object;
 use weir_net::clock;
 use weir_net::log::Level;
@@ -17,7 +18,6 @@ use weir_wire::{Known, Version, encode};
 
 use crate::conn::{Conn, Gone};
 use crate::exchange::{Exchange, Response};
-use crate::family::cache::plain;
 use crate::family::headers;
 use crate::h2;
 use crate::keepalive;
@@ -25,6 +25,7 @@ use crate::kept::{self, Kept};
 use crate::pace::Pace;
 use crate::special;
 use crate::stream::{Source, Stream};
+use crate::visit::Plain;
 use crate::writing;
 
 /// The body of a response.
@@ -132,8 +133,10 @@ pub async fn send<S: Source>(
         exchange.response.status = exchange.error_status;
         exchange.response.status_line.clear();
     }
-    if let Some(ready) = plain::take(exchange) {
-        return plain::send(exchange, conn, ready).await.map(|()| None);
+    if let Plain::Ready(..) = exchange.cache.plain
+        && let Plain::Ready(ready, age_s) = std::mem::take(&mut exchange.cache.plain)
+    {
+        return send_ready(exchange, conn, &ready, age_s).await.map(|()| None);
     }
     let location = exchange.location;
     for filter in &location.filters {
@@ -161,6 +164,23 @@ pub async fn send<S: Source>(
     result.map(|()| None)
 }
 
+/// Sends a stored answer whose head is ready.
+async fn send_ready(exchange: &mut Exchange<'_>, conn: &mut Conn, ready: &Ready, age_s: u32) -> Result<(), Gone> {
+    exchange.keeps_alive = exchange.keeps_alive && keepalive::may_go_on(exchange);
+    let mut out = exchange.worker.lease_out();
+    ready.write(exchange.keeps_alive, age_s, &clock::http_date(), &mut out);
+    exchange.head_bytes_sent = out.len() as u64;
+    exchange.step = weir_meter::Step::SendResponse;
+    let result = match std::mem::take(&mut exchange.response.body) {
+        Body::Kept(kept) => kept::send(exchange, conn, Framing::Length, &mut out, kept).await,
+        _ => Err(Gone::Cut),
+    };
+    exchange.worker.return_out(out);
+    exchange.complete = result.is_ok();
+    exchange.keeps_alive &= result.is_ok();
+    result
+}
+
 async fn send_with<S: Source>(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
@@ -176,7 +196,10 @@ async fn send_with<S: Source>(
     match &conn.carried {
         None => {
             head(exchange, framing, out);
-            plain::note(exchange, framing, out);
+            if let Plain::Wanted(note) = exchange.cache.plain {
+                exchange.cache.plain = Plain::No;
+                note(exchange, framing, out);
+            }
             exchange.head_bytes_sent = out.len() as u64;
         }
         Some(stream) => h2::head(exchange, stream, framing)?,

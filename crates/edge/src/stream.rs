@@ -41,3 +41,12 @@ pub trait Stream {
         let _ = (start, end);
     }
 }
+
+/// A reader of a body on its way to the client.
+pub trait Along {
+    /// Reads the next bytes.
+    fn read(&mut self, bytes: &[u8]);
+
+    /// The body is complete. If it does not become complete, the reader is dropped.
+    fn end(self: Box<Self>);
+}

@@ -16,7 +16,7 @@ use weir_wire::{date, escape};
 use crate::directive::{Arity, Directive, HSL, ONE};
 use crate::exchange::Exchange;
 use crate::family::Family;
-use crate::family::static_files::{errno, path};
+use crate::file_path::{errno, path};
 use crate::phase::{Next, Phase};
 use crate::respond::Body;
 use crate::value;

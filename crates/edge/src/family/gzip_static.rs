@@ -11,8 +11,9 @@ use weir_wire::Known;
 use crate::directive::{Directive, HSL, ONE};
 use crate::exchange::Exchange;
 use crate::family::disable_symlinks::{self, Failed};
-use crate::family::static_files::{self, errno};
+use crate::family::static_files;
 use crate::family::{Family, gzip};
+use crate::file_path::{self, errno};
 use crate::phase::{Next, Phase};
 use crate::value;
 
@@ -65,7 +66,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
     if !takes_it && !values.gzip.vary {
         return Next::Continue;
     }
-    let Some((mut path, _)) = static_files::path(exchange) else { return Next::Status(500) };
+    let Some((mut path, _)) = file_path::path(exchange) else { return Next::Status(500) };
     path.extend_from_slice(b".gz");
     let opened = disable_symlinks::open(exchange, &path).and_then(|file| match file.metadata() {
         Ok(facts) => Ok((file, facts)),

@@ -13,7 +13,7 @@ use crate::directive::{Arity, Directive, HSL, Refusal};
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::disable_symlinks::{self, Failed};
-use crate::family::static_files::{errno, path};
+use crate::file_path::{errno, path};
 use crate::phase::{Next, Phase};
 use crate::variable::Template;
 

@@ -24,7 +24,7 @@ use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::disable_symlinks;
 use crate::family::error_log::declare;
-use crate::family::static_files;
+use crate::file_path;
 use crate::value;
 use crate::variable::Template;
 
@@ -342,7 +342,7 @@ fn write_named(exchange: &mut Exchange<'_>, log: &AccessLog, path: &Template) {
 
 /// nginx: a client may choose part of the name, so weir writes such a log only where the root directory exists.
 fn root_exists(exchange: &mut Exchange<'_>) -> bool {
-    let Some((mut root, length)) = static_files::path(exchange) else {
+    let Some((mut root, length)) = file_path::path(exchange) else {
         return false;
     };
     root.truncate(length);

@@ -17,8 +17,10 @@ use crate::body;
 use crate::build::Build;
 use crate::directive::{Arity, Directive, HSL, ONE, Refusal};
 use crate::exchange::{Exchange, Origin};
-use crate::family::{Family, static_files};
+use crate::family::Family;
+use crate::file_path;
 use crate::relay;
+use crate::stream::Along;
 use crate::variable::Template;
 
 crate::settings! {
@@ -93,7 +95,7 @@ fn access(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// An answer that is being saved; dropping it removes the file unless `finish` was called.
+/// An answer that is being saved; dropping it removes the file unless `end` was called.
 pub struct Saving {
     file: File,
     temporary: String,
@@ -104,7 +106,7 @@ pub struct Saving {
 }
 
 /// Begins to save an answer with the head `origin`, if the location and the answer allow it.
-pub fn begin(exchange: &mut Exchange<'_>, origin: &Origin) -> Option<Box<Saving>> {
+pub fn begin(exchange: &mut Exchange<'_>, origin: &Origin) -> Option<Box<dyn Along>> {
     let location = exchange.location;
     let values = &location.values.store;
     if origin.head.status != 200 || exchange.request.method() != b"GET" {
@@ -112,7 +114,7 @@ pub fn begin(exchange: &mut Exchange<'_>, origin: &Origin) -> Option<Box<Saving>
     }
     let path = match &values.store {
         Store::Off => return None,
-        Store::On => static_files::path(exchange)?.0,
+        Store::On => file_path::path(exchange)?.0,
         Store::At(template) => template.text(exchange),
     };
     let path = weir_net::path::as_path(&path).to_path_buf();
@@ -122,14 +124,14 @@ pub fn begin(exchange: &mut Exchange<'_>, origin: &Origin) -> Option<Box<Saving>
     Some(Box::new(Saving { file, temporary, path, mode: values.access, modified, is_broken: false }))
 }
 
-impl Saving {
-    /// Writes body bytes. `finish` reports a failure.
-    pub fn write(&mut self, bytes: &[u8]) {
+impl Along for Saving {
+    /// Writes body bytes. `end` reports a failure.
+    fn read(&mut self, bytes: &[u8]) {
         self.is_broken = self.is_broken || self.file.write_all(bytes).is_err();
     }
 
-    /// The answer is complete: renames its file.
-    pub fn finish(mut self) {
+    /// Renames the file.
+    fn end(mut self: Box<Self>) {
         let result = self.name_it();
         if let Err(error) = result {
             let (from, to) = (&self.temporary, self.path.display());
@@ -138,7 +140,9 @@ impl Saving {
             self.temporary.clear();
         }
     }
+}
 
+impl Saving {
     fn name_it(&mut self) -> io::Result<()> {
         if self.is_broken {
             return Err(io::ErrorKind::WriteZero.into());

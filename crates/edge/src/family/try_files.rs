@@ -11,7 +11,7 @@ use crate::directive::{Arity, Directive, LOCATION, Refusal, SERVER};
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::disable_symlinks::{self, Failed};
-use crate::family::static_files::{Alias, alias, errno, path};
+use crate::file_path::{Alias, alias, errno, path};
 use crate::phase::{Next, Phase};
 use crate::special;
 use crate::value;

@@ -14,7 +14,6 @@ pub mod plain;
 mod purge;
 mod refresh;
 mod variables;
-pub mod visit;
 mod watch;
 
 use std::sync::{Arc, OnceLock};

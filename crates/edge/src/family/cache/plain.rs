@@ -11,32 +11,18 @@ use weir_cache::ready::Ready;
 use weir_cache::reason::Reason;
 use weir_cache::request::RequestFacts;
 use weir_cache::store::{Object, Status};
-use weir_meter::Step;
 use weir_net::clock;
 use weir_wire::{Known, Version};
 
 use super::{Use, keep};
 use crate::build;
 use crate::conf::Location;
-use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::family::{FAMILIES, gzip};
-use crate::keepalive;
-use crate::kept::{self, Kept};
+use crate::kept::Kept;
 use crate::respond::{Body, Framing};
 use crate::variable::Names;
-
-/// How an exchange gets the head of its answer.
-#[derive(Default)]
-pub enum Plain {
-    /// It composes the head.
-    #[default]
-    No,
-    /// It composes the head and keeps it.
-    Wanted,
-    /// It copies this head.
-    Ready(Arc<Ready>),
-}
+use crate::visit::Plain;
 
 /// Whether the variable of this name reads the fields of the answer. If the configuration mentions such a variable,
 /// all answers have their fields, and no head may be kept ready.
@@ -73,7 +59,7 @@ pub fn serve(exchange: &mut Exchange<'_>, object: &Arc<Object>, reason: Reason, 
         Ok(found) => found,
         Err(is_wanted) => {
             if is_wanted && object.body.is_in_memory() {
-                exchange.cache.plain = Plain::Wanted;
+                exchange.cache.plain = Plain::Wanted(note);
             }
             return false;
         }
@@ -85,7 +71,8 @@ pub fn serve(exchange: &mut Exchange<'_>, object: &Arc<Object>, reason: Reason, 
         exchange.cache.packed = Some((object.body.len(), body.body.len()));
     }
     response.body = Body::Kept(Kept::whole(body.clone()));
-    exchange.cache.plain = Plain::Ready(ready.clone());
+    let age_s = keep::validity(&object.times).current_age_s(clock::unix_ms() as i64);
+    exchange.cache.plain = Plain::Ready(ready.clone(), age_s);
     exchange.cache.status = Some(Status::Hit);
     exchange.cache.reason = Some(reason);
     exchange.cache.shown = Some(object.clone());
@@ -139,23 +126,8 @@ fn find<'o>(
     Err(known.is_none_or(|ready| ready.made_in.0 != here.0))
 }
 
-/// Takes the ready head of the response, if it has one.
-pub fn take(exchange: &mut Exchange<'_>) -> Option<Arc<Ready>> {
-    match &exchange.cache.plain {
-        Plain::Ready(_) => match std::mem::take(&mut exchange.cache.plain) {
-            Plain::Ready(ready) => Some(ready),
-            Plain::No | Plain::Wanted => None,
-        },
-        Plain::No | Plain::Wanted => None,
-    }
-}
-
-/// Keeps a composed head, if that is wanted and other requests may get the same head.
-pub fn note(exchange: &mut Exchange<'_>, framing: Framing, head: &[u8]) {
-    if !matches!(exchange.cache.plain, Plain::Wanted) {
-        return;
-    }
-    exchange.cache.plain = Plain::No;
+/// Keeps a composed head, if other requests may get the same head.
+fn note(exchange: &mut Exchange<'_>, framing: Framing, head: &[u8]) {
     let response = &exchange.response;
     let Body::Kept(kept) = &response.body else { return };
     let Some(object) = &exchange.cache.shown else { return };
@@ -184,25 +156,6 @@ pub fn note(exchange: &mut Exchange<'_>, framing: Framing, head: &[u8]) {
         // If another request was first, or there is no room, the next request tries again.
         zone.keep_ready(object, is_packed.then_some(gzip.level), ready, clock::now());
     }
-}
-
-/// Sends the answer whose head is `ready`.
-pub async fn send(exchange: &mut Exchange<'_>, conn: &mut Conn, ready: Arc<Ready>) -> Result<(), Gone> {
-    exchange.keeps_alive = exchange.keeps_alive && keepalive::may_go_on(exchange);
-    let now_ms = clock::unix_ms() as i64;
-    let age_s = exchange.cache.shown.as_ref().map_or(0, |shown| keep::validity(&shown.times).current_age_s(now_ms));
-    let mut out = exchange.worker.lease_out();
-    ready.write(exchange.keeps_alive, age_s, &clock::http_date(), &mut out);
-    exchange.head_bytes_sent = out.len() as u64;
-    exchange.step = Step::SendResponse;
-    let result = match std::mem::take(&mut exchange.response.body) {
-        Body::Kept(kept) => kept::send(exchange, conn, Framing::Length, &mut out, kept).await,
-        _ => Err(Gone::Cut),
-    };
-    exchange.worker.return_out(out);
-    exchange.complete = result.is_ok();
-    exchange.keeps_alive &= result.is_ok();
-    result
 }
 
 #[cfg(test)]

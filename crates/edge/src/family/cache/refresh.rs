@@ -14,7 +14,6 @@ use weir_cache::store::{Refreshed, Status};
 use weir_net::clock;
 use weir_net::log::{self, Level};
 
-use super::visit::Visit;
 use crate::conf::{LocationId, ServerId};
 use crate::conn::Conn;
 use crate::counting;
@@ -24,6 +23,7 @@ use crate::family::upstream::forward;
 use crate::phase::Outcome;
 use crate::relay;
 use crate::trace::context::Trace;
+use crate::visit::Visit;
 use crate::worker::{Generation, Worker};
 
 /// The most refreshes in progress on one worker; beyond it, the next client of the key tries again.

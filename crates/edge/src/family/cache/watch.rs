@@ -15,6 +15,7 @@ use weir_net::log::{self, Level};
 
 use crate::exchange::Exchange;
 use crate::family::cache::keep;
+use crate::stream::Along;
 
 /// One cache that the configuration has opened.
 #[derive(Clone)]
@@ -49,7 +50,7 @@ pub struct Watch {
 
 impl Watch {
     /// Begins to watch the fill of this exchange.
-    pub fn begin(exchange: &Exchange<'_>) -> Option<Box<Watch>> {
+    pub fn begin(exchange: &Exchange<'_>) -> Option<Box<dyn Along>> {
         let cache = exchange.cache.zone.and_then(|number| exchange.conf.declared.cache.opened(number))?;
         Some(Box::new(Watch {
             cache: cache.clone(),
@@ -59,15 +60,15 @@ impl Watch {
             length: 0,
         }))
     }
+}
 
-    /// Looks at body bytes.
-    pub fn see(&mut self, bytes: &[u8]) {
+impl Along for Watch {
+    fn read(&mut self, bytes: &[u8]) {
         self.body.update(bytes);
         self.length += bytes.len() as u64;
     }
 
-    /// The body is complete and stored.
-    pub fn end(self) {
+    fn end(self: Box<Self>) {
         let body = u64::from(self.body.finalize()) << 32 | (self.length & u64::from(u32::MAX));
         let noticed = {
             let mut detector = self.cache.detector.lock().unwrap_or_else(PoisonError::into_inner);

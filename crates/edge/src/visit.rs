@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use weir_cache::ready::Ready;
 use weir_cache::reason::Reason;
 use weir_cache::serving::Trouble;
 use weir_cache::store::{Fill, Leader, Object, Packing, Status};
 use weir_net::{Lease, clock};
 
-use super::plain::Plain;
-use super::watch::Watch;
-
-use crate::family::store::Saving;
+use crate::exchange::Exchange;
+use crate::respond::Framing;
+use crate::stream::Along;
 
 /// The cache's state in one exchange. Empty, and without cost, where there is no cache.
 #[derive(Default)]
@@ -45,7 +45,7 @@ pub struct Visit {
     /// The reason not to keep the answer, whatever its fields say.
     pub may_not_keep: Option<Reason>,
     /// Notices answers that differ by client.
-    pub(super) watch: Option<Box<Watch>>,
+    pub watch: Option<Box<dyn Along>>,
     /// Whether the head is copied from a ready one, or will become one.
     pub plain: Plain,
     /// Collects the compressed body of the stored answer.
@@ -55,8 +55,21 @@ pub struct Visit {
     /// Bytes of the stored body.
     pub written: Option<u64>,
     /// The copy of the answer for `proxy_store`.
-    pub saving: Option<Box<Saving>>,
-    pub(super) fill: Option<Fill>,
+    pub saving: Option<Box<dyn Along>>,
+    /// Stores the body as it comes.
+    pub fill: Option<Fill>,
+}
+
+/// How an exchange gets the head of its answer.
+#[derive(Default)]
+pub enum Plain {
+    /// It composes the head.
+    #[default]
+    No,
+    /// It composes the head, and passes it to this function, which may keep it.
+    Wanted(fn(&mut Exchange<'_>, Framing, &[u8])),
+    /// It copies this head, for an answer of this age in seconds.
+    Ready(Arc<Ready>, u32),
 }
 
 /// A key in a leased buffer.
@@ -149,7 +162,7 @@ impl Visit {
             return;
         }
         if let Some(watch) = &mut self.watch {
-            watch.see(bytes);
+            watch.read(bytes);
         }
         if last && let Some(fill) = self.fill.take() {
             // The store refuses here only after a purge or for want of room: the client has its answer anyway.
@@ -167,9 +180,9 @@ impl Visit {
 
     fn save(&mut self, bytes: &[u8], last: bool) {
         let Some(saving) = &mut self.saving else { return };
-        saving.write(bytes);
+        saving.read(bytes);
         if last && let Some(saving) = self.saving.take() {
-            saving.finish();
+            saving.end();
         }
     }
 
