@@ -17,43 +17,10 @@ use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{BodyLength, Known, Version, Violation};
 
 use crate::conn::{Conn, Gone};
-use crate::exchange::{Exchange, Request};
+use crate::exchange::Exchange;
 use crate::family::core::BodyInFile;
 use crate::patience::BodyWatch;
-
-/// Where the request's body is.
-#[derive(Default)]
-pub enum RequestBody {
-    /// Not read yet; some of it may already be behind the head.
-    #[default]
-    Unread,
-    /// There is none, or it was read and thrown away or passed on.
-    Gone,
-    /// In memory.
-    Memory(Vec<u8>),
-    /// All of it in a file.
-    File {
-        /// Open for reading.
-        file: File,
-        /// Its name.
-        path: String,
-        /// Its length.
-        length: u64,
-        /// Removed when the exchange ends.
-        remove: bool,
-    },
-}
-
-impl RequestBody {
-    /// Its length in bytes, as far as it has been read.
-    pub fn length(&self) -> u64 {
-        match self {
-            RequestBody::Unread | RequestBody::Gone => 0,
-            RequestBody::Memory(bytes) => bytes.len() as u64,
-            RequestBody::File { length, .. } => *length,
-        }
-    }
-}
+use crate::request_body::{Left, Reader, RequestBody};
 
 /// Why a body could not be read.
 #[derive(Debug)]
@@ -66,38 +33,6 @@ pub enum Failed {
 
 /// Bytes read from a client at a time.
 const READ_BYTES: usize = 64 << 10;
-
-/// Reads one request's body. Created when its first byte is needed.
-pub struct Reader {
-    left: Left,
-    taken: u64,
-}
-
-enum Left {
-    Nothing,
-    Exact(u64),
-    Chunked(Box<Decoder>),
-    /// All bytes to the end of the stream.
-    All,
-}
-
-impl Reader {
-    fn of(request: &Request) -> Reader {
-        let left = match request.length {
-            // A stream's request may declare a length, but only the end of the stream ends the body.
-            _ if request.is_open_ended => Left::All,
-            None | Some(BodyLength::None | BodyLength::UntilClose | BodyLength::Exact(0)) => Left::Nothing,
-            Some(BodyLength::Exact(length)) => Left::Exact(length),
-            Some(BodyLength::Chunked) => Left::Chunked(Box::new(Decoder::of_client())),
-        };
-        Reader { left, taken: 0 }
-    }
-
-    /// Whether the body was read to its end.
-    pub fn is_done(&self) -> bool {
-        matches!(self.left, Left::Nothing)
-    }
-}
 
 /// Whether nothing of the body is left to read.
 pub fn is_consumed(exchange: &Exchange<'_>) -> bool {

@@ -14,11 +14,12 @@ use weir_conf::{At, Problem, Span, Statement, Tree};
 
 use self::absent::Absent;
 use self::lost::Lost;
-pub use self::lost::Need;
-use crate::directive::{self, Contexts, Directive, Refusal};
+use crate::directive::{self, Contexts, Directive};
 use crate::family::{Declared, FAMILIES, Settings};
 use crate::nginx_only;
 use crate::phase::Enter;
+use crate::refusal::Need;
+use crate::refusal::Refusal;
 use crate::regex::Regex;
 use crate::variable::{Definition, Names, Template, Variable};
 

@@ -14,7 +14,6 @@ use weir_net::{Address, Deadline, Transport};
 use crate::client::Client;
 use crate::h2;
 use crate::patience::{self, SendTimeout};
-use crate::worker::Generation;
 
 mod nobody;
 pub mod shared;
@@ -30,9 +29,9 @@ pub struct Conn {
     /// The facts about the client that exchanges may read.
     pub client: Rc<Client>,
     /// The address of the socket it was accepted on: used to find its servers again after a reload.
-    socket: Rc<Address>,
+    pub socket: Rc<Address>,
     /// The HTTP/2 stream, if this is one of many on its connection.
-    pub carried: Option<Rc<h2::Stream>>,
+    pub carried: Option<Rc<h2::stream::Stream>>,
     /// The part of the idle time that remains after the deadline.
     left: Cell<Duration>,
     served: u64,
@@ -57,7 +56,7 @@ impl Conn {
     }
 
     /// One HTTP/2 stream of this connection, as a connection of its own. Counts its request.
-    pub fn of_stream(&mut self, stream: &Rc<h2::Stream>) -> Conn {
+    pub fn of_stream(&mut self, stream: &Rc<h2::stream::Stream>) -> Conn {
         let transport = Transport::Carried(stream.clone());
         let shared = Rc::new(Shared::new(transport, None, self.shared.generation.get()));
         shared.rest.set(Rest::Busy);
@@ -148,18 +147,6 @@ impl Conn {
                 socket.is_stuck() && socket.taken_bytes().is_some_and(|taken| taken < patience::TAKEN_ENOUGH)
             }
         }
-    }
-
-    /// Finds the connection's servers in the configuration now in force; `false` when that configuration does not
-    /// listen there any more.
-    pub fn follow(&mut self, generation: &Generation) -> bool {
-        if self.shared.generation.get() == generation.conf.generation {
-            return true;
-        }
-        let Some(listen) = generation.listen_of(&self.socket, self.stream().socket()) else { return false };
-        self.client.listen.set(listen);
-        self.shared.generation.set(generation.conf.generation);
-        true
     }
 
     /// Waits while watching the client; `Some` when it went away meanwhile.

@@ -19,7 +19,8 @@ use weir_net::{Address, Listening, listener};
 
 use crate::body;
 use crate::build::Paths;
-use crate::conf::{self, Conf, Location};
+use crate::compile::compile;
+use crate::conf::{Conf, Location};
 use crate::control::crew::{Crew, identity, worker_count};
 use crate::counters::AllCounters;
 use crate::dash::place::{self, Wanted};
@@ -73,7 +74,7 @@ pub fn load(origin: &Origin, files: &dyn Files, generation: u32) -> Loaded {
     if let Some(address) = dashboard {
         place::add(&mut tree, address);
     }
-    let (mut conf, found) = conf::compile(&tree, origin.paths.clone(), &resolve, generation);
+    let (mut conf, found) = compile(&tree, origin.paths.clone(), &resolve, generation);
     if let (Some(conf), Some(address)) = (&mut conf, dashboard) {
         conf.stands_beside(address);
     }

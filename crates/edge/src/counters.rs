@@ -40,8 +40,11 @@ impl Lendable {
     }
 }
 
+/// The most workers that may be started (nginx has no limit).
+pub const WORKERS_MAX: usize = 256;
+
 /// Workers that serve or still finish, at most: a reload may start as many new workers as there are.
-pub const SEATS_MAX: usize = 2 * crate::family::process::WORKERS_MAX;
+pub const SEATS_MAX: usize = 2 * WORKERS_MAX;
 
 /// All workers' counters. Each worker has a seat; when its thread has ended, another worker takes the seat and counts
 /// on, so that no count is lost. As a slice, it contains the seats that were ever taken.

@@ -5,7 +5,8 @@ use weir_meter::live::histogram::Spot;
 use weir_net::{Instant, clock};
 
 use crate::board::{self, Leg};
-use crate::exchange::{Exchange, Try};
+use crate::exchange::Exchange;
+use crate::message::Try;
 
 /// A request whose start was counted: if its task panics, its end is counted too.
 pub struct Opened<'w>(Option<&'w board::Board>, u32);

@@ -15,31 +15,15 @@
 //! Towards origins `family/upstream/line` drives; exchanges open streams, `ask` sends requests on them, and `reply`
 //! takes all of the answer except the body.
 
-mod answer;
-mod ask;
-mod input;
-mod reply;
-pub(crate) mod request;
-mod session;
-mod stream;
+pub mod answer;
+pub mod ask;
+pub mod input;
+pub mod reply;
+pub mod request;
+pub mod session;
+pub mod stream;
 
-pub use answer::{finish, head, interim};
-pub use ask::Unsent;
-pub use input::{Input, Over};
-pub use reply::{Lost, head_came, trailers_came};
-pub use request::Begun;
-pub use session::{Carrier, OUT_MAX, Session};
-pub use stream::Stream;
-
-use weir_wire::h2::connection::{Limits, PREFACE};
-
-use crate::conf::Conf;
-use crate::head::default_values;
-
-/// Whether clients of a listen may begin with HTTP/2's preface: `http2 on` in its default server, or `listen … http2`.
-pub fn is_on(conf: &Conf, listen: usize) -> bool {
-    conf.listens.get(listen).is_some_and(|listen| listen.http2) || default_values(conf, listen).http2.is_on
-}
+use weir_wire::h2::connection::PREFACE;
 
 /// Whether `bytes` are the HTTP/2 preface, its beginning, or something else.
 pub fn preface(bytes: &[u8]) -> Preface {
@@ -70,19 +54,6 @@ pub enum Preface {
     Part,
     /// HTTP/1.1, or an unknown protocol.
     Other,
-}
-
-/// The limits that the default server of a listen sets.
-pub fn limits(conf: &Conf, listen: usize) -> Limits {
-    let values = default_values(conf, listen);
-    let (count, size) = values.core.large_headers;
-    Limits {
-        streams: values.http2.streams_max,
-        section: usize::try_from(u64::from(count) * size).unwrap_or(usize::MAX),
-        window: values.http2.preread,
-        is_connect_extended: true,
-        ..Limits::default()
-    }
 }
 
 #[cfg(test)]

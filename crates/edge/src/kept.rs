@@ -16,44 +16,16 @@ use weir_net::log::Level;
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::pace::Pace;
-use crate::respond::{self, Framing, Part};
+use crate::respond;
+use crate::response_body::Kept;
+use crate::response_body::{Framing, Part};
 use crate::writing;
-
-/// A stored body or a part of it.
-#[derive(Clone)]
-pub struct Kept {
-    /// The stored object.
-    pub object: Arc<Object>,
-    /// Where the part begins.
-    pub offset: u64,
-    /// Its length; `None`, while the end of the body is not known, for all that follows.
-    pub length: Option<u64>,
-}
 
 /// Pieces of a body written with one call.
 const PIECES_MAX: usize = 16;
 
 /// A part of a file is read in pieces of this size if the kernel cannot copy it.
 const READ_BYTES: usize = 32 << 10;
-
-impl Kept {
-    /// All of an object's body.
-    pub fn whole(object: Arc<Object>) -> Kept {
-        let length = object.is_whole().then(|| object.body.len());
-        Kept { object, offset: 0, length }
-    }
-
-    /// Whether it is the whole body, and the whole body is stored.
-    pub fn is_all(&self) -> bool {
-        self.offset == 0 && self.object.is_whole() && self.length == Some(self.object.body.len())
-    }
-
-    /// Bytes `start..end` of it.
-    pub fn cut(&mut self, start: u64, end: u64) {
-        self.offset += start;
-        self.length = Some(end - start);
-    }
-}
 
 /// Sends `head` and then the body.
 pub async fn send(

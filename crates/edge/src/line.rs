@@ -18,6 +18,7 @@ use weir_wire::Known;
 use crate::client::Client;
 use crate::conf::{Conf, Location};
 use crate::exchange::Exchange;
+use crate::regex::MatchFailed;
 
 /// A line about an exchange. It costs only two comparisons if no log of its location takes the level.
 pub fn exchange_line(exchange: &Exchange<'_>, level: Level, message: fmt::Arguments<'_>) {
@@ -63,6 +64,20 @@ pub fn client_line(conf: &Conf, client: &Client, level: Level, message: fmt::Arg
 }
 
 impl Exchange<'_> {
+    /// Writes a line to the error log in nginx's form, with client, server, request, upstream and host.
+    pub fn log(&mut self, level: Level, message: fmt::Arguments<'_>) {
+        exchange_line(self, level, message);
+    }
+
+    /// A regular expression failed with an error, so weir does not know how to treat the request: it logs the error
+    /// and answers 500. The result of the match is then "no".
+    #[cold]
+    pub fn match_failed(&mut self, failed: &MatchFailed) -> bool {
+        self.log(Level::Alert, format_args!("{failed}"));
+        self.response.refused = Some(500);
+        false
+    }
+
     /// Whether a line of this level would be written: check this before composing an expensive message.
     pub fn logs(&self, level: Level) -> bool {
         self.location.values.error_log.sinks.takes(level)

@@ -199,6 +199,9 @@ fn read(
     Ok(true)
 }
 
+/// A regular expression that more than one place may share.
+pub type SharedRegex = std::sync::Arc<Regex>;
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]

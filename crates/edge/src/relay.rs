@@ -29,7 +29,8 @@ use crate::family::upstream::sending::Upload;
 use crate::family::upstream::source::{Broken, Source};
 use crate::pace::Pace;
 use crate::patience::SendTimeout;
-use crate::respond::{self, Framing};
+use crate::respond;
+use crate::response_body::Framing;
 use crate::stream;
 use crate::writing;
 

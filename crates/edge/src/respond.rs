@@ -6,11 +6,8 @@
 use std::fs::File;
 use std::io::IoSlice;
 use std::os::unix::fs::FileExt;
-use std::rc::Rc;
-use std::sync::Arc;
 
 use weir_cache::ready::Ready;
-use weir_cache::store::Object;
 use weir_net::clock;
 use weir_net::log::Level;
 use weir_wire::fields::make_safe;
@@ -21,92 +18,13 @@ use crate::exchange::{Exchange, Response};
 use crate::family::headers;
 use crate::h2;
 use crate::keepalive;
-use crate::kept::{self, Kept};
+use crate::kept;
 use crate::pace::Pace;
+use crate::response_body::{Body, Framing, Part, Whole};
 use crate::special;
-use crate::stream::{Source, Stream};
+use crate::stream::Source;
 use crate::visit::Plain;
 use crate::writing;
-
-/// The body of a response.
-#[derive(Default)]
-pub enum Body {
-    /// Nothing.
-    #[default]
-    Empty,
-    /// Bytes that weir made.
-    Bytes(Vec<u8>),
-    /// A part of a file.
-    File {
-        /// The open file.
-        file: Rc<File>,
-        /// Where the part begins.
-        offset: u64,
-        /// Its length.
-        length: u64,
-    },
-    /// Several parts of a body, each after its own head: `multipart/byteranges`.
-    Parts {
-        /// The whole that the parts belong to.
-        whole: Whole,
-        /// The parts in order.
-        parts: Vec<Part>,
-        /// The text after the last part.
-        end: Vec<u8>,
-    },
-    /// A body from the cache, or a part of it.
-    Kept(Kept),
-    /// A body that is made while it is sent.
-    Stream(Box<dyn Stream>),
-    /// The upstream's body, still to be read.
-    Origin,
-}
-
-/// The whole that the parts of a `Body::Parts` belong to.
-pub enum Whole {
-    /// An open file.
-    File(Rc<File>),
-    /// A body from the cache.
-    Kept(Arc<Object>),
-}
-
-/// One part of a `Body::Parts`.
-pub struct Part {
-    /// The text before it.
-    pub head: Vec<u8>,
-    /// Where it begins in the whole.
-    pub offset: u64,
-    /// Its length.
-    pub length: u64,
-}
-
-/// Changes a body on its way out: gzip, ranges over a stream. Fed in order; `last` comes exactly once. A filter that
-/// changes the length removes `content_length` from the response, or sets the right one.
-pub trait BodyFilter {
-    /// Takes `input`, and appends the bytes to send to `out`. `flush` also appends the bytes that the filter holds
-    /// back.
-    fn write(&mut self, input: &[u8], flush: bool, last: bool, out: &mut Vec<u8>);
-
-    /// Bytes taken and returned so far, if the filter counts them (`$gzip_ratio`).
-    fn bytes(&self) -> Option<(u64, u64)> {
-        None
-    }
-}
-
-/// How the client finds the end of the body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Framing {
-    /// No body at all.
-    Bodiless,
-    /// `Content-Length`.
-    Length,
-    /// `Transfer-Encoding: chunked`.
-    Chunked,
-    /// The connection closes.
-    Close,
-    /// The stream ends (HTTP/2).
-    Stream,
-}
 
 /// Files up to this size are read and leave with the head in one write; above it the kernel copies.
 const READ_FILE_MAX: u64 = 32 << 10;
@@ -154,7 +72,7 @@ pub async fn send<S: Source>(
     let mut result = send_with(exchange, conn, source, framing, &mut out).await;
     exchange.worker.return_out(out);
     if let (Ok(()), Some(stream)) = (&result, &conn.carried) {
-        result = h2::finish(exchange, stream, framing);
+        result = h2::answer::finish(exchange, stream, framing);
     }
     exchange.complete = result.is_ok();
     exchange.is_cut = matches!(result, Err(Gone::Cut));
@@ -202,7 +120,7 @@ async fn send_with<S: Source>(
             }
             exchange.head_bytes_sent = out.len() as u64;
         }
-        Some(stream) => h2::head(exchange, stream, framing)?,
+        Some(stream) => h2::answer::head(exchange, stream, framing)?,
     }
     exchange.step = weir_meter::Step::SendResponse;
     let source = match source {

@@ -9,11 +9,13 @@ use std::net::{IpAddr, SocketAddr};
 use weir_net::{Address, ListenOptions};
 
 use crate::build::Build;
-use crate::conf::{Conf, Drafted, LocationId, Server, ServerId, SharedRegex};
-use crate::directive::Refusal;
-use crate::exchange::SlotStore;
+use crate::compile::Drafted;
+use crate::conf::{Conf, LocationId, Server, ServerId};
 use crate::family::server::NameKind;
+use crate::refusal::Refusal;
 use crate::regex::MatchFailed;
+use crate::regex::SharedRegex;
+use crate::slots::SlotStore;
 
 /// A socket to listen on, and the `Listen` for each local address of its connections.
 pub struct Socket {

@@ -12,8 +12,9 @@ use crate::exchange::Exchange;
 use crate::family::core::Tokens;
 use crate::family::error_page::Page;
 use crate::family::server::address_text;
-use crate::phase::{self, From, Outcome};
-use crate::respond::Body;
+use crate::phase::{From, Outcome};
+use crate::response_body::Body;
+use crate::walk;
 
 /// Lets the location's `error_page` answer for `status`; `None` if it has no entry for this status.
 ///
@@ -54,11 +55,11 @@ fn follow(exchange: &mut Exchange<'_>, page: &Page) -> Outcome {
                 exchange.request.method_override = Some(b"GET");
             }
             let (uri, args) = split_args(&target);
-            phase::redirect(exchange, uri.to_vec(), Some(args.to_vec()))
+            walk::redirect(exchange, uri.to_vec(), Some(args.to_vec()))
         }
         Some(b'@') => {
             let name = String::from_utf8_lossy(target.get(1..).unwrap_or_default()).into_owned();
-            phase::walk(exchange, From::Named(name))
+            walk::walk(exchange, From::Named(name))
         }
         Some(_) | None => {
             exchange.response.fields.replace(b"Location", &target, Known::Location);

@@ -5,7 +5,7 @@ use std::pin::Pin;
 
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
-use crate::respond::Framing;
+use crate::response_body::Framing;
 
 /// The source of a `Body::Origin`: an answer whose head has come, and whose body is still to be read.
 pub trait Source {

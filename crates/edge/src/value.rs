@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use weir_conf::Statement;
 
-use crate::directive::Refusal;
+use crate::refusal::Refusal;
 
 /// `on` or `off`.
 pub fn flag(statement: &Statement) -> Result<bool, Refusal> {

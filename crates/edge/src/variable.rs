@@ -8,8 +8,8 @@ use std::collections::HashMap;
 
 use weir_conf::At;
 
-use crate::directive::Refusal;
 use crate::exchange::Exchange;
+use crate::refusal::Refusal;
 
 /// A name's number, the same in the configuration's definitions and the exchange's slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -296,4 +296,17 @@ impl Template {
         self.eval(exchange, &mut out);
         out
     }
+}
+
+/// Whether one of these texts evaluates to a value that is neither empty nor `0` (nginx: `ngx_http_test_predicates`).
+pub fn any_set(exchange: &mut Exchange<'_>, templates: &[Template]) -> bool {
+    if templates.is_empty() {
+        return false;
+    }
+    let mut text = weir_net::buffer::lease(0);
+    templates.iter().any(|template| {
+        text.clear();
+        template.eval(exchange, &mut text);
+        !text.is_empty() && text.as_slice() != b"0"
+    })
 }

@@ -10,7 +10,7 @@ use weir_cache::store::{Fill, Leader, Object, Packing, Status};
 use weir_net::{Lease, clock};
 
 use crate::exchange::Exchange;
-use crate::respond::Framing;
+use crate::response_body::Framing;
 use crate::stream::Along;
 
 /// The cache's state in one exchange. Empty, and without cost, where there is no cache.

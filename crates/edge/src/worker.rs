@@ -14,10 +14,12 @@ use crate::board::Board;
 use crate::board::boards::Boards;
 use crate::colleagues::{self, Colleagues};
 use crate::conf::Conf;
-use crate::conn::{Rest, Shared};
+use crate::conn::shared::{Rest, Shared};
 use crate::counters::{self, AllCounters, Counters};
-use crate::exchange::{Origin, Parts};
+use crate::exchange::Parts;
 use crate::extensions::Extensions;
+use crate::message::Origin;
+use crate::table_place::Place;
 
 /// A configuration, and the values that one worker keeps as long as it.
 pub struct Generation {
@@ -111,23 +113,6 @@ pub struct Worker {
     closers: RefCell<Vec<Close>>,
     /// The second of the last log line about connections that were closed to make room.
     noted_reuse: Cell<u64>,
-}
-
-/// A place in a worker's connection table, given back when dropped: every connection holds one, to a client
-/// or to an upstream, idle or not (nginx: `worker_connections`).
-pub struct Place(Rc<Cell<usize>>);
-
-impl Place {
-    fn take(taken: &Rc<Cell<usize>>) -> Place {
-        taken.set(taken.get() + 1);
-        Place(taken.clone())
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.set(self.0.get().saturating_sub(1));
-    }
 }
 
 /// A client connection's entry in the worker's list; struck off when dropped.

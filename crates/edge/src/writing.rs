@@ -11,7 +11,7 @@ use weir_wire::encode;
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::pace::Pace;
-use crate::respond::Framing;
+use crate::response_body::Framing;
 
 /// Bodies up to this size are copied behind the head: this is cheaper than a vector of two pieces.
 pub const COPY_MAX: usize = 4 << 10;

@@ -13,8 +13,8 @@ use weir_net::log::Level;
 use weir_net::{Instant, Lease, buffer, clock};
 
 use crate::build::Build;
-use crate::directive::Refusal;
 use crate::exchange::Exchange;
+use crate::refusal::Refusal;
 use crate::value;
 use crate::variable::Template;
 

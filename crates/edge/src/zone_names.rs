@@ -1,27 +1,22 @@
 //! The names of the zones that count requests, also where the file names none.
 
-use crate::conf::ZoneNames;
-use crate::family::location::Pattern;
-use crate::family::server::ListenDraft;
+/// The zones that count the requests of a location.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ZoneNames {
+    /// The server's zone.
+    pub server: String,
+    /// The location's zone; `None` at server level and with `status_zone off`.
+    pub location: Option<String>,
+}
 
 /// The longest name of a zone in bytes; longer automatic names are cut.
 pub const NAME_BYTES_MAX: usize = 128;
 
 /// The zone of a server without `status_zone`: its first name, else its first listen address.
-pub fn automatic(name: &str, listens: &[ListenDraft]) -> String {
-    match (name, listens.first()) {
-        ("" | "_", Some(listen)) => listen.shown(),
+pub fn automatic(name: &str, first_listen: Option<String>) -> String {
+    match (name, first_listen) {
+        ("" | "_", Some(listen)) => listen,
         _ => cut(name.to_owned()),
-    }
-}
-
-/// The location as the file writes it.
-pub fn label(pattern: &Pattern) -> String {
-    match pattern {
-        Pattern::Exact(path) => format!("= {path}"),
-        Pattern::Prefix { path, .. } => path.clone(),
-        Pattern::Regex(_) => format!("~ {}", pattern.text()),
-        Pattern::Named(_) => pattern.text(),
     }
 }
 

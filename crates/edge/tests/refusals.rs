@@ -3,7 +3,7 @@
 
 use weir_conf::{Level, MemoryFiles};
 use weir_edge::build::Paths;
-use weir_edge::conf::{self, Conf};
+use weir_edge::conf::Conf;
 
 /// Compiles `http { TEXT }`; gives the configuration, the errors and the warnings.
 fn compile(http: &str) -> (Option<Conf>, Vec<String>, Vec<String>) {
@@ -11,7 +11,7 @@ fn compile(http: &str) -> (Option<Conf>, Vec<String>, Vec<String>) {
     let (tree, problems) = weir_conf::load(&files, "/etc/nginx.conf", "/etc/", &|_| false);
     assert!(problems.is_empty(), "{http}: {problems:?}");
     let resolve = |_: &str| Err("no names in tests".to_owned());
-    let (conf, problems) = conf::compile(
+    let (conf, problems) = weir_edge::compile::compile(
         &tree,
         Paths { prefix: "/".into(), conf_prefix: "/etc/".into(), ..Paths::default() },
         &resolve,

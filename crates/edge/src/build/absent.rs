@@ -7,8 +7,9 @@ use std::collections::{HashMap, HashSet};
 
 use weir_conf::{At, Problem, Statement, Tree};
 
-use crate::directive::{Contexts, Refusal};
+use crate::directive::Contexts;
 use crate::nginx_only::{Entry, Origin};
+use crate::refusal::Refusal;
 
 /// A protocol to the origin, as the names of its directives show it.
 #[derive(Debug, PartialEq, Eq, Hash)]

@@ -9,22 +9,7 @@ use std::collections::HashSet;
 use weir_conf::{Problem, Statement};
 
 use crate::nginx_only;
-
-/// The missing part that a problem names: the directive that declares it, and its name. An empty name matches any name.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Need {
-    /// The directive.
-    pub directive: String,
-    /// The declared name.
-    pub name: String,
-}
-
-impl Need {
-    /// The name that `directive` would declare.
-    pub fn new(directive: &str, name: &str) -> Need {
-        Need { directive: directive.to_owned(), name: name.to_owned() }
-    }
-}
+use crate::refusal::Need;
 
 /// The names that refused statements would have declared.
 #[derive(Default)]

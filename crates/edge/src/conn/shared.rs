@@ -5,7 +5,7 @@ use std::cell::Cell;
 use weir_net::worker::Task;
 use weir_net::{Instant, Transport, clock};
 
-use crate::worker::Place;
+use crate::table_place::Place;
 
 /// The state of a connection that other parts of the worker use: to close it when idle, to end it at a deadline.
 pub struct Shared {

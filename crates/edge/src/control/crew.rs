@@ -19,10 +19,10 @@ use weir_net::{Address, Listening, process};
 
 use crate::colleagues::Colleagues;
 use crate::conf::Conf;
-use crate::counters::{AllCounters, SEATS_MAX};
+use crate::counters::{AllCounters, SEATS_MAX, WORKERS_MAX};
 use crate::drive::accept::{Stop, accept};
 use crate::family;
-use crate::family::process::{Affinity, WORKERS_MAX};
+use crate::family::process::Affinity;
 use crate::live::{self, Live};
 use crate::worker::Worker;
 

@@ -28,7 +28,8 @@ use crate::guard::{self, Deed};
 use crate::live::api;
 use crate::phase::Outcome;
 use crate::purge;
-use crate::respond::{self, Body, Framing};
+use crate::respond;
+use crate::response_body::{Body, Framing};
 use crate::stream::{Sending, Stream};
 use crate::writing;
 

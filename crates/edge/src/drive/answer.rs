@@ -9,14 +9,15 @@ use crate::body;
 use crate::conn::{Conn, Gone};
 use crate::dash;
 use crate::exchange::Exchange;
-use crate::family::cache;
+use crate::family::slice;
 use crate::family::upstream::forward;
 use crate::family::upstream::source::Source;
 use crate::live::api;
-use crate::phase::{self, Outcome};
+use crate::phase::Outcome;
 use crate::purge;
 use crate::respond;
 use crate::special;
+use crate::walk;
 
 /// Turns an outcome into a response and sends it; returns the two joined connections if the response switched
 /// protocols.
@@ -63,12 +64,12 @@ pub async fn answer(
                     return Err(gone);
                 }
                 exchange.worker.board.took(Leg::Queue, clock::now().us_since(begun));
-                phase::resume(exchange, resume)
+                walk::resume(exchange, resume)
             }
             Outcome::Purge => purge::api::answer(exchange, conn).await?,
             Outcome::Observe => api::answer(exchange, conn).await?,
             Outcome::Dashboard => Box::pin(dash::answer::answer(exchange, conn)).await?,
-            Outcome::Forward => match cache::forward(exchange, conn).await {
+            Outcome::Forward => match slice::forward(exchange, conn).await {
                 forward::Answer::Response(source) => match respond::send(exchange, conn, Some(source)).await? {
                     None => return Ok(None),
                     Some(status) => Outcome::Status(status),

@@ -12,13 +12,15 @@ use weir_net::{Instant, SocketAddress, buffer};
 use weir_wire::fields::Fields;
 use weir_wire::{BodyLength, ConnectionTokens, RequestHead, Version};
 
-use crate::body::{Reader, RequestBody};
 use crate::client::Client;
 use crate::conf::{Location, LocationId, ServerId};
-use crate::exchange::{Exchange, Origin, Parts, Request, Response, SlotStore, Try};
+use crate::exchange::{Exchange, Parts, Response};
 use crate::head;
+use crate::message::{Origin, Request, Try};
 use crate::regex::Captures;
-use crate::respond::{Body, BodyFilter};
+use crate::request_body::{Reader, RequestBody};
+use crate::response_body::{Body, BodyFilter};
+use crate::slots::SlotStore;
 use crate::trace::context::Trace;
 use crate::variable::VariableId;
 use crate::worker::{Generation, Worker};

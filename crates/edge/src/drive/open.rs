@@ -5,12 +5,13 @@ use weir_net::log::Level;
 use weir_wire::{BodyLength, Version, Violation};
 
 use super::secure;
-use crate::body::RequestBody;
 use crate::conn::Gone;
 use crate::exchange::Exchange;
 use crate::family::core::{StrictTargets, Values as Core};
 use crate::head::Refused;
-use crate::phase::{self, From, Outcome};
+use crate::phase::{From, Outcome};
+use crate::request_body::RequestBody;
+use crate::walk;
 
 /// Checks the head and finds the server; a refusal becomes a status.
 pub fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Outcome, Gone> {
@@ -54,7 +55,7 @@ pub fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Out
         return Ok(Outcome::Status(status));
     }
     exchange.step = Step::AwaitRequest; // between steps nginx names none
-    Ok(phase::walk(exchange, From::Server))
+    Ok(walk::walk(exchange, From::Server))
 }
 
 /// `strict_targets on`.

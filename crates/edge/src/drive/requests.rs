@@ -8,7 +8,7 @@ use weir_net::log::{self, Level};
 
 use super::after::{After, parting};
 use super::tunnel::Tunnel;
-use super::{answer, open};
+use super::{answer, open, streams};
 use crate::body;
 use crate::conf::{Conf, ServerId};
 use crate::conn::{Conn, Gone};
@@ -16,7 +16,7 @@ use crate::counters;
 use crate::counting;
 use crate::exchange::{Exchange, Parts};
 use crate::family::log_phase;
-use crate::h2::{self, Begun};
+use crate::h2::request::Begun;
 use crate::head::{self, Head, Refused, default_core};
 use crate::worker::{Generation, Worker};
 
@@ -25,11 +25,12 @@ use crate::worker::{Generation, Worker};
 pub async fn active(conn: &mut Conn, worker: &Rc<Worker>, mut parts: Parts) -> (Parts, After) {
     loop {
         let generation = worker.generation();
-        if !conn.follow(&generation) {
+        if !follow(conn, &generation) {
             return (parts, After::Close);
         }
-        let may_carry =
-            conn.served() == 0 && !conn.shared.is_secure() && h2::is_on(&generation.conf, conn.client.listen.get());
+        let may_carry = conn.served() == 0
+            && !conn.shared.is_secure()
+            && streams::is_on(&generation.conf, conn.client.listen.get());
         let reading = counters::raise(&worker.counters().reading);
         let head =
             head::read(conn, &mut parts, default_core(&generation.conf, conn.client.listen.get()), may_carry).await;
@@ -67,7 +68,7 @@ pub async fn active(conn: &mut Conn, worker: &Rc<Worker>, mut parts: Parts) -> (
 pub async fn on_stream(conn: &mut Conn, worker: &Rc<Worker>, begun: Begun) -> (Parts, After) {
     let Begun { parts, refusal } = begun;
     let generation = worker.generation();
-    if !conn.follow(&generation) {
+    if !follow(conn, &generation) {
         return (parts, After::Close);
     }
     counters::add(&worker.counters().requests, 1);
@@ -75,6 +76,18 @@ pub async fn on_stream(conn: &mut Conn, worker: &Rc<Worker>, begun: Begun) -> (P
     let (parts, after) = one(conn, worker, &generation, parts, refusal.map(Refused::Violation)).await;
     drop(writing);
     (parts, after)
+}
+
+/// Finds the connection's servers in the configuration now in force; `false` when that configuration does not
+/// listen there any more.
+fn follow(conn: &Conn, generation: &Generation) -> bool {
+    if conn.shared.generation.get() == generation.conf.generation {
+        return true;
+    }
+    let Some(listen) = generation.listen_of(&conn.socket, conn.stream().socket()) else { return false };
+    conn.client.listen.set(listen);
+    conn.shared.generation.set(generation.conf.generation);
+    true
 }
 
 /// One request and its answer.

@@ -15,7 +15,7 @@ use super::after::After;
 use super::requests;
 use crate::conn::Conn;
 use crate::exchange::Parts;
-use crate::h2::Begun;
+use crate::h2::request::Begun;
 use crate::worker::{SPARE_BYTES_MAX, Worker};
 
 /// Seats kept for later connections, per worker: as many connections as the events of one turn may wake.

@@ -18,10 +18,11 @@ use crate::board::{Leg, count_fault};
 use crate::client::{Agreed, Facts, Secured};
 use crate::conf::{Conf, LocationId, Server, ServerId};
 use crate::conn::Conn;
-use crate::exchange::{Exchange, Parts, SlotStore};
+use crate::exchange::{Exchange, Parts};
 use crate::family::ssl::Verify;
 use crate::head::default_core;
 use crate::line;
+use crate::slots::SlotStore;
 use crate::variable::{Definition, Template};
 use crate::worker::{Generation, Worker};
 

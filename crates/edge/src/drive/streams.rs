@@ -10,19 +10,40 @@ use weir_net::clock;
 use weir_net::log::{self, Level};
 use weir_net::worker::Task;
 use weir_wire::Violation;
-use weir_wire::h2::connection::Event;
+use weir_wire::h2::connection::{Event, Limits};
 use weir_wire::h2::{Code, Fault, message};
 
 use super::after::After;
 use super::seat::{self, Guest};
 use super::secure;
 use super::serve::linger;
+use crate::conf::Conf;
 use crate::conn::Conn;
+use crate::h2::input::{Input, Over};
 use crate::h2::request::{self, Begun};
-use crate::h2::{Carrier, Input, OUT_MAX, Over, Session, Stream, limits};
+use crate::h2::session::{Carrier, OUT_MAX, Session};
+use crate::h2::stream::Stream;
 use crate::head::{self, default_core, default_values};
 use crate::line;
 use crate::worker::{Entry, Worker};
+
+/// Whether clients of a listen may begin with HTTP/2's preface: `http2 on` in its default server, or `listen … http2`.
+pub fn is_on(conf: &Conf, listen: usize) -> bool {
+    conf.listens.get(listen).is_some_and(|listen| listen.http2) || default_values(conf, listen).http2.is_on
+}
+
+/// The limits that the default server of a listen sets.
+fn limits(conf: &Conf, listen: usize) -> Limits {
+    let values = default_values(conf, listen);
+    let (count, size) = values.core.large_headers;
+    Limits {
+        streams: values.http2.streams_max,
+        section: usize::try_from(u64::from(count) * size).unwrap_or(usize::MAX),
+        window: values.http2.preread,
+        is_connect_extended: true,
+        ..Limits::default()
+    }
+}
 
 /// Serves a connection whose client speaks HTTP/2; `early` has already arrived, including the preface.
 pub fn serve(conn: Box<Conn>, entry: Entry, early: &[u8]) {

@@ -7,10 +7,11 @@ use weir_net::log::Level;
 
 use crate::build::Build;
 use crate::cidr::{Cidr, Peer};
-use crate::directive::{Contexts, Directive, HSL, LIMIT_EXCEPT, ONE, Refusal};
+use crate::directive::{Contexts, Directive, HSL, LIMIT_EXCEPT, ONE};
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::phase::{Next, Phase};
+use crate::refusal::Refusal;
 
 crate::settings! {
     /// The rules in order; the first rule that matches decides.

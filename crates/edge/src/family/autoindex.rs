@@ -18,7 +18,7 @@ use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::file_path::{errno, path};
 use crate::phase::{Next, Phase};
-use crate::respond::Body;
+use crate::response_body::Body;
 use crate::value;
 
 crate::settings! {

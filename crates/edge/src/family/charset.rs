@@ -8,10 +8,11 @@ use std::sync::Arc;
 use weir_conf::Statement;
 
 use crate::build::{self, Build};
-use crate::directive::{Arity, Contexts, Directive, HSL, LOCATION_IF, ONE, Refusal};
+use crate::directive::{Arity, Contexts, Directive, HSL, LOCATION_IF, ONE};
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::media_types;
+use crate::refusal::Refusal;
 use crate::value;
 use crate::variable::Template;
 

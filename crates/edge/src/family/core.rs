@@ -7,9 +7,10 @@ use std::time::Duration;
 use weir_conf::Statement;
 
 use crate::build::Build;
-use crate::directive::{Arity, Directive, HSL, HTTP, LOCATION_IF, ONE, Refusal, SERVER, TWO};
+use crate::directive::{Arity, Directive, HSL, HTTP, LOCATION_IF, ONE, SERVER, TWO};
 use crate::family::Family;
 use crate::patience::{self, BodyTimeout, SendTimeout};
+use crate::refusal::Refusal;
 use crate::value;
 use crate::variable::Template;
 

@@ -18,10 +18,11 @@ use crate::conf::Conf;
 use crate::dash::hall::Hall;
 use crate::dash::place;
 use crate::dash::token::{Source, Token};
-use crate::directive::{Arity, Directive, HTTP, LOCATION, MAIN, ONE, Refusal, SERVER};
+use crate::directive::{Arity, Directive, HTTP, LOCATION, MAIN, ONE, SERVER};
 use crate::family::Family;
 use crate::family::location::Pattern;
 use crate::phase::Next;
+use crate::refusal::Refusal;
 
 crate::settings! {
     /// `dashboard_token`: the source of the token.
@@ -262,7 +263,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::conf::of_text;
+    use crate::compile::of_text;
 
     #[test]
     fn a_dashboard_is_a_prefix_with_a_slash() {

@@ -13,9 +13,10 @@ use weir_net::path::as_path;
 use weir_net::path::{self, Links};
 
 use crate::build::Build;
-use crate::directive::{Arity, Directive, HSL, Refusal};
+use crate::directive::{Arity, Directive, HSL};
 use crate::exchange::Exchange;
 use crate::family::Family;
+use crate::refusal::Refusal;
 use crate::variable::Template;
 
 crate::settings! {
@@ -141,7 +142,7 @@ fn disable_symlinks(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conf::of_text;
+    use crate::compile::of_text;
 
     #[test]
     fn from_trusts_whole_components_of_what_begins_so() {

@@ -14,14 +14,15 @@ use weir_wire::{Known, ResponseHead, Version, encode};
 
 use crate::build::Build;
 use crate::conn::{Conn, Gone};
-use crate::directive::{Arity, Directive, HSL, Refusal};
-use crate::exchange::{Exchange, Origin};
+use crate::directive::{Arity, Directive, HSL};
+use crate::exchange::Exchange;
 use crate::family::Family;
-use crate::family::cache::any_set;
-use crate::family::proxy::response::{Hidden, Named};
+use crate::family::proxy::hidden::{Hidden, Named};
 use crate::h2;
+use crate::message::Origin;
+use crate::refusal::Refusal;
 use crate::special;
-use crate::variable::Template;
+use crate::variable::{Template, any_set};
 
 crate::settings! {
     /// `early_hints`; `None` where it is not written.
@@ -60,7 +61,7 @@ pub async fn pass(exchange: &mut Exchange<'_>, conn: &mut Conn, origin: &Origin)
     }
     let fields = fields(&origin.head, &origin.bytes, &exchange.location.values.proxy.hidden);
     if let Some(stream) = &conn.carried {
-        return match h2::interim(stream, origin.head.status, fields) {
+        return match h2::answer::interim(stream, origin.head.status, fields) {
             Err(error) if exchange.is_for_its_client_alone() => Err(Gone::Closed(error)),
             sent => {
                 exchange.bytes_sent += sent.unwrap_or(0) as u64;
@@ -147,7 +148,7 @@ async fn send(exchange: &Exchange<'_>, conn: &mut Conn, text: &[u8]) -> Result<u
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
-    use crate::conf::of_text;
+    use crate::compile::of_text;
     use weir_wire::{Parser, Progress};
 
     fn passed(hide: &[String], answer: &str) -> String {

@@ -11,8 +11,9 @@ use weir_net::log::sink::{Sink, Sinks, Target};
 use weir_net::log::syslog::Syslog;
 
 use crate::build::{Build, Scope};
-use crate::directive::{Arity, Directive, HSL, HTTP, MAIN, Refusal};
+use crate::directive::{Arity, Directive, HSL, HTTP, MAIN};
 use crate::family::Family;
+use crate::refusal::Refusal;
 
 crate::settings! {
     /// The main level's logs: for lines about the process.

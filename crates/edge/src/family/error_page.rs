@@ -6,8 +6,9 @@
 use weir_conf::Statement;
 
 use crate::build::Build;
-use crate::directive::{Arity, Directive, HSL, LOCATION_IF, Refusal};
+use crate::directive::{Arity, Directive, HSL, LOCATION_IF};
 use crate::family::Family;
+use crate::refusal::Refusal;
 use crate::value;
 use crate::variable::Template;
 
@@ -93,7 +94,7 @@ fn error_page(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-    use crate::conf::of_text;
+    use crate::compile::of_text;
 
     #[test]
     fn rows_keep_what_is_shown() {

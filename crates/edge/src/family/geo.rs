@@ -13,10 +13,11 @@ use weir_wire::Known;
 
 use crate::build::Build;
 use crate::cidr::{self, Cidr, Peer};
-use crate::directive::{Arity, Directive, HTTP, Refusal};
+use crate::directive::{Arity, Directive, HTTP};
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::rewrite::declarable;
+use crate::refusal::Refusal;
 use crate::variable::{Argument, Definition, VariableId};
 use ranges::{Added, Ranges};
 

@@ -11,10 +11,10 @@ use weir_conf::Statement;
 use weir_wire::Version;
 
 use crate::build::{Build, Scope};
-use crate::directive::{LOCATION, LOCATION_IF, Refusal};
-use crate::family::proxy::{self, Pass, passing, rewrite, strip};
-use crate::family::upstream::split_host_port;
+use crate::directive::{LOCATION, LOCATION_IF};
+use crate::family::proxy::{self, Pass, parse_grpc_url, passing, rewrite};
 use crate::family::{Family, Values as AllValues, cache, proxy_ssl, store};
+use crate::refusal::Refusal;
 use crate::variable::Variable;
 
 pub use crate::family::proxy::{Settings, Values};
@@ -62,39 +62,14 @@ fn settle(values: &mut AllValues) {
 fn pass(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let url = statement.text(0);
     let pass = if url.contains('$') {
-        let parsed = Pass { url: url.to_owned(), template: Some(b.template(url)?), ..parse_url("none")? };
+        let parsed = Pass { url: url.to_owned(), template: Some(b.template(url)?), ..parse_grpc_url("none")? };
         Pass { host: String::new(), ..parsed }
     } else {
-        parse_url(url)?
+        parse_grpc_url(url)?
     };
     b.scope().handler = Some(proxy::enter);
     b.settings().grpc.pass = Some(Some(Arc::new(pass)));
     Ok(())
-}
-
-/// Reads `[grpc://]HOST[:PORT]`, `unix:PATH`, and the same with `grpcs://`.
-pub fn parse_url(url: &str) -> Result<Pass, Refusal> {
-    let secret = strip(url, "grpcs://");
-    let rest = secret.or_else(|| strip(url, "grpc://")).unwrap_or(url);
-    let is_unix = rest.starts_with("unix:");
-    if rest.is_empty() || !is_unix && rest.contains('/') {
-        return Err(Refusal::whole(format!("invalid host in upstream \"{rest}\""))
-            .todo("write [grpc://]HOST:PORT, or grpcs://; gRPC passes the path on as it is"));
-    }
-    let host = if is_unix { "localhost" } else { rest };
-    let port = if is_unix { "" } else { split_host_port(rest).1.unwrap_or_default() };
-    Ok(Pass {
-        url: rest.to_owned(),
-        template: None,
-        host: host.to_owned(),
-        port: port.to_owned(),
-        uri: None,
-        is_tls: secret.is_some(),
-        is_grpc: true,
-        replaces: 0,
-        group: None,
-        default_redirect: None,
-    })
 }
 
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
@@ -126,7 +101,7 @@ mod tests {
 
     #[test]
     fn where_grpc_goes() {
-        let read = |url: &str| parse_url(url).ok().map(|pass| (pass.url, pass.host, pass.is_tls));
+        let read = |url: &str| parse_grpc_url(url).ok().map(|pass| (pass.url, pass.host, pass.is_tls));
         let is = |url: &str, host: &str, is_tls| Some((url.to_owned(), host.to_owned(), is_tls));
         assert_eq!(read("127.0.0.1:8081"), is("127.0.0.1:8081", "127.0.0.1:8081", false));
         assert_eq!(read("grpc://u"), is("u", "u", false));

@@ -13,13 +13,14 @@ use weir_net::log::Level;
 use weir_wire::{Known, Version, date};
 
 use crate::build::Build;
-use crate::directive::{Arity, Contexts, Directive, HSL, LOCATION_IF, ONE, Refusal, TWO};
+use crate::directive::{Arity, Contexts, Directive, HSL, LOCATION_IF, ONE, TWO};
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::cache::pack;
 use crate::media_types;
+use crate::refusal::Refusal;
 use crate::regex::Regex;
-use crate::respond::BodyFilter;
+use crate::response_body::BodyFilter;
 use crate::value;
 use crate::variable::{Argument, Variable};
 

@@ -9,9 +9,10 @@ use weir_wire::{Known, date};
 
 use crate::build::{self, Build};
 use crate::conf::Location;
-use crate::directive::{Arity, Directive, HSL, LOCATION_IF, ONE, Refusal};
+use crate::directive::{Arity, Directive, HSL, LOCATION_IF, ONE};
 use crate::exchange::Exchange;
 use crate::family::Family;
+use crate::refusal::Refusal;
 use crate::value;
 use crate::variable::{Names, Template};
 

@@ -26,9 +26,10 @@ use weir_peers::health::Rule;
 
 use crate::build::{Build, Kind, Scope};
 use crate::conf::{Location, LocationId, Server, ServerId};
-use crate::directive::{Arity, Directive, HTTP, LOCATION, MATCH, ONE, Refusal, TWO};
+use crate::directive::{Arity, Directive, HTTP, LOCATION, MATCH, ONE, TWO};
 use crate::family::Family;
 use crate::family::upstream::live::Live;
+use crate::refusal::Refusal;
 use crate::value;
 use grpc::Call;
 use matching::{Match, Test};
@@ -315,7 +316,8 @@ fn place(b: &Build<'_>, check: &Check, location: &Location, servers: &[Server]) 
 mod tests_of_reading {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-    use crate::conf::{Conf, of_text};
+    use crate::compile::of_text;
+    use crate::conf::Conf;
     use weir_peers::health::State;
 
     fn read(upstream: &str, location: &str) -> (Option<Conf>, Vec<String>) {

@@ -5,9 +5,10 @@
 use weir_conf::Statement;
 
 use crate::build::Build;
-use crate::directive::{Arity, Directive, HSL, HTTP, ONE, Refusal, SERVER};
+use crate::directive::{Arity, Directive, HSL, HTTP, ONE, SERVER};
 use crate::exchange::Exchange;
 use crate::family::Family;
+use crate::refusal::Refusal;
 use crate::value;
 use crate::variable::{Argument, Variable};
 

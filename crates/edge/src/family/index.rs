@@ -9,12 +9,13 @@ use weir_conf::Statement;
 use weir_net::log::{Level, Os};
 
 use crate::build::Build;
-use crate::directive::{Arity, Directive, HSL, Refusal};
+use crate::directive::{Arity, Directive, HSL};
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::disable_symlinks::{self, Failed};
 use crate::file_path::{errno, path};
 use crate::phase::{Next, Phase};
+use crate::refusal::Refusal;
 use crate::variable::Template;
 
 crate::settings! {

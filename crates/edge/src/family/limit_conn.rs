@@ -9,11 +9,12 @@ use weir_meter::live::cells::Policy;
 use weir_net::log::Level;
 
 use crate::build::{Build, Scope};
-use crate::directive::{Arity, Directive, HSL, HTTP, ONE, Refusal, TWO};
+use crate::directive::{Arity, Directive, HSL, HTTP, ONE, TWO};
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::limit_req::LOG_LEVELS;
 use crate::phase::{Next, Phase};
+use crate::refusal::Refusal;
 use crate::value;
 use crate::variable::Variable;
 use crate::zone::{self, Table, Zone, Zones};

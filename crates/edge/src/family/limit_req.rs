@@ -12,10 +12,11 @@ use weir_net::Lease;
 use weir_net::log::Level;
 
 use crate::build::{Build, Scope};
-use crate::directive::{Arity, Directive, HSL, HTTP, ONE, Refusal};
+use crate::directive::{Arity, Directive, HSL, HTTP, ONE};
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::phase::{Next, Phase};
+use crate::refusal::Refusal;
 use crate::value;
 use crate::variable::Variable;
 use crate::zone::{self, Zone, Zones};

@@ -14,12 +14,14 @@ use crate::board::mishap::Mishap;
 use crate::board::{self, Leg};
 use crate::build::{Build, Scope};
 use crate::counting;
-use crate::directive::{Arity, Directive, LOCATION, LOCATION_IF, NONE, ONE, Refusal, SERVER};
-use crate::exchange::{Exchange, Try};
+use crate::directive::{Arity, Directive, LOCATION, LOCATION_IF, NONE, ONE, SERVER};
+use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::variables::push_request_id;
 use crate::guard::{self, Deed};
+use crate::message::Try;
 use crate::phase::Next;
+use crate::refusal::Refusal;
 use crate::texts::push_address;
 use crate::zone_names::NAME_BYTES_MAX;
 
@@ -240,7 +242,7 @@ const PATH_BYTES_MAX: usize = 256;
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use crate::conf::of_text;
+    use crate::compile::of_text;
 
     fn zones(servers: &str) -> Vec<(String, Option<String>)> {
         let (conf, said) = of_text(&format!("events {{}} http {{ {servers} }}"));

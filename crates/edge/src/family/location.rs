@@ -7,9 +7,10 @@ use std::sync::Arc;
 use weir_conf::Statement;
 
 use crate::build::{Build, Kind, Scope};
-use crate::conf::SharedRegex;
-use crate::directive::{Arity, Directive, LIMIT_EXCEPT, LOCATION, NONE, Refusal, SERVER};
+use crate::directive::{Arity, Directive, LIMIT_EXCEPT, LOCATION, NONE, SERVER};
 use crate::family::Family;
+use crate::refusal::Refusal;
+use crate::regex::SharedRegex;
 
 crate::settings! {
     /// Only internal redirects may come here.
@@ -72,6 +73,16 @@ pub enum Pattern {
 }
 
 impl Pattern {
+    /// The location as the file writes it.
+    pub fn label(&self) -> String {
+        match self {
+            Pattern::Exact(path) => format!("= {path}"),
+            Pattern::Prefix { path, .. } => path.clone(),
+            Pattern::Regex(_) => format!("~ {}", self.text()),
+            Pattern::Named(_) => self.text(),
+        }
+    }
+
     /// The path, pattern or name.
     pub fn text(&self) -> String {
         match self {

@@ -19,12 +19,13 @@ use weir_net::log::syslog::Syslog;
 use weir_net::log::{Level, Os};
 
 use crate::build::{Build, Scope};
-use crate::directive::{Arity, Directive, HSL, HTTP, LIMIT_EXCEPT, LOCATION_IF, Refusal, SERVER};
+use crate::directive::{Arity, Directive, HSL, HTTP, LIMIT_EXCEPT, LOCATION_IF, SERVER};
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::disable_symlinks;
 use crate::family::error_log::declare;
 use crate::file_path;
+use crate::refusal::Refusal;
 use crate::value;
 use crate::variable::Template;
 

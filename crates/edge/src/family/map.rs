@@ -7,11 +7,12 @@ use weir_net::buffer;
 use weir_net::log::Level;
 
 use crate::build::Build;
-use crate::directive::{Directive, HTTP, ONE, Refusal, TWO};
+use crate::directive::{Directive, HTTP, ONE, TWO};
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::rewrite::declarable;
 use crate::host_table::HostTable;
+use crate::refusal::Refusal;
 use crate::regex::Regex;
 use crate::value;
 use crate::variable::{Argument, Definition, Template};

@@ -68,6 +68,8 @@ pub struct Family {
     pub judge: Option<fn(&mut [Location], &Names)>,
     /// Called for a request whose server is known, before the server's rules.
     pub enter: Option<fn(&mut Exchange<'_>)>,
+    /// Called when an exchange has found its location, before the location's rules.
+    pub enter_location: Option<fn(&mut Exchange<'_>)>,
     /// Appends facts about the exchange to a line of the error log.
     pub context: Option<fn(&Exchange<'_>, &mut Vec<u8>)>,
     /// Starts its work on a worker, before the worker accepts.
@@ -93,6 +95,7 @@ impl Family {
             check: None,
             judge: None,
             enter: None,
+            enter_location: None,
             context: None,
             start: None,
             watch: None,
@@ -164,6 +167,12 @@ impl Family {
     /// Adds a step before the rules of a server.
     pub const fn enter(mut self, enter: fn(&mut Exchange<'_>)) -> Family {
         self.enter = Some(enter);
+        self
+    }
+
+    /// Adds a step before the rules of a location.
+    pub const fn enter_location(mut self, enter: fn(&mut Exchange<'_>)) -> Family {
+        self.enter_location = Some(enter);
         self
     }
 

@@ -10,7 +10,7 @@ use crate::directive::{Directive, HSL, ONE};
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::cache::keep;
-use crate::respond::Body;
+use crate::response_body::Body;
 use crate::value;
 
 crate::settings! {

@@ -7,8 +7,10 @@ use std::time::Duration;
 use weir_conf::Statement;
 
 use crate::build::{Build, Kind, Scope};
-use crate::directive::{Arity, Directive, EVENTS, MAIN, NONE, ONE, Refusal, TWO};
+use crate::counters::WORKERS_MAX;
+use crate::directive::{Arity, Directive, EVENTS, MAIN, NONE, ONE, TWO};
 use crate::family::Family;
+use crate::refusal::Refusal;
 use crate::value;
 
 crate::settings! {
@@ -45,9 +47,6 @@ pub enum Affinity {
     /// The lowest CPU of each mask, worker by worker; later workers use the last one.
     Cpus(Vec<usize>),
 }
-
-/// The most workers that may be started (nginx has no limit).
-pub const WORKERS_MAX: usize = 256;
 
 /// The family.
 pub static FAMILY: Family = Family::new("process", &[

@@ -16,12 +16,12 @@ use weir_net::tls::{Client, KeyLogFile, OriginOptions, Trust, certificates, revo
 use weir_wire::Version;
 
 use crate::build::{Build, Scope};
-use crate::directive::Refusal;
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::proxy::Pass;
 use crate::family::ssl::certificate::{self, CertificateCache};
 use crate::family::ssl::files;
+use crate::refusal::Refusal;
 use crate::variable::Template;
 use command::Commands;
 

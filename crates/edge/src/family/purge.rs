@@ -12,11 +12,12 @@ use weir_net::process;
 
 use crate::build::{Build, Scope};
 use crate::conf::Conf;
-use crate::directive::{Arity, Directive, HTTP, LOCATION, NONE, Refusal};
+use crate::directive::{Arity, Directive, HTTP, LOCATION, NONE};
 use crate::family::Family;
 use crate::guard::{self, Deed};
 use crate::phase::Next;
 use crate::purge::bus::{Bus, Server, Settings as LogSettings};
+use crate::refusal::Refusal;
 use crate::value;
 
 crate::settings! {
@@ -159,7 +160,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::conf::of_text;
+    use crate::compile::of_text;
 
     fn read(http: &str) -> (Option<Conf>, Vec<String>) {
         of_text(&format!("events {{}} http {{ {http} }}"))

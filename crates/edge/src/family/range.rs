@@ -11,7 +11,7 @@ use weir_wire::{Known, Version, date};
 use crate::directive::{Directive, HSL, ONE};
 use crate::exchange::Exchange;
 use crate::family::Family;
-use crate::respond::{Body, BodyFilter, Part, Whole};
+use crate::response_body::{Body, BodyFilter, Part, Whole};
 use crate::value;
 
 crate::settings! {

@@ -12,10 +12,11 @@ use weir_wire::{Known, encode};
 
 use crate::build::Build;
 use crate::cidr::{self, Cidr, Peer};
-use crate::directive::{Arity, Directive, HSL, ONE, Refusal};
+use crate::directive::{Arity, Directive, HSL, ONE};
 use crate::exchange::Exchange;
 use crate::family::{Family, server};
 use crate::phase::{Next, Phase};
+use crate::refusal::Refusal;
 use crate::value;
 use crate::variable::Variable;
 

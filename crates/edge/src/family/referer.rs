@@ -8,12 +8,13 @@ use weir_conf::Statement;
 use weir_wire::Known;
 
 use crate::build::{Build, Scope};
-use crate::conf::SharedRegex;
-use crate::directive::{Arity, Directive, LOCATION, ONE, Refusal, SERVER};
+use crate::directive::{Arity, Directive, LOCATION, ONE, SERVER};
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::server::NameKind;
 use crate::host_table::HostTable;
+use crate::refusal::Refusal;
+use crate::regex::SharedRegex;
 use crate::regex::{MatchFailed, Regex};
 use crate::value;
 use crate::variable::{Argument, Variable};

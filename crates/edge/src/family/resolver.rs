@@ -10,10 +10,11 @@ use std::time::Duration;
 use weir_conf::Statement;
 
 use crate::build::{Build, Scope};
-use crate::directive::{self, Arity, Directive, HSL, ONE, Refusal, UPSTREAM};
+use crate::directive::{self, Arity, Directive, HSL, ONE, UPSTREAM};
 use crate::dns::{Servers, Zone};
 use crate::family::Family;
 use crate::family::upstream::{self, live};
+use crate::refusal::Refusal;
 use crate::value;
 
 crate::settings! {
@@ -147,7 +148,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-    use crate::conf::of_text;
+    use crate::compile::of_text;
 
     fn problems(line: &str) -> Vec<String> {
         of_text(&format!("events {{}}\nhttp {{ {line} server {{ listen 80; }} }}")).1

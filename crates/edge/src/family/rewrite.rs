@@ -3,7 +3,7 @@
 //! This file turns the statements into rules; `run` executes them. An `if` inside a location also has settings of its
 //! own, which stay in force once its condition held. <https://nginx.org/en/docs/http/ngx_http_rewrite_module.html>
 
-mod run;
+pub mod run;
 
 use std::sync::Arc;
 
@@ -12,16 +12,13 @@ use weir_net::log::Level;
 
 use crate::build::{Build, Kind, Scope};
 use crate::conf::LocationId;
-use crate::directive::{
-    Arity, Contexts, Directive, HTTP, LOCATION, LOCATION_IF, NONE, Refusal, SERVER, SERVER_IF, TWO,
-};
+use crate::directive::{Arity, Contexts, Directive, HTTP, LOCATION, LOCATION_IF, NONE, SERVER, SERVER_IF, TWO};
 use crate::exchange::Exchange;
 use crate::family::{FAMILIES, Family};
+use crate::refusal::Refusal;
 use crate::regex::Regex;
 use crate::value;
 use crate::variable::{Argument, Definition, Template, Variable, VariableId};
-
-pub use run::{Flow, run};
 
 /// One rule; a block's rules run in the order of the file.
 pub enum Rule {

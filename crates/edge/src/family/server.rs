@@ -9,9 +9,10 @@ use weir_conf::{At, Statement};
 use weir_net::{Address, ListenOptions, SocketAddress};
 
 use crate::build::{Build, Kind, Scope};
-use crate::conf::SharedRegex;
-use crate::directive::{Arity, Directive, HSL, HTTP, MAIN, NONE, Refusal, SERVER};
+use crate::directive::{Arity, Directive, HSL, HTTP, MAIN, NONE, SERVER};
 use crate::family::Family;
+use crate::refusal::Refusal;
+use crate::regex::SharedRegex;
 use crate::value;
 
 crate::settings! {

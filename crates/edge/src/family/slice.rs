@@ -16,16 +16,18 @@ use weir_wire::Known;
 
 use crate::conn::{Conn, Gone};
 use crate::counting;
-use crate::directive::{Directive, HSL, ONE, Refusal};
+use crate::directive::{Directive, HSL, ONE};
 use crate::exchange::{Exchange, Parts};
 use crate::family::upstream::forward::Answer;
 use crate::family::upstream::source::Source;
 use crate::family::{Family, cache};
-use crate::kept::Kept;
 use crate::pace::Pace;
 use crate::phase::Outcome;
+use crate::refusal::Refusal;
 use crate::relay;
-use crate::respond::{self, Body, Framing};
+use crate::respond;
+use crate::response_body::Kept;
+use crate::response_body::{Body, Framing};
 use crate::stream::{Sending, Stream};
 use crate::value;
 use crate::variable::Variable;
@@ -102,8 +104,18 @@ impl Stream for Sliced {
     }
 }
 
+/// Asks the location's cache and its upstream; part by part if `slice` is set.
+pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answer {
+    if exchange.location.values.slice.size == 0 {
+        return cache::forward(exchange, conn).await;
+    }
+    begin(exchange);
+    let answer = cache::forward(exchange, conn).await;
+    take(exchange, conn, answer).await
+}
+
 /// Records the first part of a request before the cache or the upstream is asked.
-pub fn begin(exchange: &mut Exchange<'_>) {
+fn begin(exchange: &mut Exchange<'_>) {
     let size = exchange.location.values.slice.size;
     if size > 0 && exchange.slice_start.is_none() {
         exchange.slice_start = Some(first_start(exchange, size));
@@ -127,7 +139,7 @@ fn first_start(exchange: &Exchange<'_>, size: u64) -> u64 {
 }
 
 /// Turns the answer to the first part into the start of the whole answer; any other answer is returned unchanged.
-pub async fn take(exchange: &mut Exchange<'_>, conn: &mut Conn, answer: Answer) -> Answer {
+async fn take(exchange: &mut Exchange<'_>, conn: &mut Conn, answer: Answer) -> Answer {
     let size = exchange.location.values.slice.size;
     let stands = matches!(answer, Answer::Response(_) | Answer::Outcome(Outcome::Respond));
     if size == 0 || !stands || exchange.response.status != 206 || exchange.is_part {
@@ -295,7 +307,7 @@ async fn part(
         clock::unix_ms(),
     );
     sub.continue_as_part(exchange, start);
-    let answer = cache::forward_once(&mut sub, conn).await;
+    let answer = cache::forward(&mut sub, conn).await;
     let stands = matches!(answer, Answer::Response(_) | Answer::Outcome(Outcome::Respond));
     let told = if !stands || sub.response.status != 206 {
         Err(format!("unexpected status code {} in slice response", sub.response.status))

@@ -6,10 +6,11 @@ use weir_conf::Statement;
 use weir_net::buffer;
 
 use crate::build::Build;
-use crate::directive::{Directive, HTTP, Refusal, TWO};
+use crate::directive::{Directive, HTTP, TWO};
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::rewrite::declarable;
+use crate::refusal::Refusal;
 use crate::variable::{Argument, Definition, Template};
 
 crate::settings! {}

@@ -18,14 +18,15 @@ use weir_wire::Known;
 
 use crate::build::{Build, Kind, Scope};
 use crate::content_type;
-use crate::directive::{Arity, Directive, HSL, LOCATION, LOCATION_IF, NONE, ONE, Refusal};
+use crate::directive::{Arity, Directive, HSL, LOCATION, LOCATION_IF, NONE, ONE};
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::disable_symlinks::{self, Failed};
 use crate::family::location::Pattern;
 use crate::file_path::{Alias, Root, directory, errno, path};
 use crate::phase::{Next, Phase};
-use crate::respond::Body;
+use crate::refusal::Refusal;
+use crate::response_body::Body;
 use crate::value;
 use crate::variable::{Argument, Template, Variable};
 
@@ -266,7 +267,7 @@ fn request_filename(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
-    use crate::conf::of_text;
+    use crate::compile::of_text;
 
     #[test]
     fn three_types_are_compiled_in() {

@@ -21,9 +21,10 @@ use weir_wire::Known;
 use weir_wire::date::cookie_date;
 
 use crate::build::Build;
-use crate::directive::{Arity, Directive, Refusal, UPSTREAM};
+use crate::directive::{Arity, Directive, UPSTREAM};
 use crate::exchange::Exchange;
 use crate::family::Family;
+use crate::refusal::Refusal;
 use crate::value;
 use crate::variable::Template;
 use crate::zone::{self, Shard, Table};
@@ -356,7 +357,7 @@ impl Cookie {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-    use crate::conf::of_text;
+    use crate::compile::of_text;
 
     #[test]
     fn it_is_refused_in_nginx_words() {

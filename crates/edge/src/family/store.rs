@@ -15,10 +15,12 @@ use weir_net::log::{self, Level};
 
 use crate::body;
 use crate::build::Build;
-use crate::directive::{Arity, Directive, HSL, ONE, Refusal};
-use crate::exchange::{Exchange, Origin};
+use crate::directive::{Arity, Directive, HSL, ONE};
+use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::file_path;
+use crate::message::Origin;
+use crate::refusal::Refusal;
 use crate::relay;
 use crate::stream::Along;
 use crate::variable::Template;
@@ -184,7 +186,7 @@ impl Drop for Saving {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-    use crate::conf::of_text;
+    use crate::compile::of_text;
 
     #[test]
     fn rights_are_read_in_nginx_words() {

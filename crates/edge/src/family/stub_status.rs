@@ -11,7 +11,7 @@ use crate::directive::{Arity, Directive, LOCATION, SERVER};
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::phase::Next;
-use crate::respond::Body;
+use crate::response_body::Body;
 use crate::variable::Variable;
 
 crate::settings! {}

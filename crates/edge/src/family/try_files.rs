@@ -7,12 +7,13 @@ use weir_conf::{At, Statement};
 use weir_net::log::{Level, Os};
 
 use crate::build::{Build, Scope};
-use crate::directive::{Arity, Directive, LOCATION, Refusal, SERVER};
+use crate::directive::{Arity, Directive, LOCATION, SERVER};
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::disable_symlinks::{self, Failed};
 use crate::file_path::{Alias, alias, errno, path};
 use crate::phase::{Next, Phase};
+use crate::refusal::Refusal;
 use crate::special;
 use crate::value;
 use crate::variable::Template;
@@ -159,7 +160,8 @@ fn take(exchange: &mut Exchange<'_>, name: Vec<u8>, alias: Alias, is_directory: 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-    use crate::conf::{Conf, of_text};
+    use crate::compile::of_text;
+    use crate::conf::Conf;
 
     fn tries_in(conf: &Conf, name: &str) -> bool {
         conf.locations.iter().find(|location| location.name == name).unwrap().values.try_files.tries.is_some()

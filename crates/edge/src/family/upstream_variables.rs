@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use weir_wire::Known;
 
-use crate::exchange::{Exchange, Try};
+use crate::exchange::Exchange;
 use crate::family::Family;
+use crate::message::Try;
 use crate::texts::{decimal, joined, seconds, set_cookie, text};
 use crate::variable::{Argument, Variable};
 

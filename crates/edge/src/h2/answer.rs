@@ -9,7 +9,8 @@ use super::stream::Stream;
 use crate::conn::Gone;
 use crate::exchange::Exchange;
 use crate::family::headers;
-use crate::respond::{self, Framing};
+use crate::respond;
+use crate::response_body::Framing;
 use crate::special;
 
 /// Sends the head, in nginx's order of fields.

@@ -13,8 +13,7 @@ use weir_wire::h2::{Code, message};
 
 use super::session::Session;
 use super::stream::Stream;
-use crate::exchange::Origin;
-use crate::worker::Worker;
+use crate::message::Origin;
 
 /// Heads that wait to be read, at most: interim answers, of which an exchange accepts sixteen, and the answer.
 const HEADS_MAX: usize = 17;
@@ -121,13 +120,14 @@ impl Stream {
     }
 }
 
-/// Handles the head of an answer or of an interim answer, which is in `session`'s block.
-pub fn head_came(session: &Rc<Session>, worker: &Worker, id: u32, ends: bool) {
+/// Handles the head of an answer or of an interim answer, which is in `session`'s block. It goes into `origin`; returns
+/// `origin` if nothing needs it.
+pub fn head_came(session: &Rc<Session>, mut origin: Box<Origin>, id: u32, ends: bool) -> Option<Box<Origin>> {
     let Some(stream) = session.stream(id) else {
-        return session.wire.borrow_mut().answered(id, None);
+        session.wire.borrow_mut().answered(id, None);
+        return Some(origin);
     };
-    let Some(replies) = stream.replies() else { return };
-    let mut origin = worker.lease_origin();
+    let Some(replies) = stream.replies() else { return Some(origin) };
     let read = {
         let mut wire = session.wire.borrow_mut();
         read(&mut wire, &mut origin).and_then(|()| judge(&origin, replies, ends))
@@ -140,11 +140,12 @@ pub fn head_came(session: &Rc<Session>, worker: &Worker, id: u32, ends: bool) {
             }
             replies.heads.borrow_mut().push_back(origin);
             stream.note_head(ends);
+            None
         }
         Err(lost) => {
-            worker.return_origin(origin);
             session.wire.borrow_mut().reset(id, Code::Protocol);
             stream.lose(lost);
+            Some(origin)
         }
     }
 }

@@ -5,7 +5,8 @@ use weir_wire::h2::message::{self, Malformed};
 use weir_wire::{Field, HeadPolicy, InvalidFields, Known, Span, Version, Violation};
 
 use crate::base64;
-use crate::exchange::{Parts, Request};
+use crate::exchange::Parts;
+use crate::message::Request;
 
 /// A request that is ready to be served.
 pub struct Begun {

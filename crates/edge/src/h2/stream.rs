@@ -13,7 +13,7 @@ use weir_wire::h2::hpack::Encoder;
 
 use super::reply::{Lost, Replies};
 use super::session::{OUT_MAX, Session};
-use crate::exchange::Origin;
+use crate::message::Origin;
 
 /// Bytes that a client may send ahead of the reader of a body.
 const WINDOW_READ: u32 = 256 << 10;

@@ -8,7 +8,7 @@ use weir_meter::live::Snapshot;
 use weir_wire::Known;
 
 use super::gather::Reset;
-use super::observer::{QUESTIONS_MAX, Question, Reply};
+use super::question::{QUESTIONS_MAX, Question, Reply};
 use super::writes;
 use crate::body::{self, Failed};
 use crate::conf::Conf;
@@ -19,7 +19,7 @@ use crate::family::upstream::Upstream;
 use crate::family::upstream::live::edit::Refused;
 use crate::family::variables::push_request_id;
 use crate::phase;
-use crate::respond::Body;
+use crate::response_body::Body;
 use crate::texts::push_address;
 
 /// Versions of the API.

@@ -534,7 +534,7 @@ fn at(numbers: &[u64], index: usize) -> u64 {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::conf::of_text;
+    use crate::compile::of_text;
 
     #[test]
     fn a_group_is_asked_over_tls_where_one_location_does() {

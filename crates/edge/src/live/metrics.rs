@@ -6,7 +6,7 @@ use std::fmt::{self, Write};
 
 use weir_meter::live::{Limit, Snapshot, Times};
 
-use super::observer::Reply;
+use super::question::Reply;
 
 /// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,6 +20,7 @@ mod machine;
 pub mod metrics;
 pub mod observer;
 mod peers;
+mod question;
 mod scene;
 mod sums;
 pub(crate) mod ticket;
@@ -36,7 +37,7 @@ use crate::board::boards::Boards;
 use crate::board::lock;
 use crate::counters::AllCounters;
 use crate::worker::Worker;
-use observer::{Question, Reply};
+use question::{Question, Reply};
 pub use scene::Scene;
 
 /// A question to the observer.

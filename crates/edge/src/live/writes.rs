@@ -6,7 +6,7 @@ use serde_json::Value;
 use weir_net::log::{self, Level};
 
 use super::api::No;
-use super::observer::Question;
+use super::question::Question;
 use crate::conf::Conf;
 use crate::exchange::Exchange;
 use crate::family::upstream::Upstream;

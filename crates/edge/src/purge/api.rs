@@ -19,7 +19,7 @@ use crate::phase;
 use crate::purge::bus::{Bus, Outcome, PENDING_MAX};
 use crate::purge::order::{Kind, Order};
 use crate::purge::zones::ZoneList;
-use crate::respond::Body;
+use crate::response_body::Body;
 
 /// Bytes of an order, at most.
 pub const ORDER_BYTES_MAX: usize = 64 << 10;

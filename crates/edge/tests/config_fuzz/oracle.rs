@@ -19,7 +19,7 @@ pub fn configuration(text: &[u8]) {
         "nothing" => Ok(Vec::new()),
         _ => Err(format!("host not found in \"{host}\"")),
     };
-    let (conf, found) = weir_edge::conf::compile(&tree, paths, &resolve, 1);
+    let (conf, found) = weir_edge::compile::compile(&tree, paths, &resolve, 1);
     for problem in lexical.iter().chain(&found) {
         assert!(!weir_conf::render(problem, &tree, "nginx").is_empty());
     }

@@ -18,12 +18,13 @@ use weir_net::log::Level;
 use weir_net::{Deadline, Instant, buffer, clock};
 use weir_wire::Known;
 
-use super::{Use, any_set, hit, keep, policy, purge, refresh};
+use super::{Use, hit, keep, policy, purge, refresh};
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::family::proxy::request;
 use crate::family::upstream::forward::Answer;
 use crate::phase::Outcome;
+use crate::variable::any_set;
 use crate::visit::{Key, Visit};
 
 /// The next step.

@@ -10,12 +10,13 @@ use weir_net::{buffer, clock};
 use weir_wire::{BodyLength, Known, Progress, encode};
 
 use super::{keep, plain};
-use crate::exchange::{Exchange, Origin};
+use crate::exchange::Exchange;
 use crate::family::proxy::response;
 use crate::family::upstream::forward::Answer;
-use crate::kept::Kept;
+use crate::message::Origin;
 use crate::phase::Outcome;
-use crate::respond::Body;
+use crate::response_body::Body;
+use crate::response_body::Kept;
 
 /// Puts a stored answer in place of the upstream's.
 pub fn serve(exchange: &mut Exchange<'_>, object: Arc<Object>, status: Status, reason: Reason) -> Answer {
@@ -68,7 +69,7 @@ fn answer(exchange: &mut Exchange<'_>, object: &Arc<Object>, origin: &Origin) ->
     let code = object.head.status;
     if exchange.location.values.proxy.intercept_errors && code >= 300 && crate::special::is_intercepted(exchange, code)
     {
-        keep::pass_authentication(exchange, origin);
+        response::pass_authentication(exchange, origin);
         return Answer::Outcome(Outcome::Status(code));
     }
     let told = origin.field(Known::ContentLength).and_then(weir_wire::framing::content_length);

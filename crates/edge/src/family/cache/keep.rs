@@ -14,39 +14,33 @@ use weir_wire::fields::FieldRef;
 use weir_wire::{BodyLength, Known, encode};
 
 use super::watch::Watch;
-use super::{any_set, hit, policy, purge};
-use crate::exchange::{Exchange, Origin, Request};
+use super::{hit, policy, purge};
+use crate::exchange::Exchange;
 use crate::family::upstream::forward::Answer;
+use crate::message::{Origin, Request};
 use crate::phase::Outcome;
+use crate::variable::any_set;
 
 /// A field in the kept head that marks weir's own 502 and 504, which `proxy_cache_valid` may name.
 const OWN_ERROR: &[u8] = b"X-Weir-Own-Error";
 
-/// The verdict on an answer whose head has come.
-pub enum Verdict {
-    /// The answer goes to the client, and is kept if a fill has begun.
-    Passes,
-    /// This answer takes its place.
-    Replaced(Answer),
-}
-
-/// Judges the upstream's answer before weir uses any part of it.
-pub fn judge(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) -> Verdict {
+/// Judges the upstream's answer before weir uses any part of it: begins to keep it, or puts another in its place.
+pub fn judge(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) -> Option<Answer> {
     if exchange.cache.zone.is_none() {
         purge::after_unsafe(exchange, origin);
-        return Verdict::Passes;
+        return None;
     }
     if let Some(answer) = confirmed(exchange, origin) {
-        return Verdict::Replaced(answer);
+        return Some(answer);
     }
     if let Some(answer) = instead_of(exchange, Trouble::Status(origin.head.status)) {
-        return Verdict::Replaced(answer);
+        return Some(answer);
     }
     match storable(exchange, origin, length) {
         Ok((draft, reason)) => begin(exchange, draft, reason),
         Err(reason) => exchange.cache.pass(reason),
     }
-    Verdict::Passes
+    None
 }
 
 /// A stored answer in place of the one the upstream failed to give, if there is one and the rules allow it.
@@ -138,17 +132,6 @@ pub fn origin_fields(origin: &Origin) -> impl Iterator<Item = FieldRef<'_>> + Cl
         value: field.value.of(&origin.bytes),
         known: field.known,
     })
-}
-
-/// Passes `WWW-Authenticate` of an intercepted 401 on to the client.
-pub fn pass_authentication(exchange: &mut Exchange<'_>, origin: &Origin) {
-    if origin.head.status != 401 {
-        return;
-    }
-    let known = Some(Known::WwwAuthenticate);
-    for field in origin.head.fields.iter().filter(|field| field.known == known) {
-        exchange.response.fields.push_known(b"WWW-Authenticate", field.value.of(&origin.bytes), known);
-    }
 }
 
 /// A 304 for the stored object: the object stays valid and answers the request.

@@ -28,11 +28,12 @@ use weir_net::process::Identity;
 use crate::board::Leg;
 use crate::build::{Build, Scope};
 use crate::conn::Conn;
-use crate::directive::{Arity, Directive, HSL, HTTP, ONE, Refusal};
+use crate::directive::{Arity, Directive, HSL, HTTP, ONE};
 use crate::exchange::Exchange;
+use crate::family::Family;
 use crate::family::upstream::forward::{self, Answer};
-use crate::family::{Family, slice};
 use crate::phase::Outcome;
+use crate::refusal::Refusal;
 use crate::value;
 use crate::variable::Template;
 use watch::Opened;
@@ -407,22 +408,12 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     }
 }
 
-/// Asks the location's cache, then its upstream; part by part if `slice` is set.
+/// Asks the location's cache, then its upstream.
 pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answer {
-    if exchange.location.values.slice.size == 0 {
-        return forward_once(exchange, conn).await;
-    }
-    slice::begin(exchange);
-    let answer = forward_once(exchange, conn).await;
-    slice::take(exchange, conn, answer).await
-}
-
-/// The same for one part.
-pub async fn forward_once(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answer {
     // A tunnel belongs to one client.
     if matches!(exchange.location.values.cache.zone, Use::Off) || exchange.request.wants_upgrade() {
         exchange.cache.leave();
-        return forward::forward(exchange, conn).await;
+        return forward::forward(exchange, conn, None).await;
     }
     let begun = weir_net::clock::now();
     let said = ask::ask(exchange, conn).await;
@@ -430,7 +421,7 @@ pub async fn forward_once(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answe
     match said {
         ask::Said::Answer(answer) => answer,
         ask::Said::Fetch => {
-            let answer = forward::forward(exchange, conn).await;
+            let answer = forward::forward(exchange, conn, Some(keep::judge)).await;
             without_upstream(exchange, answer)
         }
     }
@@ -492,23 +483,10 @@ fn count(exchange: &mut Exchange<'_>) {
     }
 }
 
-/// Whether one of these texts evaluates to a value that is neither empty nor `0` (nginx: `ngx_http_test_predicates`).
-pub fn any_set(exchange: &mut Exchange<'_>, templates: &[Template]) -> bool {
-    if templates.is_empty() {
-        return false;
-    }
-    let mut text = weir_net::buffer::lease(0);
-    templates.iter().any(|template| {
-        text.clear();
-        template.eval(exchange, &mut text);
-        !text.is_empty() && text.as_slice() != b"0"
-    })
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-    use crate::conf::of_text;
+    use crate::compile::of_text;
 
     fn said(http: &str) -> Vec<String> {
         of_text(&format!("events {{}} http {{ {http} }}")).1

@@ -12,7 +12,7 @@ use weir_net::log::{self, Level};
 use weir_net::process::Identity;
 
 use crate::build::Build;
-use crate::directive::Refusal;
+use crate::refusal::Refusal;
 use crate::value;
 
 /// nginx refuses zones of less than two pages.

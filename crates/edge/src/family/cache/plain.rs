@@ -19,8 +19,8 @@ use crate::build;
 use crate::conf::Location;
 use crate::exchange::Exchange;
 use crate::family::{FAMILIES, gzip};
-use crate::kept::Kept;
-use crate::respond::{Body, Framing};
+use crate::response_body::Kept;
+use crate::response_body::{Body, Framing};
 use crate::variable::Names;
 use crate::visit::Plain;
 
@@ -162,7 +162,7 @@ fn note(exchange: &mut Exchange<'_>, framing: Framing, head: &[u8]) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::conf::of_text;
+    use crate::compile::of_text;
     use crate::variable::Variable;
 
     fn has_ready_heads(log: &str) -> bool {

@@ -7,11 +7,12 @@ use weir_cache::invalidation::{self, Target};
 use weir_cache::store::{Force, Purge, Tag, Zone};
 use weir_net::log::Level;
 
-use crate::exchange::{Exchange, Origin};
+use crate::exchange::Exchange;
 use crate::family::cache::keep;
 use crate::family::upstream::forward::Answer;
+use crate::message::Origin;
 use crate::phase::Outcome;
-use crate::respond::Body;
+use crate::response_body::Body;
 
 /// The most tags that one request may purge; each tag becomes a rule that all later look-ups check.
 const TAGS_MAX: usize = 256;

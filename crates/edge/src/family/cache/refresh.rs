@@ -17,11 +17,14 @@ use weir_net::log::{self, Level};
 use crate::conf::{LocationId, ServerId};
 use crate::conn::Conn;
 use crate::counting;
-use crate::exchange::{Exchange, Parts, Request, SlotStore};
+use crate::exchange::{Exchange, Parts};
+use crate::family::cache::keep;
 use crate::family::otel;
 use crate::family::upstream::forward;
+use crate::message::Request;
 use crate::phase::Outcome;
 use crate::relay;
+use crate::slots::SlotStore;
 use crate::trace::context::Trace;
 use crate::visit::Visit;
 use crate::worker::{Generation, Worker};
@@ -125,10 +128,10 @@ async fn run(twin: Twin, mut conn: Conn, other: OwnedFd, turn: Turn) {
     exchange.uri_changed = flags.uri_changed;
     exchange.internal = flags.internal;
     exchange.told_address = told_address;
-    exchange.body = crate::body::RequestBody::Gone;
+    exchange.body = crate::request_body::RequestBody::Gone;
     exchange.trace = trace;
     exchange.cache = visit;
-    match forward::forward(&mut exchange, &mut conn).await {
+    match forward::forward(&mut exchange, &mut conn, Some(keep::judge)).await {
         forward::Answer::Response(source) if exchange.cache.is_filling() => relay::drain(&mut exchange, source).await,
         forward::Answer::Response(source) => source.finish_unread(&mut exchange),
         // Nobody gets this status, but the span reports it.

@@ -18,9 +18,8 @@ use super::grpc;
 use super::matching::{self, Failed};
 use super::watch::Target;
 use super::{Check, Placed};
-use crate::body::RequestBody;
 use crate::conn::Conn;
-use crate::exchange::{Exchange, Origin, Parts, Request, SlotStore, Try};
+use crate::exchange::{Exchange, Parts};
 use crate::family::proxy::request::{self, BodyFraming};
 use crate::family::proxy::{Pass, parse_bind};
 use crate::family::proxy_ssl::handshake::Fault;
@@ -29,6 +28,9 @@ use crate::family::upstream::attempt::{self, Failure, Outgoing, Progressed};
 use crate::family::upstream::line::Line;
 use crate::family::upstream::pool::{Link, Terms};
 use crate::family::upstream::source::{GroupRef, Hold, Read, Source};
+use crate::message::{Origin, Request, Try};
+use crate::request_body::RequestBody;
+use crate::slots::SlotStore;
 use crate::worker::{Generation, Worker};
 
 /// The part of an answer's body that the tests see, in bytes (nginx: 256k).

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use weir_conf::Statement;
 
 use crate::build::Build;
-use crate::directive::Refusal;
-use crate::exchange::{Exchange, Origin};
+use crate::exchange::Exchange;
+use crate::message::Origin;
+use crate::refusal::Refusal;
 use crate::regex::Regex;
 use crate::value;
 use crate::variable::Template;
@@ -204,7 +205,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
     use super::*;
-    use crate::conf::of_text;
+    use crate::compile::of_text;
 
     fn read(lines: &str) -> Result<Arc<Match>, Vec<String>> {
         let (conf, problems) = of_text(&format!("events {{}}\nhttp {{ match m {{ {lines} }} }}"));

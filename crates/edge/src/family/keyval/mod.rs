@@ -14,10 +14,11 @@ use weir_conf::{At, Statement};
 use weir_net::{buffer, clock};
 
 use crate::build::{Build, Scope};
-use crate::directive::{Arity, Directive, HTTP, Refusal};
+use crate::directive::{Arity, Directive, HTTP};
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::rewrite::declarable;
+use crate::refusal::Refusal;
 use crate::value;
 use crate::variable::{Argument, Definition, Template};
 use crate::zone;
@@ -194,7 +195,7 @@ impl Zone {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use crate::conf::of_text;
+    use crate::compile::of_text;
 
     #[test]
     fn statements_are_read_and_refused_in_nginx_words() {

@@ -10,7 +10,7 @@ use weir_net::log::Os;
 use weir_net::whole_file;
 
 use super::pairs::{Misfit, Pair, Pairs};
-use crate::directive::Refusal;
+use crate::refusal::Refusal;
 
 /// The largest file that weir reads. A zone may be larger than its file: the file holds keys and values without their
 /// assumed cost in memory.

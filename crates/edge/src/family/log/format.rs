@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use crate::directive::Refusal;
 use crate::exchange::Exchange;
+use crate::refusal::Refusal;
 use crate::variable::{Names, VariableId};
 
 /// How values are escaped; `escape=` of `log_format`.

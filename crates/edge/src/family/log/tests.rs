@@ -3,14 +3,14 @@
 
 use super::*;
 use crate::build::Paths;
-use crate::conf::{self, Conf};
+use crate::conf::Conf;
 
 fn compile(text: &str) -> (Option<Conf>, Vec<String>) {
     let files = weir_conf::MemoryFiles::new().with("/c/nginx.conf", text);
     let (tree, problems) = weir_conf::load(&files, "/c/nginx.conf", "/c/", &|_| false);
     assert!(problems.is_empty(), "{problems:?}");
     let paths = Paths { prefix: "/p/".to_owned(), conf_prefix: "/c/".to_owned(), ..Paths::default() };
-    let (conf, problems) = conf::compile(&tree, paths, &|_| Err("no resolver here".to_owned()), 1);
+    let (conf, problems) = crate::compile::compile(&tree, paths, &|_| Err("no resolver here".to_owned()), 1);
     (conf, problems.into_iter().map(|problem| problem.what).collect())
 }
 

@@ -8,7 +8,7 @@ use weir_net::tls::ciphers::{Ciphers, Protocols};
 use weir_net::tls::{Client, ClientOptions, OriginOptions, Trust, certificates};
 
 use crate::build::Build;
-use crate::directive::Refusal;
+use crate::refusal::Refusal;
 use crate::trace::Settings;
 use crate::trace::endpoint::Endpoint;
 use crate::value;

@@ -13,9 +13,10 @@ use weir_net::process::Identity;
 
 use self::span::Told;
 use crate::build::{Build, Scope};
-use crate::directive::{Arity, Directive, HSL, HTTP, NONE, ONE, Refusal, TWO};
+use crate::directive::{Arity, Directive, HSL, HTTP, NONE, ONE, TWO};
 use crate::exchange::Exchange;
 use crate::family::Family;
+use crate::refusal::Refusal;
 use crate::trace::context::{self, Place, Trace};
 use crate::trace::{Counts, Exporter, Settings as ExporterSettings};
 use crate::value;
@@ -123,6 +124,11 @@ pub static FAMILY: Family = Family::new("otel", &[
         true
     }),
 ])
+.enter_location(|exchange| {
+    if exchange.location.values.otel.is_active {
+        enter(exchange);
+    }
+})
 .log(ended)
 .adopt(|new, old| { new.otel.adopt(&old.otel); Ok(()) })
 .finish(finish);
@@ -203,7 +209,7 @@ impl Declared {
 /// Handles a request that enters a location with tracing, or with work on the context in its fields (nginx: before the
 /// location's own rewrites).
 #[cold]
-pub fn enter(exchange: &mut Exchange<'_>) {
+fn enter(exchange: &mut Exchange<'_>) {
     // After an internal redirect it is the same request: the decision stays.
     if !exchange.internal || exchange.trace.is_none() {
         let location = exchange.location;
@@ -307,7 +313,7 @@ fn push_hex(bytes: &[u8], out: &mut Vec<u8>) -> bool {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use crate::conf::of_text;
+    use crate::compile::of_text;
 
     #[test]
     fn a_location_without_traces_has_nothing_to_do() {

@@ -6,7 +6,8 @@ use weir_net::clock;
 use weir_wire::framing::BodyLength;
 use weir_wire::protobuf::{bytes, fixed, message, number};
 
-use crate::exchange::{Exchange, Try};
+use crate::exchange::Exchange;
+use crate::message::Try;
 use crate::texts::push_address;
 use crate::trace::context::{self, STATE_BYTES_MAX, Trace};
 

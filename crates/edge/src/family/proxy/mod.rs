@@ -4,6 +4,7 @@
 //! `rewrite` changes Location, Refresh and cookies. The tries themselves are in `upstream::forward`.
 //! <https://nginx.org/en/docs/http/ngx_http_proxy_module.html>
 
+pub mod hidden;
 pub mod request;
 pub mod response;
 pub mod rewrite;
@@ -18,11 +19,12 @@ use weir_peers::retry::Conditions;
 use weir_wire::{Known, Version};
 
 use crate::build::{Build, Kind, Scope};
-use crate::directive::{Contexts, LIMIT_EXCEPT, LOCATION, LOCATION_IF, Refusal};
+use crate::directive::{Contexts, LIMIT_EXCEPT, LOCATION, LOCATION_IF};
 use crate::exchange::Exchange;
+use crate::family::Family;
 use crate::family::upstream::{self, Upstream, split_host_port};
-use crate::family::{Family, grpc};
 use crate::phase::Next;
+use crate::refusal::Refusal;
 use crate::value;
 use crate::variable::{Template, Variable};
 
@@ -70,7 +72,7 @@ crate::settings! {
     /// `proxy_pass_header`.
     show: Vec<String> = Vec::new(),
     /// The response fields that are not passed on, compiled from the two settings above.
-    hidden: Arc<response::Hidden> = Arc::default(),
+    hidden: Arc<hidden::Hidden> = Arc::default(),
     /// `proxy_ignore_headers`.
     ignore: Ignored = Ignored(0),
     /// `proxy_intercept_errors`.
@@ -371,7 +373,7 @@ impl Pass {
 
     /// Parses the value of the template.
     pub fn parse(&self, text: &str) -> Result<Pass, Refusal> {
-        if self.is_grpc { grpc::parse_url(text) } else { parse_url(text) }
+        if self.is_grpc { parse_grpc_url(text) } else { parse_url(text) }
     }
 
     /// The name of an implicit group: the address to connect to, with the port unless it is `http`'s default.
@@ -529,7 +531,7 @@ pub(crate) fn compile(b: &mut Build<'_>, settings: &mut Settings, directive: &st
     }
     let empty = Vec::new();
     let hide = settings.hide.as_ref().unwrap_or(&empty);
-    let hidden = response::Hidden::compile(hide, settings.show.as_ref().unwrap_or(&empty));
+    let hidden = hidden::Hidden::compile(hide, settings.show.as_ref().unwrap_or(&empty));
     settings.hidden = Some(Arc::new(hidden));
 }
 
@@ -551,4 +553,29 @@ fn group_of(b: &mut Build<'_>, pass: &Pass) -> Result<usize, Refusal> {
     let upstream = Upstream::implicit(&name, &addresses).map_err(|error| Refusal::whole(error.to_string()))?;
     b.declared.upstream.groups.push(Arc::new(upstream));
     Ok(b.declared.upstream.groups.len() - 1)
+}
+
+/// Reads `[grpc://]HOST[:PORT]`, `unix:PATH`, and the same with `grpcs://`.
+pub fn parse_grpc_url(url: &str) -> Result<Pass, Refusal> {
+    let secret = strip(url, "grpcs://");
+    let rest = secret.or_else(|| strip(url, "grpc://")).unwrap_or(url);
+    let is_unix = rest.starts_with("unix:");
+    if rest.is_empty() || !is_unix && rest.contains('/') {
+        return Err(Refusal::whole(format!("invalid host in upstream \"{rest}\""))
+            .todo("write [grpc://]HOST:PORT, or grpcs://; gRPC passes the path on as it is"));
+    }
+    let host = if is_unix { "localhost" } else { rest };
+    let port = if is_unix { "" } else { split_host_port(rest).1.unwrap_or_default() };
+    Ok(Pass {
+        url: rest.to_owned(),
+        template: None,
+        host: host.to_owned(),
+        port: port.to_owned(),
+        uri: None,
+        is_tls: secret.is_some(),
+        is_grpc: true,
+        replaces: 0,
+        group: None,
+        default_redirect: None,
+    })
 }

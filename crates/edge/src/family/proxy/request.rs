@@ -154,7 +154,7 @@ pub fn compose(
     }
     out.push(b' ');
     push_target(exchange, Some(pass), target, out);
-    // For HTTP/2, `h2::Stream::send_request` converts the HTTP/1.1 head.
+    // For HTTP/2, `h2::stream::Stream::send_request` converts the HTTP/1.1 head.
     out.extend_from_slice(if proxy.version < Version::Http11 { b" HTTP/1.0\r\n" } else { b" HTTP/1.1\r\n" });
 
     if plan.default_host {

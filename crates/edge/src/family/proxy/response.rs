@@ -3,87 +3,17 @@
 use weir_net::log::Level;
 use weir_wire::escape::{Unescape, unescape_uri};
 use weir_wire::fields::Fields;
-use weir_wire::{BodyLength, ConnectionTokens, Known, KnownSet, ResponseHead, Version};
+use weir_wire::{BodyLength, Known, KnownSet, Version};
 
+use super::hidden::Named;
 use super::rewrite;
-use crate::exchange::{Exchange, Origin, WithoutOwn};
-use crate::phase::{self, From, Outcome};
-use crate::respond::Body;
+use crate::exchange::{Exchange, WithoutOwn};
+use crate::message::Origin;
+use crate::phase::{From, Outcome};
+use crate::response_body::Body;
 use crate::special::split_args;
 use crate::value;
-
-/// The fields of an answer that weir does not pass on, compiled once.
-#[derive(Default)]
-pub struct Hidden {
-    known: KnownSet,
-    names: Vec<Box<[u8]>>,
-}
-
-/// Never passed on: these fields belong to the connection to the upstream, not to the answer (RFC 9110 §7.6.1).
-const ONE_HOP: [Known; 5] =
-    [Known::Connection, Known::KeepAlive, Known::TransferEncoding, Known::ContentLength, Known::ContentType];
-
-/// Not passed on unless `proxy_pass_header` names them.
-const HIDDEN: [Known; 8] = [
-    Known::Date,
-    Known::Server,
-    Known::XPad,
-    Known::XAccelExpires,
-    Known::XAccelRedirect,
-    Known::XAccelLimitRate,
-    Known::XAccelBuffering,
-    Known::XAccelCharset,
-];
-
-impl Hidden {
-    /// Compiles `proxy_hide_header` and `proxy_pass_header`.
-    pub fn compile(hide: &[String], show: &[String]) -> Hidden {
-        let mut hidden = Hidden::default();
-        let shown = |name: &str| show.iter().any(|show| show.eq_ignore_ascii_case(name));
-        for known in ONE_HOP {
-            hidden.known.insert(known);
-        }
-        for known in HIDDEN {
-            if !shown(known.name()) {
-                hidden.known.insert(known);
-            }
-        }
-        for name in hide.iter().filter(|name| !shown(name)) {
-            match Known::of(name.as_bytes()) {
-                Some(known) => hidden.known.insert(known),
-                None => hidden.names.push(name.as_bytes().into()),
-            }
-        }
-        hidden
-    }
-
-    /// Whether weir hides a field of this name.
-    pub fn hides(&self, known: Option<Known>, name: &[u8]) -> bool {
-        match known {
-            Some(known) => self.known.contains(known),
-            None => !self.names.is_empty() && self.names.iter().any(|hidden| hidden.eq_ignore_ascii_case(name)),
-        }
-    }
-}
-
-/// The further fields that an upstream's Connection field names: weir does not pass them on (RFC 9110 §7.6.1).
-pub struct Named<'h> {
-    head: &'h ResponseHead,
-    bytes: &'h [u8],
-    any: bool,
-}
-
-impl<'h> Named<'h> {
-    /// The fields that this head names.
-    pub fn of(head: &'h ResponseHead, bytes: &'h [u8]) -> Named<'h> {
-        Named { head, bytes, any: head.tokens(bytes).names }
-    }
-
-    /// Whether the head names this field. Upgrade is exempt: an answer with Upgrade is meant for the client.
-    pub fn has(&self, known: Option<Known>, name: &[u8]) -> bool {
-        self.any && known != Some(Known::Upgrade) && ConnectionTokens::lists(self.bytes, &self.head.fields, name)
-    }
-}
+use crate::walk;
 
 /// The target of `X-Accel-Redirect`.
 pub enum Elsewhere {
@@ -99,10 +29,21 @@ impl Elsewhere {
     /// Sends the exchange there.
     pub fn enter(self, exchange: &mut Exchange<'_>) -> Outcome {
         match self {
-            Elsewhere::Uri(path, args) => phase::redirect(exchange, path, Some(args)),
-            Elsewhere::Named(name) => phase::walk(exchange, From::Named(name)),
+            Elsewhere::Uri(path, args) => walk::redirect(exchange, path, Some(args)),
+            Elsewhere::Named(name) => walk::walk(exchange, From::Named(name)),
             Elsewhere::Nowhere => Outcome::Status(404),
         }
+    }
+}
+
+/// Passes `WWW-Authenticate` of an intercepted 401 on to the client.
+pub fn pass_authentication(exchange: &mut Exchange<'_>, origin: &Origin) {
+    if origin.head.status != 401 {
+        return;
+    }
+    let known = Some(Known::WwwAuthenticate);
+    for field in origin.head.fields.iter().filter(|field| field.known == known) {
+        exchange.response.fields.push_known(b"WWW-Authenticate", field.value.of(&origin.bytes), known);
     }
 }
 

@@ -16,10 +16,10 @@ use weir_wire::Known;
 use self::cookie::{Cookie, FLAG_WORDS, Flags};
 use super::Pass;
 use crate::build::{Build, Kind};
-use crate::conf::SharedRegex;
-use crate::directive::Refusal;
 use crate::exchange::Exchange;
+use crate::refusal::Refusal;
 use crate::regex::Regex;
+use crate::regex::SharedRegex;
 use crate::variable::Template;
 
 /// `proxy_redirect`: how Location and Refresh change.
@@ -465,7 +465,7 @@ mod tests {
         let text = format!("events {{ }} http {{ server {{ {server} }} }}");
         let files = MemoryFiles::new().with("/nginx.conf", text);
         let (tree, _) = weir_conf::load(&files, "/nginx.conf", "/", &|_| false);
-        let (conf, problems) = crate::conf::compile(&tree, Paths::default(), &|_| Ok(Vec::new()), 1);
+        let (conf, problems) = crate::compile::compile(&tree, Paths::default(), &|_| Ok(Vec::new()), 1);
         let utf8 = |bytes: Option<&[u8]>| String::from_utf8(bytes.unwrap().to_vec()).unwrap();
         let conf = conf.unwrap_or_else(|| panic!("{problems:?}"));
         let mut found = Vec::new();

@@ -4,7 +4,7 @@
 
 use weir_net::tls::ciphers::{Ciphers, Protocols};
 
-use crate::directive::Refusal;
+use crate::refusal::Refusal;
 
 /// The commands of a block.
 #[derive(Clone, Debug, Default, PartialEq)]

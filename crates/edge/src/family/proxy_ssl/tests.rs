@@ -5,7 +5,7 @@ use weir_conf::{Level, MemoryFiles};
 
 use super::*;
 use crate::build::Paths;
-use crate::conf::{self, Conf};
+use crate::conf::Conf;
 
 fn compile(server: &str) -> (Option<Conf>, Vec<String>) {
     let text = format!("events {{ }} http {{ server {{ {server} }} }}");
@@ -14,7 +14,7 @@ fn compile(server: &str) -> (Option<Conf>, Vec<String>) {
     assert_eq!(problems, []);
     let address = |_: &str| Ok(vec!["127.0.0.1:0".parse().unwrap()]);
     let paths = Paths { prefix: "/".into(), conf_prefix: "/nowhere/".into(), ..Paths::default() };
-    let (conf, problems) = conf::compile(&tree, paths, &address, 1);
+    let (conf, problems) = crate::compile::compile(&tree, paths, &address, 1);
     let grave = problems.into_iter().filter(|problem| matches!(problem.level, Level::Emerg));
     (conf, grave.map(|problem| problem.what).collect())
 }

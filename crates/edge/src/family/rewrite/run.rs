@@ -12,7 +12,7 @@ use super::{Condition, FileTest, Rewrite, Rule, Target};
 use crate::exchange::Exchange;
 use crate::family::disable_symlinks::{self, Failed};
 use crate::regex::Regex;
-use crate::respond::Body;
+use crate::response_body::Body;
 use crate::variable::Template;
 
 /// The result of a list of rules.

@@ -13,8 +13,9 @@ use super::stapling::{self, Stapler};
 use super::status::{self, Checks};
 use super::{Settings, Values, Verify, command, files, sessions};
 use crate::build::{Build, Scope};
-use crate::directive::{Refusal, SERVER};
+use crate::directive::SERVER;
 use crate::family::resolver;
+use crate::refusal::Refusal;
 use crate::variable::Template;
 
 /// The TLS of a server.

@@ -9,7 +9,7 @@ use weir_net::{Instant, clock};
 
 use super::files::{self, Stamp};
 use crate::build::Build;
-use crate::directive::Refusal;
+use crate::refusal::Refusal;
 use crate::variable::Template;
 
 /// The source of a certificate or a key.

@@ -8,7 +8,7 @@ use weir_net::tls::ciphers::{Groups, Protocols};
 use super::Settings;
 use super::certificate::Source;
 use crate::build::Build;
-use crate::directive::Refusal;
+use crate::refusal::Refusal;
 
 /// Reads the directive; refuses an invalid command at its place.
 pub(super) fn read(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {

@@ -27,8 +27,9 @@ use self::assemble::ServerTls;
 use self::certificate::{CertificateCache, Source};
 use self::status::Checked;
 use crate::build::Build;
-use crate::directive::{Arity, Contexts, Directive, HTTP, MAIN, ONE, Refusal, SERVER, TWO};
+use crate::directive::{Arity, Contexts, Directive, HTTP, MAIN, ONE, SERVER, TWO};
 use crate::family::Family;
+use crate::refusal::Refusal;
 use crate::value;
 
 crate::settings! {

@@ -12,9 +12,9 @@ use weir_wire::{BodyLength, Parser, Progress, ResponseHead};
 
 use crate::base64;
 use crate::build::Build;
-use crate::directive::Refusal;
 use crate::dns::{self, Servers};
 use crate::family::{resolver, upstream};
+use crate::refusal::Refusal;
 use crate::worker::Worker;
 
 /// The largest answer in bytes with its head: a response with a chain of certificates has some ten thousand.

@@ -9,7 +9,7 @@ use weir_net::tls::{SessionCache, TicketKeys};
 
 use super::files;
 use crate::build::Build;
-use crate::directive::Refusal;
+use crate::refusal::Refusal;
 use crate::value;
 
 /// The number of sessions in nginx's `builtin` cache without a size.

@@ -17,8 +17,8 @@ use super::flight::Flights;
 use super::responder::{Asked, Url};
 use super::{Values, Verify};
 use crate::build::Build;
-use crate::directive::Refusal;
 use crate::family::resolver;
+use crate::refusal::Refusal;
 use crate::value;
 use crate::worker::Worker;
 
@@ -223,7 +223,7 @@ impl Asked {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
-    use crate::conf::of_text;
+    use crate::compile::of_text;
 
     #[test]
     fn a_cache_keeps_no_more_than_it_may_and_no_longer() {

@@ -6,14 +6,14 @@ use weir_peers::group::Outcome as Verdict;
 use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{BodyLength, Version, Violation};
 
-use super::forward::{Answer, Upgraded};
+use super::forward::{Answer, Judge, Upgraded};
 use super::pool::Link;
 use super::source::{Hold, Source};
 use super::walk::end_try;
-use crate::exchange::{Exchange, Origin};
-use crate::family::cache::keep;
+use crate::exchange::Exchange;
 use crate::family::proxy::{request, response};
 use crate::family::store;
+use crate::message::Origin;
 use crate::phase::Outcome;
 
 /// Interprets the head of the final answer. If it makes no sense, logs it, blames the peer and returns `None`.
@@ -22,6 +22,7 @@ pub(super) fn take_answer(
     origin: Box<Origin>,
     link: Box<Link>,
     mut hold: Hold,
+    judge: Option<Judge>,
 ) -> Option<Answer> {
     let status = origin.head.status;
     if status == 101 {
@@ -45,7 +46,8 @@ pub(super) fn take_answer(
         }
     };
     if exchange.cache.is_concerned()
-        && let keep::Verdict::Replaced(answer) = keep::judge(exchange, &origin, length)
+        && let Some(judge) = judge
+        && let Some(answer) = judge(exchange, &origin, length)
     {
         Source::new(link, hold, &origin, length, exchange.request_complete).dismiss(exchange);
         exchange.worker.return_origin(origin);
@@ -53,7 +55,7 @@ pub(super) fn take_answer(
     }
     let values = &exchange.location.values;
     if values.proxy.intercept_errors && status >= 300 && crate::special::is_intercepted(exchange, status) {
-        keep::pass_authentication(exchange, &origin);
+        response::pass_authentication(exchange, &origin);
         // The cache keeps only the status of an intercepted answer.
         exchange.cache.keep(b"", true);
         Source::new(link, hold, &origin, length, exchange.request_complete).dismiss(exchange);

@@ -17,11 +17,13 @@ use super::reading::{Reading, Received};
 use super::sending::{BodyState, Sending};
 use crate::body::{self, Failed as BodyFailed};
 use crate::conn::{Conn, Gone};
-use crate::exchange::{Exchange, Origin, Try};
+use crate::exchange::Exchange;
 use crate::family::early_hints;
 use crate::family::proxy::request::BodyFraming;
 use crate::family::proxy_ssl::handshake::{Fault, shake_hands};
-use crate::h2::{Lost, Unsent};
+use crate::h2::ask::Unsent;
+use crate::h2::reply::Lost;
+use crate::message::{Origin, Try};
 use crate::worker::ROOMS_MAX;
 
 /// Why a try got no head.

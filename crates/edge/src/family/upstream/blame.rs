@@ -15,7 +15,7 @@ use crate::body::Failed;
 use crate::conn::Gone;
 use crate::exchange::Exchange;
 use crate::family::proxy_ssl::handshake::{Broken, Fault};
-use crate::h2::Lost;
+use crate::h2::reply::Lost;
 use crate::phase::Outcome;
 
 /// The counter for a failed try.

@@ -11,11 +11,11 @@ use weir_net::log::Level;
 use super::source::GroupRef;
 use super::{Upstream, literal_address, split_host_port};
 use crate::conn::{Conn, Gone};
-use crate::directive::Refusal;
 use crate::dns::{self, Place};
 use crate::exchange::Exchange;
 use crate::family::proxy::Pass;
 use crate::family::proxy::request::Target;
+use crate::refusal::Refusal;
 
 /// The group to ask, and the target of a `proxy_pass` with variables.
 pub(super) fn group(exchange: &mut Exchange<'_>, pass: &Pass) -> Result<Chosen, u16> {

@@ -16,12 +16,14 @@ use super::choose::{self, Chosen, Unresolved};
 use super::pool::Link;
 use super::source::{GroupRef, Hold, Source};
 use super::walk::Walk;
-use crate::body::{self, Failed, RequestBody};
+use crate::body::{self, Failed};
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::family::proxy::request::{self, BodyFraming};
 use crate::family::proxy_ssl::{self, Asked, Party};
+use crate::message::Origin;
 use crate::phase::Outcome;
+use crate::request_body::RequestBody;
 
 /// An upstream that agreed to switch protocols.
 pub struct Upgraded {
@@ -43,8 +45,12 @@ pub enum Answer {
     Gone(Gone),
 }
 
+/// Judges a peer's answer before weir uses any part of it; returns the answer that takes its place, if one does. The
+/// length is that of the body.
+pub type Judge = fn(&mut Exchange<'_>, &Origin, BodyLength) -> Option<Answer>;
+
 /// Asks the location's upstream.
-pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answer {
+pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn, judge: Option<Judge>) -> Answer {
     let location = exchange.location;
     let Some(pass) = &location.values.proxy.pass else { return Answer::Outcome(Outcome::Status(500)) };
     let (group, target) = match choose::group(exchange, pass) {
@@ -68,7 +74,7 @@ pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answer {
         None if pass.is_tls => proxy_ssl::asked(exchange, pass.host.as_bytes()),
         Some(_) | None => Asked::Nothing,
     };
-    let answer = ask_peers(exchange, conn, &group, asked.party(), Outgoing { head: &head, framing }).await;
+    let answer = ask_peers(exchange, conn, &group, asked.party(), Outgoing { head: &head, framing }, judge).await;
     exchange.worker.return_out(head);
     answer
 }
@@ -126,6 +132,7 @@ async fn ask_peers(
     group: &GroupRef,
     party: Option<&Arc<Party>>,
     outgoing: Outgoing<'_>,
+    judge: Option<Judge>,
 ) -> Answer {
     let Some(upstream) = group.get() else { return Answer::Outcome(Outcome::Status(500)) };
     let mut walk = Walk::begin(exchange, group, upstream, party, outgoing);
@@ -142,7 +149,7 @@ async fn ask_peers(
                         sticky.mark(exchange, peer);
                     }
                     // Do not learn a sticky session from a response that weir rejected.
-                    let Some(answer) = take_answer(exchange, origin, link, walk.hold) else {
+                    let Some(answer) = take_answer(exchange, origin, link, walk.hold, judge) else {
                         return Answer::Outcome(Outcome::Status(502));
                     };
                     let is_whole = !matches!(answer, Answer::Response(_));

@@ -24,8 +24,13 @@ use weir_wire::h2::connection::{Event, Limits};
 
 use super::pool::{Held, Link, Terms, is_same};
 use crate::family::proxy_ssl::Party;
-use crate::h2::{self, Carrier, Input, Lost, OUT_MAX, Over, Session, Stream};
-use crate::worker::{Generation, Place, Worker};
+use crate::h2;
+use crate::h2::input::{Input, Over};
+use crate::h2::reply::Lost;
+use crate::h2::session::{Carrier, OUT_MAX, Session};
+use crate::h2::stream::Stream;
+use crate::table_place::Place;
+use crate::worker::{Generation, Worker};
 
 /// The most streams of one line, whatever its peer allows: the code searches them one by one.
 const STREAMS_MAX: usize = 256;
@@ -457,9 +462,13 @@ fn act(line: &Rc<Line>, worker: &Rc<Worker>, event: Event<'_>) {
     let session = &line.session;
     match event {
         Event::Nothing | Event::Malformed { .. } => {}
-        Event::Head { stream, ends, .. } => h2::head_came(session, worker, stream, ends),
+        Event::Head { stream, ends, .. } => {
+            if let Some(unused) = h2::reply::head_came(session, worker.lease_origin(), stream, ends) {
+                worker.return_origin(unused);
+            }
+        }
         Event::Data { stream, data, counted, ends } => session.data_came(stream, data, counted, ends),
-        Event::Trailers { stream } => h2::trailers_came(session, stream),
+        Event::Trailers { stream } => h2::reply::trailers_came(session, stream),
         Event::Writable { stream } => session.writable(stream),
         Event::Pong => {
             line.is_proven.set(true);

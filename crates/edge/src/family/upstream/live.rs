@@ -40,10 +40,10 @@ use weir_peers::pool_policy::PoolPolicy;
 use super::{Declared, Upstream, parse_address};
 use crate::board::boards::Boards;
 use crate::build::Build;
-use crate::directive::Refusal;
 use crate::dns::{Place, Servers};
 use crate::family::resolver;
 use crate::family::sticky::Sticky;
+use crate::refusal::Refusal;
 use crate::variable::Template;
 use crate::worker::Generation;
 

@@ -33,9 +33,10 @@ use weir_peers::peer::Peer;
 use weir_peers::pool_policy::PoolPolicy;
 
 use crate::build::{Build, Kind, Scope};
-use crate::directive::{Arity, Directive, HTTP, NONE, ONE, Refusal, UPSTREAM};
+use crate::directive::{Arity, Directive, HTTP, NONE, ONE, UPSTREAM};
 use crate::family::sticky::{ROUTE_BYTES_MAX, Sticky};
 use crate::family::{Family, resolver};
+use crate::refusal::Refusal;
 use crate::value;
 use crate::variable::Template;
 use live::{Frame, Live, Members, Named};

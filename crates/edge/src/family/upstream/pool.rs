@@ -15,7 +15,8 @@ use weir_peers::pool_policy::{Finished, PoolPolicy};
 use crate::counters::{self, AllCounters};
 use crate::family::proxy_ssl::Party;
 use crate::h2;
-use crate::worker::{Generation, Place};
+use crate::table_place::Place;
+use crate::worker::Generation;
 
 /// A connection to a peer. Always boxed: it moves several times per exchange.
 pub struct Link {
@@ -40,12 +41,12 @@ pub struct Link {
 }
 
 /// A stream that is left when this is dropped; a socket closes itself.
-pub struct Held(pub Rc<h2::Stream>);
+pub struct Held(pub Rc<h2::stream::Stream>);
 
 impl Deref for Held {
-    type Target = h2::Stream;
+    type Target = h2::stream::Stream;
 
-    fn deref(&self) -> &h2::Stream {
+    fn deref(&self) -> &h2::stream::Stream {
         &self.0
     }
 }

@@ -8,8 +8,9 @@ use weir_wire::{Progress, Version};
 
 use super::attempt::{Failure, HeadFault, Progressed};
 use super::pool::Link;
-use crate::exchange::{Exchange, Origin};
+use crate::exchange::Exchange;
 use crate::h2;
+use crate::message::Origin;
 
 /// Bytes to read at a time before the length of the body is known.
 const READ_BYTES: usize = 16 << 10;
@@ -84,7 +85,7 @@ impl Reading {
     fn poll_frames(
         &mut self,
         exchange: &mut Exchange<'_>,
-        stream: &h2::Stream,
+        stream: &h2::stream::Stream,
         progressed: &mut Progressed,
     ) -> Poll<Result<Received, Failure>> {
         let buffer_size = exchange.location.values.proxy.buffer_size as usize;

@@ -11,11 +11,13 @@ use weir_wire::encode;
 
 use super::attempt::{Failure, Outgoing, Progressed};
 use super::pool::Link;
-use crate::body::{self, Failed as BodyFailed, RequestBody};
+use crate::body::{self, Failed as BodyFailed};
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::family::proxy::request::BodyFraming;
-use crate::h2::{self, Unsent};
+use crate::h2;
+use crate::h2::ask::Unsent;
+use crate::request_body::RequestBody;
 
 /// Bytes of a request's body to send at a time.
 const PIECE_BYTES: usize = 64 << 10;
@@ -81,7 +83,7 @@ impl<'h> Sending<'h> {
     pub fn send_head(
         &mut self,
         exchange: &mut Exchange<'_>,
-        stream: &h2::Stream,
+        stream: &h2::stream::Stream,
         framing: BodyFraming,
     ) -> Result<(), Failure> {
         let (ends, length) = match framing {

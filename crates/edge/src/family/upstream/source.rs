@@ -18,8 +18,9 @@ use super::Upstream;
 use super::live::{Seen, all_seen};
 use super::pool::{Link, pools};
 use crate::board::boards::Boards;
-use crate::exchange::{Exchange, Origin, Try};
+use crate::exchange::Exchange;
 use crate::family::sticky::Sticky;
+use crate::message::{Origin, Try};
 use crate::worker::Generation;
 
 /// The group of an exchange: from the configuration, or made for this exchange.

@@ -26,15 +26,16 @@ use super::lend;
 use super::line::{Awaited, Kept, Line, Opened, lines};
 use super::pool::{Handover, Link, Terms, pools};
 use super::source::{GroupRef, Hold};
-use crate::body::{self, RequestBody};
 use crate::conn::{Conn, Gone};
 use crate::counting;
-use crate::exchange::{Exchange, Origin, Try};
+use crate::exchange::Exchange;
 use crate::family::proxy::parse_bind;
 use crate::family::proxy::request::BodyFraming;
 use crate::family::proxy_ssl::Party;
-use crate::h2::Lost;
+use crate::h2::reply::Lost;
+use crate::message::{Origin, Try};
 use crate::phase::Outcome;
+use crate::request_body::{Reader, RequestBody};
 use crate::worker::Worker;
 
 /// The state of one exchange between its tries.
@@ -344,7 +345,7 @@ impl<'g> Walk<'g> {
         let has_body = !matches!(self.outgoing.framing, BodyFraming::None | BodyFraming::Length(0));
         let was_streamed = has_body && exchange.body.length() == 0;
         !matches!(exchange.body, RequestBody::Unread)
-            && exchange.reader.as_ref().is_none_or(body::Reader::is_done)
+            && exchange.reader.as_ref().is_none_or(Reader::is_done)
             && !was_streamed
     }
 

@@ -6,8 +6,8 @@ use std::io::Write;
 use weir_net::log::Level;
 use weir_wire::{BodyLength, Known};
 
-use crate::body::RequestBody;
 use crate::exchange::Exchange;
+use crate::request_body::RequestBody;
 use crate::value;
 use crate::variable::Argument;
 

@@ -1,0 +1,76 @@
+//! The fields of an upstream's answer that weir does not pass on: `proxy_hide_header`, `proxy_pass_header`.
+
+use weir_wire::{ConnectionTokens, Known, KnownSet, ResponseHead};
+
+/// The fields of an answer that weir does not pass on, compiled once.
+#[derive(Default)]
+pub struct Hidden {
+    pub(super) known: KnownSet,
+    names: Vec<Box<[u8]>>,
+}
+
+/// Never passed on: these fields belong to the connection to the upstream, not to the answer (RFC 9110 §7.6.1).
+const ONE_HOP: [Known; 5] =
+    [Known::Connection, Known::KeepAlive, Known::TransferEncoding, Known::ContentLength, Known::ContentType];
+
+/// Not passed on unless `proxy_pass_header` names them.
+const HIDDEN: [Known; 8] = [
+    Known::Date,
+    Known::Server,
+    Known::XPad,
+    Known::XAccelExpires,
+    Known::XAccelRedirect,
+    Known::XAccelLimitRate,
+    Known::XAccelBuffering,
+    Known::XAccelCharset,
+];
+
+impl Hidden {
+    /// Compiles `proxy_hide_header` and `proxy_pass_header`.
+    pub fn compile(hide: &[String], show: &[String]) -> Hidden {
+        let mut hidden = Hidden::default();
+        let shown = |name: &str| show.iter().any(|show| show.eq_ignore_ascii_case(name));
+        for known in ONE_HOP {
+            hidden.known.insert(known);
+        }
+        for known in HIDDEN {
+            if !shown(known.name()) {
+                hidden.known.insert(known);
+            }
+        }
+        for name in hide.iter().filter(|name| !shown(name)) {
+            match Known::of(name.as_bytes()) {
+                Some(known) => hidden.known.insert(known),
+                None => hidden.names.push(name.as_bytes().into()),
+            }
+        }
+        hidden
+    }
+
+    /// Whether weir hides a field of this name.
+    pub fn hides(&self, known: Option<Known>, name: &[u8]) -> bool {
+        match known {
+            Some(known) => self.known.contains(known),
+            None => !self.names.is_empty() && self.names.iter().any(|hidden| hidden.eq_ignore_ascii_case(name)),
+        }
+    }
+}
+
+/// The further fields that an upstream's Connection field names: weir does not pass them on (RFC 9110 §7.6.1).
+pub struct Named<'h> {
+    head: &'h ResponseHead,
+    bytes: &'h [u8],
+    any: bool,
+}
+
+impl<'h> Named<'h> {
+    /// The fields that this head names.
+    pub fn of(head: &'h ResponseHead, bytes: &'h [u8]) -> Named<'h> {
+        Named { head, bytes, any: head.tokens(bytes).names }
+    }
+
+    /// Whether the head names this field. Upgrade is exempt: an answer with Upgrade is meant for the client.
+    pub fn has(&self, known: Option<Known>, name: &[u8]) -> bool {
+        self.any && known != Some(Known::Upgrade) && ConnectionTokens::lists(self.bytes, &self.head.fields, name)
+    }
+}

@@ -1,0 +1,64 @@
+//! Why weir does not accept a statement.
+
+/// Why weir did not accept a statement: nginx's words first, then the remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The message without ` in FILE:LINE`.
+    pub what: String,
+    /// Whether `"NAME" directive ` must still be put before `what`.
+    pub about_directive: bool,
+    /// What to write instead.
+    pub todo: Option<String>,
+    /// The missing declaration, if the problem may only follow from a refused statement.
+    pub need: Option<Box<Need>>,
+    /// The place, if it is not the current statement or block: which statement of this directive, from 0.
+    pub place: Option<(&'static str, usize)>,
+}
+
+impl Refusal {
+    /// nginx's `"NAME" directive WHAT`, for messages such as `invalid value`.
+    pub fn directive(what: impl Into<String>) -> Refusal {
+        Refusal { what: what.into(), about_directive: true, todo: None, need: None, place: None }
+    }
+
+    /// A complete message.
+    pub fn whole(what: impl Into<String>) -> Refusal {
+        Refusal { what: what.into(), about_directive: false, todo: None, need: None, place: None }
+    }
+
+    /// Adds the remedy.
+    pub fn todo(mut self, todo: impl Into<String>) -> Refusal {
+        self.todo = Some(todo.into());
+        self
+    }
+
+    /// Names the missing declaration: a statement of `directive` with this `name` (empty: any name).
+    ///
+    /// weir does not report the problem if it refused such a statement.
+    pub fn needs(mut self, directive: &str, name: &str) -> Refusal {
+        self.need = Some(Box::new(Need::new(directive, name)));
+        self
+    }
+
+    /// Points at the statement of `directive` with this number, from 0, in the block or in the blocks around it.
+    pub fn about(mut self, directive: &'static str, number: usize) -> Refusal {
+        self.place = Some((directive, number));
+        self
+    }
+}
+
+/// The missing part that a problem names: the directive that declares it, and its name. An empty name matches any name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Need {
+    /// The directive.
+    pub directive: String,
+    /// The declared name.
+    pub name: String,
+}
+
+impl Need {
+    /// The name that `directive` would declare.
+    pub fn new(directive: &str, name: &str) -> Need {
+        Need { directive: directive.to_owned(), name: name.to_owned() }
+    }
+}

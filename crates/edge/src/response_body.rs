@@ -1,0 +1,119 @@
+//! The body of a response, and how the client finds its end.
+
+use std::fs::File;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use weir_cache::store::Object;
+
+use crate::stream::Stream;
+
+/// The body of a response.
+#[derive(Default)]
+pub enum Body {
+    /// Nothing.
+    #[default]
+    Empty,
+    /// Bytes that weir made.
+    Bytes(Vec<u8>),
+    /// A part of a file.
+    File {
+        /// The open file.
+        file: Rc<File>,
+        /// Where the part begins.
+        offset: u64,
+        /// Its length.
+        length: u64,
+    },
+    /// Several parts of a body, each after its own head: `multipart/byteranges`.
+    Parts {
+        /// The whole that the parts belong to.
+        whole: Whole,
+        /// The parts in order.
+        parts: Vec<Part>,
+        /// The text after the last part.
+        end: Vec<u8>,
+    },
+    /// A body from the cache, or a part of it.
+    Kept(Kept),
+    /// A body that is made while it is sent.
+    Stream(Box<dyn Stream>),
+    /// The upstream's body, still to be read.
+    Origin,
+}
+
+/// The whole that the parts of a `Body::Parts` belong to.
+pub enum Whole {
+    /// An open file.
+    File(Rc<File>),
+    /// A body from the cache.
+    Kept(Arc<Object>),
+}
+
+/// One part of a `Body::Parts`.
+pub struct Part {
+    /// The text before it.
+    pub head: Vec<u8>,
+    /// Where it begins in the whole.
+    pub offset: u64,
+    /// Its length.
+    pub length: u64,
+}
+
+/// Changes a body on its way out: gzip, ranges over a stream. Fed in order; `last` comes exactly once. A filter that
+/// changes the length removes `content_length` from the response, or sets the right one.
+pub trait BodyFilter {
+    /// Takes `input`, and appends the bytes to send to `out`. `flush` also appends the bytes that the filter holds
+    /// back.
+    fn write(&mut self, input: &[u8], flush: bool, last: bool, out: &mut Vec<u8>);
+
+    /// Bytes taken and returned so far, if the filter counts them (`$gzip_ratio`).
+    fn bytes(&self) -> Option<(u64, u64)> {
+        None
+    }
+}
+
+/// How the client finds the end of the body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// No body at all.
+    Bodiless,
+    /// `Content-Length`.
+    Length,
+    /// `Transfer-Encoding: chunked`.
+    Chunked,
+    /// The connection closes.
+    Close,
+    /// The stream ends (HTTP/2).
+    Stream,
+}
+
+/// A stored body or a part of it.
+#[derive(Clone)]
+pub struct Kept {
+    /// The stored object.
+    pub object: Arc<Object>,
+    /// Where the part begins.
+    pub offset: u64,
+    /// Its length; `None`, while the end of the body is not known, for all that follows.
+    pub length: Option<u64>,
+}
+
+impl Kept {
+    /// All of an object's body.
+    pub fn whole(object: Arc<Object>) -> Kept {
+        let length = object.is_whole().then(|| object.body.len());
+        Kept { object, offset: 0, length }
+    }
+
+    /// Whether it is the whole body, and the whole body is stored.
+    pub fn is_all(&self) -> bool {
+        self.offset == 0 && self.object.is_whole() && self.length == Some(self.object.body.len())
+    }
+
+    /// Bytes `start..end` of it.
+    pub fn cut(&mut self, start: u64, end: u64) {
+        self.offset += start;
+        self.length = Some(end - start);
+    }
+}

@@ -1,0 +1,272 @@
+//! Walks an exchange through rewrites, the choice of a location, and the handlers of its phases.
+
+use crate::exchange::Exchange;
+use crate::family::rewrite::run as rewrite;
+use crate::phase::{From, Next, Outcome, Phase, Resume};
+use crate::route::{self, Place};
+
+/// Walks an exchange through rewrites, location choice and phases, internal redirects included.
+pub fn walk(exchange: &mut Exchange<'_>, from: From) -> Outcome {
+    let mut next = match from {
+        From::Server => Jump::Server,
+        From::Named(name) => Jump::Named(name),
+    };
+    loop {
+        let step = match next {
+            Jump::Server => match server_rewrites(exchange) {
+                Some(outcome) => return outcome,
+                None => locate(exchange),
+            },
+            Jump::Location => locate(exchange),
+            Jump::Named(name) => named(exchange, &name),
+        };
+        let step = match step {
+            Step::Inside => inside(exchange),
+            Step::Over(outcome) => return outcome,
+            Step::Jump(jump) => Step::Jump(jump),
+        };
+        next = match step {
+            Step::Over(outcome) => return outcome,
+            Step::Inside => return Outcome::Status(500),
+            Step::Jump(jump) => jump,
+        };
+    }
+}
+
+/// Goes on after a `Wait`.
+pub fn resume(exchange: &mut Exchange<'_>, resume: Resume) -> Outcome {
+    let from = match resume {
+        Resume::Handler(from) => from,
+        Resume::Status(status) => return Outcome::Status(status),
+    };
+    match handlers(exchange, from) {
+        Step::Over(outcome) => outcome,
+        Step::Inside => Outcome::Status(500),
+        Step::Jump(Jump::Named(name)) => walk(exchange, From::Named(name)),
+        Step::Jump(Jump::Server | Jump::Location) => walk(exchange, From::Server),
+    }
+}
+
+/// Starts again with another URI, as `error_page`, `try_files`, `index` and X-Accel-Redirect do.
+pub fn redirect(exchange: &mut Exchange<'_>, uri: Vec<u8>, args: Option<Vec<u8>>) -> Outcome {
+    match redirected(exchange, uri, args) {
+        Ok(()) => walk(exchange, From::Server),
+        Err(outcome) => outcome,
+    }
+}
+
+enum Jump {
+    Server,
+    Location,
+    Named(String),
+}
+
+enum Step {
+    Inside,
+    Over(Outcome),
+    Jump(Jump),
+}
+
+fn redirected(exchange: &mut Exchange<'_>, uri: Vec<u8>, args: Option<Vec<u8>>) -> Result<(), Outcome> {
+    if exchange.redirects_left == 0 {
+        let shown = String::from_utf8_lossy(&uri).into_owned();
+        exchange.log(
+            weir_net::log::Level::Error,
+            format_args!("rewrite or internal redirection cycle while internally redirecting to \"{shown}\""),
+        );
+        return Err(Outcome::Status(500));
+    }
+    exchange.redirects_left -= 1;
+    exchange.uri = uri;
+    if let Some(args) = args {
+        exchange.args = args;
+    }
+    exchange.internal = true;
+    exchange.target_is_valid = false;
+    Ok(())
+}
+
+fn server_rewrites(exchange: &mut Exchange<'_>) -> Option<Outcome> {
+    let server = exchange.server;
+    exchange.enter(server.root);
+    for enter in &exchange.conf.enter {
+        enter(exchange);
+    }
+    if server.rules.is_empty() {
+        return None;
+    }
+    match rewrite::run(exchange, &server.rules) {
+        rewrite::Flow::Continue | rewrite::Flow::Break | rewrite::Flow::Last => None,
+        rewrite::Flow::Status(status) => Some(Outcome::Status(status)),
+        rewrite::Flow::Respond => Some(Outcome::Respond),
+    }
+}
+
+fn locate(exchange: &mut Exchange<'_>) -> Step {
+    let place = match route::place(exchange.conf, exchange.server, &exchange.uri, &mut exchange.slots) {
+        Ok(place) => place,
+        Err(failed) => {
+            exchange.match_failed(&failed);
+            return Step::Over(Outcome::Status(500));
+        }
+    };
+    match place {
+        Place::Here(id) => exchange.enter(id),
+        Place::Nowhere => exchange.enter(exchange.server.root),
+        Place::AddSlash(id) => {
+            exchange.enter(id);
+            return Step::Over(add_slash(exchange));
+        }
+    }
+    if exchange.location.values.location.internal && !exchange.internal {
+        return Step::Over(Outcome::Status(404));
+    }
+    if crate::body::is_too_large(exchange) {
+        // nginx: for a client that waits for `100 Continue`, the 413 is the answer.
+        exchange.expectation_met = true;
+        return Step::Over(Outcome::Status(413));
+    }
+    Step::Inside
+}
+
+/// nginx: a prefix location that ends in a slash and has a handler redirects the URI without the slash.
+fn add_slash(exchange: &mut Exchange<'_>) -> Outcome {
+    let mut location = Vec::with_capacity(exchange.uri.len() + exchange.args.len() + 2);
+    weir_wire::escape::escape_uri(exchange.location.name.as_bytes(), &mut location);
+    if !exchange.args.is_empty() {
+        location.push(b'?');
+        location.extend_from_slice(&exchange.args);
+    }
+    exchange.response.fields.replace(b"Location", &location, weir_wire::Known::Location);
+    exchange.response.own_location = true;
+    Outcome::Status(301)
+}
+
+fn named(exchange: &mut Exchange<'_>, name: &str) -> Step {
+    if exchange.redirects_left == 0 {
+        exchange.log(
+            weir_net::log::Level::Error,
+            format_args!("rewrite or internal redirection cycle while redirect to named location \"@{name}\""),
+        );
+        return Step::Over(Outcome::Status(500));
+    }
+    exchange.redirects_left -= 1;
+    if exchange.uri.is_empty() {
+        exchange.log(weir_net::log::Level::Error, format_args!("empty URI in redirect to named location \"@{name}\""));
+        return Step::Over(Outcome::Status(500));
+    }
+    let Some(id) = exchange.server.named.get(name) else {
+        exchange.log(weir_net::log::Level::Error, format_args!("could not find named location \"@{name}\""));
+        return Step::Over(Outcome::Status(500));
+    };
+    exchange.internal = true;
+    exchange.enter(*id);
+    Step::Inside
+}
+
+/// The location's rewrites, then its handlers.
+fn inside(exchange: &mut Exchange<'_>) -> Step {
+    exchange.uri_changed = false;
+    // nginx: a method outside limit_except's list uses the settings of that block, rewrites included.
+    if let Some((methods, other)) = &exchange.location.limit_except
+        && !methods.has(exchange.request.method())
+    {
+        exchange.enter(*other);
+    }
+    for enter in &exchange.conf.enter_location {
+        enter(exchange);
+    }
+    let location = exchange.location;
+    if !location.rules.is_empty() {
+        match rewrite::run(exchange, &location.rules) {
+            rewrite::Flow::Continue | rewrite::Flow::Break => {}
+            rewrite::Flow::Last => {
+                if exchange.redirects_left == 0 {
+                    let shown = String::from_utf8_lossy(&exchange.uri).into_owned();
+                    exchange.log(
+                        weir_net::log::Level::Error,
+                        format_args!("rewrite or internal redirection cycle while processing \"{shown}\""),
+                    );
+                    return Step::Over(Outcome::Status(500));
+                }
+                exchange.redirects_left -= 1;
+                return Step::Jump(Jump::Location);
+            }
+            rewrite::Flow::Status(status) => return Step::Over(Outcome::Status(status)),
+            rewrite::Flow::Respond => return Step::Over(Outcome::Respond),
+        }
+    }
+    handlers(exchange, 0)
+}
+
+/// A 401, delayed by `auth_delay` to slow down guessing.
+fn unauthorised(exchange: &Exchange<'_>) -> Outcome {
+    let delay = exchange.location.values.core.auth_delay;
+    if delay.is_zero() { Outcome::Status(401) } else { Outcome::Wait(delay, Resume::Status(401)) }
+}
+
+/// The handlers of the location from this one on, then its content.
+fn handlers(exchange: &mut Exchange<'_>, from: usize) -> Step {
+    let location = exchange.location;
+    let satisfy_any = location.values.core.satisfy_any;
+    let mut refused = None;
+    let mut granted = false;
+    for (index, (phase, enter)) in location.walk.iter().enumerate().skip(from) {
+        if *phase == Phase::Access && granted {
+            continue;
+        }
+        if *phase > Phase::Access
+            && let Some(status) = refused.take()
+        {
+            return Step::Over(if status == 401 { unauthorised(exchange) } else { Outcome::Status(status) });
+        }
+        match enter(exchange) {
+            Next::Continue => {}
+            Next::Allow => {
+                if satisfy_any && *phase == Phase::Access {
+                    granted = true;
+                    refused = None;
+                    exchange.response.fields.remove(weir_wire::Known::WwwAuthenticate);
+                }
+            }
+            Next::Status(status @ (401 | 403)) if *phase == Phase::Access && satisfy_any => refused = Some(status),
+            Next::Wait(pause) => return Step::Over(Outcome::Wait(pause, Resume::Handler(index + 1))),
+            Next::Status(401) if *phase == Phase::Access => return Step::Over(unauthorised(exchange)),
+            other => return said(exchange, other),
+        }
+    }
+    if let Some(status) = refused {
+        return Step::Over(if status == 401 { unauthorised(exchange) } else { Outcome::Status(status) });
+    }
+    if let Some(handler) = location.handler {
+        let next = handler(exchange);
+        return said(exchange, next);
+    }
+    for enter in &location.content {
+        match enter(exchange) {
+            Next::Continue => {}
+            other => return said(exchange, other),
+        }
+    }
+    // nginx: a directory without a listing is forbidden, anything else is not found.
+    let status = if exchange.uri.ends_with(b"/") { 403 } else { 404 };
+    Step::Over(Outcome::Status(status))
+}
+
+fn said(exchange: &mut Exchange<'_>, next: Next) -> Step {
+    match next {
+        Next::Continue | Next::Allow => Step::Over(Outcome::Status(404)),
+        Next::Status(status) => Step::Over(Outcome::Status(status)),
+        Next::Respond => Step::Over(Outcome::Respond),
+        Next::Forward => Step::Over(Outcome::Forward),
+        Next::Purge => Step::Over(Outcome::Purge),
+        Next::Observe => Step::Over(Outcome::Observe),
+        Next::Dashboard => Step::Over(Outcome::Dashboard),
+        Next::Wait(_) => Step::Over(Outcome::Status(500)),
+        Next::Named(name) => Step::Jump(Jump::Named(name.trim_start_matches('@').to_owned())),
+        Next::Redirect { uri, args } => match redirected(exchange, uri, args) {
+            Ok(()) => Step::Jump(Jump::Server),
+            Err(outcome) => Step::Over(outcome),
+        },
+    }
+}
