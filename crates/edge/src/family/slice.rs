@@ -107,10 +107,10 @@ impl Stream for Sliced {
 /// Asks the location's cache and its upstream; part by part if `slice` is set.
 pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answer {
     if exchange.location.values.slice.size == 0 {
-        return cache::forward(exchange, conn).await;
+        return cache::forward::forward(exchange, conn).await;
     }
     begin(exchange);
-    let answer = cache::forward(exchange, conn).await;
+    let answer = cache::forward::forward(exchange, conn).await;
     take(exchange, conn, answer).await
 }
 
@@ -307,7 +307,7 @@ async fn part(
         clock::unix_ms(),
     );
     sub.continue_as_part(exchange, start);
-    let answer = cache::forward(&mut sub, conn).await;
+    let answer = cache::forward::forward(&mut sub, conn).await;
     let stands = matches!(answer, Answer::Response(_) | Answer::Outcome(Outcome::Respond));
     let told = if !stands || sub.response.status != 206 {
         Err(format!("unexpected status code {} in slice response", sub.response.status))

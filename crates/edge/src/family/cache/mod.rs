@@ -6,6 +6,7 @@
 //! <https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_cache>, `docs/guide/cache.md`.
 
 mod ask;
+pub mod forward;
 mod hit;
 pub mod keep;
 pub mod pack;
@@ -25,14 +26,10 @@ use weir_cache::store::Zone;
 use weir_conf::Statement;
 use weir_net::process::Identity;
 
-use crate::board::Leg;
 use crate::build::{Build, Scope};
-use crate::conn::Conn;
 use crate::directive::{Arity, Directive, HSL, HTTP, ONE};
 use crate::exchange::Exchange;
 use crate::family::Family;
-use crate::family::upstream::forward::{self, Answer};
-use crate::phase::Outcome;
 use crate::refusal::Refusal;
 use crate::value;
 use crate::variable::Template;
@@ -406,36 +403,6 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
         *number = Some(usize::MAX);
         b.refuse_in(scope, "proxy_cache", refusal);
     }
-}
-
-/// Asks the location's cache, then its upstream.
-pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answer {
-    // A tunnel belongs to one client.
-    if matches!(exchange.location.values.cache.zone, Use::Off) || exchange.request.wants_upgrade() {
-        exchange.cache.leave();
-        return forward::forward(exchange, conn, None).await;
-    }
-    let begun = weir_net::clock::now();
-    let said = ask::ask(exchange, conn).await;
-    exchange.worker.board.took(Leg::Cache, weir_net::clock::now().us_since(begun));
-    match said {
-        ask::Said::Answer(answer) => answer,
-        ask::Said::Fetch => {
-            let answer = forward::forward(exchange, conn, Some(keep::judge)).await;
-            without_upstream(exchange, answer)
-        }
-    }
-}
-
-/// If the upstream gave no answer, serves a stored one, or keeps the error.
-fn without_upstream(exchange: &mut Exchange<'_>, answer: Answer) -> Answer {
-    let Answer::Outcome(Outcome::Status(status)) = answer else { return answer };
-    let Some(trouble) = exchange.cache.trouble.take() else { return answer };
-    if let Some(answer) = keep::instead_of(exchange, trouble) {
-        return answer;
-    }
-    keep::own_error(exchange, status);
-    answer
 }
 
 /// The policy that a location's directives give to the rules.
