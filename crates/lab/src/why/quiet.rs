@@ -36,9 +36,12 @@ fn flight(s: &Signals) -> Option<String> {
     let mean = |list: &[f64]| list.iter().sum::<f64>() / list.len().max(1) as f64;
     let (from, to) = (mean(flight.get(early.clone())?), mean(flight.get(late.clone())?));
     // A script with a rising rate has more requests in flight at the same latency.
-    let rate = (mean(sent.get(late)?) / mean(sent.get(early)?).max(1e-9)).max(1.0);
+    let rate = (mean(sent.get(late.clone())?) / mean(sent.get(early.clone())?).max(1e-9)).max(1.0);
     let least = FLIGHT_LEAST.max(FLIGHT_PART * s.load.sent as f64);
-    (to > FLIGHT_GROWS * from * rate && to - from * rate >= least)
+    // Requests that wait together and leave together make waves. Growth affects every window at the end.
+    let are_apart = flight.get(late)?.iter().copied().fold(f64::INFINITY, f64::min)
+        > flight.get(early)?.iter().copied().fold(0.0, f64::max);
+    (are_apart && to > FLIGHT_GROWS * from * rate && to - from * rate >= least)
         .then(|| format!("requests in flight grew from {} to {} within the block", digits(from), digits(to)))
 }
 
@@ -94,6 +97,14 @@ mod tests {
         let mut closed = piling();
         closed.load.is_closed = true;
         assert_eq!(unrest(&closed), Vec::<String>::new());
+    }
+
+    #[test]
+    fn waves_are_quiet() {
+        // Every second, the requests of half a second wait for one answer.
+        let mut s = piling();
+        s.load.flight = vec![2.0, 15.0, 30.0, 1.0, 2.0, 15.0, 30.0, 28.0];
+        assert_eq!(unrest(&s), Vec::<String>::new());
     }
 
     #[test]

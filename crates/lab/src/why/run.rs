@@ -31,6 +31,8 @@ use crate::watch::inside::Way;
 use crate::watch::probe::{Wanted, node};
 use crate::watch::{Plan, tap};
 
+/// Half of the load fails as often as all of it if its share of good answers is at most this many times as large.
+const ALIKE: f64 = 1.15;
 /// If fewer of the offered requests than this part get a good answer, the rate was not reached.
 const REACHED_MIN: f64 = 0.99;
 /// A load that did not hold is nearly answered from this part on.
@@ -303,6 +305,9 @@ impl Lab<'_> {
                 facts.half = Some(again);
             }
         }
+        if !half_holds && facts.half.as_ref().is_some_and(|half| fails_alike(&facts.full, half)) {
+            return Ok(());
+        }
         let (mut low, mut high) = if half_holds { (asked / 2.0, asked) } else { (asked / 16.0, asked / 2.0) };
         let (mut at_knee, mut is_measured) = (None, half_holds);
         for _ in 0..STEPS_MAX {
@@ -430,6 +435,12 @@ impl Lab<'_> {
         };
         gather::signals(&answer, &known).map_err(Ended::Broken)
     }
+}
+
+/// Whether half of the load fails as often as all of it. Then the rate is not the cause, and no rate is a knee.
+fn fails_alike(full: &Signals, half: &Signals) -> bool {
+    let good = |s: &Signals| s.load.well as f64 / s.load.sent.max(1) as f64;
+    full.failed_share() > FAILED_MAX && half.failed_share() > FAILED_MAX && good(half) <= good(full) * ALIKE
 }
 
 /// The largest rate that held, if a block held at any rate. Until then, the lower end of the search is a guess.
@@ -630,6 +641,24 @@ mod tests {
         let it = Why { ask: Ask { load: few, ..it.ask }, is_proving: true, ..Why::of_tests() };
         assert!(outlook(&it, 8, Language::Korean).is_err_and(|why| why.contains("1건이 1 %를 넘습니다")));
         assert!(outlook(&it, 8, Language::English).is_err_and(|why| why.contains("more than a per cent")));
+    }
+
+    #[test]
+    fn failures_that_no_rate_causes_are_told_from_an_overload() {
+        let of = |sent: u64, well: u64| {
+            let mut s = Signals::quiet();
+            (s.load.sent, s.load.well) = (sent, well);
+            s.load.errors.insert("503".into(), sent - well);
+            s
+        };
+        // An application that fails one request of six, at any rate.
+        assert!(fails_alike(&of(300, 250), &of(150, 127)));
+        // No answer is good, at any rate.
+        assert!(fails_alike(&of(300, 0), &of(150, 0)));
+        // An overload: 60 answers a second, whatever is asked for.
+        assert!(!fails_alike(&of(600, 60), &of(300, 60)));
+        // Half of the load is answered.
+        assert!(!fails_alike(&of(300, 250), &of(150, 150)));
     }
 
     #[test]
