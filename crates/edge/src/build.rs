@@ -18,8 +18,7 @@ use crate::directive::{self, Contexts, Directive};
 use crate::family::{Declared, FAMILIES, Settings};
 use crate::nginx_only;
 use crate::phase::Enter;
-use crate::refusal::Need;
-use crate::refusal::Refusal;
+use crate::refusal::{Need, Refusal};
 use crate::regex::Regex;
 use crate::variable::{Definition, Names, Template, Variable};
 

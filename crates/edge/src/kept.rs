@@ -17,8 +17,7 @@ use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::pace::Pace;
 use crate::respond;
-use crate::response_body::Kept;
-use crate::response_body::{Framing, Part};
+use crate::response_body::{Framing, Kept, Part};
 use crate::writing;
 
 /// Pieces of a body written with one call.

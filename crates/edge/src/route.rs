@@ -13,8 +13,7 @@ use crate::compile::Drafted;
 use crate::conf::{Conf, LocationId, Server, ServerId};
 use crate::family::server::NameKind;
 use crate::refusal::Refusal;
-use crate::regex::MatchFailed;
-use crate::regex::SharedRegex;
+use crate::regex::{MatchFailed, SharedRegex};
 use crate::slots::SlotStore;
 
 /// A socket to listen on, and the `Listen` for each local address of its connections.

@@ -14,8 +14,7 @@ use crate::family::Family;
 use crate::family::server::NameKind;
 use crate::host_table::HostTable;
 use crate::refusal::Refusal;
-use crate::regex::SharedRegex;
-use crate::regex::{MatchFailed, Regex};
+use crate::regex::{MatchFailed, Regex, SharedRegex};
 use crate::value;
 use crate::variable::{Argument, Variable};
 

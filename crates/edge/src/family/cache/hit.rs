@@ -15,8 +15,7 @@ use crate::family::proxy::response;
 use crate::family::upstream::forward::Answer;
 use crate::message::Origin;
 use crate::phase::Outcome;
-use crate::response_body::Body;
-use crate::response_body::Kept;
+use crate::response_body::{Body, Kept};
 
 /// Puts a stored answer in place of the upstream's.
 pub fn serve(exchange: &mut Exchange<'_>, object: Arc<Object>, status: Status, reason: Reason) -> Answer {

@@ -6,8 +6,7 @@
 use weir_cache::store::Packing;
 
 use crate::exchange::Exchange;
-use crate::response_body::Body;
-use crate::response_body::Kept;
+use crate::response_body::{Body, Kept};
 
 /// Puts the compressed body of a stored answer in place of the plain one; `false` if none is kept for this level. Then
 /// the filter's output will be kept.

@@ -19,8 +19,7 @@ use crate::build;
 use crate::conf::Location;
 use crate::exchange::Exchange;
 use crate::family::{FAMILIES, gzip};
-use crate::response_body::Kept;
-use crate::response_body::{Body, Framing};
+use crate::response_body::{Body, Framing, Kept};
 use crate::variable::Names;
 use crate::visit::Plain;
 

@@ -18,8 +18,7 @@ use super::Pass;
 use crate::build::{Build, Kind};
 use crate::exchange::Exchange;
 use crate::refusal::Refusal;
-use crate::regex::Regex;
-use crate::regex::SharedRegex;
+use crate::regex::{Regex, SharedRegex};
 use crate::variable::Template;
 
 /// `proxy_redirect`: how Location and Refresh change.
