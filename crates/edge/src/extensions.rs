@@ -1,6 +1,6 @@
 //! Values that a long-lived owner keeps for its users without knowing their types: one value of each type.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::cell::OnceCell;
 
 /// The values. There are as many as types that ask, about ten, so weir looks through them in order.
@@ -10,17 +10,23 @@ pub struct Extensions {
 }
 
 struct Node {
+    /// The type of the value: comparing it here is cheaper than asking the value.
+    id: TypeId,
     value: Box<dyn Any>,
     next: OnceCell<Box<Node>>,
 }
 
 impl Extensions {
     /// The value of this type. `new` makes it when it is asked for the first time.
+    #[inline]
     pub fn of<T: Any>(&self, new: impl Fn() -> T) -> &T {
+        let id = TypeId::of::<T>();
         let mut place = &self.first;
         loop {
-            let node = place.get_or_init(|| Box::new(Node { value: Box::new(new()), next: OnceCell::new() }));
-            if let Some(value) = node.value.downcast_ref() {
+            let node = place.get_or_init(|| Box::new(Node { id, value: Box::new(new()), next: OnceCell::new() }));
+            if node.id == id
+                && let Some(value) = node.value.downcast_ref()
+            {
                 return value;
             }
             place = &node.next;
