@@ -22,8 +22,7 @@ impl Extensions {
     pub fn of<T: Any>(&self, new: impl Fn() -> T) -> &T {
         let id = TypeId::of::<T>();
         let mut place = &self.first;
-        loop {
-            let node = place.get_or_init(|| Box::new(Node { id, value: Box::new(new()), next: OnceCell::new() }));
+        while let Some(node) = place.get() {
             if node.id == id
                 && let Some(value) = node.value.downcast_ref()
             {
@@ -31,6 +30,20 @@ impl Extensions {
             }
             place = &node.next;
         }
+        append(place, &new)
+    }
+}
+
+/// Puts a new value at the first empty place from here on.
+#[cold]
+fn append<'n, T: Any>(mut place: &'n OnceCell<Box<Node>>, new: &dyn Fn() -> T) -> &'n T {
+    let id = TypeId::of::<T>();
+    loop {
+        let node = place.get_or_init(|| Box::new(Node { id, value: Box::new(new()), next: OnceCell::new() }));
+        if let Some(value) = node.value.downcast_ref() {
+            return value;
+        }
+        place = &node.next;
     }
 }
 
