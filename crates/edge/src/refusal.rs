@@ -7,7 +7,7 @@ pub struct Refusal {
     pub what: String,
     /// Whether `"NAME" directive ` must still be put before `what`.
     pub about_directive: bool,
-    /// What to write instead.
+    /// The remedy: another text for the statement.
     pub todo: Option<String>,
     /// The missing declaration, if the problem may only follow from a refused statement.
     pub need: Option<Box<Need>>,

@@ -47,7 +47,7 @@ pub struct Reader {
     pub(crate) taken: u64,
 }
 
-/// What is left of a body.
+/// The part of a body that weir has not read yet.
 pub(crate) enum Left {
     Nothing,
     Exact(u64),

@@ -39,9 +39,7 @@ fn flight(s: &Signals) -> Option<String> {
     let rate = (mean(sent.get(late.clone())?) / mean(sent.get(early.clone())?).max(1e-9)).max(1.0);
     let least = FLIGHT_LEAST.max(FLIGHT_PART * s.load.sent as f64);
     // Requests that wait together and leave together make waves. Growth affects every window at the end.
-    let are_apart = flight.get(late)?.iter().copied().fold(f64::INFINITY, f64::min)
-        > flight.get(early)?.iter().copied().fold(0.0, f64::max);
-    (are_apart && to > FLIGHT_GROWS * from * rate && to - from * rate >= least)
+    (are_apart(flight.get(early)?, flight.get(late)?) && to > FLIGHT_GROWS * from * rate && to - from * rate >= least)
         .then(|| format!("requests in flight grew from {} to {} within the block", digits(from), digits(to)))
 }
 
@@ -59,9 +57,13 @@ fn latency(s: &Signals) -> Option<String> {
     };
     let (from, to) = (middle(early), middle(late));
     // A slow moment affects some of the last windows. Growth affects all of them.
-    let are_apart = late.iter().copied().fold(f64::INFINITY, f64::min) > early.iter().copied().fold(0.0, f64::max);
-    (are_apart && to > LATENCY_GROWS * from && to - from > LATENCY_LEAST_MS)
+    (are_apart(early, late) && to > LATENCY_GROWS * from && to - from > LATENCY_LEAST_MS)
         .then(|| format!("the median latency grew from {} ms to {} ms within the block", digits(from), digits(to)))
+}
+
+/// Whether every value at the end is larger than every value at the beginning.
+fn are_apart(early: &[f64], late: &[f64]) -> bool {
+    late.iter().copied().fold(f64::INFINITY, f64::min) > early.iter().copied().fold(0.0, f64::max)
 }
 
 fn overflows(s: &Signals) -> impl Iterator<Item = String> {

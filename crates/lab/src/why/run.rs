@@ -437,10 +437,12 @@ impl Lab<'_> {
     }
 }
 
-/// Whether half of the load fails as often as all of it. Then the rate is not the cause, and no rate is a knee.
+/// Whether half of the load fails as often as all of it. Then the rate is not the cause, and no rate is a knee. Without any
+/// good answer this cannot be known: half of the load may be too much as well.
 fn fails_alike(full: &Signals, half: &Signals) -> bool {
     let good = |s: &Signals| s.load.well as f64 / s.load.sent.max(1) as f64;
-    full.failed_share() > FAILED_MAX && half.failed_share() > FAILED_MAX && good(half) <= good(full) * ALIKE
+    let both_fail = full.failed_share() > FAILED_MAX && half.failed_share() > FAILED_MAX;
+    both_fail && full.load.well > 0 && good(half) <= good(full) * ALIKE
 }
 
 /// The largest rate that held, if a block held at any rate. Until then, the lower end of the search is a guess.
@@ -653,8 +655,8 @@ mod tests {
         };
         // An application that fails one request of six, at any rate.
         assert!(fails_alike(&of(300, 250), &of(150, 127)));
-        // No answer is good, at any rate.
-        assert!(fails_alike(&of(300, 0), &of(150, 0)));
+        // No answer is good: half of the load may be an overload too.
+        assert!(!fails_alike(&of(300, 0), &of(150, 0)));
         // An overload: 60 answers a second, whatever is asked for.
         assert!(!fails_alike(&of(600, 60), &of(300, 60)));
         // Half of the load is answered.

@@ -1,4 +1,4 @@
-//! What a virtual user keeps between requests: connections, cookies.
+//! The state of `engine: http` that one virtual user keeps between its requests.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use crate::cookie::{Jar, Rules};
 use crate::url::Url;
 use crate::value::Value;
 
-/// State that a virtual user keeps between requests: connections, cookies.
+/// The connections and cookies of a virtual user.
 pub struct Session(Rc<Inner>);
 
 struct Inner {

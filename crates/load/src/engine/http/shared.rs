@@ -1,4 +1,4 @@
-//! What the requests of all virtual users of a worker share.
+//! The state of `engine: http` that all virtual users of a worker share.
 
 use std::cell::OnceCell;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! What the virtual users of `engine: socketio` share, and the connections of one.
+//! Two kinds of state of `engine: socketio`: all virtual users of a worker share one, each virtual user has the other.
 
 use std::borrow::Cow;
 use std::cell::{Ref, RefCell};

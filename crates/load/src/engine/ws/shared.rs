@@ -1,4 +1,4 @@
-//! What the virtual users of `engine: ws` share, and the connection of one.
+//! Two kinds of state of `engine: ws`: all virtual users of a worker share one, each virtual user has the other.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
