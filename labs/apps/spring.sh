@@ -5,6 +5,7 @@
 set -e
 case $1 in
 make)
+    mkdir -p "$(dirname "$2")"
     room=$(mktemp -d "$2.XXXXXX")
     cp -r "$(dirname "$0")/spring/." "$room"
     mvn -q -B -f "$room/pom.xml" package || { rm -rf "$room"; exit 1; }

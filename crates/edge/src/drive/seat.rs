@@ -21,21 +21,24 @@ use crate::worker::{SPARE_BYTES_MAX, Worker};
 /// Seats kept for later connections, per worker: as many connections as the events of one turn may wake.
 const SEATS_MAX: usize = 256;
 
-/// The worker's empty seats.
-#[derive(Default)]
-struct Spare(RefCell<Vec<Seat>>);
+thread_local! {
+    /// The worker's empty seats. A worker is one thread, and each wake of a connection asks for a seat, so the way to
+    /// them is the shortest.
+    static SPARE: RefCell<Vec<Seat>> = const { RefCell::new(Vec::new()) };
+}
 
 /// A seat for a busy connection.
-pub fn lease(worker: &Worker) -> Seat {
-    worker.own.of(Spare::default).0.borrow_mut().pop().unwrap_or_default()
+pub fn lease() -> Seat {
+    SPARE.with_borrow_mut(Vec::pop).unwrap_or_default()
 }
 
 /// Takes back an empty seat.
-pub fn give_back(worker: &Worker, seat: Seat) {
-    let mut spare = worker.own.of(Spare::default).0.borrow_mut();
-    if spare.len() < SEATS_MAX {
-        spare.push(seat);
-    }
+pub fn give_back(seat: Seat) {
+    SPARE.with_borrow_mut(|spare| {
+        if spare.len() < SEATS_MAX {
+            spare.push(seat);
+        }
+    });
 }
 
 /// A place to serve one connection.

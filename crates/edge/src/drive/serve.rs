@@ -89,11 +89,11 @@ fn live(mut conn: Box<Conn>, entry: Entry, mut early: Option<Box<[u8]>>) -> impl
             if !wakes || !conn.shared.wake() {
                 return;
             }
-            let mut seat = seat::lease(&entry.worker);
+            let mut seat = seat::lease();
             seat.take(Guest { conn, worker: entry.worker.clone(), early: early.take(), begun: None });
             let mut after;
             (conn, after) = poll_fn(|context| seat.poll(context)).await;
-            seat::give_back(&entry.worker, seat);
+            seat::give_back(seat);
             if let After::Tunnel(mut tunnel) = after {
                 let end = poll_fn(|_| tunnel.poll(&conn)).await;
                 after = tunnel.close(end, &conn, &entry.worker);

@@ -361,10 +361,10 @@ impl Drop for Served {
 
 async fn serve_stream(served: Served, conn: Box<Conn>, worker: Rc<Worker>, begun: Begun) {
     let _served = served;
-    let mut seat = seat::lease(&worker);
+    let mut seat = seat::lease();
     seat.take(Guest { conn, worker: worker.clone(), early: None, begun: Some(begun) });
     let (conn, after) = poll_fn(|context| seat.poll(context)).await;
-    seat::give_back(&worker, seat);
+    seat::give_back(seat);
     if let After::Tunnel(mut tunnel) = after {
         let end = poll_fn(|_| tunnel.poll(&conn)).await;
         tunnel.close(end, &conn, &worker);
