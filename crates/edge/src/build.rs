@@ -15,9 +15,9 @@ use weir_conf::{At, Problem, Span, Statement, Tree};
 use self::absent::Absent;
 use self::lost::Lost;
 use crate::directive::{self, Contexts, Directive};
+use crate::exchange::Enter;
 use crate::family::{Declared, FAMILIES, Settings};
 use crate::nginx_only;
-use crate::phase::Enter;
 use crate::refusal::{Need, Refusal};
 use crate::regex::Regex;
 use crate::variable::{Definition, Names, Template, Variable};
@@ -53,13 +53,13 @@ pub enum Kind {
     /// The top level, `events` and `http`.
     Plain,
     /// `server { }`.
-    Server(crate::family::server::Draft),
+    Server(crate::listens::Draft),
     /// `location { }`, how it is matched.
-    Location(crate::family::location::Pattern),
+    Location(crate::route::Pattern),
     /// `if { }`; its condition is in the rules of the block around it.
     If,
     /// `limit_except { }`: the methods it leaves alone.
-    LimitExcept(crate::family::location::Methods),
+    LimitExcept(crate::route::Methods),
 }
 
 /// One block while it is being read.
@@ -71,7 +71,7 @@ pub struct Scope {
     /// The settings written in it.
     pub settings: Settings,
     /// Its rewrite rules, in order.
-    pub rules: Vec<crate::family::rewrite::Rule>,
+    pub rules: Vec<crate::conf::Rule>,
     /// The handler that answers here, if a directive named it.
     pub handler: Option<Enter>,
     /// The inner blocks that become places of their own: servers, locations, `if`s, `limit_except`.
@@ -169,7 +169,7 @@ impl<'r> Build<'r> {
             at: At::default(),
             idle: Vec::new(),
             absent: Absent::default(),
-            lost: Lost::default(),
+            lost: Lost::new(is_known),
             open: Vec::new(),
             jit: true,
         }

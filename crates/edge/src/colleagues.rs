@@ -1,12 +1,8 @@
 //! The workers of the process, so that one worker can use the resources of another.
 
-use std::cell::RefCell;
-use std::rc::{Rc, Weak};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use weir_net::worker::Remote;
-
-use crate::worker::Worker;
 
 /// Workers that can be reached, by their seat.
 #[derive(Clone, Default)]
@@ -20,25 +16,10 @@ impl Colleagues {
         all.push((seat, remote));
     }
 
-    /// Runs `f` on the worker in a seat; `false` when it cannot be reached.
-    pub fn run(&self, seat: usize, f: impl FnOnce(&Worker) + Send + 'static) -> bool {
+    /// Runs `f` on the thread of the worker in a seat; `false` when it cannot be reached.
+    pub fn run(&self, seat: usize, f: impl FnOnce() + Send + 'static) -> bool {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let found = all.iter().find(|(other, _)| *other == seat);
-        found.is_some_and(|(_, remote)| {
-            remote.run(move || {
-                if let Some(worker) = HERE.with_borrow(Weak::upgrade) {
-                    f(&worker);
-                }
-            })
-        })
+        found.is_some_and(|(_, remote)| remote.run(f))
     }
-}
-
-/// Registers `worker` as the worker that its colleagues reach on this thread.
-pub fn is_here(worker: &Rc<Worker>) {
-    HERE.set(Rc::downgrade(worker));
-}
-
-thread_local! {
-    static HERE: RefCell<Weak<Worker>> = const { RefCell::new(Weak::new()) };
 }

@@ -6,15 +6,13 @@ use std::sync::atomic::AtomicUsize;
 use weir_conf::{Problem, Tree};
 
 use crate::build::{self, Build, Kind, Paths, Resolve, Scope};
-use crate::conf::{Conf, Location, LocationId, Server, ServerId};
+use crate::conf::{Conf, Location, Rule, Server};
 use crate::directive;
-use crate::family::location::Pattern;
-use crate::family::rewrite::Rule;
-use crate::family::server::{Draft, ListenDraft};
 use crate::family::{FAMILIES, RESPONSE_ORDER, Values};
+use crate::listens::{self, Draft, Drafted, ListenDraft, Objection};
 use crate::phase::Phase;
 use crate::refusal::Refusal;
-use crate::route::{Listen, Places};
+use crate::route::{Listen, LocationId, Pattern, Places, ServerId};
 use crate::zone_names::{self, ZoneNames};
 
 /// Compiles a tree. Returns every problem, and the configuration only if no problem is grave.
@@ -31,9 +29,6 @@ struct Compiler<'r> {
     locations: Vec<Location>,
     drafts: Vec<Drafted>,
 }
-
-/// A server's addresses and names.
-pub(crate) type Drafted = (ServerId, Vec<ListenDraft>, Vec<crate::family::server::Name>);
 
 impl Compiler<'_> {
     /// Main level, then `http`, then its servers.
@@ -261,7 +256,10 @@ impl Compiler<'_> {
         for check in FAMILIES.iter().filter_map(|family| family.check) {
             check(&mut self.build, &self.servers, &self.locations);
         }
-        let (sockets, listens) = crate::route::listens(&mut self.build, &drafts);
+        let (sockets, listens) = listens::listens(&drafts, &mut |objection| match objection {
+            Objection::Refused(refusal, at) => self.build.refuse_at("listen", refusal, at),
+            Objection::Ignored(text) => self.build.warn(text, None),
+        });
         let places_fixed = sockets.len() + 1;
         self.require_certificates(&listens, &drafts);
         let (definitions, unknown) = self.build.names.bind(build::built_in);

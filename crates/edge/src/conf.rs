@@ -3,27 +3,20 @@
 //! Blocks become flat arenas of servers and locations that refer to each other by number. A location
 //! keeps only the handlers and filters its settings activate, so an unused feature costs nothing.
 
+use crate::regex::{MatchFailed, Regex};
+use crate::route::{Listen, LocationId, Methods, Pattern, Place, Places, ServerId, Socket};
+use crate::slots::{SlotStore, VariableId};
+use crate::variable::{Definition, Template};
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use crate::build::Paths;
-use crate::exchange::Exchange;
-use crate::family::location::{Methods, Pattern};
-use crate::family::rewrite::Rule;
+use crate::exchange::{Enter, Exchange};
 use crate::family::{Declared, FAMILIES, Values};
-use crate::phase::{Enter, Phase};
-use crate::route::{Listen, Places, Socket};
-use crate::variable::Definition;
+use crate::phase::Phase;
 use crate::zone_names::ZoneNames;
-
-/// The number of a server in `Conf::servers`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ServerId(pub u32);
-
-/// The number of a location in `Conf::locations`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LocationId(pub u32);
 
 /// A configuration in force. Never changes; an exchange ends with the one it began with.
 pub struct Conf {
@@ -67,7 +60,7 @@ pub struct Server {
     /// `$server_name`: the first name as written, without a leading dot.
     pub name: String,
     /// All its names.
-    pub names: Vec<crate::family::server::Name>,
+    pub names: Vec<crate::route::Name>,
     /// Rewrites at server level.
     pub rules: Vec<Rule>,
     /// The settings in force if no location matches.
@@ -110,7 +103,96 @@ pub struct Location {
     pub cell: u32,
 }
 
+/// One rule; a block's rules run in the order of the file.
+pub enum Rule {
+    /// `set $name value`.
+    Set(VariableId, Template),
+    /// `set` on a built-in variable that may be changed (`$args`, `$limit_rate`).
+    SetBuiltIn(fn(&mut Exchange<'_>, &[u8]), Template),
+    /// `rewrite`.
+    Rewrite(Box<Rewrite>),
+    /// `return`: the status, then a text or a redirect's target; empty for neither.
+    Return(u16, Template),
+    /// `break`.
+    Break,
+    /// `if (condition) { rules }`; in a location the block also has settings of its own.
+    If {
+        /// The condition of the block.
+        condition: Condition,
+        /// The rules inside.
+        inner: Vec<Rule>,
+        /// The index of its block among the children of the block around it.
+        child: usize,
+        /// The settings in force once the block ran; bound when the configuration is compiled.
+        place: Option<LocationId>,
+    },
+}
+
+/// `rewrite regex replacement [flag]`.
+pub struct Rewrite {
+    /// The pattern for the URI.
+    pub regex: Arc<Regex>,
+    /// The result of the rule.
+    pub target: Target,
+    /// The request's arguments follow those of the replacement; a final `?` drops them.
+    pub keeps_args: bool,
+    /// No later rule runs if this one matched.
+    pub ends: bool,
+}
+
+/// The result of a `rewrite`.
+pub enum Target {
+    /// A new URI, and the text after its first `?`.
+    Uri {
+        /// The path.
+        path: Template,
+        /// The new arguments, if the replacement has some.
+        args: Option<Template>,
+        /// `break`: the exchange stays in the location.
+        stays: bool,
+    },
+    /// A redirect of the client.
+    Redirect {
+        /// 301 or 302.
+        status: u16,
+        /// The address.
+        location: Template,
+        /// The address has arguments already.
+        has_args: bool,
+    },
+}
+
+/// The condition of an `if`.
+pub enum Condition {
+    /// The variable is neither empty nor `0`.
+    True(VariableId),
+    /// The variable equals the text (`true`) or differs from it.
+    Equals(VariableId, Template, bool),
+    /// The variable matches (`true`) or does not.
+    Matches(VariableId, Arc<Regex>, bool),
+    /// The test of a file holds (`true`) or does not.
+    File(FileTest, Template, bool),
+}
+
+/// The tests of a file: `-f`, `-d`, `-e` and `-x`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileTest {
+    /// A regular file.
+    Plain,
+    /// A directory.
+    Directory,
+    /// One of the two.
+    Exists,
+    /// Executable by its owner.
+    Executable,
+}
+
 impl Conf {
+    /// The location of a URI in a server.
+    pub fn place(&self, server: &Server, uri: &[u8], slots: &mut SlotStore) -> Result<Place, MatchFailed> {
+        server.places.find(&|id| &self.location(id).places, uri, slots).map(|(place, _)| place)
+    }
+
     /// Takes over the data that outlives a reload (the counts of limits) from the previous configuration.
     pub fn adopt(&mut self, old: &Conf) -> Result<(), String> {
         FAMILIES.iter().filter_map(|family| family.adopt).try_for_each(|adopt| adopt(&mut self.declared, &old.declared))

@@ -1,22 +1,41 @@
 //! One request, its answer, and all that is learnt meanwhile.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
+use weir_cache::ready::Ready;
 use weir_meter::Step;
 use weir_meter::live::cells::Policy;
 use weir_net::{Instant, SocketAddress};
 use weir_wire::fields::Fields;
 
 use crate::client::Client;
-use crate::conf::{Conf, Location, LocationId, Server};
+use crate::conf::{Conf, Location, Server};
 use crate::message::{Origin, Request, Try};
+use crate::phase::Next;
 use crate::request_body::RequestBody;
-use crate::response_body::Body;
-use crate::slots::SlotStore;
+use crate::response_body::{Body, Framing};
+use crate::route::LocationId;
+use crate::slots::{SlotStore, VariableId};
 use crate::trace::context::Trace;
-use crate::variable::{Definition, VariableId};
+use crate::variable::Definition;
 use crate::visit::Visit;
 use crate::worker::{Generation, Worker};
+
+/// A handler of a phase. It never waits: it returns slow work as a `Next`, and the driver does it.
+pub type Enter = fn(&mut Exchange<'_>) -> Next;
+
+/// How an exchange gets the head of its answer.
+#[derive(Default)]
+pub enum Plain {
+    /// It composes the head.
+    #[default]
+    No,
+    /// It composes the head, and passes it to this function, which may keep it.
+    Wanted(fn(&mut Exchange<'_>, Framing, &[u8])),
+    /// It copies this head, for an answer of this age in seconds.
+    Ready(Arc<Ready>, u32),
+}
 
 /// The answer being made.
 #[derive(Default)]
@@ -190,6 +209,8 @@ pub struct Exchange<'c> {
     pub limit_conn_status: &'static str,
     /// The cache's part in this exchange.
     pub cache: Visit,
+    /// Whether its head is copied from a ready one, or will become one.
+    pub plain: Plain,
     /// Where the requested part begins (`slice`).
     pub slice_start: Option<u64>,
     /// It fetches one more part of another exchange's answer.
@@ -266,6 +287,7 @@ impl<'c> Exchange<'c> {
             limit_req_status: "",
             limit_conn_status: "",
             cache: Visit::default(),
+            plain: Plain::No,
             slice_start: None,
             is_part: false,
             upload: None,

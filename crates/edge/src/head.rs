@@ -7,13 +7,14 @@ use std::io;
 use weir_net::clock;
 use weir_wire::{HeadPolicy, InvalidFields, Progress, Version, Violation};
 
-use crate::conf::{Conf, ServerId};
+use crate::conf::Conf;
 use crate::conn::Conn;
 use crate::exchange::Parts;
 use crate::family::Values;
 use crate::family::core::Values as Core;
 use crate::h2::{self, Preface};
 use crate::message::Request;
+use crate::route::ServerId;
 
 /// Heads are read in pieces of this size: most heads fit one piece, and a larger head takes a few.
 const READ_BYTES: usize = 2 << 10;

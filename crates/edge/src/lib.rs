@@ -17,6 +17,7 @@ macro_rules! nginx_version {
 }
 pub(crate) use nginx_version;
 
+pub mod authority;
 pub mod base64;
 pub mod board;
 pub mod body;
@@ -28,6 +29,7 @@ pub mod compile;
 pub mod conf;
 pub mod conn;
 pub mod content_type;
+pub mod contexts;
 pub mod control;
 pub mod counters;
 pub mod counting;
@@ -47,6 +49,7 @@ pub mod host_table;
 pub mod keepalive;
 mod kept;
 pub mod line;
+pub mod listens;
 pub mod live;
 pub mod media_types;
 pub mod message;
@@ -66,7 +69,6 @@ pub mod route;
 pub mod settings;
 pub mod slots;
 pub mod special;
-pub mod stream;
 pub mod table_place;
 pub mod texts;
 pub mod trace;

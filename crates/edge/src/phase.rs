@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use crate::exchange::Exchange;
-
 /// Where a handler runs. Rewrites are rules of a location and run before all of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
@@ -16,9 +14,6 @@ pub enum Phase {
     /// The handlers that answer if the location names none: index, static files.
     Content,
 }
-
-/// A handler of a phase. It never waits: it returns slow work as a `Next`, and the driver does it.
-pub type Enter = fn(&mut Exchange<'_>) -> Next;
 
 /// The results a handler may return.
 #[derive(Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use pcre2::bytes::{CaptureLocations, RegexBuilder};
 
-use crate::variable::VariableId;
+use crate::slots::{Captures, SlotStore, VariableId};
 
 /// The stack of compiled code: 32 KiB at first, and at most this for each match that runs at the same time.
 const JIT_STACK_BYTES_MAX: usize = 256 << 10;
@@ -43,13 +43,6 @@ impl fmt::Display for MatchFailed {
         let MatchFailed { code, subject, pattern } = self;
         write!(f, "pcre2_match() failed: {code} on \"{subject}\" using \"{pattern}\"")
     }
-}
-
-/// The groups of the last successful match: `$0` to `$9`. They own their text, so that rewriting the subject is safe.
-#[derive(Clone, Default)]
-pub struct Captures {
-    subject: Vec<u8>,
-    groups: Vec<Option<(usize, usize)>>,
 }
 
 impl Regex {
@@ -141,21 +134,17 @@ impl Regex {
     }
 }
 
-impl Captures {
-    /// The text of one group, if the group took part in the match.
-    pub fn get(&self, group: usize) -> Option<&[u8]> {
-        let (start, end) = (*self.groups.get(group)?)?;
-        self.subject.get(start..end)
-    }
-
-    /// Whether nothing has matched.
-    pub fn is_empty(&self) -> bool {
-        self.groups.is_empty()
-    }
-
-    /// Forgets the match.
-    pub fn clear(&mut self) {
-        self.groups.clear();
+impl SlotStore {
+    /// Matches and keeps the captures, the named ones as variables.
+    pub fn capture(&mut self, regex: &Regex, subject: &[u8]) -> Result<bool, MatchFailed> {
+        if !regex.capture(subject, &mut self.captures)? {
+            return Ok(false);
+        }
+        for (group, id) in regex.named() {
+            let value = self.captures.get(*group).unwrap_or_default().to_vec();
+            self.set(*id, &value);
+        }
+        Ok(true)
     }
 }
 
@@ -192,10 +181,7 @@ fn read(
     if regex.captures_read(block, subject).map_err(|error| error.code())?.is_none() {
         return Ok(false);
     }
-    captures.subject.clear();
-    captures.subject.extend_from_slice(subject);
-    captures.groups.clear();
-    captures.groups.extend((0..block.len()).map(|group| block.get(group)));
+    captures.fill(subject, (0..block.len()).map(|group| block.get(group)));
     Ok(true)
 }
 

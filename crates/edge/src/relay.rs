@@ -30,8 +30,8 @@ use crate::family::upstream::source::{Broken, Source};
 use crate::pace::Pace;
 use crate::patience::SendTimeout;
 use crate::respond;
+use crate::response_body;
 use crate::response_body::Framing;
-use crate::stream;
 use crate::writing;
 
 mod aside;
@@ -52,7 +52,7 @@ pub const DIRECTORY: &str = "proxy_temp";
 /// Pieces written in one call.
 const PIECES_MAX: usize = 16;
 
-impl stream::Source for Source {
+impl response_body::Source for Source {
     async fn send(
         self,
         exchange: &mut Exchange<'_>,

@@ -14,16 +14,14 @@ use weir_wire::fields::make_safe;
 use weir_wire::{Known, Version, encode};
 
 use crate::conn::{Conn, Gone};
-use crate::exchange::{Exchange, Response};
+use crate::exchange::{Exchange, Plain, Response};
 use crate::family::headers;
 use crate::h2;
 use crate::keepalive;
 use crate::kept;
 use crate::pace::Pace;
-use crate::response_body::{Body, Framing, Part, Whole};
+use crate::response_body::{Body, Framing, Part, Source, Whole};
 use crate::special;
-use crate::stream::Source;
-use crate::visit::Plain;
 use crate::writing;
 
 /// Files up to this size are read and leave with the head in one write; above it the kernel copies.
@@ -51,8 +49,8 @@ pub async fn send<S: Source>(
         exchange.response.status = exchange.error_status;
         exchange.response.status_line.clear();
     }
-    if let Plain::Ready(..) = exchange.cache.plain
-        && let Plain::Ready(ready, age_s) = std::mem::take(&mut exchange.cache.plain)
+    if let Plain::Ready(..) = exchange.plain
+        && let Plain::Ready(ready, age_s) = std::mem::take(&mut exchange.plain)
     {
         return send_ready(exchange, conn, &ready, age_s).await.map(|()| None);
     }
@@ -114,8 +112,8 @@ async fn send_with<S: Source>(
     match &conn.carried {
         None => {
             head(exchange, framing, out);
-            if let Plain::Wanted(note) = exchange.cache.plain {
-                exchange.cache.plain = Plain::No;
+            if let Plain::Wanted(note) = exchange.plain {
+                exchange.plain = Plain::No;
                 note(exchange, framing, out);
             }
             exchange.head_bytes_sent = out.len() as u64;

@@ -1,12 +1,15 @@
 //! The body of a response, and how the client finds its end.
 
 use std::fs::File;
+use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use weir_cache::store::Object;
 
-use crate::stream::Stream;
+use crate::conn::{Conn, Gone};
+use crate::exchange::Exchange;
 
 /// The body of a response.
 #[derive(Default)]
@@ -115,5 +118,40 @@ impl Kept {
     pub fn cut(&mut self, start: u64, end: u64) {
         self.offset += start;
         self.length = Some(end - start);
+    }
+}
+
+/// The source of a `Body::Origin`: an answer whose head has come, and whose body is still to be read.
+pub trait Source {
+    /// Sends `head`, and then the body.
+    fn send(
+        self,
+        exchange: &mut Exchange<'_>,
+        conn: &mut Conn,
+        framing: Framing,
+        head: &mut Vec<u8>,
+    ) -> impl Future<Output = Result<(), Gone>>;
+
+    /// No client gets the body. If a cache wants it, reads the body to its end; else leaves it unread.
+    fn discard(self, exchange: &mut Exchange<'_>) -> impl Future<Output = ()>;
+}
+
+/// The result of sending a `Stream`.
+pub type Sending<'a> = Pin<Box<dyn Future<Output = Result<(), Gone>> + 'a>>;
+
+/// A body that is made while it is sent.
+pub trait Stream {
+    /// Sends `head`, and then the body.
+    fn send<'a, 'e: 'a>(
+        self: Box<Self>,
+        exchange: &'a mut Exchange<'e>,
+        conn: &'a mut Conn,
+        framing: Framing,
+        head: &'a mut Vec<u8>,
+    ) -> Sending<'a>;
+
+    /// Limits the body to bytes `start..end`; a body without an end ignores it.
+    fn cut(&mut self, start: u64, end: u64) {
+        let _ = (start, end);
     }
 }

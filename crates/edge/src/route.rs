@@ -8,13 +8,93 @@ use std::net::{IpAddr, SocketAddr};
 
 use weir_net::{Address, ListenOptions};
 
-use crate::build::Build;
-use crate::compile::Drafted;
-use crate::conf::{Conf, LocationId, Server, ServerId};
-use crate::family::server::NameKind;
-use crate::refusal::Refusal;
 use crate::regex::{MatchFailed, SharedRegex};
 use crate::slots::SlotStore;
+
+/// The number of a server in `Conf::servers`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerId(pub u32);
+
+/// The number of a location in `Conf::locations`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocationId(pub u32);
+
+/// One name as written.
+#[derive(Clone)]
+pub struct Name {
+    /// For `$server_name`.
+    pub shown: String,
+    /// The patterns of the name; `.example.com` has two.
+    pub kinds: Vec<NameKind>,
+}
+
+/// One way a name matches.
+#[derive(Clone)]
+pub enum NameKind {
+    /// The whole host, lower case.
+    Exact(String),
+    /// `*.example.com`, kept as `.example.com`.
+    Suffix(String),
+    /// `www.example.*`, kept as `www.example.`.
+    Prefix(String),
+    /// `~regex`.
+    Regex(SharedRegex),
+}
+
+/// How a location matches.
+#[derive(Clone)]
+pub enum Pattern {
+    /// `= /path`.
+    Exact(String),
+    /// `/path` or `^~ /path`.
+    Prefix {
+        /// The prefix of the URI.
+        path: String,
+        /// `^~`: regular expressions are not tried.
+        stops_regex: bool,
+    },
+    /// `~ regex` or `~* regex`.
+    Regex(SharedRegex),
+    /// `@name`, without the `@`.
+    Named(String),
+}
+
+impl Pattern {
+    /// The location as the file writes it.
+    pub fn label(&self) -> String {
+        match self {
+            Pattern::Exact(path) => format!("= {path}"),
+            Pattern::Prefix { path, .. } => path.clone(),
+            Pattern::Regex(_) => format!("~ {}", self.text()),
+            Pattern::Named(_) => self.text(),
+        }
+    }
+
+    /// The path, pattern or name.
+    pub fn text(&self) -> String {
+        match self {
+            Pattern::Exact(path) | Pattern::Prefix { path, .. } => path.clone(),
+            Pattern::Regex(regex) => regex.pattern().to_owned(),
+            Pattern::Named(name) => format!("@{name}"),
+        }
+    }
+
+    /// Whether `proxy_pass` here must not have a URI (nginx refuses it).
+    pub fn forbids_uri(&self) -> bool {
+        matches!(self, Pattern::Regex(_) | Pattern::Named(_))
+    }
+}
+
+/// A set of request methods, for `limit_except`.
+#[derive(Clone, Debug, Default)]
+pub struct Methods(pub Vec<String>);
+
+impl Methods {
+    /// Whether the set holds the method.
+    pub fn has(&self, method: &[u8]) -> bool {
+        self.0.iter().any(|name| name.as_bytes() == method)
+    }
+}
 
 /// A socket to listen on, and the `Listen` for each local address of its connections.
 pub struct Socket {
@@ -44,16 +124,17 @@ pub struct Listen {
 
 /// Host names to servers, in nginx's order of precedence: exact, `*.x`, `x.*`, regex, default.
 pub struct Hosts {
-    default: ServerId,
+    pub(crate) default: ServerId,
     exact: HashMap<Box<[u8]>, ServerId>,
     suffixes: Vec<(Box<[u8]>, ServerId)>,
     prefixes: Vec<(Box<[u8]>, ServerId)>,
     regexes: Vec<(SharedRegex, ServerId)>,
-    only_default: bool,
+    pub(crate) only_default: bool,
 }
 
 impl Hosts {
-    fn new(default: ServerId) -> Hosts {
+    /// Hosts that all belong to the default server.
+    pub(crate) fn new(default: ServerId) -> Hosts {
         Hosts {
             default,
             exact: HashMap::new(),
@@ -70,7 +151,7 @@ impl Hosts {
     }
 
     /// Adds one name; `false` when another server has it already (nginx warns and ignores the second).
-    fn add(&mut self, name: &NameKind, server: ServerId) -> bool {
+    pub(crate) fn add(&mut self, name: &NameKind, server: ServerId) -> bool {
         self.only_default = self.only_default && server == self.default && !matches!(name, NameKind::Regex(_));
         let vacant = |list: &mut Vec<(Box<[u8]>, ServerId)>, key: &str| {
             if list.iter().any(|(known, _)| **known == *key.as_bytes()) {
@@ -205,9 +286,15 @@ impl Places {
         None
     }
 
-    /// Finds the location of a URI at this level, and inside the location it finds. The flag means "decided, do not
+    /// Finds the location of a URI at this level, and inside the location it finds: `inner` gives the locations in a
+    /// location. The flag means "decided, do not
     /// try regexes".
-    fn find(&self, conf: &Conf, uri: &[u8], slots: &mut SlotStore) -> Result<(Place, bool), MatchFailed> {
+    pub fn find<'p>(
+        &self,
+        inner: &impl Fn(LocationId) -> &'p Places,
+        uri: &[u8],
+        slots: &mut SlotStore,
+    ) -> Result<(Place, bool), MatchFailed> {
         if let Some(id) = self.exact.get(uri) {
             return Ok((Place::Here(*id), true));
         }
@@ -223,9 +310,9 @@ impl Places {
         if let Some(prefix) = longest {
             found = Place::Here(prefix.id);
             stops_regex = prefix.stops_regex;
-            let inside = &conf.location(prefix.id).places;
+            let inside = inner(prefix.id);
             if !inside.is_empty() {
-                let (place, decided) = inside.find(conf, uri, slots)?;
+                let (place, decided) = inside.find(inner, uri, slots)?;
                 if place != Place::Nowhere {
                     found = place;
                 }
@@ -237,126 +324,14 @@ impl Places {
         if !stops_regex {
             for (regex, id) in &self.regexes {
                 if slots.capture(regex, uri)? {
-                    let inside = &conf.location(*id).places;
-                    let place = if inside.is_empty() { Place::Nowhere } else { inside.find(conf, uri, slots)?.0 };
+                    let inside = inner(*id);
+                    let place = if inside.is_empty() { Place::Nowhere } else { inside.find(inner, uri, slots)?.0 };
                     return Ok((if place == Place::Nowhere { Place::Here(*id) } else { place }, true));
                 }
             }
         }
         Ok((found, false))
     }
-}
-
-/// The location of a URI in a server.
-pub fn place(conf: &Conf, server: &Server, uri: &[u8], slots: &mut SlotStore) -> Result<Place, MatchFailed> {
-    server.places.find(conf, uri, slots).map(|(place, _)| place)
-}
-
-/// Groups the `listen` statements of all servers into listens and sockets.
-pub(crate) fn listens(build: &mut Build<'_>, drafts: &[Drafted]) -> (Vec<Socket>, Vec<Listen>) {
-    let mut listens: Vec<Listen> = Vec::new();
-    let mut options: Vec<(ListenOptions, bool, bool)> = Vec::new(); // options, "bind" asked, options written
-    let mut explicit_default: Vec<bool> = Vec::new();
-    for (server, drafts, names) in drafts {
-        for draft in drafts {
-            let index = match listens.iter().position(|listen| listen.address == draft.address) {
-                Some(index) => {
-                    if draft.is_default {
-                        if explicit_default[index] {
-                            let shown = draft.shown();
-                            build.refuse_at(
-                                "listen",
-                                Refusal::whole(format!("a duplicate default server for {shown}")),
-                                draft.at,
-                            );
-                        }
-                        explicit_default[index] = true;
-                        listens[index].hosts.default = *server;
-                        listens[index].hosts.only_default = false;
-                    }
-                    if draft.sets_options {
-                        if options[index].2 {
-                            let shown = draft.shown();
-                            build.refuse_at(
-                                "listen",
-                                Refusal::whole(format!("duplicate listen options for {shown}")),
-                                draft.at,
-                            );
-                        }
-                        options[index] = (draft.options.clone(), draft.binds, true);
-                    }
-                    listens[index].proxy_protocol |= draft.proxy_protocol;
-                    listens[index].ssl |= draft.ssl;
-                    listens[index].http2 |= draft.http2;
-                    index
-                }
-                None => {
-                    listens.push(Listen {
-                        address: draft.address.clone(),
-                        hosts: Hosts::new(*server),
-                        proxy_protocol: draft.proxy_protocol,
-                        ssl: draft.ssl,
-                        http2: draft.http2,
-                    });
-                    options.push((draft.options.clone(), draft.binds, draft.sets_options));
-                    explicit_default.push(draft.is_default);
-                    listens.len() - 1
-                }
-            };
-            for name in names {
-                for kind in &name.kinds {
-                    if !listens[index].hosts.add(kind, *server) {
-                        let (name, shown) = (&name.shown, draft.shown());
-                        build.warn(format!("conflicting server name \"{name}\" on {shown}, ignored"), None);
-                    }
-                }
-            }
-            let hosts = &mut listens[index].hosts;
-            hosts.only_default = hosts.only_default && hosts.default == *server;
-        }
-    }
-    (sockets(&listens, options), listens)
-}
-
-/// One socket per address; a wildcard socket also serves the specific addresses of its port (nginx: `bind`).
-fn sockets(listens: &[Listen], options: Vec<(ListenOptions, bool, bool)>) -> Vec<Socket> {
-    let wildcard = |address: &Address| match address {
-        Address::Tcp(tcp) if tcp.ip().is_unspecified() => Some((tcp.port(), tcp.is_ipv4())),
-        Address::Tcp(_) | Address::Unix(_) => None,
-    };
-    let mut sockets: Vec<Socket> = Vec::new();
-    for (index, (listen, (options, _, _))) in listens.iter().zip(&options).enumerate() {
-        if wildcard(&listen.address).is_some() {
-            sockets.push(Socket {
-                address: listen.address.clone(),
-                options: options.clone(),
-                fallback: index,
-                by_address: Vec::new(),
-            });
-        }
-    }
-    for (index, (listen, (options, binds, _))) in listens.iter().zip(&options).enumerate() {
-        if wildcard(&listen.address).is_some() {
-            continue;
-        }
-        let shared = match &listen.address {
-            Address::Tcp(tcp) if !binds => sockets
-                .iter_mut()
-                .find(|socket| wildcard(&socket.address) == Some((tcp.port(), tcp.is_ipv4())))
-                .map(|socket| (socket, tcp.ip())),
-            Address::Tcp(_) | Address::Unix(_) => None,
-        };
-        match shared {
-            Some((socket, ip)) => socket.by_address.push((ip, index)),
-            None => sockets.push(Socket {
-                address: listen.address.clone(),
-                options: options.clone(),
-                fallback: index,
-                by_address: Vec::new(),
-            }),
-        }
-    }
-    sockets
 }
 
 impl Socket {

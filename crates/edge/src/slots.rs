@@ -1,7 +1,8 @@
 //! Values that variables keep in an exchange.
 
-use crate::regex::{Captures, MatchFailed, Regex};
-use crate::variable::VariableId;
+/// A name's number, the same in the configuration's definitions and the exchange's slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct VariableId(pub u32);
 
 /// The values of variables that the exchange keeps, and the captures of the last match.
 #[derive(Clone, Default)]
@@ -33,21 +34,42 @@ impl SlotStore {
         (0..).zip(&self.values).filter_map(|(id, value)| Some((VariableId(id), value.as_deref()?)))
     }
 
-    /// Matches and keeps the captures, the named ones as variables.
-    pub fn capture(&mut self, regex: &Regex, subject: &[u8]) -> Result<bool, MatchFailed> {
-        if !regex.capture(subject, &mut self.captures)? {
-            return Ok(false);
-        }
-        for (group, id) in regex.named() {
-            let value = self.captures.get(*group).unwrap_or_default().to_vec();
-            self.set(*id, &value);
-        }
-        Ok(true)
-    }
-
     /// Forgets all of them; the memory stays.
     pub fn clear(&mut self) {
         self.values.clear();
         self.captures.clear();
+    }
+}
+
+/// The groups of the last successful match: `$0` to `$9`. They own their text, so that rewriting the subject is safe.
+#[derive(Clone, Default)]
+pub struct Captures {
+    subject: Vec<u8>,
+    groups: Vec<Option<(usize, usize)>>,
+}
+
+impl Captures {
+    /// The text of one group, if the group took part in the match.
+    pub fn get(&self, group: usize) -> Option<&[u8]> {
+        let (start, end) = (*self.groups.get(group)?)?;
+        self.subject.get(start..end)
+    }
+
+    /// Whether nothing has matched.
+    pub fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
+    /// Forgets the match.
+    pub fn clear(&mut self) {
+        self.groups.clear();
+    }
+
+    /// Remembers the groups of a match, as places in `subject`.
+    pub fn fill(&mut self, subject: &[u8], groups: impl Iterator<Item = Option<(usize, usize)>>) {
+        self.subject.clear();
+        self.subject.extend_from_slice(subject);
+        self.groups.clear();
+        self.groups.extend(groups);
     }
 }

@@ -4,16 +4,13 @@
 //! At run time a name is an index: into the definitions of the configuration and into the slots of the exchange. A
 //! variable that is not found reads as empty, as in nginx.
 
+use crate::slots::VariableId;
 use std::collections::HashMap;
 
 use weir_conf::At;
 
 use crate::exchange::Exchange;
 use crate::refusal::Refusal;
-
-/// A name's number, the same in the configuration's definitions and the exchange's slots.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct VariableId(pub u32);
 
 /// The arguments of a getter besides the exchange: the rest of a prefixed name, and an index for the family.
 #[derive(Clone, Debug, Default)]

@@ -3,15 +3,10 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use weir_cache::ready::Ready;
 use weir_cache::reason::Reason;
 use weir_cache::serving::Trouble;
 use weir_cache::store::{Fill, Leader, Object, Packing, Status};
 use weir_net::{Lease, clock};
-
-use crate::exchange::Exchange;
-use crate::response_body::Framing;
-use crate::stream::Along;
 
 /// The cache's state in one exchange. Empty, and without cost, where there is no cache.
 #[derive(Default)]
@@ -46,8 +41,6 @@ pub struct Visit {
     pub may_not_keep: Option<Reason>,
     /// Notices answers that differ by client.
     pub watch: Option<Box<dyn Along>>,
-    /// Whether the head is copied from a ready one, or will become one.
-    pub plain: Plain,
     /// Collects the compressed body of the stored answer.
     pub packing: Option<Box<Packing>>,
     /// The sizes of a compressed body from the cache before and after compression, in bytes.
@@ -58,18 +51,6 @@ pub struct Visit {
     pub saving: Option<Box<dyn Along>>,
     /// Stores the body as it comes.
     pub fill: Option<Fill>,
-}
-
-/// How an exchange gets the head of its answer.
-#[derive(Default)]
-pub enum Plain {
-    /// It composes the head.
-    #[default]
-    No,
-    /// It composes the head, and passes it to this function, which may keep it.
-    Wanted(fn(&mut Exchange<'_>, Framing, &[u8])),
-    /// It copies this head, for an answer of this age in seconds.
-    Ready(Arc<Ready>, u32),
 }
 
 /// A key in a leased buffer.
@@ -91,7 +72,7 @@ impl Visit {
         let keeps = self.packing.is_some() || self.saving.is_some() || self.watch.is_some() || self.written.is_some();
         let asks = self.wants_whole || self.converts_head || self.revalidates;
         let knows = self.trouble.is_some() || self.may_not_keep.is_some() || self.packed.is_some();
-        !(has_said || holds || keeps || asks || knows || !matches!(self.plain, Plain::No))
+        !(has_said || holds || keeps || asks || knows)
     }
 
     /// Whether the cache needs the upstream's answer.
@@ -101,10 +82,8 @@ impl Visit {
 
     /// The exchange continues in a location without a cache: status, reason and key stay, everything in progress ends.
     pub fn leave(&mut self) {
-        if self.is_concerned() {
-            let (status, reason) = (self.status, self.reason);
-            *self = Visit { status, reason, key: std::mem::take(&mut self.key), ..Visit::default() };
-        }
+        let (status, reason) = (self.status, self.reason);
+        *self = Visit { status, reason, key: std::mem::take(&mut self.key), ..Visit::default() };
     }
 
     /// Whether others may wait for the answer that this exchange fetches.
@@ -201,4 +180,13 @@ impl Visit {
             leader.pass();
         }
     }
+}
+
+/// A reader of a body on its way to the client.
+pub trait Along {
+    /// Reads the next bytes.
+    fn read(&mut self, bytes: &[u8]);
+
+    /// The body is complete. If it does not become complete, the reader is dropped.
+    fn end(self: Box<Self>);
 }

@@ -3,7 +3,7 @@
 use crate::exchange::Exchange;
 use crate::family::rewrite::run as rewrite;
 use crate::phase::{From, Next, Outcome, Phase, Resume};
-use crate::route::{self, Place};
+use crate::route::Place;
 
 /// Walks an exchange through rewrites, location choice and phases, internal redirects included.
 pub fn walk(exchange: &mut Exchange<'_>, from: From) -> Outcome {
@@ -103,7 +103,7 @@ fn server_rewrites(exchange: &mut Exchange<'_>) -> Option<Outcome> {
 }
 
 fn locate(exchange: &mut Exchange<'_>) -> Step {
-    let place = match route::place(exchange.conf, exchange.server, &exchange.uri, &mut exchange.slots) {
+    let place = match exchange.conf.place(exchange.server, &exchange.uri, &mut exchange.slots) {
         Ok(place) => place,
         Err(failed) => {
             exchange.match_failed(&failed);

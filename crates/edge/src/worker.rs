@@ -1,7 +1,7 @@
 //! The data of one worker thread: no other thread shares it, so it needs no locks.
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use weir_net::{Address, Stream, Transport, timer};
 
 use crate::board::Board;
 use crate::board::boards::Boards;
-use crate::colleagues::{self, Colleagues};
+use crate::colleagues::Colleagues;
 use crate::conf::Conf;
 use crate::conn::shared::{Rest, Shared};
 use crate::counters::{self, AllCounters, Counters};
@@ -93,7 +93,7 @@ pub struct Worker {
     /// The counters of all workers.
     pub all_counters: AllCounters,
     /// All workers.
-    pub colleagues: Colleagues,
+    colleagues: Colleagues,
     /// The cells of all workers.
     pub boards: Arc<Boards>,
     /// The cells of this worker.
@@ -134,6 +134,11 @@ impl Drop for Entry {
 /// Idle connections closed at a time to make room, at most (nginx: 32).
 const CLOSED_AT_ONCE: usize = 32;
 
+thread_local! {
+    /// The worker of this thread, for its colleagues.
+    static HERE: RefCell<Weak<Worker>> = const { RefCell::new(Weak::new()) };
+}
+
 impl Worker {
     /// A worker's data, before it accepts.
     pub fn new(
@@ -165,8 +170,17 @@ impl Worker {
             closers: RefCell::default(),
             noted_reuse: Cell::new(0),
         });
-        colleagues::is_here(&worker);
+        HERE.set(Rc::downgrade(&worker));
         worker
+    }
+
+    /// Runs `f` on the worker in another seat; `false` when it cannot be reached.
+    pub fn on_colleague(&self, seat: usize, f: impl FnOnce(&Worker) + Send + 'static) -> bool {
+        self.colleagues.run(seat, move || {
+            if let Some(worker) = HERE.with_borrow(Weak::upgrade) {
+                f(&worker);
+            }
+        })
     }
 
     /// The configuration in force.

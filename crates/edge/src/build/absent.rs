@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use weir_conf::{At, Problem, Statement, Tree};
 
-use crate::directive::Contexts;
+use crate::contexts::Contexts;
 use crate::nginx_only::{Entry, Origin};
 use crate::refusal::Refusal;
 

@@ -12,8 +12,9 @@ use crate::nginx_only;
 use crate::refusal::Need;
 
 /// The names that refused statements would have declared.
-#[derive(Default)]
 pub(super) struct Lost {
+    /// Whether weir has a directive of this name.
+    is_known: fn(&str) -> bool,
     given: HashSet<Need>,
     /// Names of variables, lower case, without `$`.
     variables: HashSet<String>,
@@ -26,6 +27,18 @@ pub(super) struct Lost {
 }
 
 impl Lost {
+    /// Nothing is lost yet.
+    pub(super) fn new(is_known: fn(&str) -> bool) -> Lost {
+        Lost {
+            is_known,
+            given: HashSet::new(),
+            variables: HashSet::new(),
+            modules: HashSet::new(),
+            all: false,
+            waiting: Vec::new(),
+        }
+    }
+
     /// Notes that part of the file could not be read.
     pub(super) fn lose_all(&mut self) {
         self.all = true;
@@ -67,7 +80,7 @@ impl Lost {
             }
             "map" | "split_clients" | "geo" => self.variables.extend(words().next_back().and_then(variable)),
             "keyval" => self.variables.extend(words().nth(1).and_then(variable)),
-            name if super::is_known(name) => {}
+            name if (self.is_known)(name) => {}
             // weir does not know this directive: it may define any variable in its arguments, and a line of its block
             // starts with the name of a variable.
             name => self.variables.extend(std::iter::once(name).chain(words()).filter_map(variable)),
@@ -146,7 +159,7 @@ mod tests {
             ("secure_link $arg_md5;", "secure_link_expires", "uid_got"),
             ("brotli on;", "brotli_ratio", "gzip_ratio"),
         ] {
-            let mut lost = Lost::default();
+            let mut lost = Lost::new(super::super::is_known);
             let parsed = weir_conf::parse(text.as_bytes(), 0, &|_| false);
             parsed.statements.iter().for_each(|statement| lost.note(statement));
             assert!(lost.gives_variable(gives), "{text}: ${gives}");
@@ -156,7 +169,7 @@ mod tests {
 
     #[test]
     fn zones_are_known_by_their_names() {
-        let mut lost = Lost::default();
+        let mut lost = Lost::new(super::super::is_known);
         let parsed =
             weir_conf::parse(b"limit_req_zone $a zone=one:x; proxy_cache_path /p keys_zone=two:1m;", 0, &|_| false);
         parsed.statements.iter().for_each(|statement| lost.note(statement));

@@ -29,8 +29,7 @@ use crate::live::api;
 use crate::phase::Outcome;
 use crate::purge;
 use crate::respond;
-use crate::response_body::{Body, Framing};
-use crate::stream::{Sending, Stream};
+use crate::response_body::{Body, Framing, Sending, Stream};
 use crate::writing;
 
 /// How long a wait lasts before weir checks whether the configuration and the worker are still in force.

@@ -13,16 +13,15 @@ use weir_wire::fields::Fields;
 use weir_wire::{BodyLength, ConnectionTokens, RequestHead, Version};
 
 use crate::client::Client;
-use crate::conf::{Location, LocationId, ServerId};
+use crate::conf::Location;
 use crate::exchange::{Exchange, Parts, Response};
 use crate::head;
 use crate::message::{Origin, Request, Try};
-use crate::regex::Captures;
 use crate::request_body::{Reader, RequestBody};
 use crate::response_body::{Body, BodyFilter};
-use crate::slots::SlotStore;
+use crate::route::{LocationId, ServerId};
+use crate::slots::{Captures, SlotStore, VariableId};
 use crate::trace::context::Trace;
-use crate::variable::VariableId;
 use crate::worker::{Generation, Worker};
 
 /// An exchange that was put aside.
@@ -81,7 +80,7 @@ macro_rules! plain {
                 let Exchange {
                     conf: _, worker: _, generation: _, client: _, server: _, location: _, request: _, uri: _, args: _,
                     proxy_host: _, response: _, body: _, reader: _, slots: _, tries: _, origin: _, told_address: _,
-                    trace: _, until_end: _, cache: _, upload: _, is_counted: _, $($field,)*
+                    trace: _, until_end: _, cache: _, plain: _, upload: _, is_counted: _, $($field,)*
                 } = exchange;
                 Plain { $($field: *$field,)* }
             }

@@ -10,7 +10,7 @@ use super::after::{After, parting};
 use super::tunnel::Tunnel;
 use super::{answer, open, streams};
 use crate::body;
-use crate::conf::{Conf, ServerId};
+use crate::conf::Conf;
 use crate::conn::{Conn, Gone};
 use crate::counters;
 use crate::counting;
@@ -18,6 +18,7 @@ use crate::exchange::{Exchange, Parts};
 use crate::family::log_phase;
 use crate::h2::request::Begun;
 use crate::head::{self, Head, Refused, default_core};
+use crate::route::ServerId;
 use crate::worker::{Generation, Worker};
 
 /// Serves the requests that have arrived, one by one, as long as another one is there. On entry, `parts` hold only

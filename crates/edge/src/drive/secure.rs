@@ -16,12 +16,13 @@ use weir_net::{Transport, clock};
 
 use crate::board::{Leg, count_fault};
 use crate::client::{Agreed, Facts, Secured};
-use crate::conf::{Conf, LocationId, Server, ServerId};
+use crate::conf::{Conf, Server};
 use crate::conn::Conn;
 use crate::exchange::{Exchange, Parts};
 use crate::family::ssl::Verify;
 use crate::head::default_core;
 use crate::line;
+use crate::route::{LocationId, ServerId};
 use crate::slots::SlotStore;
 use crate::variable::{Definition, Template};
 use crate::worker::{Generation, Worker};
@@ -82,7 +83,7 @@ fn serve_as(
     generation: &Rc<Generation>,
     tls: &TlsStream,
     hello: Option<Box<ClientHello>>,
-) -> Option<crate::conf::ServerId> {
+) -> Option<crate::route::ServerId> {
     let conf: &Conf = &generation.conf;
     let listen = conf.listens.get(conn.client.listen.get())?;
     let name = hello.as_ref().and_then(|hello| hello.server_name.clone());

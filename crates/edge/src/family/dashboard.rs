@@ -20,9 +20,9 @@ use crate::dash::place;
 use crate::dash::token::{Source, Token};
 use crate::directive::{Arity, Directive, HTTP, LOCATION, MAIN, ONE, SERVER};
 use crate::family::Family;
-use crate::family::location::Pattern;
 use crate::phase::Next;
 use crate::refusal::Refusal;
+use crate::route::Pattern;
 
 crate::settings! {
     /// `dashboard_token`: the source of the token.

@@ -18,7 +18,8 @@ use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::rewrite::declarable;
 use crate::refusal::Refusal;
-use crate::variable::{Argument, Definition, VariableId};
+use crate::slots::VariableId;
+use crate::variable::{Argument, Definition};
 use ranges::{Added, Ranges};
 
 crate::settings! {}

@@ -12,7 +12,8 @@ use weir_wire::Version;
 
 use crate::build::{Build, Scope};
 use crate::directive::{LOCATION, LOCATION_IF};
-use crate::family::proxy::{self, Pass, parse_grpc_url, passing, rewrite};
+use crate::family::proxy::pass::{Pass, parse_grpc_url};
+use crate::family::proxy::{self, passing, rewrite};
 use crate::family::{Family, Values as AllValues, cache, proxy_ssl, store};
 use crate::refusal::Refusal;
 use crate::variable::Variable;

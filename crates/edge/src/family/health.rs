@@ -25,11 +25,12 @@ use weir_conf::{At, Statement};
 use weir_peers::health::Rule;
 
 use crate::build::{Build, Kind, Scope};
-use crate::conf::{Location, LocationId, Server, ServerId};
+use crate::conf::{Location, Server};
 use crate::directive::{Arity, Directive, HTTP, LOCATION, MATCH, ONE, TWO};
 use crate::family::Family;
 use crate::family::upstream::live::Live;
 use crate::refusal::Refusal;
+use crate::route::{LocationId, ServerId};
 use crate::value;
 use grpc::Call;
 use matching::{Match, Test};

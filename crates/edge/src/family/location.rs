@@ -2,6 +2,7 @@
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_core_module.html#location>
 
+use crate::route::{Methods, Pattern};
 use std::sync::Arc;
 
 use weir_conf::Statement;
@@ -10,7 +11,6 @@ use crate::build::{Build, Kind, Scope};
 use crate::directive::{Arity, Directive, LIMIT_EXCEPT, LOCATION, NONE, SERVER};
 use crate::family::Family;
 use crate::refusal::Refusal;
-use crate::regex::SharedRegex;
 
 crate::settings! {
     /// Only internal redirects may come here.
@@ -53,61 +53,6 @@ pub static FAMILY: Family = Family::new(
         .block(),
     ],
 );
-
-/// How a location matches.
-#[derive(Clone)]
-pub enum Pattern {
-    /// `= /path`.
-    Exact(String),
-    /// `/path` or `^~ /path`.
-    Prefix {
-        /// The prefix of the URI.
-        path: String,
-        /// `^~`: regular expressions are not tried.
-        stops_regex: bool,
-    },
-    /// `~ regex` or `~* regex`.
-    Regex(SharedRegex),
-    /// `@name`, without the `@`.
-    Named(String),
-}
-
-impl Pattern {
-    /// The location as the file writes it.
-    pub fn label(&self) -> String {
-        match self {
-            Pattern::Exact(path) => format!("= {path}"),
-            Pattern::Prefix { path, .. } => path.clone(),
-            Pattern::Regex(_) => format!("~ {}", self.text()),
-            Pattern::Named(_) => self.text(),
-        }
-    }
-
-    /// The path, pattern or name.
-    pub fn text(&self) -> String {
-        match self {
-            Pattern::Exact(path) | Pattern::Prefix { path, .. } => path.clone(),
-            Pattern::Regex(regex) => regex.pattern().to_owned(),
-            Pattern::Named(name) => format!("@{name}"),
-        }
-    }
-
-    /// Whether `proxy_pass` here must not have a URI (nginx refuses it).
-    pub fn forbids_uri(&self) -> bool {
-        matches!(self, Pattern::Regex(_) | Pattern::Named(_))
-    }
-}
-
-/// A set of request methods, for `limit_except`.
-#[derive(Clone, Debug, Default)]
-pub struct Methods(Vec<String>);
-
-impl Methods {
-    /// Whether the set holds the method.
-    pub fn has(&self, method: &[u8]) -> bool {
-        self.0.iter().any(|name| name.as_bytes() == method)
-    }
-}
 
 const METHODS: &[&str] = &[
     "GET",

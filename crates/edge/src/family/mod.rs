@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 use crate::build::{Build, Scope};
 use crate::conf::{Location, Server};
 use crate::directive::Directive;
-use crate::exchange::Exchange;
-use crate::phase::{Enter, Phase};
+use crate::exchange::{Enter, Exchange};
+use crate::phase::Phase;
 use crate::variable::{Names, Variable};
 use crate::worker::Worker;
 

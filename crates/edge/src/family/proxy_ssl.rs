@@ -18,7 +18,7 @@ use weir_wire::Version;
 use crate::build::{Build, Scope};
 use crate::exchange::Exchange;
 use crate::family::Family;
-use crate::family::proxy::Pass;
+use crate::family::proxy::pass::Pass;
 use crate::family::ssl::certificate::{self, CertificateCache};
 use crate::family::ssl::files;
 use crate::refusal::Refusal;

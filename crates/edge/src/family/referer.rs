@@ -11,10 +11,10 @@ use crate::build::{Build, Scope};
 use crate::directive::{Arity, Directive, LOCATION, ONE, SERVER};
 use crate::exchange::Exchange;
 use crate::family::Family;
-use crate::family::server::NameKind;
 use crate::host_table::HostTable;
 use crate::refusal::Refusal;
 use crate::regex::{MatchFailed, Regex, SharedRegex};
+use crate::route::NameKind;
 use crate::value;
 use crate::variable::{Argument, Variable};
 

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use weir_conf::Statement;
 
-use crate::build::{Build, Scope};
-use crate::directive::{self, Arity, Directive, HSL, ONE, UPSTREAM};
+use crate::authority;
+use crate::build::Build;
+use crate::directive::{Arity, Directive, HSL, ONE, UPSTREAM};
 use crate::dns::{Servers, Zone};
 use crate::family::Family;
-use crate::family::upstream::{self, live};
 use crate::refusal::Refusal;
 use crate::value;
 
@@ -81,8 +81,7 @@ pub static FAMILY: Family = Family::new(
         }
     }
     Ok(())
-})
-.finish(finish);
+});
 
 fn resolver(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let (mut servers, mut valid, mut ipv4, mut ipv6, mut zone) = (Vec::new(), None, true, true, None);
@@ -128,20 +127,13 @@ fn on_or_off(text: &str) -> Option<bool> {
 
 /// The addresses of one server; a name is resolved when the configuration is read.
 fn server(b: &Build<'_>, word: &str) -> Result<Vec<SocketAddr>, Refusal> {
-    let addresses = upstream::resolve_in(b, word, 53, "resolver")?;
+    let addresses = authority::resolve_in(b, word, 53, "resolver")?;
     let tcp: Vec<SocketAddr> = addresses.iter().filter_map(weir_net::Address::tcp).collect();
     if tcp.is_empty() {
         return Err(Refusal::whole(format!("invalid address in resolver \"{word}\""))
             .todo("name servers are asked over UDP and TCP"));
     }
     Ok(tcp)
-}
-
-/// Runs after `http` is read: groups that resolve names and have no resolver of their own use `http`'s.
-fn finish(b: &mut Build<'_>, scope: &mut Scope) {
-    if scope.context == directive::HTTP {
-        live::give_resolver(b, &scope.settings.resolver);
-    }
 }
 
 #[cfg(test)]

@@ -5,104 +5,20 @@
 
 pub mod run;
 
+use crate::conf::{Condition, FileTest, Rewrite, Rule, Target};
 use std::sync::Arc;
 
 use weir_conf::Statement;
 use weir_net::log::Level;
 
 use crate::build::{Build, Kind, Scope};
-use crate::conf::LocationId;
 use crate::directive::{Arity, Contexts, Directive, HTTP, LOCATION, LOCATION_IF, NONE, SERVER, SERVER_IF, TWO};
 use crate::exchange::Exchange;
 use crate::family::{FAMILIES, Family};
 use crate::refusal::Refusal;
 use crate::regex::Regex;
 use crate::value;
-use crate::variable::{Argument, Definition, Template, Variable, VariableId};
-
-/// One rule; a block's rules run in the order of the file.
-pub enum Rule {
-    /// `set $name value`.
-    Set(VariableId, Template),
-    /// `set` on a built-in variable that may be changed (`$args`, `$limit_rate`).
-    SetBuiltIn(fn(&mut Exchange<'_>, &[u8]), Template),
-    /// `rewrite`.
-    Rewrite(Box<Rewrite>),
-    /// `return`: the status, then a text or a redirect's target; empty for neither.
-    Return(u16, Template),
-    /// `break`.
-    Break,
-    /// `if (condition) { rules }`; in a location the block also has settings of its own.
-    If {
-        /// The condition of the block.
-        condition: Condition,
-        /// The rules inside.
-        inner: Vec<Rule>,
-        /// The index of its block among the children of the block around it.
-        child: usize,
-        /// The settings in force once the block ran; bound when the configuration is compiled.
-        place: Option<LocationId>,
-    },
-}
-
-/// `rewrite regex replacement [flag]`.
-pub struct Rewrite {
-    /// The pattern for the URI.
-    pub regex: Arc<Regex>,
-    /// The result of the rule.
-    pub target: Target,
-    /// The request's arguments follow those of the replacement; a final `?` drops them.
-    pub keeps_args: bool,
-    /// No later rule runs if this one matched.
-    pub ends: bool,
-}
-
-/// The result of a `rewrite`.
-pub enum Target {
-    /// A new URI, and the text after its first `?`.
-    Uri {
-        /// The path.
-        path: Template,
-        /// The new arguments, if the replacement has some.
-        args: Option<Template>,
-        /// `break`: the exchange stays in the location.
-        stays: bool,
-    },
-    /// A redirect of the client.
-    Redirect {
-        /// 301 or 302.
-        status: u16,
-        /// The address.
-        location: Template,
-        /// The address has arguments already.
-        has_args: bool,
-    },
-}
-
-/// The condition of an `if`.
-pub enum Condition {
-    /// The variable is neither empty nor `0`.
-    True(VariableId),
-    /// The variable equals the text (`true`) or differs from it.
-    Equals(VariableId, Template, bool),
-    /// The variable matches (`true`) or does not.
-    Matches(VariableId, Arc<Regex>, bool),
-    /// The test of a file holds (`true`) or does not.
-    File(FileTest, Template, bool),
-}
-
-/// The tests of a file: `-f`, `-d`, `-e` and `-x`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileTest {
-    /// A regular file.
-    Plain,
-    /// A directory.
-    Directory,
-    /// One of the two.
-    Exists,
-    /// Executable by its owner.
-    Executable,
-}
+use crate::variable::{Argument, Definition, Variable};
 
 crate::settings! {
     /// `rewrite_log`.

@@ -2,6 +2,8 @@
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_core_module.html#listen>
 
+use crate::listens::{Draft, ListenDraft};
+use crate::route::{Name, NameKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -12,7 +14,6 @@ use crate::build::{Build, Kind, Scope};
 use crate::directive::{Arity, Directive, HSL, HTTP, MAIN, NONE, SERVER};
 use crate::family::Family;
 use crate::refusal::Refusal;
-use crate::regex::SharedRegex;
 use crate::value;
 
 crate::settings! {
@@ -74,70 +75,6 @@ pub static FAMILY: Family = Family::new(
         ),
     ],
 );
-
-/// A server's addresses and names while weir reads the file.
-#[derive(Default)]
-pub struct Draft {
-    /// Its `listen` statements; `*:80` if there are none.
-    pub listens: Vec<ListenDraft>,
-    /// Its names; one empty name if there are none.
-    pub names: Vec<Name>,
-}
-
-/// One address of one `listen` statement.
-#[derive(Clone)]
-pub struct ListenDraft {
-    /// The address.
-    pub address: Address,
-    /// The socket's options.
-    pub options: ListenOptions,
-    /// `default_server`.
-    pub is_default: bool,
-    /// `bind`: a socket of its own even if a wildcard address covers it.
-    pub binds: bool,
-    /// Socket options are set: allowed once per address.
-    pub sets_options: bool,
-    /// Connections begin with a PROXY protocol header.
-    pub proxy_protocol: bool,
-    /// `ssl`.
-    pub ssl: bool,
-    /// `http2`.
-    pub http2: bool,
-    /// The place of the statement.
-    pub at: At,
-}
-
-impl ListenDraft {
-    /// The address as nginx prints it in messages.
-    pub fn shown(&self) -> String {
-        match &self.address {
-            Address::Tcp(tcp) => tcp.to_string(),
-            Address::Unix(path) => format!("unix:{}", path.display()),
-        }
-    }
-}
-
-/// One name as written.
-#[derive(Clone)]
-pub struct Name {
-    /// For `$server_name`.
-    pub shown: String,
-    /// The patterns of the name; `.example.com` has two.
-    pub kinds: Vec<NameKind>,
-}
-
-/// One way a name matches.
-#[derive(Clone)]
-pub enum NameKind {
-    /// The whole host, lower case.
-    Exact(String),
-    /// `*.example.com`, kept as `.example.com`.
-    Suffix(String),
-    /// `www.example.*`, kept as `www.example.`.
-    Prefix(String),
-    /// `~regex`.
-    Regex(SharedRegex),
-}
 
 fn http(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let scope = b.block(Scope::new(Kind::Plain, HTTP, b.at()), statement)?;

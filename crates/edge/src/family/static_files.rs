@@ -22,11 +22,11 @@ use crate::directive::{Arity, Directive, HSL, LOCATION, LOCATION_IF, NONE, ONE};
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::disable_symlinks::{self, Failed};
-use crate::family::location::Pattern;
 use crate::file_path::{Alias, Root, directory, errno, path};
 use crate::phase::{Next, Phase};
 use crate::refusal::Refusal;
 use crate::response_body::Body;
+use crate::route::Pattern;
 use crate::value;
 use crate::variable::{Argument, Template, Variable};
 

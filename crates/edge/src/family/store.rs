@@ -22,8 +22,8 @@ use crate::file_path;
 use crate::message::Origin;
 use crate::refusal::Refusal;
 use crate::relay;
-use crate::stream::Along;
 use crate::variable::Template;
+use crate::visit::Along;
 
 crate::settings! {
     /// `proxy_store`.

@@ -14,12 +14,12 @@ use crate::body::{self, Failed};
 use crate::conf::Conf;
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
-use crate::family::location::Pattern;
 use crate::family::upstream::Upstream;
 use crate::family::upstream::live::edit::Refused;
 use crate::family::variables::push_request_id;
 use crate::phase;
 use crate::response_body::Body;
+use crate::route::Pattern;
 use crate::texts::push_address;
 
 /// Versions of the API.

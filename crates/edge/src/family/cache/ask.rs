@@ -20,7 +20,7 @@ use weir_wire::Known;
 
 use super::{Use, hit, keep, policy, purge, refresh};
 use crate::conn::{Conn, Gone};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Plain};
 use crate::family::proxy::request;
 use crate::family::upstream::forward::Answer;
 use crate::phase::Outcome;
@@ -39,6 +39,7 @@ pub enum Said {
 pub async fn ask(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Said {
     if !exchange.cache.is_untouched() {
         exchange.cache = Visit { distrusts: exchange.cache.distrusts, ..Visit::default() };
+        exchange.plain = Plain::No;
     }
     let number = match zone_of(exchange) {
         Ok(Some(number)) => number,

@@ -3,7 +3,7 @@
 use super::{Use, ask, keep};
 use crate::board::Leg;
 use crate::conn::Conn;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Plain};
 use crate::family::upstream::forward::{self, Answer};
 use crate::phase::Outcome;
 
@@ -11,7 +11,10 @@ use crate::phase::Outcome;
 pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answer {
     // A tunnel belongs to one client.
     if matches!(exchange.location.values.cache.zone, Use::Off) || exchange.request.wants_upgrade() {
-        exchange.cache.leave();
+        if exchange.cache.is_concerned() {
+            exchange.cache.leave();
+            exchange.plain = Plain::No;
+        }
         return forward::forward(exchange, conn, None).await;
     }
     let begun = weir_net::clock::now();

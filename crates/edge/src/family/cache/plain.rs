@@ -17,11 +17,10 @@ use weir_wire::{Known, Version};
 use super::{Use, keep};
 use crate::build;
 use crate::conf::Location;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Plain};
 use crate::family::{FAMILIES, gzip};
 use crate::response_body::{Body, Framing, Kept};
 use crate::variable::Names;
-use crate::visit::Plain;
 
 /// Whether the variable of this name reads the fields of the answer. If the configuration mentions such a variable,
 /// all answers have their fields, and no head may be kept ready.
@@ -58,7 +57,7 @@ pub fn serve(exchange: &mut Exchange<'_>, object: &Arc<Object>, reason: Reason, 
         Ok(found) => found,
         Err(is_wanted) => {
             if is_wanted && object.body.is_in_memory() {
-                exchange.cache.plain = Plain::Wanted(note);
+                exchange.plain = Plain::Wanted(note);
             }
             return false;
         }
@@ -71,7 +70,7 @@ pub fn serve(exchange: &mut Exchange<'_>, object: &Arc<Object>, reason: Reason, 
     }
     response.body = Body::Kept(Kept::whole(body.clone()));
     let age_s = keep::validity(&object.times).current_age_s(clock::unix_ms() as i64);
-    exchange.cache.plain = Plain::Ready(ready.clone(), age_s);
+    exchange.plain = Plain::Ready(ready.clone(), age_s);
     exchange.cache.status = Some(Status::Hit);
     exchange.cache.reason = Some(reason);
     exchange.cache.shown = Some(object.clone());

@@ -14,7 +14,6 @@ use weir_cache::store::{Refreshed, Status};
 use weir_net::clock;
 use weir_net::log::{self, Level};
 
-use crate::conf::{LocationId, ServerId};
 use crate::conn::Conn;
 use crate::counting;
 use crate::exchange::{Exchange, Parts};
@@ -24,6 +23,7 @@ use crate::family::upstream::forward;
 use crate::message::Request;
 use crate::phase::Outcome;
 use crate::relay;
+use crate::route::{LocationId, ServerId};
 use crate::slots::SlotStore;
 use crate::trace::context::Trace;
 use crate::visit::Visit;

@@ -15,7 +15,7 @@ use weir_net::log::{self, Level};
 
 use crate::exchange::Exchange;
 use crate::family::cache::keep;
-use crate::stream::Along;
+use crate::visit::Along;
 
 /// One cache that the configuration has opened.
 #[derive(Clone)]

@@ -4,7 +4,8 @@ use std::io::Write;
 
 use crate::exchange::Exchange;
 use crate::refusal::Refusal;
-use crate::variable::{Names, VariableId};
+use crate::slots::VariableId;
+use crate::variable::Names;
 
 /// How values are escaped; `escape=` of `log_format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

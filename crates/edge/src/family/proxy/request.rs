@@ -4,7 +4,7 @@ use weir_net::log;
 use weir_wire::fields::make_safe;
 use weir_wire::{Known, KnownSet, Version, encode, escape};
 
-use super::Pass;
+use super::pass::Pass;
 use crate::exchange::Exchange;
 use crate::family::otel;
 use crate::trace::context::Trace;

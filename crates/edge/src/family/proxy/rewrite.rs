@@ -14,7 +14,7 @@ use weir_conf::Statement;
 use weir_wire::Known;
 
 use self::cookie::{Cookie, FLAG_WORDS, Flags};
-use super::Pass;
+use super::pass::Pass;
 use crate::build::{Build, Kind};
 use crate::exchange::Exchange;
 use crate::refusal::Refusal;

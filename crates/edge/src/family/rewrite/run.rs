@@ -8,7 +8,7 @@ use weir_net::log::Level;
 use weir_wire::Known;
 use weir_wire::escape::{self, Unescape};
 
-use super::{Condition, FileTest, Rewrite, Rule, Target};
+use crate::conf::{Condition, FileTest, Rewrite, Rule, Target};
 use crate::exchange::Exchange;
 use crate::family::disable_symlinks::{self, Failed};
 use crate::regex::Regex;

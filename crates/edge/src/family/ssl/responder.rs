@@ -1,5 +1,7 @@
 //! Asks an OCSP responder over plain HTTP (RFC 6960 appendix A): by GET, as in nginx, so that caches may answer.
 
+use crate::authority;
+use crate::authority::split_host_port;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -13,7 +15,7 @@ use weir_wire::{BodyLength, Parser, Progress, ResponseHead};
 use crate::base64;
 use crate::build::Build;
 use crate::dns::{self, Servers};
-use crate::family::{resolver, upstream};
+use crate::family::resolver;
 use crate::refusal::Refusal;
 use crate::worker::Worker;
 
@@ -64,13 +66,13 @@ pub struct Asked {
 impl Asked {
     /// A responder from the configuration: its name is resolved now, or by the resolver at each query.
     pub fn new(b: &Build<'_>, url: Url, resolver: &resolver::Settings) -> Result<Asked, Refusal> {
-        match (resolver.servers.clone().flatten(), upstream::literal_address(&url.authority)) {
+        match (resolver.servers.clone().flatten(), authority::literal_address(&url.authority)) {
             (Some(servers), None) => {
                 let timeout = resolver.timeout.unwrap_or(resolver::TIMEOUT_DEFAULT);
                 Ok(Asked { url, resolver: Some((servers, timeout)), addresses: Vec::new() })
             }
             _ => {
-                let addresses = upstream::resolve_in(b, &url.authority, 80, "OCSP responder")?;
+                let addresses = authority::resolve_in(b, &url.authority, 80, "OCSP responder")?;
                 Ok(Asked { url, resolver: None, addresses })
             }
         }
@@ -90,7 +92,7 @@ impl Asked {
 
     async fn addresses(&self, worker: &Rc<Worker>) -> Result<Vec<Address>, String> {
         let Some((servers, timeout)) = &self.resolver else { return Ok(self.addresses.clone()) };
-        let (host, port) = upstream::split_host_port(&self.url.authority);
+        let (host, port) = split_host_port(&self.url.authority);
         let port: u16 = port.unwrap_or("80").parse().map_err(|_| "invalid port in OCSP responder".to_owned())?;
         let found = dns::client(&worker.generation(), servers).addresses(host, *timeout).await;
         let places = found.map_err(|trouble| format!("{host} could not be resolved {trouble}"))?.places;

@@ -207,7 +207,7 @@ impl Checks {
 impl Asked {
     /// The responder that a client's certificate names: an address, or a name for the resolver.
     fn later(url: Url, resolver: &resolver::Settings) -> Result<Asked, String> {
-        let address: Option<Address> = crate::family::upstream::literal_address(&url.authority);
+        let address: Option<Address> = crate::authority::literal_address(&url.authority);
         match (address, resolver.servers.clone().flatten()) {
             (Some(address), _) => Ok(Asked { url, resolver: None, addresses: vec![address] }),
             (None, Some(servers)) => {

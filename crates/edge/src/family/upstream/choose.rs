@@ -8,12 +8,13 @@ use std::task::Poll;
 
 use weir_net::log::Level;
 
+use super::Upstream;
 use super::source::GroupRef;
-use super::{Upstream, literal_address, split_host_port};
+use crate::authority::{literal_address, split_host_port};
 use crate::conn::{Conn, Gone};
 use crate::dns::{self, Place};
 use crate::exchange::Exchange;
-use crate::family::proxy::Pass;
+use crate::family::proxy::pass::Pass;
 use crate::family::proxy::request::Target;
 use crate::refusal::Refusal;
 

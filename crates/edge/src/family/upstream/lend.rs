@@ -29,7 +29,7 @@ pub(super) fn ask(
     let lender = if terms.is_plain() { worker.richest_colleague(number, group, peer)? } else { return None };
     let desk = Arc::new(Desk::default());
     let answer = desk.clone();
-    let is_sent = worker.colleagues.run(lender, move |worker| answer.serve(worker, number, group, peer));
+    let is_sent = worker.on_colleague(lender, move |worker| answer.serve(worker, number, group, peer));
     let deadline = Deadline::new();
     deadline.set(ANSWER_TIME);
     is_sent.then_some(Asked { desk, deadline, peer })
