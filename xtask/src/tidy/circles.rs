@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const LARGEST: usize = 8;
 
 /// The number of circles of two to [`LARGEST`] files in the checkout. If you open one, lower this number.
-const SMALL: usize = 66;
+const SMALL: usize = 67;
 
 /// A circle of more than [`LARGEST`] files.
 struct Known {
@@ -25,11 +25,6 @@ struct Known {
 
 /// Every large circle of the checkout.
 const KNOWN: &[Known] = &[
-    Known {
-        first: "crates/cache/src/store.rs",
-        files: 17,
-        why: "a zone, and the files that each hold some of its verbs",
-    },
     Known {
         first: "crates/edge/src/build.rs",
         files: 21,

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 
 use super::directory::Unread;
 use super::file::{Corrupt, Record};
-use super::object::FileBody;
+use super::piece::FileBody;
 use super::queue::Load;
 
 /// The most long bodies checked at a time in one zone; further ones count as not stored.

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::file::{self, Corrupt, Record};
 use super::label::Label;
-use super::object::{Body, FileBody};
+use super::object::Body;
+use super::piece::FileBody;
 
 /// Bytes of the first read: a small object is read completely.
 const FIRST_READ_BYTES: usize = 64 << 10;

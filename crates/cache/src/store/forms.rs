@@ -8,64 +8,16 @@ use std::sync::{Arc, OnceLock};
 
 use weir_net::Instant;
 
-use super::Zone;
-use super::object::{Body, Chunk, Head, Object, Times};
-use super::shard::Gone;
+use super::node::Gone;
+use super::object::{Body, Forms, Head, Object, Packed, Times};
+use super::piece::Chunk;
+use super::zone::Zone;
 use crate::ready::Ready;
 
 /// Size of the pieces of a compressed body.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// The forms of one object.
-#[derive(Clone, Default)]
-pub(super) struct Forms {
-    /// The body compressed by gzip.
-    packed: Option<Packed>,
-    /// The ready head for the plain body.
-    ready: Option<Arc<Ready>>,
-}
-
-#[derive(Clone)]
-struct Packed {
-    level: u32,
-    /// An object of its own with only the body.
-    object: Arc<Object>,
-    /// The ready head for this body.
-    ready: Option<Arc<Ready>>,
-}
-
-impl Forms {
-    /// The forms that depend only on the body: they survive a change of the head.
-    pub fn of_body(&self) -> Forms {
-        let packed = self.packed.clone().map(|packed| Packed { ready: None, ..packed });
-        Forms { packed, ready: None }
-    }
-
-    /// Their size in memory, in bytes.
-    pub fn memory_bytes(&self) -> u64 {
-        let ready = |ready: &Option<Arc<Ready>>| ready.as_ref().map_or(0, |ready| ready.memory_bytes());
-        let packed = self.packed.as_ref().map_or(0, |packed| packed.object.memory_bytes() + ready(&packed.ready));
-        packed + ready(&self.ready)
-    }
-}
-
 impl Object {
-    /// The body compressed at this level, if one is kept.
-    pub fn packed(&self, level: u32) -> Option<&Arc<Object>> {
-        self.forms.packed.as_ref().filter(|packed| packed.level == level).map(|packed| &packed.object)
-    }
-
-    /// The ready head for the plain body.
-    pub fn ready(&self) -> Option<&Arc<Ready>> {
-        self.forms.ready.as_ref()
-    }
-
-    /// The body compressed at this level, and its ready head.
-    pub fn ready_packed(&self, level: u32) -> Option<(&Arc<Object>, &Arc<Ready>)> {
-        let packed = self.forms.packed.as_ref().filter(|packed| packed.level == level)?;
-        Some((&packed.object, packed.ready.as_ref()?))
-    }
-
     /// The same response with other forms.
     fn with_forms(&self, forms: Forms) -> Object {
         Object {

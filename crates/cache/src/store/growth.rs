@@ -12,16 +12,13 @@ use std::fs::File;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use super::object::{Body, Chunk, FileBody, Object};
+use super::piece::{Chunk, FileBody, Piece};
 
 /// Pieces smaller than this are merged with the one before.
 const MERGE_BYTES: usize = 4 << 10;
 
 /// The largest size of a merged piece.
 const MERGED_BYTES_MAX: usize = 16 << 10;
-
-/// A whole body of up to this size becomes one piece: one allocation, one slice to write.
-pub(super) const ONE_PIECE_BYTES_MAX: u64 = 256 << 10;
 
 /// The most tasks that wait for one body's next bytes; for later ones the body counts as cut.
 pub const READERS_MAX: usize = 16_384;
@@ -117,7 +114,7 @@ impl Growth {
     }
 
     /// Notes a reader; `None` if there are too many: nothing waits for such a reader.
-    fn enter(&self, at: u64) -> Option<usize> {
+    pub(super) fn enter(&self, at: u64) -> Option<usize> {
         let mut grown = self.lock();
         let free = grown.places.iter().position(Option::is_none);
         match free {
@@ -129,7 +126,7 @@ impl Growth {
     }
 
     /// Removes a reader.
-    fn leave(&self, number: usize) {
+    pub(super) fn leave(&self, number: usize) {
         let mut grown = self.lock();
         if let Some(place) = grown.places.get_mut(number) {
             *place = None;
@@ -148,24 +145,15 @@ impl Growth {
         wake(grown);
     }
 
-    /// The whole body for storing; `None` if it was cut, has not ended, or has left memory in part.
-    pub(super) fn to_body(&self) -> Option<Body> {
+    /// Makes something of the whole body, from its pieces and its length; `None` if the body was cut, has not ended, or
+    /// has left memory in part.
+    pub(super) fn whole<T>(&self, make: impl FnOnce(&VecDeque<(u64, Chunk)>, u64) -> T) -> Option<T> {
         let grown = self.lock();
         let starts_in_memory = grown.pieces.front().is_none_or(|(at, _)| *at == 0);
         if grown.end != End::Whole || !starts_in_memory || (grown.pieces.is_empty() && grown.len > 0) {
             return None;
         }
-        if grown.pieces.len() == 1
-            && let Some((_, chunk)) = grown.pieces.front()
-        {
-            return Some(Body::One(chunk.clone()));
-        }
-        if grown.len <= ONE_PIECE_BYTES_MAX {
-            let mut all = Vec::with_capacity(grown.len as usize);
-            grown.pieces.iter().for_each(|(_, chunk)| all.extend_from_slice(chunk));
-            return Some(Body::One(all.into()));
-        }
-        Some(Body::Many(grown.pieces.iter().map(|(_, chunk)| chunk.clone()).collect()))
+        Some(make(&grown.pieces, grown.len))
     }
 
     /// The piece in memory with offset `from`, for the writer of the file; `None` past the end so far.
@@ -204,7 +192,7 @@ impl Growth {
     }
 
     /// The piece at `from`; pending while the origin has not sent it: then `context`'s task is woken.
-    fn poll_at(
+    pub(super) fn poll_at(
         &self,
         from: u64,
         reader: Option<usize>,
@@ -289,119 +277,10 @@ fn wake(mut grown: MutexGuard<'_, Grown>) {
     readers.into_iter().for_each(Waker::wake);
 }
 
-impl FileBody {
-    /// A part of the body.
-    fn part(&self, from: u64, len: u64) -> FileBody {
-        FileBody { file: self.file.clone(), offset: self.offset + from, len }
-    }
-}
-
-/// A piece of a body.
-pub enum Piece {
-    /// Bytes in memory: the bytes of the chunk from this position on.
-    Memory(Chunk, usize),
-    /// Bytes in a file.
-    File(FileBody),
-}
-
-impl Piece {
-    /// The number of bytes.
-    pub fn len(&self) -> u64 {
-        match self {
-            Piece::Memory(chunk, skip) => chunk.len().saturating_sub(*skip) as u64,
-            Piece::File(file) => file.len,
-        }
-    }
-
-    /// Whether it has none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The bytes, if they are in memory.
-    pub fn bytes(&self) -> Option<&[u8]> {
-        match self {
-            Piece::Memory(chunk, skip) => Some(chunk.get(*skip..).unwrap_or_default()),
-            Piece::File(_) => None,
-        }
-    }
-}
-
-/// Reads an object's body from any offset, whether it is whole or still grows. For one task.
-pub struct Reader {
-    object: Arc<Object>,
-    at: u64,
-    noted: Cell<u64>,
-    /// Its number among the readers of a growing body.
-    number: Option<usize>,
-}
-
-impl Reader {
-    /// From offset `from` on.
-    pub fn new(object: Arc<Object>, from: u64) -> Reader {
-        let number = match &object.body {
-            Body::Growing(growth) => growth.enter(from),
-            _ => None,
-        };
-        Reader { object, at: from, noted: Cell::new(0), number }
-    }
-
-    /// The object.
-    pub fn object(&self) -> &Arc<Object> {
-        &self.object
-    }
-
-    /// The start of the next piece.
-    pub fn offset(&self) -> u64 {
-        self.at
-    }
-
-    /// Moves on by `count` bytes of the piece that were written.
-    pub fn advance(&mut self, count: u64) {
-        self.at = self.at.saturating_add(count);
-    }
-
-    /// The bytes from `offset` on, as many as are contiguous; `None` at the end. It returns the same until `advance`.
-    ///
-    /// Pending while a growing body has no more; the context's task is woken when it has more, or has ended.
-    pub fn poll_piece(&self, context: &Context<'_>) -> Poll<Option<Result<Piece, Cut>>> {
-        match &self.object.body {
-            Body::Growing(growth) => growth.poll_at(self.at, self.number, context, &self.noted),
-            Body::File(file) if self.at < file.len => {
-                Poll::Ready(Some(Ok(Piece::File(file.part(self.at, file.len - self.at)))))
-            }
-            body => Poll::Ready(chunk_at(body.chunks(), self.at).map(|(chunk, skip)| Ok(Piece::Memory(chunk, skip)))),
-        }
-    }
-
-    /// Like `poll_piece`, but waits.
-    pub async fn piece(&self) -> Option<Result<Piece, Cut>> {
-        std::future::poll_fn(|context| self.poll_piece(context)).await
-    }
-}
-
-impl Drop for Reader {
-    fn drop(&mut self) {
-        if let (Body::Growing(growth), Some(number)) = (&self.object.body, self.number) {
-            growth.leave(number);
-        }
-    }
-}
-
-fn chunk_at(chunks: &[Chunk], from: u64) -> Option<(Chunk, usize)> {
-    let mut left = usize::try_from(from).ok()?;
-    for chunk in chunks {
-        if left < chunk.len() {
-            return Some((chunk.clone(), left));
-        }
-        left -= chunk.len();
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::super::object::Body;
     use super::*;
 
     fn poll(growth: &Growth, at: u64) -> Poll<Option<Result<Vec<u8>, Cut>>> {
@@ -419,11 +298,11 @@ mod tests {
         assert_eq!(poll(&growth, 1), Poll::Ready(Some(Ok(b"ne".to_vec()))));
         assert_eq!(poll(&growth, 3), Poll::Ready(Some(Ok(vec![b'x'; MERGE_BYTES]))));
         assert!(poll(&growth, 3 + MERGE_BYTES as u64).is_pending());
-        assert!(growth.to_body().is_none(), "not ended");
+        assert!(Body::of(&growth).is_none(), "not ended");
         growth.end(true);
         assert_eq!(poll(&growth, 3 + MERGE_BYTES as u64), Poll::Ready(None));
         growth.push(b"too late");
-        let body = growth.to_body().unwrap();
+        let body = Body::of(&growth).unwrap();
         assert_eq!((body.len(), body.chunks().len()), (3 + MERGE_BYTES as u64, 1));
     }
 
@@ -445,7 +324,7 @@ mod tests {
         growth.end(true);
         assert_eq!(poll(&growth, 0), Poll::Ready(Some(Ok(b"half".to_vec()))));
         assert_eq!(poll(&growth, 4), Poll::Ready(Some(Err(Cut))));
-        assert!(growth.to_body().is_none());
+        assert!(Body::of(&growth).is_none());
     }
 
     #[test]
@@ -475,7 +354,7 @@ mod tests {
         growth.end(true);
         assert_eq!(poll(&growth, 24576), Poll::Ready(None));
         [fast, whole].into_iter().flatten().for_each(|number| growth.leave(number));
-        assert!(!growth.is_read() && growth.to_body().is_none());
+        assert!(!growth.is_read() && Body::of(&growth).is_none());
     }
 
     #[test]
@@ -496,6 +375,6 @@ mod tests {
         assert_eq!((part.offset, part.len), (292, 8000));
         assert_eq!(poll(&growth, 8192), Poll::Ready(Some(Ok(vec![2; 8192]))));
         growth.end(true);
-        assert!(growth.to_body().is_none(), "not all of it is in memory");
+        assert!(Body::of(&growth).is_none(), "not all of it is in memory");
     }
 }

@@ -3,22 +3,48 @@
 //! The order of locks, never two of a kind: a shard of flights, a flight, a shard of nodes, the queue.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard, PoisonError, TryLockError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 
 use weir_net::Instant;
-use weir_net::log::{Level, Os};
 
 use super::ban::Force;
 use super::flight::{FLIGHTS_MAX, Flight};
-use super::keeper::Tuning;
-use super::label::{Label, Variant};
+use super::label::{Key, Label, Place, Variant};
+use super::leader::Refused;
+use super::node::{Disk, Gone, Variants};
 use super::object::{Body, Object};
 use super::queue::Job;
-use super::shard::{Disk, Gone, Shard, VARIANTS_MAX, Variants};
+use super::shard::{Shard, VARIANTS_MAX};
 use super::tier::Tier;
-use super::{Cold, Found, Key, Place, Refused, Zone};
+use super::zone::Zone;
+
+/// The result of a look-up.
+pub enum Found {
+    /// The whole object; the caller checks whether it is fresh.
+    Object(Arc<Object>),
+    /// An object that is only on disk: load it.
+    Cold(Cold),
+    /// Nothing.
+    Nothing,
+}
+
+/// An object on disk, or one that may be there because the directory is not fully read yet.
+pub struct Cold {
+    zone: Arc<Zone>,
+    place: Place,
+    label: Arc<Label>,
+    serial: u64,
+}
+
+impl Cold {
+    /// Lets the zone's thread read the object; `None` if it is missing, corrupt, or purged meanwhile. All callers at
+    /// the same time share one read.
+    pub async fn load(self) -> Option<Arc<Object>> {
+        let answer = self.zone.queue.load(self.place, &self.label, self.serial)?;
+        std::future::poll_fn(|context| answer.poll(context)).await
+    }
+}
 
 /// The content of one place of the index.
 pub(super) enum Looked {
@@ -295,75 +321,5 @@ impl Zone {
             flights.remove(&flight.place);
             self.flying.fetch_sub(1, Ordering::Release);
         }
-    }
-
-    /// Whether the memory tier may hold a body of that length.
-    pub(super) fn takes_in_memory(&self, length: u64) -> bool {
-        length <= self.body_bytes_max
-    }
-
-    /// Whether a body of that length would be written to a file while it arrives.
-    pub(super) fn spools(&self, length: u64, now: Instant) -> bool {
-        let has_room = self.tuning().max_size.is_none_or(|most| length <= most);
-        has_room && self.tier.as_ref().is_some_and(|tier| tier.writes(self.second(now)))
-    }
-
-    /// Whether the directory is not fully read yet.
-    pub(super) fn is_cold(&self) -> bool {
-        self.tier.as_ref().is_some_and(|tier| tier.is_cold.load(Ordering::Acquire))
-    }
-
-    pub(super) fn tuning(&self) -> Tuning {
-        self.tuning.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Opens the directory; if that fails, the zone stays in memory only.
-    pub(super) fn open(&self) {
-        if let Some(tier) = &self.tier
-            && let Err(error) = self.open_tier(tier)
-        {
-            tier.errors.fetch_add(1, Ordering::Relaxed);
-            let what =
-                format_args!("\"{}\" cannot be used, objects are kept in memory only ", tier.directory.path.display());
-            self.complain(Level::Crit, what, Os(&error));
-        }
-    }
-
-    pub(super) fn purges(&self) -> u32 {
-        self.bans.newest()
-    }
-
-    pub(super) fn next_serial(&self) -> u64 {
-        self.serial.fetch_add(1, Ordering::Relaxed)
-    }
-
-    pub(super) fn second(&self, now: Instant) -> u32 {
-        u32::try_from(now.saturating_duration_since(self.epoch).as_secs()).unwrap_or(u32::MAX)
-    }
-
-    pub(super) fn place_of(&self, key: &[u8], variant: Variant) -> Place {
-        // Not by `Hash`, which would also write the length: keys are compared after the look-up.
-        let mut hasher = self.hasher.build_hasher();
-        hasher.write(key);
-        if variant != Variant::NONE {
-            hasher.write(&variant.0);
-        }
-        Place { hash: hasher.finish(), variant }
-    }
-
-    pub(super) fn shard(&self, place: Place) -> MutexGuard<'_, Shard> {
-        let shard = &self.shards[(place.hash >> 32) as usize % self.shards.len()];
-        match shard.try_lock() {
-            Ok(guard) => guard,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => {
-                self.contended.fetch_add(1, Ordering::Relaxed);
-                shard.lock().unwrap_or_else(PoisonError::into_inner)
-            }
-        }
-    }
-
-    pub(super) fn flights_of(&self, place: Place) -> MutexGuard<'_, HashMap<Place, Arc<Flight>>> {
-        self.flights[place.hash as usize % self.flights.len()].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

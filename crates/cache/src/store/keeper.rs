@@ -1,61 +1,32 @@
-//! The duties of a zone's thread: it reads the directory after a start, applies purges to objects that nobody
-//! requests, and removes objects that are unused or too many. It works in slices, as the parameters of
+//! A zone's thread: its start and its duties. It reads the directory after a start, applies purges to objects that
+//! nobody requests, and removes objects that are unused or too many. It works in slices, as the parameters of
 //! `proxy_cache_path` say.
 
 use std::fs::ReadDir;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak, mpsc};
 use std::time::Duration;
 
+use weir_net::identity::assume;
 use weir_net::log::Level;
+use weir_net::process::Identity;
 use weir_net::{Instant, clock};
 
-use super::Zone;
 use super::ban::Force;
 use super::directory::{Named, Unread, named};
 use super::file::Record;
+use super::jobs::Hand;
 use super::label::Variant;
-use super::shard::{BLOCK_BYTES, Disk, Gone};
-use super::tier::{Hand, Tier, blocks};
+use super::node::{BLOCK_BYTES, Disk, Gone};
+use super::queue::Queue;
+use super::settings::Tuning;
+use super::tier::{Tier, blocks};
+use super::zone::{Flights, Zone};
 
-/// The settings that may change at a reload while the zone exists. The defaults are nginx's.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tuning {
-    /// An object without a request for this time is removed.
-    pub inactive: Duration,
-    /// The most bytes on disk.
-    pub max_size: Option<u64>,
-    /// Bytes that must stay free on the disk.
-    pub min_free: Option<u64>,
-    /// The most files removed in one slice.
-    pub manager_files: u32,
-    /// The pause between slices.
-    pub manager_sleep: Duration,
-    /// The longest duration of a slice.
-    pub manager_threshold: Duration,
-    /// The most files read in one slice.
-    pub loader_files: u32,
-    /// The pause between slices.
-    pub loader_sleep: Duration,
-    /// The longest duration of a slice.
-    pub loader_threshold: Duration,
-}
-
-impl Default for Tuning {
-    fn default() -> Tuning {
-        Tuning {
-            inactive: Duration::from_secs(600),
-            max_size: None,
-            min_free: None,
-            manager_files: 100,
-            manager_sleep: Duration::from_millis(50),
-            manager_threshold: Duration::from_millis(200),
-            loader_files: 100,
-            loader_sleep: Duration::from_millis(50),
-            loader_threshold: Duration::from_millis(200),
-        }
-    }
-}
+/// The longest sleep of the thread.
+const SLEEP_MAX: Duration = Duration::from_secs(10);
 
 /// The interval of the manager (nginx: 10 s).
 const MANAGE_EVERY: Duration = Duration::from_secs(10);
@@ -249,7 +220,44 @@ impl Loader {
     }
 }
 
+/// The thread of a zone; it runs as long as the zone exists.
+fn keep(zone: &Weak<Zone>, queue: &Queue) {
+    let mut keeper = Keeper::default();
+    loop {
+        let Some(zone) = zone.upgrade() else { return };
+        let idle = keeper.turn(&zone, clock::now());
+        drop(zone);
+        if !queue.sleep(idle.min(SLEEP_MAX)) {
+            return;
+        }
+    }
+}
+
 impl Zone {
+    /// Starts the zone's thread as `identity`, and returns once the thread has opened the directory: recorded purges
+    /// are in force from then on. Further calls do nothing. If the directory cannot be used, the zone logs a line and
+    /// keeps objects in memory only. Fails if the thread cannot be started.
+    pub fn start(self: &Arc<Zone>, identity: Option<Identity>) -> io::Result<()> {
+        if self.is_started.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let (zone, queue) = (Arc::downgrade(self), self.queue.clone());
+        let name = format!("cache {}", self.settings.name);
+        let (opened, is_opened) = mpsc::channel();
+        weir_net::worker::block_aside(&name, move || {
+            // If the thread panics, the zone goes on in memory.
+            let _closes = CloseOnDrop(&queue);
+            if assume(identity.as_ref()) {
+                zone.upgrade().inspect(|zone| zone.open());
+                drop(opened);
+                keep(&zone, &queue);
+            }
+        })?;
+        // The thread sends nothing: it drops its end.
+        let _ = is_opened.recv() as Result<(), _>;
+        Ok(())
+    }
+
     /// Takes a file into the index; returns the number of its object. `None`, and the file is removed, if a purge
     /// names it or a newer object has its place.
     pub(super) fn adopt(&self, record: &Record, now: Instant) -> Option<u64> {
@@ -314,7 +322,7 @@ impl Zone {
 
     /// The number of purges when the oldest fetch in progress began.
     fn oldest_fetch(&self) -> u32 {
-        let born = |flights: &super::Flights| {
+        let born = |flights: &Flights| {
             let flights = flights.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             flights.values().map(|flight| flight.born()).min()
         };
@@ -374,5 +382,13 @@ impl Zone {
         };
         tuning.max_size.is_some_and(|most| size > most)
             || (tuning.min_free.is_some() && self.tier().is_some_and(lacks_room))
+    }
+}
+
+struct CloseOnDrop<'a>(&'a Queue);
+
+impl Drop for CloseOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.close();
     }
 }

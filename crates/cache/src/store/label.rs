@@ -70,6 +70,26 @@ impl Label {
     }
 }
 
+/// A key and its hash in one zone.
+#[derive(Clone, Copy, Debug)]
+pub struct Key<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) place: Place,
+}
+
+/// A place in the index: the position of the object for a request, even if there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub(super) hash: u64,
+    pub(super) variant: Variant,
+}
+
+impl std::hash::Hash for Place {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,6 @@
 //! The nodes of a shard in a slab, and linked lists of them by number: a node is in two lists at a time.
 
-use super::shard::Node;
+use super::node::Node;
 
 /// Selects one of a node's two pairs of neighbours.
 #[derive(Clone, Copy)]

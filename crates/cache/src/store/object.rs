@@ -1,18 +1,18 @@
 //! A stored response: its head as bytes ready to be written, its body as shared slices, and its times.
 
-use std::fs::File;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use weir_wire::ResponseHead;
 
-use super::forms::Forms;
 use super::growth::Growth;
 use super::label::Label;
+use super::piece::{Chunk, FileBody};
+use crate::ready::Ready;
 
-/// Bytes of a body that workers share; writing them to a socket copies nothing.
-pub type Chunk = Arc<[u8]>;
+/// A whole body of up to this size becomes one piece: one allocation, one slice to write.
+const ONE_PIECE_BYTES_MAX: u64 = 256 << 10;
 
 /// The head of a stored response, in one allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,18 +76,24 @@ pub enum Body {
     Growing(Arc<Growth>),
 }
 
-/// A body within a file; it stays readable after the file is removed or replaced.
-#[derive(Clone)]
-pub struct FileBody {
-    /// The file.
-    pub file: Arc<File>,
-    /// The offset of the body.
-    pub offset: u64,
-    /// Its length.
-    pub len: u64,
-}
-
 impl Body {
+    /// The body of a growth for storing; `None` if it was cut, has not ended, or has left memory in part.
+    pub(super) fn of(growth: &Growth) -> Option<Body> {
+        growth.whole(|pieces, len| {
+            if pieces.len() == 1
+                && let Some((_, chunk)) = pieces.front()
+            {
+                return Body::One(chunk.clone());
+            }
+            if len <= ONE_PIECE_BYTES_MAX {
+                let mut all = Vec::with_capacity(len as usize);
+                pieces.iter().for_each(|(_, chunk)| all.extend_from_slice(chunk));
+                return Body::One(all.into());
+            }
+            Body::Many(pieces.iter().map(|(_, chunk)| chunk.clone()).collect())
+        })
+    }
+
     /// Its length; for a growing body, the length so far.
     pub fn len(&self) -> u64 {
         match self {
@@ -167,7 +173,57 @@ impl Object {
     }
 }
 
+/// The derived forms of one object: see `forms`.
+#[derive(Clone, Default)]
+pub(super) struct Forms {
+    /// The body compressed by gzip.
+    pub(super) packed: Option<Packed>,
+    /// The ready head for the plain body.
+    pub(super) ready: Option<Arc<Ready>>,
+}
+
+/// A compressed body.
+#[derive(Clone)]
+pub(super) struct Packed {
+    pub(super) level: u32,
+    /// An object of its own with only the body.
+    pub(super) object: Arc<Object>,
+    /// The ready head for this body.
+    pub(super) ready: Option<Arc<Ready>>,
+}
+
+impl Forms {
+    /// The forms that depend only on the body: they survive a change of the head.
+    pub fn of_body(&self) -> Forms {
+        let packed = self.packed.clone().map(|packed| Packed { ready: None, ..packed });
+        Forms { packed, ready: None }
+    }
+
+    /// Their size in memory, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        let ready = |ready: &Option<Arc<Ready>>| ready.as_ref().map_or(0, |ready| ready.memory_bytes());
+        let packed = self.packed.as_ref().map_or(0, |packed| packed.object.memory_bytes() + ready(&packed.ready));
+        packed + ready(&self.ready)
+    }
+}
+
 impl Object {
+    /// The body compressed at this level, if one is kept.
+    pub fn packed(&self, level: u32) -> Option<&Arc<Object>> {
+        self.forms.packed.as_ref().filter(|packed| packed.level == level).map(|packed| &packed.object)
+    }
+
+    /// The ready head for the plain body.
+    pub fn ready(&self) -> Option<&Arc<Ready>> {
+        self.forms.ready.as_ref()
+    }
+
+    /// The body compressed at this level, and its ready head.
+    pub fn ready_packed(&self, level: u32) -> Option<(&Arc<Object>, &Arc<Ready>)> {
+        let packed = self.forms.packed.as_ref().filter(|packed| packed.level == level)?;
+        Some((&packed.object, packed.ready.as_ref()?))
+    }
+
     /// The size of `parsed` once it is made: one row per line of the head.
     fn parsed_bytes(&self) -> usize {
         memchr::memchr_iter(b'\n', &self.head.bytes).count() * size_of::<weir_wire::Field>()

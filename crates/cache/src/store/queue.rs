@@ -5,8 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use super::Place;
-use super::label::Label;
+use super::label::{Label, Place};
 use super::object::Object;
 use super::spool::Spool;
 

@@ -9,10 +9,11 @@ use weir_net::Instant;
 
 use super::directory::{Directory, Run, Temp};
 use super::file::{self, Record};
-use super::fill::Leader;
 use super::flight::Flight;
 use super::growth::{Cut, Growth};
-use super::object::{Body, FileBody, Object};
+use super::leader::Leader;
+use super::object::{Body, Object};
+use super::piece::FileBody;
 
 /// The most bytes of one body that may be ahead of its file; beyond it `Fill::ready` waits.
 pub const AHEAD_BYTES_MAX: u64 = 4 << 20;

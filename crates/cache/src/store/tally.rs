@@ -4,10 +4,11 @@ use std::sync::PoisonError;
 
 use weir_net::worker;
 
-use super::Zone;
 use super::ban::{Force, Purge};
 use super::label::Variant;
-use super::shard::{Disk, Shard};
+use super::node::Disk;
+use super::shard::Shard;
+use super::zone::Zone;
 
 /// Places of a shard examined under one lock, before other tasks get their turn.
 const SLICE: u32 = 1024;

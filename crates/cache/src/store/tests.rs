@@ -11,7 +11,11 @@ mod purging;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
+use weir_net::clock;
+
+use super::keeper::Keeper;
 use super::*;
 
 /// A zone whose thread the test runs by hand.
