@@ -21,6 +21,7 @@ pub mod datagram;
 pub mod diag;
 pub mod frames;
 pub mod identity;
+mod instant;
 pub mod listener;
 pub mod log;
 mod mailbox;
@@ -39,9 +40,9 @@ pub mod worker;
 
 pub use address::{Address, SocketAddress};
 pub use buffer::Lease;
-pub use clock::Instant;
 pub use datagram::Datagram;
 pub use frames::Frames;
+pub use instant::Instant;
 pub use listener::{ListenOptions, Listener, Listening, Watched};
 pub use process::is_out_of_files;
 pub use slots::Slots;

@@ -1,10 +1,8 @@
 //! The way for other threads to reach a worker: closures, wake-ups and stop.
 //!
-//! Three parts: the [`Mailbox`] itself (a locked queue and an eventfd), the [`TaskWake`] behind every cloned `Waker`,
-//! and [`LocalWake`], the waker a task is polled with. Invariant: the lock is never held while foreign code runs, and
-//! a worker takes no lock if the mailbox was not rung.
+//! Two parts: the [`Mailbox`] itself (a locked queue and an eventfd), and the [`TaskWake`] behind every cloned `Waker`.
+//! Invariant: the lock is never held while foreign code runs, and a worker takes no lock if the mailbox was not rung.
 
-use crate::core;
 use crate::counts::{Kind, count};
 use crate::slots::Key;
 use rustix::event::{EventfdFlags, eventfd};
@@ -13,7 +11,6 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Wake, Waker};
 
 /// Closures that may wait for one worker; more are refused.
 pub const MAIL_MAX: usize = 65_536;
@@ -61,7 +58,8 @@ impl Mailbox {
         true
     }
 
-    fn send_wake(&self, wake: &Arc<TaskWake>) {
+    /// Leaves a wake-up; one of the same task that waits already is enough.
+    pub(crate) fn send_wake(&self, wake: &Arc<TaskWake>) {
         if wake.sent.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -121,53 +119,20 @@ impl Mailbox {
 
 /// The target of a task's owned `Waker`s: made when a waker is first cloned.
 pub(crate) struct TaskWake {
-    mailbox: Arc<Mailbox>,
-    task: Key,
+    pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) task: Key,
     sent: AtomicBool,
 }
 
 impl TaskWake {
+    #[inline]
+    pub(crate) fn new(mailbox: Arc<Mailbox>, task: Key) -> TaskWake {
+        TaskWake { mailbox, task, sent: AtomicBool::new(false) }
+    }
+
     /// On the worker: takes the wake-up out of the mail.
     pub(crate) fn receive(&self) -> Key {
         self.sent.store(false, Ordering::Release);
         self.task
-    }
-}
-
-impl Wake for TaskWake {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        if !core::wake_if_home(&self.mailbox, self.task) {
-            self.mailbox.send_wake(self);
-        }
-    }
-}
-
-/// The waker a task is polled with; lives on the worker's stack for one poll.
-pub(crate) struct LocalWake<'a> {
-    pub(crate) mailbox: &'a Arc<Mailbox>,
-    pub(crate) task: Key,
-}
-
-impl LocalWake<'_> {
-    /// A waker that may be kept and sent.
-    pub(crate) fn owned(&self) -> Waker {
-        let waker = Waker::from(Arc::new(TaskWake {
-            mailbox: self.mailbox.clone(),
-            task: self.task,
-            sent: AtomicBool::new(false),
-        }));
-        core::keep_waker(self.mailbox, self.task, &waker);
-        waker
-    }
-
-    pub(crate) fn wake(&self) {
-        if !core::wake_if_home(self.mailbox, self.task) {
-            // A borrowed waker on another thread: rare enough for an allocation.
-            self.owned().wake();
-        }
     }
 }

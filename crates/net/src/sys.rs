@@ -5,8 +5,6 @@
 #![allow(unsafe_code)]
 
 use crate::counts::{Allocator, Kind, count, hold, release};
-use crate::mailbox::LocalWake;
-use crate::process::Sender;
 use rustix::event::Timespec;
 use rustix::event::epoll::Event;
 use rustix::io::Errno;
@@ -41,48 +39,51 @@ unsafe impl GlobalAlloc for Allocator {
     }
 }
 
+/// A waker on the stack, which a task is polled with.
+pub(crate) trait Borrowed: Sync {
+    /// A waker that may be kept and sent.
+    fn owned(&self) -> Waker;
+
+    /// Wakes the task.
+    fn wake(&self);
+}
+
 /// Calls `f` with a context whose waker is `wake`, without allocating.
 ///
-/// A clone of that waker owns its data (`LocalWake::owned`), so it may outlive the call and leave the thread.
-pub(crate) fn with_waker<R>(wake: &LocalWake<'_>, f: impl FnOnce(&mut Context<'_>) -> R) -> R {
-    let raw = RawWaker::new(ptr::from_ref(wake).cast(), &BORROWED);
-    // SAFETY: the vtable's functions only read the `LocalWake` the pointer came
-    // from. That value outlives this waker, which is dropped before we return;
+/// A clone of that waker owns its data (`Borrowed::owned`), so it may outlive the call and leave the thread.
+pub(crate) fn with_waker<W: Borrowed, R>(wake: &W, f: impl FnOnce(&mut Context<'_>) -> R) -> R {
+    let table = const { &RawWakerVTable::new(clone::<W>, wake_borrowed::<W>, wake_borrowed::<W>, drop_nothing) };
+    let raw = RawWaker::new(ptr::from_ref(wake).cast(), table);
+    // SAFETY: the vtable's functions only read the `W` the pointer came from.
+    // That value outlives this waker, which is dropped before we return;
     // `drop` is a no-op, so nothing is freed twice, and `clone` returns a waker
-    // that owns its data. `LocalWake` holds only Sync data and its functions may
-    // be called from any thread.
+    // that owns its data. `W` is `Sync`, so its functions may be called from any
+    // thread.
     let waker = unsafe { Waker::from_raw(raw) };
     f(&mut Context::from_waker(&waker))
 }
 
-static BORROWED: RawWakerVTable = RawWakerVTable::new(clone, wake, wake, drop_nothing);
-
 /// # Safety
-/// `data` must point to a live `LocalWake`.
-unsafe fn clone(data: *const ()) -> RawWaker {
+/// `data` must point to a live `W`.
+unsafe fn clone<W: Borrowed>(data: *const ()) -> RawWaker {
     // SAFETY: `data` is the pointer `with_waker` stored, and its referent lives as
     // long as the waker we are called through.
-    let local: &LocalWake<'_> = unsafe { &*data.cast() };
+    let local: &W = unsafe { &*data.cast() };
     let owned = std::mem::ManuallyDrop::new(local.owned());
     RawWaker::new(owned.data(), owned.vtable())
 }
 
 /// # Safety
-/// `data` must point to a live `LocalWake`.
-unsafe fn wake(data: *const ()) {
+/// `data` must point to a live `W`.
+unsafe fn wake_borrowed<W: Borrowed>(data: *const ()) {
     // SAFETY: as in `clone`.
-    let local: &LocalWake<'_> = unsafe { &*data.cast() };
+    let local: &W = unsafe { &*data.cast() };
     local.wake();
 }
 
 /// # Safety
 /// None: the waker borrows, there is nothing to drop.
 unsafe fn drop_nothing(_: *const ()) {}
-
-const _: fn() = || {
-    fn is_sync<T: Sync>() {}
-    is_sync::<LocalWake<'static>>();
-};
 
 /// Sets an integer socket option rustix has no call for.
 pub(crate) fn set_option(fd: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::Result<()> {
@@ -138,13 +139,12 @@ pub(crate) fn tcp_info(fd: BorrowedFd<'_>) -> io::Result<libc::tcp_info> {
     Ok(unsafe { info.assume_init() })
 }
 
-/// The sender of a signal. If the kernel wrote neither process nor user, both fields contain the other data of that
-/// place.
-pub(crate) fn sender(info: &libc::siginfo_t) -> Sender {
+/// The process and the real user that sent a signal. If the kernel wrote neither, both numbers are the other data of
+/// that place.
+pub(crate) fn sender(info: &libc::siginfo_t) -> (i32, u32) {
     // SAFETY: both read four bytes inside the union that follows `si_code`, which the kernel or the C library
     // initialised as a whole; every value of them is a valid integer.
-    let (pid, uid) = unsafe { (info.si_pid(), info.si_uid()) };
-    Sender { code: info.si_code, pid, uid }
+    unsafe { (info.si_pid(), info.si_uid()) }
 }
 
 /// `tcpi_bytes_acked`; libc's `tcp_info` ends before this field (Linux 4.2; <linux/tcp.h> never moves a field).
@@ -247,7 +247,7 @@ pub(crate) fn adopt_inherited(number: RawFd) -> Option<OwnedFd> {
     // SAFETY: the descriptor was open a moment ago, and the borrow ends before
     // anything here could close it.
     let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
-    if !crate::process::is_listening(borrowed) {
+    if !rustix::net::sockopt::socket_acceptconn(borrowed).unwrap_or(false) {
         return None;
     }
     // SAFETY: open as just seen. Our parent opened it and passed its number to us to own; the caller uses each number

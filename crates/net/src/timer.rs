@@ -6,8 +6,8 @@
 //!
 //! [`until`] is for tasks that must be on time: it asks the kernel for the nanosecond, and is some microseconds late.
 
-use crate::clock::Instant;
 use crate::core;
+use crate::instant::Instant;
 use crate::slots::Key;
 use crate::wheel::{NEVER, Wheel};
 use std::cell::Cell;

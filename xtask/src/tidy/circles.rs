@@ -35,7 +35,6 @@ const KNOWN: &[Known] = &[
         files: 19,
         why: "settings of upstreams, TLS and names are types of the files that use them",
     },
-    Known { first: "crates/net/src/clock.rs", files: 11, why: "the core of a worker is one thread-local value" },
 ];
 
 /// Reports circles that differ from [`KNOWN`] and [`SMALL`].

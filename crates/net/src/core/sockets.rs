@@ -1,5 +1,6 @@
 //! Sockets: each is registered once, edge-triggered. Keeps the known readiness, and the tasks that wait for more.
 
+use super::registration::{ENDING, FAILED, HUNG_UP, PEER_CLOSED, READ, Registration, Side, WRITE};
 use super::{Core, not_a_worker};
 use crate::counts::{Kind, count};
 use crate::slots::Key;
@@ -7,34 +8,6 @@ use rustix::event::epoll;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::task::Poll;
-
-/// The known state of one socket.
-pub(crate) struct Registration {
-    pub(crate) ready: u8,
-    pub(super) side: Side,
-    pub(super) reader: Key,
-    pub(super) writer: Key,
-}
-
-/// The side that opened a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
-    /// We did: incoming bytes are an answer.
-    Ours,
-    /// The peer did, or it is a listener.
-    Theirs,
-}
-
-/// Bits of [`Registration::ready`].
-pub(crate) const READ: u8 = 1;
-pub(crate) const WRITE: u8 = 2;
-/// The peer shut its side down: read until 0.
-pub(crate) const PEER_CLOSED: u8 = 4;
-/// Both sides are shut.
-pub(crate) const HUNG_UP: u8 = 8;
-pub(crate) const FAILED: u8 = 16;
-/// After any of these a short read does not mean "drained".
-pub(crate) const ENDING: u8 = PEER_CLOSED | HUNG_UP | FAILED;
 
 impl Core {
     /// Registers a descriptor, edge-triggered, once for its life.
@@ -148,5 +121,59 @@ impl Core {
             socket.writer = self.current.get();
         }
         Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A registration without a descriptor.
+    fn register(core: &Core) -> Key {
+        let none = Registration { ready: 0, side: Side::Theirs, reader: Key::NONE, writer: Key::NONE };
+        core.sockets.borrow_mut().insert(none)
+    }
+
+    #[test]
+    fn an_event_for_a_closed_socket_does_not_reach_its_successor() {
+        let core = Core::new();
+        let old = register(&core);
+        core.note(old, epoll::EventFlags::IN);
+        assert_eq!(core.ready(old), READ);
+        core.forget(old);
+        let new = register(&core);
+        assert_eq!(new.index, old.index, "the slot is reused");
+        core.note(old, epoll::EventFlags::IN | epoll::EventFlags::HUP);
+        assert_eq!(core.ready(new), 0);
+        assert_eq!(core.ready(old), 0);
+        assert!(core.poll_ready(old, READ).is_pending());
+    }
+
+    #[test]
+    fn events_become_bits() {
+        use epoll::EventFlags as E;
+        let check = |flags: E, expect: u8| {
+            let core = Core::new();
+            let key = register(&core);
+            core.note(key, flags);
+            assert_eq!(core.ready(key), expect, "{flags:?}");
+        };
+        check(E::IN, READ);
+        check(E::OUT, WRITE);
+        check(E::IN | E::RDHUP, READ | PEER_CLOSED);
+        check(E::HUP, READ | WRITE | HUNG_UP);
+        check(E::ERR, READ | WRITE | FAILED);
+    }
+
+    #[test]
+    fn after_an_announced_end_a_short_read_keeps_readiness() {
+        let core = Core::new();
+        let key = register(&core);
+        core.note(key, epoll::EventFlags::IN);
+        core.clear_read_unless_ending(key);
+        assert_eq!(core.ready(key), 0);
+        core.note(key, epoll::EventFlags::IN | epoll::EventFlags::RDHUP);
+        core.clear_read_unless_ending(key);
+        assert_eq!(core.ready(key), READ | PEER_CLOSED);
     }
 }

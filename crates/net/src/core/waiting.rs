@@ -1,8 +1,8 @@
 //! Waits in the kernel until something is ready, a timer is due or an alarm rings.
 
 use super::{BELL, Core};
-use crate::clock::{Instant, NS_PER_MS, NS_PER_SECOND};
 use crate::counts::{Kind, count};
+use crate::instant::{Instant, NS_PER_MS, NS_PER_SECOND};
 use crate::slots::Key;
 use crate::sys;
 use rustix::buffer::spare_capacity;
@@ -120,7 +120,8 @@ fn shorter(a: Timespec, b: Timespec) -> Timespec {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{EVENTS_MAX, Task};
+    use super::super::Task;
+    use super::super::turn::EVENTS_MAX;
     use super::*;
 
     #[test]
@@ -132,7 +133,7 @@ mod tests {
             core.clock.tick();
             let task = Task { future: None, waker: None, queued: false };
             core.current.set(core.tasks.borrow_mut().insert(task));
-            let at = crate::clock::precise() + std::time::Duration::from_nanos(after_ns);
+            let at = crate::instant::precise() + std::time::Duration::from_nanos(after_ns);
             core.add_alarm(at);
             while core.answered.borrow().is_empty() {
                 core.wait(&epoll, &mut Vec::with_capacity(EVENTS_MAX))?;

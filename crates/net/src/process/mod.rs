@@ -22,7 +22,6 @@ pub use privilege::{Identity, drop_privileges_this_thread, effective_user, is_ro
 pub use secret::kept_elsewhere;
 pub use signal::{Sender, Signal, Signals, SignalsHandle, send_signal, signals};
 pub use terminal::terminal_size;
-pub(crate) use upgrade::is_listening;
 pub use upgrade::{ENV_SOCKETS, exec_new_binary, inherited, is_successor};
 
 /// Whether an error says that the process or the machine is out of file descriptors.

@@ -184,7 +184,8 @@ impl Iterator for Signals {
             }
             for info in self.inner.wait() {
                 let Some(signal) = Signal::from_number(info.si_signo) else { continue };
-                let sender = sys::sender(&info);
+                let (pid, uid) = sys::sender(&info);
+                let sender = Sender { code: info.si_code, pid, uid };
                 // The kernel reports the end of a child with its own codes. A forged signal does no harm: weir only
                 // checks its children then.
                 if signal == Signal::Child || sender.may(is_mapped()) {

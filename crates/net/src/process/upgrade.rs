@@ -7,7 +7,6 @@ use super::daemon::unmark;
 use crate::listener::Listening;
 use crate::sys;
 use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::net::sockopt;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -72,11 +71,6 @@ fn take_over(number: RawFd) -> Option<Listening> {
     let fd = sys::adopt_inherited(number)?;
     fcntl_setfd(&fd, FdFlags::CLOEXEC).ok()?;
     Listening::from_fd(fd).ok()
-}
-
-/// True if the descriptor is a socket that accepts connections.
-pub(crate) fn is_listening(fd: impl AsFd) -> bool {
-    sockopt::socket_acceptconn(fd).unwrap_or(false)
 }
 
 #[cfg(test)]
