@@ -506,19 +506,23 @@ fn trust(b: &mut Build<'_>, values: &Values) -> Result<Trust, Refusal> {
     const FILE: &str = "proxy_ssl_trusted_certificate";
     let text = read(b, "SSL_CTX_load_verify_locations()", name).map_err(|refusal| refusal.about(FILE, 0))?;
     let bad = |doing: &str, name: &str, why: &str| Refusal::whole(format!("{doing}(\"{name}\") failed (SSL: {why})"));
-    let unreadable = "a certificate cannot be read".to_owned();
     let mut trust = certificates(&text)
         .and_then(|all| if all.is_empty() { Err("no certificate in it".to_owned()) } else { Ok(all) })
-        .and_then(|all| Trust::new(all).ok_or(unreadable))
+        .and_then(|all| Trust::new(all).map_err(|flaw| format!("a certificate cannot be read: {flaw}")))
         .map_err(|why| bad("SSL_CTX_load_verify_locations", name, &why).about(FILE, 0))?;
     if !values.crl.is_empty() {
         let text =
             read(b, "X509_LOOKUP_load_file()", &values.crl).map_err(|refusal| refusal.about("proxy_ssl_crl", 0))?;
         let lists = revocation_lists(&text)
             .map_err(|why| bad("X509_LOOKUP_load_file", &values.crl, &why).about("proxy_ssl_crl", 0))?;
-        if lists.is_empty() || !lists.iter().all(|list| trust.add_list(list)) {
-            return Err(bad("X509_LOOKUP_load_file", &values.crl, "no list of revoked certificates that can be read")
-                .about("proxy_ssl_crl", 0));
+        let refused = |why: &str| bad("X509_LOOKUP_load_file", &values.crl, why).about("proxy_ssl_crl", 0);
+        if lists.is_empty() {
+            return Err(refused("no list of revoked certificates in it"));
+        }
+        for list in &lists {
+            trust
+                .add_list(list)
+                .map_err(|flaw| refused(&format!("a list of revoked certificates cannot be read: {flaw}")))?;
         }
     }
     Ok(trust)

@@ -7,8 +7,10 @@
 //! authority that has them makes the whole chain below it invalid. Later complaints replace earlier ones in the order
 //! of OpenSSL 3.0's `X509_verify_cert`, because its callback in nginx continues after each complaint.
 
-use super::der::{INTEGER, Items, SEQUENCE, seconds};
-use super::x509::{CRL_SIGN, DIGITAL_SIGNATURE, KEY_AGREEMENT, KEY_CERT_SIGN, X509, bits};
+use super::der::{Flaw, Opaque, Raw, Time, bits};
+use super::x509::{CRL_SIGN, DIGITAL_SIGNATURE, KEY_AGREEMENT, KEY_CERT_SIGN, X509};
+use ::der::asn1::{BitStringRef, IntRef};
+use ::der::{Decode, DecodeValue, Sequence};
 use rustls::crypto::{WebPkiSupportedAlgorithms, aws_lc_rs};
 use std::collections::HashSet;
 
@@ -108,8 +110,8 @@ struct RevocationList {
 }
 
 impl Trust {
-    /// Trusts these certificates in DER; `None` if one of them is not a certificate. Duplicates count once.
-    pub fn new(authorities: impl IntoIterator<Item = Vec<u8>>) -> Option<Trust> {
+    /// Trusts these certificates in DER. Duplicates count once. `Err` says why one of them cannot be read.
+    pub fn new(authorities: impl IntoIterator<Item = Vec<u8>>) -> Result<Trust, Flaw> {
         let mut trust = Trust::default();
         for der in authorities {
             X509::read(&der)?;
@@ -117,14 +119,15 @@ impl Trust {
                 trust.authorities.push(der);
             }
         }
-        Some(trust)
+        Ok(trust)
     }
 
-    /// Adds a revocation list in DER; `false` if it is not one. From then on, each certificate of a chain needs a
-    /// list of its issuer.
-    pub fn add_list(&mut self, der: &[u8]) -> bool {
+    /// Adds a revocation list in DER; `Err` says why it cannot be read. From then on, each certificate of a chain
+    /// needs a list of its issuer.
+    pub fn add_list(&mut self, der: &[u8]) -> Result<(), Flaw> {
         self.checks_revocation = true;
-        RevocationList::read(der).map(|list| self.lists.push(list)).is_some()
+        self.lists.push(RevocationList::read(der)?);
+        Ok(())
     }
 
     /// Judges a chain in DER, the peer's own certificate first, at `now` seconds since 1970.
@@ -132,9 +135,9 @@ impl Trust {
     /// `depth` is the number of certificates that may stand between the first one and the authority.
     pub fn judge(&self, chain: &[&[u8]], purpose: Purpose, depth: usize, now: i64) -> Result<(), Complaint> {
         let algorithms = aws_lc_rs::default_provider().signature_verification_algorithms;
-        let given: Vec<X509<'_>> = chain.iter().take(CHAIN_MAX).filter_map(|der| X509::read(der)).collect();
-        let Some(leaf) = chain.first().and_then(|der| X509::read(der)) else { return Err(Complaint::UNREADABLE) };
-        let trusted: Vec<X509<'_>> = self.authorities.iter().filter_map(|der| X509::read(der)).collect();
+        let given: Vec<X509<'_>> = chain.iter().take(CHAIN_MAX).filter_map(|der| X509::read(der).ok()).collect();
+        let Some(leaf) = chain.first().and_then(|der| X509::read(der).ok()) else { return Err(Complaint::UNREADABLE) };
+        let trusted: Vec<X509<'_>> = self.authorities.iter().filter_map(|der| X509::read(der).ok()).collect();
         let mut verdict = Ok(());
         let mut complain = |complaint: Complaint| verdict = Err(complaint);
         let built = build(leaf, &given, &trusted, depth);
@@ -160,9 +163,9 @@ impl Trust {
                 Some(issuer) if !issuer.has_issued(certificate, &algorithms) => complain(Complaint::SIGNATURE),
                 None | Some(_) => {}
             }
-            if now < certificate.not_before {
+            if now < certificate.not_before.seconds {
                 complain(Complaint::NOT_YET);
-            } else if now > certificate.not_after {
+            } else if now > certificate.not_after.seconds {
                 complain(Complaint::EXPIRED);
             }
         }
@@ -171,8 +174,8 @@ impl Trust {
 
     /// The chain that is judged, in DER, up to the authority.
     pub fn chain(&self, chain: &[&[u8]], depth: usize) -> Vec<Vec<u8>> {
-        let given: Vec<X509<'_>> = chain.iter().take(CHAIN_MAX).filter_map(|der| X509::read(der)).collect();
-        let trusted: Vec<X509<'_>> = self.authorities.iter().filter_map(|der| X509::read(der)).collect();
+        let given: Vec<X509<'_>> = chain.iter().take(CHAIN_MAX).filter_map(|der| X509::read(der).ok()).collect();
+        let trusted: Vec<X509<'_>> = self.authorities.iter().filter_map(|der| X509::read(der).ok()).collect();
         let built = given.first().map(|leaf| build(*leaf, &given, &trusted, depth).chain);
         built.unwrap_or_default().iter().map(|certificate| certificate.der.to_vec()).collect()
     }
@@ -180,10 +183,10 @@ impl Trust {
     /// Whether a certificate in DER is a trusted authority, or is below one, and all of them are valid at `now`.
     pub fn vouches_for(&self, der: &[u8], now: i64) -> bool {
         let algorithms = aws_lc_rs::default_provider().signature_verification_algorithms;
-        let trusted: Vec<X509<'_>> = self.authorities.iter().filter_map(|der| X509::read(der)).collect();
-        let Some(mut top) = X509::read(der) else { return false };
+        let trusted: Vec<X509<'_>> = self.authorities.iter().filter_map(|der| X509::read(der).ok()).collect();
+        let Ok(mut top) = X509::read(der) else { return false };
         for _ in 0..CHAIN_MAX {
-            if !(top.not_before..=top.not_after).contains(&now) {
+            if !top.is_valid(now) {
                 return false;
             }
             if top.is_self_issued() {
@@ -291,24 +294,54 @@ fn fitness(certificate: &X509<'_>, index: usize, chain: &[X509<'_>], purpose: Pu
     (!is_meant).then_some(Complaint::PURPOSE)
 }
 
+/// The bytes of a revocation list by RFC 5280 §5.1.
+#[derive(DecodeValue)]
+struct List<'a> {
+    body: Raw<'a, Body<'a>>,
+    algorithm: Opaque<'a>,
+    signature: BitStringRef<'a>,
+}
+
+impl<'a> Sequence<'a> for List<'a> {}
+
+#[derive(DecodeValue)]
+struct Body<'a> {
+    _version: Option<u8>,
+    algorithm: Opaque<'a>,
+    issuer: Raw<'a, Opaque<'a>>,
+    _from: Time,
+    to: Option<Time>,
+    revoked: Option<Vec<Revoked<'a>>>,
+    #[asn1(context_specific = "0", tag_mode = "EXPLICIT", optional = "true")]
+    _extensions: Option<Opaque<'a>>,
+}
+
+impl<'a> Sequence<'a> for Body<'a> {}
+
+#[derive(DecodeValue)]
+struct Revoked<'a> {
+    serial: IntRef<'a>,
+    _at: Time,
+    _extensions: Option<Opaque<'a>>,
+}
+
+impl<'a> Sequence<'a> for Revoked<'a> {}
+
 impl RevocationList {
-    fn read(der: &[u8]) -> Option<RevocationList> {
-        let mut outer = Items(Items(der).want(SEQUENCE)?);
-        let body = outer.next().filter(|item| item.tag == SEQUENCE)?;
-        let algorithm = outer.want(SEQUENCE)?;
-        let signature = bits(outer.next()?.value)?;
-        let mut inner = Items(body.value).peekable();
-        inner.next_if(|item| item.tag == INTEGER);
-        if inner.next()?.value != algorithm {
-            return None;
+    fn read(der: &[u8]) -> Result<RevocationList, Flaw> {
+        let outer = List::from_der(der)?;
+        let body = outer.body.value;
+        if body.algorithm != outer.algorithm {
+            return Err(Flaw::Field);
         }
-        let issuer = inner.next()?.value.to_vec();
-        seconds(inner.next()?)?;
-        let expires = inner.next_if(|item| seconds(*item).is_some()).and_then(seconds);
-        let revoked = inner.next_if(|item| item.tag == SEQUENCE).map_or(&[][..], |item| item.value);
-        let serials = Items(revoked).filter_map(|entry| Items(entry.value).want(INTEGER).map(<[u8]>::to_vec)).collect();
-        let (body, algorithm, signature) = (body.raw.to_vec(), algorithm.to_vec(), signature.to_vec());
-        Some(RevocationList { issuer, body, algorithm, signature, expires, serials })
+        Ok(RevocationList {
+            issuer: body.issuer.bytes.to_vec(),
+            body: outer.body.bytes.to_vec(),
+            algorithm: outer.algorithm.as_bytes().to_vec(),
+            signature: bits(outer.signature)?.to_vec(),
+            expires: body.to.map(|time| time.seconds),
+            serials: body.revoked.iter().flatten().map(|revoked| revoked.serial.as_bytes().to_vec()).collect(),
+        })
     }
 }
 
@@ -334,7 +367,7 @@ mod tests {
         assert_eq!(judge(&Trust::default(), Purpose::Client, NOW), Err(Complaint::SELF_SIGNED));
         assert_eq!(trust.authorities.len(), 1);
         assert_eq!(trust.judge(&[], Purpose::Client, 0, NOW), Err(Complaint::UNREADABLE));
-        assert!(Trust::new([b"nothing".to_vec()]).is_none() && !Trust::default().add_list(b"nothing"));
+        assert!(Trust::new([b"nothing".to_vec()]).is_err() && Trust::default().add_list(b"nothing").is_err());
         assert!(Complaint::SELF_SIGNED.is_about_trust_alone() && !Complaint::EXPIRED.is_about_trust_alone());
     }
 
@@ -369,7 +402,7 @@ mod tests {
             prop_assert_eq!(verdict.is_ok(), damaged == der);
             damaged.truncate(cut.index(der.len()));
             prop_assert!(trust.judge(&[&damaged, &der], Purpose::Client, 5, NOW).is_err());
-            RevocationList::read(&damaged);
+            let _ = RevocationList::read(&damaged);
         }
     }
 }

@@ -1,193 +1,278 @@
-//! Reads a certificate's names and times, only to explain a refusal: webpki decides about trust.
+//! Parts of X.509 (RFC 5280) that several formats share; the crate `der` reads all bytes.
 //!
-//! It also reads certificates that webpki refuses to read, such as those of version 1 (RFC 5280 §4.1).
+//! `der` accepts DER alone: each length in its shortest form, nothing behind the last field. Signatures are checked
+//! over the bytes as they came, so [`Raw`] keeps them. Object identifiers stay bytes, because the type of `der` refuses
+//! numbers above 32 bits (2.25.UUID).
 
-/// The fields of a certificate that are read.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Certificate<'a> {
-    /// The issuer's name as written.
-    pub(super) issuer: &'a [u8],
-    /// The subject's name as written.
-    pub(super) subject: &'a [u8],
-    /// Seconds since 1970.
-    pub(super) not_before: i64,
-    /// Seconds since 1970.
-    pub(super) not_after: i64,
-    /// The last CN of the subject.
-    pub(super) common_name: Option<&'a str>,
-    /// Whether its subjectAltName names hosts.
-    pub(super) has_dns_names: bool,
+use der::asn1::{AnyRef, BitStringRef, GeneralizedTime};
+use der::{Choice, Decode, DecodeValue, EncodeValue, FixedTag, Header, Length, Reader, Sequence, SliceReader};
+use der::{DateTime, Error, ErrorKind, Tag, Tagged, Writer};
+use std::fmt;
+
+/// The reason why bytes are not the DER that weir expects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// They end within a field, or a length reaches beyond their end.
+    Truncated,
+    /// More bytes follow the last field.
+    Trailing,
+    /// A length is not written in its shortest form, is larger than 32 bits, or does not fit the type of its value.
+    Length,
+    /// BER's indefinite length.
+    Indefinite,
+    /// A number or a string is not written in its shortest form.
+    Form,
+    /// A time that no calendar has, or of another form than RFC 5280 §4.1.2.5 allows.
+    Time,
+    /// A field is missing, or has another type or value than the format has there.
+    Field,
 }
 
-pub(super) const SEQUENCE: u8 = 0x30;
-pub(super) const SET: u8 = 0x31;
-pub(super) const OCTET_STRING: u8 = 0x04;
-pub(super) const OBJECT_ID: u8 = 0x06;
-pub(super) const BOOLEAN: u8 = 0x01;
-pub(super) const INTEGER: u8 = 0x02;
-pub(super) const BIT_STRING: u8 = 0x03;
-
-pub(super) const UTC_TIME: u8 = 0x17;
-pub(super) const GENERALIZED_TIME: u8 = 0x18;
-/// `[0] EXPLICIT`, the version.
-const VERSION: u8 = 0xa0;
-/// `[3] EXPLICIT`, the extensions.
-const EXTENSIONS: u8 = 0xa3;
-/// `[2]` of GeneralName.
-const DNS_NAME: u8 = 0x82;
-/// 2.5.4.3
-const COMMON_NAME: &[u8] = &[0x55, 4, 3];
-/// 2.5.29.17
-const SUBJECT_ALT_NAME: &[u8] = &[0x55, 29, 17];
-
-impl<'a> Certificate<'a> {
-    /// Reads a certificate; `None` if it is not one.
-    pub(super) fn read(der: &'a [u8]) -> Option<Certificate<'a>> {
-        let mut body = Items(Items(Items(der).want(SEQUENCE)?).want(SEQUENCE)?);
-        let mut serial = body.next()?;
-        if serial.tag == VERSION {
-            serial = body.next()?;
-        }
-        debug_assert_ne!(serial.tag, VERSION);
-        body.want(SEQUENCE)?;
-        let issuer = body.want(SEQUENCE)?;
-        let mut validity = Items(body.want(SEQUENCE)?);
-        let (not_before, not_after) = (seconds(validity.next()?)?, seconds(validity.next()?)?);
-        let subject = body.want(SEQUENCE)?;
-        body.want(SEQUENCE)?;
-        let extensions = body.find(|item| item.tag == EXTENSIONS).map_or(&[][..], |item| item.value);
-        Some(Certificate {
-            issuer,
-            subject,
-            not_before,
-            not_after,
-            common_name: common_name(subject),
-            has_dns_names: has_dns_names(extensions),
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Flaw::Truncated => "it ends too early",
+            Flaw::Trailing => "bytes follow its end",
+            Flaw::Length => "a length is too large or not in its shortest form",
+            Flaw::Indefinite => "a length is indefinite",
+            Flaw::Form => "a value is not in its shortest form",
+            Flaw::Time => "a time has a wrong form",
+            Flaw::Field => "a field is missing or of another type",
         })
     }
+}
 
-    /// Whether its subject is also its issuer.
-    pub(super) fn is_self_signed(&self) -> bool {
-        self.issuer == self.subject
+impl From<Error> for Flaw {
+    fn from(error: Error) -> Flaw {
+        match error.kind() {
+            ErrorKind::Incomplete { .. } => Flaw::Truncated,
+            ErrorKind::TrailingData { .. } => Flaw::Trailing,
+            ErrorKind::Length { .. } | ErrorKind::Overlength | ErrorKind::Overflow => Flaw::Length,
+            ErrorKind::IndefiniteLength => Flaw::Indefinite,
+            ErrorKind::Noncanonical { .. } => Flaw::Form,
+            ErrorKind::DateTime => Flaw::Time,
+            _ => Flaw::Field,
+        }
     }
 }
 
-fn common_name(name: &[u8]) -> Option<&str> {
-    let sets = Items(name).filter(|item| item.tag == SET);
-    let pairs = sets.flat_map(|set| Items(set.value));
-    let values = pairs.filter_map(|pair| {
-        let mut pair = Items(pair.value);
-        (pair.want(OBJECT_ID)? == COMMON_NAME).then(|| pair.next())?
-    });
-    values.last().and_then(|value| std::str::from_utf8(value.value).ok())
+/// A value and its bytes, with tag and length.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Raw<'a, T> {
+    pub(super) bytes: &'a [u8],
+    pub(super) value: T,
 }
 
-fn has_dns_names(extensions: &[u8]) -> bool {
-    let Some(list) = Items(extensions).want(SEQUENCE) else {
-        return false;
-    };
-    Items(list).any(|extension| {
-        let mut extension = Items(extension.value);
-        if extension.want(OBJECT_ID) != Some(SUBJECT_ALT_NAME) {
-            return false;
-        }
-        let value = extension.find(|item| item.tag == OCTET_STRING);
-        let names = value.and_then(|value| Items(value.value).want(SEQUENCE)).unwrap_or_default();
-        Items(names).any(|name| name.tag == DNS_NAME)
-    })
+impl<'a, T: Decode<'a>> Decode<'a> for Raw<'a, T> {
+    type Error = T::Error;
+
+    fn decode<R: Reader<'a>>(reader: &mut R) -> Result<Self, T::Error> {
+        let bytes = reader.tlv_bytes()?;
+        Ok(Raw { bytes, value: T::from_der(bytes)? })
+    }
 }
 
-/// One element.
-#[derive(Clone, Copy)]
-pub(super) struct Item<'a> {
-    pub(super) tag: u8,
-    pub(super) value: &'a [u8],
-    /// The element with its tag and length.
+/// The first element of some bytes, with its tag and length; more may follow.
+pub(super) fn first(bytes: &[u8]) -> Result<&[u8], Flaw> {
+    Ok(SliceReader::new(bytes)?.tlv_bytes()?)
+}
+
+/// A SEQUENCE of which the elements are not read.
+pub(super) type Opaque<'a> = &'a der::asn1::SequenceRef;
+
+/// An OBJECT IDENTIFIER.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Oid<'a>(pub(super) &'a [u8]);
+
+impl FixedTag for Oid<'_> {
+    const TAG: Tag = Tag::ObjectIdentifier;
+}
+
+impl<'a> DecodeValue<'a> for Oid<'a> {
+    type Error = Error;
+
+    fn decode_value<R: Reader<'a>>(reader: &mut R, header: Header) -> Result<Self, Error> {
+        reader.read_slice(header.length()).map(Oid)
+    }
+}
+
+impl EncodeValue for Oid<'_> {
+    fn value_len(&self) -> Result<Length, Error> {
+        self.0.len().try_into()
+    }
+
+    fn encode_value(&self, writer: &mut impl Writer) -> Result<(), Error> {
+        writer.write(self.0)
+    }
+}
+
+/// AlgorithmIdentifier (RFC 5280 §4.1.1.2).
+#[derive(Clone, Copy, Debug, Sequence)]
+pub(super) struct Algorithm<'a> {
+    pub(super) id: Oid<'a>,
+    pub(super) parameters: Option<AnyRef<'a>>,
+}
+
+/// A BOOLEAN: like OpenSSL, takes each byte but 0 as true.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flag(pub(super) bool);
+
+impl FixedTag for Flag {
+    const TAG: Tag = Tag::Boolean;
+}
+
+impl<'a> DecodeValue<'a> for Flag {
+    type Error = Error;
+
+    fn decode_value<R: Reader<'a>>(reader: &mut R, _: Header) -> Result<Self, Error> {
+        Ok(Flag(reader.read_byte()? != 0))
+    }
+}
+
+/// The bytes of a BIT STRING without unused bits.
+pub(super) fn bits<'a>(string: BitStringRef<'a>) -> Result<&'a [u8], Error> {
+    string.as_bytes().ok_or_else(|| Tag::BitString.value_error().into())
+}
+
+/// UTCTime or GeneralizedTime.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Time {
+    /// Seconds since 1970.
+    pub(super) seconds: i64,
+    pub(super) year: u16,
+    /// The other parts are right; its year may be later.
+    pub(super) date: DateTime,
+    tag: Tag,
+}
+
+impl Tagged for Time {
+    fn tag(&self) -> Tag {
+        self.tag
+    }
+}
+
+impl<'a> Choice<'a> for Time {
+    fn can_decode(tag: Tag) -> bool {
+        matches!(tag, Tag::UtcTime | Tag::GeneralizedTime)
+    }
+}
+
+impl<'a> Decode<'a> for Time {
+    type Error = Error;
+
+    fn decode<R: Reader<'a>>(reader: &mut R) -> Result<Self, Error> {
+        let read = AnyRef::decode(reader)?;
+        Self::read(read.tag(), read.value()).ok_or_else(|| reader.error(ErrorKind::DateTime))
+    }
+}
+
+impl Time {
+    /// Fractions of a second are dropped: responders write them, and OpenSSL accepts them.
+    fn read(tag: Tag, text: &[u8]) -> Option<Time> {
+        /// 2000 years of the Gregorian calendar, which repeats itself every 400.
+        const YEARS: (u16, i64) = (2000, 5 * 146_097 * 86_400);
+        let text = std::str::from_utf8(text).ok()?.strip_suffix('Z')?;
+        let (text, fraction) = text.split_once('.').unwrap_or((text, "0"));
+        let is_fraction = !fraction.is_empty() && fraction.bytes().all(|byte| byte.is_ascii_digit());
+        let full = match tag {
+            Tag::UtcTime => format!("{}{text}", if text < "50" { "20" } else { "19" }),
+            Tag::GeneralizedTime if is_fraction => text.to_owned(),
+            _ => return None,
+        };
+        let (digits, rest) = full.split_at_checked(4)?;
+        let year = digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse::<u16>().ok())??;
+        // `der` knows no time before 1970.
+        let (later, less) = if year < 1970 { YEARS } else { (0, 0) };
+        let shifted = format!("{:04}{rest}Z", year + later);
+        let date = AnyRef::new(Tag::GeneralizedTime, shifted.as_bytes()).ok()?.decode_as::<GeneralizedTime>();
+        let date = date.ok()?.to_date_time();
+        let seconds = i64::try_from(date.unix_duration().as_secs()).ok()? - less;
+        Some(Time { seconds, year, date, tag })
+    }
+}
+
+/// One attribute of a name: its value is kept as written, because names may hold types that `der` does not know.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Attribute<'a> {
+    pub(super) id: &'a [u8],
+    /// The value with its tag and length.
     pub(super) raw: &'a [u8],
 }
 
-/// The elements of a constructed value, as far as they can be read.
-pub(super) struct Items<'a>(pub(super) &'a [u8]);
+impl<'a> Sequence<'a> for Attribute<'a> {}
 
-impl<'a> Items<'a> {
-    /// The value of the next element, if it has this tag.
-    pub(super) fn want(&mut self, tag: u8) -> Option<&'a [u8]> {
-        self.next().filter(|item| item.tag == tag).map(|item| item.value)
+impl<'a> DecodeValue<'a> for Attribute<'a> {
+    type Error = Error;
+
+    fn decode_value<R: Reader<'a>>(reader: &mut R, _: Header) -> Result<Self, Error> {
+        let Oid(id) = Oid::decode(reader)?;
+        Ok(Attribute { id, raw: reader.read_slice(reader.remaining_len())? })
     }
 }
 
-impl<'a> Iterator for Items<'a> {
-    type Item = Item<'a>;
-
-    fn next(&mut self) -> Option<Item<'a>> {
-        let whole = self.0;
-        let (&tag, rest) = whole.split_first()?;
-        let (&first, rest) = rest.split_first()?;
-        let (len, rest) = match first {
-            0..=0x7f => (usize::from(first), rest),
-            // 0x80 is BER's unknown length; no certificate is longer than 4 GiB.
-            0x81..=0x84 => {
-                let (digits, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
-                (digits.iter().fold(0, |len, digit| len << 8 | usize::from(*digit)), rest)
-            }
-            _ => return None,
-        };
-        let (value, rest) = rest.split_at_checked(len)?;
-        self.0 = rest;
-        let raw = whole.get(..whole.len() - rest.len()).unwrap_or_default();
-        Some(Item { tag, value, raw })
+impl Attribute<'_> {
+    /// The tag of the value, and its bytes.
+    pub(super) fn value(&self) -> (u8, Vec<u8>) {
+        let (tag, rest) = self.raw.split_first().unwrap_or((&0, &[]));
+        let retagged = [&[0x04], rest].concat();
+        let value = AnyRef::from_der(&retagged).map(|read| read.value().to_vec());
+        (*tag, value.unwrap_or_default())
     }
 }
 
-/// `YYMMDDHHMMSSZ` or `YYYYMMDDHHMMSSZ` (RFC 5280 §4.1.2.5) as seconds since 1970.
-pub(super) fn seconds(time: Item<'_>) -> Option<i64> {
-    let digits = time.value.strip_suffix(b"Z")?;
-    let number = |from: usize| -> Option<i64> {
-        let pair = digits.get(from..from + 2)?;
-        pair.iter().all(u8::is_ascii_digit).then(|| i64::from(pair[0] - b'0') * 10 + i64::from(pair[1] - b'0'))
-    };
-    let (year, at) = match time.tag {
-        UTC_TIME => (number(0)? + if number(0)? < 50 { 2000 } else { 1900 }, 2),
-        GENERALIZED_TIME => (number(0)? * 100 + number(2)?, 4),
-        _ => return None,
-    };
-    let (month, day) = (number(at)?, number(at + 2)?);
-    let of_day = number(at + 4)? * 3600 + number(at + 6)? * 60 + number(at + 8)?;
-    Some(days(year, month, day) * 86_400 + of_day)
-}
-
-/// Days from 1970-01-01 in the Gregorian calendar, years counted from March so that leap days come last.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+/// The sets of a name with its tag and length; of a name that cannot be read, none.
+pub(super) fn sets(name: &[u8]) -> Vec<Vec<Attribute<'_>>> {
+    let sets = Vec::<AnyRef<'_>>::from_der(name).unwrap_or_default().into_iter().filter(|set| set.tag() == Tag::Set);
+    sets.filter_map(|set| AnyRef::new(Tag::Sequence, set.value()).ok()?.decode_as().ok()).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+    use ::der::Encode;
 
     #[test]
     fn times() {
         for (tag, text, wanted) in [
-            (UTC_TIME, "700101000000Z", Some(0)),
-            (UTC_TIME, "491231235959Z", Some(2_524_607_999)),
-            (GENERALIZED_TIME, "20400101000000Z", Some(2_208_988_800)),
-            (GENERALIZED_TIME, "20000229120000Z", Some(951_825_600)),
-            (UTC_TIME, "7001010000Z", None),
-            (UTC_TIME, "70010100000xZ", None),
-            (GENERALIZED_TIME, "20400101000000", None),
-            (SEQUENCE, "20400101000000Z", None),
+            (Tag::UtcTime, "700101000000Z", Some(0)),
+            (Tag::UtcTime, "500101000000Z", Some(-631_152_000)),
+            (Tag::UtcTime, "491231235959Z", Some(2_524_607_999)),
+            (Tag::GeneralizedTime, "20400101000000Z", Some(2_208_988_800)),
+            (Tag::GeneralizedTime, "20000229120000Z", Some(951_825_600)),
+            (Tag::GeneralizedTime, "20000229120000.25Z", Some(951_825_600)),
+            (Tag::GeneralizedTime, "00000101000000Z", Some(-62_167_219_200)),
+            (Tag::GeneralizedTime, "20000229120000.Z", None),
+            (Tag::GeneralizedTime, "19000229120000Z", None),
+            (Tag::GeneralizedTime, "20001301000000Z", None),
+            (Tag::GeneralizedTime, "+9990101000000Z", None),
+            (Tag::GeneralizedTime, "2000010100000000Z", None),
+            (Tag::UtcTime, "7001010000Z", None),
+            (Tag::UtcTime, "70010100000xZ", None),
+            (Tag::UtcTime, "7001010000\u{e9}Z", None),
+            (Tag::GeneralizedTime, "20400101000000", None),
+            (Tag::GeneralizedTime, "Z", None),
+            (Tag::Sequence, "20400101000000Z", None),
         ] {
-            assert_eq!(seconds(Item { tag, value: text.as_bytes(), raw: &[] }), wanted, "{text}");
+            assert_eq!(Time::read(tag, text.as_bytes()).map(|time| time.seconds), wanted, "{text}");
         }
     }
 
     #[test]
-    fn what_is_no_certificate() {
-        for bytes in [&b""[..], b"\x30", b"\x30\x80", b"\x30\x84\xff\xff\xff\xff", b"\x30\x02\x30\x00", b"-----BEGIN"] {
-            assert!(Certificate::read(bytes).is_none());
-        }
+    fn names_keep_types_that_der_does_not_know() {
+        let universal = [0x30, 13, 0x31, 11, 0x30, 9, 6, 3, 0x55, 4, 3, 28, 2, 0, 0x41];
+        let sets = sets(&universal);
+        assert_eq!((sets[0][0].id, sets[0][0].value()), (&[0x55, 4, 3][..], (28, vec![0, 0x41])));
+        assert!(super::sets(b"\x30\x80").is_empty() && super::sets(b"").is_empty());
+    }
+
+    #[test]
+    fn nesting_is_not_followed() {
+        let sequence = |content: &[u8]| AnyRef::new(Tag::Sequence, content).unwrap().to_der().unwrap();
+        let deep = (0..2_000).fold(vec![5, 0], |deep, _| sequence(&deep));
+        let set = AnyRef::new(Tag::Set, &sequence(&[&[6, 1, 42][..], &deep].concat())).unwrap().to_der().unwrap();
+        let name = sequence(&set);
+        let sets = sets(&name);
+        assert_eq!((sets[0][0].raw, sets[0][0].value().0), (&deep[..], 0x30));
     }
 }

@@ -1,6 +1,6 @@
 //! A certificate in words, as OpenSSL prints it: nginx's `$ssl_client_…`.
 
-use super::der::{Item, Items, OBJECT_ID, SET, UTC_TIME};
+use super::der::{Flaw, Time, sets};
 use super::x509::X509;
 use aws_lc_rs::digest;
 use std::fmt::Write;
@@ -38,8 +38,8 @@ const BMP_STRING: u8 = 30;
 const BYTE_STRINGS: [u8; 5] = [18, 19, 20, 22, 26];
 
 impl<'a> Described<'a> {
-    /// Reads a certificate in DER; `None` if it is not one.
-    pub fn read(der: &'a [u8]) -> Option<Described<'a>> {
+    /// Reads a certificate in DER; `Err` says why it cannot.
+    pub fn read(der: &'a [u8]) -> Result<Described<'a>, Flaw> {
         X509::read(der).map(Described)
     }
 
@@ -48,15 +48,23 @@ impl<'a> Described<'a> {
         pem(self.0.der)
     }
 
-    /// The serial number in upper-case hexadecimal digits.
+    /// The serial number in upper-case hexadecimal digits, behind `-` if it is negative.
     pub fn serial(&self) -> String {
-        let mut bytes = self.0.serial;
-        while let [0, rest @ ..] = bytes
-            && !rest.is_empty()
-        {
-            bytes = rest;
+        let bytes = self.0.serial;
+        match bytes {
+            [0, rest @ ..] if !rest.is_empty() => hex(rest, true),
+            [first, ..] if *first >= 0x80 => {
+                // The two's complement: the bits of the number below it, inverted.
+                let from = bytes.iter().rposition(|byte| *byte != 0).unwrap_or_default();
+                let turned = bytes.iter().enumerate().map(|(at, byte)| match at {
+                    at if at < from => !byte,
+                    _ => byte.wrapping_neg(),
+                });
+                let turned: Vec<u8> = turned.skip_while(|byte| *byte == 0).collect();
+                format!("-{}", hex(&turned, true))
+            }
+            _ => hex(bytes, true),
         }
-        hex(bytes, true)
     }
 
     /// SHA-1 of the DER, in lower-case digits: it identifies the certificate and protects nothing.
@@ -86,17 +94,17 @@ impl<'a> Described<'a> {
 
     /// The beginning of its validity: `Jan 1 00:00:00 2026 GMT`.
     pub fn starts(&self) -> String {
-        time(self.0.times.0)
+        time(self.0.not_before)
     }
 
     /// The end of its validity.
     pub fn ends(&self) -> String {
-        time(self.0.times.1)
+        time(self.0.not_after)
     }
 
     /// Whole days from `now` (in seconds since 1970) to the end of its validity; 0 after the end.
     pub fn days_left(&self, now: i64) -> i64 {
-        (self.0.not_after.saturating_sub(now) / 86_400).max(0)
+        (self.0.not_after.seconds.saturating_sub(now) / 86_400).max(0)
     }
 }
 
@@ -121,16 +129,7 @@ pub fn pem(der: &[u8]) -> String {
 
 /// The subject of a certificate in DER, as written in it; a server sends it to clients as a hint.
 pub fn subject_der(der: &[u8]) -> Option<Vec<u8>> {
-    let subject = X509::read(der)?.subject;
-    // Adds its SEQUENCE again: `read` returns the content.
-    let mut whole = vec![super::der::SEQUENCE];
-    match subject.len() {
-        len @ 0..=0x7f => whole.push(len as u8),
-        len @ 0x80..=0xff => whole.extend([0x81, len as u8]),
-        len => whole.extend([0x82, (len >> 8) as u8, len as u8]),
-    }
-    whole.extend_from_slice(subject);
-    (subject.len() <= 0xffff).then_some(whole)
+    X509::read(der).ok().map(|read| read.subject.to_vec())
 }
 
 fn hex(bytes: &[u8], is_upper: bool) -> String {
@@ -140,20 +139,6 @@ fn hex(bytes: &[u8], is_upper: bool) -> String {
         let _ = if is_upper { write!(text, "{byte:02X}") } else { write!(text, "{byte:02x}") };
     }
     text
-}
-
-/// The sets of a name, each with its pairs of attribute and value.
-fn sets(name: &[u8]) -> Vec<Vec<(&[u8], Item<'_>)>> {
-    Items(name)
-        .filter(|item| item.tag == SET)
-        .map(|set| {
-            let pairs = Items(set.value).filter_map(|pair| {
-                let mut parts = Items(pair.value);
-                Some((parts.want(OBJECT_ID)?, parts.next()?))
-            });
-            pairs.collect()
-        })
-        .collect()
 }
 
 fn attribute(id: &[u8]) -> String {
@@ -186,18 +171,21 @@ fn rfc2253(name: &[u8]) -> String {
         if !text.is_empty() {
             text.push(',');
         }
-        for (index, (id, value)) in set.iter().enumerate() {
+        for (index, part) in set.iter().enumerate() {
             if index > 0 {
                 text.push('+');
             }
-            text.push_str(&attribute(id));
+            text.push_str(&attribute(part.id));
             text.push('=');
-            match characters(*value) {
+            let (tag, value) = part.value();
+            match characters(tag, &value) {
                 // A value of a type that holds no characters, or of an unknown attribute, is shown as DER.
-                Some(characters) if ATTRIBUTES.iter().any(|(known, _)| known == id) => escape(&characters, &mut text),
+                Some(characters) if ATTRIBUTES.iter().any(|(known, _)| *known == part.id) => {
+                    escape(&characters, &mut text)
+                }
                 _ => {
                     text.push('#');
-                    text.push_str(&hex(value.raw, true));
+                    text.push_str(&hex(part.raw, true));
                 }
             }
         }
@@ -219,14 +207,14 @@ fn escape(value: &str, text: &mut String) {
 }
 
 /// A string of any type as characters; `None` for types that hold none.
-fn characters(value: Item<'_>) -> Option<String> {
-    match value.tag {
-        UTF8_STRING => std::str::from_utf8(value.value).ok().map(str::to_owned),
+fn characters(tag: u8, value: &[u8]) -> Option<String> {
+    match tag {
+        UTF8_STRING => std::str::from_utf8(value).ok().map(str::to_owned),
         BMP_STRING => {
-            let units = value.value.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
+            let units = value.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
             Some(char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect())
         }
-        tag if BYTE_STRINGS.contains(&tag) => Some(value.value.iter().map(|byte| char::from(*byte)).collect()),
+        tag if BYTE_STRINGS.contains(&tag) => Some(value.iter().map(|byte| char::from(*byte)).collect()),
         _ => None,
     }
 }
@@ -234,13 +222,13 @@ fn characters(value: Item<'_>) -> Option<String> {
 /// `X509_NAME_oneline`: bytes outside of ASCII as `\xXX`.
 fn one_line(name: &[u8]) -> String {
     let mut text = String::new();
-    for (id, value) in sets(name).into_iter().flatten() {
+    for part in sets(name).into_iter().flatten() {
         text.push('/');
-        text.push_str(&attribute(id));
+        text.push_str(&attribute(part.id));
         text.push('=');
-        for byte in value.value {
+        for byte in part.value().1 {
             match byte {
-                0x20..=0x7e => text.push(char::from(*byte)),
+                0x20..=0x7e => text.push(char::from(byte)),
                 _ => drop(write!(text, "\\x{byte:02X}")),
             }
         }
@@ -249,27 +237,19 @@ fn one_line(name: &[u8]) -> String {
 }
 
 /// A time in the form of `ASN1_TIME_print`.
-fn time((tag, value): (u8, &[u8])) -> String {
+fn time(time: Time) -> String {
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let text = String::from_utf8_lossy(value).into_owned();
-    let (year, rest) = match tag {
-        UTC_TIME => {
-            let two = text.get(..2).unwrap_or_default();
-            (format!("{}{two}", if two < "50" { "20" } else { "19" }), text.get(2..))
-        }
-        _ => (text.get(..4).unwrap_or_default().to_owned(), text.get(4..)),
-    };
-    let rest = rest.unwrap_or_default();
-    let part = |at: usize| rest.get(at..at + 2).unwrap_or_default();
-    let month = part(0).parse::<usize>().ok().and_then(|month| MONTHS.get(month.wrapping_sub(1))).unwrap_or(&"");
-    let day = part(2).trim_start_matches('0');
-    format!("{month} {day:>2} {}:{}:{} {year} GMT", part(4), part(6), part(8))
+    let date = time.date;
+    let month = MONTHS.get(usize::from(date.month()).wrapping_sub(1)).unwrap_or(&"");
+    let (hour, minute, second) = (date.hour(), date.minutes(), date.seconds());
+    format!("{month} {:>2} {hour:02}:{minute:02}:{second:02} {:04} GMT", date.day(), time.year)
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use ::der::Decode;
 
     /// `openssl req -x509 -utf8 -days 9000` with `/C=DE/O=Ö, "x" /CN=#name/emailAddress=a@example.com/DC=org`, an
     /// authority of two levels for clients.
@@ -314,9 +294,27 @@ pbL4hQ5GcXW307WPNcSgQDjcEkov8yxWvc5X9x1l\n\
     }
 
     #[test]
+    fn negative_serials() {
+        let der = der();
+        let serial = |serial: &[u8]| Described(X509 { serial, ..X509::read(&der).unwrap() }).serial();
+        // `i2a_ASN1_INTEGER`
+        for (bytes, wanted) in [
+            (&[0xff][..], "-01"),
+            (&[0x80], "-80"),
+            (&[0xff, 0x7f], "-81"),
+            (&[0xff, 0], "-0100"),
+            (&[0x80, 0, 1], "-7FFFFF"),
+            (&[0], "00"),
+            (&[0, 0x80], "80"),
+        ] {
+            assert_eq!(serial(bytes), wanted);
+        }
+    }
+
+    #[test]
     fn dates_and_numbers_in_words() {
-        assert_eq!(time((UTC_TIME, b"490101000000Z")), "Jan  1 00:00:00 2049 GMT");
-        assert_eq!(time((UTC_TIME, b"500131000000Z")), "Jan 31 00:00:00 1950 GMT");
+        assert_eq!(time(Time::from_der(b"\x17\x0d490101000000Z").unwrap()), "Jan  1 00:00:00 2049 GMT");
+        assert_eq!(time(Time::from_der(b"\x17\x0d500131000000Z").unwrap()), "Jan 31 00:00:00 1950 GMT");
         assert_eq!(dotted(&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d]), "1.2.840.113549");
         assert_eq!(dotted(&[0x88, 0x37, 0x03]), "2.999.3");
     }

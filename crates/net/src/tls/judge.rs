@@ -4,9 +4,9 @@
 //! itself among the trusted ones (webpki refuses it if it is a CA, and `openssl req -x509` makes it one), and a
 //! certificate that names its host only in its CN.
 
-use super::der::Certificate;
 use super::error::{Failure, certificate};
 use super::why;
+use super::x509::X509;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::verify_server_name;
@@ -89,14 +89,13 @@ impl ServerCertVerifier for Judge {
 impl Judge {
     /// Whether the server's certificate is self-signed and itself trusted.
     fn is_own(&self, leaf: &CertificateDer<'_>) -> bool {
-        self.trusted.iter().any(|trusted| trusted == leaf)
-            && Certificate::read(leaf).is_some_and(|leaf| leaf.is_self_signed())
+        self.trusted.iter().any(|trusted| trusted == leaf) && X509::read(leaf).is_ok_and(|leaf| leaf.is_self_issued())
     }
 }
 
 /// Judges a certificate that is itself trusted: its times and its name.
 fn own(leaf: &CertificateDer<'_>, server: &ServerName<'_>, now: i64) -> Result<(), CertificateError> {
-    let read = Certificate::read(leaf).ok_or(CertificateError::BadEncoding)?;
+    let read = X509::read(leaf).map_err(|_| CertificateError::BadEncoding)?;
     match why::outside(&read, now) {
         Some("CERT_HAS_EXPIRED") => return Err(CertificateError::Expired),
         Some(_) => return Err(CertificateError::NotValidYet),
@@ -112,18 +111,18 @@ fn own(leaf: &CertificateDer<'_>, server: &ServerName<'_>, now: i64) -> Result<(
 
 /// Whether a certificate without host names in subjectAltName has this host as its CN, as Node still allows.
 pub(super) fn is_common_name(leaf: &CertificateDer<'_>, server: &ServerName<'_>) -> bool {
-    let (Some(leaf), ServerName::DnsName(host)) = (Certificate::read(leaf), server) else {
+    let (Ok(leaf), ServerName::DnsName(host)) = (X509::read(leaf), server) else {
         return false;
     };
-    if leaf.has_dns_names {
+    if leaf.extensions.has_dns_names {
         return false;
     }
-    let (host, Some(name)) = (host.as_ref(), leaf.common_name) else {
+    let (host, Some(name)) = (host.as_ref(), leaf.common_name()) else {
         return false;
     };
     match name.strip_prefix("*.") {
         Some(parent) => host.split_once('.').is_some_and(|(_, rest)| rest.eq_ignore_ascii_case(parent)),
-        None => host.eq_ignore_ascii_case(name),
+        None => host.eq_ignore_ascii_case(&name),
     }
 }
 

@@ -4,8 +4,8 @@
 //! with `DEK-Info` and AES (the output of `-traditional`). Other kinds are refused by name, with the command that
 //! makes a supported one.
 
-use super::der::{INTEGER, Items, OBJECT_ID, OCTET_STRING, SEQUENCE};
-use super::pem;
+use super::der::{Algorithm, Oid, Opaque};
+use super::pem::{self, SEQUENCE};
 use super::x509::X509;
 use crate::clock;
 use aws_lc_rs::cipher::{
@@ -14,6 +14,8 @@ use aws_lc_rs::cipher::{
 use aws_lc_rs::digest::{self, SHA256};
 use aws_lc_rs::iv::FixedLength;
 use aws_lc_rs::pbkdf2::{self, PBKDF2_HMAC_SHA1, PBKDF2_HMAC_SHA256, PBKDF2_HMAC_SHA384, PBKDF2_HMAC_SHA512};
+use der::asn1::OctetStringRef;
+use der::{Decode, DecodeValue, Sequence};
 use md5::{Digest, Md5};
 use rustls::SignatureAlgorithm;
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
@@ -107,9 +109,8 @@ impl KeyPair {
     pub fn read(certificates: &[u8], key: &[u8], passwords: &[Vec<u8>]) -> Result<KeyPair, KeyError> {
         let chain = pem::certificates(certificates).map_err(KeyError::Certificate)?;
         let Some(leaf) = chain.first() else { return Err(KeyError::Certificate("no certificate in it".to_owned())) };
-        let Some(leaf) = X509::read(leaf) else {
-            return Err(KeyError::Certificate("its first certificate cannot be read".to_owned()));
-        };
+        let leaf = X509::read(leaf)
+            .map_err(|flaw| KeyError::Certificate(format!("its first certificate cannot be read: {flaw}")))?;
         let key = private_key(key, passwords).map_err(KeyError::Key)?;
         let key = any_supported_type(&key).map_err(|_| KeyError::Key("no key of a kind that is known".to_owned()))?;
         if key.public_key().is_some_and(|public| public.as_ref() != leaf.key.info) {
@@ -228,51 +229,72 @@ fn unknown(what: &str) -> Locked {
     ))
 }
 
-/// EncryptedPrivateKeyInfo (RFC 5958 §3) with PBES2 (RFC 8018 §6.2).
+/// EncryptedPrivateKeyInfo (RFC 5958 §3).
+#[derive(DecodeValue)]
+struct Encrypted<'a> {
+    scheme: Algorithm<'a>,
+    data: &'a OctetStringRef,
+}
+
+impl<'a> Sequence<'a> for Encrypted<'a> {}
+
+/// PBES2-params (RFC 8018 §A.4).
+#[derive(DecodeValue)]
+struct Pbes2<'a> {
+    derivation: Algorithm<'a>,
+    cipher: Algorithm<'a>,
+}
+
+impl<'a> Sequence<'a> for Pbes2<'a> {}
+
+/// PBKDF2-params (RFC 8018 §A.2).
+#[derive(DecodeValue)]
+struct Pbkdf2<'a> {
+    salt: &'a OctetStringRef,
+    rounds: u64,
+    _key_bytes: Option<u64>,
+    function: Option<Algorithm<'a>>,
+}
+
+impl<'a> Sequence<'a> for Pbkdf2<'a> {}
+
+/// EncryptedPrivateKeyInfo with PBES2 (RFC 8018 §6.2).
 fn pkcs8(der: &[u8], password: &[u8]) -> Result<Vec<u8>, Locked> {
     const PBES2: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 5, 13];
     const PBKDF2: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 5, 12];
     const HMAC: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 2];
     const AES: &[u8] = &[0x60, 0x86, 0x48, 1, 0x65, 3, 4, 1];
-    let parts = || -> Option<_> {
-        let mut outer = Items(Items(der).want(SEQUENCE)?);
-        let (mut scheme, encrypted) = (Items(outer.want(SEQUENCE)?), outer.want(OCTET_STRING)?);
-        let is_pbes2 = scheme.want(OBJECT_ID)? == PBES2;
-        let mut parameters = Items(scheme.want(SEQUENCE)?);
-        let (derivation, cipher) = (parameters.want(SEQUENCE)?, parameters.want(SEQUENCE)?);
-        Some((is_pbes2, derivation, cipher, encrypted))
+    let outer = Encrypted::from_der(der).ok();
+    let scheme = outer.as_ref().filter(|outer| outer.scheme.id == Oid(PBES2)).and_then(|outer| outer.scheme.parameters);
+    let (Some(outer), Some(Ok(scheme))) = (&outer, scheme.map(|read| read.decode_as::<Pbes2<'_>>())) else {
+        return Err(unknown("no PBES2"));
     };
-    let Some((true, derivation, cipher, encrypted)) = parts() else { return Err(unknown("no PBES2")) };
-    let mut derivation = Items(derivation);
-    let (Some(PBKDF2), Some(parameters)) = (derivation.want(OBJECT_ID), derivation.want(SEQUENCE)) else {
+    let (Oid(PBKDF2), Some(parameters)) = (scheme.derivation.id, scheme.derivation.parameters) else {
         return Err(unknown("a key that is not derived by PBKDF2"));
     };
-    let mut parameters = Items(parameters);
-    let (Some(salt), Some(rounds)) = (parameters.want(OCTET_STRING), parameters.want(INTEGER)) else {
+    let Ok(parameters) = parameters.decode_as::<Pbkdf2<'_>>() else {
         return Err(unknown("parameters that cannot be read"));
     };
-    let rounds = rounds.iter().take(8).fold(0u64, |sum, byte| sum << 8 | u64::from(*byte));
-    let rounds = u32::try_from(rounds).ok().filter(|rounds| *rounds <= ROUNDS_MAX).and_then(NonZeroU32::new);
-    let Some(rounds) = rounds else { return Err(unknown("too many rounds")) };
-    let function = parameters.find(|item| item.tag == SEQUENCE).and_then(|item| Items(item.value).want(OBJECT_ID));
-    let hmac = match function.map(|id| id.strip_prefix(HMAC)) {
+    let rounds = u32::try_from(parameters.rounds).ok().filter(|rounds| *rounds <= ROUNDS_MAX);
+    let Some(rounds) = rounds.and_then(NonZeroU32::new) else { return Err(unknown("too many rounds")) };
+    let hmac = match parameters.function.map(|function| function.id.0.strip_prefix(HMAC)) {
         None | Some(Some([7])) => PBKDF2_HMAC_SHA1,
         Some(Some([9])) => PBKDF2_HMAC_SHA256,
         Some(Some([10])) => PBKDF2_HMAC_SHA384,
         Some(Some([11])) => PBKDF2_HMAC_SHA512,
         Some(_) => return Err(unknown("an unknown hash")),
     };
-    let mut cipher = Items(cipher);
-    let (id, iv) = (cipher.want(OBJECT_ID), cipher.want(OCTET_STRING));
-    let algorithm = match id.and_then(|id| id.strip_prefix(AES)) {
+    let algorithm = match scheme.cipher.id.0.strip_prefix(AES) {
         Some([2]) => &AES_128,
         Some([22]) => &AES_192,
         Some([42]) => &AES_256,
         _ => return Err(unknown("another cipher than AES in CBC mode")),
     };
+    let iv = scheme.cipher.parameters.and_then(|iv| iv.decode_as::<&OctetStringRef>().ok());
+    let iv = iv.map(OctetStringRef::as_bytes).unwrap_or_default();
     let mut key = vec![0; key_bytes(algorithm)];
-    pbkdf2::derive(hmac, rounds, salt, password, &mut key);
-    decrypt(algorithm, &key, iv.unwrap_or_default(), encrypted)
+    pbkdf2::derive(hmac, rounds, parameters.salt.as_bytes(), password, &mut key);
+    decrypt(algorithm, &key, iv, outer.data.as_bytes())
 }
 
 /// RFC 1421's headers as OpenSSL writes them: MD5 makes the key from password and IV.
@@ -314,8 +336,5 @@ fn decrypt(algorithm: &'static cipher::Algorithm, key: &[u8], iv: &[u8], encrypt
     let context = DecryptionContext::Iv128(FixedLength::from(iv));
     let plain = key.decrypt(&mut buffer, context).map_err(|_| Locked::Wrong)?;
     // A wrong password can leave valid padding by chance, but no sequence of that length.
-    match Items(plain).next() {
-        Some(item) if item.tag == SEQUENCE && item.raw.len() == plain.len() => Ok(plain.to_vec()),
-        _ => Err(Locked::Wrong),
-    }
+    <Opaque<'_>>::from_der(plain).map(|_| plain.to_vec()).map_err(|_| Locked::Wrong)
 }

@@ -38,6 +38,7 @@ mod tickets;
 mod why;
 mod x509;
 
+pub use self::der::Flaw;
 pub use accept::{Alert, Beginning};
 pub use chain::{Complaint, Purpose, Trust};
 pub use client::{Client, ClientOptions, Identity, OptionError};

@@ -4,33 +4,28 @@
 //! counts only if it is about this certificate, is valid at this time, and has the signature of an allowed signer.
 
 use super::chain::Trust;
-use super::der::{GENERALIZED_TIME, INTEGER, Item, Items, OBJECT_ID, OCTET_STRING, SEQUENCE, seconds};
-use super::x509::{X509, bits};
+use super::der::{Algorithm, Flaw, Oid, Opaque, Raw, Time, bits};
+use super::x509::X509;
 use ::aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use der::asn1::{AnyRef, BitStringRef, IntRef, OctetStringRef};
+use der::{Decode, DecodeValue, Encode, Sequence, Tag, TagNumber, Tagged};
 use rustls::crypto::aws_lc_rs;
 use std::fmt;
 
-const ENUMERATED: u8 = 0x0a;
-const NULL: u8 = 0x05;
-/// `[0] EXPLICIT` and `[0] IMPLICIT NULL`, which occur in several places.
-const FIRST: u8 = 0xa0;
-const GOOD: u8 = 0x80;
-const REVOKED: u8 = 0xa1;
-const UNKNOWN: u8 = 0x82;
+/// CertStatus is a choice: `[0]` good, `[1]` revoked, `[2]` unknown.
+const STATUSES: [(Tag, Status); 3] = [
+    (Tag::ContextSpecific { constructed: false, number: TagNumber(0) }, Status::Good),
+    (Tag::ContextSpecific { constructed: true, number: TagNumber(1) }, Status::Revoked),
+    (Tag::ContextSpecific { constructed: false, number: TagNumber(2) }, Status::Unknown),
+];
+/// uniformResourceIdentifier of GeneralName, `[6]`.
+const URI: Tag = Tag::ContextSpecific { constructed: false, number: TagNumber(6) };
 /// 1.3.14.3.2.26, which every responder knows.
 const SHA1: &[u8] = &[0x2b, 14, 3, 2, 26];
 /// 1.3.6.1.5.5.7.48.1.1
 const BASIC: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 48, 1, 1];
-/// 1.3.6.1.5.5.7.1.1, authorityInfoAccess
-const ACCESS: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 1, 1];
 /// 1.3.6.1.5.5.7.48.1
 const OCSP: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 48, 1];
-/// 2.5.29.37, extendedKeyUsage
-const EXTENDED_KEY_USAGE: &[u8] = &[0x55, 29, 37];
-/// 1.3.6.1.5.5.7.3.9
-const OCSP_SIGNING: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 9];
-/// `[6]` of GeneralName.
-const URI: u8 = 0x86;
 
 /// Certificates of an answer that are checked, at most.
 const SIGNERS_MAX: usize = 8;
@@ -42,7 +37,7 @@ const SLACK_S: i64 = 300;
 #[derive(Clone)]
 pub struct Question {
     issuer: Vec<u8>,
-    /// The CertID's contents.
+    /// The CertID.
     id: Vec<u8>,
     request: Vec<u8>,
 }
@@ -97,8 +92,10 @@ pub enum Signer<'t> {
 /// Why an answer does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It is not an OCSP response.
-    Unreadable,
+    /// It is not an OCSP response in DER.
+    Unreadable(Flaw),
+    /// It claims success and has no answer of the basic kind.
+    Empty,
     /// The responder could not answer: its number for the reason (RFC 6960 §4.2.1).
     Refused(u8),
     /// No allowed signer has signed it.
@@ -113,7 +110,8 @@ impl fmt::Display for Fault {
     /// The words of nginx and OpenSSL, if they have this error.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Unreadable => f.write_str("d2i_OCSP_RESPONSE() failed"),
+            Fault::Unreadable(flaw) => write!(f, "d2i_OCSP_RESPONSE() failed ({flaw})"),
+            Fault::Empty => f.write_str("OCSP_response_get1_basic() failed (no basic response in it)"),
             Fault::Refused(number) => {
                 let words = match number {
                     1 => "malformedrequest",
@@ -132,24 +130,114 @@ impl fmt::Display for Fault {
     }
 }
 
+impl From<der::Error> for Fault {
+    fn from(error: der::Error) -> Fault {
+        Fault::Unreadable(error.into())
+    }
+}
+
+/// The bytes of an answer by RFC 6960 §4.2.1.
+#[derive(DecodeValue)]
+struct Response<'a> {
+    status: AnyRef<'a>,
+    #[asn1(context_specific = "0", tag_mode = "EXPLICIT", optional = "true")]
+    typed: Option<Typed<'a>>,
+}
+
+impl<'a> Sequence<'a> for Response<'a> {}
+
+#[derive(DecodeValue)]
+struct Typed<'a> {
+    id: Oid<'a>,
+    response: &'a OctetStringRef,
+}
+
+impl<'a> Sequence<'a> for Typed<'a> {}
+
+#[derive(DecodeValue)]
+struct Basic<'a> {
+    body: Raw<'a, Body<'a>>,
+    algorithm: Opaque<'a>,
+    signature: BitStringRef<'a>,
+    /// One that cannot be read does not make the others unreadable.
+    #[asn1(context_specific = "0", tag_mode = "EXPLICIT", optional = "true")]
+    certificates: Option<Vec<Raw<'a, Opaque<'a>>>>,
+}
+
+impl<'a> Sequence<'a> for Basic<'a> {}
+
+#[derive(DecodeValue)]
+struct Body<'a> {
+    #[asn1(context_specific = "0", tag_mode = "EXPLICIT", optional = "true")]
+    _version: Option<u8>,
+    _responder: AnyRef<'a>,
+    _produced: Time,
+    answers: Vec<Single<'a>>,
+    #[asn1(context_specific = "1", tag_mode = "EXPLICIT", optional = "true")]
+    _extensions: Option<Opaque<'a>>,
+}
+
+impl<'a> Sequence<'a> for Body<'a> {}
+
+#[derive(DecodeValue)]
+struct Single<'a> {
+    id: CertId<'a>,
+    status: AnyRef<'a>,
+    from: Time,
+    #[asn1(context_specific = "0", tag_mode = "EXPLICIT", optional = "true")]
+    until: Option<Time>,
+    #[asn1(context_specific = "1", tag_mode = "EXPLICIT", optional = "true")]
+    _extensions: Option<Opaque<'a>>,
+}
+
+impl<'a> Sequence<'a> for Single<'a> {}
+
+/// CertID (RFC 6960 §4.1.1).
+#[derive(Sequence)]
+struct CertId<'a> {
+    algorithm: Algorithm<'a>,
+    name: &'a OctetStringRef,
+    key: &'a OctetStringRef,
+    serial: IntRef<'a>,
+}
+
+/// AccessDescription (RFC 5280 §4.2.2.1).
+#[derive(DecodeValue)]
+struct Access<'a> {
+    method: Oid<'a>,
+    location: AnyRef<'a>,
+}
+
+impl<'a> Sequence<'a> for Access<'a> {}
+
+impl CertId<'_> {
+    /// Responders may leave out the NULL after the algorithm.
+    fn is(&self, other: &CertId<'_>) -> bool {
+        let parts = (self.algorithm.id, self.name, self.key, self.serial);
+        parts == (other.algorithm.id, other.name, other.key, other.serial)
+    }
+}
+
 impl Question {
     /// A question about `leaf`, issued by `issuer`, both in DER; `None` if one cannot be read or they do not belong
     /// together.
     pub fn new(leaf: &[u8], issuer: &[u8]) -> Option<Question> {
-        let (leaf, above) = (X509::read(leaf)?, X509::read(issuer)?);
+        let (leaf, above) = (X509::read(leaf).ok()?, X509::read(issuer).ok()?);
         if !leaf.may_be_issued_by(&above) {
             return None;
         }
-        let sha1 = |bytes: &[u8]| digest(&SHA1_FOR_LEGACY_USE_ONLY, bytes).as_ref().to_vec();
-        let algorithm = element(SEQUENCE, &[element(OBJECT_ID, &[SHA1]).as_slice(), &[NULL, 0]]);
-        let name = element(OCTET_STRING, &[sha1(&element(SEQUENCE, &[above.subject])).as_slice()]);
-        let key = element(OCTET_STRING, &[sha1(above.key.bits).as_slice()]);
-        let serial = element(INTEGER, &[leaf.serial]);
-        let id = [algorithm, name, key, serial].concat();
-        let request = element(SEQUENCE, &[element(SEQUENCE, &[id.as_slice()]).as_slice()]);
-        let body = element(SEQUENCE, &[element(SEQUENCE, &[request.as_slice()]).as_slice()]);
-        let request = element(SEQUENCE, &[body.as_slice()]);
-        Some(Question { issuer: issuer.to_vec(), id, request })
+        let sha1 = |bytes: &[u8]| digest(&SHA1_FOR_LEGACY_USE_ONLY, bytes);
+        let (name, key) = (sha1(above.subject), sha1(above.key.bits));
+        let id = CertId {
+            algorithm: Algorithm { id: Oid(SHA1), parameters: Some(AnyRef::NULL) },
+            name: OctetStringRef::new(name.as_ref()).ok()?,
+            key: OctetStringRef::new(key.as_ref()).ok()?,
+            serial: IntRef::new(leaf.serial).ok()?,
+        };
+        let own = id.to_der().ok()?;
+        // OCSPRequest, TBSRequest, requestList and Request have no other fields.
+        let request = vec![vec![vec![vec![id]]]].to_der().ok()?;
+        Some(Question { issuer: issuer.to_vec(), id: own, request })
     }
 
     /// The OCSPRequest in DER.
@@ -164,155 +252,71 @@ impl Question {
 
     /// Reads an OCSPResponse at `now` seconds since 1970.
     pub fn read(&self, response: &[u8], signer: Signer<'_>, now: i64) -> Result<Answer, Fault> {
-        let mut outer = Items(Items(response).want(SEQUENCE).ok_or(Fault::Unreadable)?);
-        match outer.want(ENUMERATED) {
-            Some([0]) => {}
-            Some([number]) => return Err(Fault::Refused(*number)),
-            Some(_) | None => return Err(Fault::Unreadable),
+        let outer = Response::from_der(response)?;
+        match (outer.status.tag(), outer.status.value()) {
+            (Tag::Enumerated, [0]) => {}
+            (Tag::Enumerated, [number]) => return Err(Fault::Refused(*number)),
+            _ => return Err(Fault::Unreadable(Flaw::Field)),
         }
-        let basic = Basic::read(outer.next()).ok_or(Fault::Unreadable)?;
-        if !self.is_signed(&basic, signer, now) {
+        let typed = outer.typed.filter(|typed| typed.id.0 == BASIC).ok_or(Fault::Empty)?;
+        let basic = Basic::from_der(typed.response.as_bytes())?;
+        if !self.is_signed(&basic, signer, now)? {
             return Err(Fault::Signature);
         }
+        let own = CertId::from_der(&self.id)?;
         let mut fault = Fault::Foreign;
-        for single in Items(basic.answers) {
-            match self.single(single, now) {
+        for single in basic.body.value.answers.iter().filter(|single| own.is(&single.id)) {
+            match single.answer(now) {
                 Ok(answer) => return Ok(answer),
-                Err(Fault::Foreign) => {}
                 Err(other) => fault = other,
             }
         }
         Err(fault)
     }
 
-    fn single(&self, single: Item<'_>, now: i64) -> Result<Answer, Fault> {
-        let mut parts = Items(single.value);
-        if single.tag != SEQUENCE || parts.want(SEQUENCE).is_none_or(|id| !self.is_about(id)) {
-            return Err(Fault::Foreign);
-        }
-        let status = match parts.next().map(|item| item.tag) {
-            Some(GOOD) => Status::Good,
-            Some(REVOKED) => Status::Revoked,
-            Some(UNKNOWN) => Status::Unknown,
-            Some(_) | None => return Err(Fault::Unreadable),
-        };
-        let from =
-            parts.next().filter(|item| item.tag == GENERALIZED_TIME).and_then(seconds).ok_or(Fault::Unreadable)?;
-        let until = match parts.next() {
-            Some(item) if item.tag == FIRST => {
-                Some(Items(item.value).next().and_then(seconds).ok_or(Fault::Unreadable)?)
-            }
-            Some(_) | None => None,
-        };
-        if now + SLACK_S < from || until.is_some_and(|until| until.saturating_add(SLACK_S) < now) {
-            return Err(Fault::OutOfTime);
-        }
-        Ok(Answer { status, until })
-    }
-
-    /// Responders may leave out the NULL after the algorithm.
-    fn is_about(&self, id: &[u8]) -> bool {
-        let parts = |id| -> Option<[&[u8]; 4]> {
-            let mut items = Items(id);
-            let algorithm = Items(items.want(SEQUENCE)?).want(OBJECT_ID)?;
-            Some([algorithm, items.want(OCTET_STRING)?, items.want(OCTET_STRING)?, items.want(INTEGER)?])
-        };
-        parts(id).is_some_and(|given| parts(&self.id) == Some(given))
-    }
-
-    fn is_signed(&self, basic: &Basic<'_>, signer: Signer<'_>, now: i64) -> bool {
+    fn is_signed(&self, basic: &Basic<'_>, signer: Signer<'_>, now: i64) -> Result<bool, Fault> {
         let known = aws_lc_rs::default_provider().signature_verification_algorithms;
-        let has_signed = |who: &X509<'_>| who.key.has_signed(basic.body, basic.algorithm, basic.signature, &known);
-        let Some(issuer) = X509::read(&self.issuer) else { return false };
-        let given = Items(basic.certificates).take(SIGNERS_MAX).filter_map(|item| X509::read(item.raw));
-        match signer {
+        let (algorithm, signature) = (basic.algorithm.as_bytes(), bits(basic.signature)?);
+        let has_signed = |who: &X509<'_>| who.key.has_signed(basic.body.bytes, algorithm, signature, &known);
+        let issuer = X509::read(&self.issuer).map_err(Fault::Unreadable)?;
+        let given = basic.certificates.iter().flatten().take(SIGNERS_MAX);
+        let given = given.filter_map(|certificate| X509::read(certificate.bytes).ok());
+        Ok(match signer {
             Signer::Anybody => has_signed(&issuer) || given.into_iter().any(|who| has_signed(&who)),
             Signer::Appointed(trust) => {
                 let is_appointed = |who: &X509<'_>| {
                     who.may_be_issued_by(&issuer)
                         && issuer.has_issued(who, &known)
-                        && (who.not_before..=who.not_after).contains(&now)
-                        && may_sign(who.body)
+                        && who.is_valid(now)
+                        && who.extensions.extended.is_some_and(|purposes| purposes.ocsp)
                 };
                 let is_signed =
                     has_signed(&issuer) || given.into_iter().any(|who| is_appointed(&who) && has_signed(&who));
                 is_signed && trust.vouches_for(&self.issuer, now)
             }
-        }
+        })
     }
 }
 
-/// The fields of a BasicOCSPResponse that are read.
-struct Basic<'a> {
-    body: &'a [u8],
-    answers: &'a [u8],
-    algorithm: &'a [u8],
-    signature: &'a [u8],
-    certificates: &'a [u8],
-}
-
-impl<'a> Basic<'a> {
-    fn read(bytes: Option<Item<'a>>) -> Option<Basic<'a>> {
-        let mut typed = Items(Items(bytes.filter(|item| item.tag == FIRST)?.value).want(SEQUENCE)?);
-        if typed.want(OBJECT_ID)? != BASIC {
-            return None;
+impl Single<'_> {
+    fn answer(&self, now: i64) -> Result<Answer, Fault> {
+        let known = STATUSES.iter().find(|(tag, _)| *tag == self.status.tag());
+        let (_, status) = *known.ok_or(Fault::Unreadable(Flaw::Field))?;
+        let until = self.until.map(|time| time.seconds);
+        if now + SLACK_S < self.from.seconds || until.is_some_and(|until| until.saturating_add(SLACK_S) < now) {
+            return Err(Fault::OutOfTime);
         }
-        let mut outer = Items(Items(typed.want(OCTET_STRING)?).want(SEQUENCE)?);
-        let body = outer.next().filter(|item| item.tag == SEQUENCE)?;
-        let algorithm = outer.want(SEQUENCE)?;
-        let signature = bits(outer.want(super::der::BIT_STRING)?)?;
-        let certificates = match outer.next() {
-            Some(item) if item.tag == FIRST => Items(item.value).want(SEQUENCE)?,
-            Some(_) | None => &[],
-        };
-        // Before the answers: optionally a version, then the responder, and the time.
-        let answers = Items(body.value).find(|item| item.tag == SEQUENCE)?.value;
-        Some(Basic { body: body.raw, answers, algorithm, signature, certificates })
+        Ok(Answer { status, until })
     }
 }
 
 /// The URL of the responder in a certificate in DER.
 pub fn responder(leaf: &[u8]) -> Option<String> {
-    let leaf = X509::read(leaf)?;
-    let access = extension(leaf.body, ACCESS)?;
-    Items(Items(access).want(SEQUENCE)?).find_map(|way| {
-        let mut parts = Items(way.value);
-        let uri = (parts.want(OBJECT_ID)? == OCSP).then(|| parts.want(URI))??;
-        String::from_utf8(uri.to_vec()).ok()
+    let access = X509::read(leaf).ok()?.extensions.access?;
+    Vec::<Access<'_>>::from_der(access).ok()?.into_iter().find_map(|way| {
+        let is_uri = way.method.0 == OCSP && way.location.tag() == URI;
+        is_uri.then(|| String::from_utf8(way.location.value().to_vec()).ok())?
     })
-}
-
-fn may_sign(body: &[u8]) -> bool {
-    let purposes = extension(body, EXTENDED_KEY_USAGE).and_then(|value| Items(value).want(SEQUENCE));
-    purposes.is_some_and(|purposes| Items(purposes).any(|purpose| purpose.value == OCSP_SIGNING))
-}
-
-/// The value of an extension in a certificate's body.
-fn extension<'a>(body: &'a [u8], id: &[u8]) -> Option<&'a [u8]> {
-    // `[3] EXPLICIT` contains the extensions.
-    let list = Items(Items(body).want(SEQUENCE)?).find(|item| item.tag == 0xa3)?.value;
-    Items(Items(list).want(SEQUENCE)?).find_map(|extension| {
-        let mut parts = Items(extension.value);
-        if parts.want(OBJECT_ID)? != id {
-            return None;
-        }
-        parts.find(|item| item.tag == OCTET_STRING).map(|item| item.value)
-    })
-}
-
-/// A DER element with these contents.
-fn element(tag: u8, contents: &[&[u8]]) -> Vec<u8> {
-    let length: usize = contents.iter().map(|part| part.len()).sum();
-    let mut out = vec![tag];
-    if length < 0x80 {
-        out.push(length as u8);
-    } else {
-        let digits: Vec<u8> = length.to_be_bytes().into_iter().skip_while(|digit| *digit == 0).collect();
-        out.push(0x80 | digits.len() as u8);
-        out.extend(digits);
-    }
-    contents.iter().for_each(|part| out.extend_from_slice(part));
-    out
 }
 
 #[cfg(test)]
@@ -323,26 +327,99 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn lengths_are_written_as_short_as_they_go() {
-        for (length, head) in
-            [(0, vec![4, 0]), (127, vec![4, 127]), (128, vec![4, 0x81, 128]), (300, vec![4, 0x82, 1, 44])]
-        {
-            let content = vec![7; length];
-            let written = element(4, &[&content]);
-            assert_eq!(written[..head.len()], head[..]);
-            assert_eq!(Items(&written).want(4), Some(&content[..]));
-        }
-    }
-
-    #[test]
     fn a_responder_that_could_not_answer_is_told_apart() {
         let question = Question::new(&der(), &der()).unwrap();
         let read = |bytes: &[u8]| question.read(bytes, Signer::Anybody, 0);
         assert_eq!(read(&[0x30, 3, 0x0a, 1, 6]), Err(Fault::Refused(6)));
-        assert_eq!(read(&[0x30, 3, 0x0a, 1, 0]), Err(Fault::Unreadable));
-        assert_eq!(read(b"<html>"), Err(Fault::Unreadable));
+        assert_eq!(read(&[0x30, 3, 0x0a, 1, 0]), Err(Fault::Empty));
+        assert_eq!(read(b"<html>"), Err(Fault::Unreadable(Flaw::Field)));
         assert!(Question::new(&der(), b"").is_none());
         assert_eq!(responder(&der()), None);
+    }
+
+    fn element(tag: Tag, parts: &[&[u8]]) -> Vec<u8> {
+        AnyRef::new(tag, &parts.concat()).unwrap().to_der().unwrap()
+    }
+
+    /// An answer of which the signed part, the algorithm and so on are `parts`.
+    fn response(parts: &[&[u8]]) -> Vec<u8> {
+        let content = element(Tag::OctetString, &[&element(Tag::Sequence, parts)]);
+        let typed = element(Tag::Sequence, &[&element(Tag::ObjectIdentifier, &[BASIC]), &content]);
+        let first = Tag::ContextSpecific { constructed: true, number: TagNumber(0) };
+        element(Tag::Sequence, &[&[0x0a, 1, 0], &element(first, &[&typed])])
+    }
+
+    #[test]
+    fn the_question_is_as_openssl_writes_it() {
+        let question = Question::new(&der(), &der()).unwrap();
+        // `openssl ocsp -issuer a.pem -cert a.pem -no_nonce -reqout`
+        let wanted = "3046304430423040303e300906052b0e03021a05000414732750b4ead6415fc8a927701a6d53\
+            ec3bd8baee0414bc4e9e0ac420c7a955339bdad77c9bc4cee06ca5020500c0ffee01";
+        let written: String = question.request().iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(written, wanted);
+    }
+
+    #[test]
+    fn an_answer_in_another_encoding_than_der_is_refused_by_name() {
+        let question = Question::new(&der(), &der()).unwrap();
+        let read = |bytes: &[u8]| question.read(bytes, Signer::Anybody, 0).unwrap_err();
+        let deep = (0..100_000).fold(Vec::new(), |mut deep, _| {
+            deep.extend([0x30, 0x84, 0, 0xff, 0xff, 0xff]);
+            deep
+        });
+        let long = element(Tag::Sequence, &[&[0x0a, 1, 0], &vec![0; 16 << 20]]);
+        for (bytes, flaw) in [
+            (&[][..], Flaw::Truncated),
+            (&[0x30], Flaw::Truncated),
+            (&[0x30, 0x82, 1], Flaw::Truncated),
+            (&[0x30, 0x84, 0xff, 0xff, 0xff, 0xff, 0x0a, 1, 6], Flaw::Length),
+            (&[0x30, 0x84, 0x7f, 0xff, 0xff, 0xff, 0x0a, 1, 6], Flaw::Truncated),
+            (&[0x30, 0x85, 1, 0, 0, 0, 0, 0x0a, 1, 6], Flaw::Length),
+            (&[0x30, 0x81, 3, 0x0a, 1, 6], Flaw::Length),
+            (&[0x30, 0x80, 0x0a, 1, 6, 0, 0], Flaw::Indefinite),
+            (&[0x30, 3, 0x0a, 1, 6, 0], Flaw::Trailing),
+            (&[0x30, 4, 0x0a, 2, 0, 6], Flaw::Field),
+            (&[0x30, 3, 0x02, 1, 0], Flaw::Field),
+            (&deep, Flaw::Length),
+            (&long, Flaw::Field),
+            (&long[..long.len() - 1], Flaw::Truncated),
+        ] {
+            let head = &bytes[..bytes.len().min(12)];
+            assert_eq!(read(bytes), Fault::Unreadable(flaw), "{head:x?}");
+        }
+        let words = read(&[0x30, 0x80]).to_string();
+        assert_eq!(words, "d2i_OCSP_RESPONSE() failed (a length is indefinite)");
+        assert_eq!(read(&response(&[])), Fault::Unreadable(Flaw::Truncated));
+    }
+
+    #[test]
+    fn a_single_answer_in_the_encodings_that_responders_use() {
+        let question = Question::new(&der(), &der()).unwrap();
+        let own = CertId::from_der(&question.id).unwrap();
+        // Without the NULL, with a reason of revocation, a fraction of a second, and extensions.
+        let name = element(Tag::OctetString, &[own.name.as_bytes()]);
+        let key = element(Tag::OctetString, &[own.key.as_bytes()]);
+        let algorithm = element(Tag::Sequence, &[&element(Tag::ObjectIdentifier, &[SHA1])]);
+        let serial = element(Tag::Integer, &[own.serial.as_bytes()]);
+        let id = element(Tag::Sequence, &[&algorithm, &name, &key, &serial]);
+        let context = |number| Tag::ContextSpecific { constructed: true, number: TagNumber(number) };
+        let from = element(Tag::GeneralizedTime, &[b"20261122110139.5Z"]);
+        let until = element(context(0), &[&element(Tag::GeneralizedTime, &[b"20261123110139Z"])]);
+        let revoked = element(context(1), &[&from, &element(context(0), &[&[0x0a, 1, 1]])]);
+        let extensions = element(context(1), &[&element(Tag::Sequence, &[])]);
+        let now = 1_795_345_299;
+        let answer = |status: &[u8], rest: &[&[u8]]| {
+            let single = element(Tag::Sequence, &[&[&id, status, &from], rest].concat());
+            let read = Single::from_der(&single)?;
+            assert!(own.is(&read.id));
+            read.answer(now)
+        };
+        let until_s = Some(now + 86_400);
+        assert_eq!(answer(&revoked, &[&until, &extensions]), Ok(Answer { status: Status::Revoked, until: until_s }));
+        assert_eq!(answer(&[0x80, 0], &[]), Ok(Answer { status: Status::Good, until: None }));
+        assert_eq!(answer(&[0x82, 0], &[&extensions]), Ok(Answer { status: Status::Unknown, until: None }));
+        assert_eq!(answer(&[0x83, 0], &[]), Err(Fault::Unreadable(Flaw::Field)));
+        assert_eq!(answer(&[0x80, 0], &[&extensions, &until]), Err(Fault::Unreadable(Flaw::Trailing)));
     }
 
     proptest! {
@@ -350,9 +427,7 @@ mod tests {
         fn any_bytes_are_refused_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let question = Question::new(&der(), &der()).unwrap();
             prop_assert!(question.read(&bytes, Signer::Anybody, 0).is_err());
-            let inner = element(SEQUENCE, &[&element(OBJECT_ID, &[BASIC]), &element(OCTET_STRING, &[&element(SEQUENCE, &[&bytes])])]);
-            let outer = element(SEQUENCE, &[&[0x0a, 1, 0], &element(FIRST, &[&inner])]);
-            prop_assert!(question.read(&outer, Signer::Anybody, 0).is_err());
+            prop_assert!(question.read(&response(&[&bytes]), Signer::Anybody, 0).is_err());
         }
     }
 }

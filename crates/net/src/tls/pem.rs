@@ -1,7 +1,11 @@
 //! PEM (RFC 7468) with OpenSSL's additions: encrypted keys of the old kind, certificates with trust settings.
 
+use super::der::first;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+
+/// The first byte of DER; no PEM begins with it.
+pub(super) const SEQUENCE: u8 = 0x30;
 
 /// One section of a text.
 #[derive(Debug)]
@@ -48,7 +52,7 @@ pub(super) fn sections(text: &[u8]) -> Result<Vec<Section<'_>>, String> {
 
 /// The certificates of a PEM text, or the one certificate in DER.
 pub(super) fn certificates(given: &[u8]) -> Result<Vec<Vec<u8>>, String> {
-    if given.first() == Some(&super::der::SEQUENCE) {
+    if given.first() == Some(&SEQUENCE) {
         return Ok(vec![given.to_vec()]);
     }
     let mut found = Vec::new();
@@ -57,8 +61,8 @@ pub(super) fn certificates(given: &[u8]) -> Result<Vec<Vec<u8>>, String> {
             "CERTIFICATE" | "X509 CERTIFICATE" => found.push(section.der),
             // The certificate, then the purposes for which OpenSSL trusts it.
             "TRUSTED CERTIFICATE" => {
-                let first = super::der::Items(&section.der).next().ok_or("a certificate cannot be read")?;
-                found.push(first.raw.to_vec());
+                let first = first(&section.der).map_err(|flaw| format!("a certificate cannot be read: {flaw}"))?;
+                found.push(first.to_vec());
             }
             _ => {}
         }

@@ -291,7 +291,7 @@ impl ClientCertVerifier for Asker {
         _: &[CertificateDer<'_>],
         _: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        X509::read(leaf).ok_or(Error::InvalidCertificate(CertificateError::BadEncoding))?;
+        X509::read(leaf).map_err(|_| Error::InvalidCertificate(CertificateError::BadEncoding))?;
         Ok(ClientCertVerified::assertion())
     }
 

@@ -14,7 +14,7 @@ pub(super) fn verify_tls12(
     signed: &DigitallySignedStruct,
     algorithms: &WebPkiSupportedAlgorithms,
 ) -> Result<HandshakeSignatureValid, Error> {
-    let read = X509::read(certificate).ok_or(CertificateError::BadEncoding)?;
+    let read = X509::read(certificate).map_err(|_| CertificateError::BadEncoding)?;
     let offered = algorithms.mapping.iter().find(|(scheme, _)| *scheme == signed.scheme);
     let (_, candidates) = offered.ok_or(PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme)?;
     let mut fitting = candidates.iter().filter(|one| one.public_key_alg_id().as_ref() == read.key.algorithm);
@@ -31,7 +31,7 @@ pub(super) fn verify_tls13(
     signed: &DigitallySignedStruct,
     algorithms: &WebPkiSupportedAlgorithms,
 ) -> Result<HandshakeSignatureValid, Error> {
-    let read = X509::read(certificate).ok_or(CertificateError::BadEncoding)?;
+    let read = X509::read(certificate).map_err(|_| CertificateError::BadEncoding)?;
     let key = SubjectPublicKeyInfoDer::from(read.key.info);
     verify_tls13_signature_with_raw_key(message, &key, signed, algorithms)
 }

@@ -3,8 +3,8 @@
 //! webpki says `UnknownIssuer`; OpenSSL, and so Node and its users, distinguish four kinds of it. An expired
 //! certificate outweighs them all, because Node reports the last complaint (seen with Node 20 and 24).
 
-use super::der::Certificate;
 use super::error::{Failure, certificate};
+use super::x509::X509;
 use rustls::CertificateError;
 use rustls::pki_types::CertificateDer;
 
@@ -18,14 +18,15 @@ pub(super) fn refused(
     fault: &CertificateError,
     now: i64,
 ) -> Failure {
-    let Some(leaf) = Certificate::read(leaf) else {
-        return Failure::new("EPROTO", "the server's certificate cannot be read");
+    let leaf = match X509::read(leaf) {
+        Ok(leaf) => leaf,
+        Err(flaw) => return Failure::new("EPROTO", format!("the server's certificate cannot be read: {flaw}")),
     };
-    let others: Vec<Certificate<'_>> = others.iter().filter_map(|other| Certificate::read(other)).collect();
+    let others: Vec<X509<'_>> = others.iter().filter_map(|other| X509::read(other).ok()).collect();
     let (code, chain) = match fault {
         CertificateError::UnknownIssuer => untrusted(leaf, &others),
         // webpki checks other faults first, for example whether a server's certificate is an authority's.
-        _ if leaf.is_self_signed() => untrusted(leaf, &others),
+        _ if leaf.is_self_issued() => untrusted(leaf, &others),
         fault => (certificate(fault), vec![leaf]),
     };
     // OpenSSL goes from the root down, and its last complaint counts: the complaint nearest to the leaf.
@@ -34,25 +35,25 @@ pub(super) fn refused(
 }
 
 /// Whether the time is outside its validity, and on which side.
-pub(super) fn outside(certificate: &Certificate<'_>, now: i64) -> Option<&'static str> {
-    if now > certificate.not_after {
+pub(super) fn outside(certificate: &X509<'_>, now: i64) -> Option<&'static str> {
+    if now > certificate.not_after.seconds {
         return Some("CERT_HAS_EXPIRED");
     }
-    (now < certificate.not_before).then_some("CERT_NOT_YET_VALID")
+    (now < certificate.not_before.seconds).then_some("CERT_NOT_YET_VALID")
 }
 
 /// Follows the issuers as far as the server sent them.
-fn untrusted<'a>(leaf: Certificate<'a>, others: &[Certificate<'a>]) -> (&'static str, Vec<Certificate<'a>>) {
+fn untrusted<'a>(leaf: X509<'a>, others: &[X509<'a>]) -> (&'static str, Vec<X509<'a>>) {
     let mut chain = vec![leaf];
     let mut top = leaf;
-    while !top.is_self_signed() && chain.len() < CHAIN_MAX {
+    while !top.is_self_issued() && chain.len() < CHAIN_MAX {
         let Some(issuer) = others.iter().find(|other| other.subject == top.issuer) else {
             break;
         };
         top = *issuer;
         chain.push(top);
     }
-    let code = match (top.is_self_signed(), chain.len()) {
+    let code = match (top.is_self_issued(), chain.len()) {
         (true, 1) => "DEPTH_ZERO_SELF_SIGNED_CERT",
         (true, _) => "SELF_SIGNED_CERT_IN_CHAIN",
         (false, 1) => "UNABLE_TO_VERIFY_LEAF_SIGNATURE",

@@ -3,15 +3,12 @@
 //! Unlike webpki it reads version 1, which self-made authorities and clients still have, and it names the errors it
 //! finds. Reading trusts nothing: `chain` checks signatures and trust.
 
-use super::der::{BIT_STRING, BOOLEAN, INTEGER, Item, Items, OBJECT_ID, OCTET_STRING, SEQUENCE, seconds};
+use super::der::{Attribute, Flag, Flaw, Oid, Opaque, Raw, Time, bits, sets};
+use der::asn1::{AnyRef, BitStringRef, IntRef, OctetStringRef};
+use der::{Decode, DecodeValue, Sequence, Tag, TagNumber, Tagged};
 use rustls::crypto::WebPkiSupportedAlgorithms;
 
-/// `[0] EXPLICIT`, the version.
-const VERSION: u8 = 0xa0;
-/// `[3] EXPLICIT`, the extensions.
-const EXTENSIONS: u8 = 0xa3;
-/// 2.5.29.*
-const CERTIFICATE_EXTENSION: [u8; 2] = [0x55, 29];
+/// Extensions by the last number of 2.5.29.*
 const SUBJECT_KEY_ID: u8 = 14;
 const KEY_USAGE: u8 = 15;
 const SUBJECT_ALT_NAME: u8 = 17;
@@ -23,6 +20,16 @@ const EXTENDED_KEY_USAGE: u8 = 37;
 /// 1.3.6.1.5.5.7.3.1 and .2
 const SERVER_AUTH: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 1];
 const CLIENT_AUTH: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 2];
+/// 1.3.6.1.5.5.7.3.9
+const OCSP_SIGNING: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 9];
+/// 1.3.6.1.5.5.7.1.1, authorityInfoAccess
+const ACCESS: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 1, 1];
+/// 2.5.4.3
+const COMMON_NAME: &[u8] = &[0x55, 4, 3];
+/// keyIdentifier of AuthorityKeyIdentifier, `[0]`.
+const KEY_ID: Tag = Tag::ContextSpecific { constructed: false, number: TagNumber(0) };
+/// dNSName of GeneralName, `[2]`.
+const DNS_NAME: Tag = Tag::ContextSpecific { constructed: false, number: TagNumber(2) };
 
 /// The fields of a certificate that are read; everything borrows from its bytes.
 #[derive(Clone, Copy, Debug)]
@@ -32,23 +39,20 @@ pub(super) struct X509<'a> {
     pub(super) body: &'a [u8],
     /// 0 for version 1.
     pub(super) version: u8,
-    /// The serial number's bytes, as written.
+    /// The serial number's bytes, as written: the first bit is its sign.
     pub(super) serial: &'a [u8],
+    /// The issuer's name, with its tag and length.
     pub(super) issuer: &'a [u8],
+    /// The subject's name, with its tag and length.
     pub(super) subject: &'a [u8],
-    pub(super) not_before: i64,
-    pub(super) not_after: i64,
-    /// The times as written, with their tags.
-    pub(super) times: (Tagged<'a>, Tagged<'a>),
+    pub(super) not_before: Time,
+    pub(super) not_after: Time,
     pub(super) key: Key<'a>,
     /// The signature's algorithm, and the signature.
     pub(super) algorithm: &'a [u8],
     pub(super) signature: &'a [u8],
     pub(super) extensions: Extensions<'a>,
 }
-
-/// A tag and a value.
-pub(super) type Tagged<'a> = (u8, &'a [u8]);
 
 /// A public key.
 #[derive(Clone, Copy, Debug)]
@@ -74,6 +78,10 @@ pub(super) struct Extensions<'a> {
     pub(super) has_name_constraints: bool,
     pub(super) key_id: Option<&'a [u8]>,
     pub(super) authority_key_id: Option<&'a [u8]>,
+    /// Whether its subjectAltName names hosts.
+    pub(super) has_dns_names: bool,
+    /// The value of authorityInfoAccess.
+    pub(super) access: Option<&'a [u8]>,
 }
 
 /// The purposes that extendedKeyUsage allows.
@@ -81,6 +89,7 @@ pub(super) struct Extensions<'a> {
 pub(super) struct Purposes {
     pub(super) server: bool,
     pub(super) client: bool,
+    pub(super) ocsp: bool,
 }
 
 /// Bits of keyUsage.
@@ -89,48 +98,104 @@ pub(super) const KEY_AGREEMENT: u16 = 0x0800;
 pub(super) const KEY_CERT_SIGN: u16 = 0x0400;
 pub(super) const CRL_SIGN: u16 = 0x0200;
 
+/// The bytes of a certificate by RFC 5280 §4.1.
+#[derive(DecodeValue)]
+struct Certificate<'a> {
+    body: Raw<'a, Body<'a>>,
+    algorithm: Opaque<'a>,
+    signature: BitStringRef<'a>,
+}
+
+impl<'a> Sequence<'a> for Certificate<'a> {}
+
+#[derive(DecodeValue)]
+struct Body<'a> {
+    #[asn1(context_specific = "0", tag_mode = "EXPLICIT", optional = "true")]
+    version: Option<u8>,
+    serial: IntRef<'a>,
+    algorithm: Opaque<'a>,
+    issuer: Raw<'a, Opaque<'a>>,
+    validity: Validity,
+    subject: Raw<'a, Opaque<'a>>,
+    key: Raw<'a, PublicKey<'a>>,
+    #[asn1(context_specific = "1", tag_mode = "IMPLICIT", optional = "true")]
+    _issuer_id: Option<BitStringRef<'a>>,
+    #[asn1(context_specific = "2", tag_mode = "IMPLICIT", optional = "true")]
+    _subject_id: Option<BitStringRef<'a>>,
+    #[asn1(context_specific = "3", tag_mode = "EXPLICIT", optional = "true")]
+    extensions: Option<Vec<Extension<'a>>>,
+}
+
+impl<'a> Sequence<'a> for Body<'a> {}
+
+#[derive(DecodeValue)]
+struct Validity {
+    from: Time,
+    to: Time,
+}
+
+impl<'a> Sequence<'a> for Validity {}
+
+#[derive(Clone, Copy, DecodeValue)]
+struct PublicKey<'a> {
+    algorithm: Opaque<'a>,
+    bits: BitStringRef<'a>,
+}
+
+impl<'a> Sequence<'a> for PublicKey<'a> {}
+
+#[derive(DecodeValue)]
+struct Extension<'a> {
+    id: Oid<'a>,
+    critical: Option<Flag>,
+    value: &'a OctetStringRef,
+}
+
+impl<'a> Sequence<'a> for Extension<'a> {}
+
+#[derive(DecodeValue)]
+struct BasicConstraints {
+    is_authority: Option<Flag>,
+    path_len: Option<u64>,
+}
+
+impl<'a> Sequence<'a> for BasicConstraints {}
+
 impl<'a> X509<'a> {
-    /// Reads a certificate; `None` if it is not one.
-    pub(super) fn read(der: &'a [u8]) -> Option<X509<'a>> {
-        let mut outer = Items(Items(der).want(SEQUENCE)?);
-        let body = outer.next().filter(|item| item.tag == SEQUENCE)?;
-        let algorithm = outer.want(SEQUENCE)?;
-        let signature = bits(outer.want(BIT_STRING)?)?;
-        let mut inner = Items(body.value);
-        let mut serial = inner.next()?;
-        let mut version = 0;
-        if serial.tag == VERSION {
-            version = *Items(serial.value).want(INTEGER)?.last()?;
-            serial = inner.next()?;
+    /// Reads a certificate.
+    pub(super) fn read(der: &'a [u8]) -> Result<X509<'a>, Flaw> {
+        let outer = Certificate::from_der(der)?;
+        let body = outer.body.value;
+        if body.algorithm != outer.algorithm {
+            return Err(Flaw::Field);
         }
-        let serial = Some(serial.value).filter(|_| serial.tag == INTEGER)?;
-        if inner.want(SEQUENCE)? != algorithm {
-            return None;
-        }
-        let issuer = inner.want(SEQUENCE)?;
-        let mut validity = Items(inner.want(SEQUENCE)?);
-        let (from, to) = (validity.next()?, validity.next()?);
-        let subject = inner.want(SEQUENCE)?;
-        let key = Key::read(inner.next().filter(|item| item.tag == SEQUENCE)?)?;
-        let extensions = match inner.find(|item| item.tag == EXTENSIONS) {
-            Some(item) => Extensions::read(Items(item.value).want(SEQUENCE)?)?,
-            None => Extensions::default(),
-        };
-        Some(X509 {
+        let key = body.key.value;
+        Ok(X509 {
             der,
-            body: body.raw,
-            version,
-            serial,
-            issuer,
-            subject,
-            not_before: seconds(from)?,
-            not_after: seconds(to)?,
-            times: ((from.tag, from.value), (to.tag, to.value)),
-            key,
-            algorithm,
-            signature,
-            extensions,
+            body: outer.body.bytes,
+            version: body.version.unwrap_or(0),
+            serial: body.serial.as_bytes(),
+            issuer: body.issuer.bytes,
+            subject: body.subject.bytes,
+            not_before: body.validity.from,
+            not_after: body.validity.to,
+            key: Key { info: body.key.bytes, algorithm: key.algorithm.as_bytes(), bits: bits(key.bits)? },
+            algorithm: outer.algorithm.as_bytes(),
+            signature: bits(outer.signature)?,
+            extensions: Extensions::read(&body.extensions.unwrap_or_default())?,
         })
+    }
+
+    /// The last CN of the subject.
+    pub(super) fn common_name(&self) -> Option<String> {
+        let last =
+            sets(self.subject).into_iter().flatten().rfind(|attribute: &Attribute<'_>| attribute.id == COMMON_NAME)?;
+        String::from_utf8(last.value().1).ok()
+    }
+
+    /// Whether `now`, in seconds since 1970, is within its validity.
+    pub(super) fn is_valid(&self, now: i64) -> bool {
+        (self.not_before.seconds..=self.not_after.seconds).contains(&now)
     }
 
     /// Whether its subject is also its issuer.
@@ -150,12 +215,7 @@ impl<'a> X509<'a> {
     }
 }
 
-impl<'a> Key<'a> {
-    fn read(info: Item<'a>) -> Option<Key<'a>> {
-        let mut parts = Items(info.value);
-        Some(Key { info: info.raw, algorithm: parts.want(SEQUENCE)?, bits: bits(parts.want(BIT_STRING)?)? })
-    }
-
+impl Key<'_> {
     /// Whether this key signed `message`.
     pub(super) fn has_signed(
         &self,
@@ -172,67 +232,137 @@ impl<'a> Key<'a> {
     }
 }
 
-/// The bytes of a BIT STRING without unused bits.
-pub(super) fn bits(value: &[u8]) -> Option<&[u8]> {
-    value.split_first().filter(|(unused, _)| **unused == 0).map(|(_, bytes)| bytes)
-}
-
 impl<'a> Extensions<'a> {
-    fn read(list: &'a [u8]) -> Option<Extensions<'a>> {
+    fn read(list: &[Extension<'a>]) -> Result<Extensions<'a>, Flaw> {
         let mut read = Extensions::default();
-        for extension in Items(list) {
-            let mut parts = Items(extension.value);
-            let id = parts.want(OBJECT_ID)?;
-            let mut value = parts.next()?;
-            let is_critical = value.tag == BOOLEAN && value.value.first().is_some_and(|byte| *byte != 0);
-            if value.tag == BOOLEAN {
-                value = parts.next()?;
-            }
-            if value.tag != OCTET_STRING {
-                return None;
-            }
-            let is_known = match id.strip_prefix(&CERTIFICATE_EXTENSION) {
-                Some([kind]) => read.note(*kind, value.value)?,
-                _ => false,
+        for extension in list {
+            let value = extension.value.as_bytes();
+            let is_known = match extension.id.0 {
+                [0x55, 29, kind] => read.note(*kind, value)?,
+                id => {
+                    read.access = read.access.or((id == ACCESS).then_some(value));
+                    false
+                }
             };
-            read.has_unknown_critical |= is_critical && !is_known;
+            read.has_unknown_critical |= extension.critical.is_some_and(|flag| flag.0) && !is_known;
         }
-        Some(read)
+        Ok(read)
     }
 
     /// Notes an extension of 2.5.29; returns whether it is understood.
-    fn note(&mut self, kind: u8, value: &'a [u8]) -> Option<bool> {
+    fn note(&mut self, kind: u8, value: &'a [u8]) -> Result<bool, Flaw> {
         match kind {
             BASIC_CONSTRAINTS => {
-                let mut parts = Items(Items(value).want(SEQUENCE)?).peekable();
+                let read = BasicConstraints::from_der(value)?;
                 self.has_basic_constraints = true;
-                self.is_authority = parts
-                    .next_if(|item| item.tag == BOOLEAN)
-                    .is_some_and(|item| item.value.first().is_some_and(|byte| *byte != 0));
-                if let Some(len) = parts.next_if(|item| item.tag == INTEGER) {
-                    self.path_len = Some(len.value.iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte)));
-                }
+                self.is_authority = read.is_authority.is_some_and(|flag| flag.0);
+                self.path_len = read.path_len;
             }
             KEY_USAGE => {
-                let bits = Items(value).want(BIT_STRING)?;
+                let bits = BitStringRef::from_der(value)?.raw_bytes();
                 let byte = |at: usize| u16::from(bits.get(at).copied().unwrap_or(0));
-                self.key_usage = Some(byte(1) << 8 | byte(2));
+                self.key_usage = Some(byte(0) << 8 | byte(1));
             }
             EXTENDED_KEY_USAGE => {
                 let mut purposes = Purposes::default();
-                for purpose in Items(Items(value).want(SEQUENCE)?) {
-                    purposes.server |= purpose.value == SERVER_AUTH;
-                    purposes.client |= purpose.value == CLIENT_AUTH;
+                for purpose in Vec::<Oid<'a>>::from_der(value)? {
+                    purposes.server |= purpose.0 == SERVER_AUTH;
+                    purposes.client |= purpose.0 == CLIENT_AUTH;
+                    purposes.ocsp |= purpose.0 == OCSP_SIGNING;
                 }
                 self.extended = Some(purposes);
             }
-            SUBJECT_KEY_ID => self.key_id = Items(value).want(OCTET_STRING),
-            // keyIdentifier is its `[0]`.
-            AUTHORITY_KEY_ID => self.authority_key_id = Items(Items(value).want(SEQUENCE)?).want(0x80),
+            SUBJECT_KEY_ID => self.key_id = Some(<&OctetStringRef>::from_der(value)?.as_bytes()),
+            AUTHORITY_KEY_ID => {
+                let parts = Vec::<AnyRef<'a>>::from_der(value)?;
+                self.authority_key_id = parts.iter().find(|part| part.tag() == KEY_ID).map(|part| part.value());
+            }
+            // Its other names may have types that `der` does not know, and no judgement needs them.
+            SUBJECT_ALT_NAME => {
+                let names = Vec::<AnyRef<'a>>::from_der(value).unwrap_or_default();
+                self.has_dns_names = names.iter().any(|name| name.tag() == DNS_NAME);
+            }
             NAME_CONSTRAINTS => self.has_name_constraints = true,
-            SUBJECT_ALT_NAME | CERTIFICATE_POLICIES => {}
-            _ => return Some(false),
+            CERTIFICATE_POLICIES => {}
+            _ => return Ok(false),
         }
-        Some(true)
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::describe::tests::der;
+    use super::*;
+    use ::der::Encode;
+
+    /// The certificate with `to` in place of `from`, and the right lengths around it.
+    fn with(from: &[u8], to: &[u8]) -> Vec<u8> {
+        let der = der();
+        let outer = Certificate::from_der(&der).unwrap();
+        let body = outer.body.bytes;
+        let body = <&der::asn1::SequenceRef>::from_der(body).unwrap().as_bytes();
+        let at = body.windows(from.len()).position(|window| window == from).unwrap();
+        let body = [&body[..at], to, &body[at + from.len()..]].concat();
+        let sequence = |content: &[u8]| AnyRef::new(Tag::Sequence, content).unwrap().to_der().unwrap();
+        let algorithm = sequence(outer.algorithm.as_bytes());
+        sequence(&[sequence(&body), algorithm, outer.signature.to_der().unwrap()].concat())
+    }
+
+    #[test]
+    fn serial_numbers() {
+        const SERIAL: &[u8] = &[2, 5, 0, 0xc0, 0xff, 0xee, 1];
+        let long = [&[2, 40, 1][..], &[7; 39]].concat();
+        for (serial, wanted) in [
+            (SERIAL, Ok(&SERIAL[2..])),
+            (&[2, 1, 0], Ok(&[0][..])),
+            (&[2, 1, 0xff], Ok(&[0xff])),
+            (&[2, 2, 0xff, 0x7f], Ok(&[0xff, 0x7f])),
+            (&long, Ok(&long[2..])),
+            (&[2, 0], Err(Flaw::Form)),
+            (&[2, 2, 0, 1], Err(Flaw::Form)),
+            (&[2, 2, 0xff, 0xff], Err(Flaw::Form)),
+            (&[4, 1, 0], Err(Flaw::Field)),
+        ] {
+            let der = with(SERIAL, serial);
+            assert_eq!(X509::read(&der).map(|read| read.serial.to_vec()), wanted.map(<[u8]>::to_vec), "{serial:x?}");
+        }
+    }
+
+    #[test]
+    fn fields_that_only_ber_allows() {
+        // TRUE of the first critical extension, and its keyUsage.
+        let read = |from: &[u8], to: &[u8]| X509::read(&with(from, to)).map(|read| read.extensions.is_authority);
+        assert_eq!(read(&[1, 1, 0xff, 4, 8], &[1, 1, 1, 4, 8]), Ok(true));
+        assert_eq!(read(&[1, 1, 0xff, 4, 8], &[1, 1, 0, 4, 8]), Ok(true));
+        assert_eq!(read(&[0x30, 6, 1, 1, 0xff, 2, 1, 2], &[0x30, 6, 1, 1, 7, 2, 1, 2]), Ok(true));
+        assert_eq!(read(&[0x30, 6, 1, 1, 0xff, 2, 1, 2], &[0x30, 6, 2, 1, 2, 2, 1, 2]), Err(Flaw::Trailing));
+        assert_eq!(read(b"\x18\x0f2051", b"\x18\x0f205x"), Err(Flaw::Time));
+        assert_eq!(read(&[0xa0, 3, 2, 1, 2], &[0xa0, 3, 2, 1, 2]), Ok(true));
+        assert_eq!(read(&[0xa0, 3, 2, 1, 2], &[0xa0, 4, 2, 2, 0, 2]), Err(Flaw::Form));
+    }
+
+    #[test]
+    fn bytes_that_are_no_certificate() {
+        let der = der();
+        let deep = (0..100_000).fold(Vec::new(), |deep: Vec<u8>, _| [&[0x30, 0x80][..], &deep[..]].concat());
+        let huge = AnyRef::new(Tag::Sequence, &vec![0x30; 16 << 20]).unwrap().to_der().unwrap();
+        for (bytes, flaw) in [
+            (&b""[..], Flaw::Truncated),
+            (b"\x30", Flaw::Truncated),
+            (b"\x30\x80", Flaw::Indefinite),
+            (b"\x30\x84\xff\xff\xff\xff", Flaw::Length),
+            (b"\x30\x84\x7f\xff\xff\xff", Flaw::Truncated),
+            (b"\x30\x82\x00\x02\x30\x00", Flaw::Length),
+            (b"\x30\x02\x30\x00", Flaw::Truncated),
+            (b"-----BEGIN", Flaw::Field),
+            (&deep, Flaw::Indefinite),
+            (&huge, Flaw::Field),
+            (&[&der[..], &[0]].concat(), Flaw::Trailing),
+            (&der[..der.len() - 1], Flaw::Truncated),
+        ] {
+            assert_eq!(X509::read(bytes).unwrap_err(), flaw, "{:x?}", &bytes[..bytes.len().min(12)]);
+        }
     }
 }

@@ -70,8 +70,10 @@ fn tls(trusted: &Option<Vec<u8>>, is_grpc: bool) -> Result<Client, Refusal> {
     };
     let bad = |why: String| said("trusted_certificate", &format!("names a file that holds no authority: {why}"));
     let all = certificates(text).map_err(bad)?;
-    let trust = if all.is_empty() { None } else { Trust::new(all) };
-    let trust = trust.ok_or_else(|| bad("no certificate that can be read".to_owned()))?;
+    if all.is_empty() {
+        return Err(bad("no certificate in it".to_owned()));
+    }
+    let trust = Trust::new(all).map_err(|flaw| bad(format!("a certificate cannot be read: {flaw}")))?;
     let options = OriginOptions {
         protocols: Protocols::default(),
         ciphers: Ciphers::default(),

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_net::log::{self, Level};
 use weir_net::tls::{
-    self, Context, KeyPair, Server, ServerOptions, TicketKeys, Trust, certificates, context_of, revocation_lists,
+    self, Context, Flaw, KeyPair, Server, ServerOptions, TicketKeys, Trust, certificates, context_of, revocation_lists,
     subject_der,
 };
 
@@ -255,26 +255,28 @@ fn trust(b: &mut Build<'_>, values: &Values) -> Result<(Trust, Vec<Vec<u8>>), Re
         }
     }
     let trusted = authorities(b, &values.authorities).map_err(of("ssl_trusted_certificate"))?;
-    let unreadable = || {
+    let unreadable = |flaw: Flaw| {
         let is_told = values.authorities.is_empty();
         let directive = if is_told { "ssl_client_certificate" } else { "ssl_trusted_certificate" };
-        Refusal::whole("a trusted certificate cannot be read").about(directive, 0)
+        Refusal::whole(format!("a trusted certificate cannot be read: {flaw}")).about(directive, 0)
     };
-    let mut trust = Trust::new(told.into_iter().chain(trusted)).ok_or_else(unreadable)?;
+    let mut trust = Trust::new(told.into_iter().chain(trusted)).map_err(unreadable)?;
     if !values.revoked.is_empty() {
         let text = files::read(b, &values.revoked)
             .map_err(|(path, error)| Refusal::whole(format!("X509_LOOKUP_load_file(\"{path}\") failed {error}")))
             .map_err(of("ssl_crl"))?;
-        let bad = || {
-            Refusal::whole(format!(
-                "X509_LOOKUP_load_file(\"{}\") failed (no list of revoked certificates in it)",
-                values.revoked
-            ))
-            .about("ssl_crl", 0)
+        let bad = |why: &str| {
+            let words = format!("X509_LOOKUP_load_file(\"{}\") failed ({why})", values.revoked);
+            Refusal::whole(words).about("ssl_crl", 0)
         };
-        let lists = revocation_lists(&text).map_err(|_| bad())?;
-        if lists.is_empty() || !lists.iter().all(|list| trust.add_list(list)) {
-            return Err(bad());
+        let lists = revocation_lists(&text).map_err(|why| bad(&why))?;
+        if lists.is_empty() {
+            return Err(bad("no list of revoked certificates in it"));
+        }
+        for list in &lists {
+            trust
+                .add_list(list)
+                .map_err(|flaw| bad(&format!("a list of revoked certificates cannot be read: {flaw}")))?;
         }
     }
     Ok((trust, hints))

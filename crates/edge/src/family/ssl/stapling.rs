@@ -97,7 +97,8 @@ fn stapler(
     let url = Url::read(&text)
         .ok_or_else(|| format!("invalid URL prefix in OCSP responder \"{text}\" in the certificate \"{name}\""))?;
     let responder = Asked::new(b, url, resolver).map_err(|refusal| refusal.what)?;
-    let trust = if values.stapling_verify { Trust::new(trusted) } else { None };
+    let trust = values.stapling_verify.then(|| Trust::new(trusted)).transpose();
+    let trust = trust.map_err(|flaw| format!("a trusted certificate cannot be read: {flaw}"))?;
     let (digest, name, staple) = (pair.digest(), name.to_owned(), Arc::default());
     Ok(Stapler { name, digest, question, responder, trust, staple, is_watched: AtomicBool::new(false) })
 }

@@ -93,7 +93,7 @@ fn offered(
 /// Writes a fact about the client's certificate.
 fn client(exchange: &Exchange<'_>, out: &mut Vec<u8>, describe: impl FnOnce(Described<'_>) -> String) -> bool {
     agreed(exchange, out, |facts, out| {
-        if let Some(described) = facts.shown().and_then(|(der, _)| Described::read(der)) {
+        if let Some(described) = facts.shown().and_then(|(der, _)| Described::read(der).ok()) {
             out.extend(describe(described).as_bytes());
         }
     })
