@@ -350,6 +350,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::super::describe::tests::der;
     use super::*;
+    use ::der::asn1::AnyRef;
+    use ::der::{Encode, Tag};
     use proptest::prelude::*;
 
     /// A time at which the certificate is valid.
@@ -388,6 +390,38 @@ mod tests {
         forged[at] ^= 1;
         let trust = Trust::new([der]).unwrap();
         assert!(trust.judge(&[&forged], Purpose::Client, 5, NOW).is_err());
+    }
+
+    fn element(tag: Tag, parts: &[&[u8]]) -> Vec<u8> {
+        AnyRef::new(tag, &parts.concat()).unwrap().to_der().unwrap()
+    }
+
+    /// A revocation list with these fields between its version and its extensions.
+    fn list(version: &[u8], fields: &[&[u8]]) -> Vec<u8> {
+        let algorithm = element(Tag::Sequence, &[&[6, 1, 42]]);
+        let name = element(Tag::Sequence, &[]);
+        let body = element(Tag::Sequence, &[&[version, &algorithm, &name], fields].concat());
+        element(Tag::Sequence, &[&body, &algorithm, &[3, 2, 0, 7]])
+    }
+
+    #[test]
+    fn revocation_lists_of_both_versions() {
+        let (from, to) = (b"\x17\x0d261122110139Z", b"\x17\x0d261123110139Z");
+        let entry = element(Tag::Sequence, &[&[2, 1, 0xff], from]);
+        let long = element(Tag::Sequence, &[&[&[2, 40, 1][..], &[7; 39]].concat(), from]);
+        let revoked = element(Tag::Sequence, &[&entry, &long]);
+        for version in [&[][..], &[2, 1, 1]] {
+            let read = RevocationList::read(&list(version, &[from, to, &revoked])).unwrap();
+            assert_eq!((read.expires, read.serials.len()), (Some(1_795_431_699), 2));
+            assert!(read.serials.contains(&[0xff][..]));
+            let read = RevocationList::read(&list(version, &[from, &[0xa0, 2, 0x30, 0]])).unwrap();
+            assert_eq!((read.expires, read.serials.len()), (None, 0));
+        }
+        // An entry that cannot be read is no reason to take its certificate as good.
+        let broken = element(Tag::Sequence, &[&element(Tag::Sequence, &[&[2, 2, 0, 1], from])]);
+        assert_eq!(RevocationList::read(&list(&[], &[from, to, &broken])).unwrap_err(), Flaw::Form);
+        assert_eq!(RevocationList::read(&list(&[], &[from, to, &[5, 0]])).unwrap_err(), Flaw::Trailing);
+        assert_eq!(RevocationList::read(&list(&[], &[b"\x17\x0d261322110139Z"])).unwrap_err(), Flaw::Time);
     }
 
     proptest! {
