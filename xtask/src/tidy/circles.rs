@@ -7,78 +7,31 @@ use super::checkout::Checkout;
 use super::remark::Remark;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The largest circle that needs no reason.
+/// The most files that may import each other, directly or through others.
 const LARGEST: usize = 8;
 
-/// The number of circles of two to [`LARGEST`] files in the checkout. If you open one, lower this number.
-const SMALL: usize = 67;
+/// The number of circles in the checkout. If you open one, lower this number.
+const CIRCLES: usize = 71;
 
-/// A circle of more than [`LARGEST`] files.
-struct Known {
-    /// Its first file, in the order of paths.
-    first: &'static str,
-    /// The number of its files.
-    files: usize,
-    /// The reason for it.
-    why: &'static str,
-}
-
-/// Every large circle of the checkout.
-const KNOWN: &[Known] = &[
-    Known {
-        first: "crates/edge/src/build.rs",
-        files: 21,
-        why: "a configuration holds the settings of all families and their functions of an exchange",
-    },
-    Known {
-        first: "crates/edge/src/family/proxy/mod.rs",
-        files: 19,
-        why: "settings of upstreams, TLS and names are types of the files that use them",
-    },
-];
-
-/// Reports circles that differ from [`KNOWN`] and [`SMALL`].
+/// Reports circles of more than [`LARGEST`] files, and a number of circles that differs from [`CIRCLES`].
 pub fn circles(checkout: &Checkout) -> Vec<Remark> {
     let mut remarks = Vec::new();
-    let mut found = Vec::new();
+    let mut firsts = Vec::new();
     for folder in folders(checkout) {
         for circle in circles_of(&modules(checkout, &folder)) {
-            found.push((
-                format!("{folder}/{}", circle.first().copied().unwrap_or_default()),
-                circle.join(", "),
-                circle.len(),
-            ));
+            let first = format!("{folder}/{}", circle.first().copied().unwrap_or_default());
+            let count = circle.len();
+            if count > LARGEST {
+                remarks.push(Remark::error(format!("{first}: {count} files import each other: {}", circle.join(", "))));
+            }
+            firsts.push(first);
         }
     }
-    for (first, files, count) in found.iter().filter(|(.., count)| *count > LARGEST) {
-        remarks.extend(objection(first, files, *count, KNOWN.iter().find(|known| known.first == first)));
-    }
-    let is_gone = |known: &&Known| !found.iter().any(|(first, ..)| first == known.first);
-    let gone = KNOWN.iter().filter(is_gone).filter(|_| !found.is_empty());
-    remarks.extend(
-        gone.map(|known| Remark::error(format!("{}: is in no circle: take its line out of {}", known.first, file!()))),
-    );
-    let small = found.iter().filter(|(.., count)| *count <= LARGEST).count();
-    if small != SMALL {
-        let list: Vec<&str> =
-            found.iter().filter(|(.., count)| *count <= LARGEST).map(|(first, ..)| first.as_str()).collect();
-        remarks.push(Remark::error(format!(
-            "{small} circles of {LARGEST} files and fewer, and {} says {SMALL}: {}",
-            file!(),
-            list.join(", ")
-        )));
+    if firsts.len() != CIRCLES {
+        let (count, list) = (firsts.len(), firsts.join(", "));
+        remarks.push(Remark::error(format!("{count} circles of files, and {} says {CIRCLES}: {list}", file!())));
     }
     remarks
-}
-
-fn objection(first: &str, files: &str, count: usize, known: Option<&Known>) -> Option<Remark> {
-    match known {
-        Some(known) if known.files == count && !known.why.is_empty() => None,
-        Some(known) => {
-            Some(Remark::error(format!("{first}: its circle has {count} files, and {} says {}", file!(), known.files)))
-        }
-        None => Some(Remark::error(format!("{first}: {count} files import each other: {files}"))),
-    }
 }
 
 /// The `src` folders of all crates, the one at the top too.
@@ -300,20 +253,12 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_that_is_not_known_is_an_error() {
+    fn nine_files_that_import_each_other_are_an_error() {
         let files: Vec<(String, String)> =
             (0..9).map(|n| (format!("crates/a/src/m{n}.rs"), format!("use crate::m{}::X;", (n + 1) % 9))).collect();
         let mut files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
         files.push(("crates/a/src/lib.rs", ""));
         let remarks = circles(&Checkout::of(&files));
         assert!(remarks.iter().any(|remark| remark.is_error && remark.text.contains("9 files import each other")));
-    }
-
-    #[test]
-    fn a_known_circle_has_its_size_and_a_reason() {
-        let known = |files, why| Known { first: "x", files, why };
-        assert_eq!(objection("x", "", 9, Some(&known(9, "one thing"))), None);
-        assert!(objection("x", "", 10, Some(&known(9, "one thing"))).is_some());
-        assert!(objection("x", "", 9, Some(&known(9, ""))).is_some());
     }
 }
