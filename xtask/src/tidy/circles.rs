@@ -61,15 +61,15 @@ pub fn circles(checkout: &Checkout) -> Vec<Remark> {
     }
     let is_gone = |known: &&Known| !found.iter().any(|(first, ..)| first == known.first);
     let gone = KNOWN.iter().filter(is_gone).filter(|_| !found.is_empty());
-    remarks.extend(
-        gone.map(|known| Remark::error(format!("{}: is in no circle: take its line out of {}", known.first, file!()))),
-    );
+    remarks.extend(gone.map(|known| {
+        Remark::error(format!("{}: belongs to no import cycle: remove its line from {}", known.first, file!()))
+    }));
     let small = found.iter().filter(|(.., count)| *count <= LARGEST).count();
     if small != SMALL {
         let list: Vec<&str> =
             found.iter().filter(|(.., count)| *count <= LARGEST).map(|(first, ..)| first.as_str()).collect();
         remarks.push(Remark::error(format!(
-            "{small} circles of {LARGEST} files and fewer, and {} says {SMALL}: {}",
+            "there are {small} import cycles of at most {LARGEST} files, but {} says {SMALL}: {}",
             file!(),
             list.join(", ")
         )));
@@ -80,9 +80,11 @@ pub fn circles(checkout: &Checkout) -> Vec<Remark> {
 fn objection(first: &str, files: &str, count: usize, known: Option<&Known>) -> Option<Remark> {
     match known {
         Some(known) if known.files == count && !known.why.is_empty() => None,
-        Some(known) => {
-            Some(Remark::error(format!("{first}: its circle has {count} files, and {} says {}", file!(), known.files)))
-        }
+        Some(known) => Some(Remark::error(format!(
+            "{first}: its import cycle has {count} files, but {} says {}",
+            file!(),
+            known.files
+        ))),
         None => Some(Remark::error(format!("{first}: {count} files import each other: {files}"))),
     }
 }
