@@ -33,7 +33,7 @@ use verdict::Verdict;
 
 /// The options of a request to the origin; printed by `weir origin --help`.
 const WISHES: &str = "\
-The request says what it wants; any path answers:
+Every path answers. A request chooses its answer with these parameters:
   /64k  ?size=4096        bytes of body, as 4096, 64k, 1m     (1k)
   ?delay=20ms             silence before the answer           (none)
   ?status=503             status, 200 to 599                  (200)
@@ -43,7 +43,7 @@ The request says what it wants; any path answers:
   ?cache=max-age=60       Cache-Control
   ?keepalive=off          close after the answer
   /echo                   the request itself, as plain text
-Upgrade: websocket is answered with an echo of every frame.";
+After Upgrade: websocket, the origin sends every frame back.";
 
 /// `weir origin`.
 #[derive(Args)]
@@ -119,7 +119,7 @@ fn serve_origin(args: &OriginArgs) -> Result<(), String> {
             Address::Unix(_) => println!("origin   {address}"),
         }
     }
-    println!("         `weir origin --help` lists what a request may say; Ctrl-C ends");
+    println!("         `weir origin --help` lists the parameters of a request; Ctrl-C ends");
     wait_for_the_end(signals);
     let totals = origin.totals();
     println!("origin   {} requests over {} connections", totals.requests, totals.connections);
@@ -133,7 +133,7 @@ fn serve_origin(args: &OriginArgs) -> Result<(), String> {
 }
 
 fn catch_signals() -> Result<Signals, String> {
-    process::signals().map_err(|error| format!("signals cannot be caught: {error}"))
+    process::signals().map_err(|error| format!("weir cannot catch signals: {error}"))
 }
 
 fn wait_for_the_end(mut signals: Signals) {
@@ -153,7 +153,7 @@ fn run_demo(args: &DemoArgs) -> Result<bool, String> {
     let (origin, origin_at) = start_origin(args.port.saturating_add(1))?;
     let edge_at = free_address(args.port)?;
     let place = Place::new(edge_at, origin_at, args.connections)
-        .map_err(|error| format!("no directory for the demo: {error}"))?;
+        .map_err(|error| format!("weir cannot create a directory for the demo: {error}"))?;
     let running = start_edge(&place)?;
     println!(
         "weir demo   {} s of load over {} connections: load, edge and origin in this process",
@@ -171,7 +171,7 @@ fn run_demo(args: &DemoArgs) -> Result<bool, String> {
     std::thread::Builder::new()
         .name("demo".to_owned())
         .spawn(move || load.run())
-        .map_err(|error| format!("no thread for the load: {error}"))?;
+        .map_err(|error| format!("weir cannot start a thread for the load: {error}"))?;
     // The edge's own loop: HUP reloads, INT and TERM end it, as in `weir edge`.
     running.serve(signals, &Disk);
     origin.stop();
@@ -179,7 +179,7 @@ fn run_demo(args: &DemoArgs) -> Result<bool, String> {
     match outcome.get() {
         Some(Ok(passed)) => Ok(*passed),
         Some(Err(message)) => Err(message.clone()),
-        None => Err("ended before the load was done".to_owned()),
+        None => Err("ended before the load was complete".to_owned()),
     }
 }
 
@@ -213,7 +213,7 @@ fn start_edge(place: &Place) -> Result<Running, String> {
     for problem in &loaded.problems {
         eprint!("{}", weir_conf::render(problem, &loaded.tree, "weir"));
     }
-    let conf = loaded.conf.ok_or("the demo's configuration was refused")?;
+    let conf = loaded.conf.ok_or("weir refused the demo's configuration")?;
     log::open_default(Path::new(&origin.error_log));
     let running = Running::start(origin, conf, claimed)?;
     running.write_pid()?;

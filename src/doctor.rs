@@ -21,10 +21,10 @@ use weir_load::once::{self, Once};
 use crate::files::Disk;
 
 const AFTER_HELP: &str = "\
-CONF is an nginx.conf, a file that one includes, or the output of `nginx -T` (`-` reads standard input). Nothing is
-started and nothing is changed unless --write says so.
+CONF is an nginx.conf, a file that an nginx.conf includes, or the output of `nginx -T` (`-` reads standard input).
+The doctor starts nothing. It changes a file only with --write.
 
-Exit codes: 0 nothing wrong or at risk; 1 something is; 2 it could not be looked at.";
+Exit codes: 0 no finding is wrong or at risk; 1 a finding is; 2 the doctor could not read the configuration.";
 
 /// Largest number of undo diffs beside a file.
 const UNDOS_MAX: usize = 99;
@@ -116,7 +116,7 @@ impl Lang {
 }
 
 fn version(text: &str) -> Result<Version, String> {
-    Version::read(text).ok_or_else(|| "want three numbers, as in 1.22.1".to_owned())
+    Version::read(text).ok_or_else(|| "write three numbers, as in 1.22.1".to_owned())
 }
 
 /// Runs the verb.
@@ -212,7 +212,7 @@ fn conf_path(args: &DoctorArgs, build: Option<&Build>) -> Result<PathBuf, String
     }
     let usual = ["/etc/nginx/nginx.conf", "/usr/local/nginx/conf/nginx.conf", "/usr/local/etc/nginx/nginx.conf"];
     let found = usual.into_iter().find(|path| Path::new(path).exists());
-    found.map(PathBuf::from).ok_or_else(|| "no file was named, and there is no /etc/nginx/nginx.conf".to_owned())
+    found.map(PathBuf::from).ok_or_else(|| "you named no file, and there is no /etc/nginx/nginx.conf".to_owned())
 }
 
 /// The tree of a file, of a dump, or of standard input.
@@ -306,7 +306,7 @@ fn against(before: &Path, after: &Tree, target: Target, json: bool, language: La
         let acting = changes.iter().filter(|change| change.acts).count();
         let summary = weir_doctor::compare::summary(&changes).unwrap_or_else(|| {
             said!(
-                "{acting} of {} changes can act in {target}",
+                "{acting} of {} changes can have an effect in {target}",
                 "변경 {}건 중 {acting}건이 {target}에서 효과가 있을 수 있습니다",
                 changes.len()
             )
@@ -325,7 +325,7 @@ fn ask_binary(path: &Path) -> Result<Build, String> {
         .output()
         .map_err(|error| format!("{} -V: {error}", path.display()))?;
     let text = String::from_utf8_lossy(&output.stderr);
-    Build::read(&text).ok_or_else(|| format!("{} -V does not answer as nginx does", path.display()))
+    Build::read(&text).ok_or_else(|| format!("the output of {} -V is not nginx's", path.display()))
 }
 
 fn facts(args: &DoctorArgs) -> Result<Facts, String> {
@@ -335,7 +335,7 @@ fn facts(args: &DoctorArgs) -> Result<Facts, String> {
     }
     for (name, value) in [("--clients", args.clients), ("--rate", args.rate), ("--seconds", args.seconds)] {
         if value.is_some_and(|value| !value.is_finite() || value < 0.0) {
-            return Err(format!("{name} wants a number that is not negative"));
+            return Err(format!("{name} needs a number that is not negative"));
         }
     }
     facts.load.clients = args.clients;
@@ -360,7 +360,7 @@ fn status(url: &str) -> Result<Live, String> {
     };
     let (status, bytes) = once::ask(&once)?;
     let page = String::from_utf8_lossy(&bytes);
-    Live::read(&page).ok_or_else(|| format!("{url}: status {status} and no page of stub_status"))
+    Live::read(&page).ok_or_else(|| format!("{url}: status {status}, and the answer is not a stub_status page"))
 }
 
 /// Shows the fixes; repeats the examination until nothing more can be fixed. Writes the files if `write` is set.
@@ -373,17 +373,17 @@ fn fix(tree: &Tree, look: &dyn Fn(&Tree) -> Vec<Finding>, write: bool, language:
     if whole.left > 0 {
         let left = whole.left;
         tell(said!(
-            "{left} more can be mended, but not together with these: run it again once this is written",
+            "the doctor can fix {left} more, but not together with these: run it again after you have written this change",
             "{left}건은 함께 고칠 수 없습니다. 이 변경을 쓴 뒤 다시 실행하세요"
         ));
     }
     if whole.files.is_empty() {
-        tell(said!("there is nothing that can be mended by itself", "자동으로 고칠 수 있는 것이 없습니다"));
+        tell(said!("the doctor can fix nothing automatically", "자동으로 고칠 수 있는 것이 없습니다"));
         return Ok(0);
     }
     if !write {
         tell(said!(
-            "nothing was written; --fix --write does",
+            "the doctor wrote nothing; --fix --write writes the changes",
             "아무것도 쓰지 않았습니다. 쓰려면 --fix --write를 지정하세요"
         ));
         return Ok(1);
@@ -393,7 +393,7 @@ fn fix(tree: &Tree, look: &dyn Fn(&Tree) -> Vec<Finding>, write: bool, language:
     for file in &whole.files {
         if std::str::from_utf8(&file.before).is_err() {
             let said = said!(
-                "{} is not UTF-8, and its diff would not bring it back: nothing was written",
+                "{} is not UTF-8, so a diff could not restore it: the doctor wrote nothing",
                 "{}은(는) UTF-8이 아니어서 diff로 되돌릴 수 없습니다. 아무것도 쓰지 않았습니다",
                 file.name
             );
@@ -406,7 +406,7 @@ fn fix(tree: &Tree, look: &dyn Fn(&Tree) -> Vec<Finding>, write: bool, language:
         fs::write(&file.name, &file.after).map_err(|error| format!("{}: {error}", file.name))?;
         let name = &file.name;
         tell(said!(
-            "{name} written; patch -d / -p1 < {undo} takes it back",
+            "{name} written; to undo this: patch -d / -p1 < {undo}",
             "{name}에 썼습니다. 되돌리려면: patch -d / -p1 < {undo}"
         ));
     }
@@ -421,7 +421,7 @@ fn free_undo(file: &str) -> Result<String, Said> {
     let mut free = names.skip_while(|name| Path::new(name).exists());
     free.next().ok_or_else(|| {
         said!(
-            "{UNDOS_MAX} changes of {file} can be taken back: remove some of their diffs; nothing was written",
+            "there are already {UNDOS_MAX} undo diffs of {file}: remove some of them; the doctor wrote nothing",
             "{file}에는 되돌릴 수 있는 변경이 이미 {UNDOS_MAX}건 있습니다. 그 diff를 몇 개 지우세요. 아무것도 쓰지 않았습니다"
         )
     })
@@ -453,7 +453,7 @@ fn still_reads(tree: &Tree, mended: &[Mended]) -> Result<(), Said> {
         Some(problem) => {
             let problem = problem.sentence(&changed);
             Err(said!(
-                "the changes would break it ({problem}): nothing was written",
+                "the changes would make the configuration invalid ({problem}): the doctor wrote nothing",
                 "변경하면 설정을 읽을 수 없게 됩니다({problem}). 아무것도 쓰지 않았습니다"
             ))
         }

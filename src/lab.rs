@@ -127,7 +127,7 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
 /// Returns a flag that becomes true at the first signal to end. The second signal ends this process and all its
 /// children.
 fn stop_on_signal() -> Result<Arc<AtomicBool>, String> {
-    let said = |error| format!("signals cannot be caught: {error}");
+    let said = |error| format!("weir cannot catch signals: {error}");
     let signals = process::signals().map_err(said)?;
     let stop = Arc::new(AtomicBool::new(false));
     let told = stop.clone();

@@ -46,18 +46,16 @@ fn start(args: &RunArgs) -> u8 {
     let _ = weir_net::process::raise_nofile();
     let mut what = args.what.iter().chain(&args.input);
     match (what.next(), what.next()) {
-        (None, _) => {
-            usage("what is to be run? Name a script (weir load test.yml) or a URL (weir load http://127.0.0.1:8080/)")
-        }
+        (None, _) => usage("name a script (weir load test.yml) or a URL (weir load http://127.0.0.1:8080/)"),
         (Some(url), None) if is_url(url) && args.agents.is_some() => {
-            usage("--agents takes a script; write the URL into one")
+            usage("--agents needs a script; write a script with this URL")
         }
         (Some(url), None) if is_url(url) => quick::run(url, args),
         (Some(place), None) if is_place(place) => {
             usage(&format!("{place} is neither a script nor a URL; did you mean http://{place}?"))
         }
         _ if args.http2 => usage("--http2 is for a URL; in a script, write http2: true under config.http"),
-        (Some(url), Some(_)) if is_url(url) => usage("one URL at a time; several targets need a script"),
+        (Some(url), Some(_)) if is_url(url) => usage("name only one URL; for several targets, write a script"),
         _ => script::run(args),
     }
 }

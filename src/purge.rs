@@ -19,12 +19,12 @@ mod exit {
 }
 
 const AFTER_HELP: &str = "\
-URL is a location with `cache_purge_api`: http://[user:password@]HOST[:PORT]/PATH. Everybody on this machine reads the
-command line: env:NAME or file:PATH stands for a URL with a password. Without a key, prefix, tag or --all
-it is asked how far the edges are, and nothing is purged.
+URL is a location with `cache_purge_api`: http://[user:password@]HOST[:PORT]/PATH. Every user of this machine can read the
+command line, so write env:NAME or file:PATH instead of a URL with a password. Without a key, prefix, tag or --all,
+the command shows the progress of the edges and purges nothing.
 
 Exit codes: 0 purged on all edges, also where nothing matched (the line says so); 1 refused, or no
-answer; 2 the command line cannot be meant; 3 purged and logged, and some edges have not said so in time; 4 purged on this edge only, because the purge log cannot be written.";
+answer; 2 the command line is invalid; 3 purged and logged, but some edges did not confirm in time; 4 purged on this edge only, because weir cannot write the purge log.";
 
 /// `weir purge`.
 #[derive(Args)]
@@ -84,9 +84,7 @@ pub fn main(args: &PurgeArgs) -> ExitCode {
         Err(message) => return fail(&message),
     };
     let Ok(answer) = serde_json::from_slice::<Value>(&bytes) else {
-        return fail(&format!(
-            "{status} from a place that is no purge API: is there cache_purge_api in that location?"
-        ));
+        return fail(&format!("{status}: this URL is not a purge API: does its location have cache_purge_api?"));
     };
     if args.json {
         println!("{answer}");
@@ -152,7 +150,7 @@ fn order(args: &PurgeArgs) -> Option<Value> {
 fn refusal(status: u16, answer: &Value) -> String {
     match answer.get("message").and_then(Value::as_str) {
         Some(message) => message.to_owned(),
-        None => format!("refused with status {status}"),
+        None => format!("the edge refused the purge with status {status}"),
     }
 }
 
@@ -185,12 +183,12 @@ fn done(order: &Value, answer: &Value) -> String {
 /// `5 objects, `. If there are other edges, it names the called edge: the other edges do not report their number.
 fn objects(answer: &Value) -> String {
     let is_alone = answer.get("edges").is_none_or(|edges| edges == 1);
-    let place = if is_alone { "" } else { " on the asked edge (not known of the others)" };
+    let place = if is_alone { "" } else { " on this edge (the number on the other edges is unknown)" };
     match answer.get("objects") {
         None => String::new(),
         Some(Value::Number(one)) if one.as_u64() == Some(1) => format!("1 object{place}, "),
         Some(Value::Number(count)) => format!("{count} objects{place}, "),
-        Some(_) => "number of objects not known (the zone still reads its directory), ".to_owned(),
+        Some(_) => "number of objects unknown (the zone is still reading its directory), ".to_owned(),
     }
 }
 
@@ -200,11 +198,11 @@ fn hint(order: &Value, answer: &Value) -> String {
     let (Some(kind), Some(0)) = (named, answer.get("objects").and_then(Value::as_u64)) else { return String::new() };
     let rule = match kind {
         "key" => "a key is the whole text of proxy_cache_key",
-        _ => "a prefix is the beginning of a key, which is the text of proxy_cache_key",
+        _ => "a prefix is the beginning of a key, and a key is the whole text of proxy_cache_key",
     };
     let example = match answer.get("example_key").and_then(Value::as_str) {
-        Some(key) => format!("; one that is stored: {key}"),
-        None => "; nothing else is stored".to_owned(),
+        Some(key) => format!("; a stored key: {key}"),
+        None => "; the zone stores nothing else".to_owned(),
     };
     format!("\nNothing matched: {rule}{example}")
 }
@@ -217,7 +215,7 @@ fn state(answer: &Value) -> String {
         answer.get("zones").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
     let mut lines = vec![format!("zones: {}", zones.join(", "))];
     match answer.get("log").filter(|log| !log.is_null()) {
-        None => lines.push("no purge log: orders stay on this edge".to_owned()),
+        None => lines.push("there is no purge log: purges stay on this edge".to_owned()),
         Some(log) => {
             let reached = if log.get("connected") == Some(&json!(true)) { "reached" } else { "NOT reached" };
             let (stream, server, newest) = (text(log, "stream"), text(log, "server"), text(log, "newest"));
@@ -228,7 +226,7 @@ fn state(answer: &Value) -> String {
                     ms => format!("{ms} ms behind"),
                 };
                 let (name, heard) = (text(edge, "edge"), number(edge, "heard_ms_ago"));
-                lines.push(format!("edge {name}: {behind}, heard {heard} ms ago"));
+                lines.push(format!("edge {name}: {behind}, last message {heard} ms ago"));
             }
         }
     }
@@ -255,18 +253,17 @@ mod tests {
             (
                 json!({"tag": "news"}),
                 json!({"applied": "everywhere", "edges": 2, "behind": [], "ms": 1, "objects": 5}),
-                "purged tag news: 2 of 2 edges, 5 objects on the asked edge (not known of the others), 1 ms",
+                "purged tag news: 2 of 2 edges, 5 objects on this edge (the number on the other edges is unknown), 1 ms",
             ),
             (
                 json!({"prefix": "/blog"}),
                 json!({"edges": 1, "behind": [], "ms": 0, "objects": 0, "example_key": "http://o:80/blog/1"}),
-                "purged prefix /blog: 1 of 1 edges, 0 objects, 0 ms\nNothing matched: a prefix is the beginning of a \
-                 key, which is the text of proxy_cache_key; one that is stored: http://o:80/blog/1",
+                "purged prefix /blog: 1 of 1 edges, 0 objects, 0 ms\nNothing matched: a prefix is the beginning of a key, and a key is the whole text of proxy_cache_key; a stored key: http://o:80/blog/1",
             ),
             (
                 json!({"key": "k"}),
                 json!({"edges": 1, "behind": [], "ms": 0, "objects": null}),
-                "purged key k: 1 of 1 edges, number of objects not known (the zone still reads its directory), 0 ms",
+                "purged key k: 1 of 1 edges, number of objects unknown (the zone is still reading its directory), 0 ms",
             ),
             (
                 json!({"all": true, "local": true}),
@@ -289,7 +286,7 @@ mod tests {
         );
         assert_eq!(
             state(&json!({"zones": ["one"], "log": null})),
-            "zones: one\nno purge log: orders stay on this edge"
+            "zones: one\nthere is no purge log: purges stay on this edge"
         );
     }
 }

@@ -36,7 +36,7 @@ pub fn ended(code: ExitCode) -> ExitCode {
 
 fn note(error: &io::Error) {
     if error.kind() != io::ErrorKind::BrokenPipe && !FAILED.swap(true, Ordering::Relaxed) {
-        err(format_args!("weir: stdout cannot be written: {error}\n"));
+        err(format_args!("weir cannot write to stdout: {error}\n"));
     }
 }
 

@@ -15,7 +15,7 @@ const AFTER_HELP: &str = "\
 URL is a location with `api`: http://[user:password@]HOST[:PORT]/PATH. In the configuration of the edge:
 server { listen 127.0.0.1:9144; location /api { api; } }
 
-Exit codes: 0 it answered; 1 no answer, or one that is no edge's; 2 the command line cannot be meant.";
+Exit codes: 0 the edge answered; 1 no answer, or not the answer of an edge; 2 the command line is invalid.";
 
 /// `weir status`.
 #[derive(Args)]
@@ -59,14 +59,14 @@ fn ask(args: &StatusArgs) -> Result<String, String> {
         insecure: args.insecure,
         bearer: None,
     };
-    let remedy = "has the edge a location with `api`, and is this its URL?";
+    let remedy = "does the edge have a location with `api`, and is this its URL?";
     let (status, bytes) = once::ask(&once).map_err(|message| format!("{message}; {remedy}"))?;
     if status != 200 {
         return Err(format!("{status} from {url}: {remedy}"));
     }
-    let text = String::from_utf8(bytes).map_err(|_| format!("{url} answers no text: {remedy}"))?;
+    let text = String::from_utf8(bytes).map_err(|_| format!("the answer of {url} is not text: {remedy}"))?;
     let snapshot =
-        Snapshot::from_json(&text).map_err(|error| format!("{url} is no API of weir ({error}): {remedy}"))?;
+        Snapshot::from_json(&text).map_err(|error| format!("{url} is not an API of weir ({error}): {remedy}"))?;
     Ok(if args.json { format!("{text}\n") } else { page(&snapshot) })
 }
 
@@ -200,7 +200,7 @@ fn errors(out: &mut String, snapshot: &Snapshot) -> std::fmt::Result {
         let kind = match class.kind {
             ErrorKind::Failed => "failed",
             ErrorKind::Refused => "refused as configured",
-            ErrorKind::Recovered => "answered all the same",
+            ErrorKind::Recovered => "answered nevertheless",
             ErrorKind::Client => "client",
         };
         writeln!(out, "  {:<24} {:>8}  {kind:<21}  last {}", class.class, class.count, class.last)?;

@@ -86,7 +86,7 @@ fn source(args: &TopArgs) -> Result<Source, String> {
     let mut places = (place::PORT..place::PORT + place::PORTS).map(|port| of(&format!("http://127.0.0.1:{port}/")));
     places.find(|source| source.is_there()).ok_or_else(|| {
         format!(
-            "no dashboard answers on 127.0.0.1:{}: is weir edge running? Or name one: weir top http://HOST:PORT/",
+            "no dashboard answers on 127.0.0.1:{}: is weir edge running? You can name another: weir top http://HOST:PORT/",
             place::PORT
         )
     })
@@ -117,9 +117,9 @@ impl Source {
         let said = || String::from_utf8_lossy(&body).trim().to_owned();
         match status {
             200 => serde_json::from_slice(&body)
-                .map_err(|_| format!("{} is no dashboard: what it says is no JSON", self.url)),
-            401 => Err(format!("{} asks for a token: --token FILE", self.url)),
-            404 => Err(format!("{} is no dashboard: is there \"dashboard\" in that location?", self.url)),
+                .map_err(|_| format!("{} is not a dashboard: its answer is not JSON", self.url)),
+            401 => Err(format!("{} requires a token: --token FILE", self.url)),
+            404 => Err(format!("{} is not a dashboard: does its location have \"dashboard\"?", self.url)),
             status => Err(format!("{} answers {status}: {}", self.url, said())),
         }
     }
@@ -141,7 +141,7 @@ fn watch(source: &Source, korean: bool) -> Result<(), String> {
     let mut doc = source.fetch()?;
     let mut before: Option<Value> = None;
     let mut trouble = None;
-    let failed = |error: io::Error| format!("the terminal cannot be drawn on: {error}");
+    let failed = |error: io::Error| format!("weir cannot draw on the terminal: {error}");
     let mut terminal = ratatui::try_init().map_err(failed)?;
     let result = loop {
         let screen = draw::Screen { doc: &doc, before: before.as_ref(), korean, trouble: trouble.as_deref() };

@@ -99,7 +99,7 @@ fn agents_that_do_not_come_are_said() {
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     let (code, said) = load(&nats.url);
-    assert!(code == Some(11) && said.contains("1 of 2 agents came within 2 s (only)"), "{code:?} {said}");
+    assert!(code == Some(11) && said.contains("only 1 of 2 agents connected within 2 s (only)"), "{code:?} {said}");
     let (code, said) = load(&nats.url.replace("s3cret", "wrong"));
     assert!(code == Some(11) && said.contains("Authorization Violation") && !said.contains("wrong"), "{code:?} {said}");
     let (_, said) = load("tls://127.0.0.1");

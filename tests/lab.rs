@@ -219,7 +219,7 @@ fn several_changes_are_told_apart_and_leave_no_draft() {
     assert_eq!(names(&bench.dir), ["off.conf", "on.conf", "two.conf"]);
     bench.conf("four.conf", "keepalive 64; keepalive_requests 5; keepalive_timeout 5s; zone x 64k;");
     let refused = bench.run(&["ab", "off.conf", "four.conf", "--factorial"]);
-    assert!(text(&refused.stderr).contains("4 factors are 16 combinations"), "{}", text(&refused.stderr));
+    assert!(text(&refused.stderr).contains("4 factors give 16 combinations"), "{}", text(&refused.stderr));
 }
 
 /// A cache that is kept over reloads is filled once; a cache that starts empty in each block is filled in each.
@@ -257,7 +257,7 @@ fn an_edge_that_is_kept_warm_keeps_what_it_holds() {
     )
     .unwrap();
     let refused = bench.run(&["ab", "one.conf", "elsewhere.conf", "--keep-warm"]);
-    assert!(text(&refused.stderr).contains("a reload is not all that differs"), "{}", text(&refused.stderr));
+    assert!(text(&refused.stderr).contains("a reload cannot change these"), "{}", text(&refused.stderr));
 }
 
 fn two_at_once_are_compared_by_what_they_cost() {
@@ -268,7 +268,7 @@ fn two_at_once_are_compared_by_what_they_cost() {
         text(&output.stderr)
     };
     assert!(refused(&["--rate", "100", "--metric", "p95"]).contains("only cpu"));
-    assert!(refused(&[]).contains("--duet wants a --rate"));
+    assert!(refused(&[]).contains("--duet needs a --rate"));
     assert!(refused(&["--rate", "100", "--plain"]).contains("needs root"));
     let load = ["--rate", "150", "-c", "4", "--block", "1s", "--warmup", "1s", "--noisy", "--pairs", "1"];
     let output = bench.run(&[&["ab", "off.conf", "on.conf", "/1k", "--duet"], &load[..]].concat());
@@ -320,11 +320,11 @@ fn what_was_found_to_help_is_written_and_taken_back_and_never_over_something_els
         assert_eq!(output.status.code(), Some(2));
         text(&output.stderr)
     };
-    assert!(refusal(&["undo", "7"]).contains("it is not what it was"));
+    assert!(refusal(&["undo", "7"]).contains("the file has changed"));
     let applied = bench.run(&["apply", "7"]);
     assert!(text(&applied.stdout).contains("+worker_rlimit_nofile 4096;"), "{}", text(&applied.stderr));
     assert_eq!(fs::read_to_string(&file).unwrap(), after);
-    assert!(refusal(&["apply", "7"]).contains("it is not what it was"));
+    assert!(refusal(&["apply", "7"]).contains("the file has changed"));
     assert_eq!(bench.run(&["undo", "7"]).status.code(), Some(0));
     assert_eq!(fs::read_to_string(&file).unwrap(), before);
 }
@@ -407,7 +407,7 @@ fn runs_made_elsewhere_are_compared_when_there_are_enough() {
     assert_eq!(code, Some(3));
     let refused = [
         (&["quick", "nowhere"][..], "nowhere"),
-        (&["quick", "slow", "--metric", "cpu"], "no report knows the edge's CPU"),
+        (&["quick", "slow", "--metric", "cpu"], "a report does not contain the edge's CPU"),
         (&["off.conf", "slow"], "off.conf: expected"),
     ];
     for (args, words) in refused {
@@ -423,10 +423,10 @@ fn what_cannot_be_answered_is_refused_before_anything_runs() {
     fs::write(bench.dir.join("broken.conf"), "http {").unwrap();
     let table: &[(&[&str], &str)] = &[
         (&["off.conf", "two.conf"], "2 factors change"),
-        (&["off.conf", "off.conf"], "say the same"),
+        (&["off.conf", "off.conf"], "are equal"),
         (&["off.conf"], "name two configurations"),
-        (&["--aa", "off.conf", "on.conf"], "--aa takes one configuration"),
-        (&["--aa", "daemon.conf"], "leave the directive out"),
+        (&["--aa", "off.conf", "on.conf"], "--aa needs exactly one configuration"),
+        (&["--aa", "daemon.conf"], "remove the directive"),
         (&["--aa", "broken.conf"], "unexpected end of file"),
         (&["--aa", "missing.conf"], "missing.conf"),
         (&["--aa", "off.conf", "--metric", "p98"], "--metric p98: one of throughput"),
@@ -460,7 +460,7 @@ fn load_goes_to_nobody_who_was_there_before() {
     let somebody = std::net::TcpListener::bind(("127.0.0.1", bench.port)).unwrap();
     let output = bench.run(&[&["ab", "--aa", "on.conf", "/1k", "--pairs", "1", "--plain"], &TINY[..]].concat());
     let said = text(&output.stderr);
-    assert!(said.contains("somebody listens at 127.0.0.1"), "{said}");
+    assert!(said.contains("another process already listens at 127.0.0.1"), "{said}");
     drop(somebody);
 }
 

@@ -170,7 +170,7 @@ fn who_does_not_speak_it_is_told_so() {
         let output = load(&[&format!("https://127.0.0.1:{}/", server.port), "--http2", "-k", "-n", "9", "-c", "3"]);
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains("does not speak HTTP/2: TLS offered it h2"), "{said}");
+        assert!(said.contains("does not support HTTP/2: weir offered h2 in TLS"), "{said}");
     }
     let plain = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", plain.local_addr().unwrap());
@@ -182,7 +182,7 @@ fn who_does_not_speak_it_is_told_so() {
     let output = load(&[&url, "--http2", "-n", "9"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
-        output.status.code() == Some(1) && said.contains("answered HTTP/2's preface with something else"),
+        output.status.code() == Some(1) && said.contains("the server's answer to the HTTP/2 preface was not HTTP/2"),
         "{said}"
     );
     for (flags, why) in [

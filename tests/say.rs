@@ -49,5 +49,5 @@ fn words_that_cannot_be_written_are_told_and_make_the_exit_code() {
     let ended = Command::new(WEIR).args(["lab", "list"]).stdout(full).stderr(Stdio::piped()).output().unwrap();
     let said = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(1), "{said}");
-    assert!(said.contains("stdout cannot be written") && !said.contains("panicked"), "{said}");
+    assert!(said.contains("weir cannot write to stdout") && !said.contains("panicked"), "{said}");
 }

@@ -239,7 +239,7 @@ fn a_lab_says_what_holds_what_does_not_and_what_is_missing() {
     write("");
     if stack::can_isolate() {
         let (code, said) = run(&["tiny", "--edge", "weir", "--html", "page.html"]);
-        assert!(code == Some(0) && said.contains("tiny: all 3 that was expected holds"), "{said}");
+        assert!(code == Some(0) && said.contains("tiny: all 3 expectations hold"), "{said}");
         assert!(std::fs::read_to_string(place.join("page.html")).unwrap().contains("all are answered"));
         write("  - {variant: other, that: codes.200, is: 10, says: this cannot be}\n");
         let (code, said) = run(&["tiny", "--edge", "weir"]);
@@ -258,7 +258,8 @@ fn a_lab_says_what_holds_what_does_not_and_what_is_missing() {
         let (code, said) = run(&many);
         assert_eq!(code, Some(0), "{said}");
         assert!(
-            said.contains("1 of 2: tiny: tiny") && said.contains("Lab tiny2: left out, the 1ms of --within are over"),
+            said.contains("1 of 2: tiny: tiny")
+                && said.contains("Lab tiny2: left out, the time of --within (1ms) is over"),
             "{said}"
         );
         assert!(

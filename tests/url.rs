@@ -140,7 +140,7 @@ fn a_signal_ends_it_with_its_reports() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stdout));
     let report = report(&json);
-    assert_eq!(report["weir"]["incomplete"][0], "stopped by a signal before its time");
+    assert_eq!(report["weir"]["incomplete"][0], "a signal stopped the run before its end");
     let sent = report["aggregate"]["counters"]["http.requests"].as_u64().unwrap();
     // A request in transit when the signal comes counts as sent, and the server may not see it.
     assert!((20..=server.seen() + 2).contains(&sent), "{sent} of {}", server.seen());
@@ -159,7 +159,10 @@ fn what_was_due_and_never_sent_is_told() {
     let (sent, dropped) = (&report["aggregate"]["counters"]["http.requests"], &report["weir"]["dropped"]);
     assert_eq!((sent.as_u64(), dropped.as_u64()), (Some(3), Some(97)), "{printed}");
     assert_eq!(report["aggregate"]["counters"]["errors.ETIMEDOUT"], 3);
-    assert!(printed.contains("Incomplete: 97 requests were due and never sent: all 3 connections"), "{printed}");
+    assert!(
+        printed.contains("Incomplete: 97 requests were due, but weir never sent them: all 3 connections"),
+        "{printed}"
+    );
     assert_eq!(report["weir"]["generator"]["is_limit"], false, "the target was");
     std::fs::remove_dir_all(dir).ok();
 }

@@ -75,7 +75,7 @@ impl fmt::Display for Verdict {
         self.cpu_line(f, "origin CPU", self.cpu.origin)?;
         self.cpu_line(f, "load CPU", self.report.cpu)?;
         if self.report.saturation() > SATURATION_MAX {
-            writeln!(f, "  the load used all of its CPU: the rate and the latencies tell of it, not of the edge")?;
+            writeln!(f, "  the load used all of its CPU: the rate and the latencies measure the load, not the edge")?;
         }
         Ok(())
     }

@@ -48,18 +48,20 @@ fn duet(args: &AbArgs, ask: &mut Ask, design: &mut DesignArgs) -> Result<(), Str
     let metric = design.metric.get_or_insert_with(|| "cpu".to_owned());
     if metric != "cpu" {
         return Err(format!(
-            "--duet --metric {metric}: two at once wait for each other, so only cpu, what a request costs, is compared"
+            "--duet --metric {metric}: the two edges run at once and wait for each other, so --duet compares only cpu, the CPU time of a request"
         ));
     }
     if !matches!(ask.load, Load::Path { rate: Some(_), .. }) {
-        return Err("--duet wants a --rate: both get the same requests, and neither may be full".to_owned());
+        return Err(
+            "--duet needs a --rate: both edges get the same requests, and neither may reach its limit".to_owned()
+        );
     }
     if ask.warm_up.is_zero() || args.load.warmup_load.is_some() {
-        return Err("--duet warms both up by their own load: leave out --warmup 0 and --warmup-load".to_owned());
+        return Err("--duet warms both edges up with their own load: remove --warmup 0 and --warmup-load".to_owned());
     }
     if !ask.is_isolated {
         return Err(
-            "--duet needs root, for a host and a control group of each: a plain comparison needs neither".to_owned()
+            "--duet needs root, because each edge gets a network namespace and a control group: a plain comparison needs neither".to_owned()
         );
     }
     ask.quota.get_or_insert(ask.cpus.edge.len().max(1) as f64 / 2.0);
@@ -72,7 +74,7 @@ fn keep_warm(it: &mut Comparison) -> Result<Vec<Sheet>, String> {
     let Some(after) = &it.after else { return Ok(Vec::new()) };
     let (one, other) = (survey(&it.before.tree), survey(&after.tree));
     if one.listens != other.listens || one.caches != other.caches || one.peers != other.peers {
-        return Err("--keep-warm: the two listen, ask or keep elsewhere, so that a reload is not all that differs: leave it out".to_owned());
+        return Err("--keep-warm: the two configurations have different listen addresses, origins or files, and a reload cannot change these: remove --keep-warm".to_owned());
     }
     let sheets = [&it.before, after, &it.before].map(|side| Sheet::write(side, side.tree.clone()));
     let sheets = sheets.into_iter().collect::<Result<Vec<Sheet>, String>>()?;
@@ -145,14 +147,14 @@ pub(super) fn places(args: &AbArgs) -> Result<(Vec<PathBuf>, String), String> {
     let wanted = if args.aa { 1 } else { 2 };
     if words.len() != wanted {
         let why = if args.aa {
-            "--aa takes one configuration"
+            "--aa needs exactly one configuration"
         } else {
             "name two configurations, BEFORE and AFTER; or one with --aa"
         };
-        return Err(format!("{why}; a path that is loaded begins with /"));
+        return Err(format!("{why}; the path of the load must begin with /"));
     }
     if path.is_some() && args.load.sent.script.is_some() {
-        return Err("--load has its own paths: leave the path out".to_owned());
+        return Err("--load has its own paths: remove the path".to_owned());
     }
     Ok((words.into_iter().map(PathBuf::from).collect(), path.unwrap_or_else(|| "/".to_owned())))
 }
@@ -162,7 +164,11 @@ pub(super) fn edge_of(text: &str) -> Result<Edge, String> {
         return Ok(Edge::Weir);
     }
     let path = std::path::absolute(text).map_err(|error| format!("{text}: {error}"))?;
-    if path.is_file() { Ok(Edge::Nginx(path)) } else { Err(format!("--edge {text}: no such program; weir, or a path")) }
+    if path.is_file() {
+        Ok(Edge::Nginx(path))
+    } else {
+        Err(format!("--edge {text}: there is no such program; write weir, or the path of a program"))
+    }
 }
 
 pub(super) fn side(file: &Path, edge: Edge) -> Result<Side, String> {
@@ -194,7 +200,7 @@ fn factor(before: &Side, after: &Side, args: &AbArgs) -> Result<Factor, String> 
     match found.first() {
         None => Ok((format!("edge: {} → {}", before.edge.name(), after.edge.name()), found)),
         Some(change) => Err(format!(
-            "two factors change, and one run cannot tell which did what: the edge, and {}\n  compare the edges with one configuration, or the configurations with one edge",
+            "two factors change, and one run cannot separate their effects: the edge, and {}\n  compare the edges with one configuration, or the configurations with one edge",
             change.sentence()
         )),
     }
@@ -208,13 +214,13 @@ pub(super) fn load(args: &SentArgs, (block, warm_up): (Duration, Duration), path
     }
     let connections = args.connections.unwrap_or(CONNECTIONS);
     if !(1..=CONNECTIONS_MAX).contains(&connections) {
-        return Err(format!("--connections {connections}: 1 to {CONNECTIONS_MAX}"));
+        return Err(format!("--connections {connections}: write 1 to {CONNECTIONS_MAX}"));
     }
     if args.rate.is_some_and(|rate| rate.is_nan() || rate <= 0.0 || rate > weir_load::quick::RATE_MAX) {
-        return Err(format!("--rate: more than 0 and at most {} requests a second", weir_load::quick::RATE_MAX));
+        return Err(format!("--rate: write more than 0 and at most {} requests a second", weir_load::quick::RATE_MAX));
     }
     if !(BLOCK.0..=BLOCK.1).contains(&block) || warm_up > BLOCK.1 {
-        return Err("--block: 500ms to 30m; --warmup: at most 30m".to_owned());
+        return Err("--block: write 500ms to 30m; --warmup: write at most 30m".to_owned());
     }
     Ok(Load::Path { path, connections, rate: args.rate })
 }
@@ -236,7 +242,7 @@ fn script_length(file: &Path) -> Result<Duration, String> {
     let length = weir_load::arrive::length(&plan.phases);
     if length > BLOCK.1 {
         Err(format!(
-            "{}: its phases take {} s; a block at most {}",
+            "{}: its phases take {} s; a block may take at most {}",
             file.display(),
             length.as_secs(),
             BLOCK.1.as_secs()
@@ -251,7 +257,7 @@ pub(super) fn design(args: &DesignArgs, stack: &StackArgs, load: &Load, is_alone
     let key = args.metric.as_deref().unwrap_or(if is_closed { "throughput" } else { "p95" });
     let primary = metric::of(key).ok_or_else(|| {
         let known: Vec<&str> = metric::METRICS.iter().map(|metric| metric.key).collect();
-        format!("--metric {key}: one of {}", known.join(", "))
+        format!("--metric {key}: write one of {}", known.join(", "))
     })?;
     let threshold = threshold(primary, args.threshold)?;
     let pairs = args.pairs.or(is_alone.then_some(PAIRS_ALONE));
@@ -266,7 +272,7 @@ pub(super) fn threshold(metric: &Metric, asked: Option<f64>) -> Result<f64, Stri
     match asked {
         None => Ok(metric.threshold),
         Some(percent) if percent.is_nan() || percent <= 0.0 || percent >= 100.0 => {
-            Err(format!("--threshold {percent}: more than 0 and less than 100"))
+            Err(format!("--threshold {percent}: write more than 0 and less than 100"))
         }
         Some(percent) if metric.scale == Scale::Share => Ok(percent),
         Some(percent) => Ok(percent / 100.0),
@@ -285,12 +291,13 @@ pub(super) fn ask(stack_args: &StackArgs, args: &LoadArgs, load: Load) -> Result
 /// The header fields of a load's requests. Refuses a field without a name, as `weir load` does.
 pub(super) fn headers(args: &SentArgs) -> Result<Vec<String>, String> {
     let wrong = args.headers.iter().find(|field| field.split_once(':').is_none_or(|(name, _)| name.trim().is_empty()));
-    wrong.map_or(Ok(args.headers.clone()), |field| Err(format!("-H {field}: \"Name: value\"")))
+    wrong.map_or(Ok(args.headers.clone()), |field| Err(format!("-H {field}: write \"Name: value\"")))
 }
 
 /// The settings that the blocks of every lab share.
 pub(super) fn stack_of(args: &StackArgs, load: Load, block: Duration, warm_up: Duration) -> Result<Ask, String> {
-    let weir = std::env::current_exe().map_err(|error| format!("this program has no path: {error}"))?;
+    let weir =
+        std::env::current_exe().map_err(|error| format!("weir cannot find the path of its own program: {error}"))?;
     let share = Cpus::of(&ask::allowed_cpus());
     let or =
         |list: &Option<super::flags::CpuList>, share: Vec<usize>| list.as_ref().map_or(share, |list| list.to_vec());

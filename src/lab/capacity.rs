@@ -19,19 +19,19 @@ pub(super) fn run(args: &CapacityArgs, language: Language) -> Result<u8, String>
 
 fn asked(args: &CapacityArgs) -> Result<Capacity, String> {
     if !args.path.starts_with('/') {
-        return Err(format!("{}: a path that is loaded begins with /", args.path));
+        return Err(format!("{}: the path of the load must begin with /", args.path));
     }
     if !(RATES.0..=RATES.1).contains(&args.from) {
-        return Err(format!("--from {}: {} to {} requests a second", args.from, RATES.0, RATES.1));
+        return Err(format!("--from {}: write {} to {} requests a second", args.from, RATES.0, RATES.1));
     }
     if !(0.0..100.0).contains(&args.errors) {
-        return Err(format!("--errors {}: 0 to 100 per cent", args.errors));
+        return Err(format!("--errors {}: write 0 to 100 per cent", args.errors));
     }
     if !(1..=CONNECTIONS_MAX).contains(&args.connections) {
-        return Err(format!("--connections {}: 1 to {CONNECTIONS_MAX}", args.connections));
+        return Err(format!("--connections {}: write 1 to {CONNECTIONS_MAX}", args.connections));
     }
     if !(BLOCK.0..=BLOCK.1).contains(&args.block) || args.warmup > BLOCK.1 {
-        return Err("--block: 500ms to 30m; --warmup: at most 30m".to_owned());
+        return Err("--block: write 500ms to 30m; --warmup: write at most 30m".to_owned());
     }
     let load = Load::Path { path: args.path.clone(), connections: args.connections, rate: Some(args.from) };
     let (quantile, limit) = args.slo;

@@ -21,7 +21,10 @@ const REPORT_MAX: u64 = 64 << 20;
 /// Runs the comparison, prints the report and stores the run.
 pub(super) fn run(args: &CompareArgs, language: Language) -> Result<u8, String> {
     let primary = metric::of(&args.metric).filter(|metric| metric.key != "cpu").ok_or_else(|| {
-        format!("--metric {}: throughput, p50, p95, p99 or errors; no report knows the edge's CPU", args.metric)
+        format!(
+            "--metric {}: write throughput, p50, p95, p99 or errors; a report does not contain the edge's CPU",
+            args.metric
+        )
     })?;
     let it = Elsewhere {
         before: (args.before.display().to_string(), runs(&args.before, Arm::Before)?),
@@ -56,13 +59,13 @@ fn runs(place: &Path, arm: Arm) -> Result<Vec<Imported>, String> {
     match files.len() {
         0 => {
             return Err(format!(
-                "{}: no report: files that end in .json, as `weir load -o` writes them",
+                "{}: there is no report; name files that end in .json, as `weir load -o` writes them",
                 place.display()
             ));
         }
         count if count > stats::RUNS_MAX => {
             return Err(format!(
-                "{}: more than {} reports: that many are compared exactly",
+                "{}: there are more than {} reports: weir compares at most that many",
                 place.display(),
                 stats::RUNS_MAX
             ));

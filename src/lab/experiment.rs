@@ -120,7 +120,7 @@ fn wanted(args: &RunArgs, places: &Places) -> Result<Vec<Lab>, String> {
     if args.all {
         let all = experiment::list(&args.labs, places).into_values().collect::<Result<Vec<_>, _>>()?;
         if all.is_empty() {
-            return Err(format!("{}: no experiments there (--labs names their folder)", args.labs.display()));
+            return Err(format!("{}: there are no experiments (--labs names their folder)", args.labs.display()));
         }
         if !args.ci {
             return Ok(all);
@@ -143,7 +143,8 @@ fn wanted(args: &RunArgs, places: &Places) -> Result<Vec<Lab>, String> {
 }
 
 pub(super) fn places(nginx: &Path) -> Result<Places, String> {
-    let weir = std::env::current_exe().map_err(|error| format!("this program has no path: {error}"))?;
+    let weir =
+        std::env::current_exe().map_err(|error| format!("weir cannot find the path of its own program: {error}"))?;
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home).unwrap_or_else(std::env::temp_dir);
     let nginx = std::path::absolute(nginx).map_err(|error| format!("{}: {error}", nginx.display()))?;

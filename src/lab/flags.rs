@@ -10,17 +10,17 @@ use crate::doctor::Lang;
 
 const EXAMPLES: &str = "\
 Examples:
-  weir lab ab before.conf after.conf --rate 500 /1k         at a rate, by the 95th percentile
-  weir lab ab before.conf after.conf --connections 32 /1k   as fast as 32 connections go, by throughput
+  weir lab ab before.conf after.conf --rate 500 /1k         at a rate; compares the 95th percentile
+  weir lab ab before.conf after.conf --connections 32 /1k   as fast as 32 connections allow; compares throughput
   weir lab ab before.conf after.conf --load checkout.yml    an Artillery script
-  weir lab ab --edge /usr/sbin/nginx before.conf after.conf --rate 500 /   of a real nginx
-  weir lab ab --aa nginx.conf --rate 500 /                  the noise of this machine: what can be seen at all
+  weir lab ab --edge /usr/sbin/nginx before.conf after.conf --rate 500 /   with a real nginx
+  weir lab ab --aa nginx.conf --rate 500 /                  the noise of this machine: the smallest visible difference
   weir lab report last --html report.html
 
-Everything a block needs is started for it and ends with it: the edge, an origin (weir origin, or --origin CMD) at the
-addresses that the configuration names, and the load. As root in network namespaces of its own; else as plain processes,
-with everything on loopback. Load goes to nobody else.
-Exit codes: 0 done, 1 worse or a trade-off, 2 it could not be done, 3 no verdict, 130 interrupted.";
+For each block the lab starts the edge, an origin (weir origin, or --origin CMD) at the addresses that the configuration
+names, and the load. It ends them with the block. As root it uses its own network namespaces; otherwise it starts plain
+processes on loopback. The load goes only to these processes.
+Exit codes: 0 done, 1 worse or a trade-off, 2 the lab could not run, 3 no verdict, 130 interrupted.";
 
 /// `weir lab`.
 #[derive(Args)]
@@ -428,7 +428,7 @@ pub struct WhyArgs {
 const ORIGIN: &str = "origin0";
 
 fn pool(text: &str) -> Result<weir_lab::why::signals::Pool, String> {
-    let wrong = || "as POOL_SIZE=10, or PROCESS:POOL_SIZE=10; at least 2".to_owned();
+    let wrong = || "write POOL_SIZE=10, or PROCESS:POOL_SIZE=10; at least 2".to_owned();
     let (name, size) = text.split_once('=').ok_or_else(wrong)?;
     let (process, variable) = name.split_once(':').unwrap_or((ORIGIN, name));
     let size = size.parse().ok().filter(|size| (2..=1_000_000).contains(size)).ok_or_else(wrong)?;
@@ -442,12 +442,12 @@ fn inside(text: &str) -> Result<weir_lab::watch::inside::Way, String> {
     match text {
         "auto" => Ok(weir_lab::watch::inside::Way::Auto),
         "proc" => Ok(weir_lab::watch::inside::Way::Proc),
-        _ => Err("--inside alone, --inside=auto or --inside=proc".to_owned()),
+        _ => Err("write --inside, --inside=auto or --inside=proc".to_owned()),
     }
 }
 
 fn slo(text: &str) -> Result<(&'static str, Duration), String> {
-    let wrong = || "as p95=50ms; p50, p95 or p99".to_owned();
+    let wrong = || "write p50, p95 or p99, as p95=50ms".to_owned();
     let (name, limit) = text.split_once('=').ok_or_else(wrong)?;
     let quantile = ["p50", "p95", "p99"].into_iter().find(|known| *known == name).ok_or_else(wrong)?;
     Ok((quantile, time(limit)?))
@@ -460,7 +460,7 @@ pub type CpuList = std::sync::Arc<[usize]>;
 const CPUS_MAX: usize = 1024;
 
 fn cpus(text: &str) -> Result<CpuList, String> {
-    let wrong = || "CPUs by number, as 0-1,4".to_owned();
+    let wrong = || "write the numbers of CPUs, as 0-1,4".to_owned();
     let mut list = Vec::new();
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -478,5 +478,7 @@ fn time(text: &str) -> Result<Duration, String> {
     if matches!(text, "0" | "0s" | "0ms") {
         return Ok(Duration::ZERO);
     }
-    weir_load::duration::phase(&text.into()).map(|time| time.time).ok_or_else(|| "a time, as 20s or 5m".to_owned())
+    weir_load::duration::phase(&text.into())
+        .map(|time| time.time)
+        .ok_or_else(|| "write a time, as 20s or 5m".to_owned())
 }

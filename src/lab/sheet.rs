@@ -20,7 +20,7 @@ impl Sheet {
         let file = beginning.file.with_file_name(format!(".weir-lab-{}-{number}.conf", std::process::id()));
         fs::write(&file, lay_out(&tree.root)).map_err(|error| {
             format!(
-                "{}: {error}; drafts stand beside the configuration, so that its paths lead where they did",
+                "{}: {error}; the lab writes drafts beside the configuration, so that its relative paths stay valid",
                 file.display()
             )
         })?;

@@ -242,7 +242,7 @@ fn address_and_value(text: &str) -> Result<(String, String), String> {
             _ => {}
         }
     }
-    Err(format!("--knob {text}: ADDRESS=VALUE, as http/upstream[app]/keepalive=64"))
+    Err(format!("--knob {text}: write ADDRESS=VALUE, as http/upstream[app]/keepalive=64"))
 }
 
 /// The files of a run, before and after its changes.
@@ -262,19 +262,19 @@ fn files_of(run: &Value) -> Vec<Mended> {
 pub(super) fn write(store: &Path, id: &str, is_undo: bool, language: Language) -> Result<u8, String> {
     let run = store::read(store, id)?;
     if run["kind"] != "tune" {
-        return Err(format!("{id}: a run of weir lab tune is written or taken back, this is another kind"));
+        return Err(format!("{id}: apply and undo need a run of weir lab tune, and this run is of another kind"));
     }
     let files: Vec<Mended> = files_of(&run)
         .into_iter()
         .map(|file| if is_undo { Mended { name: file.name, before: file.after, after: file.before } } else { file })
         .collect();
     if files.is_empty() {
-        return Err(format!("{id}: nothing was kept, so there is nothing to write"));
+        return Err(format!("{id}: the run kept no knob, so there is nothing to write"));
     }
     for file in &files {
         let now = read(Path::new(&file.name))?;
         if now != file.before {
-            return Err(format!("{}: it is not what it was when the lab looked: nothing was written", file.name));
+            return Err(format!("{}: the file has changed since the lab read it: the lab wrote nothing", file.name));
         }
     }
     for file in &files {
@@ -289,7 +289,7 @@ pub(super) fn write(store: &Path, id: &str, is_undo: bool, language: Language) -
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     let size = fs::metadata(path).map_err(|error| format!("{}: {error}", path.display()))?.len();
     if size > CONF_BYTES_MAX {
-        return Err(format!("{}: {size} bytes are no configuration", path.display()));
+        return Err(format!("{}: a file of {size} bytes is not a configuration", path.display()));
     }
     fs::read(path).map_err(|error| format!("{}: {error}", path.display()))
 }

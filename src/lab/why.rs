@@ -67,10 +67,10 @@ fn of_conf(args: &WhyArgs) -> Result<Asked, String> {
     let (conf, path) = match args.what.as_slice() {
         [conf] => (conf, "/".to_owned()),
         [conf, path] => (conf, path.clone()),
-        _ => return Err("name a configuration, and the path that is loaded; or --stack labs/NAME".to_owned()),
+        _ => return Err("name a configuration and the path of the load; or --stack labs/NAME".to_owned()),
     };
     if !path.starts_with('/') {
-        return Err(format!("{path}: a path that is loaded begins with /"));
+        return Err(format!("{path}: the path of the load must begin with /"));
     }
     let fields = headers(&args.sent)?;
     let load = load(&args.sent, (args.block, args.warmup), path)?;
@@ -85,11 +85,11 @@ fn of_lab(args: &WhyArgs, folder: &Path, language: Language) -> Result<Asked, St
     let lab = labs::read(&folder, &places)?;
     let missing: Vec<String> = lab.missing().iter().map(|need| format!("{} ({})", need.what, need.install)).collect();
     if !missing.is_empty() {
-        return Err(format!("lab {}: not installed here: {}", lab.name, missing.join("; ")));
+        return Err(format!("lab {}: these programs are not installed: {}", lab.name, missing.join("; ")));
     }
     if args.stack.plain || !weir_lab::stack::can_isolate() {
         return Err(format!(
-            "lab {}: its hosts are namespaces: run it as root, on Linux, with unshare and ip",
+            "lab {}: its hosts are network namespaces: run it as root on Linux, with unshare and ip installed",
             lab.name
         ));
     }
@@ -103,7 +103,7 @@ fn of_lab(args: &WhyArgs, folder: &Path, language: Language) -> Result<Asked, St
     let path = match args.what.as_slice() {
         [] => None,
         [path] if path.starts_with('/') => Some(path.clone()),
-        _ => return Err("with --stack the configuration is the experiment's: name a path alone, or nothing".to_owned()),
+        _ => return Err("with --stack, the experiment has the configuration: name only a path, or nothing".to_owned()),
     };
     let is_said = path.is_some() || args.sent.is_said();
     let (own, times) = (variant.load.as_ref().map(|sent| &sent.what), (args.block, args.warmup));
@@ -121,7 +121,7 @@ fn of_lab(args: &WhyArgs, folder: &Path, language: Language) -> Result<Asked, St
         }
         Some(What::Command(..)) | None => {
             return Err(format!(
-                "lab {}: its load is a command of its own: name a path with --rate or -c, or --load",
+                "lab {}: its load is a separate command: name a path with --rate or -c, or --load",
                 lab.name
             ));
         }
@@ -137,7 +137,8 @@ fn told(flags: &[String]) -> Result<SentArgs, String> {
         let at = flags.iter().position(|flag| names.contains(&flag.as_str()))?;
         flags.get(at + 1)
     };
-    let wrong = |flag: &String| format!("{flag}: not a number in the experiment's flags: name --rate or -c");
+    let wrong =
+        |flag: &String| format!("{flag}: the value in the experiment's flags is not a number: name --rate or -c");
     let rate = value(["-R", "--rate"]).map(|flag| flag.parse().map_err(|_| wrong(flag))).transpose()?;
     let connections = value(["-c", "--connections"]).map(|flag| flag.parse().map_err(|_| wrong(flag))).transpose()?;
     let is_field = |pair: &&[String]| pair.first().is_some_and(|flag| flag == "-H" || flag == "--header");

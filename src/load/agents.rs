@@ -16,9 +16,9 @@ use super::script::{Ran, stop_on_signal};
 /// `weir agent`.
 #[derive(Args)]
 #[command(after_help = "\
-An agent waits at a NATS server, serves its share of one run of `weir load --agents` at a time, and waits again.
-Whoever may publish at that server decides what an agent sends, and where: give the server a password or a token
-(nats://USER:PASSWORD@HOST, nats://TOKEN@HOST). Ctrl-C ends it, and the run it serves.")]
+An agent waits at a NATS server, runs its share of one run of `weir load --agents` at a time, and waits again.
+A client that may publish at this server controls the requests and the targets of the agent. So set a password or a token
+in the server (nats://USER:PASSWORD@HOST, nats://TOKEN@HOST). Ctrl-C ends the agent and its current run.")]
 pub struct AgentArgs {
     /// The server: nats://[USER:PASSWORD@|TOKEN@]HOST[:4222]; env:NAME or file:PATH with the URL keeps secrets out of
     /// ps
@@ -71,10 +71,10 @@ pub(super) fn run(
     watch: &mut dyn Watch,
 ) -> Result<Ran, NotBegun> {
     let agents = args.requests.filter(|agents| (1..=AGENTS_MAX).contains(agents));
-    let agents = agents.ok_or_else(|| format!("-n is how many agents, from 1 to {AGENTS_MAX}"))?;
+    let agents = agents.ok_or_else(|| format!("-n is the number of agents, from 1 to {AGENTS_MAX}"))?;
     let wait = time(&args.agents_wait, "--agents-wait")?;
     if args.dotenv.is_some() && args.env_pass.is_empty() {
-        eprintln!("--dotenv is read here only: agents get the variables that --env-pass names");
+        eprintln!("weir reads --dotenv only on this machine: agents get the variables that --env-pass names");
     }
     let env = chosen_env(&args.env_pass, &script_env(run, options))?;
     let files: Vec<_> = run.plan.files.iter().chain(&args.with_files).cloned().collect();
@@ -84,7 +84,7 @@ pub(super) fn run(
     let conductor = Conductor::start(&wanted, job)?;
     for (index, mate) in conductor.gather(&|| channel.is_stopped())?.iter().enumerate() {
         watch.line(&format!(
-            "agent {} takes share {} of {agents}: {} of {} CPUs, clock {:.1} ms off (± {:.1})",
+            "agent {} runs share {} of {agents}: {} of {} CPUs, clock {:.1} ms off (± {:.1})",
             mate.name,
             index + 1,
             mate.workers,

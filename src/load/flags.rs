@@ -8,16 +8,16 @@ const EXAMPLES: &str = "\
 Examples:
   weir load checkout.yml                          an Artillery script, unchanged
   weir load -t http://127.0.0.1:8080 -o run.json --html run.html checkout.yml
-  weir load --check checkout.yml                  read it, say what is wrong and what would be done; send nothing
-  weir load http://127.0.0.1:8080/ -c 64 -d 30s   as fast as 64 connections go (closed loop)
-  weir load https://127.0.0.1:8443/ --http2 -c 16 -m 32 -k   16 connections with 32 streams each, as h2load
-  weir load http://127.0.0.1:8080/ -R 500         500 requests a second, whatever happens (open model)
+  weir load --check checkout.yml                  checks the script and prints the plan; sends nothing
+  weir load http://127.0.0.1:8080/ -c 64 -d 30s   as fast as 64 connections allow (closed loop)
+  weir load https://127.0.0.1:8443/ --http2 -c 16 -m 32 -k   16 connections with 32 streams each, like h2load
+  weir load http://127.0.0.1:8080/ -R 500         500 requests a second, independent of the answers (open model)
   weir load --agents nats://10.0.0.1 -n 4 test.yml   one run from four machines, each with `weir agent nats://10.0.0.1`
-  weir load compare before.json after.json        what two single runs can show, and what they cannot
-  weir load report run.json                       a page to read, run.json.html
+  weir load compare before.json after.json        compares two single runs
+  weir load report run.json                       writes the page run.json.html
 
-Load goes to the target you name and nowhere else, and it ends: phases, -d and -n bound it. Ctrl-C ends it with a report.
-Exit codes: 0 done, 1 a script problem or a failed check, 2 the command line, 3 the generator was the limit
+The load goes only to the target that you name. Phases, -d and -n limit it. Ctrl-C ends it with a report.
+Exit codes: 0 done, 1 a script problem or a failed check, 2 an invalid command line, 3 the generator was the limit
 (with --fail-if-limited), 11 a worker could not run, 21 a failed expectation, 130 interrupted.";
 
 /// `weir load`.

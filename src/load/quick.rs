@@ -134,7 +134,7 @@ fn facts(quick: &Quick, args: &RunArgs, report: &Report, outcome: &run::Outcome,
 fn incomplete(quick: &Quick, report: &Report, outcome: &run::Outcome) -> Vec<String> {
     let dropped = (report.dropped > 0).then(|| {
         format!(
-            "{} requests were due and never sent: all {} were waiting for answers ({} has more)",
+            "{} requests were due, but weir never sent them: all {} were waiting for answers (raise {})",
             report.dropped,
             connections(quick),
             if quick.streams.is_some() { "-m or -c" } else { "-c" }
@@ -144,7 +144,8 @@ fn incomplete(quick: &Quick, report: &Report, outcome: &run::Outcome) -> Vec<Str
 }
 
 fn of(url: &str, args: &RunArgs) -> Result<Quick, String> {
-    let number = |text: &String| text.parse::<usize>().map_err(|_| format!("-c {text}: how many connections?"));
+    let number =
+        |text: &String| text.parse::<usize>().map_err(|_| format!("-c {text}: write the number of connections"));
     let connections = args.config.as_ref().map(number).transpose()?.unwrap_or(CONNECTIONS);
     let threads = args.workers.unwrap_or_else(weir_meter::host::effective_cpus).min(connections);
     Ok(Quick {
@@ -198,7 +199,7 @@ pub(super) fn time(text: &str, flag: &str) -> Result<Duration, String> {
 /// The number of requests and their schedule, in words.
 fn arrivals(quick: &Quick) -> String {
     let how = match quick.rate {
-        None => "as fast as they are answered".to_owned(),
+        None => "as fast as the answers come".to_owned(),
         Some(Rate::Constant(rate)) => format!("{rate} a second, evenly spread"),
         Some(Rate::Poisson(rate)) => format!("{rate} a second, at random"),
     };
@@ -210,7 +211,7 @@ fn plan(quick: &Quick) -> String {
     let Quick { method, threads, duration, rate, .. } = quick;
     let connections = connections(quick);
     let model = match rate {
-        None => "as fast as they are answered (closed loop)".to_owned(),
+        None => "as fast as the answers come (closed loop)".to_owned(),
         Some(Rate::Constant(rate)) => format!("{rate} a second, evenly spread (open model)"),
         Some(Rate::Poisson(rate)) => format!("{rate} a second, at random (open model)"),
     };
@@ -223,11 +224,11 @@ fn summary(quick: &Quick, report: &Report, facts: &Facts) -> String {
     let mut lines = Vec::new();
     let limits = facts.self_check.limits();
     if !limits.is_empty() {
-        lines.push("The generator was the limit: these figures tell of it, not of the target.".to_owned());
+        lines.push("The generator was the limit: these figures measure the generator, not the target.".to_owned());
         lines.push(limits.iter().map(|limit| format!("  {limit}\n")).collect());
     }
     if report.requests == 0 {
-        lines.push("Nothing was answered: there are no latencies to tell, and the exit code is 1.".to_owned());
+        lines.push("No request got an answer: there are no latencies to print, and the exit code is 1.".to_owned());
     }
     let seconds = report.elapsed.as_secs_f64();
     let each_second = if seconds > 0.0 { report.received_bytes as f64 / seconds } else { 0.0 };
@@ -246,7 +247,11 @@ fn summary(quick: &Quick, report: &Report, facts: &Facts) -> String {
         "\n{:<12}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}",
         "Latency, ms", "min", "mean", "p50", "p90", "p95", "p99", "p99.9", "max"
     ));
-    let start = if quick.rate.is_some() { "from the intended start" } else { "from the answer before, or the dial" };
+    let start = if quick.rate.is_some() {
+        "from the intended start"
+    } else {
+        "from the previous answer, or from the start of the connection"
+    };
     lines.push(format!("{}  {start}", row("response", &report.response)));
     lines.push(format!("{}  from the send", row("service", &report.service)));
     if quick.rate.is_some() {

@@ -141,7 +141,7 @@ fn go(args: &RunArgs, options: &Options, run: &Run, teller: &mut Teller) -> Resu
 }
 
 /// The reason for an incomplete run that a signal ended.
-pub(super) const STOPPED: &str = "stopped by a signal before its time";
+pub(super) const STOPPED: &str = "a signal stopped the run before its end";
 
 /// Why the figures do not cover the whole requested run, one sentence each.
 fn incomplete(ran: &Ran) -> Vec<String> {
@@ -151,10 +151,13 @@ fn incomplete(ran: &Ran) -> Vec<String> {
     }
     if ran.outcome.is_cut {
         let limit = run::DRAIN_MAX.as_secs();
-        reasons.push(format!("virtual users were left {limit} s after the last phase, and were ended"));
+        reasons.push(format!("virtual users were still running {limit} s after the last phase, and weir ended them"));
     }
     if ran.outcome.lines_lost > 0 {
-        reasons.push(format!("{} lines of `log` steps were too many at once to be printed", ran.outcome.lines_lost));
+        reasons.push(format!(
+            "weir could not print {} lines of `log` steps, because there were too many at once",
+            ran.outcome.lines_lost
+        ));
     }
     reasons
 }
@@ -229,7 +232,7 @@ fn checks(plan: &Plan, whole: &Period, apdex: Option<&Apdex>) -> Vec<Check> {
 const SAME_WISH: Duration = Duration::from_millis(500);
 
 pub(super) fn stop_on_signal(stop: Stop) -> Result<(), String> {
-    let signals = process::signals().map_err(|error| format!("signals cannot be caught: {error}"))?;
+    let signals = process::signals().map_err(|error| format!("weir cannot catch signals: {error}"))?;
     let wait = move || {
         let mut told = None;
         for _ in signals.filter(|signal| matches!(signal, Signal::Int | Signal::Term | Signal::Quit)) {
@@ -245,7 +248,7 @@ pub(super) fn stop_on_signal(stop: Stop) -> Result<(), String> {
             }
         }
     };
-    worker::block_aside("signals", wait).map_err(|error| format!("signals cannot be caught: {error}"))
+    worker::block_aside("signals", wait).map_err(|error| format!("weir cannot catch signals: {error}"))
 }
 
 fn phase_fact(phase: &Phase) -> PhaseFact {

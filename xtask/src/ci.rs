@@ -20,7 +20,7 @@ pub fn ci(root: &Path) -> Result<(), String> {
     });
     run(&mut cargo("clippy --workspace --all-targets -- -D warnings"))?;
     run(&mut cargo("build --release"))?;
-    peers.join().map_err(|_| "the peers of the tests were not installed")??;
+    peers.join().map_err(|_| "the programs that the tests need could not be installed")??;
     smoke(root)?;
     fuzz()?;
     dashboard(root)?;

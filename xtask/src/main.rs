@@ -20,9 +20,9 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  ci                   everything that must hold before a commit is done
-  fmt [--check]        every file in the house's format; `cargo fmt` misses modules that macros declare
-  tidy                 the rules of the house: arrows, places, documents, words
+  ci                   all checks that a commit must pass
+  fmt [--check]        formats every file; `cargo fmt` misses modules that macros declare
+  tidy                 the project's rules: dependencies between crates, places, documents, words
   vtc [FILTER]         the end-to-end scripts against weir
   oracle [FILTER]      the same scripts and applications against nginx
   labs                 the field reports' configurations, some seconds each

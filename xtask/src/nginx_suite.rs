@@ -13,7 +13,7 @@ usage: cargo xtask nginx-suite --tools DIR --tests DIR [--binary FILE] [--out FI
   --binary  what to test; default: weir, built for release
   --out     where the result goes; default: target/nginx-suite.csv
 
-Once per machine, as root: setup.sh of the tools. JOBS, TIMEOUT and TEST_NGINX_* are handed on.";
+Once per machine, as root: setup.sh of the tools. The command passes JOBS, TIMEOUT and TEST_NGINX_* on.";
 
 pub fn nginx_suite(root: &Path, arguments: &[String]) -> Result<(), String> {
     let asked = Asked::parse(arguments)?;

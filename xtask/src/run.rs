@@ -38,7 +38,7 @@ pub fn run_tests(command: &mut Command) -> Result<(), String> {
     took(began);
     match (status.success(), not_run) {
         (true, 0) => Ok(()),
-        (true, _) => Err(format!("{said}: {not_run} tests were ignored or skipped; each must run here")),
+        (true, _) => Err(format!("{said}: {not_run} tests were ignored or skipped; all of them must run here")),
         (false, _) => Err(format!("{said}: {status}")),
     }
 }

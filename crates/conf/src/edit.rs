@@ -38,8 +38,8 @@ impl std::fmt::Display for EditError {
             EditError::Ambiguous(step, count) => {
                 write!(f, "there are {count} of {step}: choose one, as in {step}[1]")
             }
-            EditError::BadStep(step) => write!(f, "\"{step}\" is not a name or name[which]"),
-            EditError::Overlap => f.write_str("two changes touch the same line: apply one, then look again"),
+            EditError::BadStep(step) => write!(f, "\"{step}\" is neither NAME nor NAME[ARGUMENT]"),
+            EditError::Overlap => f.write_str("two changes touch the same line: apply one, then run the command again"),
         }
     }
 }

@@ -133,7 +133,7 @@ impl<'a> Loader<'a> {
             return Ok(known);
         }
         if self.tree.files.len() >= FILES_MAX {
-            return Err(format!("\"{path}\" is one file more than {FILES_MAX}"));
+            return Err(format!("\"{path}\" exceeds the limit of {FILES_MAX} files"));
         }
         let bytes = self.files.read(path).map_err(|error| failure("open()", path, &error))?;
         if bytes.len() > FILE_BYTES_MAX {
@@ -245,10 +245,10 @@ impl<'a> Loader<'a> {
                 .filter_map(|file| self.tree.files.get(*file as usize))
                 .map(|source| source.name.as_str())
                 .collect();
-            return Err(format!("\"include\" goes in a circle: {}", names.join(" -> ")));
+            return Err(format!("the files include each other in a circle: {}", names.join(" -> ")));
         }
         if self.open.len() >= INCLUDE_DEPTH_MAX {
-            return Err(format!("files are included more than {INCLUDE_DEPTH_MAX} deep"));
+            return Err(format!("include is nested more than {INCLUDE_DEPTH_MAX} deep"));
         }
         Ok(file)
     }
@@ -297,7 +297,7 @@ mod tests {
             files = files.with(&format!("/{depth}"), format!("include {};\n", depth + 1));
         }
         let (_, problems) = load(&files, "/0", "/", &|_| false);
-        assert_eq!(whats(&problems), ["files are included more than 64 deep"]);
+        assert_eq!(whats(&problems), ["include is nested more than 64 deep"]);
     }
 
     #[test]

@@ -186,15 +186,12 @@ fn note(entries: &VecDeque<Entry<'_>>, tail: &Tail, samples: &[&ErrorSample]) ->
     let oldest = samples.iter().map(|sample| window(sample).0).min()?;
     match first {
         None => Some(Said::new(
-            "its lines tell no time that is understood: only those that name a request's id are found",
-            "줄에 알아볼 수 있는 시각이 없어 요청 ID가 있는 줄만 찾음",
+            "weir cannot read the time of its lines: the search finds only lines with a request's id",
+            "줄의 시각을 읽을 수 없어 요청 ID가 있는 줄만 찾습니다",
         )),
         Some(first) if !tail.is_whole && first.ms > oldest => Some(Said::new(
-            format!(
-                "only its last {} KiB are looked at, and the oldest requests were before them",
-                TAIL_BYTES_MAX >> 10
-            ),
-            format!("끝 {} KiB만 보며, 가장 오래된 요청은 그 앞에 있음", TAIL_BYTES_MAX >> 10),
+            format!("weir searches only its last {} KiB, and the oldest requests are earlier", TAIL_BYTES_MAX >> 10),
+            format!("끝 {} KiB만 찾습니다. 가장 오래된 요청은 그 앞에 있습니다", TAIL_BYTES_MAX >> 10),
         )),
         Some(_) => None,
     }

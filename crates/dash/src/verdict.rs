@@ -84,7 +84,7 @@ pub struct Verdict {
 pub fn judge(recent: &[Arc<Snapshot>], lines: &[Waterline]) -> Verdict {
     let [first, .., last] = recent else {
         return Verdict {
-            words: Said::new("waiting for two seconds to compare", "비교할 2초를 기다리는 중"),
+            words: Said::new("waiting for the figures of two seconds", "비교할 2초를 기다리는 중"),
             ..Verdict::default()
         };
     };
@@ -101,7 +101,7 @@ pub fn judge(recent: &[Arc<Snapshot>], lines: &[Waterline]) -> Verdict {
     verdict.evidence.extend((window.refused > 0).then(|| {
         let refused = group(window.refused as f64);
         Said::new(
-            format!("{refused} were refused by limit_req or limit_conn, as configured"),
+            format!("limit_req or limit_conn refused {refused}, as configured"),
             format!("{refused}건은 설정대로 limit_req·limit_conn이 거절"),
         )
     }));
@@ -179,7 +179,7 @@ fn met(window: &Window<'_>, fullest: &[&Waterline]) -> Option<Verdict> {
     let (hits, seconds, title) = (group(window.hits(line) as f64), window.seconds, words::title(&line.kind, &line.of));
     let (used, limit) = amounts(line);
     let words = Said::new(
-        format!("{}: {used} of {limit}, met {hits} times in {seconds} s", title.en),
+        format!("{}: {used} of {limit}, reached {hits} times in {seconds} s", title.en),
         format!("{}: {limit} 중 {used}, {seconds}초 동안 {hits}번 한계에 닿음", title.ko),
     );
     Some(about(State::Limited, words, line, fullest, window))
@@ -217,7 +217,7 @@ fn failing(window: &Window<'_>, fullest: &[&Waterline]) -> Option<Verdict> {
         Some((class, _)) => {
             Said::new(format!("{share} of requests fail: {class}"), format!("요청의 {share} 실패: {class}"))
         }
-        None => Said::new(format!("{share} of requests are answered 5xx"), format!("요청의 {share}에 5xx 응답")),
+        None => Said::new(format!("{share} of requests get 5xx"), format!("요청의 {share}에 5xx 응답")),
     };
     let mut verdict = Verdict { state: State::Failing, words, ..Verdict::default() };
     if let Some(line) = fullest.first().filter(|line| line.ratio >= NEAR) {
@@ -273,14 +273,14 @@ fn is_soon(line: &Waterline) -> bool {
 
 fn healthy(fullest: &[&Waterline]) -> Verdict {
     let Some(line) = fullest.first() else {
-        let words = Said::new("no limit is known here", "알려진 한계가 없음");
+        let words = Said::new("weir knows no limit here", "알려진 한계가 없음");
         return Verdict { state: State::Healthy, words, ..Verdict::default() };
     };
     let (title, ratio) = (words::title(&line.kind, &line.of), two(line.ratio));
     let next = fullest.get(1).copied();
     if line.ratio < MENTIONED {
         let words = Said::new(
-            format!("nothing near a limit · fullest: {} ({ratio})", title.en),
+            format!("no resource is near its limit · fullest: {} ({ratio})", title.en),
             format!("한계에 가까운 것 없음 · 가장 찬 것: {} ({ratio})", title.ko),
         );
         let mut verdict = Verdict { state: State::Healthy, words, ..Verdict::default() };
@@ -321,14 +321,14 @@ fn about(state: State, words: Said, line: &Waterline, fullest: &[&Waterline], wi
     evidence.extend(reuse.filter(|reuse| *reuse < REUSE_POOR).map(|reuse| {
         if reuse <= 0.0 {
             return Said::new(
-                "No request to it goes over a kept connection: each takes a port for a minute",
+                "No request to it uses a kept connection: each request takes a port for a minute",
                 "유지된 연결로 가는 요청이 없음: 요청마다 포트를 1분씩 차지",
             );
         }
         let share = percent(reuse);
         Said::new(
             format!(
-                "Only {share} of requests to it go over a kept connection: each of the others takes a port for a minute"
+                "Only {share} of requests to it use a kept connection: each other request takes a port for a minute"
             ),
             format!("요청의 {share}만 유지된 연결로 감: 나머지는 하나마다 포트를 1분씩 차지"),
         )
@@ -336,7 +336,7 @@ fn about(state: State, words: Said, line: &Waterline, fullest: &[&Waterline], wi
     evidence.push(Said::new(format!("When it is full: {}", kind.full.0), format!("가득 차면: {}", kind.full.1)));
     let remedy = match (line.kind.as_str(), reuse) {
         ("ports", Some(reuse)) if reuse >= REUSE_POOR => Said::new(
-            "more peers, or more source addresses with proxy_bind: connections are kept already",
+            "add peers, or source addresses with proxy_bind: connections are already kept",
             "피어를 늘리거나 proxy_bind로 출발 주소 늘리기: 연결은 이미 유지되고 있음",
         ),
         _ => Said::new(kind.remedy.0, kind.remedy.1),
@@ -382,7 +382,10 @@ fn absent(snapshot: &Snapshot) -> Vec<Said> {
     let absent = peers.filter(|(_, peer)| matches!(peer.state, PeerState::Unavail | PeerState::Unhealthy));
     let said = absent.take(3).map(|(name, peer)| {
         let server = &peer.server;
-        Said::new(format!("{server} of {name} is left out after failures"), format!("{name}의 {server}: 실패로 제외됨"))
+        Said::new(
+            format!("{server} of {name} is unavailable after failures"),
+            format!("{name}의 {server}: 실패로 제외됨"),
+        )
     });
     said.collect()
 }

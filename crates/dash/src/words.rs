@@ -41,9 +41,9 @@ pub static KINDS: &[Kind] = &[
         en: "Connections",
         ko: "연결",
         counts: true,
-        full: ("new clients are dropped, idle ones are closed", "새 클라이언트는 버려지고 유휴 연결은 닫힘"),
+        full: ("weir closes idle clients and drops new ones", "새 클라이언트는 버려지고 유휴 연결은 닫힘"),
         remedy: (
-            "raise worker_connections, or remove it: weir then takes it from RLIMIT_NOFILE",
+            "raise worker_connections, or remove the line: weir then derives it from RLIMIT_NOFILE",
             "worker_connections를 올리거나 지우기: 지우면 RLIMIT_NOFILE에서 정해짐",
         ),
     },
@@ -53,7 +53,7 @@ pub static KINDS: &[Kind] = &[
         ko: "열린 파일",
         counts: true,
         full: (
-            "idle connections are closed for new ones, then new ones are refused",
+            "weir closes idle connections for new ones, then refuses new connections",
             "유휴 연결을 닫아 새 연결을 받고, 그래도 없으면 새 연결을 거절",
         ),
         remedy: (
@@ -78,11 +78,11 @@ pub static KINDS: &[Kind] = &[
         ko: "수락 대기열",
         counts: true,
         full: (
-            "the kernel drops new connections, clients wait a second and more",
+            "the kernel drops new connections; clients wait a second or more",
             "커널이 새 연결을 버려 클라이언트가 1초 이상 기다림",
         ),
         remedy: (
-            "listen … backlog= and net.core.somaxconn, once a worker's CPU is not the reason",
+            "listen … backlog= and net.core.somaxconn, if a worker's CPU is not the cause",
             "listen … backlog=와 net.core.somaxconn (워커 CPU가 원인이 아닐 때)",
         ),
     },
@@ -91,7 +91,7 @@ pub static KINDS: &[Kind] = &[
         en: "Kept connections",
         ko: "유지 연결",
         counts: false,
-        full: ("connections beyond it are closed after use", "넘치는 연결은 쓰고 나서 닫힘"),
+        full: ("weir closes further connections after use", "넘치는 연결은 쓰고 나서 닫힘"),
         remedy: ("raise keepalive in the upstream block", "upstream 블록의 keepalive 올리기"),
     },
     Kind {
@@ -110,17 +110,17 @@ pub static KINDS: &[Kind] = &[
         en: "CPU quota",
         ko: "CPU 쿼터",
         counts: true,
-        full: ("all threads are stopped for the rest of each period", "남은 주기 동안 모든 스레드가 멈춤"),
+        full: ("the kernel stops all threads for the rest of each period", "남은 주기 동안 모든 스레드가 멈춤"),
         remedy: ("raise the container's or unit's CPU quota", "컨테이너나 유닛의 CPU 쿼터 올리기"),
     },
     Kind {
         name: "cpu_credits",
-        en: "CPU the hypervisor leaves",
+        en: "CPU time from the hypervisor",
         ko: "하이퍼바이저가 남긴 CPU",
         counts: true,
-        full: ("requests wait while others have the CPU", "다른 쪽이 CPU를 쓰는 동안 요청이 기다림"),
+        full: ("requests wait while other machines use the CPU", "다른 쪽이 CPU를 쓰는 동안 요청이 기다림"),
         remedy: (
-            "a machine whose CPU is not metered by credits, or unlimited credits",
+            "a machine without CPU credits, or unlimited credits",
             "크레딧 제한이 없는 인스턴스, 또는 unlimited 크레딧",
         ),
     },
@@ -140,7 +140,7 @@ pub static KINDS: &[Kind] = &[
         en: "Cache",
         ko: "캐시",
         counts: false,
-        full: ("the least recently used is thrown out", "가장 오래 안 쓴 것부터 지워짐"),
+        full: ("weir removes the least recently used object", "가장 오래 안 쓴 것부터 지워짐"),
         remedy: ("raise max_size in proxy_cache_path if misses grow", "miss가 늘면 proxy_cache_path의 max_size 올리기"),
     },
     Kind {
@@ -166,7 +166,7 @@ static OTHER: Kind = Kind {
     en: "",
     ko: "",
     counts: true,
-    full: ("what comes next is refused", "다음 것은 거절됨"),
+    full: ("weir refuses the next one", "다음 것은 거절됨"),
     remedy: ("", ""),
 };
 

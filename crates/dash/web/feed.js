@@ -35,7 +35,7 @@ export function step(state, kind, data) {
     const { past, ...doc } = data;
     return { doc, before: null, past: (past ?? []).slice(-POINTS_MAX) };
   }
-  if (!state) throw new Error("a part came before the whole");
+  if (!state) throw new Error("an update came before the full state");
   if (data.seq !== state.doc.seq + 1) throw new Error(`part ${data.seq} came after ${state.doc.seq}`);
   const doc = merge(state.doc, data);
   const past = state.past.length >= POINTS_MAX ? state.past.slice(1 - POINTS_MAX) : state.past.slice();

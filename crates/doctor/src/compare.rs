@@ -53,8 +53,8 @@ pub fn summary(changes: &[Change]) -> Option<Said> {
     }
     Some(match changes.len() {
         0 => said!(
-            "nothing differs but layout and comments: an A/A",
-            "배치와 주석 외에는 차이가 없습니다. 비교해도 A/A입니다"
+            "the two files differ only in layout and comments: comparing them would be an A/A",
+            "두 파일은 배치와 주석만 다릅니다. 비교하면 A/A가 됩니다"
         ),
         1 => said!(
             "the one change has no effect: comparing the two files would measure only noise (an A/A)",
@@ -125,19 +125,22 @@ fn compared(before: &Tree, after: &Tree, target: Target) -> Vec<Change> {
         let line = spots.first().map_or(String::new(), |spot| spot.line());
         if means_same(key) {
             let what =
-                said!("\"{}\" was taken out, and is still in force", "\"{}\"을(를) 지웠지만 여전히 적용됩니다", line);
+                said!("\"{}\" was removed, and is still in force", "\"{}\"을(를) 지웠지만 여전히 적용됩니다", line);
             changes.push(idly(None, what));
         } else if target.idle(&key.1, &key.0).is_some() {
             let what = said!(
-                "\"{}\" was taken out, and had no effect in {}",
+                "\"{}\" was removed, and had no effect in {}",
                 "\"{}\"을(를) 지웠고, {}에서는 원래 효과가 없었습니다",
                 line,
                 target
             );
             changes.push(idly(None, what));
         } else {
-            let what =
-                said!("\"{}\" was taken out: this can act", "\"{}\"을(를) 지웠습니다: 효과가 있을 수 있습니다", line);
+            let what = said!(
+                "\"{}\" was removed: this change can have an effect",
+                "\"{}\"을(를) 지웠습니다: 효과가 있을 수 있습니다",
+                line
+            );
             changes.push(Change { at: None, acts: true, what });
         }
     }
@@ -152,7 +155,7 @@ fn acting(spot: Spot<'_>, old: Option<String>) -> Said {
         (Some(old), Some((was, is))) if name == "worker_connections" => {
             let bound = was.min(is);
             said!(
-                "\"{}\" (before: {}) can act, only where a worker has more than {} connections at once, both sides counted",
+                "\"{}\" (before: {}) can have an effect only if a worker has more than {} connections at once, to clients and to origins together",
                 "\"{}\" (이전: {})은(는) 워커 하나의 동시 연결이 양쪽을 합쳐 {}개를 넘을 때만 효과가 있습니다",
                 line,
                 old,
@@ -161,13 +164,15 @@ fn acting(spot: Spot<'_>, old: Option<String>) -> Said {
         }
         (Some(old), _) => {
             said!(
-                "\"{}\" (before: {}) can act",
+                "\"{}\" (before: {}) can have an effect",
                 "\"{}\" (이전: {})은(는) 효과가 있을 수 있습니다",
                 line,
                 old.replace('\n', ", ")
             )
         }
-        (None, _) => said!("\"{}\" is new and can act", "\"{}\"은(는) 새로 생겼고 효과가 있을 수 있습니다", line),
+        (None, _) => {
+            said!("\"{}\" is new and can have an effect", "\"{}\"은(는) 새로 생겼고 효과가 있을 수 있습니다", line)
+        }
     }
 }
 
@@ -276,7 +281,7 @@ mod tests {
             let weirs = found_by(Target::Weir, before, &after);
             assert!(weirs.len() == 2 && weirs[0].contains(says), "{line}: {weirs:?}");
             let back = found_by(Target::Weir, &after, before);
-            assert!(back.len() == 2 && back[0].contains("was taken out"), "{line}: {back:?}");
+            assert!(back.len() == 2 && back[0].contains("was removed"), "{line}: {back:?}");
         }
         let fewer = before.replacen("server b;", "server b; keepalive 2;", 1);
         assert_eq!(found_by(Target::Weir, before, &fewer), Vec::<String>::new());
@@ -332,13 +337,13 @@ mod tests {
         let after = tree("events { worker_connections 1024; use epoll; } http { tcp_nodelay on; }");
         let listed = changes(&before, &after, Version(1, 22, 1));
         let said: Vec<(bool, &str)> = listed.iter().map(|change| (change.acts, &*change.what)).collect();
-        let limit = "\"worker_connections 1024\" (before: 768) can act, only where a worker has more than 768 connections at once, both sides counted";
+        let limit = "\"worker_connections 1024\" (before: 768) can have an effect only if a worker has more than 768 connections at once, to clients and to origins together";
         assert_eq!(
             said,
             [
                 (false, "\"use epoll\" cannot have an effect here"),
                 (true, limit),
-                (true, "\"gzip on\" was taken out: this can act")
+                (true, "\"gzip on\" was removed: this change can have an effect")
             ]
         );
         assert_eq!(summary(&listed), None);
@@ -357,7 +362,10 @@ mod tests {
             found("http { gzip on; server { listen 1; } }", "http { gzip on; server { listen 1; gzip off; } }"),
             Vec::<String>::new()
         );
-        assert_eq!(found("a 1;  # x", "a 1;"), ["nothing differs but layout and comments: an A/A"]);
+        assert_eq!(
+            found("a 1;  # x", "a 1;"),
+            ["the two files differ only in layout and comments: comparing them would be an A/A"]
+        );
         assert_eq!(found("http { }", "http { upstream a { server b; } }"), Vec::<String>::new());
     }
 }

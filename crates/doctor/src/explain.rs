@@ -91,17 +91,17 @@ fn compiled(default: &Default, target: Target, language: Language) -> String {
         let theirs = default.at(crate::version::NEWEST).unwrap_or("nothing");
         let same = value_of(default, target).is_some_and(|ours| default.is_same(ours, theirs));
         return if same {
-            format!("weir's own{scope}, as nginx's")
+            format!("weir's default{scope}, the same as nginx's")
         } else {
-            format!("weir's own{scope}; nginx's is {theirs}")
+            format!("weir's default{scope}; nginx's default is {theirs}")
         };
     };
     let since = default.history.iter().rev().find(|(since, _)| version >= *since);
     let (scope, since) =
         (if default.place == "upstream" { " in upstreams" } else { "" }, since.map(|(since, _)| *since));
     match since.filter(|since| *since > Version(0, 0, 0)) {
-        Some(since) => format!("nginx {version}'s own{scope} (since {since})"),
-        None => format!("nginx {version}'s own{scope}"),
+        Some(since) => format!("nginx {version}'s default{scope} (since {since})"),
+        None => format!("nginx {version}'s default{scope}"),
     }
 }
 
@@ -163,7 +163,7 @@ mod tests {
         for expected in [
             "worker_processes       auto  /n:1, default 1; as in Debian's and nginx.org's packages",
             "worker_connections     768   /n:2, default 512; as in Debian's package",
-            "keepalive_requests     1000  nginx 1.22.1's own (since 1.19.10)",
+            "keepalive_requests     1000  nginx 1.22.1's default (since 1.19.10)",
             "proxy_read_timeout     60    /n:4 in location /, which is the default",
         ] {
             let squeeze = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -174,6 +174,6 @@ mod tests {
             explain(&crate::load(&files, "/n", "/").0, Target::Weir, Some("worker_processes"), Language::English)
         };
         assert!(weirs.contains("/n:1, which is the default"), "{weirs}");
-        assert!(of(text, Version(1, 18, 0), Some("keepalive_requests")).contains("100  nginx 1.18.0's own\n"));
+        assert!(of(text, Version(1, 18, 0), Some("keepalive_requests")).contains("100  nginx 1.18.0's default\n"));
     }
 }

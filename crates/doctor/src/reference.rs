@@ -8,13 +8,13 @@ use crate::version::Version;
 /// The page.
 pub fn page() -> String {
     let mut text = String::from(
-        "# The doctor's rules\n\nPrinted by `weir doctor --reference` from the rules themselves; do not edit. How to use them: [guide](../guide/doctor.md).\n",
+        "# The doctor's rules\n\n`weir doctor --reference` prints this page from the rules; do not edit it. The [guide](../guide/doctor.md) says how to use the rules.\n",
     );
     for group in Group::ALL {
         text.push_str(&format!("\n## {}\n", group.heading().en));
         for rule in RULES.iter().filter(|rule| rule.group == group) {
             text.push_str(&format!(
-                "\n### {}\n\n{} ({}). {}\n\nSpeaks:\n\n```nginx\n{}\n```\n\nIs silent:\n\n```nginx\n{}\n```\n\nSource: {}.\n",
+                "\n### {}\n\n{} ({}). {}\n\nReports:\n\n```nginx\n{}\n```\n\nDoes not report:\n\n```nginx\n{}\n```\n\nSource: {}.\n",
                 rule.id,
                 rule.says.en,
                 rule.level.name(),
@@ -26,7 +26,7 @@ pub fn page() -> String {
         }
     }
     text.push_str(
-        "\n## nginx's defaults, by version\n\nWhat `equals_default` and `--explain` compare with. `-`: none.\n\n| directive | in | default | |\n|---|---|---|---|\n",
+        "\n## nginx's defaults, by version\n\n`equals_default` and `--explain` compare a file with these values. `-`: no default.\n\n| directive | in | default | |\n|---|---|---|---|\n",
     );
     for default in DEFAULTS {
         let values: Vec<String> = default

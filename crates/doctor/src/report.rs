@@ -69,7 +69,12 @@ fn paragraph(text: &mut String, subject: &Subject<'_>, rule: &Rule, findings: &[
         }
     }
     if own.len() > SHOWN_MAX {
-        let _ = writeln!(text, "    … {}", words("and more of the same", "같은 것이 더 있습니다").say(language));
+        let _ = writeln!(
+            text,
+            "    … {}",
+            words("weir leaves out further findings of this rule", "이 규칙의 나머지 결과는 표시하지 않습니다")
+                .say(language)
+        );
     }
     for line in wrap(rule.remedy.say(language), COLUMNS - 4) {
         let _ = writeln!(text, "    {line}");
@@ -92,16 +97,16 @@ fn summary(subject: &Subject<'_>, findings: &[Finding], language: Language) -> S
     let whose = match (is_known, language) {
         (true, _) => format!("for {}", subject.target),
         (false, Language::English) => format!(
-            "for an nginx of unknown version: {} is assumed, and what older ones do is named as well (--nginx PATH or --nginx-version tells)",
+            "weir does not know nginx's version: it assumes {} and also reports problems of older versions (name the version with --nginx PATH or --nginx-version)",
             subject.target
         ),
         (false, Language::Korean) => format!(
-            "nginx 버전을 모릅니다: {}로 가정하고, 이전 버전에 해당하는 것도 함께 알립니다 (--nginx PATH 또는 --nginx-version으로 지정)",
+            "nginx 버전을 알 수 없습니다: {}로 가정하고, 이전 버전의 문제도 함께 알립니다 (--nginx PATH 또는 --nginx-version으로 버전을 지정하세요)",
             subject.target
         ),
     };
     match language {
-        Language::English => format!("{wrong} wrong, {risk} at risk, {note} to note; {whose}\n"),
+        Language::English => format!("{wrong} wrong, {risk} at risk, {note} notes; {whose}\n"),
         Language::Korean => {
             let whose = whose.strip_prefix("for ").map_or(whose.clone(), |target| format!("{target} 기준"));
             format!("오류 {wrong}건, 위험 {risk}건, 참고 {note}건; {whose}\n")
@@ -207,7 +212,7 @@ mod tests {
         let shown = text(&subject, &findings, Language::English);
         let at = |what: &str| shown.find(what);
         assert!(at("[alias_traversal]").is_some() && at("[alias_traversal]") < at("[version_disclosure]"), "{shown}");
-        assert!(shown.contains("/n:1  /a../x is answered with the file /b/../x"), "{shown}");
+        assert!(shown.contains("/n:1  nginx answers /a../x with the file /b/../x"), "{shown}");
         assert!(text(&subject, &findings, Language::Korean).contains("오류 ·"));
         let value = json(&subject, &findings);
         assert_eq!(

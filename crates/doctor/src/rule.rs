@@ -53,7 +53,7 @@ impl Group {
     /// Its heading.
     pub const fn heading(self) -> Words {
         match self {
-            Group::Works => words("Does not do what it says", "설정과 다르게 동작함"),
+            Group::Works => words("Has another effect than its text says", "설정과 다르게 동작함"),
             Group::Safety => words("Safety", "보안"),
             Group::Limits => words("Limits", "한도"),
             Group::Speed => words("Speed", "속도"),

@@ -19,38 +19,38 @@ const NEW: Version = Version(1, 28, 0);
 const ROWS: &[Row] = &[
     ("0-1", "s0-snippet.conf", "unknown_directive", 3, "\"worker_connections\" directive is not allowed here"),
     ("0-3", "s0-final.conf", "connection_table", 5, "512 proxied clients"),
-    ("0-4", "s0-final.conf", "use_epoll", 6, "epoll is chosen without it"),
+    ("0-4", "s0-final.conf", "use_epoll", 6, "nginx chooses epoll without this line"),
     ("0-6", "s0-final.conf", "multi_accept", 7, "one worker"),
-    ("0-7", "s0-final.conf", "equals_default", 10, "60s is what nginx 1.22.1 has"),
+    ("0-7", "s0-final.conf", "equals_default", 10, "60s is the default of nginx 1.22.1"),
     ("0-8", "s0-final.conf", "equals_default", 11, "60s"),
     ("0-9", "s0-final.conf", "equals_default", 13, "75s"),
-    ("0-10", "s0-final.conf", "low_keepalive_requests", 14, "allows 1000 without this line"),
+    ("0-10", "s0-final.conf", "low_keepalive_requests", 14, "allows 1000"),
     ("0-11", "s0-final.conf", "websocket_upgrade", 24, "Upgrade"),
     ("0-12", "s0-final.conf", "socketio_without_stickiness", 17, "2 servers"),
-    ("2-6", "s2-ports.conf", "upstream_without_keepalive", 4, "above 470 requests a second"),
-    ("2-7", "s2-inert.conf", "inert_upstream_keepalive", 11, "has nothing to keep"),
-    ("2-8", "s2-inert.conf", "keepalive_pool_too_large", 6, "idle connections a worker"),
+    ("2-6", "s2-ports.conf", "upstream_without_keepalive", 4, "Above 470 requests a second"),
+    ("2-7", "s2-inert.conf", "inert_upstream_keepalive", 11, "has no connection to keep"),
+    ("2-8", "s2-inert.conf", "keepalive_pool_too_large", 6, "idle connections per worker"),
     ("3-1", "published.conf", "worker_processes_one", 2, "one worker"),
-    ("3-5", "published.conf", "upstream_without_keepalive", 12, "a handshake for every request"),
-    ("3-6", "published.conf", "connection_table", 5, "960 idle ones"),
+    ("3-5", "published.conf", "upstream_without_keepalive", 12, "every request needs a handshake"),
+    ("3-6", "published.conf", "connection_table", 5, "960 idle clients"),
     ("3-11", "published.conf", "forwarded_headers", 41, "Host: honorsParkingBackend"),
     ("3-12", "published.conf", "unreachable_location", 24, "answers every request"),
     ("3-12", "published.conf", "unescaped_dot", 24, "well-known"),
-    ("3-12", "published.conf", "index_without_handler", 38, "leftover"),
-    ("3-13", "published.conf", "listen_http2_deprecated", 32, "directive of its own"),
+    ("3-12", "published.conf", "index_without_handler", 38, "does not run index.php"),
+    ("3-13", "published.conf", "listen_http2_deprecated", 32, "a separate directive"),
     ("3-14", "published.conf", "ssl_session_cache_missing", 32, "no ssl_session_cache"),
     ("3-15", "published.conf", "passive_ejection", 12, "3 servers"),
     ("4-1", "s4-final.conf", "unknown_zone", 7, "\"proxy_cache\" zone \"one\" is unknown"),
     ("4-2", "s4-final.conf", "unknown_directive", 17, "unknown directive \"status_zone\""),
     ("4-3", "s4-final.conf", "localhost_dual_stack", 22, "127.0.0.1 and ::1"),
     ("4-9", "s4-final.conf", "compression_lost", 14, "gzip is off"),
-    ("4-12", "s4-cached.conf", "cache_stampede", 7, "no lock"),
+    ("4-12", "s4-cached.conf", "cache_stampede", 7, "no cache lock"),
     ("4-13", "s4-final.conf", "cache_foreground_refresh", 10, "client's own request"),
     ("4-14", "s4-final.conf", "cache_lock_polling", 8, "500 ms"),
     ("4-15", "s4-final.conf", "cache_stale_errors", 10, "passed on"),
-    ("4-16", "s4-final.conf", "cache_personal_content", 7, "no cookie in it"),
-    ("4-16", "s4-cached.conf", "cache_personal_content", 14, "does not keep an answer out"),
-    ("4-17", "s4-final.conf", "unknown_directive", 17, "NGINX Plus's"),
+    ("4-16", "s4-final.conf", "cache_personal_content", 7, "contains no cookie"),
+    ("4-16", "s4-cached.conf", "cache_personal_content", 14, "stores the origin's answer although"),
+    ("4-17", "s4-final.conf", "unknown_directive", 17, "belongs to NGINX Plus"),
 ];
 
 #[test]
@@ -131,10 +131,10 @@ fn s1_is_told_by_the_process() {
         |rule: &str, words: &str| findings.iter().any(|finding| finding.rule == rule && finding.what.contains(words));
     assert!(has(
         "fd_limit_running",
-        "worker 7 may open 1024 files, 290 open now; 1024 connections need 2048. Set by systemd's default for nginx.service"
+        "worker 7 may open 1024 files, 290 open now; 1024 connections need 2048. Limit set by systemd's default for nginx.service"
     ));
     assert!(has("pam_limits_do_not_apply", "nginx.service is started by systemd"));
-    assert!(has("pam_limits_do_not_apply", "root's not"));
+    assert!(has("pam_limits_do_not_apply", "every user except root"));
 }
 
 #[test]
@@ -144,8 +144,8 @@ fn s2_is_about_ports_and_not_somaxconn() {
     let findings = examine(&read("s2-ports.conf"), DEBIAN_12, &Facts { version_is_told: Some(DEBIAN_12), ..facts });
     let has =
         |rule: &str, words: &str| findings.iter().any(|finding| finding.rule == rule && finding.what.contains(words));
-    assert!(has("upstream_without_keepalive", "989 a second are expected"), "{findings:?}");
-    assert!(has("backlog_over_somaxconn", "4096 are asked for, net.core.somaxconn is 1024"), "{findings:?}");
+    assert!(has("upstream_without_keepalive", "the expected load is 989 requests a second"), "{findings:?}");
+    assert!(has("backlog_over_somaxconn", "the backlog is 4096, but net.core.somaxconn is 1024"), "{findings:?}");
 }
 
 fn read(file: &str) -> Tree {

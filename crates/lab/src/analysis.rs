@@ -317,7 +317,7 @@ mod tests {
         assert!(many.text.ends_with("8 and 8 runs"), "{}", many.text);
         assert_eq!(of_runs(&blocks(34.0, &[], 1)).text, "not comparable: one run per arm");
         let few = of_runs(&blocks(34.0, &[], 5)).text;
-        assert_eq!(few, "not comparable: 5 and 5 runs, and an interval needs 6 of each");
+        assert_eq!(few, "not comparable: there are 5 and 5 runs, and an interval needs 6 of each");
     }
 
     #[test]

@@ -393,7 +393,7 @@ pub(crate) fn globals(survey: &Survey, is_isolated: bool) -> Result<Vec<String>,
         None => globals.push("daemon off;".to_owned()),
         Some("off") => {}
         Some(_) => {
-            return Err("\"daemon on\": a lab starts and ends the edge itself; leave the directive out".to_owned());
+            return Err("\"daemon on\": the lab starts and ends the edge itself; remove the directive".to_owned());
         }
     }
     match said("pid") {
@@ -402,7 +402,7 @@ pub(crate) fn globals(survey: &Survey, is_isolated: bool) -> Result<Vec<String>,
         Some(path) if is_isolated && ["/run/", "/var/run/"].iter().any(|run| path.starts_with(run)) => {}
         Some(path) => {
             return Err(format!(
-                "\"pid {path}\": a lab would write over that file; leave the directive out, or run as root with it in /run"
+                "\"pid {path}\": the lab would overwrite that file; remove the directive, or run as root with a pid file in /run"
             ));
         }
     }
@@ -484,7 +484,9 @@ pub(crate) mod tests {
         };
         assert_eq!(globals(&survey(&[]), true), Ok(vec!["daemon off;".to_owned(), "pid @DIR@/edge.pid;".to_owned()]));
         assert_eq!(globals(&survey(&[("daemon", "off"), ("pid", "/run/nginx.pid")]), true), Ok(vec![]));
-        assert!(globals(&survey(&[("daemon", "on")]), true).is_err_and(|why| why.contains("leave the directive out")));
-        assert!(globals(&survey(&[("pid", "/run/nginx.pid")]), false).is_err_and(|why| why.contains("write over")));
+        assert!(globals(&survey(&[("daemon", "on")]), true).is_err_and(|why| why.contains("remove the directive")));
+        assert!(
+            globals(&survey(&[("pid", "/run/nginx.pid")]), false).is_err_and(|why| why.contains("would overwrite"))
+        );
     }
 }

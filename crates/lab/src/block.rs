@@ -441,7 +441,7 @@ pub(crate) mod tests {
             members.insert(format!("{name}_renamed"), value);
             let asked = Asked { is_steady: true, is_noisy: true, is_search: false };
             let said = Block::of(&answer, 0, Arm::After, 0, asked).spoiled;
-            assert!(said[0].contains("cannot be read") && said[0].contains(name), "{name}: {said:?}");
+            assert!(said[0].contains("cannot read") && said[0].contains(name), "{name}: {said:?}");
         }
     }
 
@@ -472,11 +472,11 @@ pub(crate) mod tests {
             ),
             (|a| a["usage"]["client_core"] = json!(0.99), "the load generator's CPU was 99 % busy"),
             (|a| a["usage"]["foreign"] = json!(0.2), "other work used 20 % of the CPUs"),
-            (|a| a["usage"]["steal"] = json!(0.05), "this machine's host took 5 %"),
-            (|a| a["load"]["weir"]["generator"]["lag_p99_ms"] = json!(4.0), "load generator late"),
+            (|a| a["usage"]["steal"] = json!(0.05), "the hypervisor took 5 %"),
+            (|a| a["load"]["weir"]["generator"]["lag_p99_ms"] = json!(4.0), "the load generator was late"),
             (
                 |a| a["load"]["aggregate"]["counters"]["errors.EADDRNOTAVAIL"] = json!(3),
-                "load generator ran out: EADDRNOTAVAIL",
+                "the load generator ran out of a resource: EADDRNOTAVAIL",
             ),
             (|a| a["warm"] = json!({"rounds": 3, "is_warm": false}), "not warmed up after 3 rounds"),
             (|a| a["load"]["weir"]["incomplete"] = json!(["stopped"]), "stopped"),

@@ -290,7 +290,7 @@ mod tests {
     fn an_objective_says_why_it_does_not_hold() {
         assert_eq!(SLO.judge(&block(1000.0, 19.0, 0.0), 1000.0), Ok(()));
         let table = [
-            (block(980.0, 1.0, 0.0), "980/s of 1000/s"),
+            (block(980.0, 1.0, 0.0), "1000/s sent, 980/s answered"),
             (block(1000.0, 1.0, 0.01), "1.00 % failed"),
             (block(1000.0, 25.0, 0.0), "p95 25.0 ms"),
         ];

@@ -83,7 +83,7 @@ pub fn one_factor(changes: &[Change], together: &Together) -> Result<String, Str
     factors.dedup();
     match factors.as_slice() {
         [] => {
-            Err("the two configurations say the same: nothing to compare (--aa measures the noise of one)".to_owned())
+            Err("the two configurations are equal: there is nothing to compare (--aa measures the noise of one configuration)".to_owned())
         }
         [one] => Ok(one.clone()),
         several => {
@@ -96,7 +96,7 @@ pub fn one_factor(changes: &[Change], together: &Together) -> Result<String, Str
             names.sort_unstable();
             names.dedup();
             Err(format!(
-                "{} factors change, and one run cannot tell which did what: {}\n{}\n  change one at a time; or, if they only make sense as one, say --together {}; or tell them apart, --factorial",
+                "{} factors change, and one run cannot separate their effects: {}\n{}\n  change one at a time; or, if they belong together, write --together {}; or separate their effects with --factorial",
                 several.len(),
                 several.join(", "),
                 lines.join("\n"),

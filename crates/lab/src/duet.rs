@@ -24,7 +24,7 @@ const REPORT: &str = "twin-report";
 pub fn spec(ask: &Ask, first: (&Side, &Stack), second: (&Side, &Stack), dir: &Path, seed: u64) -> Result<Spec, String> {
     if !first.1.is_near() || !second.1.is_near() {
         return Err(
-            "--duet: everything has to be on loopback or a wildcard address, on which each of the two has a host of its own"
+            "--duet: every address must be a loopback or wildcard address, because each edge runs on its own host"
                 .to_owned(),
         );
     }

@@ -32,7 +32,7 @@ pub fn read(name: &str, text: &str, number: usize, arm: Arm) -> Result<Imported,
         () if aggregate["codes"].is_object() => ("Artillery 1", of_first(aggregate)),
         () => {
             return Err(format!(
-                "{name}: no report of weir load or Artillery: it has neither \"weir\" nor an \"aggregate\" with counters or codes"
+                "{name}: this is not a report of weir load or Artillery: it has neither \"weir\" nor an \"aggregate\" with counters or codes"
             ));
         }
     };

@@ -96,20 +96,20 @@ mod tests {
         let why = of(Some(20.0), 4, None, true).err().unwrap_or_default();
         assert_eq!(
             why,
-            "--prove: a block of 4 s at --rate 20 holds 80 requests, of which one is more than a per cent: --block 5s"
+            "--prove: a block of 4 s at --rate 20 has 80 requests, so one request is more than 1 %: use --block 5s"
         );
         assert!(of(Some(20.0), 4, None, false).is_ok_and(|lines| lines.len() == 1 && lines[0].contains("40 requests")));
         let why = of(Some(60.0), 8, Some("p95"), false).err().unwrap_or_default();
         assert_eq!(
             why,
-            "p95 needs 2000 requests in a block, and --rate 60 for 8 s gives 480: --block 34s, --rate 250, or a lower quantile of --slo"
+            "p95 needs 2000 requests in a block, and --rate 60 for 8 s gives 480: use --block 34s, --rate 250, or a lower quantile in --slo"
         );
         assert!(
             why.say(Language::Korean).ends_with("--slo에 더 낮은 분위수를 쓰세요"),
             "{}",
             why.say(Language::Korean)
         );
-        assert!(of(None, 8, Some("p95"), true).is_ok_and(|lines| lines[0].contains("the first will tell")));
+        assert!(of(None, 8, Some("p95"), true).is_ok_and(|lines| lines[0].contains("The first block shows")));
     }
 
     #[test]
@@ -124,7 +124,7 @@ mod tests {
         let why = few(Some(60.0), 2, "p95").unwrap_or_default();
         assert_eq!(
             why,
-            "p95 needs 2000 requests in a block, and --rate 60 for 2 s gives 120: --block 34s, --rate 1000, or another --metric"
+            "p95 needs 2000 requests in a block, and --rate 60 for 2 s gives 120: use --block 34s, --rate 1000, or another --metric"
         );
         assert_eq!((few(Some(60.0), 34, "p95"), few(Some(60.0), 2, "p50").is_some()), (None, true));
         // For a closed loop, the first blocks show it.

@@ -366,7 +366,7 @@ mod tests {
             json!([{"key": "errors", "before": 0.1, "failed": [[132, 930], [0, 930]], "over_dispersion": 5.7}]);
         let text = text(&run, Language::English);
         assert!(text.contains("Errors after: 0 of 930; 95 % upper bound 0.323 %"), "{text}");
-        assert!(text.contains("5.70 times as much as chance"), "{text}");
+        assert!(text.contains("5.70 times as much as by chance"), "{text}");
     }
 
     #[test]

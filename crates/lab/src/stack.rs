@@ -82,7 +82,7 @@ pub fn run(spec: &Spec, weir: &Path, stop: &AtomicBool) -> Result<Value, Failed>
     let groups = Groups::make(Path::new("/"), &group::lab_name(&spec.dir), &spec.hosts).map_err(Failed::Broken)?;
     let spec = &Spec { groups: groups.list(), ..spec.clone() };
     let mut keeper =
-        Keeper::start(spec, weir).map_err(|error| Failed::Broken(format!("a block cannot be started: {error}")))?;
+        Keeper::start(spec, weir).map_err(|error| Failed::Broken(format!("the lab cannot start a block: {error}")))?;
     let (tell, told) = mpsc::channel();
     let stdout = keeper.child.stdout.take();
     let listening = worker::block_aside("lab block", move || {
@@ -94,7 +94,7 @@ pub fn run(spec: &Spec, weir: &Path, stop: &AtomicBool) -> Result<Value, Failed>
         // The send fails only if the receiver is gone; then the answer is not needed.
         let _ = tell.send(line);
     });
-    listening.map_err(|error| Failed::Broken(format!("a block cannot be heard: {error}")))?;
+    listening.map_err(|error| Failed::Broken(format!("the lab cannot read the output of a block: {error}")))?;
     let end = clock::precise() + spec.limit() + GRACE;
     let line = loop {
         if stop.load(Ordering::Relaxed) {
@@ -113,7 +113,7 @@ pub fn run(spec: &Spec, weir: &Path, stop: &AtomicBool) -> Result<Value, Failed>
     match (answer["error"].as_str(), answer.is_object()) {
         (None, true) => Ok(answer),
         (Some(error), _) => Err(Failed::Broken(error.to_owned())),
-        (None, false) => Err(Failed::Broken(format!("a block ended without an answer{}", keeper.complaint()))),
+        (None, false) => Err(Failed::Broken(format!("a block ended without a result{}", keeper.complaint()))),
     }
 }
 

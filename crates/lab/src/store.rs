@@ -97,8 +97,8 @@ fn find(store: &Path, id: &str) -> Result<PathBuf, String> {
     found.sort();
     match (found.pop(), found.len()) {
         (Some(path), others) if others == 0 || id == "last" => Ok(path),
-        (Some(_), others) => Err(format!("{} runs begin with {id}: name one", others + 1)),
-        (None, _) => Err(format!("no run {id} in {} (weir lab runs lists them)", store.display())),
+        (Some(_), others) => Err(format!("{} runs begin with {id}: write a longer name", others + 1)),
+        (None, _) => Err(format!("there is no run {id} in {} (weir lab runs lists the runs)", store.display())),
     }
 }
 

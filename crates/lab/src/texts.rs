@@ -18,12 +18,12 @@ macro_rules! texts {
 texts! {
     // Verdicts on a change.
     NO_VERDICT: "no verdict: {0}", "no verdict (판정 없음): {0}";
-    ANSWER_UNREADABLE: "the keeper's answer cannot be read: {0}", "측정 프로세스의 응답을 읽을 수 없습니다: {0}";
+    ANSWER_UNREADABLE: "the lab cannot read the keeper's answer: {0}", "측정 프로세스의 응답을 읽을 수 없습니다: {0}";
     NOT_COMPARABLE: "not comparable: {0}", "not comparable (비교할 수 없음): {0}";
     NO_ERRORS: "no errors in either: {0} before, {1} after", "no errors (오류 없음): 변경 전 {0}, 변경 후 {1}";
     ERRORS_BOUND: "0 of {0} (95 %: at most {1} %)", "{0}건 중 0건 (95 %: 최대 {1} %)";
     TRADE_OFF: "trade-off: {0} {1} but {2}: not an improvement", "trade-off (트레이드오프): {0} {1}, 그러나 {2}: 개선이 아닙니다";
-    RECLASSIFIED: "errors reclassified, not reduced: fewer {0}, {1} in all", "reclassified (오류 종류만 바뀜): 줄어든 종류 {0}, 전체 오류 {1}";
+    RECLASSIFIED: "errors only changed their kind: fewer {0}, but {1} in all", "reclassified (오류 종류만 바뀜): 줄어든 종류 {0}, 전체 오류 {1}";
     NEGLIGIBLE: "real but negligible: {0}", "negligible (차이는 있으나 무시할 수준): {0}";
     CLAIM: "{0} by {1} ({2} % CI), {3}, {4}", "{0}: {1} ({2} % 신뢰 구간), {3}, {4}";
     AS_EXPECTED: "as expected: the change has no effective difference ({0})", "as expected (예상대로): 이 변경으로 실제로 달라지는 것이 없습니다 ({0})";
@@ -49,70 +49,70 @@ texts! {
     MORE_DUETS: "{0} more duets", "duet {0}회";
     MORE_ROUNDS: "{0} more rounds", "{0}라운드";
     MORE_RUNS: "{0} more runs of each", "각각 {0}회";
-    TOO_FEW_RUNS: "{0} and {1} runs, and an interval needs {2} of each", "실행이 {0}회와 {1}회입니다. 구간을 구하려면 각각 {2}회가 필요합니다";
+    TOO_FEW_RUNS: "there are {0} and {1} runs, and an interval needs {2} of each", "실행이 {0}회와 {1}회입니다. 구간을 구하려면 각각 {2}회가 필요합니다";
     ONE_RUN: "one run per arm", "설정마다 실행이 한 번뿐입니다";
     BEFORE_FIRST_LOOK: "{0}, and the first look is at {1}", "현재 {0}입니다. 첫 판정에는 {2} 이상이 필요합니다";
 
     // The condition of each verdict.
-    WHEN_NO_VERDICT: "the generator, the host or the stack spoiled the blocks", "부하 생성기, 호스트 또는 스택 때문에 블록을 쓸 수 없을 때";
-    WHEN_NOT_COMPARABLE: "there are fewer pairs than any interval needs", "구간을 구하기에 쌍이 부족할 때";
-    WHEN_NO_ERRORS: "errors are compared, and neither had any", "오류를 비교하는데 양쪽 모두 오류가 없을 때";
-    WHEN_TRADE_OFF: "the metric got better and a guard got worse", "지표는 좋아졌지만 함께 감시하는 지표가 나빠졌을 때";
-    WHEN_RECLASSIFIED: "some kind of error became rarer and errors as a whole did not", "어떤 종류의 오류는 줄었지만 전체 오류는 줄지 않았을 때";
-    WHEN_NEGLIGIBLE: "the interval excludes nothing-changed, and lies within the threshold", "구간에 0이 없지만 모두 기준값 안에 있을 때";
-    WHEN_BETTER: "the interval excludes nothing-changed, the good way", "구간에 0이 없고 좋아지는 쪽일 때";
-    WHEN_WORSE: "the interval excludes nothing-changed, the bad way", "구간에 0이 없고 나빠지는 쪽일 때";
-    WHEN_AS_EXPECTED: "a lint says that the change has no effect, and none is seen", "정적 검사가 효과 없는 변경이라고 했고, 실제로 효과가 보이지 않을 때";
+    WHEN_NO_VERDICT: "the lab cannot use the blocks, because of the load generator, the host or the stack", "부하 생성기, 호스트 또는 스택 때문에 블록을 쓸 수 없을 때";
+    WHEN_NOT_COMPARABLE: "there are fewer pairs than an interval needs", "구간을 구하기에 쌍이 부족할 때";
+    WHEN_NO_ERRORS: "the metric is errors, and neither configuration had an error", "오류를 비교하는데 양쪽 모두 오류가 없을 때";
+    WHEN_TRADE_OFF: "the metric got better, and a guarded metric got worse", "지표는 좋아졌지만 함께 감시하는 지표가 나빠졌을 때";
+    WHEN_RECLASSIFIED: "one kind of error became rarer, but the total of errors did not", "어떤 종류의 오류는 줄었지만 전체 오류는 줄지 않았을 때";
+    WHEN_NEGLIGIBLE: "the interval excludes zero, and lies within the threshold", "구간에 0이 없지만 모두 기준값 안에 있을 때";
+    WHEN_BETTER: "the interval excludes zero, in the better direction", "구간에 0이 없고 좋아지는 쪽일 때";
+    WHEN_WORSE: "the interval excludes zero, in the worse direction", "구간에 0이 없고 나빠지는 쪽일 때";
+    WHEN_AS_EXPECTED: "weir doctor says that the change has no effect, and the lab sees none", "정적 검사가 효과 없는 변경이라고 했고, 실제로 효과가 보이지 않을 때";
     WHEN_NO_DIFFERENCE: "the 90 % interval lies within the threshold: two one-sided tests at 5 %", "90 % 구간이 기준값 안에 있을 때 (5 % 수준의 단측 검정 두 번)";
     WHEN_INCONCLUSIVE: "otherwise", "그 밖의 경우";
-    WHEN_POLICY: "the configuration refuses or delays requests on purpose, so many that nothing else can be seen behind: the statement, its line and its number", "설정이 의도적으로 거절하거나 지연시킨 요청이 너무 많아 다른 원인을 볼 수 없을 때. 해당 지시어와 줄, 값을 알려 줍니다";
+    WHEN_POLICY: "the configuration refuses or delays so many requests on purpose that the lab cannot see another limit; the verdict names the statement, its line and its number", "설정이 의도적으로 거절하거나 지연시킨 요청이 너무 많아 다른 원인을 볼 수 없을 때. 해당 지시어와 줄, 값을 알려 줍니다";
     WHEN_PROVED: "answers shrink with the suspect when it is squeezed (elasticity surely above 0.3), rise when there is more of it (surely by 3 %, or by half of the few that failed), and shrink with nothing else (surely below 0.2)", "원인 후보를 조이면 응답이 줄고(탄력도가 확실히 0.3 초과), 더 주면 늘며(확실히 3 % 이상, 또는 얼마 안 되는 실패의 절반 이상), 다른 것을 조이면 줄지 않을 때(확실히 0.2 미만)";
     WHEN_SHARED: "answers shrink with two or more suspects, each surely above 0.3, and rise with more of each", "원인 후보 둘 이상에서 응답이 줄고(탄력도가 각각 확실히 0.3 초과), 각각 더 주면 늘 때";
-    WHEN_SUSPECTED: "its count or its use says so; it was not squeezed, squeezing did not settle it, or more of it changed nothing or could not be given", "횟수나 사용률이 원인을 가리키지만, 조여 보지 않았거나, 조여도 결론이 나지 않았거나, 더 주어도 달라지지 않았거나 더 줄 수 없었을 때";
-    WHEN_UNATTRIBUTED: "something is at its end and no rule names it, or squeezing ruled every suspect out; where the time went is told", "무엇인가 한도에 이르렀지만 해당하는 규칙이 없거나, 조여 본 결과 모든 후보가 제외되었을 때. 시간이 어디에 쓰였는지는 알려 줍니다";
-    WHEN_NOT_SATURATED: "what was offered was answered in time: that is the load, and not a capacity", "보낸 만큼 제때 응답했을 때. 이 값은 부하이지 용량이 아닙니다";
-    WHEN_WHY_NO_VERDICT: "the load generator, the host or the stack spoiled the blocks", "부하 생성기, 호스트 또는 스택 때문에 블록을 쓸 수 없을 때";
+    WHEN_SUSPECTED: "a count or the use of the suspect points to it, but the lab has no proof: it did not squeeze the suspect, squeezing gave no clear result, or more of it changed nothing or was impossible", "횟수나 사용률이 원인을 가리키지만, 조여 보지 않았거나, 조여도 결론이 나지 않았거나, 더 주어도 달라지지 않았거나 더 줄 수 없었을 때";
+    WHEN_UNATTRIBUTED: "a resource is at its limit and no rule names it, or squeezing excluded every suspect; the verdict says where the time went", "무엇인가 한도에 이르렀지만 해당하는 규칙이 없거나, 조여 본 결과 모든 후보가 제외되었을 때. 시간이 어디에 쓰였는지는 알려 줍니다";
+    WHEN_NOT_SATURATED: "the stack answered the whole load in time: this figure is the load, not the capacity", "보낸 만큼 제때 응답했을 때. 이 값은 부하이지 용량이 아닙니다";
+    WHEN_WHY_NO_VERDICT: "the lab cannot use the blocks, because of the load generator, the host or the stack", "부하 생성기, 호스트 또는 스택 때문에 블록을 쓸 수 없을 때";
     VERDICT_HEADING: "verdict", "판정";
-    WHEN_HEADING: "said when", "조건";
+    WHEN_HEADING: "condition", "조건";
 
     // About blocks.
-    TOO_FEW_REQUESTS: "{0} needs {1} requests in a block and one had {2}: longer blocks (--block), more load, or another --metric", "{0}에는 블록마다 요청 {1}건이 필요한데 {2}건뿐인 블록이 있습니다: 블록을 늘리거나(--block), 부하를 늘리거나, 다른 --metric을 쓰세요";
-    TOO_FEW_AT_RATE: "{0} needs {1} requests in a block, and --rate {2} for {3} s gives {4}: --block {5}s, --rate {6}, or another --metric", "{0}에는 블록마다 요청 {1}건이 필요한데 --rate {2}로 {3}초 동안 보내면 {4}건입니다: --block {5}s, --rate {6} 또는 다른 --metric을 쓰세요";
-    TOO_FEW_FOR_OBJECTIVE: "{0} needs {1} requests in a block, and --rate {2} for {3} s gives {4}: --block {5}s, --rate {6}, or a lower quantile of --slo", "{0}에는 블록마다 요청 {1}건이 필요한데 --rate {2}로 {3}초 동안 보내면 {4}건입니다: --block {5}s, --rate {6} 또는 --slo에 더 낮은 분위수를 쓰세요";
-    TOO_FEW_TO_PROVE: "--prove: a block of {0} s at --rate {1} holds {2} requests, of which one is more than a per cent: --block {3}s", "--prove: --rate {1}로 {0}초인 블록의 요청은 {2}건이어서 1건이 1 %를 넘습니다: --block {3}s로 늘리세요";
-    HALF_HAS_FEW: "Half of the load is {0} requests in a block, of which one is more than a per cent: --block {1}s tells more", "절반의 부하는 블록마다 요청이 {0}건이어서 1건이 1 %를 넘습니다: --block {1}s로 늘리면 더 정확합니다";
-    FIRST_BLOCK_TELLS: "How many requests a block holds, the first will tell: the load has no rate", "블록의 요청 수는 첫 블록에서 알 수 있습니다: 부하에 정해진 속도가 없습니다";
+    TOO_FEW_REQUESTS: "{0} needs {1} requests in a block, and one block had {2}: use longer blocks (--block), more load, or another --metric", "{0}에는 블록마다 요청 {1}건이 필요한데 {2}건뿐인 블록이 있습니다: 블록을 늘리거나(--block), 부하를 늘리거나, 다른 --metric을 쓰세요";
+    TOO_FEW_AT_RATE: "{0} needs {1} requests in a block, and --rate {2} for {3} s gives {4}: use --block {5}s, --rate {6}, or another --metric", "{0}에는 블록마다 요청 {1}건이 필요한데 --rate {2}로 {3}초 동안 보내면 {4}건입니다: --block {5}s, --rate {6} 또는 다른 --metric을 쓰세요";
+    TOO_FEW_FOR_OBJECTIVE: "{0} needs {1} requests in a block, and --rate {2} for {3} s gives {4}: use --block {5}s, --rate {6}, or a lower quantile in --slo", "{0}에는 블록마다 요청 {1}건이 필요한데 --rate {2}로 {3}초 동안 보내면 {4}건입니다: --block {5}s, --rate {6} 또는 --slo에 더 낮은 분위수를 쓰세요";
+    TOO_FEW_TO_PROVE: "--prove: a block of {0} s at --rate {1} has {2} requests, so one request is more than 1 %: use --block {3}s", "--prove: --rate {1}로 {0}초인 블록의 요청은 {2}건이어서 1건이 1 %를 넘습니다: --block {3}s로 늘리세요";
+    HALF_HAS_FEW: "Half of the load is {0} requests in a block, so one request is more than 1 %: --block {1}s is more exact", "절반의 부하는 블록마다 요청이 {0}건이어서 1건이 1 %를 넘습니다: --block {1}s로 늘리면 더 정확합니다";
+    FIRST_BLOCK_TELLS: "The first block shows the number of requests in a block: the load has no fixed rate", "블록의 요청 수는 첫 블록에서 알 수 있습니다: 부하에 정해진 속도가 없습니다";
     SATURATED: "load generator saturated (core {0} %)", "부하 생성기가 포화되었습니다 (코어 {0} %)";
     LOAD_LIMIT: "load generator: {0}", "부하 생성기가 한도에 이르렀습니다 (가장 바쁜 코어 {1} %, 100건 중 1건은 {2} ms 이상 늦게 시작)";
-    RAN_OUT: "load generator ran out: {0}", "부하 생성기의 자원이 부족합니다: {0}";
-    CORE_BUSY: "the load generator's CPU was {0} % busy: what else ran there, the origin perhaps, made requests wait", "부하 생성기가 쓰는 CPU의 사용률이 {0} %였습니다: 같은 CPU의 다른 작업(예: 오리진) 때문에 요청이 대기했습니다";
-    LATE: "load generator late: one arrival in a hundred by {0} ms", "부하 생성기가 늦었습니다: 요청 100건 중 1건이 {0} ms 이상 늦게 시작되었습니다";
+    RAN_OUT: "the load generator ran out of a resource: {0}", "부하 생성기의 자원이 부족합니다: {0}";
+    CORE_BUSY: "the load generator's CPU was {0} % busy: other work on this CPU, perhaps the origin, made requests wait", "부하 생성기가 쓰는 CPU의 사용률이 {0} %였습니다: 같은 CPU의 다른 작업(예: 오리진) 때문에 요청이 대기했습니다";
+    LATE: "the load generator was late: one request in a hundred began {0} ms late or more", "부하 생성기가 늦었습니다: 요청 100건 중 1건이 {0} ms 이상 늦게 시작되었습니다";
     FOREIGN: "other work used {0} % of the CPUs (at most {1} %)", "다른 작업이 CPU의 {0} %를 썼습니다 (허용 {1} %)";
-    STEAL: "this machine's host took {0} % of the CPUs (at most {1} %)", "하이퍼바이저가 CPU의 {0} %를 가져갔습니다 (steal, 허용 {1} %)";
-    NOT_WARM: "not warmed up after {0} rounds: a longer --warmup", "워밍업 {0}회 뒤에도 안정되지 않았습니다: --warmup을 늘리세요";
+    STEAL: "the hypervisor took {0} % of the CPUs (steal, at most {1} %)", "하이퍼바이저가 CPU의 {0} %를 가져갔습니다 (steal, 허용 {1} %)";
+    NOT_WARM: "not warmed up after {0} rounds: use a longer --warmup", "워밍업 {0}회 뒤에도 안정되지 않았습니다: --warmup을 늘리세요";
     INCOMPLETE: "{0}", "보내야 할 요청을 다 보내지 못했습니다: 모든 연결이 응답을 기다리고 있었거나(-c로 늘릴 수 있습니다) 부하가 중단되었습니다";
-    TOO_FEW_TO_SAY: "{0} requests are too few to say anything", "요청이 {0}건뿐이어서 결론을 낼 수 없습니다";
+    TOO_FEW_TO_SAY: "{0} requests are too few for a result", "요청이 {0}건뿐이어서 결론을 낼 수 없습니다";
     DRIFTED: "{0} drifted by {1} %", "블록이 진행되는 동안 {0}이 {1} % 변했습니다";
     STEPPED: "{0} stepped by {1} % after {2} % of the block", "블록의 {2} % 지점에서 {0}이 {1} % 급변했습니다";
     THROUGHPUT: "throughput", "처리량";
     MEDIAN_LATENCY: "the median latency", "지연 중앙값";
-    DUET_FULL: "duet: an edge used {0} % of its share of CPU (at most {1} %): a lower --rate", "duet: 엣지가 자기 CPU 몫의 {0} %를 썼습니다 (허용 {1} %): --rate를 낮추세요";
-    QUARTET_AGAIN: "its quartet was run again", "이 블록이 속한 네 블록 묶음을 다시 실행했습니다";
+    DUET_FULL: "duet: an edge used {0} % of its share of CPU (at most {1} %): use a lower --rate", "duet: 엣지가 자기 CPU 몫의 {0} %를 썼습니다 (허용 {1} %): --rate를 낮추세요";
+    QUARTET_AGAIN: "the lab repeated the four blocks of its quartet", "이 블록이 속한 네 블록 묶음을 다시 실행했습니다";
     TIMES_IN_A_ROW: "{0} ({1} times in a row)", "{0} ({1}회 연속)";
     STOPPED: "stopped before its end", "끝나기 전에 중단되었습니다";
     NAMED: "{0}: {1}", "{0}: {1}";
 
     // Progress.
-    LOAD_GOES: "Load goes to: processes that this lab starts, and to nobody else (seed {0})", "부하 대상: 이 랩이 시작한 프로세스뿐입니다 (시드 {0})";
+    LOAD_GOES: "Load goes to: only the processes that this lab starts (seed {0})", "부하 대상: 이 랩이 시작한 프로세스뿐입니다 (시드 {0})";
     TAKES: "Takes about {0}: {1} blocks of {2} s and {3} s of warm-up", "예상 소요 시간: 약 {0} (블록 {1}개, 각각 {2}초와 워밍업 {3}초)";
     TAKES_FROM_TO: "Takes about {0} to {1}: {2} to {3} blocks of {4} s and {5} s of warm-up", "예상 소요 시간: 약 {0}~{1} (블록 {2}~{3}개, 각각 {4}초와 워밍업 {5}초)";
     SECONDS: "{0} s", "{0}초";
     MINUTES: "{0} min", "{0}분";
-    RUN_AGAIN: "A block that is spoiled is run again, up to {0} times. {1}", "쓸 수 없는 블록은 {0}번까지 다시 실행합니다. {1}";
-    TRIES_REMEDY: "The remedy, if it is a line of the file, is tried in {0} pairs of blocks: about {1} s more", "제안하는 변경이 파일의 줄이면 블록 쌍 {0}개로 시험합니다: 약 {1}초 더 걸립니다";
-    TRIES_NOTHING: "The remedy is not tried (--try)", "제안하는 변경을 시험하지 않습니다 (--try)";
-    TRIES_NOTHING_AS: "The remedy is not tried: {0}", "제안하는 변경을 시험하지 않습니다: {0}";
-    NO_ROOT: "without root: the edge's own account and its log are not seen, and nothing can be squeezed", "root 권한 없음: 엣지의 집계와 로그를 볼 수 없고, 아무것도 조여 볼 수 없습니다";
+    RUN_AGAIN: "The lab repeats an unusable block up to {0} times. {1}", "쓸 수 없는 블록은 {0}번까지 다시 실행합니다. {1}";
+    TRIES_REMEDY: "If the remedy is a line of the file, the lab tries it in {0} pairs of blocks: about {1} s more", "제안하는 변경이 파일의 줄이면 블록 쌍 {0}개로 시험합니다: 약 {1}초 더 걸립니다";
+    TRIES_NOTHING: "The lab does not try the remedy (--try)", "제안하는 변경을 시험하지 않습니다 (--try)";
+    TRIES_NOTHING_AS: "The lab does not try the remedy: {0}", "제안하는 변경을 시험하지 않습니다: {0}";
+    NO_ROOT: "without root: the lab cannot see the edge's own account and log, and cannot squeeze anything", "root 권한 없음: 엣지의 집계와 로그를 볼 수 없고, 아무것도 조여 볼 수 없습니다";
     EXPECTED_NONE: "Expected: no difference: {0}", "예상: 차이 없음: {0}";
     PAIR: "pair {0} {1}", "{0}번째 쌍 {1}";
     ROUND: "round {0} of {1}, {2}", "{1}라운드 중 {0}번째, {2}";
@@ -121,15 +121,15 @@ texts! {
     AGAIN_NOT_USED: "{0}, again: not used: {1}", "{0}, 재시도: 쓰지 않음: {1}";
     BLOCKS_DONE: "{0} of at most {1} blocks, {2}", "블록 최대 {1}개 중 {0}개 완료, {2}";
     BAR: "{bar:24} {pos}/{len} blocks  {msg}  {elapsed}, at most {eta} left", "{bar:24} 블록 {pos}/{len}  {msg}  {elapsed} 경과, 최대 {eta} 남음";
-    NOBODY_WATCHES: "nobody can watch: {0}", "진행 상황을 기록할 수 없습니다: {0}";
+    NOBODY_WATCHES: "the lab cannot record its progress: {0}", "진행 상황을 기록할 수 없습니다: {0}";
     KEPT_AT: "Kept: {0}", "저장: {0}";
-    SWEEP_UNKNOWN: "nothing is known of killed labs: {0}", "강제 종료된 랩의 기록을 읽을 수 없습니다: {0}";
-    SWEPT: "removed {0}, of a lab that is no more", "{0} 삭제: 종료된 랩이 남긴 것입니다";
-    SWEPT_GROUP: "ended process group {0}, of a lab that is no more", "프로세스 그룹 {0} 종료: 종료된 랩이 남긴 것입니다";
+    SWEEP_UNKNOWN: "the lab cannot read the records of killed labs: {0}", "강제 종료된 랩의 기록을 읽을 수 없습니다: {0}";
+    SWEPT: "removed {0}: a lab that has ended left it", "{0} 삭제: 종료된 랩이 남긴 것입니다";
+    SWEPT_GROUP: "ended process group {0}: a lab that has ended left it", "프로세스 그룹 {0} 종료: 종료된 랩이 남긴 것입니다";
 
     // The settings.
     LOAD_AT_RATE: "{0} at {1} a second over {2} connections", "{0}, 초당 {1}건, 연결 {2}개";
-    LOAD_CLOSED: "{0} over {1} connections, as fast as they are answered", "{0}, 연결 {1}개, 응답을 받는 즉시 다음 요청";
+    LOAD_CLOSED: "{0} over {1} connections, as fast as the answers come", "{0}, 연결 {1}개, 응답을 받는 즉시 다음 요청";
     CHANGE: "{0} (in {1}): {2} → {3}", "{0} ({1} 안): {2} → {3}";
     CHANGE_AT_TOP: "{0}: {1} → {2}", "{0}: {1} → {2}";
     NONE: "none", "없음";
@@ -141,7 +141,7 @@ texts! {
     A_TWICE: "A, twice   {0}", "A, 두 번    {0}";
     A_BEFORE: "A, before  {0}", "A, 변경 전  {0}";
     B_AFTER: "B, after   {0}", "B, 변경 후  {0}";
-    UNPAIRED: "Unpaired: what else differed between the runs is in the figures (Mann and Whitney, Hodges and Lehmann)", "쌍으로 묶지 않은 비교: 실행 사이의 다른 차이도 수치에 포함됩니다 (Mann-Whitney, Hodges-Lehmann)";
+    UNPAIRED: "Unpaired: the figures include other differences between the runs (Mann and Whitney, Hodges and Lehmann)", "쌍으로 묶지 않은 비교: 실행 사이의 다른 차이도 수치에 포함됩니다 (Mann-Whitney, Hodges-Lehmann)";
     OWN_NAMESPACES: "namespaces of its own", "전용 네임스페이스";
     PLAIN_PROCESSES: "plain processes", "일반 프로세스";
     EACH_BLOCK: "each", "블록마다";
@@ -158,17 +158,17 @@ texts! {
     SPREAD: "spread", "편차";
     FROM_TO: "{0} to {1}", "{0} ~ {1}";
     NO_ERRORS_OF: "Errors {0}: 0 of {1}; 95 % upper bound {2} %", "오류({0}): {1}건 중 0건; 95 % 상한 {2} %";
-    DISPERSED: "Errors differ from block to block {0} times as much as chance would make them (φ)", "블록 사이의 오류 차이가 우연으로 설명되는 정도의 {0}배입니다 (φ)";
+    DISPERSED: "Errors vary from block to block {0} times as much as by chance (φ)", "블록 사이의 오류 차이가 우연으로 설명되는 정도의 {0}배입니다 (φ)";
     NOT_USED: "Not used: {0} of pair {1}: {2}", "쓰지 않은 블록: {1}번째 쌍의 {0}: {2}";
-    CAUTION_NOISY: "Caution: {0} of {1} blocks were used although: {2} (--noisy asked for it)", "주의: --noisy를 지정해 블록 {1}개 중 {0}개를 제외하지 않고 썼습니다: {2}";
+    CAUTION_NOISY: "Caution: because of --noisy, the lab used {0} of {1} blocks in spite of: {2}", "주의: --noisy를 지정해 블록 {1}개 중 {0}개를 제외하지 않고 썼습니다: {2}";
     CAUTION: "Caution: {0}", "주의: {0}";
     STOPPED_EARLY: "Stopped before its end", "끝나기 전에 중단되었습니다";
-    THROTTLED: "The edge's quota made it wait in {0} of {1} periods", "엣지가 CPU 쿼터 때문에 주기 {1}개 중 {0}개에서 기다렸습니다";
+    THROTTLED: "The edge waited for its CPU quota in {0} of {1} periods", "엣지가 CPU 쿼터 때문에 주기 {1}개 중 {0}개에서 기다렸습니다";
     VERDICT: "Verdict: {0}", "판정: {0}";
     CALIBRATED: "Calibration: no false alarm", "보정: 거짓 경보가 없습니다";
-    FALSE_ALARM: "Calibration: false alarm of {0}: this machine makes differences where there are none", "보정: {0}에서 거짓 경보가 났습니다: 이 서버에서는 차이가 없어도 차이가 나타납니다";
+    FALSE_ALARM: "Calibration: false alarm of {0}: this machine shows differences where there are none", "보정: {0}에서 거짓 경보가 났습니다: 이 서버에서는 차이가 없어도 차이가 나타납니다";
 
-    // Runs that were made elsewhere.
+    // Reports of runs that another tool made.
     ELSEWHERE: "runs that were made elsewhere", "다른 곳에서 실행한 결과";
     ONE_RUN_BY: "1 run of {0}", "{0} 실행 1회";
     RUNS_BY: "{0} runs of {1}", "{1} 실행 {0}회";
@@ -178,7 +178,7 @@ texts! {
 
     // Capacity.
     OBJECTIVE: "{0} ≤ {1} ms and errors ≤ {2} %", "{0} ≤ {1} ms, 오류 ≤ {2} %";
-    FEW_ANSWERED: "{0}/s of {1}/s were answered", "초당 {1}건을 보냈지만 {0}건만 응답을 받았습니다";
+    FEW_ANSWERED: "{1}/s sent, {0}/s answered", "초당 {1}건을 보냈지만 {0}건만 응답을 받았습니다";
     SHARE_FAILED: "{0} % failed", "{0} %가 실패했습니다";
     FEW_ANSWERS_FOR: "too few answers for {0}", "{0}에 필요한 응답이 부족합니다";
     RATE: "{0}/s", "초당 {0}건";
@@ -219,8 +219,8 @@ texts! {
     KEPT: "kept", "채택";
     DROPPED: "dropped", "제외";
     TRY_RUN: "  (run {0})", "  (실행 {0})";
-    WRITE_IT: "Write it: weir lab apply {0}    take it back: weir lab undo {0}", "쓰기: weir lab apply {0}    되돌리기: weir lab undo {0}";
-    WRITTEN: "Written; weir lab {0} {1} takes it back. nginx -t, then a reload, makes it so", "썼습니다. 되돌리려면: weir lab {0} {1}. 적용하려면: nginx -t && nginx -s reload";
+    WRITE_IT: "To write it: weir lab apply {0}    to undo: weir lab undo {0}", "쓰기: weir lab apply {0}    되돌리기: weir lab undo {0}";
+    WRITTEN: "Written. To undo: weir lab {0} {1}. To apply: nginx -t && nginx -s reload", "썼습니다. 되돌리려면: weir lab {0} {1}. 적용하려면: nginx -t && nginx -s reload";
 
     // Several changes at once.
     NOTHING: "nothing", "변경 없음";
@@ -241,8 +241,8 @@ texts! {
     LAB_HOLDS: "holds", "holds (일치)";
     LAB_FAILS: "FAILS", "FAILS (불일치)";
     FAILS_IN: "          FAILS {0}{1}: {2} (wanted: {3})", "          FAILS (불일치) {0}{1}: {2} (기준: {3})";
-    ALL_HOLD: "all {0} that was expected holds", "예상 {0}건이 모두 맞았습니다";
-    SOME_FAIL: "{0} of {1} that was expected does not hold", "예상 {1}건 중 {0}건이 맞지 않았습니다";
+    ALL_HOLD: "all {0} expectations hold", "예상 {0}건이 모두 맞았습니다";
+    SOME_FAIL: "{0} of {1} expectations do not hold", "예상 {1}건 중 {0}건이 맞지 않았습니다";
     COUNT_HOLDS: "{0} of {1} holds", "{1}건 중 {0}건 일치";
     NOT_MEASURED: "not measured: {0}", "측정되지 않음: {0}";
     VARIANT_NOT_RUN: "variant {0} was not run", "변형 {0}이(가) 실행되지 않았습니다";
@@ -251,7 +251,7 @@ texts! {
     VARIANT_PAIR: "{0}, pair {1}", "{0}, {1}번째 쌍";
     LEFT_OUT: "Lab {0}: left out, {1}", "실험 {0}: 건너뜀, {1}";
     NOT_INSTALLED: "not installed here: {0}", "설치되어 있지 않음: {0}";
-    WITHIN_OVER: "the {0} of --within are over", "--within으로 정한 {0}이(가) 지났습니다";
+    WITHIN_OVER: "the time of --within ({0}) is over", "--within으로 정한 {0}이(가) 지났습니다";
     LAB_OF: "{0} of {1}: {2}: {3}", "실험 {1}개 중 {0}번째: {2}: {3}";
     LABS_DONE: "{0} of {1} experiments, {2} min {3} s", "실험 {1}개 중 {0}개 완료, {2}분 {3}초";
     ANSWERS: "answers", "응답";
@@ -265,15 +265,15 @@ texts! {
     PAGE_LIMIT: "limit", "한도";
     PAGE_OF_THEM: "of them", "비율";
     EDGE_CPUS: "the edge's CPUs", "엣지의 CPU";
-    GENERATOR_CPU: "the load generator's CPU, whoever uses it", "부하 생성기가 쓰는 CPU (누가 쓰든)";
-    OTHER_WORK: "what other work may take of these CPUs", "다른 작업이 써도 되는 CPU";
-    HOST_MAY_TAKE: "what the machine's host may take", "하이퍼바이저가 가져가도 되는 CPU (steal)";
+    GENERATOR_CPU: "the load generator's CPU, used by any process", "부하 생성기가 쓰는 CPU (누가 쓰든)";
+    OTHER_WORK: "the share of these CPUs that other work may use", "다른 작업이 써도 되는 CPU";
+    HOST_MAY_TAKE: "the share of the CPUs that the hypervisor may take (steal)", "하이퍼바이저가 가져가도 되는 CPU (steal)";
     PAGE_ALONE: "A configuration beside itself", "같은 설정끼리 비교 (A/A)";
     PAGE_CAPACITY: "Capacity", "용량";
     PAGE_WHY: "What limits", "병목";
     PAGE_TUNE: "One knob after another", "설정을 하나씩 시험";
-    PAGE_FACTORIAL: "Several changes, told apart", "여러 변경을 구분해서 비교";
-    PAGE_ELSEWHERE: "Runs that were made elsewhere", "다른 곳에서 실행한 결과 비교";
+    PAGE_FACTORIAL: "Several changes, with separate effects", "여러 변경을 구분해서 비교";
+    PAGE_ELSEWHERE: "Reports of runs that another tool made", "다른 곳에서 실행한 결과 비교";
     PAGE_AB: "Before and after", "변경 전과 후";
     PAGE_FOREST: "Change from A to B, with its interval", "A에서 B로의 변화와 그 구간";
     PAGE_BLOCKS: "{0} of each block ({1}, at most {2}); beneath, answers a second within it", "블록별 {0} ({1}, 최대 {2}); 아래는 블록 안의 초당 응답";

@@ -43,7 +43,7 @@ pub enum Basis {
     Duets,
     /// Blocks of all combinations of several changes.
     Rounds,
-    /// Runs that were made elsewhere: the number before and after.
+    /// Reports of runs that another tool made: the number before and after.
     Runs(usize, usize),
 }
 

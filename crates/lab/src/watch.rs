@@ -156,12 +156,12 @@ impl Watcher {
         if !self.plan.log.as_os_str().is_empty() {
             let unread;
             (watched.said, unread) = errors::count(&self.plan.log, self.said_before);
-            watched.unread.extend(unread.map(|why| format!("what the edge logged: {why}")));
+            watched.unread.extend(unread.map(|why| format!("the edge's log: {why}")));
         }
         watched.listens = self.listens;
         watched.told = told;
         if inside.is_none() && self.plan.inside != inside::Way::Off {
-            watched.unread.push("where threads waited (--inside): it was not told in time".to_owned());
+            watched.unread.push("where threads waited (--inside): the figures did not arrive in time".to_owned());
         }
         watched.inside = inside;
         for target in targets.iter().filter(|target| !target.is_edge && !self.plan.dir.as_os_str().is_empty()) {

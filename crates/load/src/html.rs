@@ -41,9 +41,11 @@ impl Selector {
             return Err(format!("a selector is at most {SELECTOR_MAX} bytes"));
         }
         let selector = scraper::Selector::parse(text);
-        selector
-            .map(Selector)
-            .map_err(|_| format!("selector {text}: no CSS selector (jQuery's own, such as :eq(), are not known)"))
+        selector.map(Selector).map_err(|_| {
+            format!(
+                "selector {text}: this is not a CSS selector (weir does not know jQuery's own selectors, such as :eq())"
+            )
+        })
     }
 }
 

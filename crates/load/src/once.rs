@@ -51,8 +51,8 @@ pub fn ask(once: &Once) -> Result<(u16, Vec<u8>), String> {
     });
     match answered {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(failed)) => Err(format!("{place} gave no answer: {} while {}", failed.name, failed.step.doing())),
-        Err(error) => Err(format!("{place} could not be asked: {error}")),
+        Ok(Err(failed)) => Err(format!("{place} did not answer: {} while {}", failed.name, failed.step.doing())),
+        Err(error) => Err(format!("weir could not send a request to {place}: {error}")),
     }
 }
 

@@ -322,7 +322,7 @@ fn in_node(facts: &Facts, host: Host, why: &str) -> Result<Processor, String> {
 
 fn found(why: &str) -> Result<std::path::PathBuf, String> {
     node::find().ok_or_else(|| {
-        format!("this needs Node.js ({why}), and there is no `node` on PATH; install it (`apt install nodejs`) and run again")
+        format!("this processor needs Node.js ({why}), and PATH has no `node`; install it (`apt install nodejs`) and run again")
     })
 }
 

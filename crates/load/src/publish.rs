@@ -72,7 +72,7 @@ impl Publisher {
             // It does not matter if the receiver is gone.
             let _ = tell.send(serve(reporters, &messages, &say));
         })
-        .map_err(|error| format!("publish-metrics: no thread: {error}"))?;
+        .map_err(|error| format!("publish-metrics: weir cannot start a thread: {error}"))?;
         Ok(Some(Publisher { queue, sentences, tallies, dropped: 0 }))
     }
 
@@ -106,12 +106,14 @@ impl Publisher {
         match told {
             Ok(tallies) => said.extend(tallies.iter().filter(|tally| tally.failed > 0).map(Tally::sentence)),
             Err(_) => said.push(format!(
-                "publish-metrics: not everything was sent within {} s after the end; the rest is given up",
+                "publish-metrics: weir could not send all metrics within {} s after the end; it drops the rest",
                 FINISH_MAX.as_secs()
             )),
         }
         if dropped > 0 {
-            said.push(format!("publish-metrics: {dropped} periods were dropped, because {PERIODS_MAX} waited"));
+            said.push(format!(
+                "publish-metrics: weir dropped {dropped} periods, because {PERIODS_MAX} were already waiting"
+            ));
         }
         said
     }
@@ -180,7 +182,8 @@ fn serve(mut senders: Vec<Sender>, messages: &Receiver<Message>, say: &SyncSende
             if sender.tally.failed == 1 {
                 let name = &sender.tally.name;
                 // If the queue of messages is full, the user has enough of them.
-                let _ = say.try_send(format!("publish-metrics: {name}: {why} (said once; the run goes on)"));
+                let _ =
+                    say.try_send(format!("publish-metrics: {name}: {why} (weir prints this once; the run continues)"));
             }
             sender.tally.last = why;
         }

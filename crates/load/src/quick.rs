@@ -129,7 +129,7 @@ pub fn watched(quick: &Quick, channel: Channel, watch: &mut dyn Watch) -> Result
         let ears = Ears { give: give.clone(), events: channel.sender() };
         let thread =
             worker::start(&format!("{THREAD_NAME}{index}"), None, move || connection::begin(plan, share, shared, ears));
-        crew.0.push(thread.map_err(|error| format!("a thread for the load could not be started: {error}"))?);
+        crew.0.push(thread.map_err(|error| format!("weir could not start a thread for the load: {error}"))?);
     }
     drop(give);
     let outcome = run::listen(&[phase(quick)], plan.begin, threads, &shared, &channel, watch)?;
@@ -150,11 +150,13 @@ fn unspoken(url: &str, report: &Report) -> Option<String> {
     let met = |wanted: &str| report.errors_at.keys().any(|(_, name)| name == wanted);
     let why = match () {
         () if report.requests > 0 => return None,
-        () if met(NOT_AGREED) => "TLS offered it h2, and it did not agree (ALPN)",
-        () if met(NOT_SPOKEN) => "it answered HTTP/2's preface with something else (h2c needs prior knowledge)",
+        () if met(NOT_AGREED) => "weir offered h2 in TLS (ALPN), and the server did not choose it",
+        () if met(NOT_SPOKEN) => {
+            "the server's answer to the HTTP/2 preface was not HTTP/2 (weir uses h2c with prior knowledge)"
+        }
         () => return None,
     };
-    Some(format!("{url} does not speak HTTP/2: {why}; without --http2 it is asked in HTTP/1.1"))
+    Some(format!("{url} does not support HTTP/2: {why}; without --http2, weir sends HTTP/1.1"))
 }
 
 /// True if the error means that the server does not support HTTP/2.
@@ -236,14 +238,14 @@ impl Plan {
         let url = Url::parse(&quick.url)?;
         match quick.rate {
             Some(Rate::Constant(rate) | Rate::Poisson(rate)) if !(rate > 0.0 && rate <= RATE_MAX) => {
-                return Err(format!("a rate is more than 0 and at most {RATE_MAX} requests a second"));
+                return Err(format!("a rate must be above 0 and at most {RATE_MAX} requests a second"));
             }
             _ => {}
         }
         let at_once = quick.connections.saturating_mul(quick.streams.unwrap_or(1));
         if at_once > STREAMS_TOTAL_MAX || quick.streams.is_some_and(|streams| !(1..=STREAMS_MAX).contains(&streams)) {
             return Err(format!(
-                "a connection has 1 to {STREAMS_MAX} streams at once (-m), all connections {STREAMS_TOTAL_MAX} together"
+                "write 1 to {STREAMS_MAX} streams per connection (-m), and at most {STREAMS_TOTAL_MAX} over all connections"
             ));
         }
         let head = head(quick, &url)?;
@@ -283,7 +285,7 @@ fn head(quick: &Quick, url: &Url) -> Result<Vec<u8>, String> {
     }
     for (name, value) in &quick.headers {
         if !is_token(name) || value.bytes().any(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
-            return Err(format!("\"{name}: {value}\" is no header line"));
+            return Err(format!("\"{name}: {value}\" is not a header line"));
         }
         out += &format!("{name}: {value}\r\n");
     }
@@ -318,9 +320,9 @@ mod tests {
         for (change, why) in [
             ((|quick| quick.url = "ftp://localhost/".to_owned()) as fn(&mut Quick), "only http://"),
             (|quick| quick.method = "GE T".to_owned(), "no method"),
-            (|quick| quick.rate = Some(Rate::Constant(0.0)), "a rate is"),
-            (|quick| quick.rate = Some(Rate::Poisson(f64::NAN)), "a rate is"),
-            (|quick| quick.headers = vec![("a".to_owned(), "b\r\nc: d".to_owned())], "no header line"),
+            (|quick| quick.rate = Some(Rate::Constant(0.0)), "a rate must be above 0"),
+            (|quick| quick.rate = Some(Rate::Poisson(f64::NAN)), "a rate must be above 0"),
+            (|quick| quick.headers = vec![("a".to_owned(), "b\r\nc: d".to_owned())], "is not a header line"),
         ] {
             assert!(quick(change).contains(why), "{why}");
         }

@@ -480,7 +480,7 @@ impl<'r> Hearing<'r> {
             match receiver.recv_timeout(wait) {
                 Ok(event) => self.hear(event, watch)?,
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Err("the workers ended by themselves".to_owned()),
+                Err(RecvTimeoutError::Disconnected) => return Err("the workers ended unexpectedly".to_owned()),
             }
         }
         if !self.is_interrupted {

@@ -29,8 +29,8 @@ impl Tls {
     /// Reads `config.tls`. Options that weir does not support are an error, as a sentence for the user.
     pub fn new(map: &Map) -> Result<Rc<Tls>, String> {
         for (name, instead) in [
-            ("pfx", "PKCS #12 bundles are not read; write `cert` and `key`"),
-            ("passphrase", "encrypted keys are not read; write the key out without a passphrase"),
+            ("pfx", "weir does not read PKCS #12 bundles; write `cert` and `key`"),
+            ("passphrase", "weir does not read encrypted keys; export the key without a passphrase"),
         ] {
             if map.get(name).is_some_and(Value::is_truthy) {
                 return Err(format!("config.tls.{name}: {instead}"));
@@ -41,7 +41,7 @@ impl Tls {
         let identity = match (texts(certificate.1).concat(), texts(key.1).concat()) {
             (certificates, _) if certificates.is_empty() => None,
             (_, key) if key.is_empty() => {
-                return Err(format!("config.tls.{}: a certificate is of no use without its `key`", certificate.0));
+                return Err(format!("config.tls.{}: a certificate needs its `key`", certificate.0));
             }
             (certificates, key) => Some(Identity { certificates, key }),
         };
@@ -161,8 +161,8 @@ mod tests {
         for (json, wanted) in [
             (r#"{"pfx": "x"}"#, "config.tls.pfx: "),
             (r#"{"passphrase": "x"}"#, "config.tls.passphrase: "),
-            (r#"{"cert": "x"}"#, "config.tls.cert: a certificate is of no use"),
-            (r#"{"certificate": "x"}"#, "config.tls.certificate: a certificate is of no use"),
+            (r#"{"cert": "x"}"#, "config.tls.cert: a certificate needs its `key`"),
+            (r#"{"certificate": "x"}"#, "config.tls.certificate: a certificate needs its `key`"),
             (r#"{"certificate": "x", "key": "y"}"#, "config.tls.certificate has no certificate in it"),
             (r#"{"ca": ["./ca.pem"]}"#, "config.tls.ca has no certificate in it"),
             (r#"{"certificateAuthority": "ca"}"#, "config.tls.certificateAuthority has no certificate in it"),

@@ -30,7 +30,7 @@ impl XPath {
         }
         match Factory::new().build(text) {
             Ok(Some(_)) => Ok(XPath { text: text.to_owned() }),
-            Ok(None) => Err(format!("xpath {text}: there is none")),
+            Ok(None) => Err(format!("xpath {text}: the path is empty")),
             Err(error) => Err(format!("xpath {text}: {error}")),
         }
     }

@@ -137,7 +137,7 @@ fn refusals_are_artillerys() {
     ] {
         assert!(refusal.text.starts_with(start) && refusal.exit == exit, "{refusal:?}");
     }
-    assert!(refused(&nothing, "empty.yml").text.contains("a script is an object"));
+    assert!(refused(&nothing, "empty.yml").text.contains("a script must be an object"));
     let plan = |name: &str| {
         let mut options = dir.options(&["a.yml"]);
         options.scenario_name = Some(name.to_owned());
@@ -169,7 +169,7 @@ fn every_typing_error_is_named_in_one_run() {
 fn a_tab_is_shown_on_its_own_line() {
     let dir = Dir::with(&[("a.yml", "config:\n  target: http://x\n\tphases: []\n")]);
     let refusal = load(&dir.options(&["a.yml"]), &no_js).unwrap_err();
-    assert!(refusal.text.contains("a.yml:3:1: this is no YAML: a tab indents this line"), "{}", refusal.text);
+    assert!(refusal.text.contains("a.yml:3:1: this is not YAML: a tab indents this line"), "{}", refusal.text);
     assert!(refusal.text.contains("3 | \tphases: []"), "{}", refusal.text);
 }
 
@@ -203,7 +203,7 @@ fn a_problem_shows_its_place() {
     let seen = refusal.text.split_once("a.yml").unwrap().1;
     assert_eq!(
         seen,
-        ":5:9: there is no step `thnik`; did you mean `think`?\n    5 |       - thnik: 1\n      |         ^\n"
+        ":5:9: weir knows no step `thnik`; did you mean `think`?\n    5 |       - thnik: 1\n      |         ^\n"
     );
     let refusal = one("config: {target: x}\nscenarios:\n  - name: x\n").unwrap_err();
     assert!(
@@ -220,12 +220,12 @@ fn unknown_keys_are_named() {
     )
     .unwrap();
     for (name, near) in [
-        ("`htp` is no key of `config`", "`http`"),
-        ("`timeot` is no key of `config.http`", "`timeout`"),
-        ("`more` is no key of `script`", "no effect"),
-        ("`wieght` is no key of `scenarios[]`", "`weight`"),
-        ("`followRedirects` is no key of `flow[].get`", "`followRedirect`"),
-        ("`trict` is no key of `flow[].get.capture`", "`strict`"),
+        ("`htp` is not a key of `config`", "`http`"),
+        ("`timeot` is not a key of `config.http`", "`timeout`"),
+        ("`more` is not a key of `script`", "no effect"),
+        ("`wieght` is not a key of `scenarios[]`", "`weight`"),
+        ("`followRedirects` is not a key of `flow[].get`", "`followRedirect`"),
+        ("`trict` is not a key of `flow[].get.capture`", "`strict`"),
     ] {
         let is_said = plan.warnings.iter().any(|warning| warning.contains(name) && warning.contains(near));
         assert!(is_said, "{name}: {:#?}", plan.warnings);

@@ -33,7 +33,7 @@ pub fn arrows(checkout: &Checkout) -> Vec<Remark> {
         }
         for arrow in allowed.iter().filter(|arrow| !member.arrows.iter().any(|own| own == *arrow)) {
             remarks.push(Remark::error(format!(
-                "{} does not depend on {arrow}: take the arrow out of xtask/src/tidy/arrows.rs",
+                "{} does not depend on {arrow}: remove the dependency from xtask/src/tidy/arrows.rs",
                 member.name
             )));
         }

@@ -29,7 +29,7 @@ pub fn circles(checkout: &Checkout) -> Vec<Remark> {
     }
     if firsts.len() != CIRCLES {
         let (count, list) = (firsts.len(), firsts.join(", "));
-        remarks.push(Remark::error(format!("{count} circles of files, and {} says {CIRCLES}: {list}", file!())));
+        remarks.push(Remark::error(format!("there are {count} import cycles, but {} says {CIRCLES}: {list}", file!())));
     }
     remarks
 }

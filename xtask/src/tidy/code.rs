@@ -17,7 +17,7 @@ pub fn unsafe_places(checkout: &Checkout) -> Vec<Remark> {
     for (file, number, line) in code_lines(checkout).filter(|(file, ..)| file.path != UNSAFE_HOME) {
         if words_of(line).any(|word| word == "unsafe") {
             let at = format!("{}:{number}", file.path);
-            remarks.push(Remark::error(format!("{at}: unsafe stands in {UNSAFE_HOME} and nowhere else")));
+            remarks.push(Remark::error(format!("{at}: only {UNSAFE_HOME} may contain unsafe")));
         }
     }
     remarks
@@ -41,12 +41,14 @@ pub fn lengths(checkout: &Checkout) -> Vec<Remark> {
     for file in ours(checkout) {
         let length = file.text.lines().count();
         if length > FILE_LINES_MAX && !["// long:", "//! long:"].iter().any(|said| file.text.contains(said)) {
-            remarks.push(Remark::prompt(format!("{}: {length} lines, can it be two files?", file.path)));
+            remarks.push(Remark::prompt(format!("{}: {length} lines; can you split it into two files?", file.path)));
         }
         for (number, name, length) in functions(&file.text) {
             if length > FUNCTION_LINES_MAX {
                 let at = format!("{}:{number}", file.path);
-                remarks.push(Remark::prompt(format!("{at}: {name} has {length} lines, can it be two?")));
+                remarks.push(Remark::prompt(format!(
+                    "{at}: {name} has {length} lines; can you split it into two functions?"
+                )));
             }
         }
     }
@@ -93,7 +95,8 @@ pub fn silent_tests(checkout: &Checkout) -> Vec<Remark> {
                     .push(Remark::error(format!("{at}: a skipped test passes: name its need, tests/support/needs.rs")));
             }
             if has_main && line.trim() == "#[test]" {
-                remarks.push(Remark::error(format!("{at}: #[test] is not run here: list the test in main")));
+                remarks
+                    .push(Remark::error(format!("{at}: the harness does not run #[test] here: list the test in main")));
             }
         }
     }

@@ -10,7 +10,10 @@ pub fn titles(checkout: &Checkout) -> Vec<Remark> {
     for file in checkout.ending(".md") {
         let titles = headings(&file.text).filter(|line| line.starts_with("# ")).count();
         if titles != 1 || !file.text.starts_with("# ") {
-            remarks.push(Remark::error(format!("{}:1: one `# Title`, on the first line, has {titles}", file.path)));
+            remarks.push(Remark::error(format!(
+                "{}:1: a document has one `# Title`, on its first line; this one has {titles}",
+                file.path
+            )));
         }
     }
     remarks
@@ -44,11 +47,10 @@ pub fn dependencies(checkout: &Checkout) -> Vec<Remark> {
     let reasons = checkout.text(page);
     let foreign: BTreeSet<&String> = checkout.crates.iter().flat_map(|member| &member.foreign).collect();
     let unexplained = foreign.iter().filter(|name| !reasons.contains(&format!("`{name}`")));
-    let unexplained = unexplained.map(|name| Remark::error(format!("{page}: says nothing of `{name}`")));
+    let unexplained = unexplained.map(|name| Remark::error(format!("{page}: does not mention `{name}`")));
     let explained = reasons.lines().filter(|line| line.starts_with("| `")).flat_map(names_of_row);
     let unused = explained.filter(|name| !foreign.contains(&(*name).to_owned()));
-    let unused =
-        unused.map(|name| Remark::error(format!("{page}: `{name}` is a reason for nothing: no crate uses it")));
+    let unused = unused.map(|name| Remark::error(format!("{page}: has a row for `{name}`, but no crate uses it")));
     unexplained.chain(unused).collect()
 }
 
@@ -97,7 +99,7 @@ mod tests {
         let mut checkout = Checkout::of(&[("docs/why/dependencies.md", "# Dependencies\n\n`libc`: calls\n")]);
         let foreign = vec!["libc".to_owned(), "other".to_owned()];
         checkout.crates.push(Crate { name: "weir-net".to_owned(), arrows: Vec::new(), foreign });
-        assert_eq!(dependencies(&checkout), [Remark::error("docs/why/dependencies.md: says nothing of `other`")]);
+        assert_eq!(dependencies(&checkout), [Remark::error("docs/why/dependencies.md: does not mention `other`")]);
     }
 
     #[test]
@@ -106,7 +108,7 @@ mod tests {
         let page = "| crate | used by |\n|---|---|\n| `one`, `gone` | a | says `other` |\n";
         let mut checkout = Checkout::of(&[("docs/why/dependencies.md", page)]);
         checkout.crates.push(member);
-        let remark = "docs/why/dependencies.md: `gone` is a reason for nothing: no crate uses it";
+        let remark = "docs/why/dependencies.md: has a row for `gone`, but no crate uses it";
         assert_eq!(dependencies(&checkout), [Remark::error(remark)]);
     }
 }

@@ -11,7 +11,7 @@ pub fn titles(checkout: &Checkout) -> Vec<Remark> {
     for file in checkout.ending(".vtc") {
         let title = file.text.lines().next().and_then(|line| line.strip_prefix("vtest \"")?.strip_suffix('"'));
         match title {
-            None | Some("") => remarks.push(Remark::error(format!("{}:1: opens with vtest \"what holds\"", file.path))),
+            None | Some("") => remarks.push(Remark::error(format!("{}:1: must begin with vtest \"TITLE\"", file.path))),
             Some(title) => {
                 if let Some(other) = seen.insert(title, &file.path) {
                     remarks.push(Remark::error(format!("{}:1: has the title of {other}", file.path)));
@@ -19,7 +19,7 @@ pub fn titles(checkout: &Checkout) -> Vec<Remark> {
             }
         }
         if file.path.split('/').count() != 3 || !file.path.starts_with("tests/") {
-            remarks.push(Remark::error(format!("{}: nobody runs it, move it to tests/FOLDER/", file.path)));
+            remarks.push(Remark::error(format!("{}: no test runs this script, move it to tests/FOLDER/", file.path)));
         }
     }
     remarks

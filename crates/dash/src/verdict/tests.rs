@@ -74,7 +74,7 @@ fn s2_ports_are_named_before_they_run_out() {
     let last = verdicts.last().unwrap();
     assert!(last.words.en.contains("Ports to 10.0.0.1:3000"), "{last:?}");
     assert!(last.words.ko.contains("업스트림 포트 10.0.0.1:3000"), "{last:?}");
-    assert!(last.evidence.iter().any(|said| said.en.starts_with("No request to it goes over a kept")), "{last:?}");
+    assert!(last.evidence.iter().any(|said| said.en.starts_with("No request to it uses a kept")), "{last:?}");
     assert!(last.remedy.as_ref().unwrap().en.contains("keepalive 64"));
 }
 
@@ -151,7 +151,7 @@ fn what_limits_refuse_is_no_failure() {
         let verdict = dashboard.observe(Arc::new(snapshot.clone())).verdict.clone();
         let expected = if failed == 0 { State::Healthy } else { State::Failing };
         assert_eq!(verdict.state, expected, "{verdict:?}");
-        assert!(verdict.evidence.iter().any(|said| said.en.contains("were refused by limit_req")), "{verdict:?}");
+        assert!(verdict.evidence.iter().any(|said| said.en.contains("limit_req or limit_conn refused")), "{verdict:?}");
     }
 }
 
@@ -162,14 +162,14 @@ fn nothing_near_is_an_answer() {
     assert_eq!(dashboard.observe(Arc::new(snapshot.clone())).verdict.clone().state, State::Waiting);
     later(&mut snapshot, 0);
     let verdict = dashboard.observe(Arc::new(snapshot.clone())).verdict.clone();
-    assert!(verdict.words.en.starts_with("nothing near a limit"), "{verdict:?}");
+    assert!(verdict.words.en.starts_with("no resource is near its limit"), "{verdict:?}");
     use_of(&mut snapshot, "fds").used = 717.0;
     later(&mut snapshot, 0);
     let verdict = dashboard.observe(Arc::new(snapshot.clone())).verdict.clone();
     assert_eq!(verdict.words.en, "limited by Open files (0.70) · headroom ×1.4 · next: Connections worker 0 (0)");
     snapshot.weir.limits.clear();
     later(&mut snapshot, 0);
-    assert_eq!(dashboard.observe(Arc::new(snapshot)).verdict.clone().words.en, "no limit is known here");
+    assert_eq!(dashboard.observe(Arc::new(snapshot)).verdict.clone().words.en, "weir knows no limit here");
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn a_group_without_servers_is_failing() {
     later(&mut snapshot, 0);
     let verdict = dashboard.observe(Arc::new(snapshot)).verdict.clone();
     assert_eq!(verdict.state, State::Healthy);
-    assert!(verdict.evidence.iter().any(|said| said.en.contains("left out")), "{verdict:?}");
+    assert!(verdict.evidence.iter().any(|said| said.en.contains("unavailable after failures")), "{verdict:?}");
 }
 
 #[test]

@@ -6,10 +6,10 @@ pub static RULE: Rule = Rule {
     id: "access_log_unbuffered",
     level: Level::Note,
     group: Group::Speed,
-    says: words("Each request is a write to the access log", "요청마다 access log에 쓰기 한 번을 합니다"),
+    says: words("nginx writes to the access log once for each request", "요청마다 access log에 쓰기 한 번을 합니다"),
     remedy: words(
-        "At this rate the calls cost more than the text: `buffer=64k flush=1s` writes them together.",
-        "이 정도 요청률에서는 호출 비용이 더 큽니다. `buffer=64k flush=1s`로 모아서 쓰세요.",
+        "At this rate the system calls cost more than the text of the lines. With `buffer=64k flush=1s`, nginx writes many lines in one call.",
+        "이 요청률에서는 줄의 내용보다 시스템 호출 비용이 더 큽니다. `buffer=64k flush=1s`를 쓰면 nginx가 여러 줄을 한 번에 씁니다.",
     ),
     source: "nginx.org ngx_http_log_module; lab.md B44",
     check,

@@ -11,8 +11,8 @@ pub static RULE: Rule = Rule {
         "add_header는 Content-Type을 바꾸지 않고 하나 더 붙입니다",
     ),
     remedy: words(
-        "Clients see two and choose. Say `default_type` for files and `return`, or hide the origin's with `proxy_hide_header Content-Type` first.",
-        "클라이언트가 둘 중 하나를 고르게 됩니다. 파일과 return에는 `default_type`을 쓰거나 먼저 `proxy_hide_header Content-Type`으로 오리진 것을 숨기세요.",
+        "A client then gets two Content-Type fields and chooses one. For files and `return`, write `default_type`. For an origin's answer, first hide the origin's field with `proxy_hide_header Content-Type`.",
+        "클라이언트가 Content-Type 두 개를 받고 하나를 고릅니다. 파일과 return에는 `default_type`을 쓰세요. 오리진의 응답에는 먼저 `proxy_hide_header Content-Type`으로 오리진의 필드를 숨기세요.",
     ),
     source: "nginx.org ngx_http_headers_module, add_header; gixy-ng add_header_content_type",
     check,

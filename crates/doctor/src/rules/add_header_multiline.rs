@@ -6,10 +6,10 @@ pub static RULE: Rule = Rule {
     id: "add_header_multiline",
     level: Level::Risk,
     group: Group::Works,
-    says: words("A header's value has a line break in it", "헤더 값 안에 줄바꿈이 들어 있습니다"),
+    says: words("The value of a header contains a line break", "헤더 값 안에 줄바꿈이 들어 있습니다"),
     remedy: words(
-        "nginx sends it as it is: folded header lines are obsolete (RFC 9112 §5.2), and clients refuse or cut them. Write the value on one line.",
-        "nginx는 그대로 보냅니다. 접힌 헤더는 폐기된 문법이라(RFC 9112 §5.2) 클라이언트가 거절하거나 잘라 버립니다. 값을 한 줄로 쓰세요.",
+        "nginx sends the line break unchanged. Folded header lines are obsolete (RFC 9112 §5.2): clients reject the answer or cut the value. Write the value on one line.",
+        "nginx는 줄바꿈을 그대로 보냅니다. 접힌 헤더는 폐기된 문법이어서(RFC 9112 §5.2) 클라이언트가 응답을 거절하거나 값을 자릅니다. 값을 한 줄로 쓰세요.",
     ),
     source: "RFC 9112 §5.2; gixy add_header_multiline",
     check,

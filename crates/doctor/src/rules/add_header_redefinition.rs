@@ -7,11 +7,11 @@ pub static RULE: Rule = Rule {
     level: Level::Risk,
     group: Group::Safety,
     says: words(
-        "add_header here drops every header the block around it added",
+        "add_header here removes every header that the outer block adds",
         "여기의 add_header가 바깥 블록에서 추가한 헤더를 모두 없앱니다",
     ),
     remedy: words(
-        "A block inherits add_header only if it has none of its own. Repeat them here, put them in a file that both include, or say `add_header_inherit merge;` (nginx 1.29.3 and newer).",
+        "A block inherits add_header only if it has no add_header of its own. Repeat the outer lines here, put them in a file that both blocks include, or write `add_header_inherit merge;` (nginx 1.29.3 and newer).",
         "add_header는 블록에 하나도 없을 때만 상속됩니다. 여기서 다시 쓰거나, 양쪽에서 include 하거나, nginx 1.29.3 이상이면 `add_header_inherit merge;`를 쓰세요.",
     ),
     source: "nginx.org ngx_http_headers_module, add_header; gixy add_header_redefinition",
@@ -63,7 +63,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             let matters = lost.iter().any(|lost| MATTER.contains(&lost.to_ascii_lowercase().as_str()));
             let level = if matters { Level::Risk } else { Level::Note };
             let what =
-                said!("answers from here go out without {}", "여기의 응답에는 {}이(가) 없습니다", lost.join(", "));
+                said!("nginx sends answers from here without {}", "여기의 응답에는 {}이(가) 없습니다", lost.join(", "));
             let write = if case.version >= Version(1, 29, 3) {
                 format!("{mode} merge;")
             } else {

@@ -8,7 +8,7 @@ pub static RULE: Rule = Rule {
     group: Group::Safety,
     says: words("alias serves files outside of its directory", "alias로 지정한 디렉터리 바깥의 파일까지 나갑니다"),
     remedy: words(
-        "What follows the location is put behind the alias as it is: with `location /files` and `alias /home/`, /files../x reads /x. End both with a slash.",
+        "nginx appends the rest of the path to the alias unchanged. With `location /files` and `alias /home/`, a request for /files../x reads /x. End both with a slash.",
         "location 뒤의 문자열이 alias 뒤에 그대로 붙습니다. `location /files`와 `alias /home/`이면 /files../x가 /x를 읽습니다. 둘 다 슬래시로 끝내세요.",
     ),
     source: "nginx.org ngx_http_core_module, alias; gixy alias_traversal",
@@ -26,12 +26,12 @@ fn check(case: &Case<'_>, found: &mut Found) {
                 let level = if directory.ends_with('/') { Level::Wrong } else { Level::Risk };
                 let what = if directory.ends_with('/') {
                     said!(
-                        "{prefix}../x is answered with the file {directory}../x",
+                        "nginx answers {prefix}../x with the file {directory}../x",
                         "{prefix}../x 요청에 파일 {directory}../x를 보냅니다"
                     )
                 } else {
                     said!(
-                        "{prefix}x is answered with the file {directory}x, which may be another directory's",
+                        "nginx answers {prefix}x with the file {directory}x, which may belong to another directory",
                         "{prefix}x 요청에 파일 {directory}x를 보내며, 이는 다른 디렉터리의 파일일 수 있습니다"
                     )
                 };
@@ -72,7 +72,7 @@ fn captures(location: Spot<'_>, alias: Spot<'_>, found: &mut Found) {
         if climbs || neighbours {
             let line = location.line();
             let what = said!(
-                "${name} may begin with more than \"/\": what follows \"{before}\" leaves that directory",
+                "${name} may begin with a character other than \"/\": the path after \"{before}\" can then leave that directory",
                 "${name}이(가) \"/\" 외의 문자로도 시작할 수 있어 \"{before}\" 뒤의 경로가 그 디렉터리를 벗어납니다"
             );
             found.add(Finding::at(location, what).write(format!("{line} {{  # let the group begin behind a slash")));

@@ -6,9 +6,9 @@ pub static RULE: Rule = Rule {
     id: "allow_without_deny",
     level: Level::Risk,
     group: Group::Safety,
-    says: words("allow without deny lets everybody in", "deny 없이 allow만 있으면 모든 접근이 허용됩니다"),
+    says: words("allow without deny allows every client", "deny 없이 allow만 있으면 모든 접근이 허용됩니다"),
     remedy: words(
-        "Who is not named is let in, unless a rule denies. End the list with `deny all;`.",
+        "nginx also allows a client that no rule names. End the list with `deny all;`.",
         "목록에 없는 주소도 허용됩니다. 목록을 `deny all;`로 끝내세요.",
     ),
     source: "nginx.org ngx_http_access_module; gixy-ng allow_without_deny",
@@ -28,7 +28,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let last = scope.named("allow").next_back().unwrap_or(spot);
         let fix = edit::insert_after(case.tree(), last.statement(), "deny all");
         let what = said!(
-            "{} is allowed, and so is everybody else",
+            "{} is allowed, and every other client is allowed too",
             "{}을(를) 허용하지만 나머지 모두도 허용됩니다",
             spot.arg(0)
         );

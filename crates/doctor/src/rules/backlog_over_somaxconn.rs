@@ -7,12 +7,12 @@ pub static RULE: Rule = Rule {
     level: Level::Risk,
     group: Group::Limits,
     says: words(
-        "The kernel gives the listen queue less than is asked for",
+        "The kernel makes the listen queue shorter than the configured backlog",
         "커널이 listen 큐를 설정값보다 작게 잡습니다",
     ),
     remedy: words(
-        "net.core.somaxconn caps every backlog without a word; a full queue drops SYNs, which shows as connects of 1, 3 or 7 s. It has nothing to do with the number of local ports.",
-        "net.core.somaxconn이 모든 backlog를 말없이 자릅니다. 큐가 차면 SYN이 버려져 연결에 1·3·7초가 걸립니다. 로컬 포트 수와는 관계없습니다.",
+        "net.core.somaxconn limits every backlog, and the kernel reports nothing. If the queue is full, the kernel drops SYNs, and connecting takes 1, 3 or 7 s. The number of local ports has no influence on this queue.",
+        "net.core.somaxconn이 모든 backlog를 제한하며, 커널은 이를 알리지 않습니다. 큐가 차면 커널이 SYN을 버려 연결에 1·3·7초가 걸립니다. 로컬 포트 수와는 관계없습니다.",
     ),
     source: "listen(2); lab.md B10, 2-4",
     check,
@@ -31,13 +31,13 @@ fn check(case: &Case<'_>, found: &mut Found) {
         if wanted > somaxconn {
             let what = if asked.is_some() {
                 said!(
-                    "{wanted} are asked for, net.core.somaxconn is {somaxconn}",
-                    "{wanted}을 요청했지만 net.core.somaxconn은 {somaxconn}입니다"
+                    "the backlog is {wanted}, but net.core.somaxconn is {somaxconn}",
+                    "backlog는 {wanted}이지만 net.core.somaxconn은 {somaxconn}입니다"
                 )
             } else {
                 said!(
-                    "{wanted} are asked for by default, net.core.somaxconn is {somaxconn}",
-                    "기본값 {wanted}을 요청하지만 net.core.somaxconn은 {somaxconn}입니다"
+                    "the default backlog is {wanted}, but net.core.somaxconn is {somaxconn}",
+                    "backlog의 기본값은 {wanted}이지만 net.core.somaxconn은 {somaxconn}입니다"
                 )
             };
             let level = if asked.is_some() { Level::Risk } else { Level::Note };

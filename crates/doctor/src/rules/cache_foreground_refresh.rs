@@ -1,4 +1,4 @@
-//! One client per expiry waits for the origin.
+//! Each time an object expires, one client waits for the origin.
 
 use super::cache_stampede::caches;
 use crate::rule::prelude::*;
@@ -7,10 +7,13 @@ pub static RULE: Rule = Rule {
     id: "cache_foreground_refresh",
     level: Level::Risk,
     group: Group::Speed,
-    says: words("One client per expiry waits for the origin", "만료될 때마다 클라이언트 하나가 오리진을 기다립니다"),
+    says: words(
+        "Each time an object expires, one client waits for the origin",
+        "만료될 때마다 클라이언트 하나가 오리진을 기다립니다",
+    ),
     remedy: words(
-        "Stale answers are given to the others, and the one that found the object expired fetches it. `proxy_cache_background_update on;` gives that one the stale answer too.",
-        "다른 클라이언트는 오래된 답을 받지만, 만료를 발견한 하나는 직접 가져옵니다. `proxy_cache_background_update on;`이면 그 하나도 바로 받습니다.",
+        "The first request after the expiry fetches the object, and nginx gives the other requests the stale answer. With `proxy_cache_background_update on;`, the first request gets the stale answer too.",
+        "만료 뒤의 첫 요청이 객체를 가져오고, nginx는 다른 요청에 오래된 응답을 줍니다. `proxy_cache_background_update on;`이면 첫 요청도 오래된 응답을 바로 받습니다.",
     ),
     source: "nginx.org ngx_http_proxy_module, proxy_cache_background_update; lab.md B33, 4-13",
     check,
@@ -31,7 +34,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             found.add(
                 Finding::at(
                     stale,
-                    said!("the refresh is done by a client's own request", "클라이언트의 요청이 직접 갱신합니다"),
+                    said!("a client's own request refreshes the object", "클라이언트의 요청이 직접 갱신합니다"),
                 )
                 .write("proxy_cache_background_update on;")
                 .fix(fix),

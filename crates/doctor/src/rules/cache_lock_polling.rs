@@ -8,12 +8,12 @@ pub static RULE: Rule = Rule {
     level: Level::Note,
     group: Group::Speed,
     says: words(
-        "In nginx, a request that waits for proxy_cache_lock looks again every 500 ms",
+        "In nginx, a request that waits for proxy_cache_lock checks the cache every 500 ms",
         "nginx에서 proxy_cache_lock을 기다리는 요청은 500ms 단위로 기다립니다",
     ),
     remedy: words(
-        "A page that takes 300 ms is 500 ms for all but the first. A stale answer meanwhile avoids it for refreshes; weir edge wakes waiters when the answer is there.",
-        "300ms 걸리는 페이지가 첫 요청 외에는 500ms가 됩니다. 갱신은 오래된 답으로 피할 수 있고, weir edge는 답이 오는 즉시 깨웁니다.",
+        "If a page takes 300 ms, all requests but the first wait 500 ms. A stale answer avoids the wait while nginx refreshes an object. weir edge wakes the waiting requests as soon as the answer is in the cache.",
+        "300ms 걸리는 페이지를 첫 요청 외에는 모두 500ms 기다립니다. 객체를 갱신할 때는 오래된 응답으로 이 대기를 피할 수 있습니다. weir edge는 응답이 캐시에 들어오는 즉시 기다리는 요청을 깨웁니다.",
     ),
     source: "nginx ngx_http_file_cache.c; nginx/nginx#1189; lab.md B30, 4-14",
     check,
@@ -27,8 +27,8 @@ fn check(case: &Case<'_>, found: &mut Found) {
             found.add(Finding::at(
                 lock,
                 said!(
-                    "fills that others wait for end at multiples of 500 ms for them",
-                    "채우기를 기다리는 요청은 500ms의 배수에 맞춰 끝납니다"
+                    "a request that waits for another request's fetch ends at a multiple of 500 ms",
+                    "다른 요청이 가져오기를 기다리는 요청은 500ms의 배수에 맞춰 끝납니다"
                 ),
             ));
         }

@@ -8,12 +8,12 @@ pub static RULE: Rule = Rule {
     level: Level::Wrong,
     group: Group::NoEffect,
     says: words(
-        "proxy_cache keeps nothing with proxy_buffering off",
+        "proxy_cache stores nothing if proxy_buffering is off",
         "proxy_buffering off이면 proxy_cache가 아무것도 저장하지 않습니다",
     ),
     remedy: words(
-        "nginx stores what it buffers. Switch buffering on where the cache is, or the cache off where answers stream.",
-        "nginx는 버퍼링한 것만 저장합니다. 캐시가 있는 곳에서는 버퍼링을 켜고, 스트리밍하는 곳에서는 캐시를 끄세요.",
+        "nginx stores only answers that it buffers. Set proxy_buffering on in the location with the cache, or proxy_cache off in the location that streams.",
+        "nginx는 버퍼링한 응답만 저장합니다. 캐시가 있는 location에서는 proxy_buffering을 켜고, 스트리밍하는 location에서는 proxy_cache를 끄세요.",
     ),
     source: "nginx.org ngx_http_proxy_module, proxy_buffering, proxy_cache; ngx_http_upstream.c",
     check,

@@ -8,12 +8,12 @@ pub static RULE: Rule = Rule {
     level: Level::Wrong,
     group: Group::Safety,
     says: words(
-        "One user's pages may be given to another out of the cache",
+        "The cache may give one user's pages to another user",
         "한 사용자의 페이지가 캐시를 통해 다른 사용자에게 갈 수 있습니다",
     ),
     remedy: words(
-        "The key does not look at cookies, and the origin's own \"do not keep\" is ignored. Leave Set-Cookie and Cache-Control out of proxy_ignore_headers, or pass users with a session by: `proxy_cache_bypass $cookie_session; proxy_no_cache $cookie_session;`.",
-        "키는 쿠키를 보지 않고, 오리진의 \"저장 금지\"도 무시됩니다. proxy_ignore_headers에서 Set-Cookie와 Cache-Control을 빼거나 세션이 있는 사용자는 `proxy_cache_bypass`와 `proxy_no_cache`로 지나가게 하세요.",
+        "The cache key does not contain cookies, and nginx ignores the origin's instruction not to store the answer. Remove Set-Cookie and Cache-Control from proxy_ignore_headers. Or let users with a session bypass the cache: `proxy_cache_bypass $cookie_session; proxy_no_cache $cookie_session;`.",
+        "캐시 키에 쿠키가 없고, nginx는 저장하지 말라는 오리진의 지시를 무시합니다. proxy_ignore_headers에서 Set-Cookie와 Cache-Control을 빼세요. 또는 세션이 있는 사용자가 캐시를 거치지 않게 하세요: `proxy_cache_bypass $cookie_session; proxy_no_cache $cookie_session;`.",
     ),
     source: "RFC 9111 §3; engintron/engintron#133; lab.md B32, 4-16",
     check,
@@ -50,7 +50,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
                     Finding::at(
                         ignored,
                         said!(
-                            "{} of the origin does not keep an answer out of the cache",
+                            "nginx stores the origin's answer although it has {}",
                             "오리진의 {}이(가) 있어도 응답이 캐시에 저장됩니다",
                             ignored.text()
                         ),
@@ -60,7 +60,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             }
             None if scope.effective("proxy_cache_valid").is_some() => {
                 let what = said!(
-                    "the key has no cookie in it: a page for a signed-in user that the origin does not mark (private, Set-Cookie) is kept for everybody",
+                    "the cache key contains no cookie: if the origin does not mark a signed-in user's page (private, Set-Cookie), nginx gives that page to everybody",
                     "키에 쿠키가 없습니다. 오리진이 표시하지 않은(private, Set-Cookie) 로그인 사용자의 페이지가 모두에게 제공됩니다"
                 );
                 found.add_as(

@@ -8,11 +8,11 @@ pub static RULE: Rule = Rule {
     level: Level::Note,
     group: Group::Works,
     says: words(
-        "The cache has an answer and still shows the origin's errors",
+        "The cache has an answer, but nginx sends the origin's errors to clients",
         "캐시에 답이 있는데도 오리진의 오류를 보여 줍니다",
     ),
     remedy: words(
-        "`updating` alone covers refreshes. Add `error timeout http_500 http_502 http_503 http_504` and the last good answer is served while the origin is down.",
+        "`updating` alone applies only during a refresh. Add `error timeout http_500 http_502 http_503 http_504`: nginx then serves the last good answer while the origin is down.",
         "`updating`만으로는 갱신 중일 때만 적용됩니다. `error timeout http_500 http_502 http_503 http_504`를 더하면 오리진이 죽어도 마지막 답을 줍니다.",
     ),
     source: "nginx.org ngx_http_proxy_module, proxy_cache_use_stale; RFC 5861; lab.md 4-15",

@@ -7,12 +7,12 @@ pub static RULE: Rule = Rule {
     level: Level::Risk,
     group: Group::Speed,
     says: words(
-        "When an object expires, every waiting client asks the origin",
+        "When an object expires, nginx sends the request of every waiting client to the origin",
         "객체가 만료되면 기다리는 클라이언트가 모두 오리진에 요청합니다",
     ),
     remedy: words(
-        "The origin then gets as many requests as there are clients, each time. `proxy_cache_lock on;` for the first fill, `proxy_cache_use_stale updating` for refreshes.",
-        "만료될 때마다 클라이언트 수만큼 오리진 요청이 몰립니다. 첫 채움에는 `proxy_cache_lock on;`, 갱신에는 `proxy_cache_use_stale updating`을 쓰세요.",
+        "At each expiry the origin gets as many requests as there are clients. Write `proxy_cache_lock on;` for the first fetch and `proxy_cache_use_stale updating` for refreshes.",
+        "만료될 때마다 오리진이 클라이언트 수만큼 요청을 받습니다. 처음 가져올 때는 `proxy_cache_lock on;`, 갱신할 때는 `proxy_cache_use_stale updating`을 쓰세요.",
     ),
     source: "nginx.org ngx_http_proxy_module, proxy_cache_lock; lab.md B29, 4-12",
     check,
@@ -46,15 +46,15 @@ fn check(case: &Case<'_>, found: &mut Found) {
             }
             let what = match (locks, stale) {
                 (false, false) => said!(
-                    "there is no lock, and no stale answer while one fetches",
+                    "there is no cache lock, and nginx serves no stale answer during a fetch",
                     "잠금도 없고, 가져오는 동안 제공할 오래된 응답도 없습니다"
                 ),
                 (false, true) => said!(
-                    "there is no lock: the first fill is fetched once for each client",
+                    "there is no cache lock: nginx fetches a new object once for each client",
                     "잠금이 없어 처음 채울 때 클라이언트마다 오리진에 요청합니다"
                 ),
                 _ => said!(
-                    "there is no stale answer while one fetches: all wait for the origin",
+                    "nginx serves no stale answer during a fetch: all clients wait for the origin",
                     "가져오는 동안 제공할 오래된 응답이 없어 모두 오리진을 기다립니다"
                 ),
             };

@@ -7,11 +7,11 @@ pub static RULE: Rule = Rule {
     level: Level::Risk,
     group: Group::Speed,
     says: words(
-        "Nobody compresses: the origin is told not to, and gzip is off here",
-        "아무도 압축하지 않습니다: 오리진에는 금지하고 여기서는 gzip이 꺼져 있습니다",
+        "No server compresses: nginx tells the origin not to, and gzip is off here",
+        "압축하는 서버가 없습니다: nginx가 오리진의 압축을 막고, 여기서는 gzip이 꺼져 있습니다",
     ),
     remedy: words(
-        "HTML, CSS and JSON go out four to six times as large. `gzip on; gzip_proxied any; gzip_types …;` beside the empty Accept-Encoding.",
+        "nginx sends HTML, CSS and JSON four to six times as large. Write `gzip on; gzip_proxied any; gzip_types …;` beside the empty Accept-Encoding.",
         "HTML·CSS·JSON이 4~6배 큰 채로 나갑니다. 빈 Accept-Encoding과 함께 `gzip on; gzip_proxied any; gzip_types …;`를 쓰세요.",
     ),
     source: "nginx.org ngx_http_gzip_module; lab.md 4-9",
@@ -32,7 +32,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
                 Finding::at(
                     spot,
                     said!(
-                        "Accept-Encoding is emptied and gzip is off",
+                        "proxy_set_header empties Accept-Encoding, and gzip is off",
                         "Accept-Encoding을 비우고 gzip은 꺼져 있습니다"
                     ),
                 )

@@ -7,11 +7,11 @@ pub static RULE: Rule = Rule {
     level: Level::Wrong,
     group: Group::Works,
     says: words(
-        "A server name is taken by an earlier server on the same address",
+        "An earlier server on the same address already has this server name",
         "같은 주소에서 앞의 server가 이미 쓰는 이름입니다",
     ),
     remedy: words(
-        "nginx warns \"conflicting server name … ignored\" and serves the first; often a file is included twice, or a backup lies in sites-enabled.",
+        "nginx warns \"conflicting server name … ignored\" and serves the first; often the configuration includes a file twice, or sites-enabled contains a backup file.",
         "nginx는 \"conflicting server name … ignored\" 경고만 하고 첫 번째를 씁니다. 파일이 두 번 include 되었거나 sites-enabled에 백업이 남은 경우가 많습니다.",
     ),
     source: "nginx ngx_http.c, \"conflicting server name\"",

@@ -7,12 +7,12 @@ pub static RULE: Rule = Rule {
     level: Level::Note,
     group: Group::Limits,
     says: words(
-        "worker_connections counts both sides: half as many proxied clients",
-        "worker_connections는 양쪽을 다 세므로 프록시되는 클라이언트는 절반입니다",
+        "worker_connections counts both sides: a proxied client takes two connections",
+        "worker_connections는 양쪽을 다 셉니다: 프록시되는 클라이언트 하나가 연결 두 개를 씁니다",
     ),
     remedy: words(
-        "Connections to origins count as well. Full with requests in flight, clients are reset (\"worker_connections are not enough\"); full with idle keep-alive clients, nginx closes those silently from 15/16 on, and each comes back with a new TLS handshake.",
-        "오리진으로의 연결도 셉니다. 처리 중인 요청으로 차면 클라이언트가 끊기고, 유휴 keep-alive로 차면 15/16부터 조용히 닫아 TLS 핸드셰이크가 반복됩니다.",
+        "Connections to origins count as well. If active requests fill the table, nginx resets new clients (\"worker_connections are not enough\"). If idle keep-alive clients fill 15/16 of it, nginx closes some of them without a message, and each of those clients needs a new TLS handshake.",
+        "오리진으로의 연결도 셉니다. 처리 중인 요청이 테이블을 채우면 nginx가 새 클라이언트를 끊습니다(\"worker_connections are not enough\"). 유휴 keep-alive 클라이언트가 15/16을 채우면 nginx가 그중 일부를 메시지 없이 닫고, 그 클라이언트는 TLS 핸드셰이크를 다시 합니다.",
     ),
     source: "nginx ngx_drain_connections; lab.md B05, B06, 0-3, 3-6",
     check,
@@ -55,7 +55,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         // Without a load there is nothing to compare with. For small tables, the calculation is still useful.
         None if limit <= 1024 && !case.is_weir() => {
             let what = said!(
-                "{limit} a worker are {} proxied clients at once, or {} idle ones before nginx closes them",
+                "{limit} connections of a worker are enough for {} proxied clients at once, or for {} idle clients before nginx closes some",
                 "워커당 {limit}개는 동시에 프록시되는 클라이언트 {}명, 또는 nginx가 닫기 전까지 유휴 클라이언트 {}명입니다",
                 limit / 2,
                 limit - limit / 16

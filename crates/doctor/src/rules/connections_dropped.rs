@@ -7,11 +7,11 @@ pub static RULE: Rule = Rule {
     level: Level::Wrong,
     group: Group::Limits,
     says: words(
-        "Connections were accepted and dropped: the table was full",
+        "nginx accepted connections and dropped them: its connection table was full",
         "받은 연결을 버렸습니다: 연결 테이블이 가득 찼습니다",
     ),
     remedy: words(
-        "stub_status counts fewer handled than accepted connections only for that. Raise worker_connections, and worker_rlimit_nofile to twice that.",
+        "Only a full table makes stub_status count fewer handled than accepted connections. Raise worker_connections, and set worker_rlimit_nofile to twice that value.",
         "handled가 accepts보다 적은 것은 이 경우뿐입니다. worker_connections를 올리고 worker_rlimit_nofile을 그 두 배로 하세요.",
     ),
     source: "nginx.org ngx_http_stub_status_module, handled; lab.md B05",

@@ -6,13 +6,10 @@ pub static RULE: Rule = Rule {
     id: "cpu_throttled",
     level: Level::Risk,
     group: Group::Limits,
-    says: words(
-        "The CPU quota has stopped the process again and again",
-        "CPU 쿼터 때문에 프로세스가 반복해서 멈췄습니다",
-    ),
+    says: words("The CPU quota has stopped the process repeatedly", "CPU 쿼터 때문에 프로세스가 반복해서 멈췄습니다"),
     remedy: words(
-        "Every thread waits for the next period (100 ms), which shows as a saw-tooth in latency. A higher quota, or fewer threads under this one.",
-        "모든 스레드가 다음 주기(100ms)까지 기다려 지연이 톱니 모양이 됩니다. 쿼터를 올리거나 스레드를 줄이세요.",
+        "Every thread then waits for the next period (100 ms), and the latency rises and falls with the period. Raise the quota, or run fewer threads.",
+        "모든 스레드가 다음 주기(100ms)까지 기다려, 지연이 주기마다 오르내립니다. 쿼터를 올리거나 스레드를 줄이세요.",
     ),
     source: "Linux cgroup cpu.stat; lab.md B15, B16",
     check,

@@ -13,7 +13,7 @@ pub static RULE: Rule = Rule {
         "같은 주소를 쓰는 server가 여럿인데 default_server 표시가 없습니다",
     ),
     remedy: words(
-        "A request with an unknown Host goes to whichever comes first, so the order of files decides. Mark one, best one that only says `return 444;`.",
+        "nginx sends a request with an unknown Host to the server that it reads first, so the order of the files decides. Mark one server, best a server that contains only `return 444;`.",
         "알 수 없는 Host 요청은 먼저 읽힌 server로 갑니다. 파일 순서가 결정하게 두지 말고 하나를 표시하세요. `return 444;`만 하는 server가 가장 좋습니다.",
     ),
     source: "nginx.org, How nginx processes a request; gixy-ng default_server_flag",

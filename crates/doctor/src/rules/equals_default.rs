@@ -12,7 +12,7 @@ pub static RULE: Rule = Rule {
         "기본값과 같아서 이 줄은 아무것도 바꾸지 않습니다",
     ),
     remedy: words(
-        "Keep it if it documents an intention; do not expect a measurement to change.",
+        "Keep the line if it documents an intention. Do not expect different measurements.",
         "의도를 밝히려면 두어도 되지만, 측정값이 달라지리라 기대하지 마세요.",
     ),
     source: "nginx.org and CHANGES, by version (docs/reference/doctor.md); lab.md B48, 0-5, 0-7, 0-9",
@@ -49,7 +49,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         if same && !overrides {
             let fix = edit::remove(case.tree(), spot.statement());
             let what = said!(
-                "{} is what {} has without it: no effect to expect",
+                "{} is the default of {}: this line has no effect",
                 "{}은(는) {}의 기본값이라 효과가 없습니다",
                 spot.text(),
                 case.target

@@ -8,7 +8,7 @@ pub static RULE: Rule = Rule {
     group: Group::Works,
     says: words("error_log off does not switch the log off", "error_log off는 로그를 끄지 않습니다"),
     remedy: words(
-        "It writes to a file named \"off\". Errors are what one looks for first: keep them, `error_log /var/log/nginx/error.log crit;` if they are too many.",
+        "nginx writes the log to a file named \"off\". You need the error log first when you look for a problem: keep it. If it has too many lines, write `error_log /var/log/nginx/error.log crit;`.",
         "\"off\"라는 파일에 기록됩니다. 오류 로그는 문제를 찾을 때 가장 먼저 보는 것이니 남겨 두고, 너무 많으면 `error_log /var/log/nginx/error.log crit;`로 줄이세요.",
     ),
     source: "nginx.org ngx_core_module, error_log; gixy-ng error_log_off",
@@ -25,7 +25,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             Finding::at(
                 spot,
                 said!(
-                    "errors go to a file named \"off\" below nginx's prefix",
+                    "nginx writes errors to a file named \"off\" below nginx's prefix",
                     "오류가 nginx prefix 아래의 \"off\"라는 파일에 기록됩니다"
                 ),
             )

@@ -11,8 +11,8 @@ pub static RULE: Rule = Rule {
         "실행 중인 워커가 열 수 있는 파일이 필요한 연결보다 적습니다",
     ),
     remedy: words(
-        "It is the process's own limit that counts, /proc/PID/limits, per worker. `worker_rlimit_nofile` in nginx.conf, or LimitNOFILE= in a drop-in of the unit; a shell's ulimit and limits.conf reach neither.",
-        "중요한 것은 프로세스 자신의 한도(/proc/PID/limits)이고 워커마다입니다. nginx.conf의 `worker_rlimit_nofile`이나 unit drop-in의 LimitNOFILE=을 쓰세요. 셸의 ulimit과 limits.conf는 서비스에 적용되지 않습니다.",
+        "The limit of the worker process itself counts (/proc/PID/limits). Set `worker_rlimit_nofile` in nginx.conf, or LimitNOFILE= in a drop-in of the unit. A shell's ulimit and limits.conf do not apply to a service.",
+        "워커 프로세스 자신의 한도(/proc/PID/limits)가 적용됩니다. nginx.conf의 `worker_rlimit_nofile`이나 unit drop-in의 LimitNOFILE=을 쓰세요. 셸의 ulimit과 limits.conf는 서비스에 적용되지 않습니다.",
     ),
     source: "systemd/systemd#1884; lab.md B07, 1-1, 1-2, 1-4",
     check,
@@ -58,15 +58,18 @@ fn check(case: &Case<'_>, found: &mut Found) {
             ),
         },
         (None, None) => {
-            said!("whoever started it: it runs in no systemd unit", "시작한 쪽(systemd unit에 속하지 않음)")
+            said!(
+                "the process that started it: it does not run in a systemd unit",
+                "시작한 프로세스(systemd unit에 속하지 않음)"
+            )
         }
     };
     let open = worker.open_files.map(|open| said!(", {open} open now", ", 지금 {open}개 열림")).unwrap_or_default();
     let may =
         said!("worker {} may open {} files", "워커 {}은(는) 파일을 {}개까지 열 수 있습니다", worker.id, limit.soft);
     let needs = said!(
-        "; {connections} connections need {need}. Set by ",
-        ". 연결 {connections}개에는 {need}개가 필요합니다. 정한 곳: "
+        "; {connections} connections need {need}. Limit set by ",
+        ". 연결 {connections}개에는 {need}개가 필요합니다. 한도를 정한 곳: "
     );
     let what = may + open + needs + set_by;
     let line = format!("worker_rlimit_nofile {need}");

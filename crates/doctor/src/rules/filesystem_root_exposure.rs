@@ -6,9 +6,9 @@ pub static RULE: Rule = Rule {
     id: "filesystem_root_exposure",
     level: Level::Wrong,
     group: Group::Safety,
-    says: words("The whole file system is served", "파일 시스템 전체가 공개됩니다"),
+    says: words("nginx serves the whole file system", "파일 시스템 전체가 공개됩니다"),
     remedy: words(
-        "Every file that nginx's user can read can be fetched. Name the directory that is meant.",
+        "A client can fetch every file that nginx's user can read. Name the directory that you want to publish.",
         "nginx 사용자가 읽을 수 있는 모든 파일을 받아 갈 수 있습니다. 공개할 디렉터리를 지정하세요.",
     ),
     source: "nginx.org ngx_http_core_module, root; gixy-ng filesystem_root_exposure",

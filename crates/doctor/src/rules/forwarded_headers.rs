@@ -7,11 +7,11 @@ pub static RULE: Rule = Rule {
     level: Level::Risk,
     group: Group::Works,
     says: words(
-        "The origin does not learn the client's host, address or scheme",
-        "오리진이 클라이언트의 호스트·주소·스킴을 모릅니다",
+        "nginx does not send the client's host, address or scheme to the origin",
+        "nginx가 클라이언트의 호스트·주소·스킴을 오리진에 보내지 않습니다",
     ),
     remedy: words(
-        "nginx sends $proxy_host, the name in proxy_pass, as Host: redirects, cookies and links of the application come out wrong, and its log has the proxy's address.",
+        "nginx sends $proxy_host, the name in proxy_pass, as Host: the application's redirects, cookies and links are then wrong, and its log shows the proxy's address.",
         "nginx는 proxy_pass에 쓴 이름을 Host로 보냅니다. 앱의 리다이렉트·쿠키·링크가 틀어지고 로그에는 프록시 주소만 남습니다.",
     ),
     source: "nginx.org ngx_http_proxy_module, proxy_set_header; lab.md 3-11",
@@ -60,7 +60,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let names: Vec<&str> = missing.iter().filter_map(|line| line.split(' ').nth(1)).collect();
         let what = match missing.contains(&"proxy_set_header Host $host") {
             true => said!(
-                "the origin sees \"Host: {host}\"; {} not set",
+                "the origin gets \"Host: {host}\"; {} not set",
                 "오리진은 \"Host: {host}\"를 받습니다. {}이(가) 설정되지 않았습니다",
                 names.join(", ")
             ),

@@ -7,12 +7,12 @@ pub static RULE: Rule = Rule {
     level: Level::Note,
     group: Group::Safety,
     says: words(
-        "A table without default: what is not in it becomes empty",
-        "default가 없는 표: 목록에 없으면 빈 값이 됩니다",
+        "A map without default: a value that is not listed gives an empty text",
+        "default가 없는 map: 목록에 없는 값은 빈 문자열이 됩니다",
     ),
     remedy: words(
-        "An empty value often means \"allowed\" or \"off\". Say what is meant with a `default` line.",
-        "빈 값이 \"허용\"이나 \"꺼짐\"으로 읽히는 경우가 많습니다. `default` 줄로 뜻을 밝히세요.",
+        "Many files read an empty value as \"allowed\" or \"off\". Add a `default` line with the value that you want.",
+        "빈 값이 \"허용\"이나 \"꺼짐\"으로 읽히는 경우가 많습니다. 원하는 값을 `default` 줄로 쓰세요.",
     ),
     source: "nginx.org ngx_http_map_module; gixy-ng hash_without_default",
     check,
@@ -33,7 +33,10 @@ fn check(case: &Case<'_>, found: &mut Found) {
             found.add(
                 Finding::at(
                     spot,
-                    said!("{variable} is empty for what is not listed", "목록에 없으면 {variable}이(가) 비어 있습니다"),
+                    said!(
+                        "{variable} is empty if the value is not listed",
+                        "목록에 없으면 {variable}이(가) 비어 있습니다"
+                    ),
                 )
                 .write("default \"\";")
                 .fix(fix),

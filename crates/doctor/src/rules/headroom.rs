@@ -11,8 +11,8 @@ pub static RULE: Rule = Rule {
         "최대 사용량이 한도의 절반도 안 되어 올려도 달라지지 않습니다",
     ),
     remedy: words(
-        "Little's law: clients at once = arrivals a second × seconds each stays. Look for the limit elsewhere.",
-        "리틀의 법칙: 동시 클라이언트 = 초당 도착 × 머무는 초. 병목은 다른 곳에서 찾으세요.",
+        "Little's law: concurrent clients = arrivals per second × seconds that each client stays. Another resource is the limit.",
+        "리틀의 법칙: 동시 클라이언트 = 초당 도착 × 머무는 초. 한계는 다른 자원에 있습니다.",
     ),
     source: "Little 1961; lab.md B08, 0-19, 1-11",
     check,

@@ -7,12 +7,12 @@ pub static RULE: Rule = Rule {
     level: Level::Risk,
     group: Group::Safety,
     says: words(
-        "The origin gets a Host that the client chose freely",
-        "클라이언트가 마음대로 정한 Host가 오리진으로 갑니다",
+        "The client chooses the Host that nginx sends to the origin",
+        "nginx가 오리진에 보내는 Host를 클라이언트가 정합니다",
     ),
     remedy: words(
-        "$http_host is the header as sent, even where the request line names another host; applications build links and cookies from it. `proxy_set_header Host $host;` is checked against the request.",
-        "$http_host는 보낸 그대로의 헤더이고, 앱은 이것으로 링크와 쿠키를 만듭니다. `proxy_set_header Host $host;`를 쓰세요.",
+        "$http_host is the client's header unchanged, even if the request line names another host. Applications build links and cookies from it. Write `proxy_set_header Host $host;`: nginx takes $host from the request line first.",
+        "$http_host는 클라이언트가 보낸 그대로의 헤더이며, 요청 줄에 다른 호스트가 있어도 같습니다. 앱은 이 값으로 링크와 쿠키를 만듭니다. `proxy_set_header Host $host;`를 쓰세요: nginx는 $host를 요청 줄에서 먼저 얻습니다.",
     ),
     source: "nginx.org ngx_http_core_module, $host; gixy host_spoofing",
     check,

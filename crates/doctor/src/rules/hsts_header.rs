@@ -11,8 +11,8 @@ pub static RULE: Rule = Rule {
         "TLS server가 Strict-Transport-Security를 보내지 않습니다",
     ),
     remedy: words(
-        "The first request of a visitor may go over plain HTTP and be answered by somebody else. Once every page works over TLS, add the header with `always`.",
-        "첫 요청이 평문 HTTP로 나가 가로채일 수 있습니다. 모든 페이지가 TLS로 동작하면 `always`와 함께 헤더를 추가하세요.",
+        "A visitor's first request may go over plain HTTP, and an attacker may answer it. When every page works over TLS, add the header with `always`.",
+        "방문자의 첫 요청이 평문 HTTP로 나가면 공격자가 응답할 수 있습니다. 모든 페이지가 TLS로 동작하면 `always`와 함께 헤더를 추가하세요.",
     ),
     source: "RFC 6797; gixy-ng hsts_header",
     check,
@@ -41,7 +41,10 @@ fn check(case: &Case<'_>, found: &mut Found) {
             found.add(
                 Finding::at(
                     listen,
-                    said!("browsers are not told to stay on TLS", "브라우저에 TLS를 계속 쓰라고 알리지 않습니다"),
+                    said!(
+                        "nginx does not tell browsers to stay on TLS",
+                        "nginx가 브라우저에 TLS를 계속 쓰라고 알리지 않습니다"
+                    ),
                 )
                 .write(line),
             );

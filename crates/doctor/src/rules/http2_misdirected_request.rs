@@ -7,12 +7,12 @@ pub static RULE: Rule = Rule {
     level: Level::Risk,
     group: Group::Works,
     says: words(
-        "Reused HTTP/2 connections reach the default server, which does not say 421",
+        "Reused HTTP/2 connections reach the default server, and it does not answer 421",
         "재사용된 HTTP/2 연결이 default server에 닿는데 421로 답하지 않습니다",
     ),
     remedy: words(
-        "A browser may send a name over a connection it opened for another name. 421 makes it open its own; anything else is taken as the answer.",
-        "브라우저는 다른 이름으로 연 연결로 요청을 보낼 수 있습니다. 421이면 새 연결을 열고, 다른 답은 그대로 받아들입니다.",
+        "A browser may send a request for one name over a connection that it opened for another name. After 421 it opens a new connection. It takes any other status as the answer.",
+        "브라우저는 다른 이름으로 연 연결로 요청을 보낼 수 있습니다. 421을 받으면 새 연결을 열고, 다른 상태 코드는 그대로 응답으로 받아들입니다.",
     ),
     source: "RFC 9113 §9.1.2, RFC 9110 §15.5.20; gixy-ng http2_misdirected_request",
     check,
@@ -33,7 +33,10 @@ fn check(case: &Case<'_>, found: &mut Found) {
             found.add(
                 Finding::at(
                     listen,
-                    said!("no 421 for names that have no server", "server가 없는 이름에 421을 보내지 않습니다"),
+                    said!(
+                        "the default server does not answer 421 for a name without a server",
+                        "default server가 server 없는 이름에 421로 응답하지 않습니다"
+                    ),
                 )
                 .write("location / { return 421; }"),
             );

@@ -7,12 +7,12 @@ pub static RULE: Rule = Rule {
     level: Level::Wrong,
     group: Group::Safety,
     says: words(
-        "A client can put line breaks into what is sent",
+        "A client can put line breaks into a header or a request that nginx sends",
         "클라이언트가 보낸 줄바꿈이 헤더나 요청에 그대로 들어갑니다",
     ),
     remedy: words(
-        "$uri and captures of it are decoded: %0d%0a has become a line break, and what follows it is a header of the client's. Use $request_uri, or a group that excludes it, `([^\\r\\n]*)`.",
-        "$uri와 그 캡처는 디코딩된 값이라 %0d%0a가 실제 줄바꿈이 되고, 뒤는 공격자가 쓴 헤더가 됩니다. $request_uri를 쓰거나 `([^\\r\\n]*)`처럼 제외하세요.",
+        "nginx decodes $uri and its captures: %0d%0a becomes a line break, and the client writes the header after it. Use $request_uri, or a group that excludes line breaks, `([^\\r\\n]*)`.",
+        "$uri와 그 캡처는 디코딩된 값이라 %0d%0a가 실제 줄바꿈이 되고, 그 뒤의 헤더는 클라이언트가 쓴 것이 됩니다. $request_uri를 쓰거나 `([^\\r\\n]*)`처럼 줄바꿈을 제외하는 그룹을 쓰세요.",
     ),
     source: "nginx.org ngx_http_core_module, $uri; RFC 9112 §11.1; gixy http_splitting",
     check,

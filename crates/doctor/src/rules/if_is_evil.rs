@@ -7,12 +7,12 @@ pub static RULE: Rule = Rule {
     level: Level::Risk,
     group: Group::Works,
     says: words(
-        "if inside a location holds more than return or rewrite … last",
+        "if inside a location contains a directive other than return or rewrite … last",
         "location 안의 if에 return이나 rewrite … last가 아닌 것이 있습니다",
     ),
     remedy: words(
-        "if makes a location of its own: the last one that is true serves the request with what it inherits, and the rest of the location is not done. Choose with `map`, or with a location of its own.",
-        "if는 별도의 location을 만들고, 참인 마지막 if가 요청을 처리합니다. 나머지 설정은 적용되지 않습니다. `map`이나 별도 location으로 나누세요.",
+        "Each if is a separate location. The last if that is true handles the request with the directives that it inherits, and nginx skips the rest of the outer location. Choose a value with `map`, or write separate locations.",
+        "if는 각각 별도의 location입니다. 참인 마지막 if가 상속받은 지시어로 요청을 처리하고, nginx는 바깥 location의 나머지를 건너뜁니다. `map`으로 값을 고르거나 별도 location으로 나누세요.",
     ),
     source: "nginx wiki, If is Evil; nginx.org ngx_http_rewrite_module; gixy if_is_evil",
     check,
@@ -37,7 +37,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             };
             if !harmless {
                 let what = said!(
-                    "{} applies only if no later \"if\" of this location is true as well, and drops the rest of the location",
+                    "{} applies only if no later \"if\" of this location is true as well, and nginx skips the rest of the location",
                     "{}은(는) 이 location의 뒤쪽 \"if\"가 모두 거짓일 때만 적용되고, location의 나머지는 무시됩니다",
                     spot.name()
                 );

@@ -7,12 +7,12 @@ pub static RULE: Rule = Rule {
     level: Level::Note,
     group: Group::NoEffect,
     says: words(
-        "index names a .php file and nothing here runs PHP",
+        "index names a .php file, but no directive here runs PHP",
         "index에 .php가 있지만 PHP를 실행하는 설정이 없습니다",
     ),
     remedy: words(
-        "If such a file is there, its source is sent. Take it out of the line.",
-        "그런 파일이 있으면 소스가 그대로 나갑니다. 이 줄에서 빼세요.",
+        "If the file exists, nginx sends its source code to the client. Remove the name from this line.",
+        "파일이 있으면 nginx가 그 소스 코드를 클라이언트에 보냅니다. 이 줄에서 이름을 빼세요.",
     ),
     source: "nginx.org ngx_http_index_module; lab.md 3-12",
     check,
@@ -32,7 +32,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             let line = spot.line_where(stays);
             let fix = spot.args().any(stays).then(|| edit::replace(spot.statement(), &line));
             found.add(
-                Finding::at(spot, said!("index.php is a leftover", "index.php는 남은 설정입니다"))
+                Finding::at(spot, said!("this server does not run index.php", "index.php는 남은 설정입니다"))
                     .write(format!("{line};"))
                     .fix(fix),
             );

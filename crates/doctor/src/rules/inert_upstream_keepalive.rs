@@ -6,9 +6,9 @@ pub static RULE: Rule = Rule {
     id: "inert_upstream_keepalive",
     level: Level::Wrong,
     group: Group::Speed,
-    says: words("keepalive in the upstream is never used", "upstream의 keepalive가 전혀 쓰이지 않습니다"),
+    says: words("nginx never uses the keepalive of this upstream", "upstream의 keepalive가 전혀 쓰이지 않습니다"),
     remedy: words(
-        "Before 1.29.7 nginx speaks HTTP/1.0 to origins and says \"Connection: close\" unless both lines are there: `proxy_http_version 1.1;` and `proxy_set_header Connection \"\";`.",
+        "Before 1.29.7, nginx sends HTTP/1.0 and \"Connection: close\" to origins unless both lines are there: `proxy_http_version 1.1;` and `proxy_set_header Connection \"\";`.",
         "1.29.7 이전의 nginx는 두 줄 `proxy_http_version 1.1;`과 `proxy_set_header Connection \"\";`이 없으면 HTTP/1.0과 \"Connection: close\"로 요청합니다.",
     ),
     source: "nginx.org ngx_http_upstream_module, keepalive; nginx CHANGES 1.29.7; lab.md B02, 2-7, E2d",
@@ -45,7 +45,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         };
         let lines: Vec<String> = missing.iter().map(|line| format!("{line};")).collect();
         let what = said!(
-            "requests to \"{}\" open and close a connection each: keepalive {} has nothing to keep",
+            "each request to \"{}\" opens and closes a connection: keepalive {} has no connection to keep",
             "\"{}\"(으)로 가는 요청마다 연결을 열고 닫습니다. keepalive {}이(가) 유지할 연결이 없습니다",
             upstream.arg(0),
             upstream.inside().get("keepalive").map_or("", |spot| spot.arg(0))

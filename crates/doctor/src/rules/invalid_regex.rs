@@ -10,12 +10,12 @@ pub static RULE: Rule = Rule {
     level: Level::Wrong,
     group: Group::Works,
     says: words(
-        "A pattern is wrong, or a capture is used that it does not have",
+        "A pattern is invalid, or a directive uses a capture that the pattern does not have",
         "패턴이 잘못되었거나 패턴에 없는 캡처를 사용합니다",
     ),
     remedy: words(
-        "A wrong pattern keeps nginx from starting; a missing capture is empty, without a message. Put parentheses around what is meant, or use the number there is.",
-        "잘못된 패턴이면 nginx가 시작하지 않고, 없는 캡처는 아무 메시지 없이 빈 값이 됩니다. 필요한 부분을 괄호로 묶거나 있는 번호를 쓰세요.",
+        "nginx does not start with an invalid pattern. A missing capture is empty, and nginx reports nothing. Put parentheses around the part that you need, or use the number of an existing group.",
+        "잘못된 패턴이면 nginx가 시작하지 않고, 없는 캡처는 아무 메시지 없이 빈 값이 됩니다. 필요한 부분을 괄호로 묶거나 있는 그룹의 번호를 쓰세요.",
     ),
     source: "nginx.org ngx_http_rewrite_module; gixy-ng invalid_regex",
     check,

@@ -7,11 +7,11 @@ pub static RULE: Rule = Rule {
     level: Level::Note,
     group: Group::Speed,
     says: words(
-        "keepalive keeps more idle connections than can be of use",
+        "keepalive keeps more idle connections than a worker can use",
         "keepalive가 필요 이상으로 많은 유휴 연결을 유지합니다",
     ),
     remedy: words(
-        "The number is idle connections per worker, not per user and no bound on connections. More than the concurrent requests of one worker gains nothing and holds threads and descriptors of the origin.",
+        "The number counts idle connections per worker, not per user, and it does not limit connections. A number above the concurrent requests of one worker brings no gain, and the connections hold threads and descriptors of the origin.",
         "워커마다의 유휴 연결 수이지, 사용자당 수도 연결 상한도 아닙니다. 워커의 동시 요청보다 많으면 이득 없이 오리진의 자원만 잡습니다.",
     ),
     source: "nginx.org ngx_http_upstream_module, keepalive; mattermost/mattermost-load-test-ng#297; lab.md 2-8, 2-9",
@@ -29,10 +29,10 @@ fn check(case: &Case<'_>, found: &mut Found) {
         if kept >= enough {
             let what = match need {
                 Some(need) => said!(
-                    "{kept} idle connections a worker, where the expected load needs {need}",
+                    "{kept} idle connections per worker, but the expected load needs {need}",
                     "워커당 유휴 연결 {kept}개이지만 예상 부하에는 {need}개면 됩니다"
                 ),
-                None => said!("{kept} idle connections a worker", "워커당 유휴 연결 {kept}개"),
+                None => said!("{kept} idle connections per worker", "워커당 유휴 연결 {kept}개"),
             };
             let line = format!("keepalive {}", need.unwrap_or(64).max(16));
             let fix = need.map(|_| edit::replace(spot.statement(), &line));

@@ -8,8 +8,8 @@ pub static RULE: Rule = Rule {
     group: Group::NoEffect,
     says: words("keepalive_timeout has no effect on WebSockets", "keepalive_timeout은 WebSocket에 효과가 없습니다"),
     remedy: words(
-        "It is the time an idle HTTP connection waits for its next request, and never applies after 101. The time of a quiet WebSocket is proxy_read_timeout.",
-        "다음 HTTP 요청을 기다리는 시간이며 101 뒤에는 적용되지 않습니다. 조용한 WebSocket의 시간은 proxy_read_timeout입니다.",
+        "keepalive_timeout is the time that an idle HTTP connection waits for its next request. It never applies after 101. For a WebSocket without messages, set proxy_read_timeout.",
+        "keepalive_timeout은 유휴 HTTP 연결이 다음 요청을 기다리는 시간이며 101 뒤에는 적용되지 않습니다. 메시지가 없는 WebSocket에는 proxy_read_timeout을 설정하세요.",
     ),
     source: "nginx.org ngx_http_core_module, keepalive_timeout; lab.md 0-9",
     check,
@@ -33,7 +33,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             found.add(Finding::at(
                 spot,
                 said!(
-                    "every location this holds for upgrades its connections",
+                    "every location with this value upgrades its connections",
                     "이 값이 적용되는 모든 location이 연결을 업그레이드합니다"
                 ),
             ));

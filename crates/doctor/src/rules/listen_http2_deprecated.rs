@@ -8,7 +8,7 @@ pub static RULE: Rule = Rule {
     group: Group::Works,
     says: words("listen … http2 is deprecated", "listen … http2는 더 이상 권장되지 않습니다"),
     remedy: words(
-        "Since 1.25.1 it is a directive of the server: `http2 on;`. nginx warns at every start.",
+        "Since 1.25.1, http2 is a directive of the server: `http2 on;`. nginx warns at every start.",
         "1.25.1부터는 server의 지시어 `http2 on;`입니다. 시작할 때마다 경고가 나옵니다.",
     ),
     source: "nginx CHANGES 1.25.1; lab.md 3-13",
@@ -25,7 +25,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let line = listen.line_where(|arg| arg != "http2");
         let mut finding = Finding::at(
             listen,
-            said!("the parameter is a directive of its own now", "이 매개변수는 이제 별도의 지시어입니다"),
+            said!("the parameter is a separate directive now", "이 매개변수는 이제 별도의 지시어입니다"),
         )
         .write(format!("{line}; http2 on;"));
         let has = listen.scope().get("http2").is_some();

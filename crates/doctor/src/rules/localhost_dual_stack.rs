@@ -7,12 +7,12 @@ pub static RULE: Rule = Rule {
     level: Level::Risk,
     group: Group::Works,
     says: words(
-        "localhost may be two origins, one of which refuses",
+        "localhost may be two origins, and one of them may refuse connections",
         "localhost가 두 개의 오리진이 되고 하나는 거절할 수 있습니다",
     ),
     remedy: words(
-        "nginx takes 127.0.0.1 and ::1 as two servers. An application that listens on one of them refuses every second try: errors in the log, an ejected peer, a retry's time. Write the address.",
-        "nginx는 127.0.0.1과 ::1을 두 서버로 봅니다. 하나만 듣는 앱은 시도의 절반을 거절합니다. 주소를 직접 쓰세요.",
+        "nginx uses 127.0.0.1 and ::1 as two servers. If the application listens on only one, every second try fails: nginx logs errors, marks one server as unavailable and needs time for retries. Write the address.",
+        "nginx는 127.0.0.1과 ::1을 두 서버로 씁니다. 앱이 한 주소에서만 리슨하면 시도의 절반이 실패합니다: nginx가 오류를 기록하고, 서버 하나를 사용 불가로 표시하고, 재시도에 시간을 씁니다. 주소를 직접 쓰세요.",
     ),
     source: "nginx.org ngx_http_upstream_module, server; lab.md B45, 4-3",
     check,

@@ -9,11 +9,11 @@ pub static RULE: Rule = Rule {
     level: Level::Risk,
     group: Group::Works,
     says: words(
-        "An origin's name is looked up once at start, or never",
+        "nginx resolves an origin's name once at start, or never",
         "오리진 이름을 시작할 때 한 번만 찾거나 아예 찾지 못합니다",
     ),
     remedy: words(
-        "When its address changes (load balancers of clouds do that), requests go to the old one until a reload; a name that comes out of a variable needs `resolver` or every request is 502. Say `server NAME resolve;` in an upstream with a `zone`, and a `resolver`.",
+        "When the address changes (as with a cloud's load balancer), nginx sends requests to the old address until a reload. For a name in a variable, nginx needs `resolver`; without it every request gets 502. Write `server NAME resolve;` in an upstream with a `zone`, and add a `resolver`.",
         "주소가 바뀌어도(클라우드 로드밸런서) reload 전까지 옛 주소로 보냅니다. 변수로 된 이름은 `resolver`가 없으면 모두 502입니다. upstream에 `zone`과 `server NAME resolve;`를, 그리고 `resolver`를 쓰세요.",
     ),
     source: "nginx.org ngx_http_proxy_module, proxy_pass; ngx_http_upstream_module, resolve; lab.md B45; gixy-ng missing_resolver",
@@ -71,8 +71,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
 }
 
 fn once(spot: Spot<'_>, name: &str) -> Finding {
-    let what =
-        said!("{} is looked up when nginx starts and never again", "{}은(는) 시작할 때 한 번만 조회됩니다", host(name));
+    let what = said!("nginx resolves {} at start and never again", "{}은(는) 시작할 때 한 번만 조회됩니다", host(name));
     Finding::at(spot, what).write(format!("server {} resolve;", name))
 }
 
@@ -83,7 +82,7 @@ fn by_variable(case: &Case<'_>, spot: Spot<'_>, authority: &str, found: &mut Fou
     if spot.scope().effective("resolver").is_none() && is_upstream(case, set.arg(1)).is_none() && is_public(set.arg(1))
     {
         let what = said!(
-            "{} comes out of a variable and there is no resolver: every request is answered with 502",
+            "{} comes from a variable and there is no resolver: nginx answers every request with 502",
             "{}을(를) 변수에서 얻지만 resolver가 없어 모든 요청에 502로 응답합니다",
             set.arg(1)
         );

@@ -11,8 +11,8 @@ pub static RULE: Rule = Rule {
         "이 nginx 버전에 알려진 취약점이 있고 이 설정에서 드러납니다",
     ),
     remedy: words(
-        "Update; distributions mend older versions without changing their number, so look at the package's changelog first.",
-        "업데이트하세요. 배포판은 버전 번호를 바꾸지 않고 고치기도 하니 패키지 changelog를 먼저 확인하세요.",
+        "Update nginx. Distributions fix older versions and keep the version number, so read the package's changelog first.",
+        "nginx를 업데이트하세요. 배포판은 버전 번호를 바꾸지 않고 고치기도 하므로 패키지 changelog를 먼저 확인하세요.",
     ),
     source: "nginx CHANGES; nginx.org, security advisories",
     check,
@@ -120,7 +120,7 @@ static HOLES: &[Hole] = &[
     Hole {
         id: "CVE-2026-40460",
         what: words(
-            "HTTP/3 migration takes an address before it is proven",
+            "HTTP/3 migration accepts an address before it is validated",
             "HTTP/3 마이그레이션이 검증 전의 주소를 받아들입니다",
         ),
         since: Version(1, 25, 0),
@@ -213,7 +213,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             hole.mended.iter().any(|mended| (mended.0, mended.1) == (version.0, version.1) && version >= *mended);
         if version >= hole.since && version < last && !same_branch && (hole.opened_by)(case) {
             let what = Said {
-                en: format!("{}: {}; mended in {last}", hole.id, hole.what.en),
+                en: format!("{}: {}; fixed in {last}", hole.id, hole.what.en),
                 ko: format!("{}: {} ({last}에서 수정됨)", hole.id, hole.what.ko),
             };
             found.add(Finding::nowhere(what).write(format!("nginx {last} or newer")));

@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
         "This version of nginx ignores or refuses the directive",
         "이 nginx 버전은 이 지시어를 무시하거나 거부합니다",
     ),
-    remedy: words("Write what took its place.", "대신하는 지시어를 쓰세요."),
+    remedy: words("Write the directive that replaced it.", "대신하는 지시어를 쓰세요."),
     source: "nginx CHANGES",
     check,
     fires: Example::conf("server { ssl on; }"),
@@ -38,9 +38,9 @@ fn check(case: &Case<'_>, found: &mut Found) {
         };
         if case.version >= *since {
             let (level, what) = if *refused {
-                (Level::Wrong, said!("{name} is refused since {since}", "{since}부터 {name}을(를) 거부합니다"))
+                (Level::Wrong, said!("nginx refuses {name} since {since}", "{since}부터 {name}을(를) 거부합니다"))
             } else {
-                (Level::Risk, said!("{name} is ignored since {since}", "{since}부터 {name}을(를) 무시합니다"))
+                (Level::Risk, said!("nginx ignores {name} since {since}", "{since}부터 {name}을(를) 무시합니다"))
             };
             let fix = edit::remove(case.tree(), spot.statement());
             found.add_as(level, Finding::at(spot, what).write(*instead).fix(fix));

@@ -12,12 +12,12 @@ pub static RULE: Rule = Rule {
     level: Level::Wrong,
     group: Group::Safety,
     says: words(
-        "A check of Origin or Referer lets other sites in, or nobody",
-        "Origin/Referer 검사를 다른 사이트가 통과하거나 아무도 통과하지 못합니다",
+        "A check of Origin or Referer accepts other sites, or rejects every site",
+        "Origin/Referer 검사를 다른 사이트가 통과하거나, 어떤 사이트도 통과하지 못합니다",
     ),
     remedy: words(
-        "Anchor the pattern at both ends, escape the dots, and let nothing open stand beside the domain: `^https://([a-z0-9-]+\\.)?example\\.com$` for an Origin, with `(/|$)` at its end for a Referer.",
-        "패턴을 양끝에 고정하고 점을 이스케이프하고 도메인 옆에 열린 부분을 두지 마세요. Origin은 `^https://([a-z0-9-]+\\.)?example\\.com$`, Referer는 끝을 `(/|$)`로 하세요.",
+        "Anchor the pattern at both ends, escape the dots, and allow no other characters directly before or after the domain: `^https://([a-z0-9-]+\\.)?example\\.com$` for an Origin, with `(/|$)` at its end for a Referer.",
+        "패턴을 양끝에 고정하고 점을 이스케이프하고, 도메인 바로 앞뒤에 다른 글자를 허용하지 마세요. Origin은 `^https://([a-z0-9-]+\\.)?example\\.com$`, Referer는 끝을 `(/|$)`로 하세요.",
     ),
     source: "RFC 6454 §6; gixy origins",
     check,
@@ -54,8 +54,8 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let matches = |text: &str| regex.is_match(text.as_bytes()).unwrap_or(false);
         let what = if !tree.is_anchored_at_start() {
             Some(said!(
-                "the pattern is not anchored: it is enough to have the text somewhere",
-                "패턴이 고정되지 않아 어딘가에 그 문자열만 있으면 통과합니다"
+                "the pattern is not anchored: it matches if the text stands anywhere in the value",
+                "패턴이 고정되지 않아 값의 어디에든 그 문자열이 있으면 일치합니다"
             ))
         } else {
             let homes: Vec<String> =
@@ -75,7 +75,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             match stranger {
                 Some(text) => Some(said!("{text:?} passes", "{text:?}이(가) 통과합니다")),
                 None if nobody() => Some(said!(
-                    "an Origin is scheme://host[:port] and has no path: none can match",
+                    "an Origin is scheme://host[:port] and has no path: no Origin can match this pattern",
                     "Origin은 scheme://host[:port]이고 경로가 없어 아무것도 일치할 수 없습니다"
                 )),
                 None => None,

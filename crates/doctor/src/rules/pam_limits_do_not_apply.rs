@@ -6,9 +6,9 @@ pub static RULE: Rule = Rule {
     id: "pam_limits_do_not_apply",
     level: Level::Risk,
     group: Group::NoEffect,
-    says: words("limits.conf does not reach a service", "limits.conf는 서비스에 적용되지 않습니다"),
+    says: words("limits.conf does not apply to a service", "limits.conf는 서비스에 적용되지 않습니다"),
     remedy: words(
-        "pam_limits works at login (sshd, login, su) and for nothing systemd starts. For the service: `systemctl edit UNIT`, [Service], LimitNOFILE=65535.",
+        "pam_limits applies at login (sshd, login, su). It does not apply to a process that systemd starts. For a service, run `systemctl edit UNIT` and write LimitNOFILE=65535 under [Service].",
         "pam_limits는 로그인(sshd, login, su)에만 적용되고 systemd가 시작한 것에는 적용되지 않습니다. 서비스에는 `systemctl edit UNIT`에서 [Service] LimitNOFILE=65535를 쓰세요.",
     ),
     source: "systemd/systemd#1884; limits.conf(5); lab.md B09, 1-1, 1-5",
@@ -44,7 +44,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         }
         if limit.domain == "*" && limit.item == "nproc" {
             let what = said!(
-                "{place}, \"* {} nproc {}\" bounds every user's processes and threads, and root's not",
+                "{place}, \"* {} nproc {}\" limits the processes and threads of every user except root",
                 "{place}, \"* {} nproc {}\"은(는) root를 제외한 모든 사용자의 프로세스와 스레드를 제한합니다",
                 limit.kind,
                 limit.value

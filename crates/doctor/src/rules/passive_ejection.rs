@@ -7,12 +7,12 @@ pub static RULE: Rule = Rule {
     level: Level::Note,
     group: Group::Works,
     says: words(
-        "One failure takes a server out for 10 s, and its load falls on the others",
-        "실패 한 번에 서버가 10초 빠지고 부하가 나머지로 몰립니다",
+        "After one failure nginx does not use a server for 10 s, and the other servers take its load",
+        "실패 한 번이면 nginx가 서버를 10초 동안 쓰지 않고, 나머지 서버가 그 부하를 받습니다",
     ),
     remedy: words(
-        "The defaults are max_fails=1 fail_timeout=10s: under load one slow start takes out one server after the other until \"no live upstreams\". Say `max_fails=3 fail_timeout=5s`.",
-        "기본값이 max_fails=1 fail_timeout=10s라서 부하 중에는 차례로 빠지다가 \"no live upstreams\"가 됩니다. `max_fails=3 fail_timeout=5s`로 쓰세요.",
+        "The defaults are max_fails=1 fail_timeout=10s: under load, failures can make one server after the other unavailable, until nginx logs \"no live upstreams\". Write `max_fails=3 fail_timeout=5s`.",
+        "기본값이 max_fails=1 fail_timeout=10s라서 부하 중에는 실패가 한 번 날 때마다 서버가 하나씩 빠지고, 결국 nginx가 \"no live upstreams\"를 기록합니다. `max_fails=3 fail_timeout=5s`로 쓰세요.",
     ),
     source: "nginx.org ngx_http_upstream_module, server; lab.md B27, 3-15",
     check,
@@ -28,7 +28,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             let mut finding = Finding::at(
                 upstream,
                 said!(
-                    "{} servers of \"{}\" with the defaults",
+                    "{} servers of \"{}\" have the defaults",
                     "server {}개가 \"{}\"에서 기본값을 씁니다",
                     servers.len(),
                     upstream.arg(0)

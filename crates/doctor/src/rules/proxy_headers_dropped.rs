@@ -7,12 +7,12 @@ pub static RULE: Rule = Rule {
     level: Level::Risk,
     group: Group::Works,
     says: words(
-        "proxy_set_header here drops those of the block around it",
-        "여기의 proxy_set_header가 바깥 블록의 것을 모두 없앱니다",
+        "proxy_set_header here removes every proxy_set_header of the outer block",
+        "여기의 proxy_set_header가 바깥 블록의 proxy_set_header를 모두 없앱니다",
     ),
     remedy: words(
-        "A block inherits proxy_set_header only if it has none of its own: repeat them here.",
-        "하나라도 있으면 상속되지 않습니다. 여기서 다시 쓰세요.",
+        "A block inherits proxy_set_header only if it has no proxy_set_header of its own. Repeat the outer lines here.",
+        "블록에 proxy_set_header가 하나라도 있으면 바깥 블록의 것을 상속하지 않습니다. 바깥의 줄을 여기서 다시 쓰세요.",
     ),
     source: "nginx.org ngx_http_proxy_module, proxy_set_header",
     check,
@@ -39,8 +39,11 @@ fn check(case: &Case<'_>, found: &mut Found) {
             let names: Vec<&str> = lost.iter().map(|spot| spot.arg(0)).collect();
             let lines: Vec<String> = lost.iter().map(|spot| spot.line()).collect();
             let fix = edit::insert_after(case.tree(), first.statement(), &lines.join("\n"));
-            let what =
-                said!("requests from here go out without {}", "여기의 요청에는 {}이(가) 없습니다", names.join(", "));
+            let what = said!(
+                "nginx sends requests from here without {}",
+                "여기의 요청에는 {}이(가) 없습니다",
+                names.join(", ")
+            );
             found.add(Finding::at(first, what).write(format!("{};", lines.join("; "))).fix(fix));
         }
     }

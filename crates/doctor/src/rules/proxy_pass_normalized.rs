@@ -7,11 +7,11 @@ pub static RULE: Rule = Rule {
     level: Level::Note,
     group: Group::Works,
     says: words(
-        "The origin gets the decoded and normalised path, not the one the client sent",
+        "The origin gets the decoded and normalised path, not the path that the client sent",
         "오리진이 클라이언트가 보낸 경로가 아니라 디코딩·정규화된 경로를 받습니다",
     ),
     remedy: words(
-        "With a path in proxy_pass, nginx decodes the request's path and encodes it again: %2F becomes a slash, and access rules of the two servers may differ. Leave the path out, or send $request_uri on.",
+        "With a path in proxy_pass, nginx decodes the request's path and encodes it again: %2F becomes a slash, so nginx and the origin may apply their access rules to different paths. Remove the path, or pass $request_uri.",
         "proxy_pass에 경로가 있으면 nginx가 경로를 디코딩한 뒤 다시 인코딩해서 %2F가 슬래시가 됩니다. 경로를 빼거나 $request_uri를 넘기세요.",
     ),
     source: "nginx.org ngx_http_proxy_module, proxy_pass; gixy-ng proxy_pass_normalized",
@@ -44,11 +44,11 @@ fn check(case: &Case<'_>, found: &mut Found) {
                     "\"rewrite ^ $request_uri\" 뒤에 경로가 다시 인코딩됩니다"
                 ),
                 Some(path) => said!(
-                    "the path {path} in proxy_pass makes nginx decode and rebuild the client's",
+                    "the path {path} in proxy_pass makes nginx decode and rebuild the client's path",
                     "proxy_pass의 경로 {path} 때문에 nginx가 클라이언트의 경로를 디코딩해 다시 만듭니다"
                 ),
                 None => said!(
-                    "the path behind the variable makes nginx rebuild the client's",
+                    "the path after the variable makes nginx rebuild the client's path",
                     "변수 뒤의 경로 때문에 nginx가 클라이언트의 경로를 다시 만듭니다"
                 ),
             };

@@ -11,8 +11,8 @@ pub static RULE: Rule = Rule {
         "quic_bpf와 reuseport를 같이 쓰면 reload 때 QUIC 연결이 끊깁니다",
     ),
     remedy: words(
-        "With several workers, the program that routes packets is not told of the new sockets. Take one of the two out.",
-        "워커가 여럿이면 패킷을 나누는 프로그램이 새 소켓을 모릅니다. 둘 중 하나를 빼세요.",
+        "With several workers, the eBPF program that routes packets does not know the new sockets. Remove one of the two.",
+        "워커가 여럿이면 패킷을 나누는 eBPF 프로그램이 새 소켓을 모릅니다. 둘 중 하나를 지우세요.",
     ),
     source: "nginx.org ngx_http_v3_module, quic_bpf; gixy-ng quic_bpf_reuseport",
     check,

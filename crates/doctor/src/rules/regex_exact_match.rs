@@ -8,7 +8,7 @@ pub static RULE: Rule = Rule {
     group: Group::Speed,
     says: words("A regular expression matches one text only", "정규식이 한 가지 문자열에만 일치합니다"),
     remedy: words(
-        "`location = /path` finds it in a tree and ends the search; patterns are tried one after the other, for every request.",
+        "nginx finds `location = /path` in a tree and ends the search there. It tries patterns one after the other, for every request.",
         "`location = /path`는 트리에서 바로 찾고 탐색을 끝냅니다. 정규식은 요청마다 차례로 시험됩니다.",
     ),
     source: "nginx.org ngx_http_core_module, location; gixy-ng regex_exact_match",

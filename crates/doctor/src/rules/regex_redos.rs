@@ -8,12 +8,12 @@ pub static RULE: Rule = Rule {
     level: Level::Risk,
     group: Group::Safety,
     says: words(
-        "A regular expression can be made to take very long",
-        "정규식이 아주 오래 걸리도록 공격당할 수 있습니다",
+        "A client can make a regular expression take very long",
+        "클라이언트가 정규식 처리를 아주 오래 걸리게 할 수 있습니다",
     ),
     remedy: words(
-        "Repeats inside of repeats that match the same text are tried in all combinations when the end does not fit, and the worker does nothing else meanwhile. Let each round end in something it cannot contain, or make the inner one possessive (`a++`).",
-        "같은 문자열에 맞는 반복이 겹치면 끝이 맞지 않을 때 모든 조합을 시험하고, 그동안 워커는 멈춥니다. 각 반복이 자신에 포함될 수 없는 글자로 끝나게 하거나 `a++`로 쓰세요.",
+        "If nested repeats match the same text and the end does not match, the engine tries all combinations. The worker does nothing else during that time. End each repeat with a character that the repeat cannot contain, or make the inner repeat possessive (`a++`).",
+        "겹친 반복이 같은 문자열에 일치하고 끝이 일치하지 않으면 엔진이 모든 조합을 시험합니다. 그동안 워커는 다른 일을 하지 못합니다. 각 반복을 그 반복에 들어갈 수 없는 글자로 끝내거나, 안쪽 반복을 possessive(`a++`)로 쓰세요.",
     ),
     source: "Weideman et al., CIAA 2016; gixy-ng regex_redos",
     check,
@@ -36,7 +36,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             }
             Some(Ambiguity::Polynomial) => {
                 let what = said!(
-                    "{}: two repeats side by side take the same text, the time grows with its square",
+                    "{}: two adjacent repeats match the same text, and the time grows with the square of its length",
                     "{}: 나란한 두 반복이 같은 문자열을 차지해 시간이 길이의 제곱으로 늘어납니다",
                     pattern.text
                 );

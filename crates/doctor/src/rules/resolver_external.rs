@@ -8,10 +8,10 @@ pub static RULE: Rule = Rule {
     id: "resolver_external",
     level: Level::Risk,
     group: Group::Safety,
-    says: words("Names of origins are asked of a resolver outside", "오리진 이름을 외부 resolver에 묻습니다"),
+    says: words("nginx asks an external resolver for the names of origins", "오리진 이름을 외부 resolver에 묻습니다"),
     remedy: words(
-        "Answers come over plain UDP: who can forge them sends your traffic elsewhere. Ask a resolver of this machine or network.",
-        "응답이 평문 UDP라 위조되면 트래픽이 다른 곳으로 갑니다. 이 서버나 내부망의 resolver를 쓰세요.",
+        "Answers come over plain UDP. An attacker who forges an answer sends your traffic elsewhere. Use a resolver on this machine or in this network.",
+        "응답은 평문 UDP로 옵니다. 공격자가 응답을 위조하면 트래픽이 다른 곳으로 갑니다. 이 서버나 내부망의 resolver를 쓰세요.",
     ),
     source: "nginx.org ngx_http_core_module, resolver (\"properly secured trusted local network\"); gixy-ng resolver_external",
     check,

@@ -7,12 +7,12 @@ pub static RULE: Rule = Rule {
     level: Level::Risk,
     group: Group::Works,
     says: words(
-        "A failing request is sent to one server after the other",
-        "실패한 요청을 모든 서버에 차례로 다시 보냅니다",
+        "nginx sends a failing request to one server after the other",
+        "nginx가 실패한 요청을 모든 서버에 차례로 다시 보냅니다",
     ),
     remedy: words(
-        "When all are slow or down, load is multiplied just then, and with non_idempotent orders are placed twice. `proxy_next_upstream_tries 2;` and `proxy_next_upstream_timeout 5s;`.",
-        "모두가 느리거나 죽었을 때 부하가 몇 배가 되고, non_idempotent이면 주문이 두 번 들어갑니다. `proxy_next_upstream_tries 2;`와 `proxy_next_upstream_timeout 5s;`를 쓰세요.",
+        "When all servers are slow or down, the retries multiply their load. With non_idempotent, an application may place an order twice. Write `proxy_next_upstream_tries 2;` and `proxy_next_upstream_timeout 5s;`.",
+        "모든 서버가 느리거나 죽었을 때 재시도가 부하를 몇 배로 늘립니다. non_idempotent이면 앱이 주문을 두 번 처리할 수 있습니다. `proxy_next_upstream_tries 2;`와 `proxy_next_upstream_timeout 5s;`를 쓰세요.",
     ),
     source: "nginx.org ngx_http_proxy_module, proxy_next_upstream; lab.md B28",
     check,
@@ -33,8 +33,8 @@ fn check(case: &Case<'_>, found: &mut Found) {
                 Finding::at(
                     spot,
                     said!(
-                        "POST is sent again after it may have been carried out",
-                        "이미 처리됐을 수 있는 POST를 다시 보냅니다"
+                        "nginx sends a POST again, although the origin may have processed it",
+                        "오리진이 이미 처리했을 수 있는 POST를 nginx가 다시 보냅니다"
                     ),
                 )
                 .write("# without non_idempotent"),
@@ -45,8 +45,8 @@ fn check(case: &Case<'_>, found: &mut Found) {
                 Finding::at(
                     spot,
                     said!(
-                        "answers of a busy server are asked for again without a bound",
-                        "바쁜 서버의 응답을 제한 없이 다시 요청합니다"
+                        "nginx repeats a request without a limit when a busy server rejects it",
+                        "바쁜 서버가 거절한 요청을 nginx가 횟수 제한 없이 다시 보냅니다"
                     ),
                 )
                 .write("proxy_next_upstream_tries 2;")

@@ -6,9 +6,9 @@ pub static RULE: Rule = Rule {
     id: "return_bypasses_allow_deny",
     level: Level::Wrong,
     group: Group::Safety,
-    says: words("return answers before allow and deny are looked at", "return은 allow/deny보다 먼저 응답합니다"),
+    says: words("return answers before nginx checks allow and deny", "return은 allow/deny보다 먼저 응답합니다"),
     remedy: words(
-        "The rewrite phase is before the access phase, so everybody gets this answer. Move it into a location of its own that `try_files` leads to.",
+        "The rewrite phase runs before the access phase, so everybody gets this answer. Move the return into a separate location, and reach that location with `try_files`.",
         "rewrite 단계가 access 단계보다 먼저라 모두가 이 응답을 받습니다. `try_files`로 가는 별도 location으로 옮기세요.",
     ),
     source: "nginx development guide, phases; gixy-ng return_bypasses_allow_deny",
@@ -27,10 +27,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         if block.get("deny").is_some() && !refuses {
             found.add(Finding::at(
                 spot,
-                said!(
-                    "deny in this block does not keep anybody from this answer",
-                    "이 블록의 deny는 이 응답을 막지 못합니다"
-                ),
+                said!("deny in this block does not prevent this answer", "이 블록의 deny는 이 응답을 막지 못합니다"),
             ));
         }
     }

@@ -7,12 +7,12 @@ pub static RULE: Rule = Rule {
     level: Level::Wrong,
     group: Group::Works,
     says: words(
-        "Socket.IO's requests are spread over servers that do not know each other's sessions",
-        "Socket.IO 요청이 세션을 공유하지 않는 서버들로 흩어집니다",
+        "nginx spreads Socket.IO's requests over servers that do not share sessions",
+        "nginx가 Socket.IO 요청을 세션을 공유하지 않는 여러 서버로 나누어 보냅니다",
     ),
     remedy: words(
-        "A handshake by polling is several requests; (N-1)/N of the second ones are answered with 400, code 1, \"Session ID unknown\". `ip_hash;` in the upstream, or `hash $remote_addr consistent;`; within PM2, @socket.io/pm2 or the websocket transport alone.",
-        "polling 핸드셰이크는 여러 요청이라, 두 번째 요청의 (N-1)/N이 400 \"Session ID unknown\"이 됩니다. upstream에 `ip_hash;`나 `hash $remote_addr consistent;`를, PM2에서는 @socket.io/pm2나 websocket 전용 transport를 쓰세요.",
+        "A polling handshake takes several requests. With N servers, (N-1)/N of the second requests get 400, code 1, \"Session ID unknown\". Write `ip_hash;` or `hash $remote_addr consistent;` in the upstream. Under PM2, use @socket.io/pm2 or only the websocket transport.",
+        "polling 핸드셰이크에는 요청이 여러 번 필요합니다. 서버가 N대이면 두 번째 요청의 (N-1)/N이 400(code 1, \"Session ID unknown\")을 받습니다. upstream에 `ip_hash;`나 `hash $remote_addr consistent;`를, PM2에서는 @socket.io/pm2나 websocket 전용 transport를 쓰세요.",
     ),
     source: "socket.io, Using multiple nodes; Unitech/pm2#389; lab.md B41, 0-12",
     check,
@@ -39,8 +39,8 @@ fn check(case: &Case<'_>, found: &mut Found) {
             let fix = edit::insert_into(case.tree(), upstream.statement(), "ip_hash");
             let level = if is_socketio { Level::Wrong } else { Level::Note };
             let what = said!(
-                "{servers} servers in \"{}\", chosen anew for each request",
-                "\"{}\"의 server {servers}개 중에서 요청마다 새로 고릅니다",
+                "nginx chooses among {servers} servers of \"{}\" anew for each request",
+                "nginx가 요청마다 \"{}\"의 server {servers}개 중에서 새로 고릅니다",
                 upstream.arg(0)
             );
             found.add_as(level, Finding::at(upstream, what).write("ip_hash;").fix(fix));
@@ -52,8 +52,8 @@ fn check(case: &Case<'_>, found: &mut Found) {
     let upgrades = case.view.named("proxy_set_header").find(|spot| spot.arg(0).eq_ignore_ascii_case("upgrade"));
     if let (true, true, Some(spot)) = (pm2, cluster > 1, upgrades) {
         let what = said!(
-            "{cluster} Node processes run under PM2 here: if they are one cluster, a polling handshake meets another process each time",
-            "여기서 PM2로 Node 프로세스 {cluster}개가 실행 중입니다. 한 클러스터라면 polling 핸드셰이크가 매번 다른 프로세스를 만납니다"
+            "{cluster} Node processes run under PM2 here: if they are one cluster, the requests of one polling handshake reach different processes",
+            "여기서 PM2로 Node 프로세스 {cluster}개가 실행 중입니다. 한 클러스터라면 polling 핸드셰이크 하나의 요청들이 서로 다른 프로세스에 닿습니다"
         );
         found.add_as(Level::Note, Finding::at(spot, what));
     }

@@ -7,12 +7,12 @@ pub static RULE: Rule = Rule {
     level: Level::Risk,
     group: Group::Works,
     says: words(
-        "ssl_ecdh_curve names a group that not every OpenSSL has",
-        "ssl_ecdh_curve에 모든 OpenSSL이 아는 것은 아닌 그룹이 있습니다",
+        "ssl_ecdh_curve names a group that some OpenSSL versions do not have",
+        "ssl_ecdh_curve에 일부 OpenSSL 버전이 모르는 그룹이 있습니다",
     ),
     remedy: words(
-        "An unknown group refuses the whole list and nginx does not start. With OpenSSL 3.3 and newer a `?` before it makes it optional; X25519MLKEM768 itself needs 3.5.",
-        "모르는 그룹이 하나라도 있으면 nginx가 시작하지 않습니다. OpenSSL 3.3 이상에서는 앞에 `?`를 붙이면 선택 사항이 됩니다.",
+        "OpenSSL refuses a list with an unknown group, and nginx does not start. In OpenSSL 3.3 and newer, a `?` before a group makes the group optional. X25519MLKEM768 needs OpenSSL 3.5.",
+        "OpenSSL이 모르는 그룹이 하나라도 있으면 목록 전체를 거절하고 nginx가 시작하지 않습니다. OpenSSL 3.3 이상에서는 그룹 앞에 `?`를 붙이면 선택 사항이 됩니다. X25519MLKEM768에는 OpenSSL 3.5가 필요합니다.",
     ),
     source: "OpenSSL SSL_CTX_set1_groups_list(3); gixy-ng ssl_ecdh_curve",
     check,
@@ -30,8 +30,8 @@ fn check(case: &Case<'_>, found: &mut Found) {
                 Finding::at(
                     spot,
                     said!(
-                        "{group} must be there or nginx does not start",
-                        "{group}이(가) 없으면 nginx가 시작하지 않습니다"
+                        "nginx does not start if OpenSSL does not have {group}",
+                        "OpenSSL에 {group}이(가) 없으면 nginx가 시작하지 않습니다"
                     ),
                 )
                 .write(format!("{line};"))

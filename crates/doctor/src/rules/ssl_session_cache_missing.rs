@@ -7,12 +7,12 @@ pub static RULE: Rule = Rule {
     level: Level::Risk,
     group: Group::Speed,
     says: words(
-        "TLS sessions are not kept: who comes back shakes hands in full",
-        "TLS 세션을 보관하지 않아 다시 온 클라이언트도 전체 핸드셰이크를 합니다",
+        "nginx stores no TLS sessions: a returning client does a full handshake",
+        "nginx가 TLS 세션을 저장하지 않아, 다시 온 클라이언트도 전체 핸드셰이크를 합니다",
     ),
     remedy: words(
-        "nginx keeps none by default; clients that take no tickets (many load generators, many libraries) pay a full handshake for every connection. `ssl_session_cache shared:SSL:10m;` holds about 40,000.",
-        "기본값은 보관하지 않음입니다. 티켓을 쓰지 않는 클라이언트(많은 부하 도구와 라이브러리)는 연결마다 전체 핸드셰이크를 합니다. `ssl_session_cache shared:SSL:10m;`이면 약 4만 세션입니다.",
+        "nginx stores no sessions by default. Clients that do not use tickets (many load generators and libraries) do a full handshake for every connection. `ssl_session_cache shared:SSL:10m;` stores about 40,000 sessions.",
+        "nginx는 기본값으로 세션을 저장하지 않습니다. 티켓을 쓰지 않는 클라이언트(많은 부하 도구와 라이브러리)는 연결마다 전체 핸드셰이크를 합니다. `ssl_session_cache shared:SSL:10m;`은 약 4만 세션을 저장합니다.",
     ),
     source: "nginx.org ngx_http_ssl_module, ssl_session_cache; lab.md B17, 3-14",
     check,

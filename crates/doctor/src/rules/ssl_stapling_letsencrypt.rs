@@ -11,8 +11,8 @@ pub static RULE: Rule = Rule {
         "Let's Encrypt는 OCSP를 중단해서 stapling이 동작하지 않습니다",
     ),
     remedy: words(
-        "Its certificates since May 2025 name no OCSP server, and nginx says \"ssl_stapling\" ignored. Take the lines out.",
-        "2025년 5월 이후 인증서에는 OCSP 주소가 없어 nginx가 무시합니다. 이 줄들을 지우세요.",
+        "Let's Encrypt's certificates since May 2025 name no OCSP server, and nginx logs \"ssl_stapling\" ignored. Remove the ssl_stapling lines.",
+        "2025년 5월 이후 Let's Encrypt 인증서에는 OCSP 서버가 없어 nginx가 \"ssl_stapling\" ignored를 기록합니다. ssl_stapling 줄들을 지우세요.",
     ),
     source: "letsencrypt.org, Ending OCSP Support in 2025; gixy-ng ssl_stapling_letsencrypt",
     check,
@@ -29,9 +29,12 @@ fn check(case: &Case<'_>, found: &mut Found) {
         if certificates.iter().any(|spot| spot.arg(0).contains("/letsencrypt/")) {
             let fix = edit::remove(case.tree(), stapling.statement());
             found.add(
-                Finding::at(stapling, said!("the certificate is Let's Encrypt's", "Let's Encrypt의 인증서입니다"))
-                    .write("# ssl_stapling on;")
-                    .fix(fix),
+                Finding::at(
+                    stapling,
+                    said!("Let's Encrypt issued this certificate", "Let's Encrypt가 발급한 인증서입니다"),
+                )
+                .write("# ssl_stapling on;")
+                .fix(fix),
             );
         }
     }

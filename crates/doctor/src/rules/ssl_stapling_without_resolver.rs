@@ -11,8 +11,8 @@ pub static RULE: Rule = Rule {
         "ssl_stapling이 OCSP 서버를 찾을 resolver가 없습니다",
     ),
     remedy: words(
-        "The responder's name is looked up while nginx runs. Say `resolver 127.0.0.53;`.",
-        "응답 서버의 이름을 실행 중에 찾습니다. `resolver 127.0.0.53;`을 추가하세요.",
+        "nginx resolves the OCSP server's name while it runs. Write `resolver 127.0.0.53;`.",
+        "nginx는 실행 중에 OCSP 서버의 이름을 찾습니다. `resolver 127.0.0.53;`을 추가하세요.",
     ),
     source: "nginx.org ngx_http_ssl_module, ssl_stapling; gixy-ng ssl_stapling_without_resolver",
     check,

@@ -6,10 +6,13 @@ pub static RULE: Rule = Rule {
     id: "ssrf",
     level: Level::Wrong,
     group: Group::Safety,
-    says: words("A client chooses the server that is asked", "클라이언트가 요청을 보낼 서버를 고를 수 있습니다"),
+    says: words(
+        "A client chooses the server that gets the request",
+        "클라이언트가 요청을 보낼 서버를 고를 수 있습니다",
+    ),
     remedy: words(
-        "Everything this machine can reach, metadata services and databases included, can be reached through it. Choose among known names with `map`, or make the location `internal`.",
-        "메타데이터 서비스나 DB처럼 이 서버가 닿는 모든 곳에 접근할 수 있습니다. `map`으로 아는 이름 중에서 고르거나 location을 `internal`로 하세요.",
+        "Through this location a client reaches every server that this machine can reach, including metadata services and databases. Choose among known names with `map`, or make the location `internal`.",
+        "클라이언트는 이 location을 통해 메타데이터 서비스와 데이터베이스를 포함해 이 머신이 닿는 모든 서버에 접근합니다. `map`으로 아는 이름 중에서 고르거나 location을 `internal`로 하세요.",
     ),
     source: "CWE-918; gixy ssrf",
     check,

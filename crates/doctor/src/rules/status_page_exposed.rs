@@ -8,8 +8,8 @@ pub static RULE: Rule = Rule {
     group: Group::Safety,
     says: words("The status page is open to everybody", "상태 페이지가 모두에게 열려 있습니다"),
     remedy: words(
-        "It tells how busy the server is and whether an attack works. `allow 127.0.0.1; deny all;`.",
-        "서버가 얼마나 바쁜지, 공격이 통하는지 알려 줍니다. `allow 127.0.0.1; deny all;`을 추가하세요.",
+        "The page shows how busy the server is, so an attacker sees whether an attack works. Write `allow 127.0.0.1; deny all;`.",
+        "이 페이지는 서버가 얼마나 바쁜지 보여 주므로 공격자가 공격의 효과를 알 수 있습니다. `allow 127.0.0.1; deny all;`을 추가하세요.",
     ),
     source: "nginx.org ngx_http_stub_status_module; gixy-ng status_page_exposed",
     check,

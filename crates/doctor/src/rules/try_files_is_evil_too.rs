@@ -7,12 +7,12 @@ pub static RULE: Rule = Rule {
     level: Level::Note,
     group: Group::Speed,
     says: words(
-        "try_files asks the disk for every file, at every request",
+        "try_files looks for each file on the disk at every request",
         "try_files가 요청마다 디스크에서 파일을 확인합니다",
     ),
     remedy: words(
-        "Each name costs a stat. `open_file_cache max=1000 inactive=20s;` remembers them (nginx; weir accepts the line and needs it not). Serve what is not a file from a location of its own.",
-        "이름마다 stat을 한 번씩 합니다. `open_file_cache max=1000 inactive=20s;`로 기억하게 하세요. 파일이 아닌 것은 별도 location에서 처리하세요.",
+        "nginx calls stat for each name. With `open_file_cache max=1000 inactive=20s;`, nginx remembers the results (weir accepts the line and does not need it). Serve paths that are not files from a separate location.",
+        "nginx는 이름마다 stat을 호출합니다. `open_file_cache max=1000 inactive=20s;`를 쓰면 nginx가 결과를 기억합니다(weir는 이 줄을 받아들이지만 필요하지 않습니다). 파일이 아닌 경로는 별도 location에서 처리하세요.",
     ),
     source: "nginx.org ngx_http_core_module, open_file_cache; gixy-ng try_files_is_evil_too",
     check,

@@ -12,7 +12,7 @@ pub static RULE: Rule = Rule {
         "확장자용 location이 경로 중간에서도 일치합니다",
     ),
     remedy: words(
-        "`~ \\.php` also takes /uploads/x.php.jpg or /x.phpinfo to the application. End the pattern with `$`.",
+        "`~ \\.php` also sends /uploads/x.php.jpg or /x.phpinfo to the application. End the pattern with `$`.",
         "`~ \\.php`는 /uploads/x.php.jpg도 앱으로 보냅니다. 패턴을 `$`로 끝내세요.",
     ),
     source: "nginx wiki, Pitfalls, Passing Uncontrolled Requests to PHP; gixy-ng unanchored_regex",
@@ -40,7 +40,10 @@ fn check(case: &Case<'_>, found: &mut Found) {
             found.add(
                 Finding::at(
                     spot,
-                    said!("{text} need not be the end of the path", "{text}이(가) 경로의 끝이 아니어도 일치합니다"),
+                    said!(
+                        "{text} also matches before the end of the path",
+                        "{text}은(는) 경로의 끝이 아니어도 일치합니다"
+                    ),
                 )
                 .write(format!("{line} {{"))
                 .fix(Some(fix)),

@@ -10,8 +10,8 @@ pub static RULE: Rule = Rule {
     group: Group::Works,
     says: words("nginx refuses this directive", "nginx가 이 지시어를 거부합니다"),
     remedy: words(
-        "Nothing starts until it is gone, or stands where it belongs.",
-        "지우거나 제자리로 옮기기 전에는 시작하지 않습니다.",
+        "nginx does not start until you remove the directive or move it to a block that allows it.",
+        "이 지시어를 지우거나 허용되는 블록으로 옮기기 전에는 nginx가 시작하지 않습니다.",
     ),
     source: "nginx's command tables; lab.md 0-1, 4-2, 4-17",
     check,
@@ -40,7 +40,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         match entry.origin() {
             Origin::Commercial => {
                 let what = said!(
-                    "unknown directive \"{name}\": it is NGINX Plus's; weir edge has it or does without",
+                    "unknown directive \"{name}\": it belongs to NGINX Plus; weir edge has it or does not need it",
                     "알 수 없는 지시어 \"{name}\": NGINX Plus의 지시어이며, weir edge에는 있거나 필요 없습니다"
                 );
                 found.add(
@@ -51,7 +51,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             }
             Origin::Removed => {
                 let what = said!(
-                    "unknown directive \"{name}\": nginx had it once",
+                    "unknown directive \"{name}\": older versions of nginx had it",
                     "알 수 없는 지시어 \"{name}\": 예전 nginx에 있던 지시어입니다"
                 );
                 found.add(Finding::at(spot, what).fix(edit::remove(case.tree(), spot.statement())));

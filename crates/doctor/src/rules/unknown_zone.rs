@@ -6,9 +6,9 @@ pub static RULE: Rule = Rule {
     id: "unknown_zone",
     level: Level::Wrong,
     group: Group::Works,
-    says: words("A zone is used that nothing defines", "정의되지 않은 zone을 사용합니다"),
+    says: words("A directive uses a zone that no directive defines", "정의되지 않은 zone을 사용합니다"),
     remedy: words(
-        "nginx does not start: the name must be the one of keys_zone= or zone=.",
+        "nginx does not start. Write the name that keys_zone= or zone= defines.",
         "nginx가 시작하지 않습니다. keys_zone=이나 zone=의 이름과 같아야 합니다.",
     ),
     source: "nginx's message \"zone … is unknown\"; lab.md 4-1",

@@ -7,11 +7,11 @@ pub static RULE: Rule = Rule {
     level: Level::Wrong,
     group: Group::Works,
     says: words(
-        "A location is never reached: the server returns before",
+        "No request reaches a location: the server returns earlier",
         "server가 먼저 return해서 location에 닿지 않습니다",
     ),
     remedy: words(
-        "return and rewrite at server level run before a location is looked for. Put the return into `location / { }`.",
+        "nginx runs return and rewrite of a server before it looks for a location. Put the return into `location / { }`.",
         "server 수준의 return과 rewrite는 location을 찾기 전에 실행됩니다. return을 `location / { }` 안에 넣으세요.",
     ),
     source: "nginx.org ngx_http_rewrite_module; lab.md 3-12",
@@ -26,7 +26,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let has_root = server.named("location").any(|location| location.arg(0) == "/");
         for location in server.named("location") {
             let what = said!(
-                "{} is never reached: \"{}\" answers every request of this server",
+                "no request reaches {}: \"{}\" answers every request of this server",
                 "{}에는 도달하지 않습니다. \"{}\"이(가) 이 server의 모든 요청에 응답합니다",
                 location.line(),
                 answer.line()

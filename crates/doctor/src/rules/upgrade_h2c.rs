@@ -7,11 +7,11 @@ pub static RULE: Rule = Rule {
     level: Level::Risk,
     group: Group::Safety,
     says: words(
-        "A client may switch to HTTP/2 here, and then reaches every path of the origin if the origin speaks h2c",
+        "A client may switch to HTTP/2 here. If the origin supports h2c, the client then reaches every path of the origin",
         "클라이언트가 여기서 HTTP/2로 전환할 수 있고, 오리진이 h2c를 지원하면 오리진의 모든 경로에 접근합니다",
     ),
     remedy: words(
-        "After the 101 bytes pass unseen: no location, `deny` or limit sees the requests in them. Pass on WebSockets alone: `map $http_upgrade $connection_upgrade { websocket upgrade; default ''; }` and `proxy_set_header Connection $connection_upgrade;`.",
+        "After the 101 answer nginx forwards bytes unread: no location, `deny` or limit applies to the requests in them. Forward only WebSockets: `map $http_upgrade $connection_upgrade { websocket upgrade; default ''; }` and `proxy_set_header Connection $connection_upgrade;`.",
         "101 응답 뒤에는 바이트가 그대로 전달되어 location, `deny`, 제한이 그 안의 요청을 보지 못합니다. WebSocket만 전달하세요: `map $http_upgrade $connection_upgrade { websocket upgrade; default ''; }`와 `proxy_set_header Connection $connection_upgrade;`.",
     ),
     source: "RFC 9110 §7.8; RFC 7540 §3.2; bishopfox.com, h2c smuggling (2020)",
@@ -40,7 +40,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             found.add(Finding::at(
                 culprit,
                 said!(
-                    "\"Upgrade: h2c\" of a client is sent on with Connection: upgrade",
+                    "nginx forwards a client's \"Upgrade: h2c\" with Connection: upgrade",
                     "클라이언트의 \"Upgrade: h2c\"가 Connection: upgrade와 함께 오리진에 전달됩니다"
                 ),
             ));

@@ -6,10 +6,13 @@ pub static RULE: Rule = Rule {
     id: "upstream_idle_timeout",
     level: Level::Note,
     group: Group::Works,
-    says: words("Idle connections are kept longer than Node.js keeps them", "유휴 연결을 Node.js보다 오래 유지합니다"),
+    says: words(
+        "nginx keeps idle connections longer than Node.js does",
+        "nginx가 유휴 연결을 Node.js보다 오래 유지합니다",
+    ),
     remedy: words(
-        "Node closes after 5 s, and a request sent at that moment is a 502, \"upstream prematurely closed\". Say `keepalive_timeout 4s;` in the upstream, or raise server.keepAliveTimeout in Node above it.",
-        "Node는 5초 뒤에 닫고, 그 순간 보낸 요청은 502(\"upstream prematurely closed\")가 됩니다. upstream에 `keepalive_timeout 4s;`를 쓰거나 Node의 server.keepAliveTimeout을 더 크게 하세요.",
+        "Node closes an idle connection after 5 s. If nginx sends a request at that moment, the client gets 502, \"upstream prematurely closed\". Write `keepalive_timeout 4s;` in the upstream, or raise server.keepAliveTimeout in Node above nginx's value.",
+        "Node는 유휴 연결을 5초 뒤에 닫습니다. nginx가 그 순간 요청을 보내면 클라이언트가 502(\"upstream prematurely closed\")를 받습니다. upstream에 `keepalive_timeout 4s;`를 쓰거나 Node의 server.keepAliveTimeout을 nginx의 값보다 크게 하세요.",
     ),
     source: "nginx.org ngx_http_upstream_module, keepalive_timeout; Node.js http, server.keepAliveTimeout; lab.md B04",
     check,
@@ -45,7 +48,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             written.map_or(Some(60), |spot| weir_edge::value::time_of(spot.arg(0)).map(|time| time.as_secs()));
         if seconds.is_some_and(|seconds| seconds >= NODE_SECONDS) {
             let what = said!(
-                "idle for up to {} s, and Node processes run on this machine",
+                "nginx keeps idle connections for up to {} s, and Node processes run on this machine",
                 "유휴 연결을 최대 {}초 유지하고, 이 머신에서 Node 프로세스가 실행 중입니다",
                 seconds.unwrap_or(60)
             );

@@ -7,12 +7,9 @@ pub static RULE: Rule = Rule {
     id: "upstream_without_keepalive",
     level: Level::Risk,
     group: Group::Speed,
-    says: words(
-        "Every request to the origin opens a connection of its own",
-        "오리진으로 가는 요청마다 새 연결을 엽니다",
-    ),
+    says: words("Each request to the origin opens a new connection", "오리진으로 가는 요청마다 새 연결을 엽니다"),
     remedy: words(
-        "Opening a connection costs the origin an accept and, over TCP, a handshake. Write `keepalive 32;` in the upstream, HTTP/1.1 and an empty Connection in the location.",
+        "For each new connection the origin does an accept and, over TCP, a handshake. Write `keepalive 32;` in the upstream, and HTTP/1.1 with an empty Connection in the location.",
         "연결을 열 때마다 오리진은 accept를 하고, TCP에서는 핸드셰이크도 합니다. upstream에 `keepalive 32;`, location에 HTTP/1.1과 빈 Connection을 쓰세요.",
     ),
     source: "nginx.org ngx_http_upstream_module, keepalive; lab.md B01, 2-4, 2-6, 3-5",
@@ -51,7 +48,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             (
                 Level::Note,
                 said!(
-                    "\"{}\" has no keepalive: every request opens its unix socket anew",
+                    "\"{}\" has no keepalive: every request opens a new connection to its unix socket",
                     "\"{}\"에 keepalive가 없어 요청마다 유닉스 소켓을 새로 엽니다",
                     upstream.arg(0)
                 ),
@@ -60,8 +57,8 @@ fn check(case: &Case<'_>, found: &mut Found) {
             (
                 Level::Wrong,
                 said!(
-                    "HTTP/1.1 without a pool: nginx closes first and keeps the port for 60 s, so above {rate} requests a second to \"{}\" connect() fails with 99 and the client gets 502",
-                    "풀 없이 HTTP/1.1을 씁니다. nginx가 먼저 닫고 포트를 60초 잡아 두므로 \"{}\"(으)로 초당 {rate}건을 넘으면 connect()가 99로 실패하고 클라이언트는 502를 받습니다",
+                    "HTTP/1.1 without keepalive: nginx closes each connection first, and the kernel keeps its port for 60 s. Above {rate} requests a second to \"{}\", connect() fails with 99 and the client gets 502",
+                    "keepalive 없이 HTTP/1.1을 씁니다. nginx가 연결을 먼저 닫고 커널이 포트를 60초 동안 남겨 두므로 \"{}\"(으)로 초당 {rate}건을 넘으면 connect()가 99로 실패하고 클라이언트는 502를 받습니다",
                     upstream.arg(0)
                 ),
             )
@@ -69,7 +66,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             (
                 Level::Risk,
                 said!(
-                    "\"{}\" has no keepalive: a handshake for every request; where nginx closes first, {ports} local ports last for {rate} requests a second, and then the client gets 502",
+                    "\"{}\" has no keepalive: every request needs a handshake. If nginx closes first, {ports} local ports are enough for {rate} requests a second; above that the client gets 502",
                     "\"{}\"에 keepalive가 없어 요청마다 핸드셰이크를 합니다. nginx가 먼저 닫으면 로컬 포트 {ports}개로 초당 {rate}건까지만 가능하고 그 뒤 클라이언트는 502를 받습니다",
                     upstream.arg(0)
                 ),
@@ -78,7 +75,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let too_much = case.facts.load.rate.is_some_and(|load| persists && over_tcp > 0 && load > rate as f64);
         let what = if too_much {
             what + said!(
-                "; {:.0} a second are expected",
+                "; the expected load is {:.0} requests a second",
                 ". 예상 부하는 초당 {:.0}건입니다",
                 case.facts.load.rate.unwrap_or_default()
             )
@@ -99,8 +96,8 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let is_group = case.view.upstream(authority).is_some();
         if !is_group && !authority.contains('$') && !authority.is_empty() && !authority.starts_with("unix:") {
             let what = said!(
-                "{authority} stands in proxy_pass itself, where nothing is kept open; it needs an upstream",
-                "{authority}이(가) proxy_pass에 직접 쓰여 있어 연결이 유지되지 않습니다. upstream이 필요합니다"
+                "{authority} stands in proxy_pass itself, and nginx keeps no connection there. Write an upstream block for it",
+                "{authority}이(가) proxy_pass에 직접 쓰여 있어 nginx가 연결을 유지하지 않습니다. upstream 블록을 쓰세요"
             );
             found.add_as(
                 Level::Note,

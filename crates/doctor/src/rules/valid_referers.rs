@@ -7,12 +7,12 @@ pub static RULE: Rule = Rule {
     level: Level::Risk,
     group: Group::Safety,
     says: words(
-        "valid_referers none lets in who sends no Referer",
+        "valid_referers none accepts a client that sends no Referer",
         "valid_referers none은 Referer가 없으면 통과시킵니다",
     ),
     remedy: words(
-        "A page leaves the header out with `Referrer-Policy: no-referrer`, so it is no protection. Take `none` out where the check is meant to protect.",
-        "`Referrer-Policy: no-referrer` 한 줄로 헤더를 없앨 수 있어 보호가 되지 않습니다. `none`을 빼세요.",
+        "With `Referrer-Policy: no-referrer`, any page makes the browser send no Referer, so the check does not protect. Remove `none` if the check must protect.",
+        "어떤 페이지든 `Referrer-Policy: no-referrer`로 브라우저가 Referer를 보내지 않게 할 수 있어, 검사가 보호하지 못합니다. 검사로 보호해야 한다면 `none`을 빼세요.",
     ),
     source: "nginx.org ngx_http_referer_module; gixy valid_referers",
     check,
@@ -25,7 +25,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let line = spot.line_where(|arg| arg != "none");
         let fix = edit::replace(spot.statement(), &line);
         found.add(
-            Finding::at(spot, said!("no Referer is a valid Referer here", "여기서는 Referer가 없어도 통과합니다"))
+            Finding::at(spot, said!("a request without Referer passes here", "여기서는 Referer가 없어도 통과합니다"))
                 .write(format!("{line};"))
                 .fix(Some(fix)),
         );

@@ -7,10 +7,10 @@ pub static RULE: Rule = Rule {
     id: "version_disclosure",
     level: Level::Note,
     group: Group::Safety,
-    says: words("Answers tell the server's version", "응답에 서버 버전이 드러납니다"),
+    says: words("Answers show the server's version", "응답에 서버 버전이 드러납니다"),
     remedy: words(
-        "It tells a scanner what to try. `server_tokens off;` in http.",
-        "스캐너에게 무엇을 시도할지 알려 줍니다. http에 `server_tokens off;`를 쓰세요.",
+        "A scanner then knows which attacks to try. Write `server_tokens off;` in http.",
+        "스캐너가 어떤 공격을 시도할지 알게 됩니다. http에 `server_tokens off;`를 쓰세요.",
     ),
     source: "nginx.org ngx_http_core_module, server_tokens; gixy-ng version_disclosure",
     check,
@@ -24,7 +24,10 @@ fn check(case: &Case<'_>, found: &mut Found) {
         found.add(
             Finding::at(
                 spot,
-                said!("the Server header and error pages name it", "Server 헤더와 오류 페이지에 나옵니다"),
+                said!(
+                    "the Server header and error pages contain the version",
+                    "Server 헤더와 오류 페이지에 버전이 나옵니다"
+                ),
             )
             .write("server_tokens off;")
             .fix(Some(fix)),

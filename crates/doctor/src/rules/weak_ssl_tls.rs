@@ -6,9 +6,9 @@ pub static RULE: Rule = Rule {
     id: "weak_ssl_tls",
     level: Level::Risk,
     group: Group::Safety,
-    says: words("TLS allows what is broken or dated", "안전하지 않거나 오래된 TLS 설정이 있습니다"),
+    says: words("TLS allows insecure or outdated settings", "안전하지 않거나 오래된 TLS 설정이 있습니다"),
     remedy: words(
-        "`ssl_protocols TLSv1.2 TLSv1.3;` and Mozilla's intermediate ciphers, all of which are strong: then the client's order is the better one (`ssl_prefer_server_ciphers off`).",
+        "`ssl_protocols TLSv1.2 TLSv1.3;` and Mozilla's intermediate ciphers. All of them are strong, so let the client choose the order (`ssl_prefer_server_ciphers off`).",
         "`ssl_protocols TLSv1.2 TLSv1.3;`과 Mozilla intermediate 암호를 쓰고, 순서는 클라이언트에 맡기세요(`ssl_prefer_server_ciphers off`).",
     ),
     source: "RFC 8996; Mozilla Server Side TLS 5.7; gixy-ng weak_ssl_tls",

@@ -7,11 +7,11 @@ pub static RULE: Rule = Rule {
     level: Level::Note,
     group: Group::Speed,
     says: words(
-        "Every request says Connection: upgrade, so no connection to the origin is kept",
-        "모든 요청이 Connection: upgrade라서 오리진 연결이 재사용되지 않습니다",
+        "nginx sends Connection: upgrade with every request, so it keeps no connection to the origin",
+        "nginx가 모든 요청에 Connection: upgrade를 보내 오리진 연결을 재사용하지 못합니다",
     ),
     remedy: words(
-        "Plain requests need an empty Connection to be kept open: `map $http_upgrade $connection_upgrade { websocket upgrade; default ''; }`.",
+        "nginx keeps a connection open only if plain requests have an empty Connection: `map $http_upgrade $connection_upgrade { websocket upgrade; default ''; }`.",
         "일반 요청은 Connection이 비어야 연결이 유지됩니다: `map $http_upgrade $connection_upgrade { websocket upgrade; default ''; }`.",
     ),
     source: "nginx.org, WebSocket proxying; RFC 9110 §7.8",
@@ -29,9 +29,11 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let is_own = ["socket", "/ws", "cable"].iter().any(|word| path.contains(word));
         if spot.arg(0).eq_ignore_ascii_case("connection") && spot.arg(1).eq_ignore_ascii_case("upgrade") && !is_own {
             let line = "proxy_set_header Connection $connection_upgrade";
-            let mut finding =
-                Finding::at(spot, said!("also requests that are no WebSocket", "WebSocket이 아닌 요청도 포함됩니다"))
-                    .write(format!("{line};"));
+            let mut finding = Finding::at(
+                spot,
+                said!("this includes requests that are not WebSockets", "WebSocket이 아닌 요청도 포함됩니다"),
+            )
+            .write(format!("{line};"));
             if case.view.named("map").any(|map| map.arg(1) == "$connection_upgrade") {
                 finding = finding.fix(Some(edit::replace(spot.statement(), line)));
             }

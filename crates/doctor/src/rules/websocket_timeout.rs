@@ -7,12 +7,12 @@ pub static RULE: Rule = Rule {
     level: Level::Note,
     group: Group::Works,
     says: words(
-        "A WebSocket that is quiet for proxy_read_timeout is cut",
-        "proxy_read_timeout 동안 메시지가 없는 WebSocket은 끊깁니다",
+        "nginx closes a WebSocket that is silent for proxy_read_timeout",
+        "nginx는 proxy_read_timeout 동안 메시지가 없는 WebSocket을 닫습니다",
     ),
     remedy: words(
-        "proxy_read_timeout is the time between two reads from the origin, and holds after 101 as well; keepalive_timeout never does. Let a ping come more often (Socket.IO: every 25 s), or raise it for this location.",
-        "proxy_read_timeout은 오리진에서 읽는 간격이고 101 뒤에도 적용됩니다. keepalive_timeout은 적용되지 않습니다. 더 자주 ping을 보내거나(Socket.IO 25초) 이 location에서 늘리세요.",
+        "proxy_read_timeout is the time between two reads from the origin, and it also applies after 101. keepalive_timeout does not. Let the origin send pings more often (Socket.IO: every 25 s), or raise proxy_read_timeout for this location.",
+        "proxy_read_timeout은 오리진에서 읽는 간격이고 101 뒤에도 적용됩니다. keepalive_timeout은 적용되지 않습니다. 오리진이 더 자주 ping을 보내게 하거나(Socket.IO: 25초마다) 이 location의 proxy_read_timeout을 늘리세요.",
     ),
     source: "nginx.org ngx_http_proxy_module, proxy_read_timeout; lab.md B39, 0-8, 0-9, 0-16",
     check,
@@ -32,8 +32,8 @@ fn check(case: &Case<'_>, found: &mut Found) {
             written.map_or(Some(60), |spot| weir_edge::value::time_of(spot.arg(0)).map(|time| time.as_secs()));
         if upgrades && timeout.is_some_and(|seconds| seconds <= 60) {
             let what = said!(
-                "after {} s without a message from the origin",
-                "오리진의 메시지가 {}초 동안 없으면 끊깁니다",
+                "nginx closes it after {} s without a message from the origin",
+                "오리진의 메시지가 {}초 동안 없으면 nginx가 닫습니다",
                 timeout.unwrap_or(60)
             );
             found.add(Finding::at(written.unwrap_or(pass), what).write("proxy_read_timeout 1h;"));

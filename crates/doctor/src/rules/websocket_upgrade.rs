@@ -8,8 +8,8 @@ pub static RULE: Rule = Rule {
     group: Group::Works,
     says: words("WebSockets do not get through this location", "이 location으로는 WebSocket이 통과하지 못합니다"),
     remedy: words(
-        "Upgrade is a header of one hop: it must be sent on, over HTTP/1.1, with a Connection that names it. Socket.IO then stays with polling without a word. weir edge forwards upgrades by itself.",
-        "Upgrade는 한 구간짜리 헤더라 HTTP/1.1로, Connection과 함께 다시 보내야 합니다. 없으면 Socket.IO는 말없이 polling에 머뭅니다. weir edge는 스스로 전달합니다.",
+        "Upgrade is a hop-by-hop header: nginx must send it again, over HTTP/1.1, with a Connection header that names it. Without it, Socket.IO stays with polling and reports nothing. weir edge forwards upgrades without these lines.",
+        "Upgrade는 hop-by-hop 헤더입니다: nginx가 HTTP/1.1로, Upgrade를 적은 Connection 헤더와 함께 다시 보내야 합니다. 그러지 않으면 Socket.IO는 polling을 계속 쓰고 아무것도 알리지 않습니다. weir edge는 이 줄들이 없어도 업그레이드를 전달합니다.",
     ),
     source: "nginx.org, WebSocket proxying; lab.md B40, 0-11",
     check,

@@ -6,9 +6,9 @@ pub static RULE: Rule = Rule {
     id: "worker_processes_one",
     level: Level::Risk,
     group: Group::Speed,
-    says: words("One worker uses one CPU, however many there are", "CPU가 몇 개든 워커 하나는 CPU 하나만 씁니다"),
+    says: words("One worker uses one CPU, even if the machine has more", "CPU가 몇 개든 워커 하나는 CPU 하나만 씁니다"),
     remedy: words(
-        "A worker is one thread. On a larger machine nothing gets faster until `worker_processes auto;`.",
+        "A worker is one thread. A larger machine is not faster without `worker_processes auto;`.",
         "워커는 스레드 하나입니다. `worker_processes auto;`가 아니면 더 큰 서버로 옮겨도 빨라지지 않습니다.",
     ),
     source: "nginx.org ngx_core_module, worker_processes; lab.md B12, 3-1",
@@ -24,8 +24,8 @@ fn check(case: &Case<'_>, found: &mut Found) {
     let cpus = case
         .facts
         .cpus
-        .map_or(said!("however many CPUs the machine has", "머신의 CPU 수와 관계없습니다"), |cpus| {
-            said!("{cpus} CPUs are here", "CPU는 {cpus}개입니다")
+        .map_or(said!("the machine may have more CPUs", "머신의 CPU 수와 관계없습니다"), |cpus| {
+            said!("this machine has {cpus} CPUs", "CPU는 {cpus}개입니다")
         });
     match case.view.root().get("worker_processes") {
         Some(spot) if spot.arg(0) == "1" => {
@@ -47,7 +47,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
                 }
             });
             let what = said!(
-                "worker_processes is not written, and 1 by default; ",
+                "worker_processes is not set, and its default is 1; ",
                 "worker_processes가 없어 기본값 1입니다. "
             ) + cpus;
             found.add(

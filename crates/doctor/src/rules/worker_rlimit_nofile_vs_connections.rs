@@ -7,12 +7,12 @@ pub static RULE: Rule = Rule {
     level: Level::Risk,
     group: Group::Limits,
     says: words(
-        "A worker may not open as many files as it may have connections",
-        "워커가 연결 수만큼 파일을 열 수 없습니다",
+        "A worker may open fewer files than its connections need",
+        "워커가 열 수 있는 파일이 연결에 필요한 수보다 적습니다",
     ),
     remedy: words(
-        "A proxied client takes two descriptors. When they run out, accept stops for half a second at a time and requests are answered with 500. `worker_rlimit_nofile` of twice worker_connections needs no change of the system (the master is root).",
-        "프록시되는 클라이언트는 디스크립터를 두 개 씁니다. 모자라면 accept가 0.5초씩 멈추고 500이 나옵니다. `worker_rlimit_nofile`을 worker_connections의 두 배로 두면 시스템을 바꿀 필요가 없습니다.",
+        "A proxied client takes two descriptors. When a worker has no descriptor left, nginx stops accepting for half a second at a time and answers requests with 500. Set `worker_rlimit_nofile` to twice worker_connections. The system needs no change, because the master runs as root.",
+        "프록시되는 클라이언트는 디스크립터를 두 개 씁니다. 워커에 디스크립터가 남지 않으면 nginx가 0.5초씩 accept를 멈추고 요청에 500으로 응답합니다. `worker_rlimit_nofile`을 worker_connections의 두 배로 두세요. master가 root로 실행되므로 시스템을 바꿀 필요가 없습니다.",
     ),
     source: "nginx.org ngx_core_module; lab.md B07, 1-4; gixy-ng worker_rlimit_nofile_vs_connections",
     check,
@@ -34,7 +34,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
             let written = limit.arg(0).parse::<u64>().unwrap_or(u64::MAX);
             if written < need {
                 let what = said!(
-                    "{written} files for {connections} connections: {} clients if they are proxied",
+                    "{written} files for {connections} connections: enough for {} proxied clients",
                     "연결 {connections}개에 파일 {written}개: 프록시하면 클라이언트 {}명입니다",
                     written / 2
                 );
@@ -47,8 +47,8 @@ fn check(case: &Case<'_>, found: &mut Found) {
         None if case.facts.processes.is_empty() && !case.is_weir() => {
             let root = spot.scope().opener().map_or(spot, |events| events);
             let what = said!(
-                "{connections} connections may take {need} files; without worker_rlimit_nofile the limit of whoever starts nginx holds, often 1024",
-                "연결 {connections}개에 파일 {need}개가 필요할 수 있습니다. worker_rlimit_nofile이 없으면 nginx를 시작한 쪽의 한도(흔히 1024)가 적용됩니다"
+                "{connections} connections may take {need} files; without worker_rlimit_nofile, the limit of the process that starts nginx applies, often 1024",
+                "연결 {connections}개에 파일 {need}개가 필요할 수 있습니다. worker_rlimit_nofile이 없으면 nginx를 시작한 프로세스의 한도(흔히 1024)가 적용됩니다"
             );
             let fix = edit::insert_after(case.tree(), root.statement(), &line);
             found.add_as(Level::Note, Finding::at(spot, what).write(format!("{line};")).fix(fix));

@@ -6,10 +6,10 @@ pub static RULE: Rule = Rule {
     id: "workers_over_cpus",
     level: Level::Risk,
     group: Group::Speed,
-    says: words("There are more workers than CPUs they may use", "쓸 수 있는 CPU보다 워커가 많습니다"),
+    says: words("There are more workers than CPUs that they may use", "쓸 수 있는 CPU보다 워커가 많습니다"),
     remedy: words(
-        "They take turns, and under a quota all of them stop at once until the next period. nginx's `auto` counts the machine's CPUs and not the quota of a container: write the number (weir counts both).",
-        "번갈아 실행되고, 쿼터가 있으면 다음 주기까지 모두 멈춥니다. nginx의 `auto`는 컨테이너 쿼터가 아니라 머신의 CPU를 셉니다. 숫자로 쓰세요(weir는 둘 다 셉니다).",
+        "The workers share the CPUs, and under a quota all of them stop together until the next period. nginx's `auto` counts the machine's CPUs and ignores a container's quota. Write the number (weir's `auto` respects both).",
+        "워커들이 CPU를 나누어 쓰고, 쿼터가 있으면 다음 주기까지 모두 함께 멈춥니다. nginx의 `auto`는 머신의 CPU를 세고 컨테이너 쿼터는 무시합니다. 숫자로 쓰세요(weir의 `auto`는 둘 다 따릅니다).",
     ),
     source: "Linux cgroup cpu.max; nginx ngx_ncpu; lab.md B14, B15",
     check,
@@ -29,7 +29,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let some_cpus = format!("{cpus} CPU{}", if cpus == 1 { "" } else { "s" });
         let what = if auto {
             Said {
-                en: format!("auto is {workers} workers in nginx, and the control group allows {some_cpus}"),
+                en: format!("auto gives {workers} workers in nginx, but the control group allows {some_cpus}"),
                 ko: format!("nginx에서 auto는 워커 {workers}개인데 컨트롤 그룹은 CPU {cpus}개만 허용합니다"),
             }
         } else {

@@ -10,27 +10,27 @@ use crate::series::{Series, throughput_between, unsteady};
 /// The known facts: the beginning of each name, and its meaning. A test checks the guide against them.
 pub const FACTS: &[(&str, &str)] = &[
     ("codes.200, codes.5xx", "answers of `weir load` by status, or by its first digit"),
-    ("errors, errors.NAME", "requests that failed without one, in all or by name"),
+    ("errors, errors.NAME", "requests that failed without an answer, in all or by name"),
     ("requests, responses, throughput", "of `weir load`: sent, answered, answered a second"),
     ("throughput.FROM-TO", "answers a second from one second of the load to another, as throughput.0-4"),
     (
         "drifts",
-        "how many of throughput and median latency were not steady, by the test that spoils a block of `weir lab ab`",
+        "how many of throughput and median latency were not steady, by the test that rejects a block of `weir lab ab`",
     ),
     ("p50, p95, p99, p999, max, mean", "its response latency, ms"),
     ("vusers.failed, socketio.emit, …", "any counter of its report by its whole name"),
-    ("vusers.session_length.p95, …", "any summary of its report, and which figure of it"),
+    ("vusers.session_length.p95, …", "any summary of its report, and one of its figures"),
     (
         "load.NAME",
-        "what a `run` printed as JSON in its last line; a dot between names inside one another; of a list, its length",
+        "the JSON that a `run` printed in its last line; a dot separates nested names; a list gives its length",
     ),
-    ("told.AS.NAME", "the same of something that happened"),
+    ("told.AS.NAME", "the same for an event"),
     ("counts.NAME", "lines counted"),
     ("hosts.HOST.time_wait, …", "the kernel's counters of a host's network, and its control group's"),
     ("credits.HOST.left, credits.HOST.out", "burst credits left; how long after the load began they were out, s"),
     ("cpu.PROCESS, cpu.per_request", "CPU seconds of a process; µs of the edge's for an answer"),
     ("seconds", "how long it was measured"),
-    ("ended", "processes that ended by themselves"),
+    ("ended", "processes that ended unexpectedly"),
 ];
 
 /// Counters that a report leaves out when they are 0.

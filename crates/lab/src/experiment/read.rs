@@ -14,17 +14,17 @@ use crate::stack::{Action, Deed, HUB, Host, LIMIT_MAX, Process, Ready, Spec, Wat
 /// The keys of a lab's file, each with its meaning. A test checks the guide against them.
 pub const KEYS: &[(&str, &str)] = &[
     ("title", "the experiment in a line"),
-    ("prior", "what one was led to expect"),
+    ("prior", "the expected result"),
     ("ci", "true, or a list of its variants: `--ci` runs it, or those"),
-    ("needs", "what has to be installed: a list of `program: install command`, a path being one of the lab's folder"),
+    ("needs", "the required programs: a list of `program: install command`; a path is relative to the lab's folder"),
     (
         "prepare",
-        "what is made once and kept: a list of `makes` (a path), `run` (a command) and `from` (a path: made again when that is newer)",
+        "files that the lab builds once and keeps: a list of `makes` (a path), `run` (a command) and `from` (a path; the lab builds again if it is newer)",
     ),
-    ("edges", "which edges it is for, nginx and weir if not said"),
+    ("edges", "the edges of the experiment; the default is nginx and weir"),
     (
         "hosts",
-        "machines by name: addresses, sysctls, rate (kbit/s), delay, cpus, memory (MiB), credits; the edge's is called edge",
+        "hosts by name: addresses, sysctls, rate (kbit/s), delay, cpus, memory (MiB), credits; the edge's host is called edge",
     ),
     (
         "processes",
@@ -32,17 +32,17 @@ pub const KEYS: &[(&str, &str)] = &[
     ),
     ("edge", "conf, port, globals, files, cpus, scheme"),
     ("load", "script, or path, or run; flags, host, cpus, env, to (HOST:PORT instead of the edge)"),
-    ("warm", "the same, before anything is measured"),
+    ("warm", "the same, before the measurement"),
     (
         "at",
-        "what happens: `after` (a time, or end) with stop, continue, kill, restart or reload (a process), or run, as, host",
+        "events: `after` (a time, or end) with stop, continue, kill, restart or reload (a process), or run, as, host",
     ),
-    ("count", "lines that are counted, by name: file, text"),
-    ("fresh", "directories that begin empty, beside logs and caches"),
-    ("overlay", "directories whose changes are forgotten"),
-    ("may_end", "true: processes may end by themselves"),
-    ("limit", "how long a block may take, 60s if not said"),
-    ("variants", "by name: any of the keys above from hosts on, put over those"),
+    ("count", "lines that the lab counts, by name: file, text"),
+    ("fresh", "directories that are empty at the start, in addition to logs and caches"),
+    ("overlay", "directories; the lab discards changes in them"),
+    ("may_end", "true: processes may end before the lab ends them"),
+    ("limit", "the longest time of a block; the default is 60s"),
+    ("variants", "by name: any of the keys from hosts on; they override the experiment's keys"),
     ("compare", "metric, threshold (per cent), pairs: the two variants in alternating blocks"),
     ("expect", "a list: that, of, edge, variant, against, is, least, most, verdict, says"),
 ];
@@ -92,8 +92,7 @@ fn names(entry: Option<Entry<'_>>) -> Result<Vec<String>, String> {
 fn time(entry: &Entry<'_>) -> Result<Duration, String> {
     let text = entry.text()?;
     let ms = weir_load::duration::ms(&text).filter(|ms| *ms >= 0.0 && *ms <= LIMIT_MAX.as_secs_f64() * 1000.0);
-    ms.map(|ms| Duration::from_secs_f64(ms / 1000.0))
-        .ok_or_else(|| entry.wrong("a time is wanted here, as 500ms or 20s"))
+    ms.map(|ms| Duration::from_secs_f64(ms / 1000.0)).ok_or_else(|| entry.wrong("write a time here, as 500ms or 20s"))
 }
 
 /// Whether CI runs the lab, and which variants. An empty list means all variants.
@@ -144,7 +143,7 @@ fn expect(root: &Entry<'_>) -> Result<Vec<Expect>, String> {
         if that.is_empty() == verdicts.is_empty()
             || (verdicts.is_empty() && range.0 == f64::NEG_INFINITY && range.1 == f64::INFINITY)
         {
-            return Err(entry.wrong("either \"that\" with is, least or most, or \"verdict\" is wanted here"));
+            return Err(entry.wrong("write \"that\" with is, least or most here, or \"verdict\""));
         }
         Ok(Expect {
             that,
@@ -271,7 +270,7 @@ impl Reader<'_> {
             entry.members(&["addresses", "sysctls", "rate", "delay", "cpus", "memory", "credits"])?;
             let mut host = Host::named(name);
             for text in names(entry.get("addresses"))? {
-                host.addresses.push(text.parse().map_err(|_| entry.wrong(&format!("{text} is no address")))?);
+                host.addresses.push(text.parse().map_err(|_| entry.wrong(&format!("{text} is not an address")))?);
             }
             host.sysctls = self.pairs(entry.get("sysctls"))?;
             host.rate_kbit = entry.get("rate").map(|entry| entry.whole(100_000_000)).transpose()?;
@@ -300,7 +299,7 @@ impl Reader<'_> {
         let free = entry.get("free").map(|entry| match entry.text()?.as_str() {
             "true" => Ok(true),
             "start" => Ok(false),
-            _ => Err(entry.wrong("true, or start (until the load is measured), is wanted here")),
+            _ => Err(entry.wrong("write true or start (until the measured load begins) here")),
         });
         let free = free.transpose()?;
         Ok(Process {
@@ -327,7 +326,7 @@ impl Reader<'_> {
             return Ok(Ready::Prints(entry.want("prints")?.text()?));
         }
         let one = |entry: &Entry<'_>| {
-            place(entry, host, hosts).map_err(|_| entry.wrong("a port, HOST:PORT, or {prints: TEXT} is wanted here"))
+            place(entry, host, hosts).map_err(|_| entry.wrong("write a port, HOST:PORT, or {prints: TEXT} here"))
         };
         entry.list().iter().map(one).collect::<Result<_, _>>().map(Ready::Answers)
     }
@@ -356,7 +355,7 @@ impl Reader<'_> {
             (Some(script), None, None) => What::Script(self.path(&script)?, flags),
             (None, Some(path), None) => What::Path(self.text(&path)?, flags),
             (None, None, Some(run)) => What::Command(self.command(&run)?, self.pairs(entry.get("env"))?),
-            _ => return Err(entry.wrong("one of script, path and run is wanted here")),
+            _ => return Err(entry.wrong("write one of script, path and run here")),
         };
         let host = entry.get("host").map_or(Ok(HUB.to_owned()), |entry| entry.text())?;
         let to = entry.get("to").map(|entry| place(&entry, HUB, hosts)).transpose()?;
@@ -390,9 +389,8 @@ impl Reader<'_> {
                     ("reload", Deed::Reload),
                 ];
                 let found = deeds.into_iter().find_map(|(name, deed)| Some((entry.get(name)?, deed)));
-                let (of, deed) = found.ok_or_else(|| {
-                    entry.wrong("one of stop, continue, kill, restart, reload and run is wanted here")
-                })?;
+                let (of, deed) = found
+                    .ok_or_else(|| entry.wrong("write one of stop, continue, kill, restart, reload and run here"))?;
                 deed(of.text()?)
             };
             actions.push(Action { at_ms, deed });
@@ -419,7 +417,7 @@ fn place(entry: &Entry<'_>, host: &str, hosts: &[Host]) -> Result<SocketAddr, St
     let text = if text.contains(':') { text } else { format!("{host}:{text}") };
     let (name, port) = text.rsplit_once(':').unwrap_or(("", &text));
     let address = spec.address_of(name).map(|ip| format!("{ip}:{port}")).unwrap_or_else(|| text.clone());
-    address.parse().map_err(|_| entry.wrong("a port, or HOST:PORT with the name of a host, is wanted here"))
+    address.parse().map_err(|_| entry.wrong("write a port, or HOST:PORT with the name of a host, here"))
 }
 
 fn host(entry: &Entry<'_>, hosts: &[Host]) -> Result<String, String> {
@@ -443,7 +441,7 @@ fn files(entry: &Entry<'_>) -> Result<Option<(u64, u64)>, String> {
     match numbers.as_slice() {
         [both] => Ok(Some((*both, *both))),
         [soft, hard] if soft <= hard => Ok(Some((*soft, *hard))),
-        _ => Err(limits.wrong("one number, or [soft, hard], is wanted here")),
+        _ => Err(limits.wrong("write one number, or [soft, hard], here")),
     }
 }
 
@@ -453,7 +451,7 @@ fn delay(entry: &Entry<'_>) -> Result<(u64, u64), String> {
     match entry.list().iter().map(us).collect::<Result<Vec<_>, String>>()?.as_slice() {
         [both] => Ok((*both, *both)),
         [there, back] => Ok((*there, *back)),
-        _ => Err(entry.wrong("one time, or [to the host, from it], is wanted here")),
+        _ => Err(entry.wrong("write one time, or [to the host, from the host], here")),
     }
 }
 
@@ -462,6 +460,6 @@ fn credits(entry: &Entry<'_>) -> Result<Credits, String> {
     let instance = entry.want("instance")?;
     let initial = entry.want("initial")?.number(0.0, 1e6)?;
     let speed = entry.get("speed").map_or(Ok(1.0), |entry| entry.number(0.1, 10_000.0))?;
-    let known = "t2.micro, t2.small, t2.medium, t2.large and t2.xlarge are known";
+    let known = "write t2.micro, t2.small, t2.medium, t2.large or t2.xlarge";
     Credits::of(&instance.text()?, initial, speed).ok_or_else(|| instance.wrong(known))
 }

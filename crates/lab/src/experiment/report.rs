@@ -112,8 +112,7 @@ pub fn closing(runs: &[Value], language: Language) -> String {
 pub fn table(runs: &[Value]) -> String {
     let word = |json: &Value| json.as_str().unwrap_or_default().replace('|', "\\|");
     let mut out = String::from(
-        "# What the experiments measured\n\nWritten by `weir lab run --all --table FILE`, from runs and by nobody's hand; \
-         [labs.md](labs.md) says what they mean. A number that does not hold is **bold**.\n",
+        "# What the experiments measured\n\n`weir lab run --all --table FILE` writes this page from runs; [labs.md](labs.md) explains the results. A number that differs from the expectation is **bold**.\n",
     );
     for run in runs {
         let edges: Vec<&Value> = run["edges"].as_array().into_iter().flatten().collect();

@@ -65,11 +65,11 @@ pub fn run(
     let missing = lab.missing();
     if !missing.is_empty() {
         let list: Vec<String> = missing.iter().map(|need| format!("{} ({})", need.what, need.install)).collect();
-        return Err(format!("lab {}: not installed here: {}", lab.name, list.join("; ")));
+        return Err(format!("lab {}: these programs are not installed: {}", lab.name, list.join("; ")));
     }
     if !stack::can_isolate() {
         return Err(format!(
-            "lab {}: its hosts are namespaces: run it as root, on Linux, with unshare and ip",
+            "lab {}: its hosts are network namespaces: run it as root on Linux, with unshare and ip installed",
             lab.name
         ));
     }

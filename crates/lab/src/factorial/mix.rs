@@ -25,7 +25,7 @@ pub fn factors(changes: &[Change], together: &Together) -> Result<Vec<Factor>, S
     for change in changes {
         if let Some(ordered) = ORDERED.iter().find(|name| **name == change.name) {
             return Err(format!(
-                "{}: the order of \"{ordered}\" is its meaning, and a mixture of two files has none: change it alone",
+                "{}: the order of the \"{ordered}\" lines matters, and a mixture of two files has no defined order: change these lines alone",
                 change.sentence()
             ));
         }
@@ -38,13 +38,13 @@ pub fn factors(changes: &[Change], together: &Together) -> Result<Vec<Factor>, S
         }
     }
     match found.len() {
-        0 => Err("the two configurations say the same: nothing to tell apart".to_owned()),
+        0 => Err("the two configurations are equal: there are no effects to separate".to_owned()),
         1 => Err(format!(
-            "one factor changes, {}: leave --factorial out",
+            "only one factor changes, {}: remove --factorial",
             found.first().map_or("", |one| one.name.as_str())
         )),
         count if count > super::FACTORS_MAX => Err(format!(
-            "{count} factors are {} combinations; at most {} are told apart: {}\n  make some of them one, --together NAME,NAME, or change fewer",
+            "{count} factors give {} combinations; the lab can separate at most {} factors: {}\n  join some of them with --together NAME,NAME, or change fewer",
             1u64.checked_shl(u32::try_from(count).unwrap_or(u32::MAX)).unwrap_or(u64::MAX),
             super::FACTORS_MAX,
             found.iter().map(|factor| factor.name.as_str()).collect::<Vec<_>>().join(", ")

@@ -72,7 +72,7 @@ impl Group {
     /// Changes the number of CPUs that the group may use.
     pub fn set_cpus(&self, cpus: f64) -> Result<(), String> {
         if cpus.is_nan() || cpus < CPUS_MIN {
-            return Err(format!("host {}: {cpus} CPUs: at least {CPUS_MIN}", self.host));
+            return Err(format!("host {}: {cpus} CPUs are too few: write at least {CPUS_MIN}", self.host));
         }
         let quota_us = (cpus * PERIOD_US as f64).round() as u64;
         if self.is_v2 {

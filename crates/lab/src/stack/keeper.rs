@@ -45,7 +45,7 @@ pub fn keep() -> u8 {
     let spec = match read.map_err(|error| error.to_string()).and_then(|_| Spec::of_json(&line)) {
         Ok(spec) => spec,
         Err(error) => {
-            eprintln!("weir lab block is told by weir lab what to do, on its standard input: {error}");
+            eprintln!("weir lab starts weir lab block and writes orders to its standard input: {error}");
             return 2;
         }
     };
@@ -57,7 +57,7 @@ pub fn keep() -> u8 {
     });
     let answer = match watching {
         Ok(()) => block(&spec).unwrap_or_else(|error| json!({"error": error})),
-        Err(error) => json!({"error": format!("no thread for a keeper: {error}")}),
+        Err(error) => json!({"error": format!("the lab cannot start a thread for the keeper: {error}")}),
     };
     end_all();
     let mut stdout = std::io::stdout();
@@ -143,7 +143,9 @@ fn watch(spec: &Spec, started: &[Started], sink: Option<Sink>) -> Result<Option<
     // The edge first: for a network, the first process of its host gives the figures.
     let mut targets: Vec<Target> = started.iter().map(target).collect();
     targets.sort_by_key(|target| target.name != spec.edge);
-    Watcher::start(plan, targets, sink).map(Some).map_err(|error| format!("nobody to watch the block: {error}"))
+    Watcher::start(plan, targets, sink)
+        .map(Some)
+        .map_err(|error| format!("the lab cannot start a watcher for the block: {error}"))
 }
 
 /// Load must go to the processes that this keeper started. If another process already listens at one of its
@@ -158,7 +160,7 @@ fn free(spec: &Spec) -> Result<(), String> {
     });
     let taken = waited.into_iter().find(|address| answers(**address));
     taken.map_or(Ok(()), |address| {
-        Err(format!("somebody listens at {address} already: end it, or run the lab as root, in namespaces of its own"))
+        Err(format!("another process already listens at {address}: end that process, or run the lab as root, so that it uses its own network namespaces"))
     })
 }
 
@@ -279,7 +281,7 @@ impl<'a> Running<'a> {
             }
         }
         let json = if spec.is_report_printed { printed(spec, &role.name) } else { written(&spec.dir.join(report)) };
-        json.ok_or_else(|| format!("the load gave no report{}", client.said(&spec.dir)))
+        json.ok_or_else(|| format!("the load wrote no report{}", client.said(&spec.dir)))
     }
 
     fn act(&mut self, deed: &Deed) -> Result<(), String> {
@@ -392,7 +394,7 @@ impl<'a> Running<'a> {
                 let may_end = self.spec.may_end || (is_out_of_memory && self.spec.watch.is_some());
                 if !may_end {
                     let why =
-                        if is_out_of_memory { ", for want of memory: its host's memory_mb is not enough" } else { "" };
+                        if is_out_of_memory { ", because memory ran out: raise memory_mb of its host" } else { "" };
                     return Err(format!("{} ended during the block {how}{why}", process.name));
                 }
                 ended.push(process.name.clone());

@@ -87,7 +87,7 @@ fn notes() -> Result<PathBuf, String> {
     let is_open = above.is_some_and(|above| above.mode() & 0o022 != 0 && above.mode() & 0o1000 == 0);
     if is_open {
         return Err(format!(
-            "{}: other users may replace it, for they may write to the directory it is in",
+            "{}: other users may replace this file, because they may write to its directory",
             path.display()
         ));
     }
@@ -103,7 +103,7 @@ fn is_ours(path: &Path, user: u32) -> Result<(), String> {
         () if found.mode() & 0o022 != 0 => format!("others may write to it (mode {:o})", found.mode() & 0o7777),
         () => return Ok(()),
     };
-    Err(format!("{}: {why}: remove it", path.display()))
+    Err(format!("{}: {why}: remove this file", path.display()))
 }
 
 /// The name of a lab's notes: the name of its directory.

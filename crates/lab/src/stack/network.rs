@@ -50,7 +50,7 @@ pub fn layout(survey: &Survey, port: Option<u16>, is_isolated: bool) -> Result<L
     let listens = survey.listens.iter().filter(|listen| port.is_none_or(|port| listen.port() == port));
     let listen = listens.min_by_key(|listen| !listen.ip().is_loopback()).copied().ok_or_else(|| match port {
         Some(port) => format!("the configuration does not listen on port {port}"),
-        None => "the configuration listens on no TCP port: nothing to load".to_owned(),
+        None => "the configuration listens on no TCP port: the lab has no target for the load".to_owned(),
     })?;
     found.is_secure = survey.secure.contains(&listen);
     found.target = Some(match listen.ip() {
@@ -67,7 +67,7 @@ pub fn layout(survey: &Survey, port: Option<u16>, is_isolated: bool) -> Result<L
         }
         ip => {
             return Err(format!(
-                "{ip}:{}: not an address a lab can make {}; listen on 127.0.0.1, or without an address",
+                "{ip}:{}: the lab cannot create this address {}; listen on 127.0.0.1, or without an address",
                 listen.port(),
                 whose(is_isolated)
             ));
@@ -88,7 +88,7 @@ pub fn layout(survey: &Survey, port: Option<u16>, is_isolated: bool) -> Result<L
             }
             _ => {
                 return Err(format!(
-                    "{host}:{port}: not a peer a lab can make {}; let the upstream be on 127.0.0.1",
+                    "{host}:{port}: the lab cannot create this peer {}; use 127.0.0.1 in the upstream",
                     whose(is_isolated)
                 ));
             }
@@ -367,7 +367,9 @@ mod tests {
             ["10.99.255.10:3000", "10.0.0.9:1", "10.99.255.10:3001"]
         );
         assert!(
-            layout(&asked, None, false).unwrap_err().contains("express:3000: not a peer a lab can make without root")
+            layout(&asked, None, false)
+                .unwrap_err()
+                .contains("express:3000: the lab cannot create this peer without root")
         );
         assert!(layout(&survey(&["192.0.2.1:80"], &[]), None, false).unwrap_err().contains("listen on 127.0.0.1"));
     }
@@ -386,6 +388,6 @@ mod tests {
         assert_eq!(layout(&asked, None, false).unwrap().target.unwrap().port(), 81);
         assert_eq!(layout(&asked, Some(80), false).unwrap().target.unwrap().to_string(), "127.0.0.1:80");
         assert!(layout(&asked, Some(82), false).unwrap_err().contains("port 82"));
-        assert!(layout(&survey(&[], &[]), None, false).unwrap_err().contains("nothing to load"));
+        assert!(layout(&survey(&[], &[]), None, false).unwrap_err().contains("no target for the load"));
     }
 }

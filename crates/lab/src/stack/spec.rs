@@ -272,19 +272,21 @@ fn check_host(host: &Host) -> Result<(), String> {
         !parameter.starts_with("net.") || parameter.contains(['/', ' ']) || parameter.contains("..")
     });
     if let Some((parameter, _)) = of_machine {
-        return Err(format!("host {name}: {parameter} is the whole machine's; a host has those that begin with net."));
+        return Err(format!(
+            "host {name}: {parameter} applies to the whole machine; a host may set only parameters that begin with net."
+        ));
     }
     if name == HUB && host.rate_kbit.is_some() {
-        return Err(format!("host {HUB}: it has a link to everybody; give the rate to those at their other ends"));
+        return Err(format!("host {HUB}: it has links to all other hosts; write the rate at the other hosts"));
     }
     if name == HUB && host.delay_us.is_some() {
-        return Err(format!("host {HUB}: it has a link to everybody; give the delay to those at their other ends"));
+        return Err(format!("host {HUB}: it has links to all other hosts; write the delay at the other hosts"));
     }
     if host.delay_us.is_some_and(|(there, back)| u128::from(there.max(back)) > DELAY_MAX.as_micros()) {
-        return Err(format!("host {name}: a delay is {} s at most", DELAY_MAX.as_secs()));
+        return Err(format!("host {name}: a delay may be at most {} s", DELAY_MAX.as_secs()));
     }
     if host.cpus.is_some() && host.credits.is_some() {
-        return Err(format!("host {name}: either CPUs or credits"));
+        return Err(format!("host {name}: write either cpus or credits, not both"));
     }
     Ok(())
 }
@@ -341,13 +343,13 @@ mod tests {
             (|s| s.client.argv.clear(), "load: nothing to run"),
             (
                 |s| s.hosts[1].sysctls = vec![("vm.swappiness".into(), "1".into())],
-                "vm.swappiness is the whole machine's",
+                "vm.swappiness applies to the whole machine",
             ),
-            (|s| s.hosts[1].sysctls = vec![("net.../vm/x".into(), "1".into())], "is the whole machine's"),
-            (|s| s.hosts[0].rate_kbit = Some(1), "a link to everybody"),
+            (|s| s.hosts[1].sysctls = vec![("net.../vm/x".into(), "1".into())], "applies to the whole machine"),
+            (|s| s.hosts[0].rate_kbit = Some(1), "links to all other hosts"),
             (|s| s.hosts[1].name = "a b".into(), "a name is up to"),
-            (|s| s.hosts[0].delay_us = Some((1, 1)), "give the delay to those"),
-            (|s| s.hosts[1].delay_us = Some((1, 10_000_001)), "a delay is 10 s at most"),
+            (|s| s.hosts[0].delay_us = Some((1, 1)), "write the delay at the other hosts"),
+            (|s| s.hosts[1].delay_us = Some((1, 10_000_001)), "a delay may be at most 10 s"),
             (|s| s.actions[0].deed = Deed::Kill("x".into()), "there is no process x"),
         ];
         for (change, words) in table {

@@ -47,7 +47,7 @@ impl Started {
     /// Starts a process in its control groups, on its host, with its limits.
     pub fn start(spec: &Spec, role: &Process) -> Result<Started, String> {
         let argv = argv(spec, role);
-        let (program, arguments) = argv.split_first().ok_or("a process without a name")?;
+        let (program, arguments) = argv.split_first().ok_or("a process has no name")?;
         let file = |end: &str| {
             let path = spec.dir.join(format!("{}.{end}", role.name));
             // A restarted process appends to its old output.
@@ -126,7 +126,8 @@ fn argv(spec: &Spec, role: &Process) -> Vec<String> {
 
 /// The processes that pass frames on links with a delay. They are in no host's control group.
 fn wans(spec: &Spec) -> Result<Vec<Process>, String> {
-    let weir = std::env::current_exe().map_err(|error| format!("this program has no path: {error}"))?;
+    let weir =
+        std::env::current_exe().map_err(|error| format!("weir cannot find the path of its own program: {error}"))?;
     let late = spec.hosts.iter().filter_map(|host| Some((middle(&host.name), host.delay_us?)));
     let wan = |(name, (there, back)): (String, (u64, u64))| Process {
         argv: vec![weir.display().to_string(), "lab".into(), "wan".into(), there.to_string(), back.to_string()],
@@ -209,12 +210,13 @@ fn missing(role: &Process, dir: &Path, own: Option<u32>) -> Option<String> {
     };
     match &role.ready {
         Ready::Started => None,
-        Ready::Answers(addresses) => {
-            addresses.iter().find(|address| !is_there(address)).map(|address| format!("nobody listens at {address}"))
-        }
+        Ready::Answers(addresses) => addresses
+            .iter()
+            .find(|address| !is_there(address))
+            .map(|address| format!("no process listens at {address}")),
         Ready::Prints(text) => {
             let wrote = ["out", "err"].map(|end| head(&dir.join(format!("{}.{end}", role.name)), LOOKED_MAX));
-            (!wrote.iter().any(|wrote| wrote.contains(text))).then(|| format!("it did not say {text:?}"))
+            (!wrote.iter().any(|wrote| wrote.contains(text))).then(|| format!("it did not print {text:?}"))
         }
     }
 }

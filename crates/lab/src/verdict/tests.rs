@@ -88,7 +88,7 @@ fn every_row_says_its_sentence() {
                 change: |it| it.reclassified = Box::leak(Box::new(["ETIMEDOUT".to_owned()])),
                 ..PLAIN
             },
-            "errors reclassified, not reduced: fewer ETIMEDOUT, −0.1…+0.1 pp in all",
+            "errors only changed their kind: fewer ETIMEDOUT, but −0.1…+0.1 pp in all",
         ),
         ("negligible", Case { effect: 0.02, noise: 0.005, ..PLAIN }, "real but negligible: +1.4…+2.7 %"),
         ("better", Case { effect: -0.16, ..PLAIN }, "faster by 12–17 % (95 % CI), p95 41.0→34.6 ms, 8 pairs"),

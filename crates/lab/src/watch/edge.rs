@@ -133,7 +133,7 @@ fn weir(text: &str) -> Account {
 
 fn nginx(page: &str, logged: Account) -> Account {
     let Some([active, accepted, handled, requests, waiting]) = stub(page) else {
-        return Account { unread: Some("this is no page of stub_status".to_owned()), ..logged };
+        return Account { unread: Some("this is not a stub_status page".to_owned()), ..logged };
     };
     Account {
         is_there: true,

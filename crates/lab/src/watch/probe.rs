@@ -79,7 +79,7 @@ pub const KINDS: &[Kind] = &[
     },
     Kind {
         name: "mysql",
-        says: "threads that run, waits for locks, slow queries, of MariaDB and MySQL by their client (`SHOW GLOBAL STATUS`)",
+        says: "threads that run, waits for locks and slow queries of MariaDB and MySQL, read with their client (`SHOW GLOBAL STATUS`)",
         programs: &["mariadbd", "mysqld"],
         counters: &["questions", "slow", "lock_waits", "lock_ms", "refused"],
         read: mysql::read,
@@ -93,7 +93,7 @@ pub const KINDS: &[Kind] = &[
     },
     Kind {
         name: "node",
-        says: "the delay of the event loop, by a module that is preloaded into every Node.js of the stack; only where it is named",
+        says: "the delay of the event loop, by a module that the lab preloads into every Node.js process of the stack; only if you name it",
         programs: &[],
         counters: &[],
         read: node::read,
@@ -111,10 +111,12 @@ impl Wanted {
         let (name, at) = text.split_once('=').unwrap_or((text, ""));
         let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
         if kind(name).is_none() {
-            return Err(format!("--probe {text}: KIND=WHERE, of {}", names.join(", ")));
+            return Err(format!("--probe {text}: write KIND=WHERE, with a KIND of {}", names.join(", ")));
         }
         if (name == "node") != at.is_empty() {
-            return Err(format!("--probe {text}: node alone, and every other with its place, as redis=127.0.0.1:6379"));
+            return Err(format!(
+                "--probe {text}: write node without a place, and every other kind with its place, as redis=127.0.0.1:6379"
+            ));
         }
         Ok(Wanted { kind: name.to_owned(), at: at.to_owned() })
     }
@@ -217,7 +219,7 @@ impl Probe {
     fn read(&self) -> Result<Reading, String> {
         if self.at.is_empty() && !matches!(self.kind.name, "jvm" | "node") {
             return Err(format!(
-                "it listens nowhere that the edge's host reaches: --probe {}=WHERE, or let it listen on its host's address",
+                "it listens at no address that the edge's host reaches: name one with --probe {}=WHERE, or let it listen on its host's address",
                 self.kind.name
             ));
         }
@@ -291,7 +293,7 @@ impl Asker {
 
 /// A connection with timeouts.
 fn connect(at: &str) -> Result<TcpStream, String> {
-    let at: SocketAddr = at.parse().map_err(|_| format!("{at}: an address is wanted, as 127.0.0.1:6379"))?;
+    let at: SocketAddr = at.parse().map_err(|_| format!("{at}: write an address, as 127.0.0.1:6379"))?;
     let stream = TcpStream::connect_timeout(&at, PATIENCE).map_err(|error| format!("{at}: {error}"))?;
     let timed = stream.set_read_timeout(Some(PATIENCE)).and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
     timed.map(|()| stream).map_err(|error| format!("{at}: {error}"))
@@ -306,7 +308,8 @@ fn get(at: &str, path: &str) -> Result<String, String> {
     let mut answer = Vec::new();
     stream.take(ANSWER_MAX).read_to_end(&mut answer).map_err(failed)?;
     let text = String::from_utf8_lossy(&answer).into_owned();
-    let (head, body) = text.split_once("\r\n\r\n").ok_or_else(|| format!("http://{at}{path}: no answer"))?;
+    let (head, body) =
+        text.split_once("\r\n\r\n").ok_or_else(|| format!("http://{at}{path}: the application did not answer"))?;
     let line = head.lines().next().unwrap_or_default();
     if line.split(' ').nth(1) == Some("200") { Ok(body.to_owned()) } else { Err(format!("http://{at}{path}: {line}")) }
 }

@@ -26,7 +26,7 @@ pub type Change = (String, String);
 /// # Errors
 /// There is no `http` block, or a change touches what the tap does.
 pub fn tapped(tree: &Tree, is_weir: bool, log: &Path, changes: &[Change]) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
-    let http = tree.named("http").next().ok_or("the configuration has no http block: nothing to watch")?;
+    let http = tree.named("http").next().ok_or("the configuration has no http block: the lab has nothing to watch")?;
     let mut edits = Vec::new();
     let account = if is_weir { "location / { api; }" } else { "location / { stub_status; }" };
     let server = format!("server {{ listen unix:{ACCOUNT}; access_log off; {account} }}");

@@ -82,7 +82,7 @@ pub fn better(now: &Cpus, allowed: &[usize], signals: &Signals) -> Result<Option
     };
     if rest.is_empty() {
         return Err(format!(
-            "{crowd}, and there is one CPU alone: no other way to share it out works (weir load from another machine)"
+            "{crowd}, and there is only one CPU, so the lab cannot separate them (run weir load from another machine)"
         ));
     }
     let others: Vec<usize> = (0..NAMES.len()).filter(|part| *part != alone).collect();
@@ -91,7 +91,7 @@ pub fn better(now: &Cpus, allowed: &[usize], signals: &Signals) -> Result<Option
     let together: f64 = others.iter().map(|part| of(*part)).sum::<f64>() * gain;
     if together > ROOM {
         return Err(format!(
-            "{crowd}; with {} alone, {} would use {} of the other: no way to share out {} CPUs works (fewer --connections, a lower --rate, or weir load from another machine)",
+            "{crowd}; with {} alone, {} would use {} of the other: no assignment of the {} CPUs works (use fewer --connections, a lower --rate, or weir load from another machine)",
             names(&[alone]),
             names(&others),
             percent(together),
@@ -146,7 +146,7 @@ mod tests {
         let two = Cpus::of(&[0, 1]);
         assert_eq!(better(&two, &[0, 1], &using(0.98, 0.3, 0.3)), Ok(None), "the edge has its CPU alone");
         let why = better(&two, &[0, 1], &using(0.9, 0.6, 0.4)).unwrap_err();
-        assert!(why.contains("no way to share out 2 CPUs works"), "{why}");
-        assert!(better(&Cpus::of(&[3]), &[3], &using(0.4, 0.4, 0.2)).unwrap_err().contains("one CPU alone"));
+        assert!(why.contains("no assignment of the 2 CPUs works"), "{why}");
+        assert!(better(&Cpus::of(&[3]), &[3], &using(0.4, 0.4, 0.2)).unwrap_err().contains("only one CPU"));
     }
 }

@@ -85,7 +85,7 @@ impl Trying {
         }
         let (takes, budget) = ((one * PAIRS.0 as u32).as_secs_f64(), self.budget.as_secs_f64());
         Err(format!(
-            "{} pairs of blocks take {takes:.0} s, and there are {budget:.0} (--try-budget); --try asks for it anyway",
+            "{} pairs of blocks take {takes:.0} s, and the budget is {budget:.0} s (--try-budget); --try tries it anyway",
             PAIRS.0
         ))
     }
@@ -133,13 +133,13 @@ impl Lab<'_> {
 
     fn compare(&mut self, facts: &Facts, expect: &str, made: &Made, copied: &Copied) -> Result<Tried, Ended> {
         if made.names().iter().any(|name| name == "gzip") && facts.full.load.accepts_gzip == Some(false) {
-            let why = "the load does not ask for what is compressed: -H \"Accept-Encoding: gzip\"";
+            let why = "the load does not request compressed answers: add -H \"Accept-Encoding: gzip\"";
             return Ok(Tried::without("cannot be tried", why));
         }
         if !self.it.ask.is_isolated && copied.is_beside {
             return Ok(Tried::without(
                 "cannot be tried",
-                "without root, a copy has to stand beside the file, whose paths begin there",
+                "without root, the copy must stand beside the file, because its relative paths begin there",
             ));
         }
         let measure = match measure(facts, expect) {
@@ -158,7 +158,10 @@ impl Lab<'_> {
             let what = if after { "trying the remedy" } else { "as it is" };
             self.tell.progress(place.index, 2 * pairs, what);
             let Some(signals) = self.tried(&load, after.then_some((made, copied)))? else {
-                return Ok(Tried::without("not tried", "blocks were spoiled: the load generator, or other work"));
+                return Ok(Tried::without(
+                    "not tried",
+                    "the blocks are unusable because of the load generator or other work",
+                ));
             };
             if let Some(pair) = found.get_mut(place.pair) {
                 let value = figure(measure, &signals);
@@ -224,7 +227,7 @@ fn measure(facts: &Facts, expect: &str) -> Result<Measure, String> {
         .find(|(key, _)| metric::of(key).is_some_and(|metric| requests >= metric.requests_min))
         .map(|(key, at)| Measure::Latency(key, at))
         .ok_or_else(|| {
-            format!("{requests} requests in a block are too few to see a difference in latency: a longer --block")
+            format!("{requests} requests in a block are too few to see a difference in latency: use a longer --block")
         })
 }
 
@@ -340,9 +343,9 @@ mod tests {
         let korean = trying.outlook(&ask(30)).say(Language::Korean).to_owned();
         assert!(korean.starts_with("제안하는 변경을 시험하지 않습니다: 블록 쌍 6개에 390초"), "{korean}");
         let why = trying.pairs(&ask(30)).unwrap_err();
-        assert_eq!(why, "6 pairs of blocks take 390 s, and there are 180 (--try-budget); --try asks for it anyway");
+        assert_eq!(why, "6 pairs of blocks take 390 s, and the budget is 180 s (--try-budget); --try tries it anyway");
         assert_eq!(Trying { is_asked: true, ..trying }.pairs(&ask(30)), Ok(6));
-        assert_eq!(Trying::default().outlook(&ask(8)), "The remedy is not tried (--try)");
+        assert_eq!(Trying::default().outlook(&ask(8)), "The lab does not try the remedy (--try)");
     }
 
     #[test]

@@ -47,11 +47,11 @@ impl FromStr for Good {
                     .map(|class| (class * 100, class * 100 + 99)),
                 None => word.parse::<u16>().ok().filter(|code| (100..=599).contains(code)).map(|code| (code, code)),
             };
-            range.ok_or_else(|| format!("{word}: a class (2xx) or a status (404) is wanted, as 2xx,3xx,404"))
+            range.ok_or_else(|| format!("{word}: write a class (2xx) or a status (404), as 2xx,3xx,404"))
         };
         let words: Vec<&str> = text.split(',').collect();
         if words.len() > WORDS_MAX {
-            return Err(format!("at most {WORDS_MAX} classes and statuses"));
+            return Err(format!("write at most {WORDS_MAX} classes and statuses"));
         }
         Ok(Good { ranges: words.into_iter().map(word).collect::<Result<_, _>>()? })
     }

@@ -117,11 +117,11 @@ mod tests {
     const PARTS: &[(&str, &str)] = &[
         (
             " (MaxRequestWorkers, server.tomcat.threads.max)",
-            "find what its workers wait for; only if that has room, more of them (MaxRequestWorkers, server.tomcat.threads.max)",
+            "find the resource that its workers wait for; add workers only if that resource has room (MaxRequestWorkers, server.tomcat.threads.max)",
         ),
         (
-            "find what its workers wait for; only if that has room, more of them{}",
-            "find what its workers wait for; only if that has room, more of them",
+            "find the resource that its workers wait for; add workers only if that resource has room{}",
+            "find the resource that its workers wait for; add workers only if that resource has room",
         ),
         ("{} {} ms", "upstream: proxy_read_timeout 500 ms"),
         (", elasticity {} [{}, {}]", "PROVED  app: its CPUs   (rule B20), elasticity 0.97 [0.91, 1.03]"),
@@ -134,16 +134,16 @@ mod tests {
             "NOT SATURATED  1/s offered and 1/s answered: capacity unknown (weir lab capacity finds it)",
         ),
         (
-            "UNATTRIBUTED  no suspect matters when it is squeezed; {}",
-            "UNATTRIBUTED  no suspect matters when it is squeezed; 7 ms in the segment \"bodies\", 0 % of requests failed",
+            "UNATTRIBUTED  squeezing a suspect changes nothing; {}",
+            "UNATTRIBUTED  squeezing a suspect changes nothing; 7 ms in the segment \"bodies\", 0 % of requests failed",
         ),
         (
             " more than at half the load",
             "7 ms more than at half the load in the segment \"bodies\", 0 % of requests failed",
         ),
         (
-            "; what the application does meanwhile is not seen from here: --inside, its own metrics, or a profiler",
-            "7 ms more than at half the load in the segment \"connecting to the upstream\", 0 % of requests failed; what the application does meanwhile is not seen from here: --inside, its own metrics, or a profiler",
+            "; the lab does not see the application's work in that time: use --inside, the application's metrics, or a profiler",
+            "7 ms more than at half the load in the segment \"connecting to the upstream\", 0 % of requests failed; the lab does not see the application's work in that time: use --inside, the application's metrics, or a profiler",
         ),
         (
             "{} ms{} in the segment \"{}\", {} of requests failed{}",
@@ -153,22 +153,22 @@ mod tests {
         ("none × {}", "7 of 9 good (2xx, 3xx): 200 × 7, none × 2"),
         ("no verdict: stopped before its end", "no verdict: stopped before its end"),
         (
-            "load generator held back by its CPU quota in {} % of its periods",
-            "load generator held back by its CPU quota in 60 % of its periods",
+            "the CPU quota stopped the load generator in {} % of its periods",
+            "the CPU quota stopped the load generator in 60 % of its periods",
         ),
         ("load generator saturated (core {} %)", "load generator saturated (core 97 %)"),
         (
             "the load generator's CPU was {} % busy: {}",
-            "the load generator's CPU was 99 % busy: what else ran there, the origin perhaps, made requests wait",
+            "the load generator's CPU was 99 % busy: other work on this CPU, perhaps the origin, made requests wait",
         ),
         (
-            "what else ran there, the origin perhaps, made requests wait",
-            "the load generator's CPU was 99 % busy: what else ran there, the origin perhaps, made requests wait",
+            "other work on this CPU, perhaps the origin, made requests wait",
+            "the load generator's CPU was 99 % busy: other work on this CPU, perhaps the origin, made requests wait",
         ),
         ("other work used", "other work used 20 % of the CPUs (at most 5 %)"),
-        ("this machine's host took", "this machine's host took 20 % of the CPUs (at most 2 %)"),
+        ("the hypervisor took", "the hypervisor took 20 % of the CPUs (steal, at most 2 %)"),
         ("{} {} % of the CPUs (at most {} %)", "other work used 20 % of the CPUs (at most 5 %)"),
-        ("{} with 504: {}", "3 of 9 (33 %) with 504: it did not take the connection"),
+        ("{} with 504: {}", "3 of 9 (33 %) with 504: the application did not accept the connection"),
         (
             "at requests",
             "threads of app: 2 of 8 at requests on the average: ran 9 %, for a CPU 1 %, a lock 90 %, a peer 0 %, a disk 0 %, other 0 %",
@@ -201,7 +201,7 @@ mod tests {
         "given more",
         "stood still",
         "taken off",
-        "not all of it was answered in time",
+        "the stack did not answer the whole load in time",
         "Unexpected server response: 426",
         "Unexpected server response",
         "Session ID unknown",
@@ -210,7 +210,7 @@ mod tests {
         "xhr poll error",
         "the load as asked",
         "half of it",
-        "half of it, once more",
+        "half of the load, once more",
         "as it is",
         "squeezing: {}",
         "cannot be tried",
@@ -221,9 +221,9 @@ mod tests {
         // Progress lines and commands are the same in every language.
         "giving more",
         "trying the remedy",
-        "two on one CPU were in each other's way: the load again, with other CPUs",
-        "they are in each other's way, and the CPUs are as you said (--edge-cpus, --client-cpus, --origin-cpus)",
-        "the load as asked, with other CPUs",
+        "two programs on one CPU competed: the lab repeats the load with other CPUs",
+        "they compete for CPUs, and the lab keeps the CPUs that you named (--edge-cpus, --client-cpus, --origin-cpus)",
+        "the given load, with other CPUs",
         "upstream … { keepalive {}; }{}",
         "upstream origin { server {}; keepalive {}; } proxy_pass http://origin;{}",
         " proxy_http_version 1.1; proxy_set_header Connection \"\";",
@@ -238,15 +238,15 @@ mod tests {
         "{}weir lab ab{} {} {} {}{}{}",
         "{}: {}/s answered, {} failed, p95 {} ms",
         "{}: again: {}",
-        "a lab without a stack",
+        "the lab has no stack",
         "futex 0x7f00",
         "upstream {} {{} }",
         "proxy_pass http://{}{}",
         "--pool: there is no process {}",
-        "what was injected: {}",
-        "nobody to watch the block: {}",
+        "the injected change: {}",
+        "the lab cannot start a watcher for the block: {}",
         "it failed",
-        "| verdict | said when |\n|---|---|\n{}",
+        "| verdict | condition |\n|---|---|\n{}",
         "limit_req one",
         "refused limit_req one",
         "limit_req zone=one burst=5 (10r/s)",
@@ -259,8 +259,8 @@ mod tests {
         "502 no peer",
         "Failed capture or match",
         // A block with so few requests is still explained.
-        "{} requests are too few to say anything",
-        "are too few to say anything",
+        "{} requests are too few for a result",
+        "are too few for a result",
         // Messages of nginx, Apache and PHP-FPM.
         "reusing connections",
         "worker_connections are not enough",
@@ -440,7 +440,7 @@ mod tests {
         for (en, ko) in [
             (format!("edge on CPU 0; {shared}"), "엣지: CPU 0; 부하 생성기와 앱: CPU 1 함께 사용, 그 사용률 64 %"),
             (
-                format!("edge on CPU 0; {shared}; chosen, because the first way was full"),
+                format!("edge on CPU 0; {shared}; the lab chose this, because the first assignment was full"),
                 "엣지: CPU 0; 부하 생성기와 앱: CPU 1 함께 사용, 그 사용률 64 %; 처음 배정이 가득 차서 이렇게 정했습니다",
             ),
             (
@@ -449,12 +449,12 @@ mod tests {
             ),
             (
                 format!(
-                    "{crowd}, and there is one CPU alone: no other way to share it out works (weir load from another machine)"
+                    "{crowd}, and there is only one CPU, so the lab cannot separate them (run weir load from another machine)"
                 ),
                 "엣지와 부하 생성기와 앱: 함께 쓰는 CPU의 사용률 97 %, CPU가 하나뿐이라 달리 나눌 방법이 없음 (다른 머신에서 weir load)",
             ),
             (
-                "cannot be tried: this file has no upstream block that it could be about".to_owned(),
+                "cannot be tried: this file has no upstream block for this line".to_owned(),
                 "시험할 수 없음: 이 파일에는 이것을 적용할 upstream 블록이(가) 없음",
             ),
             (
@@ -476,12 +476,12 @@ mod tests {
                 "app의 풀 (POOL_SIZE)도 영향을 줄 수 있음: 탄력도 최대 0.31",
             ),
             (
-                "it shrinks with CPU of app and local ports of edge, of which nothing else says that it is full".to_owned(),
+                "answers shrink with CPU of app and local ports of edge, but no other measurement confirms this".to_owned(),
                 "app의 CPU, 엣지의 로컬 포트에 따라 줄지만, 그것이 가득 찼다는 다른 증거가 없음",
             ),
             ("link of app 97 %".to_owned(), "app의 링크 97 %"),
             (
-                "the other CPU has no room: 97 % is used, by app and the load generator".to_owned(),
+                "the other CPU has no room: 97 % of it is used, by app and the load generator".to_owned(),
                 "다른 CPU에 여유가 없음: app, 부하 생성기이(가) 97 % 사용",
             ),
         ] {

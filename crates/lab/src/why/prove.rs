@@ -318,9 +318,9 @@ pub fn judge(all: &[Elasticity], refused: &[(usize, String)]) -> Proof {
         ([one], [finding]) => {
             let mut others = arms.iter().filter(|arm| arm.name != one.name).peekable();
             match others.peek() {
-                None => {
-                    Proof::Unclear("there was nothing else to squeeze, and so nothing it could be told from".to_owned())
-                }
+                None => Proof::Unclear(
+                    "there was no other suspect to squeeze, so the lab cannot separate this one from others".to_owned(),
+                ),
                 Some(_) => match others.find(|other| other.high >= OTHERS) {
                     None => missing(*finding).map_or(Proof::Proved(*finding), Proof::Unclear),
                     Some(other) => {
@@ -331,10 +331,10 @@ pub fn judge(all: &[Elasticity], refused: &[(usize, String)]) -> Proof {
         }
         ([], _) if suspected.clone().next().is_some() && suspected.all(is_nothing) => Proof::RuledOut,
         ([], _) => Proof::Unclear(
-            "no elasticity is surely above 0.3: more rounds (--rounds), or longer blocks (--block)".to_owned(),
+            "no elasticity is certainly above 0.3: use more rounds (--rounds), or longer blocks (--block)".to_owned(),
         ),
         (_, []) => Proof::Unclear(format!(
-            "it shrinks with {}, of which nothing else says that it is full",
+            "answers shrink with {}, but no other measurement confirms this",
             strong.iter().map(|arm| arm.name.as_str()).collect::<Vec<_>>().join(" and ")
         )),
         (_, several) => match several.iter().find_map(|finding| missing(*finding)) {

@@ -24,7 +24,7 @@ impl Lab<'_> {
     pub(super) fn prove(&mut self, facts: &mut Facts, load: &Load, spec: &Spec) -> Result<(), Ended> {
         let arms = prove::arms(&facts.findings, &facts.full, spec);
         if arms.is_empty() {
-            facts.unproved = Some("none of the suspects can be squeezed by a lab".to_owned());
+            facts.unproved = Some("the lab can squeeze none of the suspects".to_owned());
             return Ok(());
         }
         let Some(rounds) = self.rounds(facts, load, &arms, "squeezing")? else { return Ok(()) };
@@ -86,8 +86,10 @@ impl Lab<'_> {
                 match self.answers(load, arm)? {
                     Some(answers) => good.push((which, answers)),
                     None => {
-                        facts.unproved =
-                            Some("blocks of the proof were spoiled: the load generator, or other work".to_owned());
+                        facts.unproved = Some(
+                            "the blocks of the proof are unusable because of the load generator or other work"
+                                .to_owned(),
+                        );
                         return Ok(None);
                     }
                 }

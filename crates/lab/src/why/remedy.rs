@@ -30,7 +30,7 @@ pub struct Made {
 
 /// Makes the recommended change in a copy. The error says why it is not a change of this file.
 pub fn made(knob: &str, tree: &Tree) -> Result<Made, String> {
-    let elsewhere = || "it is no line of this file".to_owned();
+    let elsewhere = || "the remedy is not a line of this file".to_owned();
     let line = knob.split(ASIDE).next().unwrap_or_default().trim();
     if !line.ends_with([';', '}']) {
         return Err(elsewhere());
@@ -62,7 +62,7 @@ pub fn made(knob: &str, tree: &Tree) -> Result<Made, String> {
     }
     let changes = changes(tree, &copy);
     if changes.is_empty() {
-        return Err("the file says that already".to_owned());
+        return Err("the file has this line already".to_owned());
     }
     Ok(Made { tree: copy, files, changes })
 }
@@ -114,7 +114,7 @@ fn line_of(statement: &Statement, source: &Tree) -> String {
 fn edits_of(wanted: &Statement, tree: &Tree, source: &Tree) -> Result<Vec<Edit>, String> {
     let line = line_of(wanted, source);
     let name = wanted.name.text.as_str();
-    let missing = |what: &str| Err(format!("this file has no {what} that it could be about"));
+    let missing = |what: &str| Err(format!("this file has no {what} for this line"));
     let found = match name {
         "upstream" if wanted.text(0) == ANY => {
             let mut edits = Vec::new();
@@ -139,7 +139,7 @@ fn edits_of(wanted: &Statement, tree: &Tree, source: &Tree) -> Result<Vec<Edit>,
         {
             in_block("http", name, &line, tree)
         }
-        _ => return Err(format!("{name} is no line that a lab knows a place for")),
+        _ => return Err(format!("the lab knows no place for the line {name}")),
     };
     if found.is_empty() { missing(name) } else { Ok(found) }
 }
@@ -183,7 +183,7 @@ fn in_upstreams(wanted: &Statement, tree: &Tree, line: &str) -> Vec<Edit> {
 /// Adds an upstream block. The `proxy_pass` that names it is a separate statement of the remedy.
 fn new_upstream(wanted: &Statement, tree: &Tree, source: &Tree) -> Result<Vec<Edit>, String> {
     if every(tree).any(|one| one.name == *"upstream" && one.text(0) == wanted.text(0)) {
-        return Err(format!("this file has an upstream {} already", wanted.text(0)));
+        return Err(format!("this file already has an upstream {}", wanted.text(0)));
     }
     let inner: String = wanted.children().iter().map(|one| format!(" {};", line_of(one, source))).collect();
     let text = format!("upstream {} {{{inner} }}", wanted.text(0));
@@ -329,7 +329,7 @@ mod tests {
         );
         has("worker_connections 1024;", "events { worker_connections 1024; }");
         has(
-            "keepalive 39;   (what is in flight at once, and a fifth)",
+            "keepalive 39;   (the requests in flight at once, plus a fifth)",
             "server localhost:3000;\n        keepalive 39;",
         );
         has("upstream … { keepalive 64; } proxy_http_version 1.1;", "keepalive 64;\n    }");
@@ -351,13 +351,13 @@ mod tests {
     #[test]
     fn what_is_no_line_of_the_file_says_so() {
         let why = |knob: &str, text: &str| made(knob, &tree(text)).unwrap_err();
-        assert_eq!(why("a larger quota for edge (cpu.max)", PLAIN), "it is no line of this file");
-        assert_eq!(why("POOL=64", PLAIN), "it is no line of this file");
-        assert_eq!(why("worker_processes 1;", PLAIN), "the file says that already");
+        assert_eq!(why("a larger quota for edge (cpu.max)", PLAIN), "the remedy is not a line of this file");
+        assert_eq!(why("POOL=64", PLAIN), "the remedy is not a line of this file");
+        assert_eq!(why("worker_processes 1;", PLAIN), "the file has this line already");
         let without = "events { } http { server { listen 80; location / { proxy_pass http://10.0.0.9:81; } } }";
         assert!(why("keepalive 64;", without).contains("no keepalive"), "{}", why("keepalive 64;", without));
         assert!(why("upstream … { keepalive 64; }", without).contains("no upstream block"));
-        assert!(why("rewrite_all on;", PLAIN).contains("no line that a lab knows a place for"));
+        assert!(why("rewrite_all on;", PLAIN).contains("knows no place for the line"));
     }
 
     #[test]

@@ -97,7 +97,7 @@ pub fn is_policy(findings: &[Finding]) -> bool {
 /// The rules as a table, for the guide.
 pub fn table() -> String {
     let rows = all().map(|rule| format!("| {} | {} |\n", rule.id, rule.says));
-    format!("| rule | it speaks when |\n|---|---|\n{}", rows.collect::<String>())
+    format!("| rule | condition |\n|---|---|\n{}", rows.collect::<String>())
 }
 
 #[cfg(test)]

@@ -252,7 +252,7 @@ impl Lab<'_> {
             Ok(None) => return Ok(None),
             Ok(Some(other)) if !self.it.has_own_cpus => other,
             Ok(Some(_)) => {
-                let more = "they are in each other's way, and the CPUs are as you said (--edge-cpus, --client-cpus, --origin-cpus)";
+                let more = "they compete for CPUs, and the lab keeps the CPUs that you named (--edge-cpus, --client-cpus, --origin-cpus)";
                 facts.cpus = facts.cpus.take().map(|said| format!("{said}: {more}"));
                 return Ok(None);
             }
@@ -262,14 +262,14 @@ impl Lab<'_> {
             }
         };
         self.cpus = Some(other.clone());
-        self.tell.line("two on one CPU were in each other's way: the load again, with other CPUs");
-        let again = self.step("the load as asked, with other CPUs", load)?;
+        self.tell.line("two programs on one CPU competed: the lab repeats the load with other CPUs");
+        let again = self.step("the given load, with other CPUs", load)?;
         if gate(&again.0).is_some() && gate(full).is_none() {
             self.cpus = None;
             return Ok(None);
         }
-        facts.cpus =
-            assign::in_words(&other, &again.0).map(|said| format!("{said}; chosen, because the first way was full"));
+        facts.cpus = assign::in_words(&other, &again.0)
+            .map(|said| format!("{said}; the lab chose this, because the first assignment was full"));
         Ok(Some(again))
     }
 
@@ -299,7 +299,7 @@ impl Lab<'_> {
             // Almost all of it was answered. That may have been a slow moment, so measure it again before looking for
             // a knee below it.
             let load = Load::Path { path: path.clone(), connections, rate: Some(asked / 2.0) };
-            let (again, _) = self.step("half of it, once more", &load)?;
+            let (again, _) = self.step("half of the load, once more", &load)?;
             if gate(&again).is_none() {
                 half_holds = holds(self, &again);
                 facts.half = Some(again);
@@ -401,7 +401,7 @@ impl Lab<'_> {
         let mut spec = match (&self.stack, &self.it.lab) {
             (Some(stack), _) => ask.spec(&self.it.side, stack, &dir, self.it.seed),
             (None, Some(lab)) => of_lab(lab, &ask, &self.it.side, &dir, self.it.seed).map_err(Ended::Broken)?,
-            (None, None) => return Err(Ended::Broken("a lab without a stack".to_owned())),
+            (None, None) => return Err(Ended::Broken("the lab has no stack".to_owned())),
         };
         for pool in &self.it.pools {
             let own = spec.processes.iter_mut().find(|process| process.name == pool.process);
@@ -454,7 +454,7 @@ fn knee_of(low: f64, is_measured: bool) -> Option<f64> {
 fn contradiction(knee: f64, half: f64) -> Option<String> {
     (knee < half * NEARLY).then(|| {
         format!(
-            "the measurements contradict each other: nothing above {}/s held, and half the load gave {}/s good answers",
+            "the measurements contradict each other: no block above {}/s held, but half the load gave {}/s good answers",
             digits(knee),
             digits(half)
         )
@@ -494,14 +494,14 @@ pub fn gate(signals: &Signals) -> Option<String> {
     let client = signals.processes.iter().find(|process| process.role == Role::Client);
     if let Some(client) = client.filter(|client| client.throttled > CLIENT_THROTTLED) {
         return Some(format!(
-            "load generator held back by its CPU quota in {:.0} % of its periods",
+            "the CPU quota stopped the load generator in {:.0} % of its periods",
             client.throttled * 100.0
         ));
     }
     if let Some(why) = signals.load.spoiled.first() {
         return Some(why.clone());
     }
-    (signals.load.sent == 0).then(|| "not one request was sent".to_owned())
+    (signals.load.sent == 0).then(|| "the load sent no request".to_owned())
 }
 
 /// Half of a load. A script cannot be halved.
@@ -573,7 +573,7 @@ fn inject(spec: &mut Spec, what: &Value) -> Result<(), String> {
             _ => json[member.as_str()] = value.clone(),
         }
     }
-    *spec = serde_json::from_value(json).map_err(|error| format!("what was injected: {error}"))?;
+    *spec = serde_json::from_value(json).map_err(|error| format!("the injected change: {error}"))?;
     Ok(())
 }
 
@@ -642,7 +642,7 @@ mod tests {
         let few = Load::Path { path: "/".to_owned(), connections: 8, rate: Some(1.0) };
         let it = Why { ask: Ask { load: few, ..it.ask }, is_proving: true, ..Why::of_tests() };
         assert!(outlook(&it, 8, Language::Korean).is_err_and(|why| why.contains("1건이 1 %를 넘습니다")));
-        assert!(outlook(&it, 8, Language::English).is_err_and(|why| why.contains("more than a per cent")));
+        assert!(outlook(&it, 8, Language::English).is_err_and(|why| why.contains("more than 1 %")));
     }
 
     #[test]
@@ -668,7 +668,7 @@ mod tests {
         assert_eq!(gate(&Signals::quiet()), None);
         let mut signals = Signals::quiet();
         signals.processes[2].throttled = 0.6;
-        assert!(gate(&signals).is_some_and(|why| why.contains("held back by its CPU quota in 60 %")));
+        assert!(gate(&signals).is_some_and(|why| why.contains("stopped the load generator in 60 %")));
         let mut signals = Signals::quiet();
         signals.load.spoiled.push("load generator saturated (core 97 %)".into());
         assert!(gate(&signals).is_some_and(|why| why.contains("saturated")));
@@ -682,7 +682,7 @@ mod tests {
     fn a_knee_below_what_half_the_load_gave_is_no_knee() {
         assert!(
             contradiction(36.0, 280.0)
-                .is_some_and(|why| why.contains("nothing above 36.0/s held") && why.contains("280/s"))
+                .is_some_and(|why| why.contains("no block above 36.0/s held") && why.contains("280/s"))
         );
         assert_eq!(contradiction(270.0, 280.0), None);
         // A half load that failed gives nothing to compare with.

@@ -19,10 +19,10 @@ use crate::metric::digits;
 
 /// The vocabulary: each word, and its condition.
 pub const WORDS: &[(&str, &str)] = &[
-    ("no verdict", "the load generator, the host or the stack spoiled the blocks"),
+    ("no verdict", "the lab cannot use the blocks, because of the load generator, the host or the stack"),
     (
         "POLICY",
-        "the configuration refuses or delays requests on purpose, so many that nothing else can be seen behind: the statement, its line and its number",
+        "the configuration refuses or delays so many requests on purpose that the lab cannot see another limit; the verdict names the statement, its line and its number",
     ),
     (
         "PROVED",
@@ -31,13 +31,13 @@ pub const WORDS: &[(&str, &str)] = &[
     ("SHARED", "answers shrink with two or more suspects, each surely above 0.3, and rise with more of each"),
     (
         "SUSPECTED",
-        "its count or its use says so; it was not squeezed, squeezing did not settle it, or more of it changed nothing or could not be given",
+        "a count or the use of the suspect points to it, but the lab has no proof: it did not squeeze the suspect, squeezing gave no clear result, or more of it changed nothing or was impossible",
     ),
     (
         "UNATTRIBUTED",
-        "something is at its end and no rule names it, or squeezing ruled every suspect out; where the time went is told",
+        "a resource is at its limit and no rule names it, or squeezing excluded every suspect; the verdict says where the time went",
     ),
-    ("NOT SATURATED", "what was offered was answered in time: that is the load, and not a capacity"),
+    ("NOT SATURATED", "the stack answered the whole load in time: this figure is the load, not the capacity"),
 ];
 
 /// The language of a run that is not in English.
@@ -101,7 +101,7 @@ pub fn outcome(facts: &Facts, it: &Why) -> Value {
         "signals": facts.full,
         "half": facts.half,
         "grew": facts.grew.as_ref().map(|grew| grew.iter().map(|(segment, share)| json!([segment.name(), share])).collect::<Vec<_>>()),
-        "steps": facts.steps.iter().map(|(rate, passed)| json!({"rate": rate, "passed": passed, "why": (!passed).then_some("not all of it was answered in time")})).collect::<Vec<_>>(),
+        "steps": facts.steps.iter().map(|(rate, passed)| json!({"rate": rate, "passed": passed, "why": (!passed).then_some("the stack did not answer the whole load in time")})).collect::<Vec<_>>(),
         "knee": facts.knee,
         "no_knee_above": facts.no_knee_above,
         "findings": facts.findings.iter().map(finding_json).collect::<Vec<_>>(),
@@ -146,12 +146,12 @@ fn sentence(facts: &Facts) -> (&'static str, String, Option<usize>) {
             Some(offered) => format!("{}/s offered and {}/s answered", digits(offered), digits(facts.full.goodput())),
             None if facts.full.load.is_closed => {
                 format!(
-                    "{} connections gave {}/s, and more of them give more",
+                    "{} connections gave {}/s, and more connections give more",
                     facts.full.load.connections,
                     digits(facts.full.goodput())
                 )
             }
-            None => format!("the script was answered: {}/s", digits(facts.full.goodput())),
+            None => format!("the stack answered the script: {}/s", digits(facts.full.goodput())),
         };
         let noticed = if facts.findings.is_empty() { String::new() } else { format!("; noticed: {}", of(0)) };
         let lead = (!facts.findings.is_empty()).then_some(0);
@@ -172,7 +172,7 @@ fn sentence(facts: &Facts) -> (&'static str, String, Option<usize>) {
         }
         Some(Proof::RuledOut) => (
             "UNATTRIBUTED",
-            format!("UNATTRIBUTED  no suspect matters when it is squeezed; {}", where_it_went(facts)),
+            format!("UNATTRIBUTED  squeezing a suspect changes nothing; {}", where_it_went(facts)),
             None,
         ),
         Some(Proof::Unclear(_)) | None => match facts.findings.iter().position(Finding::may_limit) {
@@ -195,7 +195,7 @@ fn where_it_went(facts: &Facts) -> String {
             Some(waits) => format!("; {waits}"),
             None if facts.full.inside.is_some() => String::new(),
             None => {
-                "; what the application does meanwhile is not seen from here: --inside, its own metrics, or a profiler"
+                "; the lab does not see the application's work in that time: use --inside, the application's metrics, or a profiler"
                     .to_owned()
             }
         },
@@ -355,10 +355,7 @@ pub fn text(run: &Value) -> String {
         line("knee", &format!("{}/s", digits(knee)));
     }
     if let Some(least) = run["no_knee_above"].as_f64() {
-        line(
-            "knee",
-            &say(&format!("no rate held down to {}/s, which failed too: start lower (--rate)", digits(least))),
-        );
+        line("knee", &say(&format!("every rate down to {}/s failed: start lower (--rate)", digits(least))));
     }
     let grew: Vec<String> = run["grew"]
         .as_array()
@@ -394,7 +391,7 @@ pub fn text(run: &Value) -> String {
         let next = run["next"].as_str().map_or_else(String::new, |next| format!("; {}", say(next)));
         line("expect", &(word(&lead["expect"]) + &next));
         line("verify", &word(&run["verify"]));
-        line("undo", &say("nothing was changed: your files are as they were"));
+        line("undo", &say("the lab changed nothing: your files are unchanged"));
     }
     lines.join("\n") + "\n"
 }
@@ -424,7 +421,7 @@ fn answers(load: &Value) -> String {
 /// The vocabulary as a table, for the guide.
 pub fn table() -> String {
     let rows = WORDS.iter().map(|(word, when)| format!("| {word} | {when} |\n"));
-    format!("| verdict | said when |\n|---|---|\n{}", rows.collect::<String>())
+    format!("| verdict | condition |\n|---|---|\n{}", rows.collect::<String>())
 }
 
 pub(super) fn now_ms() -> u64 {
@@ -511,7 +508,7 @@ mod tests {
         let mut run = json!({"verdict": {"text": "x"}, "no_knee_above": 12.5});
         let english = text(&run);
         assert!(
-            english.contains("knee        no rate held down to 12.5/s") && !english.contains("knee        12.5/s"),
+            english.contains("knee        every rate down to 12.5/s failed") && !english.contains("knee        12.5/s"),
             "{english}"
         );
         run["language"] = json!(KOREAN);

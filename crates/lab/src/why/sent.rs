@@ -73,7 +73,7 @@ pub(super) fn load(
             .map(str::to_owned)
             .collect(),
         // If every request fails, there are no figures to compare. The failures still need an explanation.
-        spoiled: block.spoiled.iter().filter(|why| !why.contains("are too few to say anything")).cloned().collect(),
+        spoiled: block.spoiled.iter().filter(|why| !why.contains("are too few for a result")).cloned().collect(),
         cautions: block.cautions.clone(),
         upgrades: (of("http.codes.101"), of("vusers.created")),
     }

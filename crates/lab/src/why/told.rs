@@ -32,7 +32,7 @@ fn one(answers: &Answers) -> Told {
         if counters.contains(&name.as_str()) {
             let Some(then) = answers.readings.iter().find_map(|(_, reading)| reading.get(name)) else { continue };
             if now < then {
-                told.partly.push(format!("{name} fell: it was started again"));
+                told.partly.push(format!("{name} fell: the process was restarted"));
             } else {
                 told.grew.insert(name.clone(), now - then);
             }
@@ -111,7 +111,7 @@ mod tests {
         let told = summed(&[answers]);
         let said = unread(&told);
         assert_eq!(said[0], "redis of cache: 6 of 8 readings failed: 127.0.0.1:6379: refused");
-        assert!(said.len() == 5 && said[1].ends_with("fell: it was started again"), "{said:?}");
+        assert!(said.len() == 5 && said[1].ends_with("fell: the process was restarted"), "{said:?}");
         assert!(told[0].grew.is_empty());
     }
 }

@@ -17,7 +17,7 @@ const UNREAD_MAX: usize = 24;
 pub fn unread(watched: &Watched, known: &Known<'_>, answer: &Value, processes: &[Process]) -> Vec<String> {
     let mut found = watched.unread.clone();
     if watched.ticks.is_empty() {
-        found.push("the block: nobody looked at it".to_owned());
+        found.push("the block: the lab did not watch it".to_owned());
         return found;
     }
     found.extend(account(&watched.ticks, known));
@@ -28,7 +28,7 @@ pub fn unread(watched: &Watched, known: &Known<'_>, answer: &Value, processes: &
     let figures = [
         (generator["worker_cpu"].as_array().is_some_and(|list| !list.is_empty()), "the load generator's CPU"),
         (usage["foreign"].is_number(), "other work on this machine"),
-        (watched.ticks.iter().any(|tick| !tick.stalled.is_empty()), "pressure: the kernel does not tell it (PSI)"),
+        (watched.ticks.iter().any(|tick| !tick.stalled.is_empty()), "pressure: the kernel does not report it (PSI)"),
         (watched.ticks.iter().any(|tick| !tick.cpus.is_empty()), "the machine's CPUs"),
     ];
     found.extend(figures.iter().filter(|(is_there, _)| !is_there).map(|(_, what)| (*what).to_owned()));
@@ -43,11 +43,11 @@ fn is_asked(known: &Known<'_>) -> bool {
 
 fn account(ticks: &[Tick], known: &Known<'_>) -> Option<String> {
     if let Some(why) = ticks.iter().find_map(|tick| tick.account.unread.as_ref()) {
-        return Some(format!("the edge's account cannot be read: {why}"));
+        return Some(format!("the lab cannot read the edge's account: {why}"));
     }
     let there = ticks.iter().filter(|tick| tick.account.is_there).count();
     let is_missed = is_asked(known) && (there < 2 || (there as f64) < LOOKS_MISSED * ticks.len() as f64);
-    is_missed.then(|| format!("the edge's account: it answered {there} of {} looks", ticks.len()))
+    is_missed.then(|| format!("the edge's account: the edge answered {there} of {} readings", ticks.len()))
 }
 
 /// Lines that nginx logged and the lab did not get, because the log socket was full.
@@ -61,7 +61,7 @@ fn log(ticks: &[Tick], known: &Known<'_>) -> Option<String> {
     // A request in progress is counted but not logged yet.
     let lost = logged.saturating_sub(lines + last.active);
     (lost as f64 > LINES_LOST * logged as f64).then(|| {
-        format!("nginx's private log: {lost} of {logged} lines were lost, its socket being full; shares and means are of the rest")
+        format!("nginx's private log: its socket was full, and {lost} of {logged} lines were lost; shares and means use the other lines")
     })
 }
 
@@ -77,7 +77,7 @@ fn networks(watched: &Watched, known: &Known<'_>) -> Vec<String> {
             found.push(format!("the kernel's counters of {host}"));
         }
         if looks.iter().any(|look| look.is_cut) {
-            found.push(format!("sockets of {host}: there were more than are looked at"));
+            found.push(format!("sockets of {host}: there were more than the lab reads"));
         }
         let mut unknown: Vec<&String> = looks
             .iter()
@@ -86,7 +86,7 @@ fn networks(watched: &Watched, known: &Known<'_>) -> Vec<String> {
             .collect();
         unknown.sort_unstable();
         unknown.dedup();
-        found.extend(unknown.into_iter().map(|address| format!("how many may wait at {address}")));
+        found.extend(unknown.into_iter().map(|address| format!("the limit of waiting connections at {address}")));
     }
     found
 }
@@ -95,16 +95,19 @@ fn people(watched: &Watched, known: &Known<'_>, processes: &[Process]) -> Vec<St
     let mut found = Vec::new();
     for role in known.spec.processes.iter().chain([&known.spec.client]).filter(|process| !process.is_step) {
         let Some(process) = processes.iter().find(|process| process.name == role.name) else {
-            found.push(format!("what {} used: it was not there when it was looked at", role.name));
+            found.push(format!("the use of {}: it did not exist at the reading", role.name));
             continue;
         };
         let looks: Vec<_> =
             watched.ticks.iter().filter_map(|tick| tick.processes.iter().find(|seen| seen.name == role.name)).collect();
         if looks.iter().any(|look| look.are_waits_unknown) {
-            found.push(format!("how long {} waited for a CPU: the kernel does not tell it (schedstat)", role.name));
+            found.push(format!(
+                "the time that {} waited for a CPU: the kernel does not report it (schedstat)",
+                role.name
+            ));
         }
         if process.quota.is_some() && !looks.iter().any(|look| look.periods.is_some()) {
-            found.push(format!("how often the quota of {} was used up", role.name));
+            found.push(format!("the number of periods in which the quota of {} was used up", role.name));
         }
         if process.role == Role::Edge && process.fds.1 == 0 {
             found.push("the edge's limit of open files".to_owned());
@@ -186,20 +189,24 @@ mod tests {
         assert_eq!(said(|_, _| {}), Vec::<String>::new());
         type Change = fn(&mut Watched, &mut Value);
         let cases: [(&str, Change); 10] = [
-            ("the edge's account: it answered 0 of 2 looks", |w, _| {
+            ("the edge's account: the edge answered 0 of 2 readings", |w, _| {
                 w.ticks.iter_mut().for_each(|tick| tick.account.is_there = false);
             }),
-            ("nginx's private log: 400 of 1000 lines were lost", |w, _| w.ticks[1].account.lines = Some(600)),
-            ("nginx's private log: 1000 of 1000 lines were lost", |w, _| w.ticks[1].account.lines = None),
+            ("nginx's private log: its socket was full, and 400 of 1000 lines were lost", |w, _| {
+                w.ticks[1].account.lines = Some(600)
+            }),
+            ("nginx's private log: its socket was full, and 1000 of 1000 lines were lost", |w, _| {
+                w.ticks[1].account.lines = None
+            }),
             ("the kernel's counters of edge", |w, _| w.ticks.iter_mut().for_each(|t| t.hosts[0].counters.clear())),
             ("sockets of edge: there were more", |w, _| w.ticks[0].hosts[0].is_cut = true),
-            ("how many may wait at [::]:3000", |w, _| w.backlogs.clear()),
+            ("the limit of waiting connections at [::]:3000", |w, _| w.backlogs.clear()),
             ("what edge used: it was not there", |w, _| {
                 w.ticks.iter_mut().for_each(|t| t.processes.retain(|p| p.name != "edge"))
             }),
             ("how long client waited for a CPU", |w, _| w.ticks[0].processes[1].are_waits_unknown = true),
             ("the load generator's CPU", |_, answer| answer["load"] = json!({})),
-            ("what the edge logged: x", |w, _| w.unread.push("what the edge logged: x".to_owned())),
+            ("the edge's log: x", |w, _| w.unread.push("the edge's log: x".to_owned())),
         ];
         for (wanted, change) in cases {
             let said = said(change);

@@ -42,10 +42,12 @@ pub fn more(arm: &Arm, signals: &Signals, allowed: &[usize]) -> Result<Arm, Stri
     let given = |to: f64| Ok(Arm { to, limit: to, is_relaxed: true, ..arm.clone() });
     match &arm.squeeze {
         Squeeze::Cpu(name) => more_cpu(arm, name, signals, allowed),
-        Squeeze::Neighbour(..) => Err("it was given already: its neighbour had less".to_owned()),
-        Squeeze::Servers(_) => Err("a lab has no server more to give".to_owned()),
+        Squeeze::Neighbour(..) => {
+            Err("the lab has already given more of it, when it gave the neighbour less".to_owned())
+        }
+        Squeeze::Servers(_) => Err("the lab cannot add a server".to_owned()),
         Squeeze::Ports(_) if (arm.from * WORTH_IT) > PORTS_MAX => {
-            Err(format!("{} ports are all that an address has", digits(arm.from)))
+            Err(format!("an address has only {} ports", digits(arm.from)))
         }
         Squeeze::Ports(_) => given((arm.from * MORE).round().min(PORTS_MAX)),
         // Half of a small pool can be less than one place.
@@ -72,7 +74,7 @@ fn more_cpu(arm: &Arm, name: &str, signals: &Signals, allowed: &[usize]) -> Resu
     let quota = process.quota.map(|_| to);
     if to <= arm.from * WORTH_IT {
         return Err(match free.as_slice() {
-            [] => format!("this machine has no CPU beside the {} that {name} runs on", digits(own)),
+            [] => format!("this machine has no CPU other than the {} that {name} uses", digits(own)),
             taken => {
                 let others: Vec<&str> = signals
                     .processes
@@ -82,7 +84,7 @@ fn more_cpu(arm: &Arm, name: &str, signals: &Signals, allowed: &[usize]) -> Resu
                     .map(|other| if other.role == Role::Client { "the load generator" } else { other.name.as_str() })
                     .collect();
                 let used = 1.0 - room / free.len() as f64;
-                format!("the other CPU has no room: {} is used, by {}", percent(used), others.join(" and "))
+                format!("the other CPU has no room: {} of it is used, by {}", percent(used), others.join(" and "))
             }
         });
     }
@@ -108,11 +110,11 @@ fn unusable(process: &Process, workers: Option<usize>, from: f64) -> Option<Stri
     let busy = process.threads.iter().filter(|(ran, waited)| ran + waited >= THREAD_BUSY).count();
     let is_single = process.role != Role::Edge && busy <= 1;
     if is_single {
-        return Some(format!("{} computes in one thread, which uses one CPU and no second", process.name));
+        return Some(format!("{} computes in one thread, and a thread uses only one CPU", process.name));
     }
     let has_enough = workers.is_some_and(|workers| workers as f64 > from + 0.5);
     (process.role == Role::Edge && workers.is_some() && has_enough && busy <= 1)
-        .then(|| format!("one of {}'s workers does all of the work, which uses one CPU and no second", process.name))
+        .then(|| format!("one of {}'s workers does all of the work, and a worker uses only one CPU", process.name))
 }
 
 /// The part of a CPU that no process of the stack uses.
@@ -162,7 +164,7 @@ pub fn missing(finding: usize, all: &[Elasticity], refused: &[(usize, String)]) 
     let is_more = |arm: &&Elasticity| arm.is_relaxed || arm.to > arm.from;
     let Some(arm) = all.iter().filter(of).find(is_more) else {
         let why = refused.iter().find(|(known, _)| *known == finding).map_or("it was not tried", |(_, why)| why);
-        return Some(format!("answers shrink with it, and more of it could not be given: {why}"));
+        return Some(format!("answers shrink with it, and the lab could not give more of it: {why}"));
     };
     let needed = if arm.is_relaxed { arm.needed } else { RISE_MIN };
     let [_, low, high] = arm.change();
@@ -173,7 +175,7 @@ pub fn missing(finding: usize, all: &[Elasticity], refused: &[(usize, String)]) 
             Some(format!("answers shrink with it, but giving more of it changed nothing: {}", figures()))
         }
         () => Some(format!(
-            "answers shrink with it, but that they rise with more of it by {} is not sure: {}; more rounds (--rounds)",
+            "answers shrink with it, but it is not certain that more of it raises them by {}: {}; use more rounds (--rounds)",
             percent(needed),
             figures()
         )),
@@ -237,13 +239,13 @@ mod tests {
         let mut signals = full_edge();
         let arm = edge_arm(&signals, &spec());
         let refused = |signals: &Signals, allowed: &[usize]| more(&arm, signals, allowed).unwrap_err();
-        assert_eq!(refused(&signals, &[0]), "this machine has no CPU beside the 1.00 that edge runs on");
+        assert_eq!(refused(&signals, &[0]), "this machine has no CPU other than the 1.00 that edge uses");
         signals.processes[1].cpu = 0.9;
         let why = refused(&signals, &[0, 1]);
-        assert_eq!(why, "the other CPU has no room: 100 % is used, by app and the load generator");
+        assert_eq!(why, "the other CPU has no room: 100 % of it is used, by app and the load generator");
         let app = Arm { squeeze: Squeeze::Cpu("app".into()), ..arm };
         let why = more(&app, &signals, &[0, 1]).unwrap_err();
-        assert_eq!(why, "app computes in one thread, which uses one CPU and no second");
+        assert_eq!(why, "app computes in one thread, and a thread uses only one CPU");
     }
 
     #[test]
@@ -259,7 +261,7 @@ mod tests {
         prove::squeeze(&given, &mut quota, false);
         assert!(quota.hosts[0].cpus.is_some_and(|cpus| (cpus - 0.3).abs() < 1e-9));
         let whole = Arm { from: 1.0, ..arm };
-        assert!(more(&whole, &signals, &[0]).is_err_and(|why| why.contains("no CPU beside")));
+        assert!(more(&whole, &signals, &[0]).is_err_and(|why| why.contains("no CPU other than")));
         let given = more(&whole, &signals, &[0, 1]).unwrap();
         prove::squeeze(&given, &mut quota, false);
         assert_eq!((quota.hosts[0].cpus, quota.processes[1].cpus.clone()), (Some(given.to), vec![0, 1]));

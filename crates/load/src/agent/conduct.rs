@@ -125,8 +125,12 @@ impl Conductor {
             match self.gathered.recv_timeout(LOOK) {
                 Ok(outcome) => return outcome,
                 Err(RecvTimeoutError::Timeout) if !is_stopped() => {}
-                Err(RecvTimeoutError::Timeout) => return Err("stopped before it began; no load was sent".to_owned()),
-                Err(RecvTimeoutError::Disconnected) => return Err("the conducting thread ended by itself".to_owned()),
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err("the run was stopped before it began; no load was sent".to_owned());
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err("the controller's thread ended unexpectedly".to_owned());
+                }
             }
         }
     }
@@ -137,16 +141,19 @@ impl Conductor {
         let map = Value::Map(Arc::new(before.iter().map(text).collect::<Map>()));
         let before = map.to_json().unwrap_or_else(|| "{}".to_owned()).into_bytes();
         if before.len() > self.body_bytes_max {
-            return Err(format!("what `before` left is more than the {} bytes agents are sent", self.body_bytes_max));
+            return Err(format!(
+                "the variables that `before` set exceed the {} bytes that an agent accepts",
+                self.body_bytes_max
+            ));
         }
         let shared = Arc::new(Shared::default());
         let (began, start_us) = (precise() + LEAD, now_us() + i64::try_from(LEAD.as_micros()).unwrap_or(0));
         let order = Order::Start { start_us, began, before, events: channel.sender(), shared: shared.clone() };
-        let gone = |_| "the conducting thread ended by itself".to_owned();
+        let gone = |_| "the controller's thread ended unexpectedly".to_owned();
         self.orders.send(Heard::Own(order)).map_err(gone)?;
         let mut outcome = run::listen(&run.plan.phases, began, self.agents, &shared, channel, watch)?;
         self.orders.send(Heard::Own(Order::Finish)).map_err(gone)?;
-        let ended = self.thread.join().map_err(|_| "the conducting thread panicked".to_owned())?;
+        let ended = self.thread.join().map_err(|_| "the controller's thread panicked".to_owned())?;
         outcome.lines_lost += ended.lines_lost;
         outcome.is_cut = ended.is_cut;
         Ok(Merged { outcome, checks: ended.checks, incomplete: ended.incomplete })
@@ -392,7 +399,7 @@ impl Baton {
         } else {
             let names = if came.is_empty() { String::new() } else { format!(" ({})", came.join(", ")) };
             format!(
-                "{} of {of} agents came within {} s{names}: start the others with `weir agent URL`, or ask for fewer with -n",
+                "only {} of {of} agents connected within {} s{names}: start the others with `weir agent URL`, or use fewer agents with -n",
                 came.len(),
                 self.wait.as_secs()
             )
@@ -411,7 +418,7 @@ impl Baton {
         for (share, member) in self.seats.iter_mut().enumerate() {
             let Some(member) = member.as_mut().filter(|member| !member.is_over()) else { continue };
             if member.is_silent(now) || has_stopped {
-                let what = if has_stopped { "did not end when it was told to" } else { "was lost" };
+                let what = if has_stopped { "did not end after the order to stop" } else { "was lost" };
                 member.lose(share, shares, show.began, what);
                 show.shared.active.fetch_sub(std::mem::take(&mut member.active), Ordering::Relaxed);
                 end(show, share);

@@ -55,7 +55,7 @@ pub fn pack(parts: &Parts<'_>) -> Result<Vec<u8>, String> {
     for path in &paths {
         let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
         if body.len() + bytes.len() > BYTES_MAX {
-            return Err(format!("the files of the script are more than the {BYTES_MAX} bytes that are sent to agents"));
+            return Err(format!("the files of the script exceed the {BYTES_MAX} bytes that an agent accepts"));
         }
         listed.push(json!([relative(path), bytes.len()]));
         body.extend_from_slice(&bytes);
@@ -81,7 +81,7 @@ pub fn pack(parts: &Parts<'_>) -> Result<Vec<u8>, String> {
 
 /// Unpacks the job into a directory of its own; the error is for the user.
 pub fn unpack(bytes: &[u8]) -> Result<Job, String> {
-    let bad = || "this is no job".to_owned();
+    let bad = || "this is not a job".to_owned();
     let letter = Letter::decode(bytes).ok_or_else(bad)?;
     let dir = Dir::new()?;
     let mut rest = letter.body.as_slice();
@@ -130,7 +130,7 @@ fn with_modules(paths: Vec<PathBuf>) -> Result<Vec<PathBuf>, String> {
             continue;
         }
         if known.len() >= FILES_MAX {
-            return Err(format!("the script is made of more than the {FILES_MAX} files that are sent to agents"));
+            return Err(format!("the script has more files than the {FILES_MAX} that an agent accepts"));
         }
         let is_code = path
             .extension()
@@ -195,7 +195,7 @@ pub fn chosen_env(names: &[String], all: &[(String, String)]) -> Result<Vec<(Str
     let found: BTreeMap<&str, &str> = all.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let one = |name: &String| match found.get(name.as_str()) {
         Some(value) => Ok((name.clone(), (*value).to_owned())),
-        None => Err(format!("--env-pass {name}: there is no such variable here")),
+        None => Err(format!("--env-pass {name}: the environment has no such variable")),
     };
     names.iter().map(one).collect()
 }
@@ -279,10 +279,10 @@ mod tests {
     fn nothing_is_written_outside() {
         for path in ["../x", "/etc/x", "a/../../x", "", ".", "a/./../b"] {
             let letter = Letter::new("job", "").with("files", json!([[path, 1]])).with("seed", 1).body(b"x".to_vec());
-            assert_eq!(unpack(&letter.encode()).unwrap_err(), "this is no job", "{path}");
+            assert_eq!(unpack(&letter.encode()).unwrap_err(), "this is not a job", "{path}");
         }
         let short = Letter::new("job", "").with("files", json!([["a", 2]])).with("seed", 1).body(b"x".to_vec());
-        assert_eq!(unpack(&short.encode()).unwrap_err(), "this is no job");
+        assert_eq!(unpack(&short.encode()).unwrap_err(), "this is not a job");
     }
 
     #[test]

@@ -53,8 +53,8 @@ impl Server {
         let (scheme, rest) = url.split_once("://").unwrap_or(("nats", url));
         match scheme {
             "nats" => {}
-            "tls" | "wss" | "ws" => return bad("weir speaks NATS without TLS so far: use nats://, or a tunnel"),
-            _ => return bad("a NATS server is written nats://HOST:4222"),
+            "tls" | "wss" | "ws" => return bad("weir does not support TLS to NATS: use nats://, or a tunnel"),
+            _ => return bad("write the NATS server as nats://HOST:4222"),
         }
         let (login, place) = match rest.trim_end_matches('/').rsplit_once('@') {
             Some((login, place)) => (login, place),
@@ -69,9 +69,9 @@ impl Server {
             Some((host, port)) => (host, port.strip_prefix(':')),
             None => place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
         };
-        let Ok(port) = port.map_or(Ok(PORT), str::parse) else { return bad("this port is no number") };
+        let Ok(port) = port.map_or(Ok(PORT), str::parse) else { return bad("the port is not a number") };
         if host.is_empty() || host.contains(['/', ',', ' ']) {
-            return bad("one server, written nats://HOST:4222");
+            return bad("name one server, as nats://HOST:4222");
         }
         Ok(Server { host: host.to_owned(), port, login })
     }
@@ -239,10 +239,10 @@ impl Client {
         let mut reader = Reader { stream: stream.try_clone().map_err(failed)?, parser: Parser::default() };
         let info = match reader.next().map_err(|error| format!("{place}: {error}"))? {
             Op::Info(info) => serde_json::from_str::<Value>(&info).map_err(|error| format!("{place}: {error}"))?,
-            other => return Err(format!("{place}: this is no NATS server: it greets with {other:?}")),
+            other => return Err(format!("{place}: this is not a NATS server: its first line is {other:?}")),
         };
         if info.get("tls_required").and_then(Value::as_bool) == Some(true) {
-            return Err(format!("{place} wants TLS, which weir does not speak to NATS so far: use a tunnel"));
+            return Err(format!("{place} requires TLS, and weir does not support TLS to NATS: use a tunnel"));
         }
         stream.write_all(greeting(server, name).as_bytes()).map_err(failed)?;
         loop {
@@ -378,13 +378,13 @@ mod tests {
     #[test]
     fn other_urls_are_refused_without_telling_secrets() {
         for (url, words) in [
-            ("tls://u:secret@h", "without TLS so far"),
-            ("redis://u:secret@h", "is written nats://"),
+            ("tls://u:secret@h", "does not support TLS to NATS"),
+            ("redis://u:secret@h", "write the NATS server as nats://"),
             ("env:WEIR_NO_SUCH_URL", "no variable \"WEIR_NO_SUCH_URL\""),
             ("file:/no/such/file", "/no/such/file: No such file"),
             ("nats://u:secret@", "one server"),
             ("nats://u:secret@a,b", "one server"),
-            ("nats://u:secret@a:b", "no number"),
+            ("nats://u:secret@a:b", "not a number"),
         ] {
             let error = Server::parse(url).unwrap_err();
             assert!(error.contains(words) && !error.contains("secret"), "{error}");

@@ -140,7 +140,10 @@ impl Seat<'_> {
             Ok(Heard::Message(message)) => self.message(&message, tell),
             Ok(Heard::Gone(generation, why)) => {
                 if self.link.gone(generation) {
-                    tell(&format!("agent {}: the NATS server is gone ({why}), trying again", self.agent.name));
+                    tell(&format!(
+                        "agent {}: the connection to the NATS server is lost ({why}); the agent tries again",
+                        self.agent.name
+                    ));
                 }
             }
             Ok(Heard::Own((number, report))) => self.report(number, report),
@@ -148,7 +151,7 @@ impl Seat<'_> {
         }
         self.link.mend();
         if self.link.is_up() && !self.was_up {
-            tell(&format!("agent {}: back at nats://{}", self.agent.name, self.agent.server.place()));
+            tell(&format!("agent {}: connected again to nats://{}", self.agent.name, self.agent.server.place()));
         }
         self.was_up = self.link.is_up();
         self.tend(tell);
@@ -185,7 +188,7 @@ impl Seat<'_> {
             return;
         };
         let run = letter.text("run").to_owned();
-        tell(&format!("agent {}: share {} of {shares} of run {run}", self.agent.name, share + 1));
+        tell(&format!("agent {}: running share {} of {shares} of run {run}", self.agent.name, share + 1));
         self.link.subscribe(letter::down(&run));
         self.jobs += 1;
         self.duty = Some(Duty {
@@ -256,7 +259,10 @@ impl Seat<'_> {
         let Some(duty) = &mut self.duty else { return };
         let now = precise();
         if !duty.is_over && now.saturating_duration_since(duty.heard) >= LOST {
-            tell(&format!("agent {}: nothing from the controller of run {}: it is ended", self.agent.name, duty.run));
+            tell(&format!(
+                "agent {}: the controller of run {} is silent: the agent ends the run",
+                self.agent.name, duty.run
+            ));
             duty.end();
         }
         if duty.thread.as_ref().is_some_and(JoinHandle::is_finished) {
@@ -305,7 +311,7 @@ impl Duty {
             return;
         }
         if fetch.bytes.len() + letter.body.len() > job::BYTES_MAX + (1 << 20) {
-            return self.turn_to(State::Refused("the job is too large".to_owned()));
+            return self.turn_to(State::Refused("the job exceeds the size limit".to_owned()));
         }
         fetch.bytes.extend_from_slice(&letter.body);
         fetch.next += 1;
@@ -315,7 +321,7 @@ impl Duty {
         }
         let bytes = std::mem::take(&mut fetch.bytes);
         if fingerprint(&[&bytes]) != fetch.fingerprint {
-            return self.turn_to(State::Refused("the job came damaged".to_owned()));
+            return self.turn_to(State::Refused("the job is damaged".to_owned()));
         }
         let (start, starts) = mpsc::channel();
         let channel = Channel::new();
@@ -347,7 +353,7 @@ impl Duty {
         let after_us = start_us.saturating_sub(hired_us.saturating_add(ahead_us));
         let at = hired + Duration::from_micros(u64::try_from(after_us).unwrap_or(0));
         let Ok(crate::value::Value::Map(before)) = parse_json(&letter.body) else {
-            return self.turn_to(State::Refused("what `before` left came damaged".to_owned()));
+            return self.turn_to(State::Refused("the variables of `before` are damaged".to_owned()));
         };
         let before = before.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         if let Some(start) = self.start.take() {

@@ -30,7 +30,7 @@ impl Proxies {
             let url = Url::parse(&text).map_err(|error| format!("{name}: {error}"))?;
             match url.scheme {
                 Scheme::Http => Ok(Some(url)),
-                Scheme::Https => Err(format!("{name}: a proxy is spoken to in the clear; write http://")),
+                Scheme::Https => Err(format!("{name}: weir connects to a proxy without TLS; write http://")),
             }
         };
         let (http, https) = (url("HTTP_PROXY")?, url("HTTPS_PROXY")?);

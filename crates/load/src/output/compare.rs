@@ -18,9 +18,9 @@ const BLOCKS_MAX: usize = 500;
 
 /// The conclusions that two single runs allow.
 pub const VERDICT: &str = "\
-These are two single runs. The intervals cover only how each run varied within itself; they do not cover how one run
-differs from the next, and neighbouring periods are not independent. So this shows what was seen, not that A or B is
-faster. To find that out, run both several times in turns: weir lab does.
+These are two single runs. The intervals cover only the variation within each run. They do not cover the variation from
+run to run, and neighbouring periods are not independent. So the table shows two measurements, and does not prove that
+A or B is faster. For a proof, run both several times in turns: weir lab does this.
 ";
 
 /// Reads a report; the error says why it is invalid.
@@ -28,7 +28,7 @@ pub fn read(name: &str, text: &str) -> Result<Value, String> {
     let report: Value = serde_json::from_str(text).map_err(|error| format!("{name}: {error}"))?;
     match report["aggregate"].is_object() {
         true => Ok(report),
-        false => Err(format!("{name}: not a report: it has no \"aggregate\"")),
+        false => Err(format!("{name}: this is not a report: it has no \"aggregate\"")),
     }
 }
 
@@ -37,7 +37,7 @@ pub fn compare(a: (&str, &Value), b: (&str, &Value)) -> String {
     let mut text = format!("A: {}\nB: {}\n", a.0, b.0);
     let differences = differences(a.1, b.1);
     if !differences.is_empty() {
-        text.push_str("\nNot the same in both:\n");
+        text.push_str("\nThe runs also differ in:\n");
         differences.iter().for_each(|difference| text.push_str(&format!("  {difference}\n")));
     }
     let head = ["", "A", "B", "B - A", "within-run 95 %"];
@@ -48,7 +48,7 @@ pub fn compare(a: (&str, &Value), b: (&str, &Value)) -> String {
         true => (
             vec![Block::whole(a.1)],
             vec![Block::whole(b.1)],
-            format!("Figures of the whole runs: they have too few whole 10 s periods {of}."),
+            format!("Figures of the whole runs, because they have too few whole 10 s periods {of}."),
         ),
         false => (in_a, in_b, format!("Medians of whole 10 s periods {of}.")),
     };
@@ -184,9 +184,13 @@ fn differences(a: &Value, b: &Value) -> Vec<String> {
     let mut out = Vec::new();
     for (side, weir) in [("A", a), ("B", b)] {
         if weir.is_null() {
-            out.push(format!("{side} was not made by weir: nothing is known of its script, target or generator"));
+            out.push(format!(
+                "weir did not write {side}: the report does not describe its script, target or generator"
+            ));
         } else if weir["generator"]["is_limit"].as_bool() == Some(true) {
-            out.push(format!("in {side} the generator was the limit: its figures tell of the generator"));
+            out.push(format!(
+                "in {side} the generator was the limit: the figures measure the generator, not the target"
+            ));
         }
         for reason in weir["incomplete"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             out.push(format!("{side} is incomplete: {reason}"));
@@ -269,7 +273,7 @@ mod tests {
         }
         assert!(text.contains("too few periods"));
         let artillery = json!({"aggregate": {}, "intermediate": []});
-        assert!(compare(("a", &artillery), ("b", &artillery)).contains("A was not made by weir"));
+        assert!(compare(("a", &artillery), ("b", &artillery)).contains("weir did not write A"));
     }
 
     #[test]

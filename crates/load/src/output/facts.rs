@@ -99,7 +99,7 @@ impl SelfCheck {
         }
         if let Some(part) = self.throttled.filter(|part| *part > THROTTLED_MAX) {
             limits.push(format!(
-                "its control group's CPU quota stopped it in {:.0} % of the quota's periods: a larger quota, or more machines (--agents)",
+                "the CPU quota of its control group stopped the generator in {:.0} % of the periods: raise the quota, or use more machines (--agents)",
                 part * 100.0
             ));
         }
@@ -107,13 +107,13 @@ impl SelfCheck {
             limits.push(format!("one arrival in a hundred began {} ms late or more", super::number::ms(lag)));
         }
         if let (None, Some(lag)) = (self.lag_p99_ms, self.lag_max_ms.filter(|lag| *lag > LAG_FEW_MAX_MS)) {
-            limits.push(format!("of a few arrivals the latest began {} ms late", super::number::ms(lag)));
+            limits.push(format!("there were few arrivals, and the latest began {} ms late", super::number::ms(lag)));
         }
         if self.dropped > 0 {
-            limits.push(format!("{} scheduled arrivals were never begun", super::number::grouped(self.dropped)));
+            limits.push(format!("{} scheduled arrivals never began", super::number::grouped(self.dropped)));
         }
         let rooms = [
-            (self.ports, "local ports", "net.ipv4.ip_local_port_range, or more addresses"),
+            (self.ports, "local ports", "net.ipv4.ip_local_port_range, or use more addresses"),
             (self.descriptors, "file descriptors", "ulimit -n"),
         ];
         for (room, what, remedy) in rooms {
@@ -131,7 +131,7 @@ impl SelfCheck {
     pub fn cautions(&self) -> Vec<String> {
         let full = self.machine_cpu.filter(|cpu| *cpu >= MACHINE_FULL).map(|cpu| {
             format!(
-                "the machine was {:.0} % busy: what ran there had to wait for a CPU, the generator too",
+                "the machine was {:.0} % busy: its processes, including the generator, had to wait for a CPU",
                 cpu * 100.0
             )
         });
@@ -224,13 +224,13 @@ mod tests {
             (SelfCheck { worker_cpu: vec![0.1, 0.97], ..none.clone() }, "worker 1 used 97 % of its core"),
             (
                 SelfCheck { throttled: Some(0.97), ..none.clone() },
-                "stopped it in 97 % of the quota's periods: a larger quota",
+                "stopped the generator in 97 % of the periods: raise the quota",
             ),
             (SelfCheck { lag_p99_least_ms: Some(12.0), ..none.clone() }, "began 12.0 ms late"),
             // An agent of an older version reports one figure alone.
             (SelfCheck { lag_p99_ms: Some(12.0), ..none.clone() }, "began 12.0 ms late"),
             (SelfCheck { lag_max_ms: Some(120.0), ..none.clone() }, "the latest began 120 ms late"),
-            (SelfCheck { dropped: 1200, ..none.clone() }, "1 200 scheduled arrivals were never begun"),
+            (SelfCheck { dropped: 1200, ..none.clone() }, "1 200 scheduled arrivals never began"),
             (SelfCheck { ports: Some((28_000, 28_232)), ..none.clone() }, "28000 of 28232 local ports"),
             (
                 SelfCheck {

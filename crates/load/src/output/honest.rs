@@ -23,7 +23,7 @@ pub fn verdict_first(check: &SelfCheck, console: &Console) -> String {
     if limits.is_empty() {
         return String::new();
     }
-    let title = "The generator was the limit: these figures tell of it, not of the target.";
+    let title = "The generator was the limit: these figures measure the generator, not the target.";
     let lines: String = limits.iter().map(|limit| format!("  {limit}\n")).collect();
     format!("{}\n{lines}\n", console.paint(RED, title))
 }

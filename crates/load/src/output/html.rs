@@ -54,10 +54,9 @@ fn grouped(count: u64) -> String {
 }
 
 fn footer(weir: &Value) -> String {
-    let latencies = "Latency is counted twice: <i>response</i> from the instant a request was meant to begin, \
-                     <i>service</i> from when it was sent; where the two part, requests waited to be sent.";
+    let latencies = "weir measures latency twice: <i>response</i> from the intended start of a request, <i>service</i> from the send. Where the two differ, requests waited to be sent.";
     format!(
-        "<footer>Made by weir load. {}</footer>\n",
+        "<footer>Written by weir load. {}</footer>\n",
         if weir["response"]["count"].as_u64().unwrap_or(0) > 0 { latencies } else { "" }
     )
 }
@@ -159,8 +158,8 @@ fn latencies(report: &Value) -> String {
     });
     let label = |ns: u64| ms(ns as f64 / 1e6);
     let chart = Chart {
-        title: "How often each latency was".to_owned(),
-        note: "per cent of all, by ms on a logarithmic axis".to_owned(),
+        title: "How often each latency occurred".to_owned(),
+        note: "per cent of all requests, by latency in ms on a logarithmic axis".to_owned(),
         unit: "%",
         lines: drawn.collect(),
         labels: bounds.windows(2).map(|pair| format!("{} to {} ms", label(pair[0]), label(pair[1]))).collect(),
@@ -244,7 +243,7 @@ mod tests {
             "Errors",
             "Virtual users",
             "Arrivals",
-            "How often each latency was",
+            "How often each latency occurred",
             "Endpoints",
             "connect",
         ] {

@@ -309,8 +309,7 @@ impl Node {
             Err(_) => {
                 *asks = None;
                 let seconds = TEMPLATE_MAX.as_secs();
-                let why =
-                    format!("Error: {name}() gave no answer within {seconds} s; no template calls Node from here on");
+                let why = format!("Error: {name}() did not answer within {seconds} s; templates no longer call Node");
                 (self.state.host.say)(why);
                 None
             }
@@ -398,7 +397,7 @@ impl Link {
         }
         let mut unsent = self.unsent.borrow_mut();
         if unsent.len() + frame.len() > UNSENT_MAX {
-            return Err("processor: Node does not keep up".to_owned());
+            return Err("processor: Node is too slow for the calls".to_owned());
         }
         unsent.extend_from_slice(&frame);
         drop(unsent);
@@ -467,9 +466,7 @@ async fn pump(link: Rc<Link>, stream: Rc<Stream>, state: Rc<State>) {
     })
     .await;
     if link.broken.borrow().is_none() {
-        (state.host.say)(
-            "Error: the Node process of the processor ended; every function fails from here on".to_owned(),
-        );
+        (state.host.say)("Error: the Node process of the processor ended; every later function call fails".to_owned());
         link.end("processor: Node ended".to_owned(), &state);
     }
 }

@@ -207,7 +207,7 @@ fn thrown(ctx: &Ctx<'_>, error: &js::Error, state: &State) -> String {
 }
 
 fn too_busy(state: &State) -> String {
-    format!("function ran for more than {:?} without a pause", state.busy_max.get())
+    format!("a function ran for more than {:?} without a pause", state.busy_max.get())
 }
 
 /// Evaluates a script written in JavaScript.
@@ -421,7 +421,7 @@ impl Quick {
                 if self.state.wake_at.get().is_none() {
                     let time = self.hung_max.get();
                     return Poll::Ready(Err(format!(
-                        "function {name} did not end in {time:?} and nothing is under way"
+                        "function {name} did not end in {time:?}, and no timer of the processor is pending"
                     )));
                 }
                 hung.set(self.hung_max.get());

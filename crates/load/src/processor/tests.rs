@@ -535,10 +535,10 @@ fn what_never_ends_is_ended() {
             let Engine::Quick(quick) = &user.processor.engine else { panic!("QuickJS") };
             quick.set_bounds(Duration::from_millis(30), Duration::from_millis(20));
             for (name, words) in [
-                ("forgets", "function forgets did not end in 20ms and nothing is under way"),
-                ("waits", "function waits did not end in 20ms and nothing is under way"),
-                ("spins", "function ran for more than 30ms without a pause"),
-                ("spinsLater", "function ran for more than 30ms without a pause"),
+                ("forgets", "function forgets did not end in 20ms, and no timer of the processor is pending"),
+                ("waits", "function waits did not end in 20ms, and no timer of the processor is pending"),
+                ("spins", "a function ran for more than 30ms without a pause"),
+                ("spinsLater", "a function ran for more than 30ms without a pause"),
             ] {
                 assert_eq!(user.function(name).await, Err(words.into()));
                 assert_eq!(user.function("fine").await, Ok(()));

@@ -25,7 +25,7 @@ use crate::vars::Vars;
 /// [`DROPPED`].
 const EVENTS_MAX: usize = 10_000;
 /// The error name for dropped events.
-const DROPPED: &str = "processor does not keep up with events";
+const DROPPED: &str = "the processor is too slow for the events";
 /// Number of ended calls whose contexts still reach the variables: the latest ones.
 const CALLS_MAX: usize = 100;
 
@@ -357,7 +357,7 @@ mod tests {
             }
             wires.over();
             let emitted = state.emitted.borrow();
-            assert_eq!((&*emitted[0].name, emitted[0].value), ("errors.processor does not keep up with events", 3.0));
+            assert_eq!((&*emitted[0].name, emitted[0].value), ("errors.the processor is too slow for the events", 3.0));
         });
     }
 }

@@ -158,16 +158,16 @@ impl fmt::Display for Reporter {
 /// Vendors have interfaces of their own; most accept OpenTelemetry too.
 fn unsent(name: &str, has_key: bool) -> Refused {
     let instead = match name {
-        "datadog" => "without `apiKey` metrics go to Datadog's agent",
+        "datadog" => "remove `apiKey`: weir then sends metrics to Datadog's agent",
         "newrelic" | "dynatrace" | "splunk" | "honeycomb" => {
-            "it takes OpenTelemetry: use `type: open-telemetry` with its endpoint"
+            "this service accepts OpenTelemetry: use `type: open-telemetry` with its endpoint"
         }
-        "cloudwatch" => "its agent takes StatsD: use `type: statsd`",
+        "cloudwatch" => "its agent accepts StatsD: use `type: statsd`",
         "mixpanel" => "keep the JSON report (-o)",
-        _ => "what can be: prometheus, open-telemetry, statsd, influxdb-statsd, datadog",
+        _ => "use one of prometheus, open-telemetry, statsd, influxdb-statsd, datadog",
     };
     let why = if has_key { " with an `apiKey`" } else { "" };
-    Refused::Unsent(format!("nothing is sent to `{name}`{why}; {instead}"))
+    Refused::Unsent(format!("weir sends nothing to `{name}`{why}; {instead}"))
 }
 
 fn prometheus(map: &Map) -> Result<PrometheusOptions, Refused> {
@@ -225,14 +225,14 @@ fn statsd(map: &Map, name: &str) -> Result<StatsDOptions, Refused> {
 
 fn otlp(map: &Map) -> Result<OtlpOptions, Refused> {
     let Some(Value::Map(metrics)) = map.get("metrics") else {
-        return Err(Refused::Unsent("`open-telemetry` has no `metrics`; traces are not sent".to_owned()));
+        return Err(Refused::Unsent("`open-telemetry` has no `metrics`; weir does not send traces".to_owned()));
     };
     let wrong = |why: String| Refused::Wrong(format!("Open-telemetry reporter: {why}"));
     let is_protobuf = match text(metrics, "exporter").as_deref() {
         None | Some("otlp-http") => false,
         Some("otlp-proto") => true,
         Some("otlp-grpc") => {
-            let what = "nothing is sent by `otlp-grpc`; collectors take `otlp-proto` at port 4318";
+            let what = "weir does not send by `otlp-grpc`; collectors accept `otlp-proto` at port 4318";
             return Err(Refused::Unsent(what.to_owned()));
         }
         Some(other) => {
@@ -306,10 +306,10 @@ mod tests {
     #[test]
     fn what_is_not_sent_says_what_to_do() {
         for (json, wanted) in [
-            (r#"{"type": "datadog", "apiKey": "k"}"#, "without `apiKey` metrics go to Datadog's agent"),
+            (r#"{"type": "datadog", "apiKey": "k"}"#, "remove `apiKey`: weir then sends metrics to Datadog's agent"),
             (r#"{"type": "newrelic"}"#, "type: open-telemetry"),
             (r#"{"type": "cloudwatch"}"#, "type: statsd"),
-            (r#"{"type": "graphite"}"#, "what can be: prometheus"),
+            (r#"{"type": "graphite"}"#, "use one of prometheus"),
             (r#"{"type": "open-telemetry", "traces": {}}"#, "has no `metrics`"),
             (r#"{"type": "open-telemetry", "metrics": {"exporter": "otlp-grpc"}}"#, "otlp-proto"),
         ] {

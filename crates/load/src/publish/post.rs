@@ -42,7 +42,7 @@ pub(super) fn post(post: Post) -> Result<(), String> {
         let answer = client::exchange(&mut None, &call, &post.resolver).await;
         match answer.map_err(|error| error.name.into_owned())?.status() {
             200..=299 => Ok(()),
-            status => Err(format!("it answered {status}")),
+            status => Err(format!("the server answered {status}")),
         }
     });
     outcome.unwrap_or_else(|error| Err(error.to_string()))

@@ -144,8 +144,8 @@ fn who_fails_is_named_once_and_counted_and_the_others_get_theirs() {
     (0..3).for_each(|_| publisher.period(&period));
     let said = publisher.finish();
     let name = format!("prometheus at http://{address}");
-    let once = format!("publish-metrics: {name}: it answered 503 (said once; the run goes on)");
-    let all = format!("publish-metrics: 2 of 3 periods did not reach {name}: it answered 503");
+    let once = format!("publish-metrics: {name}: the server answered 503 (weir prints this once; the run continues)");
+    let all = format!("publish-metrics: 2 of 3 periods did not reach {name}: the server answered 503");
     assert_eq!(said, [once, all]);
     assert_eq!(received(&socket).len(), 3 * 13);
 }
@@ -159,7 +159,7 @@ fn a_queue_that_is_full_drops_and_counts() {
     let period = period();
     (0..PERIODS_MAX + 3).for_each(|_| publisher.period(&period));
     tell.send(Vec::new()).unwrap();
-    assert_eq!(publisher.finish(), ["publish-metrics: 3 periods were dropped, because 60 waited"]);
+    assert_eq!(publisher.finish(), ["publish-metrics: weir dropped 3 periods, because 60 were already waiting"]);
     assert_eq!(messages.iter().count(), PERIODS_MAX);
 }
 

@@ -110,7 +110,7 @@ impl Builder<'_> {
     /// A node as a template: a number or another scalar becomes text.
     pub fn template(&mut self, node: &Node) -> Template {
         if node.map().is_some() || node.list().is_some() {
-            self.notes.refuse(node.at, "this must be a text, not a list or an object");
+            self.notes.refuse(node.at, "write a text here, not a list or an object");
         }
         self.text(&node.shown())
     }
@@ -137,7 +137,7 @@ impl Builder<'_> {
 
     fn variables(&mut self, node: Option<&Node>) -> Vec<(crate::vars::Slot, Initial)> {
         if let Some(node) = node.filter(|node| node.map().is_none() && node.is_truthy()) {
-            self.notes.refuse(node.at, "`variables` is an object of names and values");
+            self.notes.refuse(node.at, "`variables` must be an object of names and values");
         }
         let members = node.and_then(Node::map).into_iter().flatten();
         let initial = |value: Value| match value {
@@ -153,7 +153,7 @@ impl Builder<'_> {
         let path = self.dir.join(node.shown());
         if !path.is_file() {
             let what = format!(
-                "there is no processor {}: it is looked for beside the script, or with -c beside the config",
+                "the processor {} does not exist: weir looks for it beside the script, or beside the config file if -c names one",
                 path.display()
             );
             self.notes.refuse(node.at, what);

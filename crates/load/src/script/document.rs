@@ -62,7 +62,7 @@ impl<'d> Entry<'d> {
         if self.node.kind == Kind::Null {
             return Ok(Vec::new());
         }
-        let members = self.node.map().ok_or_else(|| self.wrong("names and values are wanted here"))?;
+        let members = self.node.map().ok_or_else(|| self.wrong("write names and values here"))?;
         let mut unknown = members.iter().filter(|(name, _)| !known.is_empty() && !known.contains(&&***name));
         if let Some((name, member)) = unknown.next() {
             let hint = match nearest(name, known.iter().copied()) {
@@ -104,7 +104,7 @@ impl<'d> Entry<'d> {
     pub fn text(&self) -> Result<String, String> {
         match &self.node.kind {
             Kind::Text(_) | Kind::Number(_) | Kind::Bool(_) => Ok(self.node.shown()),
-            _ => Err(self.wrong("a text is wanted here")),
+            _ => Err(self.wrong("write a text here")),
         }
     }
 
@@ -112,21 +112,21 @@ impl<'d> Entry<'d> {
     pub fn number(&self, least: f64, most: f64) -> Result<f64, String> {
         match self.node.kind {
             Kind::Number(number) if (least..=most).contains(&number) => Ok(number),
-            _ => Err(self.wrong(&format!("a number from {least} to {most} is wanted here"))),
+            _ => Err(self.wrong(&format!("write a number from {least} to {most} here"))),
         }
     }
 
     /// A whole number from 0 to `most`.
     pub fn whole(&self, most: u64) -> Result<u64, String> {
         let number = self.number(0.0, most as f64)?;
-        if number.fract() == 0.0 { Ok(number as u64) } else { Err(self.wrong("a whole number is wanted here")) }
+        if number.fract() == 0.0 { Ok(number as u64) } else { Err(self.wrong("write a whole number here")) }
     }
 
     /// `true` or `false`.
     pub fn flag(&self) -> Result<bool, String> {
         match self.node.kind {
             Kind::Bool(flag) => Ok(flag),
-            _ => Err(self.wrong("true or false is wanted here")),
+            _ => Err(self.wrong("write true or false here")),
         }
     }
 
@@ -148,7 +148,7 @@ mod tests {
         let app = root.get("hosts").unwrap().get("app").unwrap();
         assert_eq!(app.get("cpus").unwrap().number(0.0, 1.0), Ok(0.5));
         assert_eq!(app.get("many").unwrap().list().len(), 2);
-        assert!(app.get("many").unwrap().list()[1].whole(9).unwrap_err().starts_with("lab.yml:3:30: a number"));
+        assert!(app.get("many").unwrap().list()[1].whole(9).unwrap_err().starts_with("lab.yml:3:30: write a number"));
         assert!(
             app.members(&["cpu", "many"])
                 .unwrap_err()

@@ -31,7 +31,10 @@ pub(crate) fn read_all(
     }
     let script = script.unwrap_or(Node::new(At::default(), Kind::Undefined));
     if script.map().is_none() {
-        return Err(Problem::new(script.at, "a script is an object with `config` and `scenarios`; this is none"));
+        return Err(Problem::new(
+            script.at,
+            "a script must be an object with `config` and `scenarios`; this file is not",
+        ));
     }
     Ok(script)
 }
@@ -65,7 +68,7 @@ fn read_one(path: &Path, load_js: &dyn Fn(&Path) -> Result<Value, String>, notes
 pub(crate) fn read_text(path: &Path) -> Result<String, Problem> {
     let bytes = read_bytes(path, SCRIPT_BYTES_MAX)?;
     String::from_utf8(bytes)
-        .map_err(|_| Problem::artillery(None, format!("Error: {}: this is no UTF-8 text", path.display())))
+        .map_err(|_| Problem::artillery(None, format!("Error: {}: this file is not UTF-8 text", path.display())))
 }
 
 /// The bytes of a file, at most `bytes_max`.
@@ -74,7 +77,7 @@ pub(crate) fn read_bytes(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Problem
     let shown = absolute(path).display().to_string();
     let size = std::fs::metadata(path).map(|metadata| metadata.len()).unwrap_or(0);
     if size > bytes_max {
-        return Err(bad(format!("{shown} is larger than the {bytes_max} bytes that are read")));
+        return Err(bad(format!("{shown} is larger than the {bytes_max} bytes that weir reads")));
     }
     std::fs::read(path).map_err(|error| {
         let name = match error.kind() {

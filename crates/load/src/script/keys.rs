@@ -120,7 +120,7 @@ impl Object {
             match self.key(name).map(|key| (key.does, key.about)) {
                 Some((Does::Yes | Does::Partly, _)) => {}
                 Some((Does::No, about)) => {
-                    notes.warn(member.at, &format!("`{}.{name}` is not done: {about}", self.path));
+                    notes.warn(member.at, &format!("weir does not support `{}.{name}`: {about}", self.path));
                 }
                 Some((Does::Nothing, about)) => {
                     notes.warn(member.at, &format!("`{}.{name}` has no effect: {about}", self.path));
@@ -152,7 +152,7 @@ impl Object {
     fn unknown(&self, name: &str, at: super::source::At, notes: &mut Notes) {
         let near = near::nearest(name, self.keys.iter().map(|key| key.name));
         let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-        notes.warn(at, &format!("`{name}` is no key of `{}`, so it has no effect{hint}", self.path));
+        notes.warn(at, &format!("`{name}` is not a key of `{}`, so it has no effect{hint}", self.path));
     }
 }
 
@@ -160,16 +160,16 @@ impl Object {
 pub fn reference() -> String {
     let mut text = String::from(
         "# Keys of an Artillery script\n\n\
-         What `weir load` reads in a script, key by key. Made from the tables in `crates/load/src/script/keys`:\n\
+         This page lists every key of a script that `weir load` reads. A command writes it from the tables in `crates/load/src/script/keys`:\n\
          `cargo run -p weir-load --example keys > docs/reference/artillery-keys.md`.\n\n\
-         *yes*: as Artillery 2 does. *partly*: with the difference named. *no*: a script that has it is warned, and runs\n\
-         without it. *no effect*: Artillery itself takes it and does nothing with it. A key that is not here is named in a\n\
-         warning, with the nearest one that is.\n",
+         *yes*: weir does the same as Artillery 2. *partly*: the row names the difference. *no*: weir warns about the key and runs\n\
+         the script without it. *no effect*: Artillery itself accepts the key and ignores it. For a key that is not in this list,\n\
+         weir prints a warning with the nearest key of the list.\n",
     );
     for object in OBJECTS {
         let _ = write!(text, "\n## {}\n\n{}\n", object.path, object.about);
         if object.is_open {
-            text.push_str("Other keys are yours.\n");
+            text.push_str("You may use other keys for your own purposes.\n");
         }
         if object.keys.is_empty() {
             continue;

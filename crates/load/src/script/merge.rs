@@ -45,7 +45,7 @@ pub(crate) fn deep(base: &mut Node, over: &Node, lists: Lists) {
 pub(crate) fn into_members(members: &mut Members, merged: &mut HashSet<Arc<str>>, value: &Node) -> Result<(), Problem> {
     for source in value.one_or_more() {
         let Some(map) = source.map() else {
-            let what = "cannot merge mappings; the provided source object is unacceptable: `<<` takes an object, or a list of some";
+            let what = "cannot merge mappings; the provided source object is unacceptable: `<<` needs an object, or a list of objects";
             return Err(Problem::new(source.at, what));
         };
         for (key, member) in map {

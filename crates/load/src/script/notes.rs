@@ -44,8 +44,7 @@ impl Notes {
     pub fn fraction(&mut self, at: At) {
         if !self.has_fraction {
             self.has_fraction = true;
-            let what = "a fraction without a unit is seconds here; Artillery 2 takes it for milliseconds or refuses it: write \
-                        a unit (\"0.5s\") to mean the same in both";
+            let what = "weir reads a fraction without a unit as seconds; Artillery 2 reads it as milliseconds or refuses it: write a unit (\"0.5s\"), so that both read the same";
             self.warn(at, what);
         }
     }

@@ -42,7 +42,7 @@ fn one(node: &Node, names: &mut Names, notes: &mut Notes) -> Option<Payload> {
     let rows = match rows {
         Ok(rows) => rows,
         Err(why) => {
-            notes.refuse(at, format!("this payload cannot be read: {why}"));
+            notes.refuse(at, format!("weir cannot read this payload: {why}"));
             return None;
         }
     };
@@ -72,7 +72,7 @@ fn put(node: &Node, rows: Vec<Vec<Value>>, names: &mut Names, notes: &mut Notes)
     if node.get("order").is_some() || !node.get("loadAll").is_some_and(Node::is_yes) {
         notes.warn(
             node.at,
-            "with `order`, `loadAll` gives one row at a time (as in Artillery); leave `order` out for all",
+            "with `order`, `loadAll` gives one row at a time (as in Artillery); remove `order` to get all rows",
         );
         let rows = rows.into_iter().map(|row| vec![Value::List(Arc::new(row))]).collect();
         return Payload { fields: vec![slot], rows, is_sequence, all: None };
@@ -108,7 +108,7 @@ impl Options {
         let raw = node.get("options");
         for (name, member) in raw.and_then(Node::map).into_iter().flatten() {
             if !RAW.contains(&&**name) {
-                let what = format!("`{name}` of csv-parse is not done; what is: {}", RAW.join(", "));
+                let what = format!("weir does not support `{name}` of csv-parse; it supports: {}", RAW.join(", "));
                 notes.warn(member.at, &what);
             }
         }

@@ -32,7 +32,7 @@ pub(crate) fn read(config: &Node, notes: &mut Notes) -> Vec<Phase> {
 
 fn phase(node: &Node, mode: Option<&Node>, notes: &mut Notes) -> Option<Phase> {
     if node.map().is_none() {
-        notes.refuse(node.at, "a phase is an object: `duration: 60` and `arrivalRate: 5`, say");
+        notes.refuse(node.at, "a phase must be an object, for example `duration: 60` and `arrivalRate: 5`");
         return None;
     }
     keys::PHASE.check(node, notes);
@@ -48,7 +48,7 @@ fn phase(node: &Node, mode: Option<&Node>, notes: &mut Notes) -> Option<Phase> {
         // A ramp without a duration takes one second.
         None if kind == "rampTo" => Node::new(node.at, Kind::Number(1.0)),
         None => {
-            notes.refuse(node.at, "this phase has no `duration`: write how many seconds it takes");
+            notes.refuse(node.at, "this phase has no `duration`: write the number of seconds");
             return None;
         }
     };
@@ -106,7 +106,7 @@ fn number(node: &Node, key: &str, notes: &mut Notes) -> Option<f64> {
     if (0.0..=RATE_MAX).contains(&number) && !given.text().is_some_and(|text| text.trim().is_empty()) {
         return Some(number);
     }
-    notes.refuse(given.at, format!("`{key}: {}` is no number between 0 and {RATE_MAX}", given.shown()));
+    notes.refuse(given.at, format!("`{key}: {}` is not a number between 0 and {RATE_MAX}", given.shown()));
     None
 }
 
@@ -173,10 +173,10 @@ mod tests {
             ("{duration: soon, arrivalRate: 1}", "Invalid duration for phase: soon"),
             ("{pause: ''}", "Invalid pause for phase: "),
             ("{arrivalRate: 1}", "no `duration`"),
-            ("{duration: 1, arrivalRate: many}", "`arrivalRate: many` is no number"),
-            ("{duration: 1, arrivalCount: -1}", "`arrivalCount: -1` is no number"),
+            ("{duration: 1, arrivalRate: many}", "`arrivalRate: many` is not a number"),
+            ("{duration: 1, arrivalCount: -1}", "`arrivalCount: -1` is not a number"),
             ("{duration: 1, arrivalRate: 1, mode: odd}", "neither `uniform` nor `poisson`"),
-            ("5", "a phase is an object"),
+            ("5", "a phase must be an object"),
         ] {
             let refusal = one(text).unwrap_err();
             assert!(refusal.contains(why), "{text}: {refusal}");

@@ -90,8 +90,7 @@ fn warn_of_short_list(config: &Node, over: &Node, key: &str, notes: &mut Notes) 
         && some < all
     {
         let what = format!(
-            "`{key}` of this environment has {some} of {all} entries: lists are merged entry by entry (as in Artillery), so \
-             the later ones of `config.{key}` stay"
+            "`{key}` of this environment has {some} of {all} entries: weir merges lists entry by entry (as in Artillery), so the later entries of `config.{key}` stay"
         );
         notes.warn(node.at, &what);
     }

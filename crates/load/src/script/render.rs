@@ -44,8 +44,7 @@ fn check_node(node: &Node, known: &[(String, Value)], notes: &mut Notes) {
                 if !is_known {
                     let name = name.trim_end_matches('(');
                     let what = format!(
-                        "`{name}` is not known yet when `config` is read, so it becomes undefined here (as in Artillery): \
-                         write it in the scenario, or give it with -v"
+                        "`{name}` has no value yet when weir reads `config`, so it becomes undefined here (as in Artillery): write it in the scenario, or set it with -v"
                     );
                     notes.warn(node.at, &what);
                 }

@@ -93,7 +93,7 @@ impl Builder<'_> {
             if body.map().is_some() || body.list().is_some() {
                 self.notes.warn(
                     body.at,
-                    "`body` is a text; an object is sent as JSON here, and refused by Artillery: write `json`",
+                    "`body` must be a text; weir sends an object as JSON, and Artillery refuses it: write `json`",
                 );
                 return Body::Json(self.tree(body));
             }
@@ -142,7 +142,7 @@ impl Builder<'_> {
             Err(why) => {
                 // The text may still name a function that only the processor has.
                 if !self.has_processor {
-                    let what = format!("this is no condition ({why}), so the request always runs (as in Artillery)");
+                    let what = format!("this is not a condition ({why}), so the request always runs (as in Artillery)");
                     self.notes.warn(node.at, &what);
                 }
                 None
@@ -154,7 +154,7 @@ impl Builder<'_> {
     fn probability(&mut self, node: &Node) -> f64 {
         let number = node.number();
         if !(0.0..=100.0).contains(&number) {
-            self.notes.warn(node.at, "`probability` is a number from 0 to 100");
+            self.notes.warn(node.at, "`probability` must be a number from 0 to 100");
         }
         if number.is_nan() { 0.0 } else { number.clamp(0.0, 100.0) }
     }

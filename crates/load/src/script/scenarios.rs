@@ -80,7 +80,7 @@ fn check_engine(engine: Option<&Node>, engines: Option<&Node>, whose: &str, node
         "websocket" => "the engine's name is `ws`".to_owned(),
         // The npm package has one engine for each protocol version; weir's engine supports the current version.
         name if name.to_ascii_lowercase().starts_with("socketio") || name.eq_ignore_ascii_case("socket.io") => {
-            "write `engine: socketio`: weir's own speaks the protocol of Socket.IO 3 and 4 and needs no `config.engines`"
+            "write `engine: socketio`: weir's engine supports the protocol of Socket.IO 3 and 4 and needs no `config.engines`"
                 .to_owned()
         }
         _ => "weir has the engines `http`, `ws` and `socketio`; engines from npm need Artillery".to_owned(),
@@ -130,7 +130,7 @@ impl Builder<'_> {
         if scenarios.iter().all(|scenario| scenario.weight == 0)
             && let Some((_, node)) = list.first()
         {
-            self.notes.refuse(node.at, "no scenario is ever picked: all have the weight 0");
+            self.notes.refuse(node.at, "weir can pick no scenario: all have the weight 0");
         }
         scenarios
     }
@@ -161,7 +161,7 @@ impl Builder<'_> {
     fn warn_of_functions(&mut self, node: &Node) {
         for key in ["beforeScenario", "afterScenario", "beforeRequest", "afterResponse", "onError"] {
             if let Some(node) = node.get(key) {
-                let what = format!("`{key}` is called in scenarios of the http engine only (as in Artillery)");
+                let what = format!("weir calls `{key}` only in scenarios of the http engine (as in Artillery)");
                 self.notes.warn(node.at, &what);
             }
         }
@@ -188,10 +188,8 @@ impl Builder<'_> {
         keys::HOOK.check(node, self.notes);
         let engine = engine(node, None);
         if engine != Engine::Http {
-            self.notes.warn(
-                node.at,
-                &format!("`{name}` with another engine than http is not tried by Artillery's own tests"),
-            );
+            self.notes
+                .warn(node.at, &format!("Artillery's own tests do not cover `{name}` with an engine other than http"));
         }
         self.hook_before = self.functions(node, "beforeRequest");
         self.hook_after = self.functions(node, "afterResponse");

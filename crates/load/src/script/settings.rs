@@ -59,8 +59,10 @@ impl Builder<'_> {
             Some("strict") => Prefixes::Strict,
             Some("unsafe-disabled") => Prefixes::Unsafe,
             Some(_) => {
-                self.notes
-                    .warn(node.at, "`prefixSecurity` is `silent`, `strict` or `unsafe-disabled`; it is `silent` here");
+                self.notes.warn(
+                    node.at,
+                    "`prefixSecurity` must be `silent`, `strict` or `unsafe-disabled`; weir uses `silent`",
+                );
                 Prefixes::Silent
             }
         };
@@ -133,7 +135,7 @@ impl Builder<'_> {
             Proxies::default()
         });
         if !proxies.named().is_empty() {
-            let what = "requests go through the proxy that the environment names (HTTP_PROXY, HTTPS_PROXY)";
+            let what = "weir sends requests through the proxy of the environment (HTTP_PROXY, HTTPS_PROXY)";
             self.notes.say(&format!("{what}: {}", proxies.named().join(", ")));
         }
         proxies
@@ -144,7 +146,7 @@ impl Builder<'_> {
         let node = node.filter(|node| node.is_truthy())?;
         let time = crate::duration::phase(&node.value()).map(|time| time.time);
         if time.is_none() {
-            self.notes.refuse(node.at, format!("`{}` is no number of seconds", node.shown()));
+            self.notes.refuse(node.at, format!("`{}` is not a number of seconds", node.shown()));
         }
         time
     }
@@ -155,7 +157,7 @@ impl Builder<'_> {
         if number >= 1.0 {
             return Some((number as usize).min(SOCKETS_MAX));
         }
-        self.notes.refuse(node.at, format!("`{}` is no number of connections", node.shown()));
+        self.notes.refuse(node.at, format!("`{}` is not a number of connections", node.shown()));
         None
     }
 
@@ -233,7 +235,8 @@ impl Builder<'_> {
             }
         }
         if reporters.len() > REPORTERS_MAX {
-            let what = format!("of {} reporters the first {REPORTERS_MAX} are sent to", reporters.len());
+            let what =
+                format!("the script names {} reporters; weir sends to the first {REPORTERS_MAX} only", reporters.len());
             self.notes.say(&what);
             reporters.truncate(REPORTERS_MAX);
         }

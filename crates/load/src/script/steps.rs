@@ -81,13 +81,15 @@ impl Builder<'_> {
                 let names = keys::STEP.keys.iter().map(|key| key.name);
                 let hint =
                     near::nearest(verb, names).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-                self.notes.refuse(member.at, format!("there is no step `{verb}`{hint}"));
+                self.notes.refuse(member.at, format!("weir knows no step `{verb}`{hint}"));
             } else if !METHODS.contains(&verb.to_ascii_uppercase().as_str()) {
                 let names = keys::STEP.keys.iter().map(|key| key.name);
                 let hint =
                     near::nearest(verb, names).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-                let what =
-                    format!("`{verb}` is no step, so this is a request with the method {}{hint}", verb.to_uppercase());
+                let what = format!(
+                    "`{verb}` is not a step, so this is a request with the method {}{hint}",
+                    verb.to_uppercase()
+                );
                 self.notes.warn(member.at, &what);
             }
         }
@@ -154,7 +156,7 @@ impl Builder<'_> {
         if read.is_none() {
             self.notes.warn(
                 node.at,
-                "`jitter` is milliseconds (500) or a percentage (\"20%\"); this is neither, and has no effect",
+                "`jitter` must be milliseconds (500) or a percentage (\"20%\"); this value is neither, and has no effect",
             );
         }
         read
@@ -163,7 +165,7 @@ impl Builder<'_> {
     fn looped(&mut self, node: &Node, steps: &Node, engine: Engine) -> Loop {
         keys::LOOP.check(node, self.notes);
         let Some(list) = steps.list() else {
-            self.notes.refuse(steps.at, "`loop` is a list of steps");
+            self.notes.refuse(steps.at, "`loop` must be a list of steps");
             return self.loop_of(node, Flow::new(), Times::Range(0, 0));
         };
         let while_true = node.get("whileTrue");
@@ -208,7 +210,7 @@ impl Builder<'_> {
             Kind::Text(name) if name.contains(['.', '[']) => Times::OverPath(self.text(&format!("{{{{ {name} }}}}"))),
             Kind::Text(name) if !name.is_empty() => Times::OverVariable(self.names.slot(name)),
             _ => {
-                self.notes.refuse(over.at, "`over` is a list, or the name of a variable that holds one");
+                self.notes.refuse(over.at, "`over` is a list, or the name of a variable with a list");
                 Times::Range(0, 0)
             }
         }
@@ -218,7 +220,7 @@ impl Builder<'_> {
         let limit = node.get("limit").map(Node::number).filter(|limit| *limit >= 1.0);
         let limit = limit.map_or(PARALLEL_DEFAULT, |limit| (limit as usize).min(PARALLEL_MAX));
         let Some(list) = steps.list() else {
-            self.notes.refuse(steps.at, "`parallel` is a list of steps");
+            self.notes.refuse(steps.at, "`parallel` must be a list of steps");
             return Step::Parallel { steps: Flow::new(), limit };
         };
         // These steps are HTTP requests, also in a Socket.IO flow.
@@ -229,10 +231,8 @@ impl Builder<'_> {
     fn ws_step(&mut self, node: &Node, is_first: bool) -> Option<Step> {
         if let Some(connect) = node.get("connect").filter(|connect| connect.is_truthy()) {
             if !is_first {
-                self.notes.warn(
-                    connect.at,
-                    "`connect` counts as the first step only; here it does nothing (as in Artillery)",
-                );
+                self.notes
+                    .warn(connect.at, "`connect` works as the first step only; here it does nothing (as in Artillery)");
             }
             return Some(Step::Connect(Box::new(self.connect(connect))));
         }
@@ -248,7 +248,8 @@ impl Builder<'_> {
         let is_checked = send.get("capture").is_some() || send.get("match").is_some();
         if !is_checked {
             if let Some(payload) = send.get("payload") {
-                let what = "without `capture` or `match` this object is sent as it stands, `payload` and all (as in Artillery)";
+                let what =
+                    "without `capture` or `match`, weir sends this whole object, including `payload` (as in Artillery)";
                 self.notes.warn(payload.at, what);
             }
             return Some(Step::Send { payload: self.tree(send), then: None });
@@ -287,7 +288,7 @@ impl Builder<'_> {
             }
         };
         if message.is_none() {
-            self.notes.refuse(emit.at, "`emit` is `{channel, data}`, or a list of an event and its arguments");
+            self.notes.refuse(emit.at, "`emit` must be `{channel, data}`, or a list of an event and its arguments");
         }
         Emit {
             message,
@@ -304,7 +305,7 @@ impl Builder<'_> {
         keys::RESPONSE.check(node, self.notes);
         let channel = ["channel", "on"].into_iter().find_map(|key| node.get(key).filter(|name| name.is_truthy()));
         let Some(channel) = channel else {
-            self.notes.warn(node.at, "without `channel` this `response` is not waited for");
+            self.notes.warn(node.at, "without `channel`, weir does not wait for this `response`");
             return None;
         };
         Some(Response {
@@ -322,7 +323,7 @@ impl Builder<'_> {
     /// A function's name; it needs a processor.
     pub fn function_name(&mut self, node: &Node) -> Template {
         if !self.has_processor {
-            self.notes.warn(node.at, "this function is not found: there is no `config.processor`");
+            self.notes.warn(node.at, "weir does not find this function: there is no `config.processor`");
         }
         self.template(node)
     }

@@ -62,11 +62,11 @@ fn step(node: &Node, notes: &mut Notes) {
             // A step with the user's own method is a request, unless the method looks like a known key.
             let Some(near) = near::nearest(name, known) else {
                 if !is_request {
-                    notes.warn(member.at, &format!("`{name}` is no step"));
+                    notes.warn(member.at, &format!("`{name}` is not a step"));
                 }
                 continue;
             };
-            notes.warn(member.at, &format!("`{name}` is no step; did you mean `{near}`?"));
+            notes.warn(member.at, &format!("`{name}` is not a step; did you mean `{near}`?"));
         }
     }
 }

@@ -37,7 +37,7 @@ impl Builder<'_> {
     /// As in Artillery, `value` makes it a match, and `as` makes it a capture.
     fn put(&mut self, node: &Node, of: Of, take: &mut Take) {
         if node.map().is_none() {
-            self.notes.refuse(node.at, "this is an object: `json: $.id` and `as: id`, say");
+            self.notes.refuse(node.at, "this must be an object, for example `json: $.id` and `as: id`");
             return;
         }
         let what = self.extract(node, of);
@@ -80,7 +80,7 @@ impl Builder<'_> {
             if header.text().is_some_and(|name| !name.contains("{{") && name.chars().any(char::is_uppercase)) {
                 self.notes.warn(
                     header.at,
-                    "names of headers are in lower case here (as in Artillery), so this finds nothing",
+                    "header names are in lower case here (as in Artillery), so this capture finds nothing",
                 );
             }
             return Extract::header(self.template(header));
@@ -103,7 +103,10 @@ impl Builder<'_> {
             Some(index) if index.text() == Some("random") => Index::Random,
             Some(index) if index.number() >= 0.0 => Index::At(index.number() as usize),
             Some(index) => {
-                self.notes.warn(index.at, "`index` is a number from 0, `last` or `random`; the first element is taken");
+                self.notes.warn(
+                    index.at,
+                    "`index` must be a number from 0, `last` or `random`; weir takes the first element",
+                );
                 Index::At(0)
             }
         }
@@ -114,13 +117,14 @@ impl Builder<'_> {
         let Some(expect) = request.get("expect") else { return Vec::new() };
         if !self.has_expect {
             self.has_expect = true;
-            let what = "`expect` is checked only if `config.plugins` lists `expect: {}`, which it does not";
+            let what =
+                "weir checks `expect` only if `config.plugins` lists `expect: {}`, and this script does not list it";
             self.notes.warn(expect.at, what);
         }
         let mut checks = Vec::new();
         for node in expect.one_or_more() {
             if node.map().is_none() {
-                self.notes.refuse(node.at, "a check is an object: `statusCode: 200`, say");
+                self.notes.refuse(node.at, "a check must be an object, for example `statusCode: 200`");
             }
             keys::EXPECT.check(node, self.notes);
             for (name, member) in node.map().into_iter().flatten() {

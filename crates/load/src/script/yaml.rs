@@ -36,7 +36,7 @@ fn at_the_tab(problem: Problem, text: &str) -> Problem {
     let Some((line, column)) = found else { return problem };
     let number = |number: usize| u32::try_from(number + 1).unwrap_or(u32::MAX);
     let at = At { line: number(line), column: number(column), ..at };
-    Problem::new(at, "this is no YAML: a tab indents this line; indent with spaces")
+    Problem::new(at, "this is not YAML: a tab indents this line; indent with spaces")
 }
 
 fn document(text: &str, file: u16) -> Result<Node, Problem> {
@@ -48,7 +48,7 @@ fn document(text: &str, file: u16) -> Result<Node, Problem> {
             Event::StreamEnd => break,
             Event::Nothing | Event::StreamStart | Event::DocumentStart(_) | Event::DocumentEnd => {}
             _ if document.is_some() => {
-                let what = "a second document begins here; a script is one document: make two files of it";
+                let what = "a second document begins here; a script is one document: write two files";
                 return Err(Problem::new(reader.at(&span), what));
             }
             event => document = Some(reader.node(event, span, 0)?),
@@ -110,7 +110,7 @@ impl<'t> Reader<'t> {
 
     fn broken(&self, error: &ScanError) -> Problem {
         let at = Span::empty(*error.marker());
-        Problem::new(self.at(&at), format!("this is no YAML: {}", error.info()))
+        Problem::new(self.at(&at), format!("this is not YAML: {}", error.info()))
     }
 
     fn at(&self, span: &Span) -> At {
@@ -122,7 +122,7 @@ impl<'t> Reader<'t> {
         self.nodes = self.nodes.saturating_add(nodes);
         if self.nodes > NODES_MAX {
             let what =
-                format!("with its aliases written out, the script has more than {NODES_MAX} values; it cannot be used");
+                format!("with its aliases expanded, the script has more than {NODES_MAX} values; weir cannot use it");
             return Err(Problem::new(at, what));
         }
         Ok(())
@@ -131,7 +131,7 @@ impl<'t> Reader<'t> {
     fn node(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Node, Problem> {
         let at = self.at(&span);
         if depth > DEPTH_MAX {
-            return Err(Problem::new(at, format!("more than {DEPTH_MAX} lists and objects inside one another")));
+            return Err(Problem::new(at, format!("lists and objects are nested more than {DEPTH_MAX} deep")));
         }
         let before = self.nodes;
         self.spend(1, at)?;
@@ -146,7 +146,7 @@ impl<'t> Reader<'t> {
                 (Kind::Map(self.map(depth)?), anchor)
             }
             Event::Alias(anchor) => return self.alias(anchor, at),
-            _ => return Err(Problem::new(at, "a value is missing here")),
+            _ => return Err(Problem::new(at, "this place needs a value")),
         };
         let node = Node { at, kind };
         if anchor != 0 {
@@ -159,12 +159,12 @@ impl<'t> Reader<'t> {
 
     fn alias(&mut self, anchor: usize, at: At) -> Result<Node, Problem> {
         let Some(size) = self.anchors.get(&anchor).map(|(_, size)| *size) else {
-            return Err(Problem::new(at, "this alias stands inside what it names"));
+            return Err(Problem::new(at, "this alias stands inside the value that it names"));
         };
         self.spend(size, at)?;
         match self.anchors.get(&anchor) {
             Some((node, _)) => Ok(node.clone()),
-            None => Err(Problem::new(at, "this alias names nothing")),
+            None => Err(Problem::new(at, "no anchor has this name")),
         }
     }
 
@@ -202,7 +202,7 @@ impl<'t> Reader<'t> {
                 _ => key.shown().into(),
             };
             if !merged.remove(&name) && members.contains_key(&name) {
-                return Err(Problem::new(at, format!("the key `{name}` is here a second time; keep one")));
+                return Err(Problem::new(at, format!("the key `{name}` stands here twice; keep one")));
             }
             members.insert(name, Member { at, value });
         }
@@ -298,17 +298,17 @@ mod tests {
         });
         let deep = format!("{}{}", "[".repeat(150), "]".repeat(150));
         let cases = [
-            ("a: 1\na: 2", 2, "a second time"),
-            ("a: [1", 1, "no YAML"),
+            ("a: 1\na: 2", 2, "stands here twice"),
+            ("a: [1", 1, "not YAML"),
             ("a: 1\n--- \nb: 1", 3, "a second document"),
-            ("a: &x [*x]", 1, "inside what it names"),
-            ("a: *x", 1, "no YAML"),
+            ("a: &x [*x]", 1, "inside the value that it names"),
+            ("a: *x", 1, "not YAML"),
             ("a: !!binary aGk=", 1, "unknown tag !<tag:yaml.org,2002:binary>"),
             ("a: !mine x", 1, "unknown tag !<!mine>"),
             ("a: !!int x", 1, "is no int"),
             ("<<: 5", 1, "unacceptable"),
             (bomb.as_str(), 0, "more than 1000000 values"),
-            (deep.as_str(), 1, "inside one another"),
+            (deep.as_str(), 1, "nested more than"),
         ];
         for (text, line, why) in cases {
             let problem = read(text, 0).expect_err(text);

@@ -70,7 +70,7 @@ impl Serialize for Timestamp {
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
         let text = String::deserialize(deserializer)?;
-        Timestamp::parse(&text).ok_or_else(|| de::Error::custom(format!("\"{text}\" is no moment in ISO 8601, UTC")))
+        Timestamp::parse(&text).ok_or_else(|| de::Error::custom(format!("\"{text}\" is not a time in ISO 8601, UTC")))
     }
 }
 

@@ -66,10 +66,10 @@ impl Tracer {
     /// processes count from 1.
     pub fn start(followed: &[Followed]) -> Result<Tracer, String> {
         if !cfg!(target_arch = "x86_64") {
-            return Err("arguments of system calls are read from the registers of x86-64 alone".to_owned());
+            return Err("weir reads the arguments of system calls only from x86-64 registers".to_owned());
         }
         let btf = Btf::from_sys_fs().map_err(|error| {
-            format!("the kernel does not say what its structures are (/sys/kernel/btf/vmlinux): {}", whole(&error))
+            format!("the kernel does not describe its structures (/sys/kernel/btf/vmlinux): {}", whole(&error))
         })?;
         let mut bpf = EbpfLoader::new()
             .btf(Some(&btf))
@@ -231,7 +231,7 @@ fn hint() -> &'static str {
     if lockdown.contains("[confidentiality]") {
         " (the kernel is locked down: confidentiality)"
     } else if !weir_net::process::is_root() {
-        " (it takes root, or CAP_BPF and CAP_PERFMON)"
+        " (this needs root, or CAP_BPF and CAP_PERFMON)"
     } else {
         ""
     }

@@ -31,7 +31,8 @@ pub fn read(probe: &Probe) -> Result<Reading, String> {
     let mut bytes = Vec::new();
     let opened = fs::File::open(&file).and_then(|opened| opened.take(FILE_MAX).read_to_end(&mut bytes));
     opened.map_err(|error| format!("{}: {error}", file.display()))?;
-    let counters = counters(&bytes).ok_or_else(|| format!("{}: not HotSpot's counters", file.display()))?;
+    let counters =
+        counters(&bytes).ok_or_else(|| format!("{}: this file does not contain HotSpot's counters", file.display()))?;
     Ok(of(&counters))
 }
 

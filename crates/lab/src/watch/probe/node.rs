@@ -60,7 +60,7 @@ pub fn read(probe: &Probe) -> Result<Reading, String> {
         of(&text)
     });
     let worst = lines.max_by(|one, other| one["p99_ms"].total_cmp(&other["p99_ms"]));
-    worst.ok_or_else(|| format!("{} was not written: did it end, or is its NODE_OPTIONS its own?", MODULE))
+    worst.ok_or_else(|| format!("Node.js did not write {}: did it end, or does it set its own NODE_OPTIONS?", MODULE))
 }
 
 fn of(line: &str) -> Option<Reading> {

@@ -41,13 +41,14 @@ pub fn read(probe: &Probe) -> Result<Reading, String> {
             return Err(format!("{at}: {} (--probe redis=:PASSWORD@HOST:PORT)", error.trim()));
         }
         if let Some(length) = line.strip_prefix('$') {
-            let length: u64 = length.trim().parse().map_err(|_| format!("{at}: not Redis' protocol"))?;
+            let length: u64 =
+                length.trim().parse().map_err(|_| format!("{at}: the answer is not in Redis' protocol"))?;
             let mut text = Vec::new();
             reader.take(length.min(ANSWER_MAX)).read_to_end(&mut text).map_err(failed)?;
             return Ok(of(&String::from_utf8_lossy(&text)));
         }
         if !line.starts_with('+') {
-            return Err(format!("{at}: not Redis' protocol"));
+            return Err(format!("{at}: the answer is not in Redis' protocol"));
         }
     }
 }

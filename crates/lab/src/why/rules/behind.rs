@@ -48,7 +48,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B50",
-        says: "names are resolved slowly: questions to a name server wait for their answers",
+        says: "name resolution is slow: queries to a name server wait for their answers",
         tier: Tier::Limit,
         check: names,
         fires: |s| {
@@ -104,13 +104,13 @@ fn turned_away(s: &Signals) -> Option<Found> {
     let (most, room) = host.queues.get(address).copied().unwrap_or_default();
     let whose = own.map_or_else(|| host.name.clone(), |own| own.name.clone());
     let found = Found::new(format!("application {whose}: its queue of connections to accept at {address}"), 0.92)
-        .with("overflows", format!("{count} times the kernel turned a connection away: the queue was full"))
-        .with("queue", format!("{most} waited at most, of {room} that may"))
-        .with("cpu", format!("its CPUs were {} used: it waits, it does not work", percent(used)))
+        .with("overflows", format!("{count} times the kernel rejected a connection: the queue was full"))
+        .with("queue", format!("at most {most} waited, and the queue has room for {room}"))
+        .with("cpu", format!("its CPUs were {} used: it waits instead of working", percent(used)))
         .slows(&[Segment::Connect, Segment::Wait, Segment::Outside]);
     Some(found.knob(
-        "find what keeps the application from accepting; a larger backlog (listen(port, host, 4096), net.core.somaxconn) for bursts",
-        "no connection waits a second for its SYN to be sent again",
+        "find the work that keeps the application from accepting; for bursts, use a larger backlog (listen(port, host, 4096), net.core.somaxconn)",
+        "no connection waits a second for a repeated SYN",
     ))
 }
 
@@ -133,8 +133,8 @@ fn apps_names(s: &Signals) -> Option<Found> {
     if open(host) < ASKING || part < PART {
         return None;
     }
-    let found = Found::new(format!("application on {}: names are resolved slowly", host.name), part)
-        .with("queries", format!("{} questions to name servers without an answer at any moment", digits(open(host))))
+    let found = Found::new(format!("application on {}: name resolution is slow", host.name), part)
+        .with("queries", format!("at any moment, {} queries to name servers waited for an answer", digits(open(host))))
         .with("waits", format!("about {} ms a request, of its mean {} ms", digits(each), digits(s.load.ms[0])))
         .slows(&[Segment::Wait]);
     Some(remedy(found))
@@ -159,17 +159,17 @@ fn edges_names(s: &Signals) -> Option<Found> {
         return None;
     }
     let unresolved = s.said("unresolved");
-    let found = Found::new("edge: names are resolved slowly", part)
+    let found = Found::new("edge: name resolution is slow", part)
         .with("queries", format!("{} datagrams from its host, and a socket towards a name server", hub.questions.1))
         .with(
             "waits",
             format!(
-                "{} ms of a request's mean {} ms in the edge, no upstream being asked",
+                "{} ms of a request's mean {} ms pass in the edge, without a request to an upstream",
                 digits(held),
                 digits(s.load.ms[0])
             ),
         )
-        .with("edge", format!("its CPUs were {} used: it waits, it does not work", percent(edge.usage())))
+        .with("edge", format!("its CPUs were {} used: it waits instead of working", percent(edge.usage())))
         .with("failed", if unresolved > 0 { unresolved_names(unresolved) } else { String::new() })
         .slows(&[Segment::Body, Segment::Outside, Segment::Edge]);
     Some(remedy(found))
@@ -181,7 +181,7 @@ fn unresolved_names(count: u64) -> String {
 
 fn remedy(found: Found) -> Found {
     found.knob(
-        "a name server that is nearer (a cache on the same host); names kept for longer (resolver … valid=30s); addresses instead of names",
+        "use a nearer name server (a cache on the same host), keep names longer (resolver … valid=30s), or write addresses instead of names",
         "no request waits for a name",
     )
 }
@@ -191,7 +191,7 @@ fn failed(s: &Signals, unresolved: u64) -> Found {
     let share = unresolved as f64 / s.load.sent.max(1) as f64;
     Found::new("edge: names are not resolved", share.max(0.5))
         .with("failed", unresolved_names(unresolved))
-        .knob("the resolver's address, and that name; the name server's own log", "no request fails for its name")
+        .knob("check the resolver's address, the name, and the name server's log", "no request fails because of a name")
 }
 
 #[cfg(test)]
@@ -207,7 +207,7 @@ mod tests {
         s.hosts[0].asking_names = 1.0;
         s.hosts[0].questions = (0.0, 4);
         let found = names(&s).unwrap();
-        assert_eq!(found.subject, "edge: names are resolved slowly");
+        assert_eq!(found.subject, "edge: name resolution is slow");
         // None of these: the edge computes; there is no resolver; no query was sent.
         let mut other = s.clone();
         other.processes[0].cpu = 0.95;

@@ -11,7 +11,7 @@ const ANSWERS_MIN: u64 = 50;
 pub const RULES: &[Rule] = &[
     Rule {
         id: "B29",
-        says: "when an object expires, many fetch it at once",
+        says: "when an object expires, many requests fetch it at once",
         tier: Tier::Waste,
         check: stampede,
         fires: |s| {
@@ -27,7 +27,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B30",
-        says: "those who wait for another's fetch are looked at every 500 ms",
+        says: "requests that wait for another request's fetch check every 500 ms",
         tier: Tier::Waste,
         check: polling,
         fires: |s| {
@@ -45,7 +45,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B31",
-        says: "the cache is on and keeps nothing",
+        says: "the cache is on, but stores nothing",
         tier: Tier::Waste,
         check: nothing_kept,
         fires: |s| {
@@ -60,7 +60,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B33",
-        says: "each time an object expires, somebody waits for the origin",
+        says: "each time an object expires, a client waits for the origin",
         tier: Tier::Waste,
         check: foreground,
         fires: |s| {
@@ -112,7 +112,7 @@ pub(super) fn stampede(s: &Signals) -> Option<Found> {
         return None;
     }
     let found = Found::new(
-        "cache: an object that expires is fetched by everybody at once",
+        "cache: when an object expires, every request fetches it",
         (fetched as f64 / answers(s) as f64).max(0.5),
     )
     .with(
@@ -127,18 +127,18 @@ pub(super) fn stampede(s: &Signals) -> Option<Found> {
     .with(
         "latency",
         format!(
-            "p50 {} ms, p99 {} ms: the origin's time is everybody's who comes then",
+            "p50 {} ms, p99 {} ms: every request at that moment waits for the origin",
             digits(s.load.ms[1]),
             digits(s.load.ms[3])
         ),
     )
     .slows(&[Segment::Wait]);
     let knob = if s.conf.has_lock {
-        "proxy_cache_use_stale updating; proxy_cache_background_update on;   (the lock is for what is not there yet)"
+        "proxy_cache_use_stale updating; proxy_cache_background_update on;   (the lock serves only objects that the cache does not have yet)"
     } else {
         "proxy_cache_lock on; proxy_cache_use_stale updating; proxy_cache_background_update on;"
     };
-    Some(found.knob(knob, "one fetch each time it expires, and nobody waits for it"))
+    Some(found.knob(knob, "one fetch at each expiry, and no request waits for it"))
 }
 
 fn polling(s: &Signals) -> Option<Found> {
@@ -152,8 +152,8 @@ fn polling(s: &Signals) -> Option<Found> {
         .with("latency", format!("{} of answers took 480 to 560 ms; p50 {} ms", percent(share), digits(s.load.ms[1])))
         .slows(&[Segment::Edge, Segment::Outside]);
     Some(found.knob(
-        "proxy_cache_use_stale updating; proxy_cache_background_update on;   (weir wakes who waits)",
-        "nobody waits longer than the origin takes",
+        "proxy_cache_use_stale updating; proxy_cache_background_update on;   (weir wakes waiting requests at once)",
+        "no request waits longer than the origin takes",
     ))
 }
 
@@ -167,9 +167,10 @@ fn nothing_kept(s: &Signals) -> Option<Found> {
     reasons.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     let why = match reasons.first() {
         Some((reason, count)) => format!("{count} times: {reason}"),
-        None => "nginx does not say why: Set-Cookie, Cache-Control, Vary: * or a missing proxy_cache_valid".to_owned(),
+        None => "nginx does not report the reason: Set-Cookie, Cache-Control, Vary: * or a missing proxy_cache_valid"
+            .to_owned(),
     };
-    let found = Found::new("cache: it keeps nothing", 0.9)
+    let found = Found::new("cache: it stores nothing", 0.9)
         .with(
             "cache",
             format!(
@@ -182,8 +183,8 @@ fn nothing_kept(s: &Signals) -> Option<Found> {
         .with("why", why)
         .slows(&[Segment::Wait]);
     Some(found.knob(
-        "the origin's header that forbids it (or, if it is the same for everybody, proxy_ignore_headers for it alone)",
-        "the share of hits rises; the origin is asked once a lifetime",
+        "change the origin's header that forbids storing (or, if the answer is the same for everybody, write proxy_ignore_headers for this header only)",
+        "the share of hits rises; the edge asks the origin once per lifetime",
     ))
 }
 
@@ -202,7 +203,7 @@ fn foreground(s: &Signals) -> Option<Found> {
     if stampede(s).is_some() || polling(s).is_some() || beside == 0 {
         return None;
     }
-    let found = Found::new("cache: refreshed while somebody waits", 0.6)
+    let found = Found::new("cache: a client waits during the refresh", 0.6)
         .with("expired", format!("{expired} requests waited for the origin, one each time the object expired"))
         .with("latency", format!("p50 {} ms, max {} ms: the origin's time", digits(s.load.ms[1]), digits(s.load.ms[4])))
         .slows(&[Segment::Wait]);

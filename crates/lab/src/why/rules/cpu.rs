@@ -103,7 +103,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B16",
-        says: "CPU was taken away in the middle: credits ran out, or the host took it",
+        says: "the CPU became slower in the middle: credits ran out, or the hypervisor took CPU time",
         tier: Tier::Limit,
         check: credits,
         fires: |s| {
@@ -120,7 +120,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B17",
-        says: "TLS handshakes are what the edge computes",
+        says: "the edge spends its CPU on TLS handshakes",
         tier: Tier::Waste,
         check: handshakes,
         fires: |s| {
@@ -285,9 +285,12 @@ fn crowded(s: &Signals) -> Option<Found> {
     let found = Found::new("edge: more workers than CPUs", 0.6)
         .with("workers", format!("worker_processes {count}, of which {} worked, on {} CPUs", busy.len(), digits(cpus)))
         .with("waited", format!("together they ran {} CPUs and waited for {} more", digits(ran), digits(waited)))
-        .with("taken off", format!("{} times a second one was taken off its CPU for another", digits(edge.preempted)))
+        .with(
+            "taken off",
+            format!("{} times a second the kernel switched from one worker to another", digits(edge.preempted)),
+        )
         .slows(&[Segment::Outside, Segment::Edge]);
-    Some(found.knob(format!("worker_processes {cpus};"), "the tail shortens: nobody waits for a worker that waits"))
+    Some(found.knob(format!("worker_processes {cpus};"), "the tail shortens: no request waits for a worker that waits"))
 }
 
 fn quota(s: &Signals) -> Option<Found> {
@@ -301,7 +304,10 @@ fn quota(s: &Signals) -> Option<Found> {
     }
     let quota = process.quota.unwrap_or(process.cpus);
     let found = Found::new(format!("{}: its CPU quota", subject(process)), process.throttled.max(process.usage()))
-        .with("throttled", format!("in {} of its periods it had to wait for the next one", percent(process.throttled)))
+        .with(
+            "throttled",
+            format!("in {} of its periods it had to wait for the next period", percent(process.throttled)),
+        )
         .with("cpu", format!("{} CPUs used of the {} that its group may use", digits(process.cpu), digits(quota)))
         .slows(segments(process))
         .squeezed(squeeze(process));
@@ -344,8 +350,8 @@ fn credits(s: &Signals) -> Option<Found> {
         )
         .slows(segments(process));
     Some(found.knob(
-        "a machine whose baseline is enough (or unlimited credits); tests shorter than the credits last, in random order",
-        "the same load is served at the end as at the beginning",
+        "use a machine with a sufficient baseline (or unlimited credits); run tests that end before the credits, in random order",
+        "the stack serves the same load at the end as at the beginning",
     ))
 }
 
@@ -408,12 +414,10 @@ fn neighbours(s: &Signals) -> Option<Found> {
         Some(first) => found.squeezed(Squeeze::Neighbour(process.name.clone(), first.name.clone())),
         None => found,
     };
-    Some(
-        found.knob(
-            "a machine, or CPUs, of its own; else more weight (cpu.weight, CPUWeight=)",
-            "it runs when it has work",
-        ),
-    )
+    Some(found.knob(
+        "give it its own machine or its own CPUs; otherwise raise its weight (cpu.weight, CPUWeight=)",
+        "it gets a CPU whenever it has work",
+    ))
 }
 
 fn edge_full(s: &Signals) -> Option<Found> {
@@ -481,8 +485,8 @@ fn app_full(s: &Signals) -> Option<Found> {
         .slows(&[Segment::Wait, Segment::Connect])
         .squeezed(squeeze(app));
     Some(found.knob(
-        "proxy_cache for what may be a second old (proxy_cache_valid 200 1s), or another application server",
-        "what is cached does not ask it",
+        "proxy_cache for answers that may be one second old (proxy_cache_valid 200 1s), or another application server",
+        "the edge answers from the cache without the application",
     ))
 }
 
@@ -499,16 +503,16 @@ fn blocked(s: &Signals) -> Option<Found> {
     let told = s.told_by("node").find(stands)?;
     let app = s.servers().find(|app| app.name == told.process && app.usage() < 0.7 && !is_held_back(app))?;
     let number = |name: &str| digits(told.mean(name).unwrap_or(0.0));
-    let found = Found::new(format!("{}: its event loop stands still", subject(app)), 0.9)
+    let found = Found::new(format!("{}: its event loop is blocked", subject(app)), 0.9)
         .with("loop", format!("it was late by {} ms on the average, p99 {} ms", number("mean_ms"), number("p99_ms")))
         .with(
             "cpu",
-            format!("its CPUs were {} used: something in it waits without letting others go on", percent(app.usage())),
+            format!("its CPUs were {} used: a call in it waits and blocks all other work", percent(app.usage())),
         )
         .slows(&[Segment::Wait]);
     Some(found.knob(
-        "the calls ending in Sync (fs, child_process, crypto) by those that do not",
-        "the loop's delay falls to a millisecond or two, and with it the wait of everybody",
+        "replace calls that end in Sync (fs, child_process, crypto) with asynchronous calls",
+        "the loop's delay falls to one or two milliseconds, and every request waits less",
     ))
 }
 
@@ -547,16 +551,16 @@ fn full_thread(s: &Signals) -> Option<Found> {
     // More processes than CPUs would only wait for each other.
     if app.cpus < 1.5 {
         return Some(found.knob(
-            "a CPU more for it, and then a process more; or less that it computes for each request",
-            "up to as many times as it has CPUs: with one, a second process would wait for the first",
+            "add a CPU for it, then a process; or reduce its computation for each request",
+            "up to a factor of its number of CPUs: with one CPU, a second process would wait for the first",
         ));
     }
     let knob = if app.is_node {
         "as many processes as CPUs (cluster, pm2 -i max; sticky for Socket.IO)"
     } else {
-        "as many processes or threads of it as CPUs"
+        "run as many of its processes or threads as CPUs"
     };
-    Some(found.knob(knob, "up to as many times as there are idle CPUs"))
+    Some(found.knob(knob, "up to a factor of the number of idle CPUs"))
 }
 
 fn subject(process: &Process) -> String {
@@ -600,9 +604,9 @@ mod tests {
         s.processes[1].threads = vec![(0.97, 0.02), (0.02, 0.0)];
         s.processes[1].cpu = 0.98;
         let knob = |s: &Signals| full_thread(s).unwrap_or_default().knob;
-        assert!(knob(&s).starts_with("a CPU more for it"), "{}", knob(&s));
+        assert!(knob(&s).starts_with("add a CPU for it"), "{}", knob(&s));
         s.processes[1].cpus = 2.0;
-        assert!(knob(&s).starts_with("as many processes"), "{}", knob(&s));
+        assert!(knob(&s).contains("as many"), "{}", knob(&s));
         // The edge may use two of the machine's many CPUs.
         s.machine.cpus = 64.0;
         (s.processes[0].cpus, s.processes[0].cpu, s.processes[0].threads) = (2.0, 0.98, vec![(0.98, 0.01)]);

@@ -20,7 +20,7 @@ const CHATTY: f64 = 20.0;
 pub const RULES: &[Rule] = &[
     Rule {
         id: "B23",
-        says: "the application's pool of connections is full, and what it connects to is not",
+        says: "the application's pool of connections is full, and the server behind it is not",
         tier: Tier::Limit,
         check: connections,
         fires: |s| s.told.push(told("spring", "app", &[("active", 5.0), ("pool", 5.0), ("pending", 11.0)])),
@@ -35,7 +35,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B24",
-        says: "the database is at its end: its threads wait for locks or for a CPU",
+        says: "the database is at its limit: its threads wait for locks or for a CPU",
         tier: Tier::Limit,
         check: database,
         fires: |s| {
@@ -49,7 +49,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B25",
-        says: "Redis is full, or asked so often for each request that the way there and back is what is waited for",
+        says: "Redis is full, or each request sends it so many commands that the round trips take the time",
         tier: Tier::Limit,
         check: store,
         fires: |s| {
@@ -63,7 +63,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B26",
-        says: "several servers wait for something that they share",
+        says: "several servers wait for a resource that they share",
         tier: Tier::Rest,
         check: shared,
         fires: |s| {
@@ -170,7 +170,7 @@ fn told_full(s: &Signals) -> Option<Found> {
     let knob = wanted(told.mean("pool").unwrap_or(0.0) + told.mean("pending").unwrap_or(0.0));
     Some(squeezed(s, found, &told.process).knob(
         format!("spring.datasource.hikari.maximum-pool-size={knob}   (and the database's max_connections to match)"),
-        "answers a second grow with the pool, until the database is at its end",
+        "answers a second grow with the pool, until the database reaches its limit",
     ))
 }
 
@@ -193,7 +193,7 @@ fn little(s: &Signals) -> Option<Found> {
         .slows(&[Segment::Wait]);
     Some(squeezed(s, found, &pool.process).knob(
         format!("{}={}", pool.variable, wanted(inside)),
-        "answers a second grow with the pool, until what is behind it is at its end",
+        "answers a second grow with the pool, until the server behind it reaches its limit",
     ))
 }
 
@@ -204,7 +204,7 @@ pub(super) fn wanted(inside: f64) -> u64 {
 
 pub(super) fn cpu_of(s: &Signals, process: &str) -> String {
     let used = s.processes.iter().find(|known| known.name == process).map_or(0.0, |app| app.usage());
-    format!("its CPUs were {} used: it waits, it does not work", percent(used))
+    format!("its CPUs were {} used: it waits instead of working", percent(used))
 }
 
 pub(super) fn wait(s: &Signals) -> String {
@@ -237,7 +237,7 @@ fn database(s: &Signals) -> Option<Found> {
         .with(
             "locks",
             format!(
-                "{} waits for rows, {} threads in them on the average",
+                "{} waits for row locks, with {} waiting threads on the average",
                 digits(number("lock_waits")),
                 digits(locked)
             ),
@@ -258,10 +258,12 @@ fn database(s: &Signals) -> Option<Found> {
         _ => found,
     };
     let knob = match locked >= LOCKED {
-        true => "shorter transactions, or fewer that change the same row; then an index that locks fewer",
+        true => {
+            "use shorter transactions, or fewer transactions that change the same row; then an index that locks fewer rows"
+        }
         false => "an index for its slowest query (slow_query_log), a cache before it; else more CPUs",
     };
-    Some(found.knob(knob, "its queries are faster under load; a larger pool in the application is not what helps"))
+    Some(found.knob(knob, "its queries are faster under load; a larger pool in the application does not help"))
 }
 
 fn store(s: &Signals) -> Option<Found> {
@@ -277,7 +279,7 @@ fn store(s: &Signals) -> Option<Found> {
     let subject = if full.is_some() {
         format!("Redis {name}: its one thread")
     } else {
-        format!("Redis {name}: asked one by one")
+        format!("Redis {name}: commands one by one")
     };
     let found = Found::new(subject, if full.is_some() { 1.0 } else { 0.5 })
         .with("commands", format!("{}/s, {} for a good answer", digits(told.rate("commands")), digits(calls)))
@@ -295,8 +297,8 @@ fn store(s: &Signals) -> Option<Found> {
         None => found,
     };
     Some(found.knob(
-        "several commands in one (MGET, a pipeline, a script), or fewer: what is read for each request kept in the application",
-        "the wait for the application falls by the calls times the way there and back",
+        "join several commands (MGET, a pipeline, a script), or send fewer: keep data that every request reads in the application",
+        "the wait for the application falls by the number of saved commands times the round trip",
     ))
 }
 
@@ -314,7 +316,7 @@ fn shared(s: &Signals) -> Option<Found> {
     }
     let busiest = s.servers().map(Process::usage).fold(0.0, f64::max);
     let edge = s.edge_process().map_or(0.0, Process::usage);
-    let found = Found::new(format!("behind the {servers} servers of the upstream: something that they share"), 0.5)
+    let found = Found::new(format!("behind the {servers} servers of the upstream: a resource that they share"), 0.5)
         .with("wait", wait(s))
         .with(
             "cpu",
@@ -323,8 +325,8 @@ fn shared(s: &Signals) -> Option<Found> {
         .slows(&[Segment::Wait])
         .squeezed(Squeeze::Servers(s.conf.servers.last().cloned().unwrap_or_default()));
     Some(found.knob(
-        "measure what they share (database, Redis, a lock, a network) before a server more: --probe, --pool, --prove",
-        "with --prove: a server less costs nothing where they share what limits",
+        "measure the shared resource (database, Redis, a lock, a network) before you add a server: --probe, --pool, --prove",
+        "check with --prove: if a shared resource is the limit, one server less changes nothing",
     ))
 }
 

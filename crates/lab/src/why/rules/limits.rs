@@ -53,7 +53,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B06",
-        says: "idle clients' connections were closed to make room for others",
+        says: "the edge closed idle clients' connections to make room for others",
         tier: Tier::Limit,
         check: recycled,
         fires: |s| {
@@ -78,7 +78,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B10",
-        says: "connections waited for the edge to accept them until the queue was full",
+        says: "connections waited for the edge's accept until the queue was full",
         tier: Tier::Limit,
         check: |s| queue(s, true),
         fires: |s| {
@@ -95,7 +95,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B11",
-        says: "connections came faster than the queue of half-open ones takes",
+        says: "connections came faster than the queue of half-open connections accepts them",
         tier: Tier::Limit,
         check: syns,
         fires: |s| s.hosts.iter_mut().for_each(|host| host.counters.extend([("TCPReqQFullDoCookies".into(), 46)])),
@@ -103,7 +103,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B22",
-        says: "an application lets connections wait while its CPU does not: a pool of its own is full",
+        says: "an application lets connections wait although its CPU is not full: one of its pools is full",
         tier: Tier::Limit,
         check: pool,
         fires: |s| {
@@ -146,7 +146,7 @@ fn ports(s: &Signals) -> Option<Found> {
         .with(
             "predicted",
             format!(
-                "{} / 60 s = {} new connections a second for ever; answered {}/s now",
+                "{} / 60 s = {} new connections a second are possible without end; the edge answered {}/s",
                 hub.ports,
                 digits(cap),
                 digits(ok)
@@ -156,10 +156,10 @@ fn ports(s: &Signals) -> Option<Found> {
     let knob = match (s.conf.keepalive, s.conf.can_keep) {
         (None | Some(0), _) => upstream::pool(s, 64),
         (Some(1..), false) => {
-            "proxy_http_version 1.1; proxy_set_header Connection \"\";   (keepalive does nothing without)".to_owned()
+            "proxy_http_version 1.1; proxy_set_header Connection \"\";   (without these lines, keepalive does nothing)".to_owned()
         }
         (Some(1..), true) => {
-            "a larger keepalive, or more addresses of the upstream; a wider net.ipv4.ip_local_port_range only delays"
+            "raise keepalive, or add addresses of the upstream; a wider net.ipv4.ip_local_port_range only delays the problem"
                 .to_owned()
         }
     };
@@ -193,7 +193,7 @@ fn table(s: &Signals) -> Option<Found> {
         "worker_connections {};   (descriptors: worker_rlimit_nofile at least that)",
         next_size(s.conf.worker_connections.unwrap_or(512))
     );
-    Some(found.knob(knob, "every connection finds a slot; then the upstream sees all of them at once"))
+    Some(found.knob(knob, "every connection finds a slot; the upstream then gets all of them at once"))
 }
 
 /// Four times as many, rounded up to a power of two.
@@ -207,7 +207,7 @@ fn recycled(s: &Signals) -> Option<Found> {
         return None;
     }
     let per_request = s.edge.accepted as f64 / s.load.sent.max(1) as f64;
-    let found = Found::new("edge: worker_connections, taken by idle clients", 0.9)
+    let found = Found::new("edge: idle clients occupy worker_connections", 0.9)
         .with("recycled", format!("{said} times idle connections were closed for new ones (\"reusing connections\")"))
         .with(
             "accepted",
@@ -222,7 +222,7 @@ fn recycled(s: &Signals) -> Option<Found> {
     let knob = format!("worker_connections {};", next_size(s.conf.worker_connections.unwrap_or(512)));
     Some(
         found
-            .knob(knob, "connections a request → those clients open by themselves; with TLS, as many handshakes fewer"),
+            .knob(knob, "connections per request → only the connections that clients open themselves; with TLS, equally fewer handshakes"),
     )
 }
 
@@ -270,20 +270,20 @@ fn queue(s: &Signals, of_edge: bool) -> Option<Found> {
     }
     let waits = s.share_between(950.0, 1300.0) + s.share_between(2900.0, 3400.0) + s.share_between(6900.0, 7600.0);
     let found = Found::new(format!("edge: the queue of connections to accept at {address}"), 0.97)
-        .with("queue", format!("{most} waited at most, of {room} that may"))
+        .with("queue", format!("at most {most} waited, and the queue has room for {room}"))
         .with("overflows", format!("{overflows} times the kernel found it full (ListenOverflows)"))
         .with(
             "latency",
             format!(
-                "{} of answers took about 1, 3 or 7 s: a SYN sent again; max {} ms",
+                "{} of answers took about 1, 3 or 7 s, because the kernel sent a SYN again; max {} ms",
                 percent(waits),
                 digits(s.load.ms[4])
             ),
         )
         .slows(&[Segment::Outside]);
     Some(found.knob(
-        "find what keeps the edge from accepting first; then listen … backlog=4096 and net.core.somaxconn to match",
-        "no connection waits for a SYN to be sent again",
+        "first find the work that keeps the edge from accepting; then write listen … backlog=4096 and raise net.core.somaxconn to match",
+        "no connection waits for a repeated SYN",
     ))
 }
 
@@ -295,10 +295,10 @@ fn syns(s: &Signals) -> Option<Found> {
         return None;
     }
     let found = Found::new("edge: half-open connections", 0.9)
-        .with("queue", format!("{cookies} SYNs were answered with cookies, {dropped} not at all"))
+        .with("queue", format!("the kernel answered {cookies} SYNs with cookies, and {dropped} not at all"))
         .slows(&[Segment::Outside]);
     Some(found.knob(
-        "listen … backlog=4096; net.ipv4.tcp_max_syn_backlog to match; a load that begins more slowly",
+        "write listen … backlog=4096, raise net.ipv4.tcp_max_syn_backlog to match, or use a load that begins more slowly",
         "connecting takes one round trip",
     ))
 }
@@ -336,12 +336,12 @@ fn workers(s: &Signals) -> Option<Found> {
         .with(
             "log",
             if said > 0 {
-                format!("{said} times it said that its limit of workers was reached")
+                format!("{said} times the application logged that it reached its limit of workers")
             } else {
                 String::new()
             },
         )
-        .with("cpu", format!("its CPUs were {} used: they wait, they do not work", percent(used)));
+        .with("cpu", format!("its CPUs were {} used: the workers wait instead of working", percent(used)));
     let found = match s.pools.iter().find(|pool| pool.process == process) {
         Some(pool) => found.squeezed(Squeeze::Pool(pool.process.clone(), pool.variable.clone())),
         None => found,
@@ -365,7 +365,7 @@ fn waiting(s: &Signals) -> Option<Found> {
     let found =
         Found::new(format!("application at {address}: a pool of its own (threads, processes, connections)"), 0.9)
             .with("queue", format!("{most} connections of {room} waited for the application to accept them"))
-            .with("cpu", format!("its CPUs were {} used: it waits, it does not work", percent(busy)));
+            .with("cpu", format!("its CPUs were {} used: it waits instead of working", percent(busy)));
     Some(waited_for(s, found, ""))
 }
 
@@ -376,8 +376,8 @@ fn waited_for(s: &Signals, found: Found, names: &str) -> Found {
         .with("wait", format!("{} ms of a request's {} ms are spent waiting for it", digits(waited), digits(all)))
         .slows(&[Segment::Wait, Segment::Connect])
         .knob(
-            format!("find what its workers wait for; only if that has room, more of them{names}"),
-            "if the pool is the limit, answers a second grow with it; if not, it was what they wait for",
+            format!("find the resource that its workers wait for; add workers only if that resource has room{names}"),
+            "if the pool is the limit, answers a second grow with it; if not, the limit is the resource that its workers wait for",
         )
 }
 

@@ -12,7 +12,7 @@ const SHARE: f64 = 0.02;
 /// The rules.
 pub const RULES: &[Rule] = &[Rule {
     id: "B38",
-    says: "a closed loop sent nothing while all stood still: its percentiles leave out who would have waited",
+    says: "a closed loop sent nothing during a standstill: its percentiles leave out the clients that would have waited",
     tier: Tier::Waste,
     check: omitted,
     fires: |s| {
@@ -44,18 +44,22 @@ fn omitted(s: &Signals) -> Option<Found> {
     let length = max * (still as f64).min(1.0);
     let p99_open = (length * (1.0 - 0.01 / share)).max(p99);
     // The finding is about the measurement. It limits nothing.
-    let found = Found::new("load: a closed loop does not see what stands still", 0.3)
+    let found = Found::new("load: a closed loop does not measure a standstill", 0.3)
         .with("stood still", format!("{} of the block, {} ms at most", percent(share), digits(max)))
         .with(
             "latency",
-            format!("p99 {} ms as measured; about {} ms for who comes at an even pace", digits(p99), digits(p99_open)),
+            format!(
+                "p99 {} ms as measured; about {} ms for clients that come at an even pace",
+                digits(p99),
+                digits(p99_open)
+            ),
         )
-        .with("sent", format!("{} connections that wait for their answers before they ask again", s.load.connections));
+        .with("sent", format!("{} connections that wait for an answer before the next request", s.load.connections));
     Some(found.knob(
         format!(
-            "--rate {}   (an open load: its latencies count from when a request was due)",
+            "--rate {}   (an open load: it measures latency from the intended start of a request)",
             digits((s.goodput() * 0.9).floor())
         ),
-        "the pause is in p99, where users meet it",
+        "p99 then contains the pause, as users see it",
     ))
 }

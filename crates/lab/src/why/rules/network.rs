@@ -20,7 +20,7 @@ const EXPECT_SMALLER: &str = "answers a second grow as their bytes shrink: 3 to 
 pub const RULES: &[Rule] = &[
     Rule {
         id: "B34",
-        says: "a link carries no more",
+        says: "a link is full",
         tier: Tier::Full,
         check: link,
         fires: |s| {
@@ -48,7 +48,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B44",
-        says: "a disk is waited for",
+        says: "threads wait for a disk",
         tier: Tier::Full,
         check: disk,
         fires: |s| {
@@ -105,7 +105,7 @@ fn link(s: &Signals) -> Option<Found> {
                 percent(share)
             ),
         )
-        .with("answers", format!("{} kB for each of all answered, headers among them", digits(bytes / 1000.0)))
+        .with("answers", format!("{} kB per answer, headers included", digits(bytes / 1000.0)))
         .with("edge", format!("its CPUs were {} used", percent(edge)))
         .slows(&[Segment::Outside, Segment::Body])
         .squeezed(Squeeze::Link(host.name.clone()));
@@ -117,7 +117,7 @@ fn link(s: &Signals) -> Option<Found> {
         .any(|process| process.host == host.name && matches!(process.role, Role::App | Role::Beside) && !host.is_hub);
     let (knob, expect) = match (is_behind, s.conf.has_gzip) {
         (true, _) => (
-            "answers that the application compresses itself, or that the edge keeps (proxy_cache); or a faster link behind the edge",
+            "let the application compress its answers, let the edge cache them (proxy_cache), or use a faster link behind the edge",
             "answers a second grow as the bytes on that link shrink",
         ),
         (false, true) => ("smaller answers, or a faster link", EXPECT_SMALLER),
@@ -155,7 +155,7 @@ fn memory(s: &Signals) -> Option<Found> {
         .with(
             "killed",
             if killed > 0 {
-                format!("{killed} times the kernel killed a process of its group, for want of memory (oom_kill)")
+                format!("{killed} times the kernel killed a process of its group, because memory ran out (oom_kill)")
             } else {
                 String::new()
             },
@@ -170,28 +170,23 @@ fn memory(s: &Signals) -> Option<Found> {
         )
         .with("pressure", format!("some task waited for memory {} of the time", percent(pressed)))
         .slows(&[Segment::Wait, Segment::Outside]);
-    Some(
-        found.knob(
-            "a larger limit, or a smaller heap or fewer processes within it",
-            "no pauses of that kind; p99 falls",
-        ),
-    )
+    Some(found.knob("a larger limit, or a smaller heap or fewer processes within it", "these pauses end; p99 falls"))
 }
 
 fn heap(told: &Told, collected: f64) -> Found {
     let mb = |name: &str| digits(told.most(name).unwrap_or(0.0) / 1e6);
     let found = Found::new(format!("application {}: its heap", told.process), collected.max(0.9))
-        .with("collections", format!("{} of the time went into them", percent(collected)))
+        .with("collections", format!("garbage collections took {} of the time", percent(collected)))
         .with(
             "heap",
             match told.most("heap_max") {
-                Some(_) => format!("{} MB used at most, of {} MB that it may have", mb("heap"), mb("heap_max")),
+                Some(_) => format!("at most {} MB used of {} MB allowed", mb("heap"), mb("heap_max")),
                 None => String::new(),
             },
         )
         .slows(&[Segment::Wait]);
     found.knob(
-        "a larger heap (-Xmx), or less that is allocated for each request",
+        "a larger heap (-Xmx), or fewer allocations for each request",
         "collections below 5 % of the time; p99 falls",
     )
 }
@@ -209,7 +204,7 @@ fn disk(s: &Signals) -> Option<Found> {
         .with(
             "waited",
             stuck.map_or(String::new(), |process| {
-                format!("at {} of the looks one of its threads waited for a disk (state D)", percent(process.stuck))
+                format!("at {} of the readings one of its threads waited for a disk (state D)", percent(process.stuck))
             }),
         )
         .with("pressure", format!("some task of this machine waited for a disk {} of the time", percent(pressed)))
@@ -223,14 +218,16 @@ fn disk(s: &Signals) -> Option<Found> {
     let is_other = stuck.is_some_and(|process| process.role != Role::Edge);
     let knob = match (is_other, temporary > 0, s.conf.has_buffered_log) {
         (true, ..) => {
-            "what it writes and waits for at each request (fsync): several together, less often, or a faster disk"
+            "reduce the writes that each request waits for (fsync): join several, write less often, or use a faster disk"
         }
         (false, true, true) => "proxy_buffers 16 32k;   (so that bodies stay in memory)",
         (false, true, false) => "access_log … buffer=64k flush=1s; proxy_buffers 16 32k;",
         (false, false, false) => "access_log … buffer=64k flush=1s;",
-        (false, false, true) => "what the edge reads and writes itself (root, proxy_cache_path, logs) on a faster disk",
+        (false, false, true) => {
+            "put the files that the edge itself reads and writes (root, proxy_cache_path, logs) on a faster disk"
+        }
     };
-    Some(found.knob(knob, "nothing waits for a disk"))
+    Some(found.knob(knob, "no thread waits for a disk"))
 }
 
 fn upgrade(s: &Signals) -> Option<Found> {
@@ -249,10 +246,13 @@ fn upgrade(s: &Signals) -> Option<Found> {
             "failed",
             format!("{refused} upgrades were refused, of {tried} virtual users; none was answered with 101"),
         )
-        .with("configuration", "no proxy_set_header Upgrade, and HTTP/1.1 only where proxy_http_version says so");
+        .with(
+            "configuration",
+            "proxy_set_header Upgrade is missing, and nginx uses HTTP/1.1 only with proxy_http_version",
+        );
     Some(found.knob(
         "proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection \"upgrade\";",
-        "every upgrade is answered with 101",
+        "the application answers every upgrade with 101",
     ))
 }
 
@@ -272,14 +272,14 @@ fn stickiness(s: &Signals) -> Option<Found> {
         .with(
             "failed",
             format!(
-                "{} of the virtual users: a request came where its session was not known",
+                "{} of the virtual users: a request reached a process that does not know its session",
                 of(polls, s.load.upgrades.1.max(polls))
             ),
         )
         .with("statuses", format!("{refused} answers with 400"));
     Some(found.knob(
         "upstream … { hash $remote_addr consistent; }   (or ip_hash, or a cookie; or transports: [\"websocket\"])",
-        "no session is unknown",
+        "every process knows the sessions of its requests",
     ))
 }
 
@@ -298,7 +298,7 @@ mod tests {
             link(&s).unwrap_or_default().knob
         };
         assert!(full("client").starts_with("gzip on;"));
-        assert!(full("origin").contains("application compresses itself"), "{}", full("origin"));
+        assert!(full("origin").contains("application compress its answers"), "{}", full("origin"));
     }
 
     #[test]

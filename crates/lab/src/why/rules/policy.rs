@@ -39,7 +39,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "P02",
-        says: "limit_conn refuses requests: more connections are at work at once than it lets",
+        says: "limit_conn refuses requests: there are more connections at once than it allows",
         tier: Tier::Policy,
         check: connections,
         fires: |s| {
@@ -51,7 +51,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "P03",
-        says: "limit_rate sends answers no faster than it says",
+        says: "limit_rate limits the speed of answers",
         tier: Tier::Policy,
         check: rate,
         fires: |s| {
@@ -69,7 +69,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "P04",
-        says: "all servers of the upstream have as many connections as max_conns lets, and none of them fails",
+        says: "all servers of the upstream have max_conns connections, and none of them fails",
         tier: Tier::Policy,
         check: servers,
         fires: |s| {
@@ -105,7 +105,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "P06",
-        says: "proxy_cache_lock lets requests wait for another's fetch",
+        says: "proxy_cache_lock makes requests wait for another request's fetch",
         tier: Tier::Policy,
         check: lock,
         fires: |s| {
@@ -125,7 +125,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "P07",
-        says: "the edge itself answers with an error, and no statement of the configuration says so",
+        says: "the edge itself answers with an error, and no statement of the configuration causes it",
         tier: Tier::Limit,
         check: unasked,
         fires: |s| refuse(s, 404, 2000),
@@ -248,20 +248,20 @@ fn requests(s: &Signals) -> Option<Found> {
     }
     if share >= delayed_share {
         let found = Found::new(refuses(policy, &of(refused, s.load.sent)), share);
-        let more = if delayed > 0 { format!("{delayed} requests were delayed beside") } else { String::new() };
+        let more = if delayed > 0 { format!("it also delayed {delayed} requests") } else { String::new() };
         return Some(clients(s, found).with("delayed", more).knob(
-            "offer less than its rate (--rate); a higher rate, or a larger burst, if these requests are wanted",
-            "what it refuses is answered; what limits then is not seen before",
+            "send less than its rate (--rate); if you want these requests, raise rate or burst",
+            "the edge answers the requests that it refused; the lab cannot know the next limit before",
         ));
     }
     let each = delay_ms * s.load.sent as f64 / delayed.max(1) as f64;
     let found = Found::new(delays(policy, &of(delayed, s.load.sent)), delayed_share)
         .with("delay", format!("{} ms each: {} of a request's mean time", digits(each), percent(slowed.min(1.0))))
         .slows(&[Segment::Edge, Segment::Outside]);
-    let more = if refused > 0 { format!("{refused} requests were refused beside") } else { String::new() };
+    let more = if refused > 0 { format!("it also refused {refused} requests") } else { String::new() };
     Some(clients(s, found).with("refused", more).knob(
-        "offer less than its rate (--rate); a higher rate, if these requests are wanted; nodelay answers a burst at once",
-        "nobody waits for a turn; what limits then is not seen before",
+        "send less than its rate (--rate); if you want these requests, raise rate; nodelay answers a burst at once",
+        "no request waits; the lab cannot know the next limit before",
     ))
 }
 
@@ -275,8 +275,8 @@ fn connections(s: &Signals) -> Option<Found> {
     let found = Found::new(refuses(policy, &of(refused, s.load.sent)), share);
     let open = format!("{} connections of clients were open at most", s.edge.active_max);
     Some(clients(s, found.with("connections", open)).knob(
-        "offer fewer at once (-c); a higher limit, if these connections are wanted",
-        "what it refuses is answered; what limits then is not seen before",
+        "use fewer connections (-c); if you want these connections, raise the limit",
+        "the edge answers the requests that it refused; the lab cannot know the next limit before",
     ))
 }
 
@@ -304,11 +304,15 @@ fn rate(s: &Signals) -> Option<Found> {
     )
     .with(
         "answers",
-        format!("the mean one took {} ms, its limit alone {}", digits(s.load.ms[0]), percent(share.min(1.0))),
+        format!(
+            "the mean answer took {} ms, and the limit alone takes {}",
+            digits(s.load.ms[0]),
+            percent(share.min(1.0))
+        ),
     )
     .slows(&[Segment::Body, Segment::Outside]);
     Some(clients(s, found).knob(
-        "a higher limit_rate, or a limit_rate_after beyond the size of these answers, if they are to be faster",
+        "for faster answers, raise limit_rate, or set limit_rate_after above the size of these answers",
         "an answer takes as long as the link and the application need",
     ))
 }
@@ -328,14 +332,14 @@ fn servers(s: &Signals) -> Option<Found> {
         return None;
     }
     let found = Found::new(refuses(first, &of(refused, s.load.sent)), share)
-        .with("server", format!("{none} times no server was left; {bad} tries failed"))
+        .with("server", format!("{none} times no server was available; {bad} tries failed"))
         .with(
             "connections",
             if own.len() > 1 { format!("{} servers have such a limit", own.len()) } else { String::new() },
         );
     Some(clients(s, found).knob(
-        "offer fewer at once (-c); a higher max_conns, if the servers can take them",
-        "what it refuses is answered; what limits then is not seen before",
+        "use fewer connections (-c); if the servers can serve more, raise max_conns",
+        "the edge answers the requests that it refused; the lab cannot know the next limit before",
     ))
 }
 
@@ -353,8 +357,8 @@ fn answers(s: &Signals) -> Option<Found> {
         share,
     );
     Some(clients(s, found).knob(
-        "load a path, or with fields (--load), that this statement lets through; --good if these answers are wanted",
-        "requests reach the application; what limits then is not seen before",
+        "send the load to a path, or with fields (--load), that this statement allows; if these answers are correct, use --good",
+        "requests reach the application; the lab cannot know the next limit before",
     ))
 }
 
@@ -381,8 +385,8 @@ fn lock(s: &Signals) -> Option<Found> {
         .with("delay", format!("{} ms of a request's mean {} ms", digits(held), digits(s.load.ms[0])))
         .slows(&[Segment::Edge]);
     Some(clients(s, found).knob(
-        "proxy_cache_use_stale updating; proxy_cache_background_update on;   (the lock is for what is not there yet)",
-        "nobody waits where there is an older answer",
+        "proxy_cache_use_stale updating; proxy_cache_background_update on;   (the lock serves only objects that the cache does not have yet)",
+        "no request waits if the cache has an older answer",
     ))
 }
 
@@ -405,8 +409,8 @@ fn unasked(s: &Signals) -> Option<Found> {
     }
     let found = Found::new(format!("edge: it answered {} requests with {status} itself", of(made, s.load.sent)), share);
     Some(clients(s, found).knob(
-        "load a path that the configuration has; --good if these answers are wanted",
-        "requests reach the application; what limits then is not seen before",
+        "send the load to a path that the configuration has; if these answers are correct, use --good",
+        "requests reach the application; the lab cannot know the next limit before",
     ))
 }
 
@@ -420,8 +424,8 @@ fn given(s: &Signals) -> Option<Found> {
     let found = Found::new(format!("upstream: it answers with {status} itself"), share)
         .with("answers", format!("{} of its answers", of(*count, s.edge.tries)));
     Some(clients(s, found).knob(
-        "the application's own log says why; --good if these answers are wanted",
-        "its answers are good; what limits then is not seen before",
+        "read the cause in the application's log; if these answers are correct, use --good",
+        "the application's answers are good; the lab cannot know the next limit before",
     ))
 }
 

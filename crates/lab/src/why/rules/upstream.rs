@@ -19,7 +19,7 @@ const FAILED: f64 = 0.005;
 pub const RULES: &[Rule] = &[
     Rule {
         id: "B02",
-        says: "keepalive to the upstream is set and does nothing",
+        says: "keepalive to the upstream is set, but does nothing",
         tier: Tier::Waste,
         check: inert,
         fires: |s| {
@@ -30,7 +30,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B03",
-        says: "the pool of kept connections is smaller than what is in use at once",
+        says: "the pool of kept connections is smaller than the number of connections in use at once",
         tier: Tier::Waste,
         check: small,
         fires: |s| {
@@ -74,7 +74,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B28",
-        says: "a request that fails is sent again, and again",
+        says: "the edge sends a failing request again and again",
         tier: Tier::Waste,
         check: amplified,
         fires: |s| {
@@ -112,7 +112,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B45",
-        says: "half of the connections go to an address where nobody listens",
+        says: "half of the connections go to an address where no process listens",
         tier: Tier::Limit,
         check: dual,
         fires: |s| {
@@ -182,7 +182,7 @@ fn small(s: &Signals) -> Option<Found> {
         .with("pool", format!("keepalive {size} a worker; about {} requests in flight", digits(in_flight)))
         .slows(&[Segment::Connect, Segment::Outside, Segment::Wait]);
     let knob = match s.conf.keepalive {
-        Some(_) => format!("keepalive {wanted};   (what is in flight at once, and a fifth)"),
+        Some(_) => format!("keepalive {wanted};   (the requests in flight at once, plus a fifth)"),
         None => pool(s, wanted as u64),
     };
     Some(found.knob(knob, "new connections a request → below 0.05"))
@@ -211,7 +211,7 @@ pub(super) fn pool(s: &Signals, size: u64) -> String {
         }
         (false, None) => {
             format!(
-                "an upstream block with the servers and keepalive {size}, and its name in proxy_pass: an address keeps no connection"
+                "write an upstream block with the servers and keepalive {size}, and its name in proxy_pass: with an address, nginx keeps no connection"
             )
         }
     }
@@ -236,7 +236,7 @@ fn closed(s: &Signals) -> Option<Found> {
         .with("kept", format!("{} connections opened for {} requests", s.edge.opened.unwrap_or(0), s.edge.tries));
     Some(found.knob(
         "the upstream's keep-alive timeout above the edge's: keepalive_timeout 4s; in upstream … (Node.js closes after 5 s)",
-        "no 502 of this kind; else the application itself hangs up, and its log knows why",
+        "no 502 of this kind; otherwise the application itself closes connections, and its log has the reason",
     ))
 }
 
@@ -283,20 +283,18 @@ fn one_bad(s: &Signals) -> Option<Found> {
             .with("clients", format!("{failed} of their requests failed; {no_live} times no server was left"));
         return Some(found.knob(
             format!(
-                "mend or take out {name}; until then max_fails=1 fail_timeout=30s, and proxy_next_upstream_tries 2"
+                "repair or remove {name}; until then use max_fails=1 fail_timeout=30s, and proxy_next_upstream_tries 2"
             ),
-            "no request is sent where it fails",
+            "the edge sends no request to a failing server",
         ));
     }
     let found = Found::new(format!("upstream: its server {slow_name}"), 0.85)
         .with("server", format!("{} ms to its answer; the slowest of the others {} ms", digits(slow_ms), digits(rest)))
         .slows(&[Segment::Wait]);
-    Some(
-        found.knob(
-            "upstream … { least_conn; }   (until that server is as fast as the others)",
-            "the tail is the others'",
-        ),
-    )
+    Some(found.knob(
+        "upstream … { least_conn; }   (until that server is as fast as the others)",
+        "the tail is that of the other servers",
+    ))
 }
 
 fn amplified(s: &Signals) -> Option<Found> {
@@ -320,7 +318,7 @@ fn amplified(s: &Signals) -> Option<Found> {
         .slows(&[Segment::Wait, Segment::Connect]);
     Some(found.knob(
         "proxy_next_upstream_tries 2;   (and no http_503 in proxy_next_upstream)",
-        "at most as many tries as requests and a tenth, when it fails",
+        "during failures, at most 1.1 tries per request",
     ))
 }
 
@@ -342,7 +340,7 @@ fn cut(s: &Signals) -> Option<Found> {
         .with(
             "spike",
             format!(
-                "{} of answers took {ms} ms, within a few hundredths; {} took a little less",
+                "{} of answers took {ms} ms, within a few per cent; {} took a little less",
                 percent(share),
                 percent(around)
             ),
@@ -363,15 +361,19 @@ fn timed_out(s: &Signals) -> Option<Found> {
     }
     let which = if connect > read { "proxy_connect_timeout" } else { "proxy_read_timeout" };
     let ms = s.conf.timeouts.get(which).copied().unwrap_or(60_000);
-    let how = if connect > read { "it did not take the connection" } else { "it took the request and did not answer" };
+    let how = if connect > read {
+        "the application did not accept the connection"
+    } else {
+        "the application received the request and did not answer"
+    };
     let found = Found::new(format!("upstream: {which} {ms} ms"), s.failed_share().max(0.6))
         .with("failed", format!("{} with 504: {how}", of(s.errors_of(&["504"]), s.load.sent)))
         .with("log", format!("{connect} timed out while connecting, {read} while waiting for an answer"))
         .with("near", format!("{} of answers took {ms} ms", percent(s.share_near(ms as f64))));
     let knob = if connect > read {
-        "find out why nobody answers at that address (firewall, host down, its queue full)".to_owned()
+        "find out why no server answers at that address (firewall, host down, full queue)".to_owned()
     } else {
-        format!("find what the application waits for; {which} only decides when one gives up")
+        format!("find the resource that the application waits for; {which} only decides when the edge gives up")
     };
     Some(found.knob(knob, "504 → 0"))
 }
@@ -444,7 +446,7 @@ mod tests {
         let mut s = Signals::quiet();
         s.conf.keepalive = None;
         s.conf.can_keep = false;
-        assert!(pool(&s, 64).starts_with("an upstream block with the servers and keepalive 64"));
+        assert!(pool(&s, 64).starts_with("write an upstream block with the servers and keepalive 64"));
         s.conf.passed = Some("127.0.0.1:3000".into());
         let http = "proxy_http_version 1.1; proxy_set_header Connection \"\";";
         let whole = "upstream origin { server 127.0.0.1:3000; keepalive 64; } proxy_pass http://origin;";

@@ -37,7 +37,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B61",
-        says: "the connections of an application to one that it asks are all in use, and more requests are in it (`--inside`)",
+        says: "an application uses all its connections to another server, and has more requests than connections (`--inside`)",
         tier: Tier::Rest,
         check: connections,
         fires: |s| seen(s, &[(Kind::Lock, 0.9), (Kind::Peer, 0.1)], Some((2, 1.97)), (80, 30.0)),
@@ -46,7 +46,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B62",
-        says: "requests in an application wait for one that it asks, and connections to it are free (`--inside`)",
+        says: "requests in an application wait for another server, and connections to that server are free (`--inside`)",
         tier: Tier::Rest,
         check: slow,
         fires: |s| seen(s, &[(Kind::Peer, 0.95), (Kind::Ran, 0.05)], Some((40, 28.5)), (300, 30.0)),
@@ -134,8 +134,8 @@ fn connections(s: &Signals) -> Option<Found> {
         .with("wait", wait(s))
         .slows(&[Segment::Wait]);
     Some(squeezed(s, found, &waits.process).knob(
-        format!("a pool of {} connections to {}, as far as that takes them", wanted(inside), peer.at),
-        "answers a second grow with the pool, until what is behind it is at its end",
+        format!("use a pool of {} connections to {}, if that server accepts so many", wanted(inside), peer.at),
+        "answers a second grow with the pool, until the server behind it reaches its limit",
     ))
 }
 
@@ -148,7 +148,7 @@ fn slow(s: &Signals) -> Option<Found> {
         let share = peer_share(waits, peer);
         (share >= MOST && peer.in_flight >= BUSY).then_some((waits, peer, share))
     })?;
-    let subject = format!("application {}: what it asks at {}", waits.process, peer.at);
+    let subject = format!("application {}: the server that it asks at {}", waits.process, peer.at);
     let found = Found::new(subject, share)
         .with("connections", told_peer(&waits.process, peer))
         .with("threads", told_shares(waits))
@@ -156,8 +156,8 @@ fn slow(s: &Signals) -> Option<Found> {
         .with("wait", wait(s))
         .slows(&[Segment::Wait]);
     Some(found.knob(
-        format!("what {} does for each request, and how many requests to it one of a client takes", peer.at),
-        format!("the wait for the application falls by what {} is faster", peer.at),
+        format!("reduce the work of {} for each request, and the number of requests to it per client request", peer.at),
+        format!("the wait for the application falls by the time that {} saves", peer.at),
     ))
 }
 
@@ -218,11 +218,11 @@ pub fn lines(s: &Signals) -> Vec<String> {
         (true, Some(why)) => format!("by programs in the kernel (eBPF), for {seconds} s, without connections: {why}"),
         (false, why) => {
             let why = why.as_deref().unwrap_or("no program in the kernel");
-            format!("by /proc, 50 times a second for {seconds} s, which misses what is short: {why}")
+            format!("by /proc, 50 times a second for {seconds} s, which misses short waits: {why}")
         }
     }];
     if inside.lost > 0 {
-        lines.push(format!("{} waits did not fit into the kernel's tables", inside.lost));
+        lines.push(format!("the kernel's tables had no room for {} waits", inside.lost));
     }
     let is_edges = |waits: &&Waits| s.processes.iter().any(|one| one.name == waits.process && one.role == Role::Edge);
     let is_told = |waits: &&Waits| waits.busy >= TOLD || waits.clients.is_some_and(|(_, inside)| inside >= TOLD);
@@ -323,9 +323,12 @@ mod tests {
         s.inside = Some(Inside { why: Some("the kernel refused the maps".into()), seconds: 2.0, ..Inside::default() });
         assert_eq!(
             lines(&s),
-            ["by /proc, 50 times a second for 2.00 s, which misses what is short: the kernel refused the maps"]
+            ["by /proc, 50 times a second for 2.00 s, which misses short waits: the kernel refused the maps"]
         );
         s.inside = Some(Inside { is_traced: true, why: Some("x".into()), lost: 7, ..Inside::default() });
-        assert!(lines(&s)[0].ends_with("without connections: x") && lines(&s)[1].starts_with("7 waits did not fit"));
+        assert!(
+            lines(&s)[0].ends_with("without connections: x")
+                && lines(&s)[1].starts_with("the kernel's tables had no room for 7 waits")
+        );
     }
 }

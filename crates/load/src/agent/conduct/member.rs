@@ -83,7 +83,7 @@ impl Member {
         if self.is_lost && self.is_silent(now) && self.refused.is_none() {
             let silent = now.saturating_duration_since(self.heard).as_secs();
             self.notes.push(format!(
-                "agent {} came back after {silent} s of silence; what it still told is counted",
+                "agent {} came back after {silent} s of silence; weir counts its later figures",
                 self.name
             ));
         }
@@ -121,9 +121,9 @@ impl Member {
         self.is_lost = true;
         let at = self.heard.saturating_duration_since(began);
         let when = if at == Duration::ZERO {
-            "before the start: its virtual users are missing".to_owned()
+            "before the start: the report lacks its virtual users".to_owned()
         } else {
-            format!("{:.1} s after the start: what its virtual users did from then on is missing", at.as_secs_f64())
+            format!("{:.1} s after the start: the report lacks its virtual users' later figures", at.as_secs_f64())
         };
         self.notes.push(format!("agent {} (share {} of {shares}) {what} {when}", self.name, share + 1));
     }

@@ -52,9 +52,9 @@ pub enum Wrong {
 impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Wrong::LineTooLong => write!(f, "a line of more than {LINE_BYTES_MAX} bytes: this is no NATS server"),
+            Wrong::LineTooLong => write!(f, "a line has more than {LINE_BYTES_MAX} bytes: this is not a NATS server"),
             Wrong::PayloadTooLong => write!(f, "a message of more than {PAYLOAD_BYTES_MAX} bytes"),
-            Wrong::Line(line) => write!(f, "this is no NATS server: it says {line:?}"),
+            Wrong::Line(line) => write!(f, "this is not a NATS server: it sent {line:?}"),
         }
     }
 }
@@ -120,7 +120,7 @@ impl Parser {
         }
         let from = self.at + line;
         let Some(framed) = self.bytes.get(from..from + head.length + 2) else { return Ok(None) };
-        let Some(payload) = framed.strip_suffix(b"\r\n") else { return Err(wrong("a message without its end")) };
+        let Some(payload) = framed.strip_suffix(b"\r\n") else { return Err(wrong("a message has no end")) };
         let payload = payload.to_vec();
         self.at = from + head.length + 2;
         Ok(Some(Op::Message(Message { subject: head.subject, reply: head.reply, payload })))
@@ -196,12 +196,12 @@ mod tests {
     #[test]
     fn what_is_no_nats_is_refused() {
         let table: [(&[u8], &str); 6] = [
-            (b"HTTP/1.1 400 Bad Request\r\n", "no NATS server"),
+            (b"HTTP/1.1 400 Bad Request\r\n", "this is not a NATS server"),
             (b"MSG a\r\n", "MSG a"),
             (b"MSG a 1 x\r\n", "MSG a 1 x"),
             (b"MSG a 1 99999999999999999999999\r\n", "MSG a 1"),
             (b"MSG a 1 17000000\r\n", "more than 16777216 bytes"),
-            (b"MSG a 1 2\r\nabcd", "without its end"),
+            (b"MSG a 1 2\r\nabcd", "has no end"),
         ];
         for (bytes, words) in table {
             let mut parser = Parser::default();

@@ -12,16 +12,23 @@ const ERRORS_DRAWN: usize = 6;
 pub fn charts(report: &Value, lines: &Lines) -> String {
     if lines.length < 2 {
         let has_any = report["aggregate"]["counters"].as_object().is_some_and(|counters| !counters.is_empty());
-        let why = "The report has no figures by the second: there is nothing to draw over time.";
+        let why = "The report has no figures for each second, so there is no chart over time.";
         return if has_any { format!("<h2>Over time</h2>\n<p class=\"soft\">{why}</p>\n") } else { String::new() };
     }
     let drawer = Drawer { lines, bands: phases(report, lines) };
-    let every = format!("a second; a point each {}", chart::clock(lines.step_ms / 1000.0));
+    let every = format!("per second; one point for each {}", chart::clock(lines.step_ms / 1000.0));
     let wide = [
         if lines.service.is_empty() { String::new() } else { drawer.both() },
         Lines::artillerys(report).filter(|_| !has_values(&lines.service)).map_or_else(String::new, |lines| {
             let drawer = Drawer { bands: phases(report, &lines), lines: &lines };
-            drawer.draw("Response time", "ms, as Artillery has it", "ms", Shape::Log, true, quantiles(&lines.response))
+            drawer.draw(
+                "Response time",
+                "ms, as Artillery measures it",
+                "ms",
+                Shape::Log,
+                true,
+                quantiles(&lines.response),
+            )
         }),
         drawer.draw("Load", &every, "/s", Shape::Lines, true, sent(lines)),
     ];
@@ -29,7 +36,7 @@ pub fn charts(report: &Value, lines: &Lines) -> String {
         drawer.draw("Status codes", "answers a second", "/s", Shape::Stack, false, codes(lines)),
         drawer.draw("Errors", "a second", "/s", Shape::Lines, false, errors(lines)),
         drawer.draw("Virtual users", "at once", "", Shape::Lines, false, active(lines)),
-        drawer.draw("Arrivals", "virtual users a second", "/s", Shape::Lines, false, arrivals(lines)),
+        drawer.draw("Arrivals", "virtual users per second", "/s", Shape::Lines, false, arrivals(lines)),
     ];
     format!("<h2>Over time</h2>\n{}<div class=\"two\">{}</div>\n", wide.concat(), narrow.concat())
 }
@@ -81,8 +88,7 @@ impl Drawer<'_> {
             of(response, 0, "response p50", "c0", Stroke::Solid),
             of(service, 0, "service p50", "c1", Stroke::Dashed),
         ];
-        let note =
-            "ms; response from the intended start, service from the send: where they part, requests waited to be sent";
+        let note = "ms; response from the intended start, service from the send: where they differ, requests waited to be sent";
         self.draw("Latency", note, "ms", Shape::Log, true, lines)
     }
 }
@@ -183,7 +189,7 @@ mod tests {
             "weir": {"series": {"start_ms": 0, "interval_ms": 1000, "length": 25, "counts": {"socketio.emit": [5]}}},
         });
         let page = charts(&report, &Lines::of(&report).unwrap());
-        assert!(page.contains("Response time") && page.contains("as Artillery has it"), "{page}");
+        assert!(page.contains("Response time") && page.contains("as Artillery measures it"), "{page}");
         assert!(!page.contains("service p99"));
     }
 
@@ -194,6 +200,6 @@ mod tests {
             "weir": {"series": {"start_ms": 0, "interval_ms": 1000, "length": 1, "counts": {"http.requests": [1]}}},
         });
         let page = charts(&report, &Lines::of(&report).unwrap());
-        assert!(page.contains("nothing to draw over time") && !page.contains("<figure"), "{page}");
+        assert!(page.contains("no chart over time") && !page.contains("<figure"), "{page}");
     }
 }

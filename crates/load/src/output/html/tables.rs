@@ -131,7 +131,7 @@ pub fn endpoints(whole: &Value) -> String {
         .collect();
     let cut = if all > ROWS_MAX { format!(", {ROWS_MAX} of {all}") } else { String::new() };
     format!(
-        "<h2>Endpoints <span class=\"soft\">ms, as Artillery times them{cut}</span></h2>\n{}",
+        "<h2>Endpoints <span class=\"soft\">ms, as Artillery measures them{cut}</span></h2>\n{}",
         table("Endpoints", "sorts stack", &heads, &rows)
     )
 }

@@ -64,8 +64,8 @@ fn asked(report: &Value) -> Option<Say> {
     let late = lag["p99"].as_f64().filter(|_| lag["count"].as_u64().unwrap_or(0) > 0);
     let begun = match (missing, late) {
         (0, Some(late)) if is_cut => format!("99 % at most {} ms late", ms(late)),
-        (1.., _) => format!("{} never begun", grouped(missing)),
-        (0, Some(late)) => format!("all begun, 99 % at most {} ms late", ms(late)),
+        (1.., _) => format!("{} never began", grouped(missing)),
+        (0, Some(late)) => format!("all began, 99 % at most {} ms late", ms(late)),
         (0, None) => String::new(),
     };
     told.push(begun);
@@ -141,12 +141,12 @@ fn generator(generator: &Value) -> Say {
     let cautions = texts(&generator["cautions"]);
     if generator["is_limit"].as_bool() == Some(true) {
         let why = list(texts(&generator["limits"]));
-        let more = format!("These figures tell of it, not of the target.{why}");
+        let more = format!("These figures measure the generator, not the target.{why}");
         return Say { kind: "bad", about, title: "The generator was the limit.".to_owned(), more };
     }
     if !generator.is_object() {
-        let more = soft("The report does not say whether it was the limit.");
-        return Say { kind: "warn", about, title: "Nobody looked at the generator.".to_owned(), more };
+        let more = soft("The report does not say whether the generator was the limit.");
+        return Say { kind: "warn", about, title: "The report has no data about the generator.".to_owned(), more };
     }
     let (kind, title) = match cautions.is_empty() {
         true => ("ok", "The generator kept up."),
@@ -276,16 +276,16 @@ mod tests {
         );
         for words in [
             "<b class=\"plain\">1 000 virtual users</b>",
-            "1 a second for 5s<br>2 a second for 5s<br>3 a second for 5s<br>and 1 more phase<br>all begun, 99 % at most 4.84 ms late",
+            "1 a second for 5s<br>2 a second for 5s<br>3 a second for 5s<br>and 1 more phase<br>all began, 99 % at most 4.84 ms late",
             "1 994 of 2 000 requests answered",
             "1 990 × 2xx, 4 × 4xx; 2 cut short<br>8 × &lt;E&gt;",
         ] {
             assert!(page.contains(words), "{words}\n{page}");
         }
         let cut = said(&json!({"vusers.created": 8}), &json!({"incomplete": ["an agent was lost"]}));
-        assert!(cut.contains("8 virtual users begun</b>") && !cut.contains("all begun"), "{cut}");
+        assert!(cut.contains("8 virtual users begun</b>") && !cut.contains("all began"), "{cut}");
         let page = said(&json!({"vusers.created": 8, "vusers.skipped": 1}), &json!({"dropped": 1}));
-        assert!(page.contains("10 virtual users</b>") && page.contains("2 never begun"), "{page}");
+        assert!(page.contains("10 virtual users</b>") && page.contains("2 never began"), "{page}");
     }
 
     #[test]
@@ -295,7 +295,7 @@ mod tests {
             (json!({"is_limit": true, "limits": ["<x>"]}), "<li>&lt;x&gt;</li>"),
             (json!({"is_limit": false, "cautions": ["full"]}), "say warn\"><div class=\"about\">Generator"),
             (json!({"is_limit": false}), "say ok\"><div class=\"about\">Generator"),
-            (Value::Null, "Nobody looked at the generator"),
+            (Value::Null, "The report has no data about the generator"),
         ] {
             let page = said(&json!({}), &json!({"generator": generator}));
             assert!(page.contains(words), "{words} {page}");

@@ -4,26 +4,26 @@ use super::{Object, no, nothing, partly, yes};
 
 pub(crate) const PLUGINS: Object = Object {
     path: "config.plugins",
-    about: "What else is to run, by name.",
+    about: "The plugins to run, by name.",
     is_open: true,
     keys: &[
         yes("ensure", "checks of the whole run"),
         yes("expect", "checks of answers"),
-        yes("metrics-by-endpoint", "numbers for each URL; always runs"),
+        yes("metrics-by-endpoint", "metrics for each URL; always runs"),
         yes("apdex", "the Apdex score"),
         yes("fake-data", "functions that make up data"),
         partly(
             "publish-metrics",
-            "every period sent to Prometheus, OpenTelemetry, StatsD, Telegraf or Datadog's agent; no traces",
+            "weir sends every period to Prometheus, OpenTelemetry, StatsD, Telegraf or Datadog's agent; it sends no traces",
         ),
-        no("slack", "nothing is posted; take the exit code, or the JSON report"),
-        no("memory-inspector", "processes are not looked at; `weir lab` is"),
+        no("slack", "weir posts nothing; use the exit code or the JSON report"),
+        no("memory-inspector", "`weir load` does not measure processes; `weir lab` does"),
     ],
 };
 
 pub(crate) const ENSURE: Object = Object {
     path: "config.plugins.ensure",
-    about: "Checks of the whole run; `config.ensure` counts first. A failed one makes the exit code 1.",
+    about: "Checks of the whole run; `config.ensure` takes precedence. If a check fails, the exit code is 1.",
     is_open: false,
     keys: &[
         yes("thresholds", "a list of `METRIC: N`: the metric must be below"),
@@ -43,8 +43,8 @@ pub(crate) const ENSURE_CONDITION: Object = Object {
     about: "A check.",
     is_open: false,
     keys: &[
-        yes("expression", "what must be true, in the language of `ifTrue`, over the metrics"),
-        yes("strict", "`false` does not fail the run"),
+        yes("expression", "the condition over the metrics, in the language of `ifTrue`"),
+        yes("strict", "with `false`, a failed check does not fail the run"),
     ],
 };
 
@@ -56,57 +56,63 @@ pub(crate) const EXPECT_OPTIONS: Object = Object {
         yes("outputFormat", "`pretty`, `json`, `prettyError` or `silent`"),
         yes("formatter", "the same"),
         yes("reportFailuresAsErrors", "`true` ends the virtual user"),
-        yes("expectDefault200", "`true` checks for 200 where no check is written"),
+        yes("expectDefault200", "`true` checks for 200 in a request without checks"),
         yes("useOnlyRequestNames", "errors name the request, not its URL"),
     ],
 };
 
 pub(crate) const BY_ENDPOINT: Object = Object {
     path: "config.plugins.metrics-by-endpoint",
-    about: "Numbers for each URL.",
+    about: "Metrics for each URL.",
     is_open: false,
     keys: &[
-        yes("useOnlyRequestNames", "the request's name stands for its URL"),
+        yes("useOnlyRequestNames", "weir uses the request's name instead of its URL"),
         yes("stripQueryString", "URLs without query"),
         yes("ignoreUnnamedRequests", "only requests with a name"),
-        yes("metricsNamespace", "`plugins.metrics-by-endpoint` unless set"),
-        yes("groupDynamicURLs", "URLs as written, before templates are filled in; `true` unless set"),
+        yes("metricsNamespace", "the default is `plugins.metrics-by-endpoint`"),
+        yes("groupDynamicURLs", "URLs as written, before weir fills in templates; the default is `true`"),
         yes("suppressOutput", "not on the console, only in the JSON report"),
     ],
 };
 
 pub(crate) const APDEX: Object = Object {
     path: "config.plugins.apdex",
-    about: "The Apdex score; `config.apdex` counts first.",
+    about: "The Apdex score; `config.apdex` takes precedence.",
     is_open: false,
-    keys: &[yes("threshold", "milliseconds; 500 unless set")],
+    keys: &[yes("threshold", "milliseconds; the default is 500")],
 };
 
 pub(crate) const PUBLISH: Object = Object {
     path: "config.plugins.publish-metrics[]",
-    about: "Who is sent every period of the report. Of other types than those of `type` nothing is sent, with a warning.",
+    about: "The receivers of every period of the report. For a type that is not listed under `type`, weir sends nothing and prints a warning.",
     is_open: false,
     keys: &[
         partly(
             "type",
-            "`prometheus`, `open-telemetry`, `statsd`, `influxdb-statsd`, or `datadog` without `apiKey`; not the interfaces of vendors",
+            "`prometheus`, `open-telemetry`, `statsd`, `influxdb-statsd`, or `datadog` without `apiKey`; weir does not support the APIs of vendors",
         ),
         yes("pushgateway", "prometheus: the URL of the Pushgateway; required"),
         yes("ca", "prometheus: a file of authorities to trust"),
-        yes("prefix", "of every name: `artillery` for prometheus, `artillery.` for the others of UDP"),
-        yes("tags", "a list of `name:value`, with every metric"),
-        yes("host", "of UDP: `127.0.0.1` unless set"),
-        yes("port", "of UDP: 8125 unless set"),
-        yes("includeOnly", "of UDP: only metrics whose names begin so"),
-        yes("excluded", "of UDP: no metrics whose names begin so; not heeded beside `includeOnly`"),
-        yes("event", "of UDP: `send`, `title`, `text`, `tags` and their kin, said at start and end"),
+        yes(
+            "prefix",
+            "the prefix of every name: `artillery` for prometheus, `artillery.` for the others, which use UDP",
+        ),
+        yes("tags", "a list of `name:value`; weir sends it with every metric"),
+        yes("host", "UDP: the default is `127.0.0.1`"),
+        yes("port", "UDP: the default is 8125"),
+        yes("includeOnly", "UDP: only metrics with these beginnings of names"),
+        yes("excluded", "UDP: no metrics with these beginnings of names; weir ignores it beside `includeOnly`"),
+        yes(
+            "event",
+            "UDP: `send`, `title`, `text`, `tags` and similar keys of the event that weir sends at start and end",
+        ),
         partly(
             "metrics",
             "open-telemetry: `exporter` (`otlp-http` or `otlp-proto`, not `otlp-grpc`), `endpoint`, `headers`, `meterName`, `attributes`, `includeOnly`, `exclude`",
         ),
-        yes("serviceName", "open-telemetry: `Artillery-test` unless set"),
-        yes("resourceAttributes", "open-telemetry: of the resource"),
+        yes("serviceName", "open-telemetry: the default is `Artillery-test`"),
+        yes("resourceAttributes", "open-telemetry: attributes of the resource"),
         no("traces", "spans are not sent"),
-        no("appKey", "the interfaces of vendors are not spoken"),
+        no("appKey", "weir does not support the APIs of vendors"),
     ],
 };
