@@ -3,14 +3,13 @@
 
 use std::hint::black_box;
 use std::sync::Arc;
-use std::time::Instant;
-
 use weir_load::capture::{Extract, Message};
 use weir_load::expression::Expression;
 use weir_load::random::Builtins;
 use weir_load::template::Template;
 use weir_load::value::Value;
 use weir_load::vars::{Names, Vars};
+use weir_net::clock;
 
 /// The same allocator as in weir itself.
 #[global_allocator]
@@ -50,9 +49,9 @@ fn main() {
 fn micros(mut work: impl FnMut()) -> f64 {
     let mut best = f64::INFINITY;
     for _ in 0..5 {
-        let began = Instant::now();
+        let began = clock::precise();
         (0..ROUNDS).for_each(|_| work());
-        best = best.min(began.elapsed().as_secs_f64() * 1e6 / f64::from(ROUNDS));
+        best = best.min((clock::precise() - began).as_secs_f64() * 1e6 / f64::from(ROUNDS));
     }
     best
 }
