@@ -18,6 +18,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const ROUNDS: u32 = 2000;
 
 fn main() {
+    let began = clock::precise();
+    drop(Expression::parse("1").expect("an expression"));
+    println!("{:8.2} µs  the engine of a thread", (clock::precise() - began).as_secs_f64() * 1e6);
     for wares in [4, 40] {
         let body = body(wares);
         println!("a body of {} bytes:", body.len());

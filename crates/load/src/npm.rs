@@ -7,6 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use rquickjs as js;
@@ -80,6 +81,9 @@ struct Engine {
     busy_max: Cell<Duration>,
 }
 
+/// True if this process has made an engine.
+static IS_USED: AtomicBool = AtomicBool::new(false);
+
 thread_local!(static ENGINE: RefCell<Option<Rc<Engine>>> = const { RefCell::new(None) });
 
 /// The matches of a JSONPath: of several matches a random one, or all of them, as with `multiple: false`.
@@ -149,6 +153,17 @@ pub(crate) fn limit(busy_max: Duration) {
     engine().unwrap_or_else(|why| panic!("{why}")).busy_max.set(busy_max);
 }
 
+/// Makes this thread's engine if the plan needs one: ten milliseconds that no virtual user should wait for.
+///
+/// A thread that compiled a condition or looked for a mistake in a path has an engine, and has told so. A plan with
+/// templates for paths needs one only if these are not plain, so it makes the engine when it finds out.
+pub(crate) fn prepare() {
+    if IS_USED.load(Relaxed) {
+        // A query reports the error, if it persists.
+        let _ = engine();
+    }
+}
+
 /// This thread's engine.
 fn engine() -> Result<Rc<Engine>, String> {
     ENGINE.with(|engine| {
@@ -156,6 +171,7 @@ fn engine() -> Result<Rc<Engine>, String> {
             return Ok(engine.clone());
         }
         let made = Rc::new(Engine::new().map_err(|error| format!("QuickJS did not start: {error}"))?);
+        IS_USED.store(true, Relaxed);
         Ok(engine.borrow_mut().insert(made).clone())
     })
 }
@@ -267,6 +283,9 @@ mod tests {
         ] {
             assert_eq!(query(Document::Text(body.as_bytes()), "$..a", false), Err(why), "{body}");
         }
+        // Too deep for the stack: an error as for any body that cannot be read, and the engine goes on.
+        let deep = format!("{}{}", "[".repeat(1_000_000), "]".repeat(1_000_000));
+        assert_eq!(query(Document::Text(deep.as_bytes()), "$..a", false), Err(Nothing::NotJson));
         let value = parse_json(br#"[{"__proto__":{"x":1}},"y"]"#).unwrap();
         assert_eq!(query(Document::Value(&value), "$..x", false), Ok(Value::Number(1.0)));
     }
@@ -281,6 +300,16 @@ mod tests {
             assert_eq!(sum, Ok(Value::Number(f64::from(number + 1))));
         }
         assert!(engine().unwrap().compiled.borrow().len() <= COMPILED_MAX);
+    }
+
+    /// A worker begins with an engine after another thread has used one.
+    #[test]
+    fn a_worker_is_prepared() {
+        compile("a").unwrap();
+        let has_engine = || ENGINE.with(|engine| engine.borrow().is_some());
+        let fresh = || (has_engine(), prepare(), has_engine());
+        let seen = std::thread::scope(|scope| scope.spawn(fresh).join());
+        assert_eq!(seen.unwrap(), (false, (), true));
     }
 
     /// A seed for weir decides the random numbers of expressions too.
