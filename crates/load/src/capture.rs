@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::html::{self, Selector};
-use crate::jsonpath::JsonPath;
-use crate::random;
+use crate::jsonpath::{JsonPath, one_value};
+use crate::npm::{self, Nothing};
 use crate::regexp;
 use crate::template::{Functions, Template, Tree};
 use crate::value::{self, Key, Value};
@@ -49,7 +49,7 @@ pub struct Extract(Way);
 
 #[derive(Debug)]
 enum Way {
-    Json { path: Pattern<JsonPath>, all: bool },
+    Json { path: Pattern<JsonPath>, mistake: Option<String>, all: bool },
     Regexp { regex: Pattern<Regexp>, group: Option<String>, flags: String },
     Header(Template),
     Selector { selector: Pattern<Selector>, attr: Option<Template>, index: Index },
@@ -155,7 +155,9 @@ impl Match {
 impl Extract {
     /// `json`: a JSONPath. Of several matches it takes one at random, or all of them with `multiple: false`.
     pub fn json(path: Template, multiple: bool) -> Extract {
-        Extract(Way::Json { path: Pattern::new(path, JsonPath::parse), all: !multiple })
+        let path = Pattern::new(path, |text| Ok(JsonPath::new(text)));
+        let mistake = path.known.as_ref().and_then(|known| known.as_ref().ok()?.mistake());
+        Extract(Way::Json { path, mistake, all: !multiple })
     }
 
     /// `regexp`, `group` and `flags`.
@@ -187,7 +189,7 @@ impl Extract {
     /// The problem of this extraction that is known before the run, if any.
     pub fn problem(&self) -> Option<&str> {
         match &self.0 {
-            Way::Json { path, .. } => path.problem(),
+            Way::Json { mistake, .. } => mistake.as_deref(),
             Way::Regexp { regex, .. } => regex.problem(),
             Way::Selector { selector, .. } => selector.problem(),
             Way::Xpath(path) => path.problem(),
@@ -198,9 +200,9 @@ impl Extract {
     /// The value found. An error: the message cannot be read that way, or the expression is invalid.
     pub fn value(&self, message: &Message<'_>, vars: &Vars, functions: &dyn Functions) -> Result<Value, String> {
         match &self.0 {
-            Way::Json { path, all } => {
-                let path = path.known(vars, functions, JsonPath::parse);
-                json(message, path, *all)
+            Way::Json { path, all, .. } => {
+                let path = path.known(vars, functions, |text| Ok(JsonPath::new(text)))?;
+                json(message, &path, *all)
             }
             Way::Regexp { regex, group, flags } => {
                 let regex = regex.known(vars, functions, |text| regexp::compile(text, flags).map(Regexp))?;
@@ -244,40 +246,33 @@ impl<T> Pattern<T> {
     }
 }
 
-/// An invalid or failing path finds the empty text; a body that is not JSON is an error.
-fn json(message: &Message<'_>, path: Result<Arc<JsonPath>, String>, all: bool) -> Result<Value, String> {
-    let nothing = || Value::from("");
-    let Ok(path) = path else {
-        return message.json().map(|_| nothing()).map_err(|NotJson| NOT_JSON.to_owned());
-    };
+/// A failing path finds the empty text; a body that is not JSON is an error.
+fn json(message: &Message<'_>, path: &JsonPath, all: bool) -> Result<Value, String> {
+    let not_json = || NOT_JSON.to_owned();
     if let (Some(bytes), Some(keys)) = (message.unparsed(), path.keys()) {
-        match value::extract(bytes, keys) {
-            Ok(Some(value)) => return Ok(one_value(value, all)),
-            // Nothing is there, or only the full tree can answer.
-            Ok(None) => {}
-            Err(_) => return Err(NOT_JSON.to_owned()),
+        // `Ok(None)`: nothing is there, or only the full tree can answer.
+        if let Ok(Some(value)) = value::extract(bytes, keys) {
+            return Ok(one_value(value, all));
         }
     }
-    let root = message.json().map_err(|NotJson| NOT_JSON.to_owned())?;
-    if !root.is_object() {
-        return Ok(nothing());
+    if !message.may_be_json() {
+        return Err(not_json());
     }
-    // Names and indexes lead to one place. Other paths go to the search below.
-    if let Some(value) = path.keys().and_then(|keys| keys.iter().try_fold(root, |at, key| key.of(at))) {
-        return Ok(one_value(value.clone(), all));
+    if path.is_plain()
+        && let Ok(root) = message.json()
+    {
+        if !root.is_object() {
+            return Ok("".into());
+        }
+        if let Some(found) = path.find(root) {
+            return Ok(found.taken(all));
+        }
     }
-    let Ok((mut values, could_be_several)) = path.find(root) else { return Ok(nothing()) };
-    Ok(match (all, values.len()) {
-        (true, 0) => nothing(),
-        (true, 1) if !could_be_several => one_value(values.swap_remove(0), true),
-        (true, _) => Value::from(values),
-        (false, _) => random::one_of(&values).cloned().unwrap_or_default(),
-    })
-}
-
-/// With `multiple: false` Artillery treats a falsy JavaScript value as not found.
-fn one_value(value: Value, all: bool) -> Value {
-    if all && !value.is_truthy() { Value::from("") } else { value }
+    match npm::query(message.document(), path.text(), all) {
+        Ok(value) => Ok(value),
+        Err(Nothing::Failed) => Ok("".into()),
+        Err(Nothing::NotJson) => Err(not_json()),
+    }
 }
 
 fn regexp_value(regex: &regress::Regex, group: Option<&str>, text: &str) -> Value {

@@ -1,280 +1,208 @@
-//! JSONPath in the dialect of the npm module jsonpath-plus 10, which Artillery uses.
+//! JSONPaths: plain ones are followed here, all others by jsonpath-plus (see [`npm`]).
 //!
-//! Supports names, indexes, slices, `*`, `..`, unions, filters `[?(…)]` and scripts `[(…)]` in JavaScript, `^`
-//! (parent), `~` (name) and types (`@number()`). Also supports unions of quoted names and spaces in unions, which
-//! jsonpath-plus lacks. Does not support `@path` and assignments in a script.
+//! A plain path has names, indexes, `[*]` and one `..` only, such as `$.a.b[0]`, `$.a['b c']`, `$.a[*].b` and `$..a`.
+//! These are the usual paths, and jsonpath-plus needs up to ten times longer. Where the body does not have the shape that makes a plain path simple, jsonpath-plus decides too: a member of a text, the length
+//! of a list, `[*]` on an object.
 
-use std::sync::Arc;
-
+use crate::npm;
+use crate::random;
 use crate::value::{Key, Value};
 
-mod parse;
-mod script;
+/// Most steps of a plain path.
+const STEPS_MAX: usize = 200;
+/// Deepest level that `..` of a plain path looks at.
+const DEPTH_MAX: usize = 200;
+/// A path that is nothing but one of these names finds nothing, because jsonpath-plus finds JavaScript's own member
+/// instead of a parsed path.
+const OWN: [&str; 12] = [
+    "constructor",
+    "hasOwnProperty",
+    "isPrototypeOf",
+    "propertyIsEnumerable",
+    "toLocaleString",
+    "toString",
+    "valueOf",
+    "__proto__",
+    "__defineGetter__",
+    "__defineSetter__",
+    "__lookupGetter__",
+    "__lookupSetter__",
+];
 
-use script::{Here, Script};
-
-/// Most places that one query may visit; a query that needs more fails.
-const PLACES_MAX: usize = 2_000_000;
-/// Most matches of one query; a query with more matches fails.
-const FOUND_MAX: usize = 200_000;
-
-/// A compiled path.
+/// A path.
 #[derive(Clone, Debug)]
 pub(crate) struct JsonPath {
-    steps: Vec<Step>,
-    /// The same path, if it consists of names and indexes only.
+    text: String,
+    /// The steps of a plain path.
+    steps: Option<Vec<Step>>,
+    /// The steps, if all of them are names and indexes.
     keys: Option<Vec<Key>>,
 }
 
-#[derive(Clone, Debug)]
-enum Step {
-    Root,
-    Name(Key),
-    Any,
-    Descend,
-    Parent,
-    NameOf,
-    Slice { start: i64, end: i64, step: usize },
-    Filter(Script),
-    Script(Script),
-    Type(Type),
-    Union(Vec<Step>),
-}
+/// The matches of a plain path. The flag is true if the way to the match could have led to several matches.
+#[derive(Debug)]
+pub(crate) struct Found<'v>(Vec<(&'v Value, bool)>);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Type {
-    Scalar,
-    Boolean,
-    String,
-    Integer,
-    Number,
-    Object,
-    Array,
-    Null,
-    /// `undefined`, `function`, `nonFinite`: they do not occur in JSON.
-    Never,
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Key(Key),
+    /// `[*]`.
+    Any,
+    /// `..` before a name.
+    Descend,
 }
 
 impl JsonPath {
-    pub(crate) fn parse(text: &str) -> Result<JsonPath, String> {
-        let steps = parse::parse(text)?;
+    pub(crate) fn new(text: &str) -> JsonPath {
+        let steps = plain(text);
         let key = |step: &Step| match step {
             // The length of a list is computed and is not a member.
-            Step::Name(key) if &*key.name != "length" => Some(key.clone()),
+            Step::Key(key) if &*key.name != "length" => Some(key.clone()),
             _ => None,
         };
-        let keys = steps.iter().map(key).collect();
-        Ok(JsonPath { steps, keys })
+        let keys = steps.as_ref().and_then(|steps| steps.iter().map(key).collect());
+        JsonPath { text: text.to_owned(), steps, keys }
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The mistake that shows before there is a body.
+    pub(crate) fn mistake(&self) -> Option<String> {
+        if self.steps.is_some() { None } else { npm::mistake(&self.text) }
+    }
+
+    /// True if the path is plain: then [`JsonPath::find`] may find its matches.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.steps.is_some()
     }
 
     /// The steps of a path that can be extracted without parsing the whole body into a tree.
     pub(crate) fn keys(&self) -> Option<&[Key]> {
-        self.keys.as_deref().filter(|keys| !keys.is_empty())
+        self.keys.as_deref()
     }
 
-    /// All matches, in jsonpath-plus's order. The flag is true if the path could have several matches.
-    pub(crate) fn find(&self, root: &Value) -> Result<(Vec<Value>, bool), String> {
-        let mut query = Query { root, left: PLACES_MAX, found: Vec::new() };
-        let place = Place { value: root.clone(), parent: Value::Null, name: Value::Null, is_many: false };
-        query.trace(&self.steps, place)?;
-        let mut is_many = false;
-        let mut values = Vec::with_capacity(query.found.len());
-        for found in query.found {
-            if let Found::Value(value, many) = found {
-                is_many |= many;
-                values.push(value);
-            }
-        }
-        Ok((values, is_many))
-    }
-}
-
-struct Query<'v> {
-    root: &'v Value,
-    left: usize,
-    found: Vec<Found>,
-}
-
-enum Found {
-    Value(Value, bool),
-    /// `^`: the calling frame continues at its own value with the last steps of this number.
-    Parent(usize),
-}
-
-#[derive(Clone)]
-struct Place {
-    value: Value,
-    parent: Value,
-    name: Value,
-    is_many: bool,
-}
-
-impl Place {
-    fn child(&self, name: Value, value: Value, is_many: bool) -> Place {
-        Place { value, parent: self.value.clone(), name, is_many: self.is_many || is_many }
-    }
-}
-
-impl Query<'_> {
-    fn trace(&mut self, steps: &[Step], place: Place) -> Result<(), String> {
-        self.left = self.left.checked_sub(1).ok_or("it looks at too many places")?;
-        if self.found.len() > FOUND_MAX {
-            return Err("it finds too much".to_owned());
-        }
-        let Some((step, rest)) = steps.split_first() else {
-            self.found.push(Found::Value(place.value, place.is_many));
-            return Ok(());
-        };
-        let begin = self.found.len();
-        match step {
-            Step::Parent => {
-                self.found.push(Found::Parent(rest.len()));
-                return Ok(());
-            }
-            Step::NameOf => {
-                self.found.push(Found::Value(place.name, place.is_many));
-                return Ok(());
-            }
-            Step::Type(kind) => {
-                if kind.is_of(&place.value) {
-                    self.found.push(Found::Value(place.value, place.is_many));
-                }
-                return Ok(());
-            }
-            Step::Root => {
-                let at = Place { parent: Value::Null, name: Value::Null, ..place.clone() };
-                self.trace(rest, at)?;
-            }
-            Step::Name(key) => self.name(key, rest, &place, false)?,
-            Step::Any => {
-                for (name, value) in children(&place.value) {
-                    self.trace(rest, place.child(name, value, true))?;
-                }
-            }
-            Step::Descend => {
-                self.trace(rest, place.clone())?;
-                for (name, value) in children(&place.value) {
-                    if value.is_object() || value == Value::Null {
-                        self.trace(steps, place.child(name, value, true))?;
+    /// All matches in an object or list; `None` if only jsonpath-plus can tell.
+    pub(crate) fn find<'v>(&self, root: &'v Value) -> Option<Found<'v>> {
+        let mut found = vec![(root, false)];
+        for step in self.steps.as_ref()? {
+            let mut next = Vec::new();
+            for (place, is_many) in found {
+                match (step, place) {
+                    (Step::Key(key), Value::Map(_)) => next.extend(key.of(place).map(|value| (value, is_many))),
+                    (Step::Key(key), Value::List(_)) if &*key.name != "length" => {
+                        next.extend(key.of(place).map(|value| (value, is_many)));
                     }
+                    (Step::Any, Value::List(list)) => next.extend(list.iter().map(|value| (value, true))),
+                    (Step::Descend, _) => descend(place, is_many, 0, &mut next)?,
+                    (Step::Any, Value::Text(_)) => {}
+                    (_, Value::Map(_) | Value::List(_) | Value::Text(_)) => return None,
+                    // These have no members.
+                    (_, Value::Undefined | Value::Null | Value::Bool(_) | Value::Number(_)) => {}
                 }
             }
-            Step::Slice { start, end, step } => self.slice((*start, *end, *step), rest, &place)?,
-            Step::Filter(script) => {
-                for (name, value) in children(&place.value) {
-                    if self.run(script, &value, &name, &place)?.is_truthy() {
-                        self.trace(rest, place.child(name, value, true))?;
-                    }
-                }
-            }
-            Step::Script(script) => {
-                let name = self.run(script, &place.value, &place.name, &place)?;
-                let key = Key::from(&*name.to_text());
-                self.name(&key, rest, &place, false)?;
-            }
-            Step::Union(parts) => {
-                for part in parts {
-                    let mut way = vec![part.clone()];
-                    way.extend_from_slice(rest);
-                    self.trace(&way, Place { is_many: true, ..place.clone() })?;
-                }
-            }
+            found = next;
         }
-        self.go_up(begin, rest, &place)
-    }
-
-    /// Continues, from this place, all paths from here that asked for their parent.
-    fn go_up(&mut self, begin: usize, rest: &[Step], place: &Place) -> Result<(), String> {
-        if !self.found.iter().skip(begin).any(|found| matches!(found, Found::Parent(_))) {
-            return Ok(());
-        }
-        for found in self.found.split_off(begin) {
-            match found {
-                Found::Parent(left) => {
-                    let after = rest.len().checked_sub(left).and_then(|from| rest.get(from..)).unwrap_or_default();
-                    self.trace(after, place.clone())?;
-                }
-                value => self.found.push(value),
-            }
-        }
-        Ok(())
-    }
-
-    fn name(&mut self, key: &Key, rest: &[Step], place: &Place, is_many: bool) -> Result<(), String> {
-        let value = match key.of(&place.value) {
-            Some(value) => value.clone(),
-            None => match crate::value::get(&place.value, std::slice::from_ref(key)) {
-                Value::Undefined => return Ok(()),
-                made => made,
-            },
-        };
-        self.trace(rest, place.child(Value::Text(key.name.clone()), value, is_many))
-    }
-
-    fn slice(&mut self, (start, end, step): (i64, i64, usize), rest: &[Step], place: &Place) -> Result<(), String> {
-        let Value::List(list) = &place.value else { return Ok(()) };
-        let len = i64::try_from(list.len()).unwrap_or(i64::MAX);
-        let bound = |at: i64| usize::try_from(if at < 0 { (at + len).max(0) } else { at.min(len) }).unwrap_or(0);
-        // jsonpath-plus treats an end of 0 as no end.
-        let (start, end) = (bound(start), bound(if end == 0 { len } else { end }));
-        for index in (start..end).step_by(step.max(1)) {
-            let value = list.get(index).cloned().unwrap_or_default();
-            self.trace(rest, place.child(Value::from(index.to_string()), value, true))?;
-        }
-        Ok(())
-    }
-
-    fn run(&self, script: &Script, value: &Value, name: &Value, place: &Place) -> Result<Value, String> {
-        script.run(&Here {
-            value,
-            property: name,
-            parent: &place.parent,
-            parent_property: &place.name,
-            root: self.root,
-        })
+        Some(Found(found))
     }
 }
 
-/// The direct children, with their names (numbers in lists).
-fn children(value: &Value) -> Vec<(Value, Value)> {
+/// The value and all objects and lists in it, in jsonpath-plus' order.
+fn descend<'v>(value: &'v Value, is_many: bool, depth: usize, all: &mut Vec<(&'v Value, bool)>) -> Option<()> {
+    if depth > DEPTH_MAX {
+        return None;
+    }
+    all.push((value, is_many));
+    let mut child = |value: &'v Value| if value.is_object() { descend(value, true, depth + 1, all) } else { Some(()) };
     match value {
-        Value::List(list) => {
-            list.iter().enumerate().map(|(index, value)| (Value::Number(index as f64), value.clone())).collect()
-        }
-        Value::Map(map) => map.iter().map(|(name, value)| (Value::Text(Arc::clone(name)), value.clone())).collect(),
-        _ => Vec::new(),
+        Value::List(list) => list.iter().try_for_each(child),
+        // JavaScript puts numbers first. jsonpath-plus takes a member with the name `..` for the step.
+        Value::Map(map) if map.keys().any(|key| &**key == ".." || Key::from(&**key).index.is_some()) => None,
+        Value::Map(map) => map.values().try_for_each(&mut child),
+        _ => Some(()),
     }
 }
 
-impl Type {
-    fn of(name: &str) -> Option<Type> {
-        Some(match name {
-            "scalar" => Type::Scalar,
-            "boolean" => Type::Boolean,
-            "string" => Type::String,
-            "integer" => Type::Integer,
-            "number" => Type::Number,
-            "object" => Type::Object,
-            "array" => Type::Array,
-            "null" => Type::Null,
-            "undefined" | "function" | "nonFinite" | "other" => Type::Never,
-            _ => return None,
-        })
-    }
-
-    fn is_of(self, value: &Value) -> bool {
-        match self {
-            Type::Scalar => !value.is_object(),
-            Type::Boolean => matches!(value, Value::Bool(_)),
-            Type::String => matches!(value, Value::Text(_)),
-            Type::Integer => matches!(value, Value::Number(number) if number.fract() == 0.0),
-            Type::Number => matches!(value, Value::Number(number) if number.is_finite()),
-            Type::Object => value.is_object(),
-            Type::Array => matches!(value, Value::List(_)),
-            Type::Null => *value == Value::Null,
-            Type::Never => false,
+impl Found<'_> {
+    /// The captured value: of several matches a random one, or all of them, as with `multiple: false`.
+    pub(crate) fn taken(&self, all: bool) -> Value {
+        match (all, self.0.as_slice()) {
+            (true, []) => "".into(),
+            (true, [(value, false)]) => one_value((*value).clone(), true),
+            (true, values) => Value::from(values.iter().map(|(value, _)| (*value).clone()).collect::<Vec<Value>>()),
+            (false, values) => random::one_of(values).map_or(Value::Undefined, |(value, _)| (*value).clone()),
         }
     }
+}
+
+/// The captured value for a single match. With `multiple: false` Artillery treats a falsy JavaScript value as not
+/// found.
+pub(crate) fn one_value(value: Value, all: bool) -> Value {
+    if all && !value.is_truthy() { Value::from("") } else { value }
+}
+
+/// The steps of a plain path.
+fn plain(text: &str) -> Option<Vec<Step>> {
+    if OWN.contains(&text) {
+        return None;
+    }
+    let mut steps = Vec::new();
+    let mut rest = match text.strip_prefix('$') {
+        Some(after) if after.starts_with(['.', '[']) => after,
+        // A path may begin with a name.
+        _ => {
+            let (step, rest) = name(text)?;
+            steps.push(step);
+            rest
+        }
+    };
+    while !rest.is_empty() {
+        let (step, after) = if let Some(rest) = rest.strip_prefix("..") {
+            // A second `..` would multiply the places.
+            if steps.contains(&Step::Descend) {
+                return None;
+            }
+            steps.push(Step::Descend);
+            name(rest)?
+        } else if let Some(rest) = rest.strip_prefix('.') {
+            name(rest)?
+        } else {
+            bracket(rest.strip_prefix('[')?)?
+        };
+        steps.push(step);
+        rest = after;
+        if steps.len() > STEPS_MAX {
+            return None;
+        }
+    }
+    Some(steps)
+}
+
+/// A name at the start of a text.
+fn name(text: &str) -> Option<(Step, &str)> {
+    let is_of_name = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '$' | '-');
+    let end = text.find(|char| !is_of_name(char)).unwrap_or(text.len());
+    let (name, rest) = text.split_at_checked(end)?;
+    let is_name = !name.is_empty() && name != "$";
+    is_name.then(|| (Step::Key(Key::from(name)), rest))
+}
+
+/// An index, a quoted name or `*`, after the opening bracket.
+fn bracket(text: &str) -> Option<(Step, &str)> {
+    let (inner, rest) = text.split_once(']')?;
+    let quoted = ['\'', '"'].iter().find_map(|quote| inner.strip_prefix(*quote)?.strip_suffix(*quote));
+    let step = match quoted {
+        Some(inner) => {
+            let is_of_name = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-' | ' ');
+            let is_name = !inner.is_empty() && inner.chars().all(is_of_name);
+            is_name.then(|| Step::Key(Key::from(inner)))?
+        }
+        None if inner == "*" => Step::Any,
+        None => (!inner.is_empty() && inner.bytes().all(|byte| byte.is_ascii_digit()))
+            .then(|| Step::Key(Key::from(inner)))?,
+    };
+    Some((step, rest))
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ pub mod failed;
 pub mod fake;
 mod html;
 mod jsonpath;
+mod npm;
 pub mod once;
 pub mod output;
 pub mod plan;

@@ -9,7 +9,7 @@
 //! finds out if they need Node before the run begins. Functions get Artillery's arguments and objects in both
 //! engines. Not here: npm's resolution, which Node does; plugins.
 
-mod convert;
+pub(crate) mod convert;
 mod files;
 mod known;
 mod loading;

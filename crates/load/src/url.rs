@@ -1,8 +1,9 @@
 //! URLs for requests: scheme, host, port, and the target for the request line.
 //!
-//! Parsed as in browsers and Node (WHATWG URL), as far as http needs it: spaces and unusual bytes are escaped, dot
-//! segments are resolved, a default port is left out. Host names stay as written: no punycode.
+//! The crate `url` parses them as browsers and Node do (WHATWG URL). Like Artillery's client, weir sends no `?` without
+//! a query. It refuses port 0, to which nothing can connect.
 
+use ::url::{Host, ParseError, Url as Whatwg};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use weir_wire::escape::{Unescape, unescape_uri};
@@ -32,14 +33,6 @@ impl Scheme {
             Scheme::Https => "https",
         }
     }
-
-    fn of(name: &str) -> Option<Scheme> {
-        match name {
-            name if name.eq_ignore_ascii_case("http") => Some(Scheme::Http),
-            name if name.eq_ignore_ascii_case("https") => Some(Scheme::Https),
-            _ => None,
-        }
-    }
 }
 
 /// The parts of a URL.
@@ -55,7 +48,7 @@ pub struct Url {
     pub port: u16,
     /// Path and query; at least `/`.
     pub target: String,
-    /// `user:password` as written; sent as Basic authorization.
+    /// `user:password`, with percent escapes; sent as Basic authorization.
     pub user: Option<String>,
 }
 
@@ -83,45 +76,51 @@ impl Url {
 
     /// Parses a URL; the error says what is wrong with it.
     pub fn parse(text: &str) -> Result<Url, String> {
-        let bad = |why: &str| format!("\"{text}\" cannot be loaded: {why}");
         if text.len() > URL_BYTES_MAX {
             return Err(format!("a URL is at most {URL_BYTES_MAX} bytes"));
         }
-        let text_ = text.trim_matches(|c: char| c <= ' ');
-        let Some((scheme, rest)) = text_.split_once("://") else {
-            return Err(bad("it must begin with http:// or https://"));
-        };
-        let Some(scheme) = Scheme::of(scheme) else {
-            return Err(bad(&format!("no {scheme} here, only http:// and https://")));
-        };
-        let end = rest.find(['/', '\\', '?', '#']).unwrap_or(rest.len());
-        let (authority, target) = rest.split_at_checked(end).unwrap_or((rest, ""));
-        let (user, authority) = match authority.rsplit_once('@') {
-            Some((user, authority)) => (Some(user.to_owned()).filter(|user| !user.is_empty()), authority),
-            None => (None, authority),
-        };
-        let (host, port) = match authority.rsplit_once(':') {
-            Some((host, "")) if !host.is_empty() => (host, scheme.port()),
-            Some((host, port)) if !port.contains(']') => {
-                let port: Option<u16> = port.parse().ok().filter(|&port| port > 0);
-                (host, port.ok_or_else(|| bad("the port must be between 1 and 65535"))?)
+        Url::of(Whatwg::parse(text), text)
+    }
+
+    fn of(parsed: Result<Whatwg, ParseError>, text: &str) -> Result<Url, String> {
+        let bad = |why: &str| format!("\"{text}\" cannot be loaded: {why}");
+        const PORT: &str = "the port must be between 1 and 65535";
+        let url = parsed.map_err(|error| match error {
+            ParseError::EmptyHost => bad("it names no host"),
+            ParseError::InvalidPort => bad(PORT),
+            ParseError::RelativeUrlWithoutBase => bad("it must begin with http:// or https://"),
+            ParseError::InvalidDomainCharacter | ParseError::IdnaError => {
+                bad("the host has a character that no host has")
             }
-            _ => (authority, scheme.port()),
+            other => bad(&other.to_string()),
+        })?;
+        let scheme = match url.scheme() {
+            "http" => Scheme::Http,
+            "https" => Scheme::Https,
+            other if text.contains("://") => return Err(bad(&format!("no {other} here, only http:// and https://"))),
+            _ => return Err(bad("it must begin with http:// or https://")),
         };
-        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-        if bare.is_empty() {
-            return Err(bad("it names no host"));
-        }
-        if bare.bytes().any(|byte| byte <= b' ' || byte == 0x7f || b"<>^|%\"`{}".contains(&byte)) {
-            return Err(bad("the host has a character that no host has"));
-        }
-        let host = host.to_ascii_lowercase();
+        let host = match url.host() {
+            Some(Host::Domain(name)) => name.to_owned(),
+            Some(Host::Ipv4(address)) => address.to_string(),
+            Some(Host::Ipv6(address)) => address.to_string(),
+            None => return Err(bad("it names no host")),
+        };
+        let port = url.port_or_known_default().filter(|port| *port > 0).ok_or_else(|| bad(PORT))?;
+        let name = url.host_str().unwrap_or_default();
+        let mut target = Vec::new();
+        push_target(&url, &mut target);
+        let user = match (url.username(), url.password()) {
+            ("", None) => None,
+            (user, None) => Some(user.to_owned()),
+            (user, Some(password)) => Some(format!("{user}:{password}")),
+        };
         Ok(Url {
             scheme,
-            authority: if port == scheme.port() { host.clone() } else { format!("{host}:{port}") },
-            host: bare.to_ascii_lowercase(),
+            authority: if port == scheme.port() { name.to_owned() } else { format!("{name}:{port}") },
+            host,
             port,
-            target: target_of(target),
+            target: text_of(target),
             user,
         })
     }
@@ -136,40 +135,13 @@ impl Url {
         format!("{}://{}", self.scheme.name(), self.authority)
     }
 
-    /// The absolute URL of a reference relative to this URL (RFC 3986 §5.2): a `Location`.
+    /// The absolute URL of a reference relative to this URL: a `Location`.
     pub fn join(&self, reference: &str) -> Result<Url, String> {
-        let reference = reference.trim_matches(|c: char| c <= ' ');
-        let has_scheme = reference.split_once(':').is_some_and(|(scheme, _)| {
-            scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-                && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
-        });
-        if has_scheme {
-            return Url::parse(reference);
+        if reference.len() > URL_BYTES_MAX {
+            return Err(format!("a URL is at most {URL_BYTES_MAX} bytes"));
         }
-        if let Some(rest) = reference.strip_prefix("//") {
-            return Url::parse(&format!("{}://{rest}", self.scheme.name()));
-        }
-        let path = self.target.split('?').next().unwrap_or("/");
-        let target = match reference.as_bytes().first() {
-            None => self.target.clone(),
-            Some(b'#') => self.target.clone(),
-            Some(b'/') => target_of(reference),
-            Some(b'?') => target_of(&format!("{path}{reference}")),
-            Some(_) => {
-                let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-                target_of(&format!("{folder}/{reference}"))
-            }
-        };
-        Ok(Url { target, user: None, ..self.clone() })
+        Url::of(Whatwg::parse(&self.shown()).and_then(|here| here.join(reference)), reference)
     }
-}
-
-/// The target for the request line, from the text after the host.
-fn target_of(text: &str) -> String {
-    let mut out = Vec::with_capacity(text.len() + 1);
-    write_target(text.as_bytes(), &mut out);
-    // Everything outside ASCII is percent-encoded at this point.
-    String::from_utf8(out).unwrap_or_else(|_| "/".to_owned())
 }
 
 /// Appends path and query for the request line: escaped, dot segments resolved, without the fragment.
@@ -178,67 +150,24 @@ pub fn write_target(text: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(text);
         return;
     }
-    let text = text.split(|&byte| byte == b'#').next().unwrap_or_default();
-    let query = text.iter().position(|&byte| byte == b'?');
-    let (path, query) = text.split_at_checked(query.unwrap_or(text.len())).unwrap_or((text, b""));
-    let start = out.len();
-    for (index, segment) in path.split(|&byte| byte == b'/' || byte == b'\\').enumerate() {
-        let segment = if index == 0 && segment.is_empty() { continue } else { segment };
-        push_segment(segment, start, out);
-    }
-    // If the last segment was dots, it names a folder.
-    let last = path.rsplit(|&byte| byte == b'/' || byte == b'\\').next().unwrap_or_default();
-    if out.len() == start || (dots(last) > 0 && out.last() != Some(&b'/')) {
-        out.push(b'/');
-    }
-    for &byte in query {
-        escape(byte, b"\"#<>'", out);
+    let slash = if matches!(text.first(), Some(b'/' | b'\\' | b'?' | b'#')) { "" } else { "/" };
+    match Whatwg::parse(&format!("http://a{slash}{}", String::from_utf8_lossy(text))) {
+        Ok(url) => push_target(&url, out),
+        Err(_) => out.push(b'/'),
     }
 }
 
-fn push_segment(segment: &[u8], start: usize, out: &mut Vec<u8>) {
-    match dots(segment) {
-        1 => {}
-        2 => {
-            let slash = out.get(start..).unwrap_or_default().iter().rposition(|&byte| byte == b'/');
-            out.truncate(start + slash.unwrap_or(0));
-        }
-        _ => {
-            out.push(b'/');
-            for &byte in segment {
-                escape(byte, b"\"#<>?^`{}", out);
-            }
-        }
+fn push_target(url: &Whatwg, out: &mut Vec<u8>) {
+    out.extend_from_slice(url.path().as_bytes());
+    if let Some(query) = url.query().filter(|query| !query.is_empty()) {
+        out.push(b'?');
+        out.extend_from_slice(query.as_bytes());
     }
 }
 
-/// 1 for `.`, 2 for `..`, also if escaped; 0 for anything else.
-fn dots(segment: &[u8]) -> usize {
-    let mut rest = segment;
-    let mut count = 0;
-    while !rest.is_empty() && count < 3 {
-        rest = match rest {
-            [b'.', rest @ ..] | [b'%', b'2', b'e' | b'E', rest @ ..] => rest,
-            _ => return 0,
-        };
-        count += 1;
-    }
-    if count < 3 { count } else { 0 }
-}
-
-fn escape(byte: u8, set: &[u8], out: &mut Vec<u8>) {
-    match byte {
-        b'\t' | b'\r' | b'\n' => {}
-        0..=b' ' | 0x7f.. => escaped(byte, out),
-        _ if set.contains(&byte) => escaped(byte, out),
-        _ => out.push(byte),
-    }
-}
-
-fn escaped(byte: u8, out: &mut Vec<u8>) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    let digit = |nibble: u8| DIGITS.get(usize::from(nibble)).copied().unwrap_or(b'0');
-    out.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte & 15)]);
+/// The text of a target, which is ASCII.
+fn text_of(target: Vec<u8>) -> String {
+    String::from_utf8(target).unwrap_or_else(|_| "/".to_owned())
 }
 
 /// True if the target can be sent unchanged: the usual case, found in one pass.
@@ -251,7 +180,7 @@ fn is_plain(text: &[u8]) -> bool {
         }
         before = byte;
     }
-    text.first() == Some(&b'/')
+    text.first() == Some(&b'/') && before != b'?'
 }
 
 static PLAIN: [bool; 256] = plain();
@@ -260,7 +189,7 @@ const fn plain() -> [bool; 256] {
     let mut table = [false; 256];
     let mut byte = 0x21;
     while byte < 0x7f {
-        table[byte] = !matches!(byte as u8, b'"' | b'#' | b'<' | b'>' | b'\'' | b'\\' | b'^' | b'`' | b'{' | b'}');
+        table[byte] = !matches!(byte as u8, b'"' | b'#' | b'<' | b'>' | b'\'' | b'\\' | b'`' | b'{' | b'}');
         byte += 1;
     }
     table
@@ -295,6 +224,11 @@ mod tests {
 
     #[test]
     fn targets_are_normalised_as_node_does() {
+        let target_of = |text: &str| {
+            let mut target = Vec::new();
+            write_target(text.as_bytes(), &mut target);
+            text_of(target)
+        };
         for (text, target) in [
             ("/a b", "/a%20b"),
             ("/a?b c'd", "/a?b%20c%27d"),
@@ -315,8 +249,67 @@ mod tests {
             ("/{{ id }}", "/%7B%7B%20id%20%7D%7D"),
             ("/a'b", "/a'b"),
             ("/a|b", "/a|b"),
+            ("/^`{}?^`{}\\", "/^%60%7B%7D?^`{}\\"),
+            ("/a\tb?c\nd", "/ab?cd"),
+            ("/%zz%", "/%zz%"),
+            ("x", "/x"),
+            (":81/x", "/:81/x"),
+            ("@b/x", "/@b/x"),
+            ("?x", "/?x"),
+            ("", "/"),
         ] {
             assert_eq!(target_of(text), target, "{text}");
+        }
+    }
+
+    /// Each result is Node 22's (22.23.3) for the same text.
+    #[test]
+    fn differences_from_the_crate() {
+        for (text, target) in [("http://a/x?", "/x"), ("http://a/x?#f", "/x"), ("http://a?", "/")] {
+            let url = Whatwg::parse(text).unwrap();
+            assert_eq!(Url::parse(text).unwrap().target, target, "{text}");
+            let whole = url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));
+            assert_ne!(whole, target, "{text}: no difference any more");
+            let mut written = Vec::new();
+            write_target(text.trim_start_matches("http://a").as_bytes(), &mut written);
+            assert_eq!(text_of(written), target, "{text}");
+        }
+    }
+
+    /// As in Node: names in Unicode, escapes, and other forms of addresses.
+    #[test]
+    fn hosts() {
+        for (text, authority, host) in [
+            ("http://bücher.de/", "xn--bcher-kva.de", "xn--bcher-kva.de"),
+            ("http://127.1:81/", "127.0.0.1:81", "127.0.0.1"),
+            ("http://0x7f.1/", "127.0.0.1", "127.0.0.1"),
+            ("http://[::0:1]/", "[::1]", "::1"),
+            ("http://a%41/", "aa", "aa"),
+            ("http:a/", "a", "a"),
+            ("http://a_b/", "a_b", "a_b"),
+            ("http://a:/", "a", "a"),
+            ("http://\u{ff41}/", "a", "a"),
+        ] {
+            let url = Url::parse(text).unwrap();
+            assert_eq!(
+                (url.authority.as_str(), url.host.as_str(), url.target.as_str()),
+                (authority, host, "/"),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn plain_targets_are_what_the_crate_makes() {
+        for byte in 0..=0x7f {
+            for text in [vec![b'/', byte], vec![b'/', b'a', byte, b'b'], vec![b'/', b'?', byte, b'b']] {
+                let mut whole = Vec::new();
+                push_target(
+                    &Whatwg::parse(&format!("http://a{}", String::from_utf8_lossy(&text))).unwrap(),
+                    &mut whole,
+                );
+                assert!(!is_plain(&text) || whole == text, "{text:?}");
+            }
         }
     }
 
@@ -350,6 +343,9 @@ mod tests {
             ("http://a:99999/", "between 1 and 65535"),
             ("http://a b/", "no host has"),
             ("http://{{ x }}/", "no host has"),
+            ("http://a|b/", "no host has"),
+            ("http://[::1/", "IPv6"),
+            ("a.b/x", "begin with http://"),
         ] {
             let refusal = Url::parse(text).expect_err(text);
             assert!(refusal.contains(why), "{text}: {refusal}");

@@ -119,6 +119,7 @@ impl Worker {
             test_run_id: test_id(&plan),
             ..Host::default()
         };
+        crate::npm::prepare();
         let load = |path| Processor::load_with(path, host, Choice::from_environment());
         let processor = plan.processor.as_deref().map(load).transpose()?.map(Rc::new);
         Ok(Worker {

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
-use crate::html::Document;
+use crate::html;
+use crate::npm::Document;
 use crate::value::{self, Value};
 
 /// Finds a header by its name in lower case: a text, a list of texts (`set-cookie`), or `undefined`.
@@ -15,7 +16,7 @@ pub struct Message<'m> {
     headers: Headers<'m>,
     json: OnceCell<Result<Value, NotJson>>,
     text: OnceCell<Cow<'m, str>>,
-    html: OnceCell<Document>,
+    html: OnceCell<html::Document>,
 }
 
 /// A body that is not JSON. It holds no error text: nobody reads it, and many messages are not JSON.
@@ -75,7 +76,28 @@ impl<'m> Message<'m> {
         }
     }
 
-    pub(super) fn html(&self) -> &Document {
-        self.html.get_or_init(|| Document::parse(self.text()))
+    /// False if the body is plainly no JSON: a page, a text, nothing.
+    pub(super) fn may_be_json(&self) -> bool {
+        match self.document() {
+            Document::Value(_) => true,
+            Document::Text(_) if matches!(self.json.get(), Some(Ok(_))) => true,
+            Document::Text(text) => matches!(text.trim_ascii_start().first(), Some(b'{' | b'[')) || self.json().is_ok(),
+        }
+    }
+
+    /// The body for jsonpath-plus.
+    pub(super) fn document(&self) -> Document<'_> {
+        match &self.body {
+            Body::Bytes(bytes) if !bytes.is_ascii() => {
+                Document::Text(self.text().trim_start_matches('\u{feff}').as_bytes())
+            }
+            Body::Bytes(bytes) => Document::Text(bytes),
+            Body::Value(Value::Text(text)) => Document::Text(text.as_bytes()),
+            Body::Value(value) => Document::Value(value),
+        }
+    }
+
+    pub(super) fn html(&self) -> &html::Document {
+        self.html.get_or_init(|| html::Document::parse(self.text()))
     }
 }

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
+use crate::random;
 use crate::random::Builtins;
 use crate::value::parse_json;
 use crate::vars::Names;
@@ -38,7 +39,9 @@ fn of_json() {
         ("$.o.a.b", true, Ok(Value::Number(5.0))),
         ("$.token[0]", true, Ok("a".into())),
         ("$.list.length", true, Ok(Value::Number(3.0))),
-        ("$.[", true, empty()),
+        ("$.list[?(@@)]", true, empty()),
+        ("$.list[?(@.nosuch.deep)]", true, empty()),
+        ("$.list[?(@ > 1 && @ < 3)]", true, Ok(Value::Number(2.0))),
         // All of them; a falsy value counts as nothing.
         ("$.list[*]", false, Ok(parse_json(b"[1,2,3]").unwrap())),
         ("$.one[*]", false, Ok(parse_json(b"[7]").unwrap())),
@@ -108,7 +111,7 @@ fn of_a_page() {
 fn mistakes_are_known_beforehand() {
     for what in [
         Extract::regexp(template("("), None, String::new()),
-        Extract::json(template("$.a["), true),
+        Extract::json(template("$.a[?(@@)]"), true),
         Extract::selector(template("a:eq(1)"), None, Index::Last),
         Extract::xpath(template("//[")),
     ] {

@@ -86,7 +86,7 @@ async fn holds(vuser: &mut Vuser, condition: &Condition) -> Result<bool, Failed>
         return Ok(true);
     };
     let vars = &vuser.vars;
-    Ok(expression.value(&|name| vars.by_path(name)).map_or(true, |value| value.is_truthy()))
+    Ok(expression.value(&|name| vars.by_name(name).clone()).map_or(true, |value| value.is_truthy()))
 }
 
 /// Whether and how a request uses HTTP/2.

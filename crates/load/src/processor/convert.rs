@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 use rquickjs as js;
 use rquickjs::function::This;
+use rquickjs::object::Property;
 use rquickjs::{Array, Atom, Ctx, Filter, Function, IntoJs, Object, Persistent, Type};
 
 use crate::value::{Keyed, Value};
 
 /// Most levels of objects and lists that are read from JavaScript; deeper ones are dropped.
-pub const DEPTH_MAX: usize = 64;
+pub const DEPTH_MAX: usize = 128;
 /// Most values that are read from JavaScript at once; the others are dropped.
 pub const VALUES_MAX: usize = 2_000_000;
 
@@ -39,7 +40,13 @@ pub fn to_js<'js>(ctx: &Ctx<'js>, value: &Value) -> js::Result<js::Value<'js>> {
         Value::Map(map) => {
             let object = Object::new(ctx.clone())?;
             for (key, item) in map.iter() {
-                object.set(&**key, to_js(ctx, item)?)?;
+                let item = to_js(ctx, item)?;
+                // Setting this name would set the prototype.
+                if &**key == "__proto__" {
+                    object.prop(&**key, Property::from(item).configurable().enumerable().writable())?;
+                } else {
+                    object.set(&**key, item)?;
+                }
             }
             object.into_value()
         }

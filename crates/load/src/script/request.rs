@@ -10,6 +10,7 @@ use super::take::Of;
 use crate::expression::Expression;
 use crate::plan::{Body, Condition, Part, Request};
 use crate::template::{Template, Tree};
+use crate::value::Value;
 
 /// The largest file of a form, in bytes; it is kept in memory.
 pub(crate) const FORM_FILE_BYTES_MAX: u64 = 256 << 20;
@@ -138,7 +139,17 @@ impl Builder<'_> {
     fn condition(&mut self, node: &Node) -> Condition {
         let text = node.shown();
         let expression = match Expression::parse(&text) {
-            Ok(expression) => Some(expression),
+            Ok(expression) => {
+                // An unknown function shows only when it is called. Other errors depend on the variables.
+                let tried = expression.value(&|_| Value::Undefined).err();
+                if let Some(why) = tried.filter(|why| why.starts_with("Unknown function"))
+                    && !self.has_processor
+                {
+                    let what = format!("this is no condition ({why}), so the request always runs (as in Artillery)");
+                    self.notes.warn(node.at, &what);
+                }
+                Some(expression)
+            }
             Err(why) => {
                 // The text may still name a function that only the processor has.
                 if !self.has_processor {
