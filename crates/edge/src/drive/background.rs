@@ -35,6 +35,16 @@ use crate::worker::{Generation, OwnEntry, Worker};
 /// The most exchanges in the background at a time on one worker; weir leaves out further ones, and logs each.
 pub const BACKGROUND_MAX: usize = 1024;
 
+/// There is at most one exchange in the background for so many places of the worker's table of connections. Each takes
+/// one place for itself and usually one for its peer. So the clients' exchanges keep half of the table, even if no copy
+/// gets an answer.
+pub const PLACES_PER_EXCHANGE: usize = 4;
+
+/// The most exchanges in the background with a table of this size.
+fn most(places: usize) -> usize {
+    (places / PLACES_PER_EXCHANGE).clamp(1, BACKGROUND_MAX)
+}
+
 thread_local! {
     static UNDER_WAY: Cell<usize> = const { Cell::new(0) };
 }
@@ -43,9 +53,9 @@ thread_local! {
 struct Turn;
 
 impl Turn {
-    fn take() -> Option<Turn> {
+    fn take(most: usize) -> Option<Turn> {
         let taken = UNDER_WAY.get();
-        (taken < BACKGROUND_MAX).then(|| {
+        (taken < most).then(|| {
             UNDER_WAY.set(taken + 1);
             Turn
         })
@@ -88,10 +98,8 @@ pub fn start(exchange: &mut Exchange<'_>, paths: Vec<Vec<u8>>) {
         let shown = String::from_utf8_lossy(&path).into_owned();
         match begin(exchange) {
             Ok((copied, alone)) => weir_net::worker::spawn(run(copied, alone, path)),
-            Err(Refused::TooMany) => exchange.log(
-                Level::Error,
-                format_args!("{BACKGROUND_MAX} background requests are under way, weir leaves out \"{shown}\""),
-            ),
+            Err(Refused::TooMany(most)) => exchange
+                .log(Level::Error, format_args!("{most} background requests are under way, \"{shown}\" is left out")),
             // `take_place` has logged it.
             Err(Refused::NoPlace) => {}
             Err(Refused::Os(error)) => {
@@ -104,13 +112,14 @@ pub fn start(exchange: &mut Exchange<'_>, paths: Vec<Vec<u8>>) {
 
 /// Why a request could not start.
 enum Refused {
-    TooMany,
+    TooMany(usize),
     NoPlace,
     Os(io::Error),
 }
 
 fn begin(exchange: &Exchange<'_>) -> Result<(Copied, Alone), Refused> {
-    let turn = Turn::take().ok_or(Refused::TooMany)?;
+    let most = most(exchange.conf.places().0);
+    let turn = Turn::take(most).ok_or(Refused::TooMany(most))?;
     let body = copy_of(&exchange.body).map_err(Refused::Os)?;
     let worker = exchange.worker;
     let (conn, other) = Conn::of_nobody(worker, exchange.client, exchange.conf.generation)
@@ -222,11 +231,12 @@ mod tests {
 
     #[test]
     fn a_worker_has_a_bounded_number_of_turns() {
-        let turns: Vec<_> = std::iter::from_fn(Turn::take).collect();
-        assert_eq!(turns.len(), BACKGROUND_MAX);
-        assert!(Turn::take().is_none());
-        drop(turns);
-        assert!(Turn::take().is_some(), "a dropped turn is free again");
+        for (places, expected) in [(0, 1), (16, 4), (1_000_000, BACKGROUND_MAX)] {
+            let turns: Vec<_> = std::iter::from_fn(|| Turn::take(most(places))).collect();
+            assert_eq!(turns.len(), expected, "{places}");
+            drop(turns);
+            assert!(Turn::take(most(places)).is_some(), "a dropped turn is free again");
+        }
     }
 
     #[test]
