@@ -3,7 +3,7 @@
 //! ```text
 //!  accept ─► serve ─► seat ─► requests ─► open ─► phases ─► answer ─► respond
 //!              │        ▲                              └─► tunnel (another protocol)
-//!              └► streams (HTTP/2: one task per stream)
+//!              └► streams (HTTP/2: one task per stream)  └─► background (no client gets the answer)
 //! ```
 //!
 //! Nothing below imports this folder: it stands on the engine and on the families.
@@ -12,6 +12,7 @@ pub mod accept;
 mod after;
 mod answer;
 mod aside;
+mod background;
 mod open;
 mod proxied;
 mod requests;

@@ -215,6 +215,9 @@ pub struct Exchange<'c> {
     pub slice_start: Option<u64>,
     /// It fetches one more part of another exchange's answer.
     pub is_part: bool,
+    /// weir started it in the background for another exchange: no client gets its answer (nginx: a background
+    /// subrequest).
+    pub is_background: bool,
     /// The rest of the request, if the upstream answered before weir had sent all of it.
     pub upload: Option<Box<dyn std::any::Any>>,
     /// The trace it is part of, once something needs it.
@@ -290,6 +293,7 @@ impl<'c> Exchange<'c> {
             plain: Plain::No,
             slice_start: None,
             is_part: false,
+            is_background: false,
             upload: None,
             trace: None,
             is_counted: false,

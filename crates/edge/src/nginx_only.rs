@@ -159,7 +159,6 @@ static REMEDIES: &[(Rule, &str)] = &[
     (Name("worker_rlimit_core"), "set it where weir is started (systemd: LimitCORE=)"),
     (Name("ssl_engine"), "OpenSSL engines are not loaded: use a key file"),
     (Name("stub_status"), WATCH),
-    (Name("mirror"), "copy requests where they arrive (the application, or a tool such as goreplay), or keep nginx for this location"),
     (Name("slice"), "let proxy_cache store whole answers, or keep nginx for this location"),
     (Name("perl_modules"), COMPUTE),
     // Protocols to the origin.

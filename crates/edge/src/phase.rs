@@ -45,6 +45,11 @@ pub enum Next {
     Dashboard,
     /// Continue with the next handler after this time (`limit_req` delay).
     Wait(Duration),
+    /// Read the whole request body, then enter this handler again.
+    ReadBody,
+    /// Start requests to these paths of this server in the background, then continue with the next handler. Each has
+    /// the query string of the exchange, and its body if it was read. Their answers are ignored.
+    Background(Vec<Vec<u8>>),
 }
 
 /// The result of the walk through the phases; `drive` does the rest.
@@ -64,6 +69,10 @@ pub enum Outcome {
     Dashboard,
     /// Wait, then `resume` with this.
     Wait(Duration, Resume),
+    /// Read the whole request body, then `resume` with this.
+    ReadBody(Resume),
+    /// Start these requests in the background, then `resume` with this.
+    Background(Vec<Vec<u8>>, Resume),
 }
 
 /// Where to go on in the walk of a location.

@@ -212,7 +212,8 @@ fn handlers(exchange: &mut Exchange<'_>, from: usize) -> Step {
     let mut refused = None;
     let mut granted = false;
     for (index, (phase, enter)) in location.walk.iter().enumerate().skip(from) {
-        if *phase == Phase::Access && granted {
+        // nginx checks the access of the client once, for its own request.
+        if *phase == Phase::Access && (granted || exchange.is_background) {
             continue;
         }
         if *phase > Phase::Access
@@ -231,6 +232,8 @@ fn handlers(exchange: &mut Exchange<'_>, from: usize) -> Step {
             }
             Next::Status(status @ (401 | 403)) if *phase == Phase::Access && satisfy_any => refused = Some(status),
             Next::Wait(pause) => return Step::Over(Outcome::Wait(pause, Resume::Handler(index + 1))),
+            Next::ReadBody => return Step::Over(Outcome::ReadBody(Resume::Handler(index))),
+            Next::Background(paths) => return Step::Over(Outcome::Background(paths, Resume::Handler(index + 1))),
             Next::Status(401) if *phase == Phase::Access => return Step::Over(unauthorised(exchange)),
             other => return said(exchange, other),
         }
@@ -262,7 +265,8 @@ fn said(exchange: &mut Exchange<'_>, next: Next) -> Step {
         Next::Purge => Step::Over(Outcome::Purge),
         Next::Observe => Step::Over(Outcome::Observe),
         Next::Dashboard => Step::Over(Outcome::Dashboard),
-        Next::Wait(_) => Step::Over(Outcome::Status(500)),
+        // Only handlers of a phase may return these.
+        Next::Wait(_) | Next::ReadBody | Next::Background(_) => Step::Over(Outcome::Status(500)),
         Next::Named(name) => Step::Jump(Jump::Named(name.trim_start_matches('@').to_owned())),
         Next::Redirect { uri, args } => match redirected(exchange, uri, args) {
             Ok(()) => Step::Jump(Jump::Server),

@@ -131,6 +131,18 @@ impl Drop for Entry {
     }
 }
 
+/// The entry of a connection without a client; struck off when dropped.
+pub struct OwnEntry {
+    worker: Rc<Worker>,
+    key: Key,
+}
+
+impl Drop for OwnEntry {
+    fn drop(&mut self) {
+        self.worker.connections.borrow_mut().remove(self.key);
+    }
+}
+
 /// Idle connections closed at a time to make room, at most (nginx: 32).
 const CLOSED_AT_ONCE: usize = 32;
 
@@ -258,7 +270,7 @@ impl Worker {
         }
     }
 
-    /// Client connections open now.
+    /// Connections in the list now: those of clients, and those of exchanges that have no client.
     pub fn open_connections(&self) -> usize {
         self.connections.borrow().len()
     }
@@ -275,6 +287,14 @@ impl Worker {
         let shared = Rc::new(Shared::new(stream, Some(place), generation.conf.generation));
         let key = self.connections.borrow_mut().insert(shared.clone());
         Entry { worker: self.clone(), shared, key }
+    }
+
+    /// Notes a connection without a client: a worker that drains waits for its exchange, up to
+    /// `worker_shutdown_timeout`.
+    pub fn enlist_own(self: &Rc<Self>, shared: &Rc<Shared>) -> OwnEntry {
+        shared.wake();
+        let key = self.connections.borrow_mut().insert(shared.clone());
+        OwnEntry { worker: self.clone(), key }
     }
 
     /// A place for a connection; `None`, and a line in the log, when the table is full.

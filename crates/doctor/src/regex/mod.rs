@@ -244,7 +244,7 @@ mod tests {
         }
     }
 
-    fn unreachable_name() -> weir_edge::variable::VariableId {
-        weir_edge::variable::VariableId(0)
+    fn unreachable_name() -> weir_edge::slots::VariableId {
+        weir_edge::slots::VariableId(0)
     }
 }

@@ -2,10 +2,11 @@
 
 use weir_net::clock;
 
+use super::background;
 use super::open;
 use super::tunnel::{self, Joined};
 use crate::board::Leg;
-use crate::body;
+use crate::body::{self, Failed};
 use crate::conn::{Conn, Gone};
 use crate::dash;
 use crate::exchange::Exchange;
@@ -13,7 +14,7 @@ use crate::family::slice;
 use crate::family::upstream::forward;
 use crate::family::upstream::source::Source;
 use crate::live::api;
-use crate::phase::Outcome;
+use crate::phase::{Outcome, Resume};
 use crate::purge;
 use crate::respond;
 use crate::special;
@@ -66,6 +67,12 @@ pub async fn answer(
                 exchange.worker.board.took(Leg::Queue, clock::now().us_since(begun));
                 walk::resume(exchange, resume)
             }
+            // Boxed: few exchanges read their body here, and every one would need the room for it.
+            Outcome::ReadBody(resume) => Box::pin(read_body(exchange, conn, resume)).await?,
+            Outcome::Background(paths, resume) => {
+                background::start(exchange, paths);
+                walk::resume(exchange, resume)
+            }
             Outcome::Purge => purge::api::answer(exchange, conn).await?,
             Outcome::Observe => api::answer(exchange, conn).await?,
             Outcome::Dashboard => Box::pin(dash::answer::answer(exchange, conn)).await?,
@@ -81,5 +88,14 @@ pub async fn answer(
                 forward::Answer::Gone(gone) => return Err(gone),
             },
         };
+    }
+}
+
+/// Reads the whole body, then goes on with the walk.
+async fn read_body(exchange: &mut Exchange<'_>, conn: &mut Conn, resume: Resume) -> Result<Outcome, Gone> {
+    match body::read(exchange, conn).await {
+        Ok(()) => Ok(walk::resume(exchange, resume)),
+        Err(Failed::Status(status)) => Ok(Outcome::Status(status)),
+        Err(Failed::Gone(gone)) => Err(gone),
     }
 }

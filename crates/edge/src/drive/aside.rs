@@ -122,6 +122,7 @@ plain! {
     limit_conn_status: &'static str,
     slice_start: Option<u64>,
     is_part: bool,
+    is_background: bool,
 }
 
 impl Aside {

@@ -83,6 +83,8 @@ crate::settings! {
     satisfy_any: bool = false,
     /// `log_not_found`.
     log_not_found: bool = true,
+    /// `log_subrequest`.
+    log_subrequest: bool = false,
 }
 
 /// Nothing is declared for all of `http`.
@@ -261,7 +263,7 @@ pub static FAMILY: Family = Family::new("core", &[
     Directive::new("satisfy", HSL, ONE, "Whether all access rules must agree or any.",
         |b, s| { b.settings().core.satisfy_any = Some(value::choice(s, &[("all", false), ("any", true)])?); Ok(()) }).default("all"),
     flag!("log_not_found", HSL, log_not_found, "on", "Logs files that were not found."),
-    Directive::idle("log_subrequest", HSL, Arity::Flag, "off", "weir makes no subrequests", |_, s| value::flag(s).map(drop)),
+    flag!("log_subrequest", HSL, log_subrequest, "off", "Logs the requests that weir makes for a client's request (mirror)."),
     Directive::idle("connection_pool_size", HS, ONE, "",
         "weir manages this memory itself", |_, _| Ok(())),
     Directive::idle("request_pool_size", HS, ONE, "",
@@ -299,7 +301,7 @@ pub static FAMILY: Family = Family::new("core", &[
     Directive::idle("msie_refresh", HSL, Arity::Flag, "off",
         "it speaks of browsers that are gone", |_, _| Ok(())),
     Directive::idle("subrequest_output_buffer_size", HSL, ONE, "",
-        "weir makes no subrequests", |_, _| Ok(())),
+        "weir keeps no answer of a subrequest", |_, _| Ok(())),
     Directive::idle("open_file_cache", HSL, Arity::Between(1, 2), "off",
         "files are opened anew for each request, so none is stale", |_, _| Ok(())),
     Directive::idle("open_file_cache_valid", HSL, ONE, "",

@@ -82,7 +82,7 @@ pub async fn pass(exchange: &mut Exchange<'_>, conn: &mut Conn, origin: &Origin)
 fn is_wanted(exchange: &mut Exchange<'_>, status: u16) -> bool {
     // A 100 answers weir's own request; `body::welcome` has answered the client's `Expect`. HTTP/1.0 has no interim
     // answers, and in the middle of a body there is no place for one.
-    if status == 100 || exchange.request.version() < Version::Http11 || exchange.is_part {
+    if status == 100 || exchange.request.version() < Version::Http11 || exchange.is_part || exchange.is_background {
         return false;
     }
     match exchange.location.values.early_hints.conditions.clone() {

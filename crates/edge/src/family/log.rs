@@ -277,7 +277,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
 }
 
 /// Writes the request's log lines.
-fn log(exchange: &mut Exchange<'_>) {
+pub fn log(exchange: &mut Exchange<'_>) {
     let location = exchange.location;
     let logs = &location.values.log.logs;
     if logs.off {

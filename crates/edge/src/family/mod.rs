@@ -250,6 +250,7 @@ families! {
     access
     auth_basic
     try_files
+    mirror
     index
     autoindex
     disable_symlinks
