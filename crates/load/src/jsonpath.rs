@@ -1,8 +1,9 @@
 //! JSONPaths: plain ones are followed here, all others by jsonpath-plus (see [`npm`]).
 //!
 //! A plain path has names, indexes, `[*]` and one `..` only, such as `$.a.b[0]`, `$.a['b c']`, `$.a[*].b` and `$..a`.
-//! These are the usual paths, and jsonpath-plus needs up to ten times longer. Where the body does not have the shape that makes a plain path simple, jsonpath-plus decides too: a member of a text, the length
-//! of a list, `[*]` on an object.
+//! These are the usual paths, and jsonpath-plus needs up to ten times longer. Where the body does not have the shape
+//! that makes a plain path simple, jsonpath-plus decides too: a member of a text, the length of a list, `[*]` on an
+//! object.
 
 use crate::npm;
 use crate::random;
