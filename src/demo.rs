@@ -21,11 +21,11 @@ use std::time::Duration;
 use clap::Args;
 use weir_edge::build::Paths;
 use weir_edge::control::{self, Running};
-use weir_lab::origin as dummy;
 use weir_load::quick::{self, Quick};
 use weir_net::Address;
 use weir_net::log;
 use weir_net::process::{self, Signal, Signals, SignalsHandle};
+use weir_origin as dummy;
 
 use crate::files::Disk;
 use place::Place;

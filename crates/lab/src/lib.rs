@@ -1,7 +1,6 @@
 //! Measurements: experiments, and the stacks that they run on.
 //!
-//! The [`origin`] is a dummy application: it does what the request says, so that everything can be tried, tested and
-//! measured without a real application. The edge is not in this crate: the lab talks to it only over sockets.
+//! Neither the edge nor the dummy origin is in this crate: the lab talks to them only over sockets.
 #![forbid(unsafe_code)]
 
 pub mod ab;
@@ -17,7 +16,6 @@ pub mod factorial;
 pub mod html;
 pub mod import;
 pub mod metric;
-pub mod origin;
 pub mod outlook;
 pub mod report;
 pub mod said;

@@ -16,8 +16,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("weir-edge", &["weir-conf", "weir-wire", "weir-net", "weir-meter", "weir-dash", "weir-cache", "weir-peers"]),
     ("weir-doctor", &["weir-conf", "weir-edge", "weir-meter"]),
     ("weir-load", &["weir-wire", "weir-net", "weir-meter"]),
+    ("weir-origin", &["weir-wire", "weir-net"]),
     ("weir-lab", &["weir-load", "weir-conf", "weir-wire", "weir-net", "weir-meter"]),
-    ("weir", &["weir-conf", "weir-net", "weir-meter", "weir-edge", "weir-doctor", "weir-load", "weir-lab"]),
+    (
+        "weir",
+        &["weir-conf", "weir-net", "weir-meter", "weir-edge", "weir-doctor", "weir-load", "weir-origin", "weir-lab"],
+    ),
     ("xtask", &[]),
 ];
 

@@ -11,8 +11,8 @@ use weir_wire::encode::{CRLF, push_field, push_status_line};
 use weir_wire::websocket::{FRAME_HEAD_BYTES_MAX, FrameHead, Key, Mask, Opcode, Role, Violation, accept};
 use weir_wire::{Known, RequestHead, Version};
 
-use super::add;
-use super::connection::{Connection, Next};
+use crate::add;
+use crate::connection::{Connection, Next};
 
 /// An idle WebSocket is closed after this time.
 const IDLE: Duration = Duration::from_secs(3600);

@@ -10,8 +10,8 @@ use weir_wire::{
     BodyLength, HeadPolicy, Known, Parser, Progress, RequestHead, Version, Violation, keeps_alive, request_body,
 };
 
-use super::ask::Ask;
-use super::{Tally, add, websocket};
+use crate::ask::Ask;
+use crate::{Tally, add, websocket};
 
 /// The longest head, in bytes.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -318,7 +318,7 @@ mod tests {
     const EXCHANGES: u64 = 100;
 
     /// Repeats the same request from a task beside the origin's.
-    async fn exchanges(request: &'static [u8], answer_ends: &'static [u8]) -> (Counts, super::super::Totals) {
+    async fn exchanges(request: &'static [u8], answer_ends: &'static [u8]) -> (Counts, crate::Totals) {
         let (near, far) = UnixStream::pair().unwrap();
         let tally = std::rc::Rc::new(Tally::default());
         let served = tally.clone();

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use weir_wire::encode::{CHUNK_HEAD_BYTES, chunk_head};
 
-use super::answer::{Framing, push_head};
-use super::ask::Failure;
-use super::connection::{Connection, Next, Request};
+use crate::answer::{Framing, push_head};
+use crate::ask::Failure;
+use crate::connection::{Connection, Next, Request};
 
 /// Bytes that are sent beyond Content-Length.
 const LIE_BYTES: u64 = 32;

@@ -9,8 +9,8 @@ use weir_net::{buffer, clock};
 use weir_wire::encode::{CHUNK_HEAD_BYTES, CRLF, LAST_CHUNK, chunk_head, push_decimal, push_field, push_field_decimal};
 use weir_wire::{Version, status};
 
-use super::add;
-use super::connection::{Connection, Next, PATIENCE, Request, is_passing};
+use crate::add;
+use crate::connection::{Connection, Next, PATIENCE, Request, is_passing};
 
 /// The repeated content of bodies.
 const LINE: &[u8; 64] = b"weir origin: the request says size, delay, status, or failure. \n";

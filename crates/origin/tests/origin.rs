@@ -5,8 +5,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
-use weir_lab::origin::{self, Origin};
 use weir_net::Address;
+use weir_origin::{self as origin, Origin};
 
 /// The longest wait of a test before it fails.
 const PATIENCE: Duration = Duration::from_secs(20);
