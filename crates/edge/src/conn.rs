@@ -68,6 +68,7 @@ impl Conn {
     }
 
     /// Waits up to `timeout` for the next request.
+    #[inline]
     pub fn wait_idle(&self, timeout: Duration, first: Duration) {
         self.deadline.set(timeout.min(first));
         self.left.set(timeout.saturating_sub(first));

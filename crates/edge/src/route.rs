@@ -274,6 +274,7 @@ impl Places {
         }
     }
 
+    #[inline]
     fn longest_prefix(&self, uri: &[u8]) -> Option<&Prefix> {
         let after = self.prefixes.partition_point(|prefix| *prefix.name <= *uri);
         let mut candidate = after.checked_sub(1);

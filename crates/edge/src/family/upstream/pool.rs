@@ -174,8 +174,10 @@ impl Pools {
     pub fn take(&self, group: usize, peer: usize, terms: Terms<'_>) -> Option<Box<Link>> {
         let mut groups = self.groups.borrow_mut();
         let idle = groups.get_mut(group)?;
+        let fits = |idle: &Idle| idle.link.peer == peer && terms.fit(&idle.link);
         for _ in 0..DEAD_LINKS_MAX {
-            let index = idle.iter().rposition(|idle| idle.link.peer == peer && terms.fit(&idle.link))?;
+            // Usually the newest one fits, and needs no search.
+            let index = if idle.back().is_some_and(fits) { idle.len() - 1 } else { idle.iter().rposition(fits)? };
             // The remaining connections are in the order of use: keep that order.
             let last = index + 1 == idle.len();
             let Idle { link, until } = if last { idle.pop_back() } else { idle.remove(index) }?;
@@ -244,6 +246,9 @@ impl Pools {
             return Some(link); // waiters want no particular local address
         }
         let mut waiting = self.waiting.borrow_mut();
+        if waiting.is_empty() {
+            return Some(link); // as nearly always
+        }
         let fits = |(number, peer, waits): &(usize, usize, Weak<Handover>)| {
             let is_wanted = |waits: Rc<Handover>| is_same(waits.party.as_ref(), link.party.as_ref());
             // An abandoned entry matches too: the loop below removes it.
