@@ -5,7 +5,7 @@ use crate::{end_to_end, format, labs, tidy};
 use std::path::Path;
 use std::process::Command;
 
-/// Rounds of each fuzz target in one run of `ci`, in a release build; they take about ten seconds.
+/// Rounds of each fuzz target in one run of `ci`; they take about ten seconds.
 const FUZZ_ROUNDS: &str = "300000";
 
 /// The environment variable that makes a test with an unmet need fail (`tests/support/needs.rs`).
@@ -19,15 +19,16 @@ pub fn ci(root: &Path) -> Result<(), String> {
         move || peers(&root)
     });
     run(&mut cargo("clippy --workspace --all-targets -- -D warnings"))?;
-    run(&mut cargo("build --release"))?;
+    run(&mut cargo("build --profile ci"))?;
     peers.join().map_err(|_| "the programs that the tests need could not be installed")??;
-    smoke(root)?;
+    let weir = root.join("target/ci/weir");
+    smoke(&weir)?;
     fuzz()?;
-    dashboard(root)?;
-    labs::labs(root)?;
-    labs::random_faults(root)?;
-    end_to_end::oracle(&[])?;
-    run_tests(cargo("test --workspace --no-fail-fast").env(STRICT, "1"))
+    dashboard(root, &weir)?;
+    labs::labs(root, &weir)?;
+    labs::random_faults(root, &weir)?;
+    end_to_end::oracle("ci", &[])?;
+    run_tests(cargo("test --profile ci --workspace --no-fail-fast").env(STRICT, "1"))
 }
 
 /// Packages that tests talk to, from npm and PyPI. Fetching them waits for the network, and compiling for the CPUs.
@@ -40,22 +41,21 @@ fn peers(root: &Path) -> Result<(), String> {
     run(Command::new(python.join("bin/pip")).args(["install", "-q", "-r"]).arg(root.join("tests/grpc_peers.txt")))
 }
 
-/// Checks that the release binary prints its version, in nginx's form and in its own.
-fn smoke(root: &Path) -> Result<(), String> {
-    let weir = root.join("target/release/weir");
-    run(Command::new(&weir).arg("--version"))?;
-    run(Command::new(&weir).args(["edge", "-V"]))
+/// Checks that the binary prints its version, in nginx's form and in its own.
+fn smoke(weir: &Path) -> Result<(), String> {
+    run(Command::new(weir).arg("--version"))?;
+    run(Command::new(weir).args(["edge", "-V"]))
 }
 
 /// The dashboard's page: first the tests without a browser, then Chromium on a loaded edge, for a minute.
-fn dashboard(root: &Path) -> Result<(), String> {
+fn dashboard(root: &Path, weir: &Path) -> Result<(), String> {
     let tests = root.join("tests/dash");
     run_tests(Command::new("node").arg("--test").arg(tests.join("pure.test.mjs")))?;
     let mut node = Command::new("node");
-    node.arg("--test").arg(tests.join("dashboard.test.mjs")).env("WEIR", root.join("target/release/weir"));
+    node.arg("--test").arg(tests.join("dashboard.test.mjs")).env("WEIR", weir);
     run_tests(&mut node)
 }
 
 fn fuzz() -> Result<(), String> {
-    run_tests(cargo("test --release -p weir-wire --test mutate").env("WEIR_FUZZ_ROUNDS", FUZZ_ROUNDS))
+    run_tests(cargo("test --profile ci -p weir-wire --test mutate").env("WEIR_FUZZ_ROUNDS", FUZZ_ROUNDS))
 }

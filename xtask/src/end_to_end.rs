@@ -10,7 +10,11 @@ pub fn vtc(filter: &[String]) -> Result<(), String> {
 }
 
 /// A script that fails here is wrong, unless it contains `# weir only: why`.
-pub fn oracle(filter: &[String]) -> Result<(), String> {
+pub fn oracle(profile: &str, filter: &[String]) -> Result<(), String> {
     let mut scripts = cargo("test --quiet --no-fail-fast --test vtc --test apps");
-    run(scripts.args(filter).env("WEIR_VTC_BINARY", NGINX).env("WEIR_VTC_ORACLE", "1"))
+    run(scripts
+        .args(["--profile", profile, "--"])
+        .args(filter)
+        .env("WEIR_VTC_BINARY", NGINX)
+        .env("WEIR_VTC_ORACLE", "1"))
 }

@@ -10,17 +10,17 @@ use std::process::Command;
 /// false is proved.
 const RANDOM: [&str; 6] = ["--seed", "1", "--stacks", "3", "--only", "healthy-loop,pool-told,lock-sleep"];
 
-/// The tests of `bench/`, and a few of its random stacks with `weir lab why --prove`, with a release build of weir.
-pub fn random_faults(root: &Path) -> Result<(), String> {
+/// The tests of `bench/`, and a few of its random stacks with `weir lab why --prove`.
+pub fn random_faults(root: &Path, weir: &Path) -> Result<(), String> {
     run(Command::new("python3").args(["-m", "unittest", "discover", "bench"]).current_dir(root))?;
     let mut python = Command::new("python3");
-    python.args(["bench/random_faults.py", "--weir", "target/release/weir", "--prove", "--noisy", "--block", "1500ms"]);
+    python.args(["bench/random_faults.py", "--prove", "--noisy", "--block", "1500ms", "--weir"]).arg(weir);
     run(python.args(RANDOM).current_dir(root))
 }
 
-/// Runs the experiments with a release build of weir.
-pub fn labs(root: &Path) -> Result<(), String> {
-    let mut command = Command::new(root.join("target/release/weir"));
+/// Runs the experiments.
+pub fn labs(root: &Path, weir: &Path) -> Result<(), String> {
+    let mut command = Command::new(weir);
     command.args(["lab", "run", "--all", "--ci", "--noisy", "--store", "target/labs"]).current_dir(root);
     run(&mut command)
 }

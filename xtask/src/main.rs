@@ -25,7 +25,7 @@ usage: cargo xtask COMMAND
   tidy                 the project's rules: dependencies between crates, places, documents, words
   vtc [FILTER]         the end-to-end scripts against weir
   oracle [FILTER]      the same scripts and applications against nginx
-  labs                 the field reports' configurations, some seconds each
+  labs                 the field reports' configurations, some seconds each, with a release build
   nginx-suite …        nginx's own test suite against weir (its own --help says more)";
 
 fn main() -> ExitCode {
@@ -36,8 +36,8 @@ fn main() -> ExitCode {
         "fmt" => format::format(&root(), rest.iter().any(|word| word == "--check")),
         "tidy" => tidy::tidy(&root()),
         "vtc" => end_to_end::vtc(rest),
-        "oracle" => end_to_end::oracle(rest),
-        "labs" => labs::labs(&root()),
+        "oracle" => end_to_end::oracle("dev", rest),
+        "labs" => labs::labs(&root(), &root().join("target/release/weir")),
         "nginx-suite" => nginx_suite::nginx_suite(&root(), rest),
         _ => Err(USAGE.to_owned()),
     };
