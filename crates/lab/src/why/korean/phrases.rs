@@ -137,6 +137,10 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
         "requests in {} wait {} of their time for {}, over {} connections",
         "{1}의 요청이 시간의 {2} 동안 {3}의 응답을 기다림, 연결 {4}개",
     ),
+    (
+        "{} requests in {} wait while its threads are idle: the program itself makes them wait, where weir cannot look",
+        "{2} 안에서 요청 {1}개가 기다리지만 스레드는 쉬고 있음: 프로그램이 스스로 기다리게 하며, weir는 그 안을 볼 수 없음",
+    ),
     ("threads of {} wait {} of the time for {}", "{1}의 스레드가 시간의 {2} 동안 {3} 기다림"),
     ("a lock", "잠금을"),
     ("a disk", "디스크를"),

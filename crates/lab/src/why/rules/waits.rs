@@ -175,7 +175,13 @@ fn peer_share(waits: &Waits, peer: &Peer) -> f64 {
     }
 }
 
-/// The longest wait of the applications themselves, in a sentence. `None` if it is less than a fifth of the time.
+/// The least share of the time that is told as the longest wait.
+const LEADING_MIN: f64 = 0.2;
+
+/// Below so many busy threads for each request of a client inside, the requests do not wait in threads.
+const IDLE_THREADS: f64 = 0.1;
+
+/// The longest wait of the applications themselves, in a sentence. `None` if it is less than [`LEADING_MIN`].
 pub fn leading(s: &Signals) -> Option<String> {
     let inside = s.inside.as_ref()?;
     let of_apps = inside.processes.iter().filter(|waits| s.apps().any(|app| app.name == waits.process));
@@ -192,6 +198,15 @@ pub fn leading(s: &Signals) -> Option<String> {
             );
             all.push((share, text));
         }
+        // Goroutines and callbacks wait without a thread: the little that the threads do explains nothing.
+        if let Some((_, inside)) = waits.clients.filter(|(_, inside)| waits.busy < inside * IDLE_THREADS) {
+            let requests = digits(inside);
+            let text = format!(
+                "{requests} requests in {name} wait while its threads are idle: the program itself makes them wait, where weir cannot look"
+            );
+            all.push((LEADING_MIN, text));
+            continue;
+        }
         let kinds = [
             (Kind::Lock, "a lock"),
             (Kind::Disk, "a disk"),
@@ -206,7 +221,7 @@ pub fn leading(s: &Signals) -> Option<String> {
         }
     }
     let (share, text) = all.into_iter().max_by(|one, other| one.0.total_cmp(&other.0))?;
-    (share >= 0.2).then_some(text)
+    (share >= LEADING_MIN).then_some(text)
 }
 
 /// All observations, a sentence each.
@@ -314,6 +329,13 @@ mod tests {
             waits.clients = Some((80, 1.97));
         }
         let text = "requests in app wait 100 % of their time for 10.0.0.3:5432, over 2 connections";
+        assert_eq!(leading(&s).as_deref(), Some(text));
+        // Goroutines: nearly no thread is busy, and no connection leads to a server.
+        if let Some(waits) = s.inside.as_mut().and_then(|inside| inside.processes.first_mut()) {
+            (waits.busy, waits.clients, waits.peers) = (0.2, Some((80, 15.4)), Vec::new());
+            waits.shares = [(Kind::Ran, 0.15), (Kind::Queue, 0.85)].into();
+        }
+        let text = "15.4 requests in app wait while its threads are idle: the program itself makes them wait, where weir cannot look";
         assert_eq!(leading(&s).as_deref(), Some(text));
     }
 
