@@ -281,8 +281,8 @@ mod tests {
         let log = json!({"stream": "s", "server": "h:1", "connected": true, "newest": "9-0", "edges": [edge("a", 0), edge("b", 7)]});
         assert_eq!(
             state(&json!({"zones": ["one", "two"], "log": log})),
-            "zones: one, two\nlog s at h:1: reached, newest entry 9-0\nedge a: up to date, heard 5 ms ago\n\
-             edge b: 7 ms behind, heard 5 ms ago"
+            "zones: one, two\nlog s at h:1: reached, newest entry 9-0\nedge a: up to date, last message 5 ms ago\n\
+             edge b: 7 ms behind, last message 5 ms ago"
         );
         assert_eq!(
             state(&json!({"zones": ["one"], "log": null})),

@@ -201,10 +201,10 @@ mod tests {
             ("the kernel's counters of edge", |w, _| w.ticks.iter_mut().for_each(|t| t.hosts[0].counters.clear())),
             ("sockets of edge: there were more", |w, _| w.ticks[0].hosts[0].is_cut = true),
             ("the limit of waiting connections at [::]:3000", |w, _| w.backlogs.clear()),
-            ("what edge used: it was not there", |w, _| {
+            ("the use of edge: it did not exist at the reading", |w, _| {
                 w.ticks.iter_mut().for_each(|t| t.processes.retain(|p| p.name != "edge"))
             }),
-            ("how long client waited for a CPU", |w, _| w.ticks[0].processes[1].are_waits_unknown = true),
+            ("the time that client waited for a CPU", |w, _| w.ticks[0].processes[1].are_waits_unknown = true),
             ("the load generator's CPU", |_, answer| answer["load"] = json!({})),
             ("the edge's log: x", |w, _| w.unread.push("the edge's log: x".to_owned())),
         ];
