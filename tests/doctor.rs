@@ -93,7 +93,7 @@ fn who_reads_a_change_decides_whether_it_acts() {
     assert!(rules("nginx").contains("[worker_processes_one]") && !rules("weir").contains("[worker_processes_one]"));
     assert!(rules("weir").contains("; for weir\n"), "{}", rules("weir"));
     let explained = said(&doctor(&["--no-host", "--for", "weir", "--explain=worker_processes", &after]));
-    assert!(explained.contains("auto  weir's own; nginx's is 1"), "{explained}");
+    assert!(explained.contains("auto  weir's default; nginx's default is 1"), "{explained}");
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn a_process_is_asked_for_its_limits() {
     let output = doctor(&["--json", "--pid", &pid, "--only", "fd_limit_running", path.to_str().unwrap()]);
     let value = json(&output);
     let what = value["findings"][0]["what"].as_str().unwrap();
-    assert!(what.contains(&format!("worker {pid} may open")) && what.contains("Set by"), "{what}");
+    assert!(what.contains(&format!("worker {pid} may open")) && what.contains("Limit set by"), "{what}");
     let none = doctor(&["--pid", "999999999", path.to_str().unwrap()]);
     assert_eq!((none.status.code(), said(&none).contains("no process 999999999")), (Some(2), true));
 }

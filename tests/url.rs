@@ -203,7 +203,7 @@ fn nobody_there_is_said_and_is_a_failure() {
     let ended = Command::new(WEIR).args(["load", &format!("http://{place}/"), "-n", "3", "-c", "1"]).output().unwrap();
     let said = String::from_utf8_lossy(&ended.stdout);
     assert_eq!(ended.status.code(), Some(1), "{said}");
-    assert!(said.contains("Nothing was answered"), "{said}");
+    assert!(said.contains("No request got an answer"), "{said}");
     let row = said.lines().find(|line| line.starts_with("response")).unwrap();
     assert!(row.contains(" - ") && !row.contains("0.000"), "{row}");
 }
