@@ -53,7 +53,7 @@ fn three_agents_do_the_work_of_one() {
     names.sort();
     assert_eq!(names, ["a", "a-2", "c"], "{stdout}");
     assert_eq!(report["weir"]["incomplete"], serde_json::json!([]), "{stdout}");
-    assert!(stdout.contains("agent a-2 takes share"), "{stdout}");
+    assert!(stdout.contains("agent a-2 runs share"), "{stdout}");
     for name in ["[a] row ", "[a-2] row ", "[c] row "] {
         assert_eq!(stdout.matches(name).count(), ROWS / 3, "{name} {stdout}");
     }
@@ -103,7 +103,7 @@ fn agents_that_do_not_come_are_said() {
     let (code, said) = load(&nats.url.replace("s3cret", "wrong"));
     assert!(code == Some(11) && said.contains("Authorization Violation") && !said.contains("wrong"), "{code:?} {said}");
     let (_, said) = load("tls://127.0.0.1");
-    assert!(said.contains("without TLS"), "{said}");
+    assert!(said.contains("does not support TLS to NATS"), "{said}");
 }
 
 fn a_processor_on_an_agent_decides_the_exit_code() {

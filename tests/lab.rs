@@ -429,7 +429,7 @@ fn what_cannot_be_answered_is_refused_before_anything_runs() {
         (&["--aa", "daemon.conf"], "remove the directive"),
         (&["--aa", "broken.conf"], "unexpected end of file"),
         (&["--aa", "missing.conf"], "missing.conf"),
-        (&["--aa", "off.conf", "--metric", "p98"], "--metric p98: one of throughput"),
+        (&["--aa", "off.conf", "--metric", "p98"], "--metric p98: write one of throughput"),
         (&["--aa", "off.conf", "--edge", "/nowhere"], "no such program"),
         (&["--aa", "off.conf", "--port", "9"], "does not listen on port 9"),
         (&["off.conf", "on.conf", "--edge-after", "/bin/true"], "two factors change"),
