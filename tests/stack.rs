@@ -233,7 +233,10 @@ fn a_lab_says_what_holds_what_does_not_and_what_is_missing() {
     };
     write("needs: [{no-such-program: apt-get install it}]\n");
     let (code, said) = run(&["tiny", "--edge", "weir"]);
-    assert!(code == Some(2) && said.contains("these programs are not installed: no-such-program (apt-get install it)"), "{said}");
+    assert!(
+        code == Some(2) && said.contains("these programs are not installed: no-such-program (apt-get install it)"),
+        "{said}"
+    );
     assert!(run(&["--all"]).1.contains("left out, not installed here: apt-get install it"));
     assert!(run(&["none"]).1.contains("there is no such file (weir lab list names the experiments"));
     write("");
