@@ -201,7 +201,7 @@ mod tests {
             ("the kernel's counters of edge", |w, _| w.ticks.iter_mut().for_each(|t| t.hosts[0].counters.clear())),
             ("sockets of edge: there were more", |w, _| w.ticks[0].hosts[0].is_cut = true),
             ("the limit of waiting connections at [::]:3000", |w, _| w.backlogs.clear()),
-            ("the use of edge: it did not exist", |w, _| {
+            ("the use of edge: it did not exist at the reading", |w, _| {
                 w.ticks.iter_mut().for_each(|t| t.processes.retain(|p| p.name != "edge"))
             }),
             ("the time that client waited for a CPU", |w, _| w.ticks[0].processes[1].are_waits_unknown = true),
