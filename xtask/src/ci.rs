@@ -25,7 +25,10 @@ pub fn ci(root: &Path) -> Result<(), String> {
     smoke(&weir)?;
     fuzz()?;
     dashboard(root, &weir)?;
+    // The labs of `ci` have no figures, so a build may run beside them.
+    let tests = std::thread::spawn(|| run(&mut cargo("test --quiet --profile ci --workspace --no-run")));
     labs::labs(root, &weir)?;
+    tests.join().map_err(|_| "the tests were not built")??;
     labs::random_faults(root, &weir)?;
     end_to_end::oracle("ci", &[])?;
     run_tests(cargo("test --profile ci --workspace --no-fail-fast").env(STRICT, "1"))
