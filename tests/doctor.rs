@@ -139,7 +139,12 @@ fn a_change_is_shown_then_written_then_taken_back() {
     // An undo diff that still exists is never overwritten: the next one gets a number.
     let first = std::fs::read_to_string(format!("{name}.undo.diff")).unwrap();
     let again = doctor(&[&only[..], &["--write"]].concat());
-    assert!(again.status.code() == Some(0) && said(&again).contains("nginx.conf.undo.2.diff"), "{}", said(&again));
+    assert!(
+        again.status.code() == Some(0)
+            && said(&again).contains(&format!("to undo this: patch -d / -p1 < {name}.undo.2.diff")),
+        "{}",
+        said(&again)
+    );
     assert_eq!(std::fs::read_to_string(&path).unwrap(), after);
     assert_eq!(std::fs::read_to_string(format!("{name}.undo.diff")).unwrap(), first);
     let undo = std::fs::File::open(format!("{name}.undo.2.diff")).unwrap();

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use weir_conf::{At, Statement};
 use weir_net::{Address, ListenOptions, SocketAddress};
 
+use crate::authority::split_host_port;
 use crate::build::{Build, Kind, Scope};
 use crate::directive::{Arity, Directive, HSL, HTTP, MAIN, NONE, SERVER};
 use crate::family::Family;
@@ -181,16 +182,9 @@ fn addresses(b: &Build<'_>, text: &str) -> Result<Vec<Address>, Refusal> {
 
 /// Host and port of `text`; a bare number is a port.
 fn split_port(text: &str) -> (&str, Option<&str>) {
-    if text.starts_with('[') {
-        return match text.find("]:") {
-            Some(at) => (&text[..=at], Some(&text[at + 2..])),
-            None => (text, None),
-        };
-    }
-    match text.rsplit_once(':') {
-        Some((host, port)) => (host, Some(port)),
-        None if text.bytes().all(|b| b.is_ascii_digit() || b == b'-') && !text.is_empty() => ("", Some(text)),
-        None => (text, None),
+    match split_host_port(text) {
+        (port, None) if !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit() || b == b'-') => ("", Some(port)),
+        parts => parts,
     }
 }
 
