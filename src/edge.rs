@@ -9,7 +9,7 @@ use weir_edge::build::Paths;
 use weir_edge::control::{self, Loaded, Origin, Running};
 use weir_edge::dash::place;
 use weir_edge::family::dashboard;
-use weir_edge::line;
+use weir_edge::log_files;
 use weir_net::log;
 use weir_net::process::{self, Daemon, Signal};
 
@@ -135,7 +135,7 @@ fn test(origin: &Origin, flags: &Flags) -> ExitCode {
     }
     print_problems(&loaded);
     let fails = loaded.conf.is_none();
-    let unopened = loaded.conf.as_ref().and_then(|conf| line::first_unopened(conf, &loaded.tree));
+    let unopened = loaded.conf.as_ref().and_then(|conf| log_files::first_unopened(conf, &loaded.tree));
     let opened = match (&unopened, &loaded.conf) {
         (None, Some(conf)) => dashboard::open(conf),
         (Some(_), _) | (_, None) => Ok(()),
@@ -215,7 +215,7 @@ fn run(mut origin: Origin, is_nginx: bool) -> Result<(), String> {
         debug_assert!(loaded.problems.iter().any(|problem| matches!(problem.level, Level::Emerg)));
         std::process::exit(1);
     };
-    if let Some(problem) = line::first_unopened(&conf, &loaded.tree) {
+    if let Some(problem) = log_files::first_unopened(&conf, &loaded.tree) {
         print_problem(&problem, &loaded.tree);
         std::process::exit(1);
     }

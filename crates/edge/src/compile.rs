@@ -9,6 +9,7 @@ use crate::build::{self, Build, Kind, Paths, Resolve, Scope};
 use crate::conf::{Conf, Location, Rule, Server};
 use crate::directive;
 use crate::family::{FAMILIES, RESPONSE_ORDER, Values};
+use crate::found::Found;
 use crate::listens::{self, Draft, Drafted, ListenDraft, Objection};
 use crate::phase::Phase;
 use crate::refusal::Refusal;
@@ -86,8 +87,8 @@ impl Compiler<'_> {
         }
         for location in self.locations.iter_mut().skip(first) {
             location.zone = zone_names::of(
-                location.values.live.server_zone.as_deref(),
-                location.values.live.location_zone.as_deref(),
+                location.values.status_zone.server.as_deref(),
+                location.values.status_zone.location.as_deref(),
                 &automatic,
                 location.zone.location.take(),
             );
@@ -218,50 +219,17 @@ impl Compiler<'_> {
         }
     }
 
-    /// The default server of an address that speaks TLS needs a certificate. If that server refuses TLS handshakes,
-    /// the other servers of the address need one (nginx: `ngx_http_ssl_init`).
-    fn require_certificates(&mut self, listens: &[Listen], drafts: &[Drafted]) {
-        let lacks = |id: ServerId| {
-            let root = self.servers.get(id.0 as usize).map(|server| server.root);
-            let location = root.and_then(|root| self.locations.get(root.0 as usize));
-            location.is_some_and(|location| location.values.ssl.certificates.is_empty())
-        };
-        let rejects = |id: ServerId| {
-            let root = self.servers.get(id.0 as usize).map(|server| server.root);
-            let location = root.and_then(|root| self.locations.get(root.0 as usize));
-            location.is_some_and(|location| location.values.ssl.rejects)
-        };
-        let mut lone = Vec::new();
-        for listen in listens.iter().filter(|listen| listen.ssl) {
-            let default = listen.hosts.default_server();
-            for (id, addresses, _) in drafts {
-                let Some(at) = addresses.iter().find(|draft| draft.address == listen.address).map(|draft| draft.at)
-                else {
-                    continue;
-                };
-                let counts = *id == default || (lacks(default) && rejects(default));
-                if counts && lacks(*id) && !rejects(*id) {
-                    lone.push(at);
-                }
-            }
-        }
-        for at in lone {
-            let what = "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive";
-            self.build.refuse_at("listen", Refusal::whole(what).needs("ssl_certificate", ""), at);
-        }
-    }
-
     fn finish(mut self, main: Values, generation: u32, tree: &Tree) -> (Option<Conf>, Vec<Problem>) {
         let drafts = std::mem::take(&mut self.drafts);
-        for check in FAMILIES.iter().filter_map(|family| family.check) {
-            check(&mut self.build, &self.servers, &self.locations);
-        }
         let (sockets, listens) = listens::listens(&drafts, &mut |objection| match objection {
             Objection::Refused(refusal, at) => self.build.refuse_at("listen", refusal, at),
             Objection::Ignored(text) => self.build.warn(text, None),
         });
         let places_fixed = sockets.len() + 1;
-        self.require_certificates(&listens, &drafts);
+        let found = Found { servers: &self.servers, locations: &self.locations, listens: &listens, drafts: &drafts };
+        for check in FAMILIES.iter().filter_map(|family| family.check) {
+            check(&mut self.build, &found);
+        }
         let (definitions, unknown) = self.build.names.bind(build::built_in);
         let unknown = unknown.into_iter().map(|(name, at)| self.build.unknown(name, at)).collect();
         let problems = self.build.settle(unknown, tree);

@@ -7,7 +7,7 @@ pub fn set(exchange: &mut Exchange<'_>) {
     if !exchange.response.content_type.is_empty() {
         return;
     }
-    let settings = &exchange.location.values.static_files;
+    let settings = &exchange.location.values.files;
     let kind = extension(&exchange.uri).and_then(|extension| {
         let lower;
         let extension = if extension.bytes().any(|b| b.is_ascii_uppercase()) {

@@ -27,7 +27,7 @@ use crate::dash::place::{self, Wanted};
 use crate::family::cache::Use;
 use crate::family::log::buffer;
 use crate::family::{dashboard, purge};
-use crate::line;
+use crate::log_files;
 use crate::relay;
 use crate::trace;
 
@@ -209,7 +209,7 @@ impl Running {
         let sockets = open_sockets(&conf, sockets, count)?;
         let identity = identity(&conf)?;
         make_directories(&conf, identity.as_ref())?;
-        line::open_all(&conf)?;
+        log_files::open_all(&conf)?;
         dashboard::open(&conf)?;
         log::install(conf.main.error_log.main.clone());
         conf.declared.cache.open(|number| cache_temporary(&conf, number), identity.as_ref());
@@ -248,7 +248,7 @@ impl Running {
             Ok(identity) => identity,
             Err(message) => return log::global(Level::Emerg, format_args!("{message}")),
         };
-        let opened = make_directories(&conf, identity.as_ref()).and_then(|()| line::open_all(&conf));
+        let opened = make_directories(&conf, identity.as_ref()).and_then(|()| log_files::open_all(&conf));
         if let Err(message) = opened.and_then(|()| dashboard::open(&conf)) {
             return log::global(Level::Emerg, format_args!("{message}"));
         }
@@ -326,7 +326,7 @@ impl Running {
                 Signal::Usr1 => {
                     // Buffered lines go to the old file.
                     buffer::flush();
-                    line::reopen();
+                    log_files::reopen();
                 }
                 Signal::Quit | Signal::Winch if !quitting => {
                     quitting = true;

@@ -370,12 +370,6 @@ impl<'c> Exchange<'c> {
         self.knows_password = false;
     }
 
-    /// Whether weir may drop the upstream request once the client has left: no other request waits for the answer,
-    /// and `proxy_ignore_client_abort` is off (nginx fetches an answer for the cache to its end).
-    pub fn is_for_its_client_alone(&self) -> bool {
-        !self.location.values.proxy.ignore_client_abort && !self.cache.is_for_others()
-    }
-
     /// The method of the request to the upstream, as far as the cache decides it.
     pub fn upstream_method(&self) -> &[u8] {
         if self.cache.asks_with_get() { b"GET" } else { self.request.method() }

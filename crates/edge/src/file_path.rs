@@ -28,7 +28,7 @@ pub enum Alias {
 /// Appends the directory of `root` or `alias` to `out`.
 pub fn directory(exchange: &mut Exchange<'_>, out: &mut Vec<u8>) {
     let (location, conf) = (exchange.location, exchange.conf);
-    let Some(root) = &location.values.static_files.root else { return };
+    let Some(root) = &location.values.files.root else { return };
     let start = out.len();
     root.directory.eval(exchange, out);
     if root.directory.literal().is_none() && out.get(start) != Some(&b'/') {
@@ -38,7 +38,7 @@ pub fn directory(exchange: &mut Exchange<'_>, out: &mut Vec<u8>) {
 
 /// How this location's `root` or `alias` treats the URI.
 pub fn alias(exchange: &Exchange<'_>) -> Alias {
-    exchange.location.values.static_files.root.as_ref().map_or(Alias::Off, |root| root.alias)
+    exchange.location.values.files.root.as_ref().map_or(Alias::Off, |root| root.alias)
 }
 
 /// The file of the URI, and the length of its directory part; `None` if an `alias` cannot map the URI because it was

@@ -17,6 +17,7 @@ use crate::conn::{Conn, Gone};
 use crate::directive::{Arity, Directive, HSL};
 use crate::exchange::Exchange;
 use crate::family::Family;
+use crate::family::proxy;
 use crate::family::proxy::hidden::{Hidden, Named};
 use crate::h2;
 use crate::message::Origin;
@@ -62,7 +63,7 @@ pub async fn pass(exchange: &mut Exchange<'_>, conn: &mut Conn, origin: &Origin)
     let fields = fields(&origin.head, &origin.bytes, &exchange.location.values.proxy.hidden);
     if let Some(stream) = &conn.carried {
         return match h2::answer::interim(stream, origin.head.status, fields) {
-            Err(error) if exchange.is_for_its_client_alone() => Err(Gone::Closed(error)),
+            Err(error) if proxy::is_for_its_client_alone(exchange) => Err(Gone::Closed(error)),
             sent => {
                 exchange.bytes_sent += sent.unwrap_or(0) as u64;
                 Ok(())
@@ -127,7 +128,7 @@ fn compose<'o>(status: u16, fields: impl Iterator<Item = (&'o [u8], &'o [u8], Op
 
 /// Sends the text; returns the number of bytes sent.
 async fn send(exchange: &Exchange<'_>, conn: &mut Conn, text: &[u8]) -> Result<usize, Gone> {
-    if exchange.is_for_its_client_alone() {
+    if proxy::is_for_its_client_alone(exchange) {
         return conn
             .write_all(&mut [io::IoSlice::new(text)], exchange.location.values.core.send_timeout)
             .await

@@ -29,6 +29,7 @@ use crate::conf::{Location, Server};
 use crate::directive::{Arity, Directive, HTTP, LOCATION, MATCH, ONE, TWO};
 use crate::family::Family;
 use crate::family::upstream::live::Live;
+use crate::found::Found;
 use crate::refusal::Refusal;
 use crate::route::{LocationId, ServerId};
 use crate::value;
@@ -241,18 +242,18 @@ impl Check {
 }
 
 /// Runs after all blocks are read: each check finds its location and its group, each group its checks.
-fn settle(b: &mut Build<'_>, servers: &[Server], locations: &[Location]) {
+fn settle(b: &mut Build<'_>, found: &Found<'_>) {
     let checks = b.declared.health.checks.clone();
     let mut seen = vec![false; checks.len()];
     let mut rules: BTreeMap<usize, (Arc<Live>, Vec<Rule>)> = BTreeMap::new();
     // A location comes before the locations inside it, which inherit its checks.
-    for location in locations {
+    for location in found.locations {
         for number in &location.values.health.checks {
             let (Some(check), Some(is_seen)) = (checks.get(*number), seen.get_mut(*number)) else { continue };
             if std::mem::replace(is_seen, true) {
                 continue;
             }
-            match place(b, check, location, servers) {
+            match place(b, check, location, found.servers) {
                 Ok(Some(mut placed)) => {
                     let (_, rules) = rules.entry(placed.group).or_insert_with(|| (placed.live.clone(), Vec::new()));
                     placed.number = rules.len();

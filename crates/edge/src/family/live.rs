@@ -1,6 +1,6 @@
-//! `status_zone`, `api`, `metrics`: the counters of zones, and the locations that show them.
+//! `api`, `metrics`: the locations that show the counters of zones.
 //!
-//! weir counts every server and location by default; `status_zone` merges and renames. The log phase counts an
+//! The log phase counts an
 //! exchange into its worker's cells. The code that reads the cells is in `crate::live`; `docs/guide/live.md` explains
 //! them to users. <https://nginx.org/en/docs/http/ngx_http_api_module.html>
 
@@ -14,7 +14,7 @@ use crate::board::mishap::Mishap;
 use crate::board::{self, Leg};
 use crate::build::{Build, Scope};
 use crate::counting;
-use crate::directive::{Arity, Directive, LOCATION, LOCATION_IF, NONE, ONE, SERVER};
+use crate::directive::{Arity, Directive, LOCATION, NONE};
 use crate::exchange::Exchange;
 use crate::family::Family;
 use crate::family::variables::push_request_id;
@@ -23,13 +23,8 @@ use crate::message::Try;
 use crate::phase::Next;
 use crate::refusal::Refusal;
 use crate::texts::push_address;
-use crate::zone_names::NAME_BYTES_MAX;
 
 crate::settings! {
-    /// `status_zone` of the server.
-    server_zone: Option<String> = None,
-    /// `status_zone` of a location; with `off`, only its server counts it.
-    location_zone: Option<String> = None,
     /// `api` rather than `metrics` answers here.
     is_api: bool = false,
     /// `write=on`: the API may change the running server.
@@ -42,34 +37,32 @@ crate::settings! {
 pub type Declared = ();
 
 /// The family.
-pub static FAMILY: Family = Family::new("live", &[
-    Directive::new("status_zone", SERVER.or(LOCATION).or(LOCATION_IF), ONE,
-        "Names the zone that requests are counted under; several may share one. Without it a server is counted under \
-         its first name, a location under SERVER/LOCATION; off counts a location under its server alone.", status_zone),
-    Directive::new("api", LOCATION, Arity::Between(0, 1),
-        "Answers NGINX Plus' API, versions 1 to 9, and weir's own at /weir: what runs, as JSON. write=on|off.", api)
+pub static FAMILY: Family = Family::new(
+    "live",
+    &[
+        Directive::new(
+            "api",
+            LOCATION,
+            Arity::Between(0, 1),
+            "Answers NGINX Plus' API, versions 1 to 9, and weir's own at /weir: what runs, as JSON. write=on|off.",
+            api,
+        )
         .default("write=off"),
-    Directive::new("metrics", LOCATION, NONE, "weir's own: answers with everything counted, for Prometheus and OpenMetrics.",
-        |b, _| { b.settings().live.is_api = Some(false); b.scope().handler = Some(|_| Next::Observe); Ok(()) }),
-])
+        Directive::new(
+            "metrics",
+            LOCATION,
+            NONE,
+            "weir's own: answers with everything counted, for Prometheus and OpenMetrics.",
+            |b, _| {
+                b.settings().live.is_api = Some(false);
+                b.scope().handler = Some(|_| Next::Observe);
+                Ok(())
+            },
+        ),
+    ],
+)
 .log(ended)
 .finish(finish);
-
-fn status_zone(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let name = statement.text(0).to_owned();
-    if name.is_empty() || name.len() > NAME_BYTES_MAX || name.bytes().any(|byte| byte.is_ascii_control()) {
-        return Err(Refusal::whole(format!("invalid zone name \"{name}\""))
-            .todo(format!("a name of 1 to {NAME_BYTES_MAX} bytes, without control characters")));
-    }
-    let is_server = b.scope().context == SERVER;
-    let settings = &mut b.settings().live;
-    let place = if is_server { &mut settings.server_zone } else { &mut settings.location_zone };
-    if place.is_some() {
-        return Err(Refusal::directive("is duplicate"));
-    }
-    *place = Some(Some(name));
-    Ok(())
-}
 
 fn api(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let may_write = match statement.args.first().map(|word| word.text.as_str()) {

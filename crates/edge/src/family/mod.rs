@@ -7,9 +7,10 @@ use std::rc::Rc;
 use std::sync::LazyLock;
 
 use crate::build::{Build, Scope};
-use crate::conf::{Location, Server};
+use crate::conf::Location;
 use crate::directive::Directive;
 use crate::exchange::{Enter, Exchange};
+use crate::found::Found;
 use crate::phase::Phase;
 use crate::variable::{Names, Variable};
 use crate::worker::Worker;
@@ -40,7 +41,7 @@ pub struct Filter {
 pub type Adopt = fn(&mut Declared, &Declared) -> Result<(), String>;
 
 /// Checks declarations against all servers and locations; reports problems to the build.
-pub type Check = fn(&mut Build<'_>, &[Server], &[Location]);
+pub type Check = fn(&mut Build<'_>, &Found<'_>);
 
 /// The parts of a family.
 pub struct Family {
@@ -235,6 +236,9 @@ families! {
     variables
     upstream_variables
     core
+    files
+    certificates
+    status_zone
     server
     location
     rewrite

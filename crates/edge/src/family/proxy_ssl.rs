@@ -18,9 +18,9 @@ use weir_wire::Version;
 use crate::build::{Build, Scope};
 use crate::exchange::Exchange;
 use crate::family::Family;
+use crate::family::certificates;
+use crate::family::certificates::source::{self, CertificateCache};
 use crate::family::proxy::pass::Pass;
-use crate::family::ssl::certificate::{self, CertificateCache};
-use crate::family::ssl::files;
 use crate::refusal::Refusal;
 use crate::variable::Template;
 use command::Commands;
@@ -341,7 +341,7 @@ fn ciphers_of(list: &str) -> Result<Ciphers, Refusal> {
 
 /// The text of a file; a relative name starts at the configuration's directory, as in nginx.
 fn read(b: &mut Build<'_>, doing: &str, name: &str) -> Result<Arc<Vec<u8>>, Refusal> {
-    files::read(b, name).map_err(|(path, error)| Refusal::whole(format!("{doing} \"{path}\" failed {error}")))
+    certificates::read(b, name).map_err(|(path, error)| Refusal::whole(format!("{doing} \"{path}\" failed {error}")))
 }
 
 /// The settings that determine a connection; equal ones share their `Tls`.
@@ -487,7 +487,7 @@ fn compile(b: &mut Build<'_>, values: &Values, is_h2: bool) -> Result<Tls, Refus
 }
 
 fn show(b: &Build<'_>, values: &Values, client: &Client, certificate: &str, key: &str) -> Result<Client, Refusal> {
-    let pair = certificate::load(&b.paths.conf_prefix, (certificate, key), &values.passwords);
+    let pair = source::load(&b.paths.conf_prefix, (certificate, key), &values.passwords);
     let about = |words: String| {
         let is_key = words.contains("key \"") || words.contains("PrivateKey(");
         let directive = if is_key { "proxy_ssl_certificate_key" } else { "proxy_ssl_certificate" };

@@ -456,3 +456,9 @@ fn group_of(b: &mut Build<'_>, pass: &Pass) -> Result<usize, Refusal> {
     b.declared.upstream.groups.push(Arc::new(upstream));
     Ok(b.declared.upstream.groups.len() - 1)
 }
+
+/// Whether weir may drop the upstream request once the client has left: no other request waits for the answer, and
+/// `proxy_ignore_client_abort` is off (nginx fetches an answer for the cache to its end).
+pub fn is_for_its_client_alone(exchange: &Exchange<'_>) -> bool {
+    !exchange.location.values.proxy.ignore_client_abort && !exchange.cache.is_for_others()
+}

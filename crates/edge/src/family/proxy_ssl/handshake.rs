@@ -19,7 +19,8 @@ use super::{Party, Tls};
 use crate::board::count_fault;
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
-use crate::family::ssl::certificate;
+use crate::family::certificates::source;
+use crate::family::proxy;
 use crate::family::upstream::attempt::Failure;
 use crate::worker::Generation;
 
@@ -119,7 +120,7 @@ pub async fn shake_hands(
     let sessions = sessions(exchange.generation).of(&party.tls, address);
     let tls = TlsStream::to_origin(stream, &client, &party.name, Some(&sessions));
     let tls = tls.map_err(|failed| Failure::Tls(Fault::Handshake(failed.into())))?;
-    let watch = exchange.is_for_its_client_alone();
+    let watch = proxy::is_for_its_client_alone(exchange);
     let shaken = {
         let mut shaking = pin!(tls.handshake(deadline));
         poll_fn(|context| {
@@ -165,7 +166,7 @@ fn client(exchange: &Exchange<'_>, party: &Party) -> Result<Client, String> {
     let prefix = &exchange.conf.paths.conf_prefix;
     let pair = match &tls.cache {
         Some(cache) => cache.load(prefix, (certificate, key), &tls.passwords)?,
-        None => certificate::load(prefix, (certificate, key), &tls.passwords)?,
+        None => source::load(prefix, (certificate, key), &tls.passwords)?,
     };
     Ok(tls.client.showing(&pair))
 }

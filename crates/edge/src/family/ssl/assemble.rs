@@ -8,13 +8,15 @@ use weir_net::tls::{
     subject_der,
 };
 
-use super::certificate::{self, CertificateCache, Half, Named, Source, Watch};
 use super::stapling::{self, Stapler};
 use super::status::{self, Checks};
-use super::{Settings, Values, Verify, command, files, sessions};
+use super::{Settings, Values, Verify, command, sessions};
 use crate::build::{Build, Scope};
 use crate::directive::SERVER;
+use crate::family::certificates;
+use crate::family::certificates::source::{self, CertificateCache, Half, Named, Source, Watch};
 use crate::family::resolver;
+use crate::found::Found;
 use crate::refusal::Refusal;
 use crate::variable::Template;
 
@@ -93,7 +95,7 @@ impl ServerTls {
                     let names = (names.0.as_str(), names.1.as_str());
                     pairs.push(match &self.cache {
                         Some(cache) => cache.load(&self.directory, names, &self.passwords)?,
-                        None => certificate::load(&self.directory, names, &self.passwords)?,
+                        None => source::load(&self.directory, names, &self.passwords)?,
                     });
                 }
                 Ok(speakers.with(&self.stapled(pairs)).one(http2))
@@ -103,9 +105,9 @@ impl ServerTls {
 
     /// Reloads changed certificates; if they cannot be read, nothing changes.
     fn look_again(&self, speakers: &mut Speakers, watch: &mut Watch) {
-        let paths = certificate::paths(&self.directory, &self.sources);
+        let paths = source::paths(&self.directory, &self.sources);
         let Some(changed) = watch.finds_change(&paths) else { return };
-        match certificate::load_all(&self.directory, &self.sources, &self.passwords) {
+        match source::load_all(&self.directory, &self.sources, &self.passwords) {
             Ok(pairs) => {
                 *speakers = speakers.with(&self.stapled(pairs));
                 watch.settle(changed);
@@ -199,7 +201,7 @@ fn assemble(
         (false, _) => Certificates::Named(speakers),
         (true, None) => Certificates::Fixed(speakers),
         (true, Some(every)) => {
-            let watch = Watch::new(every, &certificate::paths(&directory, &sources));
+            let watch = Watch::new(every, &source::paths(&directory, &sources));
             Certificates::Watched(Mutex::new((speakers, watch)))
         }
     };
@@ -225,7 +227,7 @@ fn staple_file(b: &mut Build<'_>, name: &str) -> Result<Option<Vec<u8>>, Refusal
     if name.is_empty() {
         return Ok(None);
     }
-    let read = files::read(b, name).map_err(|(path, error)| {
+    let read = certificates::read(b, name).map_err(|(path, error)| {
         Refusal::whole(format!("BIO_new_file(\"{path}\") failed {error}")).about("ssl_stapling_file", 0)
     });
     read.map(|bytes| Some(bytes.to_vec()))
@@ -234,13 +236,13 @@ fn staple_file(b: &mut Build<'_>, name: &str) -> Result<Option<Vec<u8>>, Refusal
 fn read_pair(b: &mut Build<'_>, number: usize, names: (&str, &str), passwords: &[Vec<u8>]) -> Result<KeyPair, Refusal> {
     let mut text = |half: Half, name: &str| match Named::of(name) {
         Named::Text(text) => Ok(Arc::new(text.to_vec())),
-        Named::File(name) => files::read(b, name).map_err(|(path, error)| {
+        Named::File(name) => certificates::read(b, name).map_err(|(path, error)| {
             let what = format!("cannot load {} \"{path}\": BIO_new_file() failed {error}", half.words());
             Refusal::whole(what).about(half.directive(), number)
         }),
     };
     let texts = (text(Half::Certificate, names.0)?, text(Half::Key, names.1)?);
-    certificate::pair(names, (&texts.0, &texts.1), passwords)
+    source::pair(names, (&texts.0, &texts.1), passwords)
         .map_err(|(half, words)| Refusal::whole(words).about(half.directive(), number))
 }
 
@@ -262,7 +264,7 @@ fn trust(b: &mut Build<'_>, values: &Values) -> Result<(Trust, Vec<Vec<u8>>), Re
     };
     let mut trust = Trust::new(told.into_iter().chain(trusted)).map_err(unreadable)?;
     if !values.revoked.is_empty() {
-        let text = files::read(b, &values.revoked)
+        let text = certificates::read(b, &values.revoked)
             .map_err(|(path, error)| Refusal::whole(format!("X509_LOOKUP_load_file(\"{path}\") failed {error}")))
             .map_err(of("ssl_crl"))?;
         let bad = |why: &str| {
@@ -288,7 +290,7 @@ pub(super) fn authorities(b: &mut Build<'_>, name: &str) -> Result<Vec<Vec<u8>>,
     }
     let failed =
         |path: &str, why: &str| Refusal::whole(format!("SSL_CTX_load_verify_locations(\"{path}\") failed {why}"));
-    let text = files::read(b, name).map_err(|(path, error)| failed(&path, &error))?;
+    let text = certificates::read(b, name).map_err(|(path, error)| failed(&path, &error))?;
     match certificates(&text) {
         Ok(all) if !all.is_empty() => Ok(all),
         Ok(_) => Err(failed(name, "(no certificate in it)")),
@@ -353,4 +355,22 @@ fn speakers(
     })?;
     // HTTP/2 streams cannot tell which of them came early, and only `$ssl_early_data` makes early data safe.
     Ok(Speakers { http2: http1.with_alpn(&HTTP2).without_early_data(), http1 })
+}
+
+/// The default server of an address that speaks TLS needs a certificate. If that server refuses TLS handshakes, the
+/// other servers of the address need one (nginx: `ngx_http_ssl_init`).
+pub fn require_certificates(b: &mut Build<'_>, found: &Found<'_>) {
+    let lacks = |id| found.root(id).is_some_and(|root| root.values.ssl.certificates.is_empty());
+    let rejects = |id| found.root(id).is_some_and(|root| root.values.ssl.rejects);
+    for listen in found.listens.iter().filter(|listen| listen.ssl) {
+        let default = listen.hosts.default_server();
+        for (id, addresses, _) in found.drafts {
+            let draft = addresses.iter().find(|draft| draft.address == listen.address);
+            let counts = *id == default || (lacks(default) && rejects(default));
+            if let Some(draft) = draft.filter(|_| counts && lacks(*id) && !rejects(*id)) {
+                let what = "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive";
+                b.refuse_at("listen", Refusal::whole(what).needs("ssl_certificate", ""), draft.at);
+            }
+        }
+    }
 }

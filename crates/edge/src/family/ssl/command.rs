@@ -6,8 +6,8 @@ use weir_conf::Statement;
 use weir_net::tls::ciphers::{Groups, Protocols};
 
 use super::Settings;
-use super::certificate::Source;
 use crate::build::Build;
+use crate::family::certificates::source::Source;
 use crate::refusal::Refusal;
 
 /// Reads the directive; refuses an invalid command at its place.

@@ -2,13 +2,10 @@
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_ssl_module.html>. weir uses rustls (`weir_net::tls`), so TLS 1.0 and 1.1,
 //! suites without forward secrecy and renegotiation are not available; weir reports a file that asks for them when it
-//! reads the file. This file has the directives; `assemble` builds a server's TLS, `certificate` has the part that
-//! depends on the client, `variables` the variables. `secure` starts a connection.
+//! reads the file. This file has the directives; `assemble` builds a server's TLS, `variables` the variables. `secure` starts a connection.
 
 pub mod assemble;
-pub mod certificate;
 mod command;
-pub mod files;
 pub mod flight;
 mod responder;
 mod sessions;
@@ -24,11 +21,11 @@ use weir_net::tls::ciphers::{Ciphers, Groups, Nothing, Protocols};
 use weir_net::tls::{KeyLogFile, SessionCache};
 
 use self::assemble::ServerTls;
-use self::certificate::{CertificateCache, Source};
 use self::status::Checked;
 use crate::build::Build;
-use crate::directive::{Arity, Contexts, Directive, HTTP, MAIN, ONE, SERVER, TWO};
-use crate::family::Family;
+use crate::directive::{Arity, Contexts, Directive, HTTP, ONE, SERVER, TWO};
+use crate::family::certificates::source::{CertificateCache, Source};
+use crate::family::{Family, certificates};
 use crate::refusal::Refusal;
 use crate::value;
 
@@ -115,8 +112,6 @@ pub enum Verify {
 /// The declarations for all of `http`.
 #[derive(Default)]
 pub struct Declared {
-    /// The files read so far, each once.
-    files: files::Files,
     /// Sizes of session caches by name.
     caches: std::collections::HashMap<String, u64>,
     /// Certificates whose OCSP status weir fetches.
@@ -201,8 +196,6 @@ pub static FAMILY: Family = Family::new("ssl", &[
         "OpenSSL's command: Options (ServerPreference, SessionTicket), Ciphersuites, CipherString, Groups, MinProtocol, MaxProtocol, Protocol, Certificate, PrivateKey.",
         command::read).many(),
     Directive::new("ssl_key_log", HS, ONE, "A file to which secrets of connections are written, for debugging alone.", key_log),
-    Directive::new("ssl_object_cache_inheritable", MAIN, Arity::Flag, "Takes certificates and keys over from before a reload if their files are unchanged.",
-        |b, s| { b.declared.ssl.files.inherits = value::flag(s)?; Ok(()) }).default("off"),
 ])
 .watch(stapling::watch)
 .variables(variables::ALL)
@@ -211,7 +204,8 @@ pub static FAMILY: Family = Family::new("ssl", &[
     status::adopt(&new.ssl.status_caches, &old.ssl.status_caches);
     Ok(())
 })
-.finish(assemble::finish);
+.finish(assemble::finish)
+.check(assemble::require_certificates);
 
 /// nginx: a list in a block replaces the list of the block around it.
 fn certificate(
@@ -234,7 +228,7 @@ fn passwords(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 
 /// The lines of a password file.
 pub(super) fn passwords_of(b: &mut Build<'_>, statement: &Statement) -> Result<Arc<Vec<Vec<u8>>>, Refusal> {
-    let text = files::read(b, statement.text(0))
+    let text = certificates::read(b, statement.text(0))
         .map_err(|(path, error)| Refusal::whole(format!("open() \"{path}\" failed {error}")))?;
     let lines = text.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     let lines: Vec<Vec<u8>> = lines.filter(|line| !line.is_empty()).take(PASSWORDS_MAX).map(<[u8]>::to_vec).collect();

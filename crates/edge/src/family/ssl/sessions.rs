@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use weir_conf::Statement;
 use weir_net::tls::{SessionCache, TicketKeys};
 
-use super::files;
 use crate::build::Build;
+use crate::family::certificates;
 use crate::refusal::Refusal;
 use crate::value;
 
@@ -80,10 +80,10 @@ pub(super) fn for_early_data() -> Arc<SessionCache> {
 
 /// `ssl_session_ticket_key`.
 pub(super) fn ticket_key(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let text = files::read(b, statement.text(0))
+    let text = certificates::read(b, statement.text(0))
         .map_err(|(path, error)| Refusal::whole(format!("open() \"{path}\" failed {error}")))?;
     if !matches!(text.len(), 48 | 80) {
-        let path = files::full_name(b, statement.text(0));
+        let path = certificates::full_name(b, statement.text(0));
         return Err(Refusal::whole(format!("\"{path}\" must be 48 or 80 bytes")).todo("make one with: openssl rand 80"));
     }
     b.settings().ssl.ticket_keys.get_or_insert_default().push(text.to_vec());

@@ -19,6 +19,7 @@ use crate::body::{self, Failed as BodyFailed};
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
 use crate::family::early_hints;
+use crate::family::proxy;
 use crate::family::proxy::request::BodyFraming;
 use crate::family::proxy_ssl::handshake::{Fault, shake_hands};
 use crate::h2::ask::Unsent;
@@ -118,7 +119,7 @@ pub async fn dial(
     let stream = stream.map_err(Failure::Connect)?;
     let (deadline, opened) = (Deadline::new(), clock::now());
     deadline.set(values.connect_timeout);
-    let watch = exchange.is_for_its_client_alone();
+    let watch = proxy::is_for_its_client_alone(exchange);
     poll_fn(|_| {
         if stream.poll_writable().is_ready() {
             return Poll::Ready(Ok(()));
@@ -239,7 +240,7 @@ impl Heads<'_> {
             return Poll::Ready(result);
         }
         if (!self.streams || self.progressed.request_complete)
-            && exchange.is_for_its_client_alone()
+            && proxy::is_for_its_client_alone(exchange)
             && let Poll::Ready(error) = conn.poll_gone()
         {
             return Poll::Ready(Err(Failure::Client(Gone::Closed(error))));

@@ -14,6 +14,7 @@ use crate::authority::{literal_address, split_host_port};
 use crate::conn::{Conn, Gone};
 use crate::dns::{self, Place};
 use crate::exchange::Exchange;
+use crate::family::proxy;
 use crate::family::proxy::pass::Pass;
 use crate::family::proxy::request::Target;
 use crate::refusal::Refusal;
@@ -93,7 +94,7 @@ pub(super) async fn resolve(exchange: &mut Exchange<'_>, conn: &Conn, dialled: &
         return Err(Unresolved::Status(500));
     };
     let client = dns::client(exchange.generation, servers);
-    let watch = exchange.is_for_its_client_alone();
+    let watch = proxy::is_for_its_client_alone(exchange);
     let mut asking = pin!(client.addresses(host, values.timeout));
     let resolved = poll_fn(|context| match asking.as_mut().poll(context) {
         Poll::Pending if watch => conn.poll_gone().map(Err),

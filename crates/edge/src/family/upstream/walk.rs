@@ -29,6 +29,7 @@ use super::source::{GroupRef, Hold};
 use crate::conn::{Conn, Gone};
 use crate::counting;
 use crate::exchange::Exchange;
+use crate::family::proxy;
 use crate::family::proxy::parse_bind;
 use crate::family::proxy::request::BodyFraming;
 use crate::family::proxy_ssl::Party;
@@ -223,7 +224,7 @@ impl<'g> Walk<'g> {
         let Terms { bound, party } = terms;
         let Some(address) = self.upstream.addresses.get(peer) else { return Err(Failure::Closed) };
         let values = &exchange.location.values.proxy;
-        let (give_up, watch) = (clock::now() + values.connect_timeout, exchange.is_for_its_client_alone());
+        let (give_up, watch) = (clock::now() + values.connect_timeout, proxy::is_for_its_client_alone(exchange));
         // If others wait already, no port is free: do not try to connect.
         let id = self.upstream.pool_id(peer);
         let mut waiting = match self.hold.group.home() {
@@ -405,7 +406,7 @@ async fn opened_by_others(
     opening: &Awaited,
     give_up: &Deadline,
 ) -> Result<bool, Failure> {
-    let watch = exchange.is_for_its_client_alone();
+    let watch = proxy::is_for_its_client_alone(exchange);
     poll_fn(|_| {
         if let Poll::Ready(is_open) = opening.poll() {
             return Poll::Ready(Ok(is_open));

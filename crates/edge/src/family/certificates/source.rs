@@ -7,7 +7,7 @@ use std::time::Duration;
 use weir_net::tls::{KeyError, KeyPair};
 use weir_net::{Instant, clock};
 
-use super::files::{self, Stamp};
+use super::{Stamp, absolute, text};
 use crate::build::Build;
 use crate::refusal::Refusal;
 use crate::variable::Template;
@@ -71,7 +71,7 @@ impl<'n> Named<'n> {
     pub fn text(&self, directory: &str) -> Result<Vec<u8>, String> {
         match self {
             Named::Text(text) => Ok(text.to_vec()),
-            Named::File(name) => files::text(&files::absolute(directory, name)),
+            Named::File(name) => text(&absolute(directory, name)),
         }
     }
 }
@@ -133,12 +133,12 @@ pub fn load(directory: &str, names: (&str, &str), passwords: &[Vec<u8>]) -> Resu
 
 /// Like [`load`], and also returns whether the key was encrypted.
 fn read(directory: &str, names: (&str, &str), passwords: &[Vec<u8>]) -> Result<(KeyPair, bool), String> {
-    let text = |what: &str, name: &str| {
+    let read = |what: &str, name: &str| {
         Named::of(name).text(directory).map_err(|error| {
-            format!("cannot load {what} \"{}\": BIO_new_file() failed {error}", files::absolute(directory, name))
+            format!("cannot load {what} \"{}\": BIO_new_file() failed {error}", absolute(directory, name))
         })
     };
-    let texts = (text("certificate", names.0)?, text("certificate key", names.1)?);
+    let texts = (read("certificate", names.0)?, read("certificate key", names.1)?);
     // PKCS #8 has the word in its label, the older format in its header.
     let is_encrypted = texts.1.windows(9).any(|window| window == b"ENCRYPTED");
     Ok((pair(names, (&texts.0, &texts.1), passwords).map_err(|(_, words)| words)?, is_encrypted))
@@ -234,7 +234,7 @@ fn stamps(paths: &[String]) -> Vec<Option<Stamp>> {
 pub fn paths(directory: &str, sources: &[(Source, Source)]) -> Vec<String> {
     let names = sources.iter().flat_map(|(certificate, key)| [certificate, key]);
     let files = names.filter_map(|source| match Named::of(source.fixed()?) {
-        Named::File(name) => Some(files::absolute(directory, name)),
+        Named::File(name) => Some(absolute(directory, name)),
         Named::Text(_) => None,
     });
     files.collect()

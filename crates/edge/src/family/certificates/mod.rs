@@ -1,7 +1,10 @@
-//! Files of certificates and keys: weir reads each once per configuration, even if several directives name it.
+//! Files of certificates and keys, for TLS with clients and with peers: weir reads each once per configuration, even if
+//! several directives name it.
 //!
-//! A file may be a pipe that gives its text only once. With `ssl_object_cache_inheritable`, weir takes texts over from
+//! <https://nginx.org/en/docs/ngx_core_module.html#ssl_object_cache_inheritable>. A file may be a pipe that gives its text only once. With `ssl_object_cache_inheritable`, weir takes texts over from
 //! the previous configuration if the file is unchanged.
+
+pub mod source;
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -10,15 +13,36 @@ use std::sync::{Arc, Mutex, PoisonError};
 use weir_net::log::Os;
 
 use crate::build::Build;
+use crate::directive::{Arity, Directive, MAIN};
+use crate::family::Family;
+use crate::value;
 
-/// Files read for one configuration.
+crate::settings! {}
+
+/// The files read for one configuration.
 #[derive(Default)]
-pub struct Files {
+pub struct Declared {
     /// Texts by path.
     texts: HashMap<String, Arc<Vec<u8>>>,
     /// `ssl_object_cache_inheritable`; applies to the statements after it.
-    pub(super) inherits: bool,
+    inherits: bool,
 }
+
+/// The family.
+pub static FAMILY: Family = Family::new(
+    "certificates",
+    &[Directive::new(
+        "ssl_object_cache_inheritable",
+        MAIN,
+        Arity::Flag,
+        "Takes certificates and keys over from before a reload if their files are unchanged.",
+        |b, s| {
+            b.declared.certificates.inherits = value::flag(s)?;
+            Ok(())
+        },
+    )
+    .default("off")],
+);
 
 /// The identity of a file, and its last change.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -62,10 +86,10 @@ pub fn absolute(directory: &str, name: &str) -> String {
 /// The text of a file; the error is its full name and nginx's `(2: No such file or directory)`.
 pub fn read(b: &mut Build<'_>, name: &str) -> Result<Arc<Vec<u8>>, (String, String)> {
     let path = full_name(b, name);
-    if let Some(text) = b.declared.ssl.files.texts.get(&path) {
+    if let Some(text) = b.declared.certificates.texts.get(&path) {
         return Ok(text.clone());
     }
-    let stamp = if b.declared.ssl.files.inherits { Stamp::of(&path) } else { None };
+    let stamp = if b.declared.certificates.inherits { Stamp::of(&path) } else { None };
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     let known = last.as_ref().and_then(|last| last.get(&path));
     let text = match (known, stamp) {
@@ -75,7 +99,7 @@ pub fn read(b: &mut Build<'_>, name: &str) -> Result<Arc<Vec<u8>>, (String, Stri
     if let Some(stamp) = stamp {
         last.get_or_insert_default().insert(path.clone(), (stamp, text.clone()));
     }
-    b.declared.ssl.files.texts.insert(path, text.clone());
+    b.declared.certificates.texts.insert(path, text.clone());
     Ok(text)
 }
 

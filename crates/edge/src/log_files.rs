@@ -1,0 +1,55 @@
+//! The log files of a configuration: `error_log` and `access_log` open them.
+
+use std::sync::Arc;
+
+use weir_conf::{Problem, Statement, Tree};
+use weir_net::log::file::{self, LogFile};
+use weir_net::log::{self, Level};
+
+use crate::conf::Conf;
+
+/// Opens every log file of a configuration that is not open yet; the error is nginx's message.
+///
+/// A failure undoes nothing: when a configuration is dropped, the files opened for it close.
+pub fn open_all(conf: &Conf) -> Result<(), String> {
+    all_files(conf).try_for_each(|(_, file)| file.open())
+}
+
+/// The first log file that cannot be opened, as a problem of the configuration: nginx's words, the line that names
+/// the file if there is one, and the remedy if its directory is missing.
+pub fn first_unopened(conf: &Conf, tree: &Tree) -> Option<Problem> {
+    all_files(conf).find_map(|(directive, file)| {
+        let what = file.open().err()?;
+        let names_it = |statement: &Statement| {
+            let name = statement.text(0);
+            let path = if name.starts_with('/') { name.to_owned() } else { format!("{}{name}", conf.paths.prefix) };
+            statement.name.text == directive && path == file.path()
+        };
+        let problem =
+            Problem::nowhere(weir_conf::Level::Emerg, what).at(first(&tree.root, &names_it).map(|found| found.at));
+        let Some(directory) = file.missing_directory() else { return Some(problem) };
+        let otherwise = if directive == "access_log" { "access_log off;" } else { "error_log stderr;" };
+        Some(problem.todo(&format!("mkdir -p {directory}, or write: {otherwise}")))
+    })
+}
+
+fn all_files(conf: &Conf) -> impl Iterator<Item = (&'static str, &Arc<LogFile>)> {
+    let errors = conf.declared.error_log.files.iter().map(|file| ("error_log", file));
+    errors.chain(conf.declared.log.files.iter().map(|file| ("access_log", file)))
+}
+
+/// The first statement that matches, also inside blocks; the reader of files limits their nesting.
+fn first<'t>(statements: &'t [Statement], is_one: &dyn Fn(&Statement) -> bool) -> Option<&'t Statement> {
+    statements.iter().find_map(
+        |statement| {
+            if is_one(statement) { Some(statement) } else { first(statement.children(), is_one) }
+        },
+    )
+}
+
+/// USR1: opens every log file again by its name. If a file cannot be opened, weir keeps the old one and logs the error.
+pub fn reopen() {
+    for what in file::reopen_all() {
+        log::global(Level::Emerg, format_args!("{what}"));
+    }
+}
