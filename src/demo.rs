@@ -19,8 +19,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use clap::Args;
-use weir_edge::build::Paths;
 use weir_edge::control::{self, Running};
+use weir_http::build::Paths;
 use weir_load::quick::{self, Quick};
 use weir_net::Address;
 use weir_net::log;

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use weir_conf::{Level, Problem, Tree};
-use weir_edge::build::Paths;
 use weir_edge::control::{self, Loaded, Origin, Running};
 use weir_edge::dash::place;
 use weir_edge::family::dashboard;
 use weir_edge::log_files;
+use weir_http::build::Paths;
 use weir_net::log;
 use weir_net::process::{self, Daemon, Signal};
 
@@ -63,7 +63,7 @@ pub fn main(args: Vec<OsString>, is_nginx: bool) -> ExitCode {
 }
 
 fn print_version(flags: &Flags) {
-    eprintln!("nginx version: nginx/{} (weir/{})", weir_edge::respond::VERSION, env!("CARGO_PKG_VERSION"));
+    eprintln!("nginx version: nginx/{} (weir/{})", weir_http::respond::VERSION, env!("CARGO_PKG_VERSION"));
     if flags.help {
         eprint!("{}", flags::HELP);
     }

@@ -65,6 +65,7 @@ enum Verb {
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    weir_doctor::weirs::give(&weir_edge::family::ALL.known);
     let mut args = std::env::args_os();
     let name = args.next().unwrap_or_default();
     // Called as `nginx`, weir behaves as nginx: service files, scripts and test suites need no change.

@@ -26,6 +26,7 @@ pub mod rules;
 pub mod target;
 pub mod version;
 pub mod view;
+pub mod weirs;
 
 pub use compare::{Change, changes, compare, without_effect};
 pub use facts::Facts;

@@ -3,14 +3,14 @@
 
 use std::fmt;
 
-use weir_edge::directive::{
+use weir_http::directive::{
     Contexts, Directive, EVENTS, HTTP, LIMIT_EXCEPT, LOCATION, LOCATION_IF, MAIN, SERVER, SERVER_IF, UPSTREAM,
 };
-use weir_edge::family::FAMILIES;
 
 use crate::defaults::DEFAULTS;
 use crate::version::{Build, Version};
 use crate::view::View;
+use crate::weirs::known;
 
 /// The text between weir's default and nginx's in the edge's table.
 const THEIRS: &str = " (nginx: ";
@@ -120,8 +120,7 @@ const WEIRS_OWN: [&str; 10] = [
 /// The edge's directive of this name in such a block.
 fn weirs(name: &str, path: &[String]) -> Option<&'static Directive> {
     let context = context(path)?;
-    let all = FAMILIES.iter().flat_map(|family| family.directives);
-    all.into_iter().find(|directive| directive.name == name && directive.contexts.meets(context))
+    known().directive(name, context).filter(|directive| directive.contexts.meets(context))
 }
 
 /// The kind of the innermost block. `None` if it holds no directives.
@@ -183,7 +182,7 @@ mod tests {
         assert!(is_ours("http { server { location /dash { dashboard; } } }"));
         assert!(!is_ours("http { map $x $y { dashboard 1; metrics 2; } server { listen 80; } }"));
         for name in WEIRS_OWN {
-            assert!(crate::rules::is_weirs(name) && weir_edge::nginx_only::lookup(name).is_none(), "{name}");
+            assert!(crate::rules::is_weirs(name) && weir_http::nginx_only::lookup(name).is_none(), "{name}");
         }
     }
 

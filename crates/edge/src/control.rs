@@ -12,24 +12,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_conf::{Files, Level as Gravity, Problem, Tree};
+use weir_http::build::Paths;
+use weir_http::compile::compile;
+use weir_http::conf::{Conf, Location};
+use weir_http::counters::AllCounters;
+use weir_http::{body, trace};
 use weir_net::log::{self, Level};
 use weir_net::process::{self, Signal};
 use weir_net::worker::Remote;
 use weir_net::{Address, Listening, listener};
+use weir_proxy::family::cache::Use;
+use weir_proxy::relay;
 
-use crate::body;
-use crate::build::Paths;
-use crate::compile::compile;
-use crate::conf::{Conf, Location};
 use crate::control::crew::{Crew, identity, worker_count};
-use crate::counters::AllCounters;
 use crate::dash::place::{self, Wanted};
-use crate::family::cache::Use;
+use crate::family::ALL;
 use crate::family::log::buffer;
 use crate::family::{dashboard, purge};
 use crate::log_files;
-use crate::relay;
-use crate::trace;
 
 /// Where a configuration comes from: the values of `-c`, `-p`, `-g` and `-e`.
 #[derive(Clone, Debug, Default)]
@@ -74,7 +74,7 @@ pub fn load(origin: &Origin, files: &dyn Files, generation: u32) -> Loaded {
     if let Some(address) = dashboard {
         place::add(&mut tree, address);
     }
-    let (mut conf, found) = compile(&tree, origin.paths.clone(), &resolve, generation);
+    let (mut conf, found) = compile(&tree, origin.paths.clone(), &resolve, generation, &ALL);
     if let (Some(conf), Some(address)) = (&mut conf, dashboard) {
         conf.stands_beside(address);
     }
@@ -131,11 +131,11 @@ pub struct Running {
 fn make_directories(conf: &Conf, identity: Option<&process::Identity>) -> Result<(), String> {
     let mut names: Vec<String> = Vec::new();
     for location in &conf.locations {
-        let (core, proxy) = (&location.values.core, &location.values.proxy);
+        let (core, proxy) = (&location.values.core, &weir_proxy::values(location).proxy);
         names.push(conf.paths.temporary(core.body_temp_path.as_deref(), body::DIRECTORY));
         names.push(conf.paths.temporary(proxy.temp_path.as_deref(), relay::DIRECTORY));
     }
-    names.extend(conf.declared.cache.paths.iter().map(|path| path.directory.clone()));
+    names.extend(weir_proxy::declared(conf).cache.paths.iter().map(|path| path.directory.clone()));
     names.sort_unstable();
     names.dedup();
     for name in &names {
@@ -157,9 +157,10 @@ fn make_directories(conf: &Conf, identity: Option<&process::Identity>) -> Result
 /// the first location that uses the cache. nginx reads it from each location; in weir, a cache's thread has one such
 /// directory.
 fn cache_temporary(conf: &Conf, number: usize) -> String {
-    let uses = |location: &&Location| matches!(location.values.cache.zone, Use::Zone(_, Some(used)) if used == number);
-    let values = conf.locations.iter().find(uses).map_or(&conf.main, |location| &location.values);
-    conf.paths.temporary(values.proxy.temp_path.as_deref(), relay::DIRECTORY)
+    let uses = |location: &&Location| matches!(weir_proxy::values(location).cache.zone, Use::Zone(_, Some(used)) if used == number);
+    let path =
+        conf.locations.iter().find(uses).and_then(|location| weir_proxy::values(location).proxy.temp_path.as_deref());
+    conf.paths.temporary(path, relay::DIRECTORY)
 }
 
 /// Raises the limit on open files to `worker_rlimit_nofile`, or as far as allowed.
@@ -212,7 +213,7 @@ impl Running {
         log_files::open_all(&conf)?;
         dashboard::open(&conf)?;
         log::install(conf.main.error_log.main.clone());
-        conf.declared.cache.open(|number| cache_temporary(&conf, number), identity.as_ref());
+        weir_proxy::declared(&conf).cache.open(|number| cache_temporary(&conf, number), identity.as_ref());
         purge::open(&conf);
         trace::open(&conf, count, identity.as_ref());
         let (mut conf, mut crew) = (conf, Crew::new());
@@ -224,7 +225,7 @@ impl Running {
         show(&crew, &conf, &sockets);
         dashboard::open_shelf(&conf, identity.as_ref())?;
         crew.live().observe(identity).map_err(|error| format!("thread could not be started {}", log::Os(&error)))?;
-        log::global(Level::Notice, format_args!("nginx/{} (weir), start {count} workers", crate::respond::VERSION));
+        log::global(Level::Notice, format_args!("nginx/{} (weir), start {count} workers", weir_http::respond::VERSION));
         Ok(Running { origin, conf, sockets, crew, successor: None })
     }
 
@@ -236,7 +237,7 @@ impl Running {
             log::global(level_of(problem), format_args!("{}", problem.sentence(&loaded.tree)));
         }
         let Some(mut conf) = loaded.conf else { return };
-        if let Err(message) = conf.adopt(&self.conf) {
+        if let Err(message) = ALL.adopt(&mut conf, &self.conf) {
             return log::global(Level::Emerg, format_args!("{message}"));
         }
         let count = worker_count(&conf);
@@ -255,7 +256,7 @@ impl Running {
         if conf.main.process.nofile != self.conf.main.process.nofile {
             limits(&conf);
         }
-        conf.declared.cache.open(|number| cache_temporary(&conf, number), identity.as_ref());
+        weir_proxy::declared(&conf).cache.open(|number| cache_temporary(&conf, number), identity.as_ref());
         fit_tables(&mut conf, count);
         self.crew.live().enlist(&mut conf);
         let conf = Arc::new(conf);
@@ -381,7 +382,7 @@ impl Running {
             Ok(child) => {
                 log::global(Level::Notice, format_args!("start new binary process {}", child.id()));
                 self.successor = Some(child);
-                if let Some(bus) = self.conf.declared.purge.bus() {
+                if let Some(bus) = crate::declared(&self.conf).purge.bus() {
                     bus.expect_namesake();
                 }
                 true

@@ -4,12 +4,11 @@
 use std::fmt::Write;
 
 use weir_conf::{Statement, Tree};
-
-use crate::build;
-use crate::directive::{
+use weir_http::directive::{
     Contexts, Directive, EVENTS, HTTP, LIMIT_EXCEPT, LOCATION, LOCATION_IF, MAIN, SERVER, SERVER_IF, UPSTREAM,
 };
-use crate::family::FAMILIES;
+
+use crate::family::ALL;
 
 /// If a directive is written more often than this, the first places are named and the others counted.
 const PLACES_SHOWN: usize = 3;
@@ -21,7 +20,7 @@ pub fn explain(tree: &Tree) -> String {
     let mut text = String::from(
         "# defaults that differ from nginx's; where a directive stands in the file, it means what it means in nginx\n",
     );
-    for directive in FAMILIES.iter().flat_map(|family| family.directives) {
+    for directive in ALL.all.iter().flat_map(|family| family.directives) {
         if let Some((ours, theirs)) = directive.default.split_once(" (nginx: ") {
             let theirs = theirs.trim_end_matches(')');
             let decided = match places(tree, &found, directive, |_| true) {
@@ -32,7 +31,7 @@ pub fn explain(tree: &Tree) -> String {
         }
     }
     let mut begun = false;
-    for directive in FAMILIES.iter().flat_map(|family| family.directives).filter(|directive| directive.idle) {
+    for directive in ALL.all.iter().flat_map(|family| family.directives).filter(|directive| directive.idle) {
         if let Some(places) = places(tree, &found, directive, |statement| directive.is_idle_in(statement)) {
             if !begun {
                 line(&mut text, format_args!("directives of the file that have no effect"));
@@ -52,7 +51,7 @@ fn line(text: &mut String, words: std::fmt::Arguments<'_>) {
 /// Every statement with its directive.
 fn collect<'t>(statements: &'t [Statement], context: Contexts, found: &mut Vec<(&'t Statement, &'static Directive)>) {
     for statement in statements {
-        if let Some(directive) = build::directive(&statement.name.text, context) {
+        if let Some(directive) = ALL.known.directive(&statement.name.text, context) {
             found.push((statement, directive));
         }
         if let Some(inside) = inside(&statement.name.text, context) {

@@ -10,11 +10,11 @@
 use std::net::IpAddr;
 
 use weir_conf::{At, Problem};
+use weir_http::build::{Build, Scope};
+use weir_http::exchange::Exchange;
 use weir_net::{diag, process};
 use weir_wire::Known;
 
-use crate::build::{Build, Scope};
-use crate::exchange::Exchange;
 use crate::family::auth_basic;
 use crate::family::ssl::Verify;
 
@@ -48,9 +48,9 @@ pub fn objection(exchange: &Exchange<'_>, deed: Deed) -> Option<Objection> {
             "{why}: a page of another site may not do this; call from the same origin, or without a browser"
         )));
     }
-    let token = exchange.location.values.dashboard.token.as_ref();
+    let token = crate::values(exchange.location).dashboard.token.as_ref();
     if let Some(source) = token {
-        let declared = &exchange.conf.declared.dashboard;
+        let declared = &crate::declared(exchange.conf).dashboard;
         // The page of a dashboard must be open to clients that have not signed in yet.
         let is_enough = declared.token(source).is_some_and(|token| deed == Deed::Look || token.is_brought(exchange));
         if is_enough {
@@ -64,8 +64,8 @@ pub fn objection(exchange: &Exchange<'_>, deed: Deed) -> Option<Objection> {
         return None;
     }
     // `allow` and `deny` decide who may purge, if they judged the real client (and not a relay).
-    let values = &exchange.location.values;
-    let is_let_in = !values.access.rules.is_empty() || values.location.internal;
+    let location = exchange.location;
+    let is_let_in = !crate::values(location).access.rules.is_empty() || location.values.location.internal;
     if deed == Deed::Purge && is_let_in && (exchange.told_address.is_some() || relay(exchange).is_none()) {
         return None;
     }
@@ -216,12 +216,12 @@ fn is_loopback_name(host: &[u8]) -> bool {
 
 /// Warns, once a block is read, if nothing guards its API, purge or dashboard.
 pub fn warn(b: &mut Build<'_>, scope: &Scope, door: Deed, at: At) {
-    let settings = &scope.settings;
+    let settings = crate::written(scope);
     let is_guarded = settings.access.rules.as_ref().is_some_and(|rules| !rules.is_empty())
         || asks_for_password(&settings.auth_basic)
         || matches!(settings.ssl.verify, Some(Verify::On))
         || settings.dashboard.token.iter().flatten().next().is_some()
-        || (door == Deed::Purge && settings.location.internal == Some(true));
+        || (door == Deed::Purge && scope.settings.location.internal == Some(true));
     if is_guarded {
         return;
     }

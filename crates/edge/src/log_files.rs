@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use weir_conf::{Problem, Statement, Tree};
+use weir_http::conf::Conf;
 use weir_net::log::file::{self, LogFile};
 use weir_net::log::{self, Level};
-
-use crate::conf::Conf;
 
 /// Opens every log file of a configuration that is not open yet; the error is nginx's message.
 ///
@@ -35,7 +34,7 @@ pub fn first_unopened(conf: &Conf, tree: &Tree) -> Option<Problem> {
 
 fn all_files(conf: &Conf) -> impl Iterator<Item = (&'static str, &Arc<LogFile>)> {
     let errors = conf.declared.error_log.files.iter().map(|file| ("error_log", file));
-    errors.chain(conf.declared.log.files.iter().map(|file| ("access_log", file)))
+    errors.chain(crate::declared(conf).log.files.iter().map(|file| ("access_log", file)))
 }
 
 /// The first statement that matches, also inside blocks; the reader of files limits their nesting.

@@ -1,7 +1,7 @@
 //! The nginx modules that weir has, for the output of `-V`. It also names absent modules, so that nginx's own test
 //! suite skips tests that cannot pass. Also the page of all directives.
 
-use crate::family::FAMILIES;
+use crate::family::ALL;
 
 /// nginx's optional modules that weir has.
 const WITH: &[&str] = &["http_gzip_static_module", "http_ssl_module", "http_stub_status_module", "http_v2_module"];
@@ -39,9 +39,9 @@ const DEFAULT_MODULES: &[(&str, &str)] = &[
 
 /// The `configure arguments` of `-V`.
 pub fn configure_arguments() -> String {
-    let has = |name: &str| FAMILIES.iter().any(|family| family.name == name);
+    let has = |name: &str| ALL.all.iter().any(|family| family.name == name);
     // As an nginx that was built with a build name: `server_tokens build` shows the same name.
-    let mut words = vec![format!("--build={}", crate::respond::BUILD)];
+    let mut words = vec![format!("--build={}", weir_http::respond::BUILD)];
     let with = WITH
         .iter()
         .filter(|module| {
@@ -72,7 +72,7 @@ pub fn reference() -> String {
         "# Directives\n\nPrinted by `weir edge --reference` from the tables that read them; do not edit. A name means what\n\
          it means in nginx (<https://nginx.org/en/docs/dirindex.html>); where a default differs, nginx's stands beside it.\n",
     );
-    for family in FAMILIES.iter().filter(|family| !family.directives.is_empty()) {
+    for family in ALL.all.iter().filter(|family| !family.directives.is_empty()) {
         text.push_str(&format!("\n## {}\n\n| directive | where | default | |\n|---|---|---|---|\n", family.name));
         for directive in family.directives {
             let default = match directive.default {

@@ -9,7 +9,7 @@ mod driver;
 mod oracle;
 
 use driver::{Material, Random, fuzz};
-use weir_edge::family::FAMILIES;
+use weir_edge::family::ALL;
 
 /// Rounds per test unless asked for more; a second or two in a debug build.
 const ROUNDS: u64 = 1_500;
@@ -144,7 +144,7 @@ fn every_directive_with_any_arguments() {
 }
 
 fn directive_names() -> Vec<&'static str> {
-    FAMILIES.iter().flat_map(|family| family.directives).map(|directive| directive.name).collect()
+    ALL.all.iter().flat_map(|family| family.directives).map(|directive| directive.name).collect()
 }
 
 fn word(random: &mut Random) -> &'static str {

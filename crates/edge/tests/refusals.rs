@@ -2,8 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use weir_conf::{Level, MemoryFiles};
-use weir_edge::build::Paths;
-use weir_edge::conf::Conf;
+use weir_edge::family::ALL;
+use weir_http::build::Paths;
+use weir_http::conf::Conf;
 
 /// Compiles `http { TEXT }`; gives the configuration, the errors and the warnings.
 fn compile(http: &str) -> (Option<Conf>, Vec<String>, Vec<String>) {
@@ -11,11 +12,12 @@ fn compile(http: &str) -> (Option<Conf>, Vec<String>, Vec<String>) {
     let (tree, problems) = weir_conf::load(&files, "/etc/nginx.conf", "/etc/", &|_| false);
     assert!(problems.is_empty(), "{http}: {problems:?}");
     let resolve = |_: &str| Err("no names in tests".to_owned());
-    let (conf, problems) = weir_edge::compile::compile(
+    let (conf, problems) = weir_http::compile::compile(
         &tree,
         Paths { prefix: "/".into(), conf_prefix: "/etc/".into(), ..Paths::default() },
         &resolve,
         1,
+        &ALL,
     );
     let (errors, warnings) =
         problems.into_iter().partition::<Vec<_>, _>(|problem| matches!(problem.level, Level::Emerg));
@@ -149,15 +151,15 @@ fn limits() {
 fn a_zone_lives_on_only_with_its_key() {
     let old = accepts("limit_req_zone $args zone=a:1m rate=1r/s; limit_conn_zone $args zone=b:1m;");
     let mut same = accepts("limit_req_zone $args zone=a:1m rate=9r/s; limit_conn_zone $uri zone=c:1m;");
-    assert_eq!(same.adopt(&old), Ok(()));
+    assert_eq!(ALL.adopt(&mut same, &old), Ok(()));
     let mut other = accepts("limit_req_zone $uri zone=a:1m rate=1r/s;");
     assert_eq!(
-        other.adopt(&old),
+        ALL.adopt(&mut other, &old),
         Err("limit_req \"a\" uses the \"$uri\" key while previously it used the \"$args\" key".to_owned())
     );
     let mut other = accepts("limit_conn_zone $uri zone=b:1m;");
     assert_eq!(
-        other.adopt(&old),
+        ALL.adopt(&mut other, &old),
         Err("limit_conn_zone \"b\" uses the \"$uri\" key while previously it used the \"$args\" key".to_owned())
     );
 }

@@ -26,7 +26,7 @@ pub struct File {
 pub struct Crate {
     /// The name in `Cargo.toml`.
     pub name: String,
-    /// The workspace members that it depends on, including dev-dependencies.
+    /// The workspace members that it depends on; its tests may depend on others.
     pub arrows: Vec<String>,
     /// The outside crates that it depends on, including dev-dependencies.
     pub foreign: Vec<String>,
@@ -67,8 +67,11 @@ fn crates(metadata: &str) -> Result<Vec<Crate>, String> {
     Ok(packages
         .iter()
         .map(|package| {
-            let names = list(&package["dependencies"]).iter().filter_map(|dependency| dependency["name"].as_str());
-            let (arrows, foreign) = names.map(str::to_owned).partition(|name| members.contains(&name.as_str()));
+            let all = list(&package["dependencies"]).iter();
+            let all = all.filter_map(|dependency| Some((dependency["name"].as_str()?, &dependency["kind"])));
+            let (own, foreign): (Vec<_>, Vec<_>) = all.partition(|(name, _)| members.contains(name));
+            let arrows = own.into_iter().filter(|(_, kind)| *kind != "dev").map(|(name, _)| name.to_owned()).collect();
+            let foreign = foreign.into_iter().map(|(name, _)| name.to_owned()).collect();
             Crate { name: package["name"].as_str().unwrap_or_default().to_owned(), arrows, foreign }
         })
         .collect())

@@ -1,7 +1,7 @@
 //! References to groups that a pattern does not have, and patterns that PCRE rejects.
 
-use weir_edge::regex::Regex;
-use weir_edge::slots::VariableId;
+use weir_http::regex::Regex;
+use weir_http::slots::VariableId;
 
 use crate::rule::prelude::*;
 

@@ -123,12 +123,12 @@ pub const NGINXS_ALONE: [&str; 13] = [
 
 /// Whether nginx, an nginx module or weir has a directive of this name.
 pub fn is_known(name: &str) -> bool {
-    weir_edge::nginx_only::lookup(name).is_some() || is_weirs(name)
+    weir_http::nginx_only::lookup(name).is_some() || is_weirs(name)
 }
 
 /// Whether weir's edge has a directive of this name, independently of nginx.
 pub fn is_weirs(name: &str) -> bool {
-    weir_edge::family::FAMILIES.iter().flat_map(|family| family.directives).any(|directive| directive.name == name)
+    crate::weirs::known().has(name)
 }
 
 /// The rule of this name.

@@ -1,6 +1,6 @@
 //! Names that nginx does not know, and directives in blocks that do not allow them.
 
-use weir_edge::nginx_only::{self, Origin};
+use weir_http::nginx_only::{self, Origin};
 
 use crate::rule::prelude::*;
 

@@ -12,19 +12,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use weir_http::colleagues::Colleagues;
+use weir_http::conf::Conf;
+use weir_http::counters::{AllCounters, SEATS_MAX, WORKERS_MAX};
+use weir_http::family::process::Affinity;
+use weir_http::worker::Worker;
 use weir_net::identity::assume;
 use weir_net::log::{self, Level};
 use weir_net::worker::Remote;
 use weir_net::{Address, Listening, process};
 
-use crate::colleagues::Colleagues;
-use crate::conf::Conf;
-use crate::counters::{AllCounters, SEATS_MAX, WORKERS_MAX};
 use crate::drive::accept::{Stop, accept};
-use crate::family;
-use crate::family::process::Affinity;
+use crate::family::ALL;
 use crate::live::{self, Live};
-use crate::worker::Worker;
 
 /// The workers of a process.
 pub struct Crew {
@@ -204,7 +204,7 @@ impl Crew {
             weir_net::worker::on_panic(Rc::new(|what| {
                 log::global(Level::Alert, format_args!("a task panicked: {what}"))
             }));
-            family::start(&worker);
+            ALL.start(&worker);
         })
         .map_err(|error| format!("worker thread could not be started {}", log::Os(&error)))?;
         self.colleagues.add(seat, remote.clone());
@@ -297,7 +297,7 @@ impl Here {
     /// Puts a configuration in force.
     fn adopt(&self, conf: Arc<Conf>) {
         self.worker.adopt(conf);
-        family::watch(&self.worker);
+        ALL.watch(&self.worker);
     }
 
     /// Accepts from these sockets and from no others.

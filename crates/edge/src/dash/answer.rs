@@ -14,23 +14,22 @@ use weir_dash::assets::{self, Asset};
 use weir_dash::feed;
 use weir_dash::logs::Logs;
 use weir_dash::runs;
+use weir_http::body::{self, Failed};
+use weir_http::conn::{Conn, Gone};
+use weir_http::exchange::Exchange;
+use weir_http::phase::Outcome;
+use weir_http::response_body::{Body, Framing, Sending, Stream};
+use weir_http::{respond, writing};
 use weir_meter::live::{ErrorClass, Snapshot};
 use weir_net::clock;
 use weir_wire::Known;
 
-use crate::body::{self, Failed};
-use crate::conn::{Conn, Gone};
 use crate::dash::hall::{VIEWERS_MAX, Viewer};
 use crate::dash::shelf::{Want, WantedLog};
 use crate::dash::token::{self, Token};
-use crate::exchange::Exchange;
 use crate::guard::{self, Deed};
 use crate::live::api;
-use crate::phase::Outcome;
 use crate::purge;
-use crate::respond;
-use crate::response_body::{Body, Framing, Sending, Stream};
-use crate::writing;
 
 /// How long a wait lasts before weir checks whether the configuration and the worker are still in force.
 const TURN: Duration = Duration::from_secs(1);
@@ -42,8 +41,8 @@ const PATIENCE_MS: u64 = 5000;
 /// Answers a request.
 pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<Outcome, Gone> {
     let location = exchange.location;
-    let declared = &exchange.conf.declared.dashboard;
-    let token = location.values.dashboard.token.as_ref().and_then(|source| declared.token(source));
+    let declared = &crate::declared(exchange.conf).dashboard;
+    let token = crate::values(location).dashboard.token.as_ref().and_then(|source| declared.token(source));
     if let Some(objection) = guard::objection(exchange, Deed::Look) {
         return Ok(refuse(exchange, objection.status, &format!("{}\n", objection.text)));
     }
@@ -168,7 +167,7 @@ fn busy(exchange: &mut Exchange<'_>) -> Outcome {
 
 /// The events.
 fn stream(exchange: &mut Exchange<'_>) -> Outcome {
-    let Some(viewer) = exchange.conf.declared.dashboard.hall().enter() else { return busy(exchange) };
+    let Some(viewer) = crate::declared(exchange.conf).dashboard.hall().enter() else { return busy(exchange) };
     common(exchange);
     let response = &mut exchange.response;
     response.status = 200;
@@ -184,7 +183,7 @@ fn stream(exchange: &mut Exchange<'_>) -> Outcome {
 
 /// The samples of one class of errors; the query is the position of the class in the list.
 fn samples(exchange: &mut Exchange<'_>) -> Outcome {
-    let snapshot = exchange.conf.declared.dashboard.hall().newest();
+    let snapshot = crate::declared(exchange.conf).dashboard.hall().newest();
     let class = snapshot.as_ref().and_then(|snapshot| class_of(exchange, snapshot));
     match class.and_then(|class| serde_json::to_vec(class).ok()) {
         Some(json) => text(exchange, 200, b"application/json", json),
@@ -203,7 +202,7 @@ fn no_class(exchange: &mut Exchange<'_>) -> Outcome {
 
 /// The samples of one class of errors, and the lines about them in the logs of upstreams.
 async fn logs(exchange: &mut Exchange<'_>) -> Outcome {
-    let declared = &exchange.conf.declared.dashboard;
+    let declared = &crate::declared(exchange.conf).dashboard;
     let Some(snapshot) = declared.hall().newest() else { return no_class(exchange) };
     let Some(class) = class_of(exchange, &snapshot) else { return no_class(exchange) };
     let logs = declared.logs.iter().map(|log| WantedLog {
@@ -222,7 +221,7 @@ async fn logs(exchange: &mut Exchange<'_>) -> Outcome {
 
 /// The runs of a lab, or the run that the query names.
 async fn lab_runs(exchange: &mut Exchange<'_>) -> Outcome {
-    let Some(lab) = exchange.conf.declared.dashboard.lab.clone() else {
+    let Some(lab) = crate::declared(exchange.conf).dashboard.lab.clone() else {
         return refuse(exchange, 404, "no lab's runs are shown here: dashboard_lab DIRECTORY; names them\n");
     };
     let id = String::from_utf8_lossy(&exchange.args).into_owned();
@@ -237,7 +236,7 @@ async fn lab_runs(exchange: &mut Exchange<'_>) -> Outcome {
 
 /// An answer read from files.
 async fn shelved(exchange: &mut Exchange<'_>, want: Want) -> Outcome {
-    match exchange.conf.declared.dashboard.hall().shelf.ask(want).await {
+    match crate::declared(exchange.conf).dashboard.hall().shelf.ask(want).await {
         Some((status, json)) => text(exchange, status, b"application/json", json),
         None => refuse(exchange, 503, "files are being read for others: try again in a second\n"),
     }
@@ -248,7 +247,7 @@ async fn document(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<Outcom
     if exchange.request.is_head() {
         return Ok(text(exchange, 200, b"application/json", Vec::new()));
     }
-    let Some(mut viewer) = exchange.conf.declared.dashboard.hall().enter() else { return Ok(busy(exchange)) };
+    let Some(mut viewer) = crate::declared(exchange.conf).dashboard.hall().enter() else { return Ok(busy(exchange)) };
     let begun = clock::now();
     loop {
         match next(conn, &mut viewer).await? {
@@ -333,8 +332,8 @@ async fn send(
 /// The actions that viewers may take besides looking. An action takes a token; if no token is set, viewers without
 /// one may not act either.
 fn may(exchange: &Exchange<'_>) -> Value {
-    let declared = &exchange.conf.declared.dashboard;
-    let source = exchange.location.values.dashboard.token.as_ref();
+    let declared = &crate::declared(exchange.conf).dashboard;
+    let source = crate::values(exchange.location).dashboard.token.as_ref();
     let has_token = source.is_some_and(|source| declared.token(source).is_some());
     json!({"purge": has_token, "servers": has_token, "lab": declared.lab.is_some()})
 }

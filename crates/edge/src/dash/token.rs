@@ -4,11 +4,10 @@ use std::fmt::Write;
 use std::io::Read;
 
 use sha2::{Digest, Sha256};
+use weir_http::exchange::Exchange;
+use weir_http::texts;
 use weir_net::log;
 use weir_wire::Known;
-
-use crate::exchange::Exchange;
-use crate::texts;
 
 /// Where a token is.
 #[derive(Clone, Debug, PartialEq, Eq)]

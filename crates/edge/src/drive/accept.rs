@@ -7,12 +7,12 @@ use std::rc::Rc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use weir_http::counters;
+use weir_http::worker::{ROOMS_MAX, Worker};
 use weir_net::log::{self, Level};
 use weir_net::{Address, Listener, Listening, Stream, TlsStream, Transport, timer};
 
 use super::serve;
-use crate::counters;
-use crate::worker::{ROOMS_MAX, Worker};
 
 /// How long accepting pauses when the process is out of files (nginx: 500 ms).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);

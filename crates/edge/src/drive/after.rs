@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use weir_http::body;
+use weir_http::exchange::Exchange;
+use weir_http::family::core::Lingering;
+
 use super::tunnel::Tunnel;
-use crate::body;
-use crate::exchange::Exchange;
-use crate::family::core::Lingering;
 
 /// The next step of a connection after a request.
 pub enum After {

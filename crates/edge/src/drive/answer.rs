@@ -1,24 +1,21 @@
 //! From an outcome of the phases to a response that is sent.
 
+use weir_http::board::Leg;
+use weir_http::body::{self, Failed};
+use weir_http::conn::{Conn, Gone};
+use weir_http::exchange::Exchange;
+use weir_http::phase::{Outcome, Resume};
+use weir_http::{respond, special, walk};
 use weir_net::clock;
+use weir_proxy::family::slice;
+use weir_proxy::family::upstream::forward;
+use weir_proxy::family::upstream::source::Source;
 
 use super::background;
 use super::open;
 use super::tunnel::{self, Joined};
-use crate::board::Leg;
-use crate::body::{self, Failed};
-use crate::conn::{Conn, Gone};
-use crate::dash;
-use crate::exchange::Exchange;
-use crate::family::slice;
-use crate::family::upstream::forward;
-use crate::family::upstream::source::Source;
 use crate::live::api;
-use crate::phase::{Outcome, Resume};
-use crate::purge;
-use crate::respond;
-use crate::special;
-use crate::walk;
+use crate::{dash, purge};
 
 /// Turns an outcome into a response and sends it; returns the two joined connections if the response switched
 /// protocols.

@@ -6,23 +6,22 @@
 
 use std::rc::Rc;
 
+use weir_http::client::Client;
+use weir_http::conf::Location;
+use weir_http::exchange::{Exchange, Parts, Response};
+use weir_http::head;
+use weir_http::message::{Origin, Request, Try};
+use weir_http::request_body::{Reader, RequestBody};
+use weir_http::response_body::{Body, BodyFilter};
+use weir_http::route::{LocationId, ServerId};
+use weir_http::slots::{Captures, SlotStore, VariableId};
+use weir_http::trace::context::Trace;
+use weir_http::worker::{Generation, Worker};
 use weir_meter::Step;
 use weir_meter::live::cells::Policy;
 use weir_net::{Instant, SocketAddress, buffer};
 use weir_wire::fields::Fields;
 use weir_wire::{BodyLength, ConnectionTokens, RequestHead, Version};
-
-use crate::client::Client;
-use crate::conf::Location;
-use crate::exchange::{Exchange, Parts, Response};
-use crate::head;
-use crate::message::{Origin, Request, Try};
-use crate::request_body::{Reader, RequestBody};
-use crate::response_body::{Body, BodyFilter};
-use crate::route::{LocationId, ServerId};
-use crate::slots::{Captures, SlotStore, VariableId};
-use crate::trace::context::Trace;
-use crate::worker::{Generation, Worker};
 
 /// An exchange that was put aside.
 pub struct Aside {

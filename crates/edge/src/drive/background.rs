@@ -10,27 +10,26 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
+use weir_http::conn::Conn;
+use weir_http::exchange::{Exchange, Parts};
+use weir_http::message::Request;
+use weir_http::phase::{From, Outcome};
+use weir_http::request_body::{Reader, RequestBody};
+use weir_http::route::ServerId;
+use weir_http::slots::SlotStore;
+use weir_http::trace::context::Trace;
+use weir_http::worker::{Generation, OwnEntry, Worker};
+use weir_http::{counting, special, walk};
 use weir_net::log::{self, Level};
 use weir_net::{SocketAddress, clock};
+use weir_proxy::family::slice;
+use weir_proxy::family::upstream::forward::Answer;
+use weir_proxy::relay;
 use weir_wire::BodyLength;
 
 use super::open;
-use crate::conn::Conn;
-use crate::counting;
-use crate::exchange::{Exchange, Parts};
-use crate::family::upstream::forward::Answer;
-use crate::family::{log as access_log, slice};
-use crate::message::Request;
-use crate::phase::{From, Outcome};
+use crate::family::log as access_log;
 use crate::purge;
-use crate::relay;
-use crate::request_body::{Left, Reader, RequestBody};
-use crate::route::ServerId;
-use crate::slots::SlotStore;
-use crate::special;
-use crate::trace::context::Trace;
-use crate::walk;
-use crate::worker::{Generation, OwnEntry, Worker};
 
 /// The most exchanges in the background at a time on one worker; weir leaves out further ones, and logs each.
 pub const BACKGROUND_MAX: usize = 1024;
@@ -173,7 +172,7 @@ async fn run(copied: Copied, mut alone: Alone, path: Vec<u8>) {
     exchange.body = body;
     // The walk compares the length of the body with `client_max_body_size`, as long as there is no reader.
     let outcome = walk::walk(&mut exchange, From::Server);
-    exchange.reader = Some(Reader { left: Left::Nothing, taken: exchange.body.length() });
+    exchange.reader = Some(Reader::at_end(exchange.body.length()));
     finish(&mut exchange, &mut alone.conn, outcome).await;
     counting::count_tries(&exchange);
     if exchange.location.values.core.log_subrequest {

@@ -1,17 +1,17 @@
 //! Opens a request: finds host, server, body length and path from its head, and begins its phases.
 
+use weir_http::conn::Gone;
+use weir_http::exchange::Exchange;
+use weir_http::family::core::{StrictTargets, Values as Core};
+use weir_http::head::Refused;
+use weir_http::phase::{From, Outcome};
+use weir_http::request_body::RequestBody;
+use weir_http::walk;
 use weir_meter::Step;
 use weir_net::log::Level;
 use weir_wire::{BodyLength, Version, Violation};
 
 use super::secure;
-use crate::conn::Gone;
-use crate::exchange::Exchange;
-use crate::family::core::{StrictTargets, Values as Core};
-use crate::head::Refused;
-use crate::phase::{From, Outcome};
-use crate::request_body::RequestBody;
-use crate::walk;
 
 /// Checks the head and finds the server; a refusal becomes a status.
 pub fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Outcome, Gone> {

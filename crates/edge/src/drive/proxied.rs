@@ -5,13 +5,12 @@
 
 use std::io;
 
+use weir_http::client::Proxied;
+use weir_http::conf::Conf;
+use weir_http::conn::Conn;
+use weir_http::line;
 use weir_net::log::Level;
 use weir_wire::proxy_protocol::{self, Fault, Parsed, V2_BYTES_MAX};
-
-use crate::client::Proxied;
-use crate::conf::Conf;
-use crate::conn::Conn;
-use crate::line;
 
 /// Reads the header under the deadline that is already set. Returns the client's bytes that arrived with it. Logs the
 /// reason and returns `None` if the connection must be closed.

@@ -2,6 +2,15 @@
 
 use std::rc::Rc;
 
+use weir_http::conf::Conf;
+use weir_http::conn::{Conn, Gone};
+use weir_http::exchange::{Exchange, Parts};
+use weir_http::families::log_phase;
+use weir_http::h2::request::Begun;
+use weir_http::head::{self, Head, Refused, default_core};
+use weir_http::route::ServerId;
+use weir_http::worker::{Generation, Worker};
+use weir_http::{body, counters, counting};
 use weir_meter::Step;
 use weir_net::clock;
 use weir_net::log::{self, Level};
@@ -9,17 +18,6 @@ use weir_net::log::{self, Level};
 use super::after::{After, parting};
 use super::tunnel::Tunnel;
 use super::{answer, open, streams};
-use crate::body;
-use crate::conf::Conf;
-use crate::conn::{Conn, Gone};
-use crate::counters;
-use crate::counting;
-use crate::exchange::{Exchange, Parts};
-use crate::family::log_phase;
-use crate::h2::request::Begun;
-use crate::head::{self, Head, Refused, default_core};
-use crate::route::ServerId;
-use crate::worker::{Generation, Worker};
 
 /// Serves the requests that have arrived, one by one, as long as another one is there. On entry, `parts` hold only
 /// bytes that arrived before this task read anything; on return, only bytes that are not answered.

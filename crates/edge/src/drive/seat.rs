@@ -11,12 +11,13 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
+use weir_http::conn::Conn;
+use weir_http::exchange::Parts;
+use weir_http::h2::request::Begun;
+use weir_http::worker::{SPARE_BYTES_MAX, Worker};
+
 use super::after::After;
 use super::requests;
-use crate::conn::Conn;
-use crate::exchange::Parts;
-use crate::h2::request::Begun;
-use crate::worker::{SPARE_BYTES_MAX, Worker};
 
 /// Seats kept for later connections, per worker: as many connections as the events of one turn may wake.
 const SEATS_MAX: usize = 256;

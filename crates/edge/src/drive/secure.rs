@@ -9,23 +9,23 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
+use weir_http::board::{Leg, count_fault};
+use weir_http::client::{Agreed, Facts, Secured};
+use weir_http::conf::{Conf, Server};
+use weir_http::conn::Conn;
+use weir_http::exchange::{Exchange, Parts};
+use weir_http::head::default_core;
+use weir_http::line;
+use weir_http::route::{LocationId, ServerId};
+use weir_http::slots::SlotStore;
+use weir_http::variable::{Definition, Template};
+use weir_http::worker::{Generation, Worker};
 use weir_meter::live::cells::{Distrust, SslCell};
 use weir_net::log::{self, Level};
 use weir_net::tls::{Alert, Beginning, ClientHello, Complaint, Noted, Purpose, TlsStream, failure};
 use weir_net::{Transport, clock};
 
-use crate::board::{Leg, count_fault};
-use crate::client::{Agreed, Facts, Secured};
-use crate::conf::{Conf, Server};
-use crate::conn::Conn;
-use crate::exchange::{Exchange, Parts};
 use crate::family::ssl::Verify;
-use crate::head::default_core;
-use crate::line;
-use crate::route::{LocationId, ServerId};
-use crate::slots::SlotStore;
-use crate::variable::{Definition, Template};
-use crate::worker::{Generation, Worker};
 
 /// Begins TLS; logs the reason and returns `false` if the connection must be closed.
 pub async fn begin(conn: &Conn, worker: &Rc<Worker>, early: &[u8]) -> bool {
@@ -83,7 +83,7 @@ fn serve_as(
     generation: &Rc<Generation>,
     tls: &TlsStream,
     hello: Option<Box<ClientHello>>,
-) -> Option<crate::route::ServerId> {
+) -> Option<weir_http::route::ServerId> {
     let conf: &Conf = &generation.conf;
     let listen = conf.listens.get(conn.client.listen.get())?;
     let name = hello.as_ref().and_then(|hello| hello.server_name.clone());
@@ -99,9 +99,9 @@ fn serve_as(
         },
         None => listen.hosts.default_server(),
     };
-    let values = |server: &Server| &conf.location(server.root).values;
+    let ssl = |server: &Server| &crate::values(conf.location(server.root)).ssl;
     let server = conf.server(found);
-    if values(server).ssl.rejects {
+    if ssl(server).rejects {
         tls.refuse(Alert::UnrecognizedName);
         line::client_line(
             conf,
@@ -112,8 +112,8 @@ fn serve_as(
         return None;
     }
     // A server without certificates uses those of the default server.
-    let own = if values(server).ssl.tls.is_some() { server } else { conf.server(listen.hosts.default_server()) };
-    let Some(speaks) = values(own).ssl.tls.clone() else {
+    let own = if ssl(server).tls.is_some() { server } else { conf.server(listen.hosts.default_server()) };
+    let Some(speaks) = ssl(own).tls.clone() else {
         tls.refuse(Alert::UnrecognizedName);
         return None;
     };
@@ -126,7 +126,7 @@ fn serve_as(
         agreed: OnceCell::new(),
     };
     conn.client.secured.set(Rc::new(Secured::Tls(facts))).ok()?;
-    let http2 = listen.http2 || values(server).http2.is_on;
+    let http2 = listen.http2 || conf.location(server.root).values.http2.is_on;
     let session = speaks.server(http2, |template| evaluate(conn, worker, generation, server, template));
     match session.map(|session| tls.begin(&session).map_err(|failure| failure.to_string())) {
         Ok(Ok(())) => Some(own.id),
@@ -166,7 +166,7 @@ fn evaluate(
 /// Keeps the result of the handshake, and judges the client's certificate chain.
 async fn agree(conn: &Conn, worker: &Rc<Worker>, server: &Server, conf: &Conf, tls: &TlsStream, noted: Noted) {
     let Some(facts) = conn.client.facts() else { return };
-    let speaks = &conf.location(server.root).values.ssl.tls;
+    let speaks = &crate::values(conf.location(server.root)).ssl.tls;
     let now = i64::try_from(clock::unix_seconds()).unwrap_or(i64::MAX);
     let judged = tls.with_peer(|chain| {
         let verdict = match speaks {
@@ -241,7 +241,7 @@ pub fn objection(exchange: &Exchange<'_>) -> Option<(u16, String)> {
         return Some((497, "client sent plain HTTP request to HTTPS port".to_owned()));
     }
     let facts = exchange.client.facts()?;
-    let settings = &exchange.location.values.ssl;
+    let settings = &crate::values(exchange.location).ssl;
     if settings.verify == Verify::Off {
         return None;
     }

@@ -10,15 +10,15 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
+use weir_http::client::Client;
+use weir_http::conn::Conn;
+use weir_http::head::default_core;
+use weir_http::worker::{Entry, Worker};
 use weir_net::{Address, SocketAddress, Transport, clock};
 
 use super::after::After;
 use super::seat::{self, Guest};
 use super::{proxied, secure, streams};
-use crate::client::Client;
-use crate::conn::Conn;
-use crate::head::default_core;
-use crate::worker::{Entry, Worker};
 
 /// Before a close, the remaining bytes of the client are read in pieces of this size.
 const READ_BYTES: usize = 4 << 10;

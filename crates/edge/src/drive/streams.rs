@@ -6,6 +6,15 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
+use weir_http::conf::Conf;
+use weir_http::conn::Conn;
+use weir_http::h2::input::{Input, Over};
+use weir_http::h2::request::{self, Begun};
+use weir_http::h2::session::{Carrier, OUT_MAX, Session};
+use weir_http::h2::stream::Stream;
+use weir_http::head::{self, default_core, default_values};
+use weir_http::line;
+use weir_http::worker::{Entry, Worker};
 use weir_net::clock;
 use weir_net::log::{self, Level};
 use weir_net::worker::Task;
@@ -17,15 +26,6 @@ use super::after::After;
 use super::seat::{self, Guest};
 use super::secure;
 use super::serve::linger;
-use crate::conf::Conf;
-use crate::conn::Conn;
-use crate::h2::input::{Input, Over};
-use crate::h2::request::{self, Begun};
-use crate::h2::session::{Carrier, OUT_MAX, Session};
-use crate::h2::stream::Stream;
-use crate::head::{self, default_core, default_values};
-use crate::line;
-use crate::worker::{Entry, Worker};
 
 /// Whether clients of a listen may begin with HTTP/2's preface: `http2 on` in its default server, or `listen … http2`.
 pub fn is_on(conf: &Conf, listen: usize) -> bool {

@@ -12,24 +12,22 @@ use std::io;
 use std::rc::Rc;
 use std::task::Poll;
 
+use frames::Frames;
+use weir_http::board::tunnels::{Closer, Sender, TunnelCell};
+use weir_http::conn::{Conn, Gone};
+use weir_http::exchange::{Exchange, Parts};
+use weir_http::families::log_phase;
+use weir_http::worker::Worker;
+use weir_http::{body, counters, respond};
 use weir_net::log::{self, Level};
 use weir_net::{Deadline, Lease, Transport, buffer, clock};
 use weir_peers::group::Outcome;
+use weir_proxy::family::upstream::forward::Upgraded;
+use weir_proxy::family::upstream::pool::Link;
+use weir_proxy::family::upstream::source::{Hold, Source};
 
 use super::after::{After, parting};
 use super::aside::Aside;
-use crate::board::tunnels::{Closer, Sender, TunnelCell};
-use crate::body;
-use crate::conn::{Conn, Gone};
-use crate::counters;
-use crate::exchange::{Exchange, Parts};
-use crate::family::log_phase;
-use crate::family::upstream::forward::Upgraded;
-use crate::family::upstream::pool::Link;
-use crate::family::upstream::source::{Hold, Source};
-use crate::respond;
-use crate::worker::Worker;
-use frames::Frames;
 
 /// Bytes moved at a time.
 const READ_BYTES: usize = 16 << 10;
@@ -189,7 +187,7 @@ impl Tunnel {
     /// Joins the two connections; returns the exchange's memory.
     pub fn new(joined: Joined, exchange: Exchange<'_>, conn: &mut Conn) -> (Box<Tunnel>, Parts) {
         let Joined { upgraded: Upgraded { link, hold }, up, down } = joined;
-        link.deadline.set(exchange.location.values.proxy.read_timeout);
+        link.deadline.set(weir_proxy::values(exchange.location).proxy.read_timeout);
         // The two ends share one deadline.
         conn.deadline = Deadline::new();
         let writing = Writing::new(exchange.worker);
@@ -229,7 +227,7 @@ impl Tunnel {
                 return Poll::Ready(End::Closed);
             }
             if moved {
-                self.link.deadline.set(self.exchange.location().values.proxy.read_timeout);
+                self.link.deadline.set(weir_proxy::values(self.exchange.location()).proxy.read_timeout);
                 continue;
             }
             return self.link.deadline.poll_expired().map(|()| End::TimedOut);

@@ -3,17 +3,16 @@
 //! <https://nginx.org/en/docs/http/ngx_http_access_module.html>
 
 use weir_conf::Statement;
+use weir_http::build::Build;
+use weir_http::cidr::{Cidr, Peer};
+use weir_http::directive::{Contexts, Directive, HSL, LIMIT_EXCEPT, ONE};
+use weir_http::exchange::Exchange;
+use weir_http::families::Family;
+use weir_http::phase::{Next, Phase};
+use weir_http::refusal::Refusal;
 use weir_net::log::Level;
 
-use crate::build::Build;
-use crate::cidr::{Cidr, Peer};
-use crate::directive::{Contexts, Directive, HSL, LIMIT_EXCEPT, ONE};
-use crate::exchange::Exchange;
-use crate::family::Family;
-use crate::phase::{Next, Phase};
-use crate::refusal::Refusal;
-
-crate::settings! {
+weir_http::settings! {
     /// The rules in order; the first rule that matches decides.
     rules: std::sync::Arc<Vec<Rule>> = std::sync::Arc::default(),
 }
@@ -41,7 +40,7 @@ pub static FAMILY: Family = Family::new(
         .many(),
     ],
 )
-.phase(Phase::Access, |location| !location.values.access.rules.is_empty(), enter);
+.phase(Phase::Access, |location| !crate::values(location).access.rules.is_empty(), enter);
 
 /// One `allow` or `deny`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,14 +64,14 @@ fn rule(b: &mut Build<'_>, statement: &Statement, denies: bool) -> Result<(), Re
             Some(network)
         }
     };
-    let rules = b.settings().access.rules.get_or_insert_default();
+    let rules = crate::settings(b).access.rules.get_or_insert_default();
     std::sync::Arc::make_mut(rules).push(Rule { of, denies });
     Ok(())
 }
 
 fn enter(exchange: &mut Exchange<'_>) -> Next {
     let location = exchange.location;
-    match verdict(&location.values.access.rules, Peer::of(exchange.remote())) {
+    match verdict(&crate::values(location).access.rules, Peer::of(exchange.remote())) {
         None => Next::Continue,
         Some(false) => Next::Allow,
         Some(true) => {

@@ -7,18 +7,17 @@ pub mod password;
 
 use std::io;
 
+use password::Verdict;
+use weir_http::base64;
+use weir_http::directive::{Contexts, Directive, HSL, LIMIT_EXCEPT, ONE};
+use weir_http::exchange::Exchange;
+use weir_http::families::Family;
+use weir_http::phase::{Next, Phase};
+use weir_http::variable::{Template, Variable};
 use weir_net::log::{Level, Os};
 use weir_wire::Known;
 
-use crate::base64;
-use crate::directive::{Contexts, Directive, HSL, LIMIT_EXCEPT, ONE};
-use crate::exchange::Exchange;
-use crate::family::Family;
-use crate::phase::{Next, Phase};
-use crate::variable::{Template, Variable};
-use password::Verdict;
-
-crate::settings! {
+weir_http::settings! {
     /// `auth_basic`: the realm, or `off`.
     realm: Option<Template> = None,
     /// `auth_basic_user_file`.
@@ -36,13 +35,13 @@ pub static FAMILY: Family = Family::new(
     &[
         Directive::new("auth_basic", PLACES, ONE, "Asks for a name and a password; off for none.", |b, s| {
             let realm = b.template(s.text(0))?;
-            b.settings().auth_basic.realm = Some(Some(realm));
+            crate::settings(b).auth_basic.realm = Some(Some(realm));
             Ok(())
         })
         .default("off"),
         Directive::new("auth_basic_user_file", PLACES, ONE, "The file with names and passwords.", |b, s| {
             let file = b.template(s.text(0))?;
-            b.settings().auth_basic.user_file = Some(Some(file));
+            crate::settings(b).auth_basic.user_file = Some(Some(file));
             Ok(())
         }),
     ],
@@ -54,7 +53,7 @@ pub static FAMILY: Family = Family::new(
     }
     None => false,
 })])
-.phase(Phase::Access, |location| asks(&location.values.auth_basic), enter);
+.phase(Phase::Access, |location| asks(&crate::values(location).auth_basic), enter);
 
 /// Whether the location asks for a name and a password.
 pub fn asks(settings: &Values) -> bool {
@@ -63,7 +62,7 @@ pub fn asks(settings: &Values) -> bool {
 }
 
 fn enter(exchange: &mut Exchange<'_>) -> Next {
-    let settings = &exchange.location.values.auth_basic;
+    let settings = &crate::values(exchange.location).auth_basic;
     let (Some(realm), Some(file)) = (&settings.realm, &settings.user_file) else { return Next::Continue };
     let realm = realm.text(exchange);
     if realm == b"off" {

@@ -8,20 +8,19 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 
+use weir_http::directive::{Arity, Directive, HSL, ONE};
+use weir_http::exchange::Exchange;
+use weir_http::families::Family;
+use weir_http::file_path::{errno, path};
+use weir_http::phase::{Next, Phase};
+use weir_http::response_body::Body;
+use weir_http::value;
 use weir_net::clock;
 use weir_net::log::{Level, Os};
 use weir_net::path::as_path;
 use weir_wire::{date, escape};
 
-use crate::directive::{Arity, Directive, HSL, ONE};
-use crate::exchange::Exchange;
-use crate::family::Family;
-use crate::file_path::{errno, path};
-use crate::phase::{Next, Phase};
-use crate::response_body::Body;
-use crate::value;
-
-crate::settings! {
+weir_http::settings! {
     /// `autoindex`.
     enabled: bool = false,
     /// `autoindex_format`.
@@ -50,14 +49,14 @@ pub static FAMILY: Family = Family::new(
     "autoindex",
     &[
         Directive::new("autoindex", HSL, Arity::Flag, "Lists directories that have no index file.", |b, s| {
-            b.settings().autoindex.enabled = Some(value::flag(s)?);
+            crate::settings(b).autoindex.enabled = Some(value::flag(s)?);
             Ok(())
         })
         .default("off"),
         Directive::new("autoindex_format", HSL, ONE, "The form of the list.", |b, s| {
             let formats =
                 [("html", Format::Html), ("json", Format::Json), ("jsonp", Format::Jsonp), ("xml", Format::Xml)];
-            b.settings().autoindex.format = Some(value::choice(s, &formats)?);
+            crate::settings(b).autoindex.format = Some(value::choice(s, &formats)?);
             Ok(())
         })
         .default("html"),
@@ -67,7 +66,7 @@ pub static FAMILY: Family = Family::new(
             Arity::Flag,
             "Shows times in HTML in the local zone instead of UTC.",
             |b, s| {
-                b.settings().autoindex.localtime = Some(value::flag(s)?);
+                crate::settings(b).autoindex.localtime = Some(value::flag(s)?);
                 Ok(())
             },
         )
@@ -78,14 +77,14 @@ pub static FAMILY: Family = Family::new(
             Arity::Flag,
             "Shows sizes in HTML in bytes instead of K, M and G.",
             |b, s| {
-                b.settings().autoindex.exact_size = Some(value::flag(s)?);
+                crate::settings(b).autoindex.exact_size = Some(value::flag(s)?);
                 Ok(())
             },
         )
         .default("on"),
     ],
 )
-.phase(Phase::Content, |location| location.values.autoindex.enabled, answer);
+.phase(Phase::Content, |location| crate::values(location).autoindex.enabled, answer);
 
 /// The most entries in a list: a longer list is of no use and would hold the worker.
 const ENTRIES_MAX: usize = 100_000;
@@ -130,7 +129,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
     if directory.len() > 1 {
         directory.pop();
     }
-    let settings = &exchange.location.values.autoindex;
+    let settings = &crate::values(exchange.location).autoindex;
     let callback = match settings.format {
         Format::Jsonp => match callback(&exchange.args) {
             Ok(name) => name.to_vec(),

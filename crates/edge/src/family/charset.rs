@@ -6,17 +6,15 @@
 use std::sync::Arc;
 
 use weir_conf::Statement;
+use weir_http::build::Build;
+use weir_http::directive::{Arity, Contexts, Directive, HSL, LOCATION_IF, ONE};
+use weir_http::exchange::Exchange;
+use weir_http::families::Family;
+use weir_http::refusal::Refusal;
+use weir_http::variable::Template;
+use weir_http::{media_types, value};
 
-use crate::build::{self, Build};
-use crate::directive::{Arity, Contexts, Directive, HSL, LOCATION_IF, ONE};
-use crate::exchange::Exchange;
-use crate::family::Family;
-use crate::media_types;
-use crate::refusal::Refusal;
-use crate::value;
-use crate::variable::Template;
-
-crate::settings! {
+weir_http::settings! {
     /// `charset`; `None` for `off`.
     name: Option<Template> = None,
     /// `charset_types`, lower case; empty for all.
@@ -52,19 +50,21 @@ pub static FAMILY: Family = Family::new(
         .default("off"),
     ],
 )
-.filter(|location| location.values.charset.name.is_some(), filter)
-.fixed(|location, names| location.values.charset.name.as_ref().is_none_or(|name| build::is_same_for_hits(name, names)));
+.filter(|location| crate::values(location).charset.name.is_some(), filter)
+.fixed(|location, reading| {
+    crate::values(location).charset.name.as_ref().is_none_or(|name| reading.is_same_for_hits(name))
+});
 
 fn charset(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let word = statement.text(0);
     let name = if word == "off" { None } else { Some(b.template(word)?) };
-    b.settings().charset.name = Some(name);
+    crate::settings(b).charset.name = Some(name);
     Ok(())
 }
 
 fn types(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let earlier = b.settings().charset.types.clone();
-    b.settings().charset.types = Some(media_types::read(b, statement, earlier));
+    let earlier = crate::settings(b).charset.types.clone();
+    crate::settings(b).charset.types = Some(media_types::read(b, statement, earlier));
     Ok(())
 }
 
@@ -73,7 +73,7 @@ fn filter(exchange: &mut Exchange<'_>) {
     if matches!(exchange.response.status, 301 | 302) {
         return;
     }
-    let settings = &exchange.location.values.charset;
+    let settings = &crate::values(exchange.location).charset;
     let content_type = &exchange.response.content_type;
     if content_type.is_empty() || names_charset(content_type) || !media_types::is_listed(&settings.types, content_type)
     {

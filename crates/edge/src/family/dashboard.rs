@@ -9,22 +9,22 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use weir_conf::{At, Statement};
+use weir_http::build::{Build, Kind, Scope};
+use weir_http::conf::Conf;
+use weir_http::directive::{Arity, Directive, HTTP, LOCATION, MAIN, ONE, SERVER};
+use weir_http::families::Family;
+use weir_http::phase::Next;
+use weir_http::refusal::Refusal;
+use weir_http::route::Pattern;
 use weir_meter::live::Snapshot;
 use weir_net::log;
 use weir_net::process::Identity;
 
-use crate::build::{Build, Kind, Scope};
-use crate::conf::Conf;
 use crate::dash::hall::Hall;
 use crate::dash::place;
 use crate::dash::token::{Source, Token};
-use crate::directive::{Arity, Directive, HTTP, LOCATION, MAIN, ONE, SERVER};
-use crate::family::Family;
-use crate::phase::Next;
-use crate::refusal::Refusal;
-use crate::route::Pattern;
 
-crate::settings! {
+weir_http::settings! {
     /// `dashboard_token`: the source of the token.
     token: Option<Source> = None,
     /// Whether `dashboard` is written here.
@@ -80,7 +80,7 @@ pub static FAMILY: Family = Family::new("dashboard", &[
         token),
     Directive::new("dashboard_history", MAIN.or(HTTP), ONE,
         "weir's own: keeps 24 hours of history, ten seconds a point, in a FILE of half a megabyte.",
-        |b, s| { let path = b.path(s.text(0)); b.declared.dashboard.history = Some(PathBuf::from(path)); Ok(()) }),
+        |b, s| { let path = b.path(s.text(0)); crate::declaring(b).dashboard.history = Some(PathBuf::from(path)); Ok(()) }),
     Directive::new("dashboard_upstream_log", MAIN.or(HTTP), Arity::Between(1, 2),
         "weir's own: FILE [upstream=NAME|ADDRESS:PORT], a log that an upstream writes. Its lines about failed requests are \
          shown beside them.",
@@ -91,12 +91,12 @@ pub static FAMILY: Family = Family::new("dashboard", &[
             if s.text(0).is_empty() {
                 return Err(Refusal::directive("is empty").todo("the directory of weir lab --store"));
             }
-            b.declared.dashboard.lab = Some(PathBuf::from(b.path(s.text(0))));
+            crate::declaring(b).dashboard.lab = Some(PathBuf::from(b.path(s.text(0))));
             Ok(())
         }),
 ])
 .finish(finish)
-.adopt(|new, old| { new.dashboard.adopt(&old.dashboard); Ok(()) });
+.adopt(|new, old| { crate::declared_mut(new).dashboard.adopt(&crate::declared(old).dashboard); Ok(()) });
 
 impl Declared {
     /// The viewers' waiting place.
@@ -139,8 +139,8 @@ fn key(source: &Source) -> String {
 /// # Errors
 /// A token cannot be read or is empty; the history cannot be opened.
 pub fn open(conf: &Conf) -> Result<(), String> {
-    let declared = &conf.declared.dashboard;
-    let all = || conf.locations.iter().map(|location| &location.values);
+    let declared = &crate::declared(conf).dashboard;
+    let all = || conf.locations.iter().map(crate::values);
     let mut tokens = HashMap::new();
     for values in all().filter(|values| values.dashboard.is_on || values.live.may_write) {
         if let Some(source) = &values.dashboard.token {
@@ -170,7 +170,7 @@ pub fn open(conf: &Conf) -> Result<(), String> {
 /// # Errors
 /// The thread cannot be started.
 pub fn open_shelf(conf: &Conf, identity: Option<&Identity>) -> Result<(), String> {
-    let declared = &conf.declared.dashboard;
+    let declared = &crate::declared(conf).dashboard;
     let Some(hall) = declared.watched().filter(|_| declared.reads_files()) else { return Ok(()) };
     hall.shelf.open(identity).map_err(|error| format!("thread could not be started {}", log::Os(&error)))
 }
@@ -195,7 +195,7 @@ fn dashboard(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
                 .todo("location /weir/ { dashboard; }"));
         }
     }
-    b.settings().dashboard.is_on = Some(true);
+    crate::settings(b).dashboard.is_on = Some(true);
     b.scope().handler = Some(|_| Next::Dashboard);
     Ok(())
 }
@@ -208,7 +208,7 @@ fn token(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
             None => Source::File(b.path(text)),
         },
     };
-    b.settings().dashboard.token = Some(Some(source));
+    crate::settings(b).dashboard.token = Some(Some(source));
     Ok(())
 }
 
@@ -227,7 +227,7 @@ fn upstream_log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal>
         return Err(Refusal::directive("is empty").todo("a file"));
     }
     let log = UpstreamLog { file: PathBuf::from(b.path(statement.text(0))), upstream, at: b.at() };
-    let logs = &mut b.declared.dashboard.logs;
+    let logs = &mut crate::declaring(b).dashboard.logs;
     if logs.iter().any(|known| known.file == log.file && known.upstream == log.upstream) {
         return Err(Refusal::directive("is duplicate"));
     }
@@ -244,12 +244,13 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     if scope.context != HTTP {
         return;
     }
-    let groups = &b.declared.upstream.groups;
+    let groups = &weir_proxy::declared_so_far(b).upstream.groups;
     let is_known = |name: &str| {
         let is_address = name.parse::<SocketAddr>().is_ok() || name.starts_with("unix:");
         is_address || groups.iter().any(|group| group.name == name)
     };
-    let strange = b.declared.dashboard.logs.iter().filter_map(|log| Some((log.upstream.clone()?, log.at)));
+    let strange =
+        crate::declared_so_far(b).dashboard.logs.iter().filter_map(|log| Some((log.upstream.clone()?, log.at)));
     let strange: Vec<_> = strange.filter(|(name, _)| !is_known(name)).collect();
     for (name, at) in strange {
         let refusal = Refusal::whole(format!("upstream \"{name}\" not found in \"dashboard_upstream_log\" directive"))
@@ -263,7 +264,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::compile::of_text;
+    use crate::of_text;
 
     #[test]
     fn a_dashboard_is_a_prefix_with_a_slash() {
@@ -346,13 +347,13 @@ mod tests {
         );
         let conf = conf.unwrap();
         assert!(open(&conf).unwrap_err().contains("WEIR_NO_SUCH"));
-        assert!(conf.declared.dashboard.watched().is_none());
+        assert!(crate::declared(&conf).dashboard.watched().is_none());
         let (conf, _) = of_text("events {} http { dashboard_token env:WEIR_NO_SUCH; server { listen 1; } }");
         let conf = conf.unwrap();
-        assert!(open(&conf).is_ok() && conf.declared.dashboard.watched().is_none());
+        assert!(open(&conf).is_ok() && crate::declared(&conf).dashboard.watched().is_none());
         let (conf, _) = of_text("events {} http { server { listen 1; location /w/ { dashboard; } } }");
         let conf = conf.unwrap();
-        assert!(open(&conf).is_ok() && conf.declared.dashboard.watched().is_some());
+        assert!(open(&conf).is_ok() && crate::declared(&conf).dashboard.watched().is_some());
     }
 
     #[test]
@@ -365,11 +366,11 @@ mod tests {
         );
         let (before, _) = of_text(&with);
         let before = before.unwrap();
-        assert!(open(&before).is_ok() && before.declared.dashboard.hall().keeps_day());
+        assert!(open(&before).is_ok() && crate::declared(&before).dashboard.hall().keeps_day());
         let (after, _) = of_text("events {} http { server { listen 1; } }");
         let mut after = after.unwrap();
-        after.declared.dashboard.adopt(&before.declared.dashboard);
-        assert!(open(&after).is_ok() && !after.declared.dashboard.hall().keeps_day());
+        crate::declared_mut(&mut after).dashboard.adopt(&crate::declared(&before).dashboard);
+        assert!(open(&after).is_ok() && !crate::declared(&after).dashboard.hall().keeps_day());
         std::fs::remove_dir_all(&directory).unwrap();
     }
 }

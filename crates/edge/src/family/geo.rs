@@ -8,21 +8,20 @@ mod ranges;
 use std::collections::HashMap;
 use std::net::IpAddr;
 
+use ranges::{Added, Ranges};
 use weir_conf::Statement;
+use weir_http::build::Build;
+use weir_http::cidr::{self, Cidr, Peer};
+use weir_http::directive::{Arity, Directive, HTTP};
+use weir_http::exchange::Exchange;
+use weir_http::families::Family;
+use weir_http::family::rewrite::declarable;
+use weir_http::refusal::Refusal;
+use weir_http::slots::VariableId;
+use weir_http::variable::{Argument, Definition};
 use weir_wire::Known;
 
-use crate::build::Build;
-use crate::cidr::{self, Cidr, Peer};
-use crate::directive::{Arity, Directive, HTTP};
-use crate::exchange::Exchange;
-use crate::family::Family;
-use crate::family::rewrite::declarable;
-use crate::refusal::Refusal;
-use crate::slots::VariableId;
-use crate::variable::{Argument, Definition};
-use ranges::{Added, Ranges};
-
-crate::settings! {}
+weir_http::settings! {}
 
 /// The `geo` blocks, in the order of the file.
 pub type Declared = Vec<Geo>;
@@ -83,9 +82,9 @@ fn geo(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
             let source =
                 source.ok_or_else(|| Refusal::whole(format!("invalid variable name \"{}\"", statement.text(0))))?;
             geo.source = Some(b.names.read(source));
-            declarable(&name.text)?
+            declarable(b, &name.text)?
         }
-        _ => declarable(statement.text(0))?,
+        _ => declarable(b, statement.text(0))?,
     };
     for line in statement.children() {
         b.stand(line.at);
@@ -97,10 +96,10 @@ fn geo(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     if let Table::Networks(networks) = &mut geo.table {
         networks.sort();
     }
-    let argument = Argument { name: name.clone(), index: b.declared.geo.len() as u32 };
+    let argument = Argument { name: name.clone(), index: crate::declaring(b).geo.len() as u32 };
     let definition = if geo.volatile { Definition::Computed(get, argument) } else { Definition::Cached(get, argument) };
     b.names.define(&name, definition);
-    b.declared.geo.push(geo);
+    crate::declaring(b).geo.push(geo);
     Ok(())
 }
 
@@ -255,7 +254,7 @@ fn range_of(text: &str) -> Option<(u32, u32)> {
 
 fn get(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
     let conf = exchange.conf;
-    let Some(geo) = conf.declared.geo.get(argument.index as usize) else { return false };
+    let Some(geo) = crate::declared(conf).geo.get(argument.index as usize) else { return false };
     let peer = match geo.source {
         None => Some(Peer::of(exchange.remote())),
         Some(id) => {

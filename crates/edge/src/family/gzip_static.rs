@@ -5,18 +5,20 @@
 
 use std::os::unix::fs::MetadataExt;
 
+use weir_http::directive::{Directive, HSL, ONE};
+use weir_http::exchange::Exchange;
+use weir_http::families::Family;
+use weir_http::family::disable_symlinks::{self, Failed};
+use weir_http::file_path::{self, errno};
+use weir_http::phase::{Next, Phase};
+use weir_http::value;
 use weir_net::log::{Level, Os};
+use weir_proxy::family::gzip;
 use weir_wire::Known;
 
-use crate::directive::{Directive, HSL, ONE};
-use crate::exchange::Exchange;
-use crate::family::disable_symlinks::{self, Failed};
-use crate::family::{Family, gzip, static_files};
-use crate::file_path::{self, errno};
-use crate::phase::{Next, Phase};
-use crate::value;
+use crate::family::static_files;
 
-crate::settings! {
+weir_http::settings! {
     /// `gzip_static`.
     use_of: Use = Use::Off,
 }
@@ -45,24 +47,25 @@ pub static FAMILY: Family = Family::new(
         "Sends FILE.gz in place of FILE, to those who take it (on) or to all (always).",
         |b, s| {
             let use_of = value::choice(s, &[("off", Use::Off), ("on", Use::On), ("always", Use::Always)])?;
-            b.settings().gzip_static.use_of = Some(use_of);
+            crate::settings(b).gzip_static.use_of = Some(use_of);
             Ok(())
         },
     )
     .default("off")],
 )
-.phase(Phase::Content, |location| location.values.gzip_static.use_of != Use::Off, answer);
+.phase(Phase::Content, |location| crate::values(location).gzip_static.use_of != Use::Off, answer);
 
 fn answer(exchange: &mut Exchange<'_>) -> Next {
     let method = exchange.request.method();
     if (method != b"GET" && method != b"HEAD") || exchange.uri.ends_with(b"/") {
         return Next::Continue;
     }
-    let values = &exchange.location.values;
-    let is_always = values.gzip_static.use_of == Use::Always;
-    let takes_it = is_always || gzip::client_takes_it(exchange, &values.gzip);
+    let location = exchange.location;
+    let gzip = &weir_proxy::values(location).gzip;
+    let is_always = crate::values(location).gzip_static.use_of == Use::Always;
+    let takes_it = is_always || gzip::client_takes_it(exchange, gzip);
     // If there is a compressed file, a client that does not accept it still needs `Vary`: the answer depends on it.
-    if !takes_it && !values.gzip.vary {
+    if !takes_it && !gzip.vary {
         return Next::Continue;
     }
     let Some((mut path, _)) = file_path::path(exchange) else { return Next::Status(500) };
@@ -78,7 +81,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
             return Next::Continue;
         }
     };
-    if !is_always && values.gzip.vary {
+    if !is_always && gzip.vary {
         gzip::vary(exchange);
     }
     if !takes_it || facts.is_dir() {

@@ -6,19 +6,18 @@
 use std::io;
 
 use weir_conf::Statement;
+use weir_http::build::Build;
+use weir_http::directive::{Arity, Directive, HSL};
+use weir_http::exchange::Exchange;
+use weir_http::families::Family;
+use weir_http::family::disable_symlinks::{self, Failed};
+use weir_http::file_path::{errno, path};
+use weir_http::phase::{Next, Phase};
+use weir_http::refusal::Refusal;
+use weir_http::variable::Template;
 use weir_net::log::{Level, Os};
 
-use crate::build::Build;
-use crate::directive::{Arity, Directive, HSL};
-use crate::exchange::Exchange;
-use crate::family::Family;
-use crate::family::disable_symlinks::{self, Failed};
-use crate::file_path::{errno, path};
-use crate::phase::{Next, Phase};
-use crate::refusal::Refusal;
-use crate::variable::Template;
-
-crate::settings! {
+weir_http::settings! {
     /// The names tried, in order.
     names: Vec<Template> = vec![Template::fixed("index.html")],
 }
@@ -51,7 +50,7 @@ fn index(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
             return Err(Refusal::whole(format!("index \"{name}\" in \"index\" directive is invalid")));
         }
         let template = b.template(name)?;
-        b.settings().index.names.get_or_insert_default().push(template);
+        crate::settings(b).index.names.get_or_insert_default().push(template);
     }
     Ok(())
 }
@@ -63,7 +62,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
     let location = exchange.location;
     let mut directory_is_known = false;
     let mut found = Vec::new();
-    for name in &location.values.index.names {
+    for name in &crate::values(location).index.names {
         let name = name.text(exchange);
         if name.first() == Some(&b'/') {
             return Next::Redirect { uri: name, args: None };

@@ -5,21 +5,21 @@
 use std::sync::Arc;
 
 use weir_conf::Statement;
+use weir_http::build::{Build, Scope};
+use weir_http::directive::{Arity, Directive, HSL, HTTP, ONE, TWO};
+use weir_http::exchange::Exchange;
+use weir_http::families::Family;
+use weir_http::phase::{Next, Phase};
+use weir_http::refusal::Refusal;
+use weir_http::value;
+use weir_http::variable::Variable;
+use weir_http::zone::{self, Table, Zone, Zones};
 use weir_meter::live::cells::Policy;
 use weir_net::log::Level;
 
-use crate::build::{Build, Scope};
-use crate::directive::{Arity, Directive, HSL, HTTP, ONE, TWO};
-use crate::exchange::Exchange;
-use crate::family::Family;
 use crate::family::limit_req::LOG_LEVELS;
-use crate::phase::{Next, Phase};
-use crate::refusal::Refusal;
-use crate::value;
-use crate::variable::Variable;
-use crate::zone::{self, Table, Zone, Zones};
 
-crate::settings! {
+weir_http::settings! {
     /// The limits.
     limits: Arc<Vec<Limit>> = Arc::default(),
     /// `limit_conn_log_level`.
@@ -41,17 +41,17 @@ pub static FAMILY: Family = Family::new(
             .many(),
         Directive::new("limit_conn", HSL, TWO, "Limits the requests in work for a key of a zone.", limit).many(),
         Directive::new("limit_conn_log_level", HSL, ONE, "The level of the log for refusals.", |b, s| {
-            b.settings().limit_conn.log_level = Some(value::choice(s, LOG_LEVELS)?);
+            crate::settings(b).limit_conn.log_level = Some(value::choice(s, LOG_LEVELS)?);
             Ok(())
         })
         .default("error"),
         Directive::new("limit_conn_status", HSL, ONE, "The status of refused requests.", |b, s| {
-            b.settings().limit_conn.status = Some(value::bounded(s, 400, 599)? as u16);
+            crate::settings(b).limit_conn.status = Some(value::bounded(s, 400, 599)? as u16);
             Ok(())
         })
         .default("503"),
         Directive::new("limit_conn_dry_run", HSL, Arity::Flag, "Counts and logs, and lets everything pass.", |b, s| {
-            b.settings().limit_conn.dry_run = Some(value::flag(s)?);
+            crate::settings(b).limit_conn.dry_run = Some(value::flag(s)?);
             Ok(())
         })
         .default("off"),
@@ -61,8 +61,8 @@ pub static FAMILY: Family = Family::new(
     out.extend_from_slice(exchange.limit_conn_status.as_bytes());
     !exchange.limit_conn_status.is_empty()
 })])
-.phase(Phase::Preaccess, |location| !location.values.limit_conn.limits.is_empty(), enter)
-.adopt(|new, old| new.limit_conn.adopt(&old.limit_conn, "limit_conn_zone"))
+.phase(Phase::Preaccess, |location| !crate::values(location).limit_conn.limits.is_empty(), enter)
+.adopt(|new, old| crate::declared_mut(new).limit_conn.adopt(&crate::declared(old).limit_conn, "limit_conn_zone"))
 .finish(finish);
 
 /// One `limit_conn`.
@@ -101,12 +101,12 @@ fn zone(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let key = b.template(statement.text(0))?;
     let word = statement.text(1);
     let place = zone::parameter(word).ok_or_else(|| Refusal::whole(format!("invalid parameter \"{word}\"")))??;
-    b.declared.limit_conn.declare(statement, key, Some(place), ())
+    crate::declaring(b).limit_conn.declare(statement, key, Some(place), ())
 }
 
 fn limit(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let (name, number) = (statement.text(0), statement.text(1));
-    let limits = b.settings().limit_conn.limits.get_or_insert_default();
+    let limits = crate::settings(b).limit_conn.limits.get_or_insert_default();
     if limits.iter().any(|known| known.name == name) {
         return Err(Refusal::directive("is duplicate"));
     }
@@ -122,14 +122,15 @@ fn limit(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 /// Finds the zones, which may be declared after their use.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     let places: Vec<_> = scope.written.iter().filter(|(name, _)| *name == "limit_conn").map(|(_, at)| *at).collect();
-    let Some(limits) = &mut scope.settings.limit_conn.limits else { return };
+    let block = scope.at;
+    let Some(limits) = &mut crate::written_mut(scope).limit_conn.limits else { return };
     if limits.iter().all(|limit| limit.zone.is_some()) {
         return;
     }
     for (number, limit) in Arc::make_mut(limits).iter_mut().enumerate() {
-        limit.zone = b.declared.limit_conn.find(&limit.name);
+        limit.zone = crate::declaring(b).limit_conn.find(&limit.name);
         if limit.zone.is_none() {
-            let at = places.get(number).copied().unwrap_or(scope.at);
+            let at = places.get(number).copied().unwrap_or(block);
             zone::refuse_undeclared(b, ("limit_conn", at), &limit.name);
         }
     }
@@ -140,8 +141,8 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
         return Next::Continue;
     }
     let (conf, location) = (exchange.conf, exchange.location);
-    for limit in location.values.limit_conn.limits.iter() {
-        let Some(zone) = limit.zone.and_then(|zone| conf.declared.limit_conn.get(zone)) else { continue };
+    for limit in crate::values(location).limit_conn.limits.iter() {
+        let Some(zone) = limit.zone.and_then(|zone| crate::declared(conf).limit_conn.get(zone)) else { continue };
         let Some(key) = zone.key_of(exchange, KEY_BYTES_MAX) else { continue };
         exchange.limit_conn_status = "PASSED";
         match take(&zone.table, &key, limit.most) {
@@ -151,7 +152,7 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
             }
             Err(full) => {
                 let cell = exchange.worker.board.limit(zone.cell);
-                let dry_run = location.values.limit_conn.dry_run;
+                let dry_run = crate::values(location).limit_conn.dry_run;
                 if dry_run { &cell.rejected_dry_run } else { &cell.rejected }.one();
                 return refuse(exchange, (full == Full::Limit).then_some(zone));
             }
@@ -182,7 +183,7 @@ fn take(table: &Arc<Table<u32>>, key: &[u8], most: u32) -> Result<Held, Full> {
 
 fn refuse(exchange: &mut Exchange<'_>, zone: Option<&Zone<u32>>) -> Next {
     exchange.until_end.retain(|thing| !thing.is::<Held>());
-    let settings = &exchange.location.values.limit_conn;
+    let settings = &crate::values(exchange.location).limit_conn;
     let (level, status, dry_run) = (settings.log_level, settings.status, settings.dry_run);
     if let Some(zone) = zone {
         let note = if dry_run { ", dry run," } else { "" };

@@ -7,21 +7,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_conf::Statement;
+use weir_http::build::{Build, Scope};
+use weir_http::directive::{Arity, Directive, HSL, HTTP, ONE};
+use weir_http::exchange::Exchange;
+use weir_http::families::Family;
+use weir_http::phase::{Next, Phase};
+use weir_http::refusal::Refusal;
+use weir_http::value;
+use weir_http::variable::Variable;
+use weir_http::zone::{self, Zone, Zones};
 use weir_meter::live::cells::Policy;
 use weir_net::Lease;
 use weir_net::log::Level;
 
-use crate::build::{Build, Scope};
-use crate::directive::{Arity, Directive, HSL, HTTP, ONE};
-use crate::exchange::Exchange;
-use crate::family::Family;
-use crate::phase::{Next, Phase};
-use crate::refusal::Refusal;
-use crate::value;
-use crate::variable::Variable;
-use crate::zone::{self, Zone, Zones};
-
-crate::settings! {
+weir_http::settings! {
     /// The limits.
     limits: Arc<Vec<Limit>> = Arc::default(),
     /// `limit_req_log_level`.
@@ -65,18 +64,18 @@ pub static FAMILY: Family = Family::new(
             ONE,
             "The level of the log for refusals; delays are logged one lower.",
             |b, s| {
-                b.settings().limit_req.log_level = Some(value::choice(s, LOG_LEVELS)?);
+                crate::settings(b).limit_req.log_level = Some(value::choice(s, LOG_LEVELS)?);
                 Ok(())
             },
         )
         .default("error"),
         Directive::new("limit_req_status", HSL, ONE, "The status of refused requests.", |b, s| {
-            b.settings().limit_req.status = Some(value::bounded(s, 400, 599)? as u16);
+            crate::settings(b).limit_req.status = Some(value::bounded(s, 400, 599)? as u16);
             Ok(())
         })
         .default("503"),
         Directive::new("limit_req_dry_run", HSL, Arity::Flag, "Counts and logs, and lets everything pass.", |b, s| {
-            b.settings().limit_req.dry_run = Some(value::flag(s)?);
+            crate::settings(b).limit_req.dry_run = Some(value::flag(s)?);
             Ok(())
         })
         .default("off"),
@@ -86,8 +85,8 @@ pub static FAMILY: Family = Family::new(
     out.extend_from_slice(exchange.limit_req_status.as_bytes());
     !exchange.limit_req_status.is_empty()
 })])
-.phase(Phase::Preaccess, |location| !location.values.limit_req.limits.is_empty(), enter)
-.adopt(|new, old| new.limit_req.adopt(&old.limit_req, "limit_req"))
+.phase(Phase::Preaccess, |location| !crate::values(location).limit_req.limits.is_empty(), enter)
+.adopt(|new, old| crate::declared_mut(new).limit_req.adopt(&crate::declared(old).limit_req, "limit_req"))
 .finish(finish);
 
 /// Thousandths of a request a second.
@@ -125,7 +124,7 @@ fn zone(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
             return Err(Refusal::whole(format!("invalid parameter \"{word}\"")));
         }
     }
-    b.declared.limit_req.declare(statement, key, place, Rate(rate))
+    crate::declaring(b).limit_req.declare(statement, key, place, Rate(rate))
 }
 
 /// `5r/s` or `30r/m`, in thousandths of a request a second.
@@ -161,7 +160,7 @@ fn limit(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     if !has_zone {
         return Err(Refusal::whole("\"limit_req\" must have \"zone\" parameter"));
     }
-    let limits = b.settings().limit_req.limits.get_or_insert_default();
+    let limits = crate::settings(b).limit_req.limits.get_or_insert_default();
     if limits.iter().any(|known| known.name == limit.name) {
         return Err(Refusal::directive("is duplicate"));
     }
@@ -172,14 +171,15 @@ fn limit(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 /// Finds the zones, which may be declared after their use.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     let places: Vec<_> = scope.written.iter().filter(|(name, _)| *name == "limit_req").map(|(_, at)| *at).collect();
-    let Some(limits) = &mut scope.settings.limit_req.limits else { return };
+    let block = scope.at;
+    let Some(limits) = &mut crate::written_mut(scope).limit_req.limits else { return };
     if limits.iter().all(|limit| limit.zone.is_some()) {
         return;
     }
     for (number, limit) in Arc::make_mut(limits).iter_mut().enumerate() {
-        limit.zone = b.declared.limit_req.find(&limit.name);
+        limit.zone = crate::declaring(b).limit_req.find(&limit.name);
         if limit.zone.is_none() {
-            let at = places.get(number).copied().unwrap_or(scope.at);
+            let at = places.get(number).copied().unwrap_or(block);
             zone::refuse_undeclared(b, ("limit_req", at), &limit.name);
         }
     }
@@ -199,24 +199,24 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
         return Next::Continue;
     }
     let (conf, location) = (exchange.conf, exchange.location);
-    let settings = &location.values.limit_req;
+    let settings = &crate::values(location).limit_req;
     let mut asked: Vec<(&Limit, &Buckets, Lease)> = Vec::new();
     let last = settings.limits.len().saturating_sub(1);
     let mut longest = None;
     for (index, limit) in settings.limits.iter().enumerate() {
-        let Some(buckets) = limit.zone.and_then(|zone| conf.declared.limit_req.get(zone)) else { continue };
+        let Some(buckets) = limit.zone.and_then(|zone| crate::declared(conf).limit_req.get(zone)) else { continue };
         let Some(key) = buckets.key_of(exchange, KEY_BYTES_MAX) else { continue };
-        match buckets.ask(&key, limit.burst, index == last) {
+        match ask(buckets, &key, limit.burst, index == last) {
             Verdict::Overflows { excess } => return refuse(exchange, buckets, excess),
-            Verdict::Passes { excess } if index == last => longest = buckets.delay(limit, excess),
+            Verdict::Passes { excess } if index == last => longest = delay(buckets, limit, excess),
             Verdict::Passes { .. } => asked.push((limit, buckets, key)),
         }
     }
     for (limit, buckets, key) in asked.iter().rev() {
-        let excess = match buckets.ask(key, i64::MAX, true) {
+        let excess = match ask(buckets, key, i64::MAX, true) {
             Verdict::Passes { excess } | Verdict::Overflows { excess } => excess,
         };
-        let delay = buckets.delay(limit, excess);
+        let delay = delay(buckets, limit, excess);
         if delay.as_ref().map(Delay::millis) > longest.as_ref().map(Delay::millis) {
             longest = delay;
         }
@@ -225,7 +225,7 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
         Some(delay) => delay.hold(exchange),
         None => {
             for limit in settings.limits.iter() {
-                if let Some(buckets) = limit.zone.and_then(|zone| conf.declared.limit_req.get(zone)) {
+                if let Some(buckets) = limit.zone.and_then(|zone| crate::declared(conf).limit_req.get(zone)) {
                     exchange.worker.board.limit(buckets.cell).passed.one();
                 }
             }
@@ -236,7 +236,7 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
 }
 
 fn refuse(exchange: &mut Exchange<'_>, buckets: &Buckets, excess: i64) -> Next {
-    let settings = &exchange.location.values.limit_req;
+    let settings = &crate::values(exchange.location).limit_req;
     let (level, status, dry_run) = (settings.log_level, settings.status, settings.dry_run);
     let note = if dry_run { ", dry run" } else { "" };
     let name = &buckets.name;
@@ -267,7 +267,7 @@ impl Delay<'_> {
     }
 
     fn hold(self, exchange: &mut Exchange<'_>) -> Next {
-        let settings = &exchange.location.values.limit_req;
+        let settings = &crate::values(exchange.location).limit_req;
         let dry_run = settings.dry_run;
         let level = match settings.log_level {
             Level::Error => Level::Warn,
@@ -287,28 +287,27 @@ impl Delay<'_> {
     }
 }
 
-impl Buckets {
-    /// Asks the bucket of a key about one more request, and charges it if `charges` is set.
-    fn ask(&self, key: &[u8], burst: i64, charges: bool) -> Verdict {
-        let now = self.table.age_ms();
-        let mut shard = self.table.shard(key);
-        match shard.get(key) {
-            Some(bucket) => bucket.ask(now, self.parameters.0, burst, charges),
-            None => {
-                shard.insert(key, Bucket { excess: 0, last_ms: if charges { now } else { 0 } });
-                Verdict::Passes { excess: 0 }
-            }
+/// Asks the bucket of a key about one more request, and charges it if `charges` is set.
+fn ask(buckets: &Buckets, key: &[u8], burst: i64, charges: bool) -> Verdict {
+    let now = buckets.table.age_ms();
+    let mut shard = buckets.table.shard(key);
+    match shard.get(key) {
+        Some(bucket) => bucket.ask(now, buckets.parameters.0, burst, charges),
+        None => {
+            shard.insert(key, Bucket { excess: 0, last_ms: if charges { now } else { 0 } });
+            Verdict::Passes { excess: 0 }
         }
     }
+}
 
-    fn delay(&self, limit: &Limit, excess: i64) -> Option<Delay<'_>> {
-        let over = excess.saturating_sub(limit.delay);
-        if over <= 0 {
-            return None;
-        }
-        let millis = u64::try_from(over.saturating_mul(1000) / self.parameters.0).unwrap_or(0);
-        (millis > 0).then(|| Delay { zone: self, excess, wait: Duration::from_millis(millis) })
+/// The time that a request with this excess must wait; `None` for none.
+fn delay<'z>(buckets: &'z Buckets, limit: &Limit, excess: i64) -> Option<Delay<'z>> {
+    let over = excess.saturating_sub(limit.delay);
+    if over <= 0 {
+        return None;
     }
+    let millis = u64::try_from(over.saturating_mul(1000) / buckets.parameters.0).unwrap_or(0);
+    (millis > 0).then(|| Delay { zone: buckets, excess, wait: Duration::from_millis(millis) })
 }
 
 impl Bucket {

@@ -6,25 +6,25 @@
 
 use weir_conf::{At, Statement};
 use weir_dash::logs;
+use weir_http::board::mishap::Mishap;
+use weir_http::board::{self, Leg};
+use weir_http::build::{Build, Scope};
+use weir_http::counting;
+use weir_http::directive::{Arity, Directive, LOCATION, NONE};
+use weir_http::exchange::Exchange;
+use weir_http::families::Family;
+use weir_http::message::Try;
+use weir_http::phase::Next;
+use weir_http::refusal::Refusal;
+use weir_http::texts::push_address;
 use weir_meter::Step;
 use weir_meter::live::{ErrorKind, ErrorSample, Timestamp};
 use weir_net::{Instant, clock};
 
-use crate::board::mishap::Mishap;
-use crate::board::{self, Leg};
-use crate::build::{Build, Scope};
-use crate::counting;
-use crate::directive::{Arity, Directive, LOCATION, NONE};
-use crate::exchange::Exchange;
-use crate::family::Family;
-use crate::family::variables::push_request_id;
 use crate::guard::{self, Deed};
-use crate::message::Try;
-use crate::phase::Next;
-use crate::refusal::Refusal;
-use crate::texts::push_address;
+use weir_http::family::variables::push_request_id;
 
-crate::settings! {
+weir_http::settings! {
     /// `api` rather than `metrics` answers here.
     is_api: bool = false,
     /// `write=on`: the API may change the running server.
@@ -54,7 +54,7 @@ pub static FAMILY: Family = Family::new(
             NONE,
             "weir's own: answers with everything counted, for Prometheus and OpenMetrics.",
             |b, _| {
-                b.settings().live.is_api = Some(false);
+                crate::settings(b).live.is_api = Some(false);
                 b.scope().handler = Some(|_| Next::Observe);
                 Ok(())
             },
@@ -73,9 +73,9 @@ fn api(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         }
     };
     let at = b.at();
-    b.settings().live.may_write = Some(may_write);
-    b.settings().live.door = Some(may_write.then_some(at));
-    b.settings().live.is_api = Some(true);
+    crate::settings(b).live.may_write = Some(may_write);
+    crate::settings(b).live.door = Some(may_write.then_some(at));
+    crate::settings(b).live.is_api = Some(true);
     b.scope().handler = Some(|_| Next::Observe);
     Ok(())
 }
@@ -83,7 +83,7 @@ fn api(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 /// Warns of an API that may change the running server and has no guard.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     // Taken, so that inner blocks do not repeat the warning.
-    if let Some(Some(at)) = scope.settings.live.door.replace(None) {
+    if let Some(Some(at)) = crate::written_mut(scope).live.door.replace(None) {
         guard::warn(b, scope, Deed::Write, at);
     }
 }
@@ -109,7 +109,7 @@ fn ended(exchange: &mut Exchange<'_>) {
         count_visit(exchange, number);
     }
     // A tunnel and a dashboard viewer that waits for news say nothing about the speed of requests.
-    if exchange.step != Step::Tunnel && !exchange.location.values.dashboard.is_on {
+    if exchange.step != Step::Tunnel && !crate::values(exchange.location).dashboard.is_on {
         let took = clock::now().us_since(exchange.started);
         cell.times.put(spot.or(took));
         let of_source = exchange.tries.last().and_then(|last| until_source(last, exchange.started));
@@ -157,7 +157,7 @@ fn tell_tries(exchange: &Exchange<'_>) {
 /// Counts the exchange for its cache zone; the cache itself counts its statuses.
 fn count_visit(exchange: &Exchange<'_>, zone: usize) {
     let visit = &exchange.cache;
-    let Some(path) = exchange.conf.declared.cache.paths.get(zone) else { return };
+    let Some(path) = weir_proxy::declared(exchange.conf).cache.paths.get(zone) else { return };
     let cell = exchange.worker.board.cache(path.cell);
     cell.requests.one();
     if visit.status.is_none() || exchange.bytes_sent == 0 {
@@ -235,7 +235,7 @@ const PATH_BYTES_MAX: usize = 256;
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use crate::compile::of_text;
+    use crate::of_text;
 
     fn zones(servers: &str) -> Vec<(String, Option<String>)> {
         let (conf, said) = of_text(&format!("events {{}} http {{ {servers} }}"));

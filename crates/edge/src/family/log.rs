@@ -14,25 +14,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_conf::Statement;
+use weir_http::build::{Build, Scope};
+use weir_http::directive::{Arity, Directive, HSL, HTTP, LIMIT_EXCEPT, LOCATION_IF, SERVER};
+use weir_http::exchange::Exchange;
+use weir_http::families::Family;
+use weir_http::family::disable_symlinks;
+use weir_http::family::error_log::declare;
+use weir_http::refusal::Refusal;
+use weir_http::variable::Template;
+use weir_http::{file_path, value};
 use weir_net::log::file::LogFile;
 use weir_net::log::syslog::Syslog;
 use weir_net::log::{Level, Os};
-
-use crate::build::{Build, Scope};
-use crate::directive::{Arity, Directive, HSL, HTTP, LIMIT_EXCEPT, LOCATION_IF, SERVER};
-use crate::exchange::Exchange;
-use crate::family::error_log::declare;
-use crate::family::{Family, disable_symlinks};
-use crate::file_path;
-use crate::refusal::Refusal;
-use crate::value;
-use crate::variable::Template;
 
 use self::buffer::{Buffer, Buffering};
 use self::format::{Escape, Format};
 use self::handles::CacheSize;
 
-crate::settings! {
+weir_http::settings! {
     /// `access_log`.
     logs: Logs = Logs::default(),
     /// `open_log_file_cache`; `None` for off.
@@ -113,7 +112,7 @@ const BUFFER_MAX: u64 = 64 << 20;
 
 fn log_format(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let name = statement.text(0);
-    if name == "combined" || b.declared.log.formats.iter().any(|(known, _)| known == name) {
+    if name == "combined" || crate::declaring(b).log.formats.iter().any(|(known, _)| known == name) {
         return Err(Refusal::whole(format!("duplicate \"log_format\" name \"{name}\"")));
     }
     let mut words: Vec<&str> = statement.args.iter().skip(1).map(|word| word.text.as_str()).collect();
@@ -130,7 +129,7 @@ fn log_format(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         words.remove(0);
     }
     let format = Format::compile(&words, escape, &mut b.names)?;
-    b.declared.log.formats.push((name.to_owned(), Arc::new(format)));
+    crate::declaring(b).log.formats.push((name.to_owned(), Arc::new(format)));
     Ok(())
 }
 
@@ -139,7 +138,7 @@ fn access_log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         if let Some(word) = statement.args.get(1) {
             return Err(Refusal::whole(format!("invalid parameter \"{}\"", word.text)));
         }
-        b.settings().log.logs.get_or_insert_default().off = true;
+        crate::settings(b).log.logs.get_or_insert_default().off = true;
         return Ok(());
     }
     let target = target(b, statement.text(0))?;
@@ -147,7 +146,7 @@ fn access_log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let (asked, when) = parameters(b, statement)?;
     let buffer = buffer_of(b, statement.text(0), &target, asked)?;
     let log = Arc::new(AccessLog { target, format, when, buffer });
-    b.settings().log.logs.get_or_insert_default().list.push(log);
+    crate::settings(b).log.logs.get_or_insert_default().list.push(log);
     Ok(())
 }
 
@@ -160,13 +159,15 @@ fn target(b: &mut Build<'_>, word: &str) -> Result<Target, Refusal> {
         return b.template(&path).map(Target::Path);
     }
     let file = LogFile::shared(&path);
-    declare(&mut b.declared.log.files, &file);
+    declare(&mut crate::declaring(b).log.files, &file);
     Ok(Target::File(file))
 }
 
 /// The format of that name; `combined` is compiled at its first use.
 fn format_of(b: &mut Build<'_>, name: &str) -> Result<Arc<Format>, Refusal> {
-    if let Some((_, format)) = b.declared.log.formats.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
+    if let Some((_, format)) =
+        crate::declaring(b).log.formats.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))
+    {
         return Ok(format.clone());
     }
     if !name.eq_ignore_ascii_case("combined") {
@@ -175,7 +176,7 @@ fn format_of(b: &mut Build<'_>, name: &str) -> Result<Arc<Format>, Refusal> {
             .needs("log_format", name));
     }
     let format = Arc::new(Format::compile(&[COMBINED], Escape::Default, &mut b.names)?);
-    b.declared.log.formats.push(("combined".to_owned(), format.clone()));
+    crate::declaring(b).log.formats.push(("combined".to_owned(), format.clone()));
     Ok(format)
 }
 
@@ -222,7 +223,7 @@ fn buffer_of(b: &mut Build<'_>, name: &str, target: &Target, asked: Buffering) -
         }
         Target::Syslog(_) => return Err(Refusal::whole("logs to syslog cannot be buffered")),
     };
-    let buffers = &mut b.declared.log.buffers;
+    let buffers = &mut crate::declaring(b).log.buffers;
     match buffers.iter().find(|known| Arc::ptr_eq(&known.file, file)) {
         Some(known) if asked.size > 0 && known.buffering != asked => {
             Err(Refusal::whole(format!("access_log \"{name}\" already defined with conflicting parameters")))
@@ -254,23 +255,23 @@ fn open_log_file_cache(b: &mut Build<'_>, statement: &Statement) -> Result<(), R
     if !off && size.max == 0 {
         return Err(Refusal::whole("\"open_log_file_cache\" must have \"max\" parameter"));
     }
-    b.settings().log.cache = Some((!off).then_some(size));
+    crate::settings(b).log.cache = Some((!off).then_some(size));
     Ok(())
 }
 
 /// A server without a log of its own or an inherited one gets the default log.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
-    if scope.context != SERVER || scope.settings.log.logs.is_some() {
+    if scope.context != SERVER || crate::written(scope).log.logs.is_some() {
         return;
     }
     let path = b.path(b.paths.access_log.as_deref().unwrap_or(DEFAULT_PATH));
     let file = LogFile::shared(&path);
-    declare(&mut b.declared.log.files, &file);
+    declare(&mut crate::declaring(b).log.files, &file);
     match format_of(b, "combined") {
         Ok(format) => {
             let target = Target::File(file);
             let log = AccessLog { target, format, when: None, buffer: None };
-            scope.settings.log.logs = Some(Logs { off: false, list: vec![Arc::new(log)] });
+            crate::written_mut(scope).log.logs = Some(Logs { off: false, list: vec![Arc::new(log)] });
         }
         Err(refusal) => b.refuse("access_log", refusal),
     }
@@ -279,7 +280,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
 /// Writes the request's log lines.
 pub fn log(exchange: &mut Exchange<'_>) {
     let location = exchange.location;
-    let logs = &location.values.log.logs;
+    let logs = &crate::values(location).log.logs;
     if logs.off {
         return;
     }
@@ -332,7 +333,7 @@ fn write_named(exchange: &mut Exchange<'_>, log: &AccessLog, path: &Template) {
     let mut line = Vec::with_capacity(256);
     log.format.write(exchange, &mut line);
     line.push(b'\n');
-    let cache = exchange.location.values.log.cache;
+    let cache = crate::values(exchange.location).log.cache;
     let guard = disable_symlinks::guard(exchange, &path);
     if let Err(error) = handles::write(&path, cache.as_ref(), guard, &line) {
         let shown = String::from_utf8_lossy(&path);

@@ -3,21 +3,20 @@
 //! <https://nginx.org/en/docs/http/ngx_http_map_module.html>
 
 use weir_conf::Statement;
+use weir_http::build::Build;
+use weir_http::directive::{Directive, HTTP, ONE, TWO};
+use weir_http::exchange::Exchange;
+use weir_http::families::Family;
+use weir_http::family::rewrite::declarable;
+use weir_http::host_table::HostTable;
+use weir_http::refusal::Refusal;
+use weir_http::regex::Regex;
+use weir_http::value;
+use weir_http::variable::{Argument, Definition, Template};
 use weir_net::buffer;
 use weir_net::log::Level;
 
-use crate::build::Build;
-use crate::directive::{Directive, HTTP, ONE, TWO};
-use crate::exchange::Exchange;
-use crate::family::Family;
-use crate::family::rewrite::declarable;
-use crate::host_table::HostTable;
-use crate::refusal::Refusal;
-use crate::regex::Regex;
-use crate::value;
-use crate::variable::{Argument, Definition, Template};
-
-crate::settings! {}
+weir_http::settings! {}
 
 /// The maps, in the order of the file.
 pub type Declared = Vec<Map>;
@@ -54,7 +53,7 @@ const KEY_BYTES: usize = 1024;
 
 fn map(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let source = b.template(statement.text(0))?;
-    let name = declarable(statement.text(1))?;
+    let name = declarable(b, statement.text(1))?;
     let mut map = Map { source, ..Map::default() };
     for line in statement.children() {
         b.stand(line.at);
@@ -63,10 +62,10 @@ fn map(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         }
     }
     b.stand(statement.at);
-    let argument = Argument { name: name.clone(), index: b.declared.map.len() as u32 };
+    let argument = Argument { name: name.clone(), index: crate::declaring(b).map.len() as u32 };
     let definition = if map.volatile { Definition::Computed(get, argument) } else { Definition::Cached(get, argument) };
     b.names.define(&name, definition);
-    b.declared.map.push(map);
+    crate::declaring(b).map.push(map);
     Ok(())
 }
 
@@ -111,7 +110,7 @@ impl Map {
 
 fn get(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
     let conf = exchange.conf;
-    let Some(map) = conf.declared.map.get(argument.index as usize) else { return false };
+    let Some(map) = crate::declared(conf).map.get(argument.index as usize) else { return false };
     let mut text = buffer::lease(KEY_BYTES);
     map.source.eval(exchange, &mut text);
     if map.hostnames && text.ends_with(b".") {

@@ -7,17 +7,16 @@
 use std::sync::Arc;
 
 use weir_conf::Statement;
+use weir_http::build::Build;
+use weir_http::directive::{Arity, Directive, HSL, ONE};
+use weir_http::exchange::Exchange;
+use weir_http::families::Family;
+use weir_http::phase::{Next, Phase};
+use weir_http::refusal::Refusal;
+use weir_http::request_body::RequestBody;
+use weir_http::value;
 
-use crate::build::Build;
-use crate::directive::{Arity, Directive, HSL, ONE};
-use crate::exchange::Exchange;
-use crate::family::Family;
-use crate::phase::{Next, Phase};
-use crate::refusal::Refusal;
-use crate::request_body::RequestBody;
-use crate::value;
-
-crate::settings! {
+weir_http::settings! {
     /// `mirror`: the paths of the copies; none for `off`.
     paths: Arc<[Box<str>]> = Arc::default(),
     /// `mirror_request_body`.
@@ -43,18 +42,18 @@ pub static FAMILY: Family = Family::new(
             Arity::Flag,
             "Reads the request's body before it is passed on, so that the copies have it.",
             |b, s| {
-                b.settings().mirror.with_body = Some(value::flag(s)?);
+                crate::settings(b).mirror.with_body = Some(value::flag(s)?);
                 Ok(())
             },
         )
         .default("on"),
     ],
 )
-.phase(Phase::Precontent, |location| !location.values.mirror.paths.is_empty(), enter);
+.phase(Phase::Precontent, |location| !crate::values(location).mirror.paths.is_empty(), enter);
 
 fn mirror(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let path = statement.text(0);
-    let paths = &mut b.settings().mirror.paths;
+    let paths = &mut crate::settings(b).mirror.paths;
     *paths = Some(match (path, &*paths) {
         ("off", None) => Arc::default(),
         ("off", Some(_)) => return Err(Refusal::directive("is duplicate")),
@@ -73,7 +72,7 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
     if exchange.is_background {
         return Next::Continue;
     }
-    let settings = &exchange.location.values.mirror;
+    let settings = &crate::values(exchange.location).mirror;
     if settings.with_body && matches!(exchange.body, RequestBody::Unread) {
         return Next::ReadBody;
     }
@@ -84,7 +83,7 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::MIRRORS_MAX;
-    use crate::compile::of_text;
+    use crate::of_text;
 
     #[test]
     fn a_place_takes_all_mirrors_of_the_place_around_it_or_none() {
@@ -97,7 +96,7 @@ mod tests {
         for (name, paths, with_body) in
             [("/inherits", &["/a", "/b"][..], true), ("/own", &["/c"], false), ("/own/off", &[], false)]
         {
-            let values = &conf.locations.iter().find(|location| location.name == name).unwrap().values.mirror;
+            let values = &crate::values(conf.locations.iter().find(|location| location.name == name).unwrap()).mirror;
             let read: Vec<&str> = values.paths.iter().map(|path| &**path).collect();
             assert_eq!((read.as_slice(), values.with_body), (paths, with_body), "{name}");
         }

@@ -4,16 +4,15 @@
 //! unchanged: the upstream saw the conditions itself, unless the cache held them back to keep the whole answer.
 
 use weir_cache::condition::{self, Since, Validators, is_modified, matches};
+use weir_http::directive::{Directive, HSL, ONE};
+use weir_http::exchange::Exchange;
+use weir_http::families::Family;
+use weir_http::response_body::Body;
+use weir_http::value;
+use weir_proxy::family::cache::keep;
 use weir_wire::{Known, date};
 
-use crate::directive::{Directive, HSL, ONE};
-use crate::exchange::Exchange;
-use crate::family::Family;
-use crate::family::cache::keep;
-use crate::response_body::Body;
-use crate::value;
-
-crate::settings! {
+weir_http::settings! {
     /// `if_modified_since`.
     since: Option<Since> = None,
 }
@@ -31,7 +30,7 @@ pub static FAMILY: Family = Family::new(
         "How the time of a response is compared with If-Modified-Since.",
         |b, s| {
             let since = value::choice(s, &[("off", Since::Off), ("exact", Since::Exact), ("before", Since::Before)])?;
-            b.settings().not_modified.since = Some(Some(since));
+            crate::settings(b).not_modified.since = Some(Some(since));
             Ok(())
         },
     )
@@ -52,7 +51,7 @@ fn filter(exchange: &mut Exchange<'_>) {
     if !exchange.request.fields().iter().any(|field| condition(field.known)) {
         return;
     }
-    let since = exchange.location.values.not_modified.since;
+    let since = crate::values(exchange.location).not_modified.since;
     let verdict = if exchange.cache.is_concerned() { of_cache(exchange, since) } else { judge(exchange) };
     match verdict {
         Verdict::Send => {}
@@ -111,7 +110,7 @@ fn judge(exchange: &Exchange<'_>) -> Verdict {
         return Verdict::Send;
     }
     if since.is_some_and(|text| {
-        is_modified(exchange.location.values.not_modified.since.unwrap_or(Since::Exact), text, modified)
+        is_modified(crate::values(exchange.location).not_modified.since.unwrap_or(Since::Exact), text, modified)
     }) {
         return Verdict::Send;
     }

@@ -7,20 +7,20 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use weir_conf::{At, Statement};
+use weir_http::build::{Build, Scope};
+use weir_http::conf::Conf;
+use weir_http::directive::{Arity, Directive, HTTP, LOCATION, NONE};
+use weir_http::families::Family;
+use weir_http::phase::Next;
+use weir_http::refusal::Refusal;
+use weir_http::value;
 use weir_net::log::{self, Level};
 use weir_net::process;
 
-use crate::build::{Build, Scope};
-use crate::conf::Conf;
-use crate::directive::{Arity, Directive, HTTP, LOCATION, NONE};
-use crate::family::Family;
 use crate::guard::{self, Deed};
-use crate::phase::Next;
 use crate::purge::bus::{Bus, Server, Settings as LogSettings};
-use crate::refusal::Refusal;
-use crate::value;
 
-crate::settings! {
+weir_http::settings! {
     /// The place of `cache_purge_api`, until its access rules have been checked.
     api: Option<At> = None,
 }
@@ -40,7 +40,7 @@ pub static FAMILY: Family = Family::new("purge", &[
          \"soft\": BOOL, \"local\": BOOL}; GET says how far the edges are.",
         |b, _| {
             let at = b.at();
-            b.settings().purge.api = Some(Some(at));
+            crate::settings(b).purge.api = Some(Some(at));
             b.scope().handler = Some(|_| Next::Purge);
             Ok(())
         }),
@@ -49,7 +49,7 @@ pub static FAMILY: Family = Family::new("purge", &[
          file:PATH that holds this URL; \
          [stream=weir:purges] [edge=HOSTNAME] [state=FILE] [timeout=1s] [maxlen=100000].", log),
 ])
-.adopt(|new, old| { new.purge.adopt(&old.purge); Ok(()) })
+.adopt(|new, old| { crate::declared_mut(new).purge.adopt(&crate::declared(old).purge); Ok(()) })
 .finish(finish);
 
 /// The approximate number of entries in a stream without `maxlen=`: an edge that was away for longer starts over.
@@ -77,7 +77,7 @@ impl Declared {
 /// Starts to follow the log when the configuration is in force and its caches are open. If the log cannot start, the
 /// edge serves without it.
 pub fn open(conf: &Conf) {
-    let (declared, zones) = (&conf.declared.purge, conf.declared.cache.all());
+    let (declared, zones) = (&crate::declared(conf).purge, weir_proxy::declared(conf).cache.all());
     match (&declared.log, declared.bus()) {
         (None, _) => {}
         (Some(_), Some(bus)) => bus.zones().replace(zones),
@@ -97,8 +97,8 @@ pub fn open(conf: &Conf) {
 
 /// Ends the log of a configuration that `new` replaced, or that has no successor.
 pub fn close(old: &Conf, new: Option<&Conf>) {
-    let Some(bus) = old.declared.purge.bus() else { return };
-    let next = new.and_then(|new| new.declared.purge.bus());
+    let Some(bus) = crate::declared(old).purge.bus() else { return };
+    let next = new.and_then(|new| crate::declared(new).purge.bus());
     if next.is_some_and(|next| Arc::ptr_eq(next, bus)) {
         return;
     }
@@ -123,7 +123,7 @@ fn log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     for word in statement.args.iter().skip(1).map(|word| word.text.as_str()) {
         parameter(b, &mut settings, word)?;
     }
-    b.declared.purge.log = Some(settings);
+    crate::declaring(b).purge.log = Some(settings);
     Ok(())
 }
 
@@ -152,7 +152,7 @@ fn parameter(b: &Build<'_>, settings: &mut LogSettings, word: &str) -> Result<()
 /// Warns of a purge API without a guard: anybody who empties a cache loads the origin.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     // Taken, so that inner blocks do not repeat the warning.
-    let Some(Some(at)) = scope.settings.purge.api.replace(None) else { return };
+    let Some(Some(at)) = crate::written_mut(scope).purge.api.replace(None) else { return };
     guard::warn(b, scope, Deed::Purge, at);
 }
 
@@ -160,7 +160,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::compile::of_text;
+    use crate::of_text;
 
     fn read(http: &str) -> (Option<Conf>, Vec<String>) {
         of_text(&format!("events {{}} http {{ {http} }}"))
@@ -188,7 +188,7 @@ mod tests {
     fn a_log_is_read_word_by_word() {
         let (conf, said) = read("cache_purge_log redis://u:p@h:1/2 stream=s edge=e state=f timeout=2s maxlen=7;");
         assert!(said.is_empty(), "{said:?}");
-        let log = conf.unwrap().declared.purge.log.unwrap();
+        let log = crate::declared(&conf.unwrap()).purge.log.clone().unwrap();
         assert_eq!((log.stream.as_str(), log.edge.as_str(), log.length_max), ("s", "e", 7));
         assert_eq!((log.timeout, log.state), (Duration::from_secs(2), Some(PathBuf::from("/p/f"))));
         for (words, said_of) in [

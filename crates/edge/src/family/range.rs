@@ -6,15 +6,14 @@
 use std::cell::Cell;
 use std::io::Write;
 
+use weir_http::directive::{Directive, HSL, ONE};
+use weir_http::exchange::Exchange;
+use weir_http::families::Family;
+use weir_http::response_body::{Body, BodyFilter, Part, Whole};
+use weir_http::value;
 use weir_wire::{Known, Version, date};
 
-use crate::directive::{Directive, HSL, ONE};
-use crate::exchange::Exchange;
-use crate::family::Family;
-use crate::response_body::{Body, BodyFilter, Part, Whole};
-use crate::value;
-
-crate::settings! {
+weir_http::settings! {
     /// `max_ranges`; `None` for no limit other than the sizes checked below.
     max: Option<u64> = None,
 }
@@ -29,11 +28,11 @@ const RANGES_MAX: usize = 1024;
 pub static FAMILY: Family = Family::new(
     "range",
     &[Directive::new("max_ranges", HSL, ONE, "How many ranges a request may ask for; 0 turns ranges off.", |b, s| {
-        b.settings().range.max = Some(Some(value::first_number(s)?));
+        crate::settings(b).range.max = Some(Some(value::first_number(s)?));
         Ok(())
     })],
 )
-.filter(|location| location.values.range.max != Some(0), filter)
+.filter(|location| crate::values(location).range.max != Some(0), filter)
 .fixed(|_, _| true);
 
 /// Bytes `start..end` of the body.
@@ -103,7 +102,7 @@ fn asked(exchange: &Exchange<'_>, length: u64) -> Asked {
     let max = if matches!(response.body, Body::Origin | Body::Stream(_)) {
         Some(1)
     } else {
-        exchange.location.values.range.max
+        crate::values(exchange.location).range.max
     };
     parse(set, length, max)
 }

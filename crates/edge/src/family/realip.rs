@@ -7,20 +7,20 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use weir_conf::Statement;
+use weir_http::build::Build;
+use weir_http::cidr::{self, Cidr, Peer};
+use weir_http::directive::{Arity, Directive, HSL, ONE};
+use weir_http::exchange::Exchange;
+use weir_http::families::Family;
+use weir_http::family::server;
+use weir_http::phase::{Next, Phase};
+use weir_http::refusal::Refusal;
+use weir_http::value;
+use weir_http::variable::Variable;
 use weir_net::SocketAddress;
 use weir_wire::{Known, encode};
 
-use crate::build::Build;
-use crate::cidr::{self, Cidr, Peer};
-use crate::directive::{Arity, Directive, HSL, ONE};
-use crate::exchange::Exchange;
-use crate::family::{Family, server};
-use crate::phase::{Next, Phase};
-use crate::refusal::Refusal;
-use crate::value;
-use crate::variable::Variable;
-
-crate::settings! {
+weir_http::settings! {
     /// `set_real_ip_from`: the trusted proxies.
     from: Arc<Vec<Cidr>> = Arc::default(),
     /// `real_ip_header`.
@@ -61,7 +61,7 @@ pub static FAMILY: Family = Family::new(
                 "proxy_protocol" => Header::ProxyProtocol,
                 name => Header::Named(name.to_ascii_lowercase().into()),
             };
-            b.settings().realip.header = Some(header);
+            crate::settings(b).realip.header = Some(header);
             Ok(())
         })
         .default("X-Real-IP"),
@@ -71,7 +71,7 @@ pub static FAMILY: Family = Family::new(
             Arity::Flag,
             "Passes over all trusted addresses, not only the last.",
             |b, s| {
-                b.settings().realip.recursive = Some(value::flag(s)?);
+                crate::settings(b).realip.recursive = Some(value::flag(s)?);
                 Ok(())
             },
         )
@@ -93,7 +93,7 @@ pub static FAMILY: Family = Family::new(
 .enter(listen_to_proxy)
 .phase(
     Phase::Preaccess,
-    |location| !location.values.realip.from.is_empty(),
+    |location| !crate::values(location).realip.from.is_empty(),
     |exchange| {
         listen_to_proxy(exchange);
         Next::Continue
@@ -116,7 +116,7 @@ fn from(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
             addresses.iter().map(|address| Cidr::of(address.ip())).collect()
         }
     };
-    let from = b.settings().realip.from.get_or_insert_default();
+    let from = crate::settings(b).realip.from.get_or_insert_default();
     Arc::make_mut(from).extend(networks);
     Ok(())
 }
@@ -124,7 +124,7 @@ fn from(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 /// Takes the address that the peer reports, if the peer is a trusted proxy.
 fn listen_to_proxy(exchange: &mut Exchange<'_>) {
     let location = exchange.location;
-    let settings = &location.values.realip;
+    let settings = &crate::values(location).realip;
     if settings.from.is_empty() || exchange.told_address.is_some() {
         return;
     }

@@ -5,20 +5,19 @@
 use std::sync::Arc;
 
 use weir_conf::Statement;
+use weir_http::build::{Build, Scope};
+use weir_http::directive::{Arity, Directive, LOCATION, ONE, SERVER};
+use weir_http::exchange::Exchange;
+use weir_http::families::Family;
+use weir_http::host_table::HostTable;
+use weir_http::refusal::Refusal;
+use weir_http::regex::{MatchFailed, Regex, SharedRegex};
+use weir_http::route::NameKind;
+use weir_http::value;
+use weir_http::variable::{Argument, Variable};
 use weir_wire::Known;
 
-use crate::build::{Build, Scope};
-use crate::directive::{Arity, Directive, LOCATION, ONE, SERVER};
-use crate::exchange::Exchange;
-use crate::family::Family;
-use crate::host_table::HostTable;
-use crate::refusal::Refusal;
-use crate::regex::{MatchFailed, Regex, SharedRegex};
-use crate::route::NameKind;
-use crate::value;
-use crate::variable::{Argument, Variable};
-
-crate::settings! {
+weir_http::settings! {
     /// `valid_referers` as written.
     written: Written = Written::default(),
     /// The compiled form; `None` lets everything pass.
@@ -97,7 +96,7 @@ fn valid_referers(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusa
             }
             None => None,
         };
-        let written = b.settings().referer.written.get_or_insert_default();
+        let written = crate::settings(b).referer.written.get_or_insert_default();
         match (word, regex) {
             (_, Some(regex)) => written.regexes.push(Arc::new(regex)),
             ("", None) => return Err(Refusal::whole("invalid referer \"\"")),
@@ -116,7 +115,7 @@ fn valid_referers(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusa
 
 /// Compiles the block's own statements; inherited ones are compiled already.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
-    let settings = &mut scope.settings.referer;
+    let settings = &mut crate::written_mut(scope).referer;
     let Some(written) = settings.written.as_mut().filter(|written| !written.done) else { return };
     written.done = true;
     let mut valid = Valid {
@@ -146,7 +145,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
 
 fn invalid_referer(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     let location = exchange.location;
-    let Some(valid) = &location.values.referer.valid else { return true };
+    let Some(valid) = &crate::values(location).referer.valid else { return true };
     match valid.admits(exchange) {
         Ok(true) => {}
         Ok(false) => out.push(b'1'),

@@ -3,17 +3,16 @@
 //! <https://nginx.org/en/docs/http/ngx_http_split_clients_module.html>
 
 use weir_conf::Statement;
+use weir_http::build::Build;
+use weir_http::directive::{Directive, HTTP, TWO};
+use weir_http::exchange::Exchange;
+use weir_http::families::Family;
+use weir_http::family::rewrite::declarable;
+use weir_http::refusal::Refusal;
+use weir_http::variable::{Argument, Definition, Template};
 use weir_net::buffer;
 
-use crate::build::Build;
-use crate::directive::{Directive, HTTP, TWO};
-use crate::exchange::Exchange;
-use crate::family::Family;
-use crate::family::rewrite::declarable;
-use crate::refusal::Refusal;
-use crate::variable::{Argument, Definition, Template};
-
-crate::settings! {}
+weir_http::settings! {}
 
 /// The splits, in the order of the file.
 pub type Declared = Vec<Split>;
@@ -43,7 +42,7 @@ const WHOLE: u32 = 10_000;
 
 fn split(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let source = b.template(statement.text(0))?;
-    let name = declarable(statement.text(1))?;
+    let name = declarable(b, statement.text(1))?;
     let mut shares = Vec::new();
     for line in statement.children() {
         match share(line) {
@@ -52,9 +51,9 @@ fn split(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         }
     }
     let parts = parts(shares)?;
-    let argument = Argument { name: name.clone(), index: b.declared.split_clients.len() as u32 };
+    let argument = Argument { name: name.clone(), index: crate::declaring(b).split_clients.len() as u32 };
     b.names.define(&name, Definition::Cached(get, argument));
-    b.declared.split_clients.push(Split { source, parts });
+    crate::declaring(b).split_clients.push(Split { source, parts });
     Ok(())
 }
 
@@ -107,7 +106,7 @@ fn parts(shares: Vec<(u32, Box<[u8]>)>) -> Result<Vec<Part>, Refusal> {
 
 fn get(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
     let conf = exchange.conf;
-    let Some(split) = conf.declared.split_clients.get(argument.index as usize) else { return false };
+    let Some(split) = crate::declared(conf).split_clients.get(argument.index as usize) else { return false };
     let mut text = buffer::lease(0);
     split.source.eval(exchange, &mut text);
     let hash = murmur2(&text);

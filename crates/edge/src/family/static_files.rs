@@ -8,20 +8,18 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::rc::Rc;
 
+use weir_http::directive::{Arity, Directive, HSL};
+use weir_http::exchange::Exchange;
+use weir_http::families::Family;
+use weir_http::family::disable_symlinks::{self, Failed};
+use weir_http::file_path::{errno, path};
+use weir_http::phase::{Next, Phase};
+use weir_http::response_body::Body;
+use weir_http::{content_type, value};
 use weir_net::log::{Level, Os};
 use weir_wire::Known;
 
-use crate::content_type;
-use crate::directive::{Arity, Directive, HSL};
-use crate::exchange::Exchange;
-use crate::family::Family;
-use crate::family::disable_symlinks::{self, Failed};
-use crate::file_path::{errno, path};
-use crate::phase::{Next, Phase};
-use crate::response_body::Body;
-use crate::value;
-
-crate::settings! {
+weir_http::settings! {
     /// `etag`.
     etag: bool = true,
 }
@@ -33,7 +31,7 @@ pub type Declared = ();
 pub static FAMILY: Family = Family::new(
     "static_files",
     &[Directive::new("etag", HSL, Arity::Flag, "Gives files an ETag of modification time and size.", |b, s| {
-        b.settings().static_files.etag = Some(value::flag(s)?);
+        crate::settings(b).static_files.etag = Some(value::flag(s)?);
         Ok(())
     })
     .default("on")],
@@ -108,7 +106,7 @@ pub fn serve(exchange: &mut Exchange<'_>, file: File, length: u64, modified: i64
     response.status_line.clear();
     response.content_length = Some(length);
     response.last_modified = Some(modified);
-    if exchange.location.values.static_files.etag {
+    if crate::values(exchange.location).static_files.etag {
         response.fields.remove(Known::Etag);
         response.fields.push_with(b"ETag", Some(Known::Etag), |out| {
             use std::io::Write;

@@ -4,17 +4,16 @@
 
 use std::fmt::Write;
 
+use weir_http::counters::{self, Counters};
+use weir_http::directive::{Arity, Directive, LOCATION, SERVER};
+use weir_http::exchange::Exchange;
+use weir_http::families::Family;
+use weir_http::phase::Next;
+use weir_http::response_body::Body;
+use weir_http::variable::Variable;
 use weir_wire::encode;
 
-use crate::counters::{self, Counters};
-use crate::directive::{Arity, Directive, LOCATION, SERVER};
-use crate::exchange::Exchange;
-use crate::family::Family;
-use crate::phase::Next;
-use crate::response_body::Body;
-use crate::variable::Variable;
-
-crate::settings! {}
+weir_http::settings! {}
 
 /// Nothing is declared for all of `http`.
 pub type Declared = ();

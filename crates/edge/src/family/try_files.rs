@@ -4,21 +4,19 @@
 //! inner location or `if` does not have it, as in nginx.
 
 use weir_conf::{At, Statement};
+use weir_http::build::{Build, Scope};
+use weir_http::directive::{Arity, Directive, LOCATION, SERVER};
+use weir_http::exchange::Exchange;
+use weir_http::families::Family;
+use weir_http::family::disable_symlinks::{self, Failed};
+use weir_http::file_path::{Alias, alias, errno, path};
+use weir_http::phase::{Next, Phase};
+use weir_http::refusal::Refusal;
+use weir_http::variable::Template;
+use weir_http::{special, value};
 use weir_net::log::{Level, Os};
 
-use crate::build::{Build, Scope};
-use crate::directive::{Arity, Directive, LOCATION, SERVER};
-use crate::exchange::Exchange;
-use crate::family::Family;
-use crate::family::disable_symlinks::{self, Failed};
-use crate::file_path::{Alias, alias, errno, path};
-use crate::phase::{Next, Phase};
-use crate::refusal::Refusal;
-use crate::special;
-use crate::value;
-use crate::variable::Template;
-
-crate::settings! {
+weir_http::settings! {
     /// The names to try.
     tries: Option<Tries> = None,
 }
@@ -58,7 +56,7 @@ pub static FAMILY: Family = Family::new(
         try_files,
     )],
 )
-.phase(Phase::Precontent, |location| location.values.try_files.tries.is_some(), answer)
+.phase(Phase::Precontent, |location| crate::values(location).try_files.tries.is_some(), answer)
 .finish(finish);
 
 fn try_files(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
@@ -80,20 +78,21 @@ fn try_files(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         None => Last::Place(b.template(last)?),
     };
     let block = b.scope().at;
-    b.settings().try_files.tries = Some(Some(Tries { names, last, block }));
+    crate::settings(b).try_files.tries = Some(Some(Tries { names, last, block }));
     Ok(())
 }
 
 fn finish(_: &mut Build<'_>, scope: &mut Scope) {
-    let tries = &mut scope.settings.try_files.tries;
-    if tries.as_ref().and_then(Option::as_ref).is_some_and(|tries| tries.block != scope.at) {
+    let block = scope.at;
+    let tries = &mut crate::written_mut(scope).try_files.tries;
+    if tries.as_ref().and_then(Option::as_ref).is_some_and(|tries| tries.block != block) {
         *tries = None;
     }
 }
 
 fn answer(exchange: &mut Exchange<'_>) -> Next {
     let location = exchange.location;
-    let Some(tries) = &location.values.try_files.tries else { return Next::Continue };
+    let Some(tries) = &crate::values(location).try_files.tries else { return Next::Continue };
     let alias = alias(exchange);
     let Some((mut file, root)) = path(exchange) else { return Next::Status(500) };
     for name in &tries.names {
@@ -160,11 +159,11 @@ fn take(exchange: &mut Exchange<'_>, name: Vec<u8>, alias: Alias, is_directory: 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-    use crate::compile::of_text;
-    use crate::conf::Conf;
+    use crate::of_text;
+    use weir_http::conf::Conf;
 
     fn tries_in(conf: &Conf, name: &str) -> bool {
-        conf.locations.iter().find(|location| location.name == name).unwrap().values.try_files.tries.is_some()
+        crate::values(conf.locations.iter().find(|location| location.name == name).unwrap()).try_files.tries.is_some()
     }
 
     #[test]
@@ -180,7 +179,7 @@ mod tests {
         assert!(!tries_in(&conf, "/outer/inner"));
         assert!(!tries_in(&conf, "/none"));
         let root = conf.location(conf.servers[0].root);
-        assert!(root.values.try_files.tries.is_some());
+        assert!(crate::values(root).try_files.tries.is_some());
     }
 
     #[test]

@@ -4,23 +4,23 @@
 //! <https://nginx.org/en/docs/http/ngx_http_api_module.html>
 
 use serde_json::{Map, Value, json};
+use weir_http::body::{self, Failed};
+use weir_http::conf::Conf;
+use weir_http::conn::{Conn, Gone};
+use weir_http::exchange::Exchange;
+use weir_http::phase;
+use weir_http::response_body::Body;
+use weir_http::route::Pattern;
+use weir_http::texts::push_address;
 use weir_meter::live::Snapshot;
+use weir_proxy::family::upstream::Upstream;
+use weir_proxy::family::upstream::live::edit::Refused;
 use weir_wire::Known;
 
 use super::gather::Reset;
 use super::question::{QUESTIONS_MAX, Question, Reply};
 use super::writes;
-use crate::body::{self, Failed};
-use crate::conf::Conf;
-use crate::conn::{Conn, Gone};
-use crate::exchange::Exchange;
-use crate::family::upstream::Upstream;
-use crate::family::upstream::live::edit::Refused;
-use crate::family::variables::push_request_id;
-use crate::phase;
-use crate::response_body::Body;
-use crate::route::Pattern;
-use crate::texts::push_address;
+use weir_http::family::variables::push_request_id;
 
 /// Versions of the API.
 const VERSIONS: std::ops::RangeInclusive<u32> = 1..=9;
@@ -113,9 +113,9 @@ fn question(exchange: &mut Exchange<'_>) -> Question {
     push_request_id(exchange, &mut request_id);
     Question {
         method: lossy(exchange.request.method()),
-        path: exchange.location.values.live.is_api.then(|| rest(exchange)),
+        path: crate::values(exchange.location).live.is_api.then(|| rest(exchange)),
         query: lossy(&exchange.args),
-        may_write: exchange.location.values.live.may_write,
+        may_write: crate::values(exchange.location).live.may_write,
         client: lossy(&client),
         body: Vec::new(),
         address: port.map_or_else(|| lossy(&address), |port| format!("{}:{port}", lossy(&address))),
@@ -225,7 +225,7 @@ fn value_of(snapshot: &Snapshot) -> Value {
 /// The pairs of all zones, of one zone, or one pair; `None` if the path is about something else.
 fn keyvals(conf: Option<&Conf>, query: &str, rest: &str) -> Option<Result<Value, Refused>> {
     let name = rest.strip_prefix("http/keyvals")?;
-    let zones = conf.map(|conf| &conf.declared.keyval);
+    let zones = conf.map(|conf| &crate::declared(conf).keyval);
     let name = match name.strip_prefix('/') {
         Some(name) if !name.is_empty() => name.trim_end_matches('/'),
         None if !name.is_empty() => return None,
@@ -381,7 +381,7 @@ impl Asked<'_> {
     /// `NAME/servers/` and `NAME/servers/ID`: the servers of a group, as configured.
     fn servers(&self, path: &str) -> Result<Value, No> {
         let (name, id) = path.rsplit_once("/servers").ok_or(UPSTREAM_NOT_FOUND)?;
-        let groups = self.conf.iter().flat_map(|conf| &conf.declared.upstream.groups);
+        let groups = self.conf.iter().flat_map(|conf| &weir_proxy::declared(conf).upstream.groups);
         let upstream = groups.into_iter().find(|upstream| upstream.name == name).ok_or(UPSTREAM_NOT_FOUND)?;
         let mut servers = match &upstream.live {
             Some(live) => live.servers(),

@@ -46,7 +46,7 @@ pub(super) fn limits(live: &Live, scene: &Scene, machine: &Machine, snapshot: &S
             );
         }
     }
-    for upstream in &conf.declared.upstream.groups {
+    for upstream in &weir_proxy::declared(conf).upstream.groups {
         let Some(shown) = snapshot.http.upstreams.get(&upstream.name) else { continue };
         let most = upstream.pooling.max_idle * scene.seats.len();
         push("pool", upstream.name.clone(), "count", shown.keepalive as f64, most as f64, 0, "keepalive");

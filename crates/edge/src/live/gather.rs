@@ -3,12 +3,16 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 
+use weir_http::board::boards::peer_name;
+use weir_http::board::lock;
+use weir_http::conf::Conf;
 use weir_meter::live::cells::{PeerSums, Why, ZoneSums};
 use weir_meter::live::histogram::Tally;
 use weir_meter::live::{
     self as shown, CLASSES_MAX, ErrorClass, ErrorKind, ErrorSample, OTHER, PATH, SAMPLES_MAX, Snapshot, StepTimes,
     Timestamp, WorkerCpu, ZoneAccount, ZoneTimes,
 };
+use weir_proxy::family::upstream::Upstream;
 
 use super::books::Book;
 use super::caches::{Row, cache_sums};
@@ -21,10 +25,6 @@ use super::sums::{
 use super::trends::Trends;
 use super::tunnels::websockets;
 use super::{Live, Scene};
-use crate::board::boards::peer_name;
-use crate::board::lock;
-use crate::conf::Conf;
-use crate::family::upstream::Upstream;
 
 /// The data that the observer keeps from second to second.
 pub struct Gatherer {
@@ -151,7 +151,7 @@ impl Gatherer {
         let sums = sums(live, &conf);
         let mut snapshot = Snapshot {
             nginx: shown::Nginx {
-                version: crate::respond::VERSION.to_owned(),
+                version: weir_http::respond::VERSION.to_owned(),
                 // Clients of NGINX Plus read the release here; this release introduced version 9.
                 build: format!("weir {} (API of nginx-plus-r30)", env!("CARGO_PKG_VERSION")),
                 address: String::new(),
@@ -169,7 +169,7 @@ impl Gatherer {
         self.limit_zones(live, &conf, &mut snapshot);
         self.cache_zones(live, &conf, &mut snapshot);
         let secure = asked_over_tls(&conf);
-        for upstream in &conf.declared.upstream.groups {
+        for upstream in &weir_proxy::declared(&conf).upstream.groups {
             if upstream.live.is_some() {
                 snapshot.weir.changeable.push(upstream.name.clone());
             }
@@ -224,12 +224,13 @@ impl Gatherer {
             Reset::LimitReq(name) | Reset::LimitConn(name) => {
                 let kind = if matches!(what, Reset::LimitReq(_)) { "req" } else { "conn" };
                 let key = format!("{kind}\0{name}");
-                let cell = live.boards.limits.find(&key).unwrap_or(crate::board::names::OTHERS);
+                let cell = live.boards.limits.find(&key).unwrap_or(weir_http::board::names::OTHERS);
                 self.limits.reset(&key, limit_sums(live, cell));
             }
             Reset::Cache(name) => {
-                let caches = conf.declared.cache.all();
-                let found = caches.iter().zip(&conf.declared.cache.paths).find(|(_, path)| path.name == *name);
+                let caches = weir_proxy::declared(&conf).cache.all();
+                let found =
+                    caches.iter().zip(&weir_proxy::declared(&conf).cache.paths).find(|(_, path)| path.name == *name);
                 if let Some((zone, path)) = found {
                     self.caches.reset(name, cache_sums(live, zone, path.cell));
                 }
@@ -294,7 +295,7 @@ impl Gatherer {
             .servers
             .iter()
             .map(|server| conf.location(server.root))
-            .filter(|root| !root.values.ssl.certificates.is_empty())
+            .filter(|root| !crate::values(root).ssl.certificates.is_empty())
             .map(|root| root.zone.server.as_str())
             .collect();
         for (step, tally) in PATH.iter().zip(&sums.path) {
@@ -332,7 +333,7 @@ impl Gatherer {
     }
 
     fn limit_zones(&self, live: &Live, conf: &Conf, snapshot: &mut Snapshot) {
-        for zone in conf.declared.limit_req.iter() {
+        for zone in crate::declared(conf).limit_req.iter() {
             let net = self.limits.net(&format!("req\0{}", zone.name), limit_sums(live, zone.cell));
             let shown = shown::LimitReq {
                 passed: at(&net, 0),
@@ -344,19 +345,19 @@ impl Gatherer {
             snapshot.http.limit_reqs.insert(zone.name.clone(), shown);
             snapshot.slabs.insert(zone.name.clone(), slab(zone.table.bytes(), zone.size()));
         }
-        for zone in conf.declared.limit_conn.iter() {
+        for zone in crate::declared(conf).limit_conn.iter() {
             let net = self.limits.net(&format!("conn\0{}", zone.name), limit_sums(live, zone.cell));
             let shown = shown::LimitConn { passed: at(&net, 0), rejected: at(&net, 2), rejected_dry_run: at(&net, 4) };
             snapshot.http.limit_conns.insert(zone.name.clone(), shown);
             snapshot.slabs.insert(zone.name.clone(), slab(zone.table.bytes(), zone.size()));
         }
-        for zone in &conf.declared.keyval.zones {
+        for zone in &crate::declared(conf).keyval.zones {
             snapshot.slabs.insert(zone.name.clone(), slab(zone.bytes(), zone.size));
         }
     }
 
     fn cache_zones(&self, live: &Live, conf: &Conf, snapshot: &mut Snapshot) {
-        for (zone, path) in conf.declared.cache.all().iter().zip(&conf.declared.cache.paths) {
+        for (zone, path) in weir_proxy::declared(conf).cache.all().iter().zip(&weir_proxy::declared(conf).cache.paths) {
             let figures = zone.figures();
             let row = Row(self.caches.net(&path.name, cache_sums(live, zone, path.cell)));
             let mut wait = Tally::default();
@@ -504,8 +505,8 @@ fn account(net: &ZoneSums, times: ZoneTimes) -> ZoneAccount {
 
 /// The groups that some location names with `https://`.
 fn asked_over_tls(conf: &Conf) -> HashSet<&str> {
-    let passes = conf.locations.iter().filter_map(|location| location.values.proxy.pass.as_ref());
-    let groups = &conf.declared.upstream.groups;
+    let passes = conf.locations.iter().filter_map(|location| weir_proxy::values(location).proxy.pass.as_ref());
+    let groups = &weir_proxy::declared(conf).upstream.groups;
     let secure = passes.filter(|pass| pass.is_tls).filter_map(|pass| groups.get(pass.group?));
     secure.map(|group| group.name.as_str()).collect()
 }
@@ -534,7 +535,7 @@ fn at(numbers: &[u64], index: usize) -> u64 {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::compile::of_text;
+    use crate::of_text;
 
     #[test]
     fn a_group_is_asked_over_tls_where_one_location_does() {

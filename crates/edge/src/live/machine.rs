@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use weir_http::conf::Conf;
 use weir_meter::host::{self, CpuKinds};
 use weir_meter::live::Host;
 
 use super::sums::groups;
-use crate::conf::Conf;
 
 /// The activity of the machine in the last second.
 #[derive(Default)]

@@ -31,13 +31,13 @@ mod writes;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, OnceLock};
 
+use question::{Question, Reply};
+use weir_http::board::boards::Boards;
+use weir_http::board::lock;
+use weir_http::counters::AllCounters;
+use weir_http::worker::Worker;
 use weir_meter::live::Snapshot;
 
-use crate::board::boards::Boards;
-use crate::board::lock;
-use crate::counters::AllCounters;
-use crate::worker::Worker;
-use question::{Question, Reply};
 pub use scene::Scene;
 
 /// A question to the observer.

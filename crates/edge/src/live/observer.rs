@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use weir_http::board::lock;
 use weir_net::identity::assume;
 use weir_net::process::Identity;
 use weir_net::{clock, worker};
@@ -15,7 +16,6 @@ use super::api;
 use super::gather::Gatherer;
 use super::question::{QUESTIONS_MAX, Question, Reply};
 use super::ticket;
-use crate::board::lock;
 
 /// How often everything is read.
 const EVERY: Duration = Duration::from_secs(1);
@@ -64,7 +64,7 @@ impl Observer {
                 let snapshot = Arc::new(self.gatherer.snapshot(&live, clock::unix_ms()));
                 *lock(&live.newest) = snapshot.clone();
                 let conf = lock(&live.scene).conf.clone();
-                if let Some(hall) = conf.as_ref().and_then(|conf| conf.declared.dashboard.watched()) {
+                if let Some(hall) = conf.as_ref().and_then(|conf| crate::declared(conf).dashboard.watched()) {
                     hall.observe(snapshot);
                 }
                 next = now + EVERY;

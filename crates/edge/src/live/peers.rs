@@ -1,7 +1,6 @@
 //! A peer of a group as it is shown: its state, and the results of its health checks.
 
 use weir_meter::live as shown;
-
 use weir_peers::group::PeerView;
 use weir_peers::health::State;
 use weir_peers::peer::Peer;

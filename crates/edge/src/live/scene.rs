@@ -4,12 +4,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use weir_http::board::lock;
+use weir_http::board::names::OTHERS;
+use weir_http::conf::Conf;
 use weir_net::{Listening, Watched};
 
 use super::Live;
-use crate::board::lock;
-use crate::board::names::OTHERS;
-use crate::conf::Conf;
 
 /// The data that the observer needs besides counters.
 #[derive(Default)]
@@ -40,10 +40,10 @@ impl Live {
             // right.
             location.cell = own.filter(|number| *number != OTHERS).unwrap_or(root);
         }
-        let declared = &mut conf.declared;
+        let declared = crate::declared_mut(conf);
         declared.limit_req.number_cells(|name| self.boards.limits.number(&format!("req\0{name}")));
         declared.limit_conn.number_cells(|name| self.boards.limits.number(&format!("conn\0{name}")));
-        for path in &mut declared.cache.paths {
+        for path in &mut weir_proxy::declared_mut(conf).cache.paths {
             path.cell = self.boards.caches.number(&path.name);
         }
     }

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use weir_http::conf::Conf;
+use weir_http::counters;
 use weir_meter::live::cells::{PeerSums, ZoneSums};
 use weir_meter::live::histogram::Tally;
 use weir_meter::live::{self as shown, OTHER, PATH};
+use weir_proxy::family::upstream::Upstream;
 
 use super::Live;
-use crate::conf::Conf;
-use crate::counters;
-use crate::family::upstream::Upstream;
 
 /// The contents of all boards at one moment.
 pub(super) struct Sums {
@@ -27,12 +27,12 @@ pub(super) fn current(upstream: &Arc<Upstream>) -> Arc<Upstream> {
 
 /// All groups with their current peers.
 pub(super) fn groups(conf: &Conf) -> Vec<Arc<Upstream>> {
-    conf.declared.upstream.groups.iter().map(current).collect()
+    weir_proxy::declared(conf).upstream.groups.iter().map(current).collect()
 }
 
 /// The questions of resolvers and their answers.
 pub(super) fn resolvers(conf: &Conf, snapshot: &mut shown::Snapshot) {
-    for zone in conf.declared.resolver.zones() {
+    for zone in weir_proxy::declared(conf).resolver.zones() {
         let counters = zone.counters();
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let shown = shown::Resolver {
@@ -104,7 +104,7 @@ pub(super) fn sums(live: &Live, conf: &Conf) -> Sums {
         path: vec![Tally::default(); PATH.len()],
     };
     for (name, number) in
-        live.boards.zones.all().into_iter().chain([(format!("{OTHER}\0"), crate::board::names::OTHERS)])
+        live.boards.zones.all().into_iter().chain([(format!("{OTHER}\0"), weir_http::board::names::OTHERS)])
     {
         let mut cell = none();
         let known = live.boards.taken().filter_map(|(_, board)| board.known_zone(number));
@@ -114,7 +114,7 @@ pub(super) fn sums(live: &Live, conf: &Conf) -> Sums {
         }
         sums.all.merge(&cell);
         let (server, location) = name.split_once('\0').unwrap_or((&name, ""));
-        if number == crate::board::names::OTHERS {
+        if number == weir_http::board::names::OTHERS {
             sums.servers.entry(OTHER.to_owned()).or_default().merge(&cell);
         } else if let Some(zone) = sums.servers.get_mut(server) {
             // The counts of a location that no longer exists still belong to its server.

@@ -6,9 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use weir_http::board::lock;
 use weir_net::Deadline;
-
-use crate::board::lock;
 
 /// How long a request waits for an answer: making an answer takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(5);

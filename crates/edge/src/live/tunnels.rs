@@ -1,11 +1,11 @@
 //! Upgraded connections: the sums of all workers.
 
+use weir_http::board::tunnels::{Closer, Sender};
+use weir_http::conf::Conf;
 use weir_meter::live::histogram::Tally;
 use weir_meter::live::{AgeBucket, CLOSE_AGES_S, CloseCode, Times, WebSockets};
 
 use super::Live;
-use crate::board::tunnels::{Closer, Sender};
-use crate::conf::Conf;
 
 /// All workers' tunnels.
 pub(super) fn websockets(live: &Live, conf: &Conf) -> WebSockets {
@@ -39,8 +39,8 @@ pub(super) fn websockets(live: &Live, conf: &Conf) -> WebSockets {
     let ends = CLOSE_AGES_S.into_iter().map(Some).chain([None]);
     all.ages = ends.zip(ages).map(|(to_s, count)| AgeBucket { to_s, count }).collect();
     [all.rtt_client, all.rtt_upstream] = round_trips.map(|tally| tally.times());
-    let proxies = conf.locations.iter().filter(|location| location.values.proxy.pass.is_some());
-    let timeouts = proxies.map(|location| location.values.proxy.read_timeout.as_millis() as u64);
+    let proxies = conf.locations.iter().filter(|location| weir_proxy::values(location).proxy.pass.is_some());
+    let timeouts = proxies.map(|location| weir_proxy::values(location).proxy.read_timeout.as_millis() as u64);
     all.timeout_ms = timeouts.min().unwrap_or(0);
     all
 }
@@ -70,7 +70,7 @@ mod tests {
     use weir_meter::live::histogram::Count;
 
     use super::*;
-    use crate::board::tunnels::TunnelCell;
+    use weir_http::board::tunnels::TunnelCell;
 
     #[test]
     fn ages_are_exact_at_their_ends_and_days_are_told_apart() {

@@ -2,15 +2,14 @@
 //! is decided before the question is asked.
 
 use serde_json::Value;
-
+use weir_http::conf::Conf;
+use weir_http::exchange::Exchange;
 use weir_net::log::{self, Level};
+use weir_proxy::family::upstream::Upstream;
+use weir_proxy::family::upstream::live::edit::Refused;
 
 use super::api::No;
 use super::question::Question;
-use crate::conf::Conf;
-use crate::exchange::Exchange;
-use crate::family::upstream::Upstream;
-use crate::family::upstream::live::edit::Refused;
 use crate::guard::{self, Deed};
 
 /// Bytes of a request's body, at most: a server takes a few hundred.
@@ -45,7 +44,7 @@ pub fn change(conf: Option<&Conf>, question: &Question, rest: &str) -> Option<Re
         return Some(change_pairs(conf, question, name.trim_end_matches('/')));
     }
     let (name, id) = rest.strip_prefix("http/upstreams/")?.rsplit_once("/servers")?;
-    let groups = conf.iter().flat_map(|conf| &conf.declared.upstream.groups);
+    let groups = conf.iter().flat_map(|conf| &weir_proxy::declared(conf).upstream.groups);
     let upstream = groups.into_iter().find(|upstream| upstream.name == name);
     Some(match upstream {
         Some(upstream) => change_servers(upstream, question, id.trim_matches('/')),
@@ -58,7 +57,7 @@ fn body(question: &Question) -> Result<Value, Refused> {
 }
 
 fn change_pairs(conf: Option<&Conf>, question: &Question, name: &str) -> Result<(u16, Value), Refused> {
-    let zone = conf.and_then(|conf| conf.declared.keyval.find(name)).ok_or(KEYVAL_NOT_FOUND)?;
+    let zone = conf.and_then(|conf| crate::declared(conf).keyval.find(name)).ok_or(KEYVAL_NOT_FOUND)?;
     let status = match question.method.as_str() {
         "POST" => zone.add(&body(question)?).map(|()| 201)?,
         "PATCH" => zone.change(&body(question)?).map(|()| 204)?,

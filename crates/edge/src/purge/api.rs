@@ -8,18 +8,18 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use weir_cache::store::{Purge, Zone};
+use weir_http::body::{self, Failed};
+use weir_http::conn::{Conn, Gone};
+use weir_http::exchange::Exchange;
+use weir_http::phase;
+use weir_http::response_body::Body;
 use weir_net::clock;
 use weir_wire::Known;
 
-use crate::body::{self, Failed};
-use crate::conn::{Conn, Gone};
-use crate::exchange::Exchange;
 use crate::guard::{self, Deed, Objection};
-use crate::phase;
 use crate::purge::bus::{Bus, Outcome, PENDING_MAX};
 use crate::purge::order::{Kind, Order};
 use crate::purge::zones::ZoneList;
-use crate::response_body::Body;
 
 /// Bytes of an order, at most.
 pub const ORDER_BYTES_MAX: usize = 64 << 10;
@@ -56,9 +56,8 @@ async fn follow(exchange: &Exchange<'_>, bytes: &[u8]) -> (u16, Value) {
         Ok(order) => order,
         Err(no) => return (400, said(&no.to_string())),
     };
-    let declared = &exchange.conf.declared;
-    let bus = declared.purge.bus();
-    let own = ZoneList::new(declared.cache.all());
+    let bus = crate::declared(exchange.conf).purge.bus();
+    let own = ZoneList::new(weir_proxy::declared(exchange.conf).cache.all());
     let zones = bus.map_or(&own, |bus| bus.zones());
     let names = zones.names();
     if let Some(zone) = order.zone.as_ref().filter(|zone| !names.contains(zone)) {
@@ -133,9 +132,8 @@ fn of_outcome(bus: Option<&Bus>, outcome: Option<Outcome>) -> (u16, Value) {
 
 /// The answer to GET.
 fn state(exchange: &Exchange<'_>) -> Value {
-    let declared = &exchange.conf.declared;
-    let zones = ZoneList::new(declared.cache.all()).names();
-    let bus = declared.purge.bus();
+    let zones = ZoneList::new(weir_proxy::declared(exchange.conf).cache.all()).names();
+    let bus = crate::declared(exchange.conf).purge.bus();
     json!({
         "edge": bus.map(|bus| bus.settings().edge.clone()),
         "zones": zones,

@@ -18,6 +18,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use append::{Errand, Ticket};
 use serde_json::{Value, json};
 use weir_cache::store::Zone;
 use weir_net::identity::assume;
@@ -27,10 +28,9 @@ use crate::purge::edges::Edges;
 use crate::purge::entry::{self, Id};
 use crate::purge::memory::Memory;
 use crate::purge::order::Order;
-pub use crate::purge::server::Server;
 use crate::purge::zones::ZoneList;
-use append::{Errand, Ticket};
 
+pub use crate::purge::server::Server;
 /// Orders that wait for the log at a time, at most; one more is refused.
 pub const PENDING_MAX: usize = 64;
 

@@ -5,7 +5,6 @@ use std::io;
 use std::path::Path;
 
 use serde_json::{Value, json};
-
 use weir_net::whole_file;
 
 use crate::purge::entry::Id;

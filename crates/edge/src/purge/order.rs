@@ -3,7 +3,6 @@
 use std::fmt;
 
 use serde_json::{Map, Value, json};
-
 use weir_cache::store::{Force, KEY_BYTES_MAX, Purge, Tag};
 
 /// Names of one order, at most: keys, prefixes or tags.

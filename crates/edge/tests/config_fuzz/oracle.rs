@@ -1,7 +1,7 @@
 //! What must hold of any bytes taken for a configuration; shared by `config_fuzz.rs` and `fuzz/`.
 
 use weir_conf::{Level, MemoryFiles};
-use weir_edge::build::Paths;
+use weir_http::build::Paths;
 
 /// Where no file is: nothing a configuration names is found.
 const NOWHERE: &str = "/nonexistent/weir-fuzz/";
@@ -19,7 +19,7 @@ pub fn configuration(text: &[u8]) {
         "nothing" => Ok(Vec::new()),
         _ => Err(format!("host not found in \"{host}\"")),
     };
-    let (conf, found) = weir_edge::compile::compile(&tree, paths, &resolve, 1);
+    let (conf, found) = weir_http::compile::compile(&tree, paths, &resolve, 1, &weir_edge::family::ALL);
     for problem in lexical.iter().chain(&found) {
         assert!(!weir_conf::render(problem, &tree, "nginx").is_empty());
     }

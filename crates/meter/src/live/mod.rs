@@ -11,6 +11,7 @@ mod example;
 pub mod histogram;
 pub mod own;
 pub mod plus;
+mod queries;
 mod ssl;
 mod timestamp;
 
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub use own::*;
 pub use plus::*;
+pub use queries::without_queries;
 pub use ssl::*;
 pub use timestamp::Timestamp;
 

@@ -4,12 +4,11 @@
 //! if the request is for Engine.IO, weir counts these messages as pings. Invariant: it uses as many bytes for a
 //! WebSocket that is a day old as for a new one.
 
+use weir_http::board::tunnels::{Sender, TunnelCell};
+use weir_http::exchange::Exchange;
 use weir_net::{Instant, clock};
 use weir_wire::Known;
 use weir_wire::websocket::{Mark, Passing, Seen};
-
-use crate::board::tunnels::{Sender, TunnelCell};
-use crate::exchange::Exchange;
 
 /// Both directions of a WebSocket.
 pub(super) struct Frames {

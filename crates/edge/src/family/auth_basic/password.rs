@@ -10,8 +10,7 @@ mod des;
 use md5::{Digest, Md5};
 use sha_crypt::{PasswordVerifier, ShaCrypt};
 use sha1::Sha1;
-
-use crate::base64;
+use weir_http::base64;
 
 /// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,10 +6,10 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use weir_net::clock;
 use weir_net::log::Os;
+use weir_proxy::family::upstream::live::edit::Refused;
 
 use super::pairs::{Misfit, Pair, Pairs};
 use super::{TIMEOUT_MAX, Zone, state};
-use crate::family::upstream::live::edit::Refused;
 
 /// One key in a request's body; attributes it leaves out stay unchanged.
 struct Change {

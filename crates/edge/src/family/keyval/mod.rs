@@ -11,20 +11,19 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use weir_conf::{At, Statement};
+use weir_http::build::{Build, Scope};
+use weir_http::directive::{Arity, Directive, HTTP};
+use weir_http::exchange::Exchange;
+use weir_http::families::Family;
+use weir_http::family::rewrite::declarable;
+use weir_http::refusal::Refusal;
+use weir_http::variable::{Argument, Definition, Template};
+use weir_http::{value, zone};
 use weir_net::{buffer, clock};
 
-use crate::build::{Build, Scope};
-use crate::directive::{Arity, Directive, HTTP};
-use crate::exchange::Exchange;
-use crate::family::Family;
-use crate::family::rewrite::declarable;
-use crate::refusal::Refusal;
-use crate::value;
-use crate::variable::{Argument, Definition, Template};
-use crate::zone;
 pub use pairs::{Kind, Pairs};
 
-crate::settings! {}
+weir_http::settings! {}
 
 /// The zones, and the variables that look up texts in them, each in the order of the file.
 #[derive(Default)]
@@ -42,7 +41,7 @@ pub static FAMILY: Family = Family::new("keyval", &[
     Directive::new("keyval", HTTP, Arity::exactly(3),
         "Makes a variable that looks a key up in a zone: KEY $VARIABLE zone=NAME.", keyval).many(),
 ])
-.adopt(|new, old| { new.keyval.adopt(&old.keyval); Ok(()) })
+.adopt(|new, old| { crate::declared_mut(new).keyval.adopt(&crate::declared(old).keyval); Ok(()) })
 .finish(finish);
 
 /// A zone as the file declares it, and its pairs, which survive reloads.
@@ -106,7 +105,7 @@ fn keyval_zone(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> 
     let Some((name, size)) = place.filter(|(name, _)| !name.is_empty()) else {
         return Err(Refusal::whole("\"keyval_zone\" must have \"zone\" parameter"));
     };
-    if b.declared.keyval.find(&name).is_some() {
+    if crate::declaring(b).keyval.find(&name).is_some() {
         return Err(Refusal::whole(format!("keyval_zone \"{name}\" is already declared")));
     }
     let mut pairs = Pairs::new(kind, usize::try_from(size.max(ZONE_BYTES_MIN)).unwrap_or(usize::MAX));
@@ -114,19 +113,20 @@ fn keyval_zone(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> 
         state::read(path, &mut pairs, clock::unix_ms())?;
     }
     let pairs = Arc::new(RwLock::new(pairs));
-    b.declared.keyval.zones.push(Zone { name, size, kind, timeout, state, pairs });
+    crate::declaring(b).keyval.zones.push(Zone { name, size, kind, timeout, state, pairs });
     Ok(())
 }
 
 fn keyval(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let key = b.template(statement.text(0))?;
-    let name = declarable(statement.text(1))?;
+    let name = declarable(b, statement.text(1))?;
     let word = statement.text(2);
     let zone_name = word.strip_prefix("zone=").filter(|name| !name.is_empty());
     let zone_name = zone_name.ok_or_else(|| Refusal::whole(format!("invalid parameter \"{word}\"")))?.to_owned();
-    let argument = Argument { name: name.clone(), index: b.declared.keyval.lookups.len() as u32 };
+    let argument = Argument { name: name.clone(), index: crate::declaring(b).keyval.lookups.len() as u32 };
     b.names.define(&name, Definition::Cached(get, argument));
-    b.declared.keyval.lookups.push(Lookup { key, zone_name, zone: usize::MAX, at: b.at() });
+    let at = b.at();
+    crate::declaring(b).keyval.lookups.push(Lookup { key, zone_name, zone: usize::MAX, at });
     Ok(())
 }
 
@@ -135,18 +135,18 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     if scope.context != HTTP {
         return;
     }
-    let mut lookups = std::mem::take(&mut b.declared.keyval.lookups);
+    let mut lookups = std::mem::take(&mut crate::declaring(b).keyval.lookups);
     for lookup in &mut lookups {
-        match b.declared.keyval.zones.iter().position(|zone| zone.name == lookup.zone_name) {
+        match crate::declaring(b).keyval.zones.iter().position(|zone| zone.name == lookup.zone_name) {
             Some(number) => lookup.zone = number,
             None => zone::refuse_undeclared(b, ("keyval", lookup.at), &lookup.zone_name),
         }
     }
-    b.declared.keyval.lookups = lookups;
+    crate::declaring(b).keyval.lookups = lookups;
 }
 
 fn get(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
-    let declared = &exchange.conf.declared.keyval;
+    let declared = &crate::declared(exchange.conf).keyval;
     let Some(lookup) = declared.lookups.get(argument.index as usize) else { return false };
     let Some(zone) = declared.zones.get(lookup.zone) else { return false };
     let mut key = buffer::lease(KEY_BYTES);
@@ -195,7 +195,7 @@ impl Zone {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use crate::compile::of_text;
+    use crate::of_text;
 
     #[test]
     fn statements_are_read_and_refused_in_nginx_words() {

@@ -5,12 +5,11 @@ use std::io;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-
+use weir_http::refusal::Refusal;
 use weir_net::log::Os;
 use weir_net::whole_file;
 
 use super::pairs::{Misfit, Pair, Pairs};
-use crate::refusal::Refusal;
 
 /// The largest file that weir reads. A zone may be larger than its file: the file holds keys and values without their
 /// assumed cost in memory.

@@ -13,9 +13,8 @@ use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use weir_net::{timer, worker};
-
 use weir_net::log::file::LogFile;
+use weir_net::{timer, worker};
 
 /// How a log is buffered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,10 +2,10 @@
 
 use std::io::Write;
 
-use crate::exchange::Exchange;
-use crate::refusal::Refusal;
-use crate::slots::VariableId;
-use crate::variable::Names;
+use weir_http::exchange::Exchange;
+use weir_http::refusal::Refusal;
+use weir_http::slots::VariableId;
+use weir_http::variable::Names;
 
 /// How values are escaped; `escape=` of `log_format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,9 +8,8 @@ use std::io::{self, Write};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use weir_http::family::disable_symlinks::{Guarded, append};
 use weir_net::{Instant, clock};
-
-use crate::family::disable_symlinks::{Guarded, append};
 
 /// `open_log_file_cache`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,9 +9,8 @@ use std::io::Write;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use weir_net::worker;
-
 use weir_net::log::file::LogFile;
+use weir_net::worker;
 
 /// The approximate size of one write of a turn's lines.
 const TURN_MAX: usize = 64 << 10;

@@ -1,16 +1,18 @@
 //! Tests which `access_log`, `log_format` and `error_log` weir accepts, refuses and inherits.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use weir_http::build::Paths;
+use weir_http::conf::Conf;
+
 use super::*;
-use crate::build::Paths;
-use crate::conf::Conf;
 
 fn compile(text: &str) -> (Option<Conf>, Vec<String>) {
     let files = weir_conf::MemoryFiles::new().with("/c/nginx.conf", text);
     let (tree, problems) = weir_conf::load(&files, "/c/nginx.conf", "/c/", &|_| false);
     assert!(problems.is_empty(), "{problems:?}");
     let paths = Paths { prefix: "/p/".to_owned(), conf_prefix: "/c/".to_owned(), ..Paths::default() };
-    let (conf, problems) = crate::compile::compile(&tree, paths, &|_| Err("no resolver here".to_owned()), 1);
+    let (conf, problems) =
+        weir_http::compile::compile(&tree, paths, &|_| Err("no resolver here".to_owned()), 1, &crate::family::ALL);
     (conf, problems.into_iter().map(|problem| problem.what).collect())
 }
 
@@ -58,18 +60,18 @@ fn refusals_are_nginx_words() {
 #[test]
 fn a_server_without_a_log_gets_the_default_one() {
     let conf = http("", "", "").0.expect("valid");
-    assert_eq!(paths(&conf.declared.log.files), ["/p/logs/access.log"]);
+    assert_eq!(paths(&crate::declared(&conf).log.files), ["/p/logs/access.log"]);
     let conf = http("access_log off;", "", "access_log inner;").0.expect("valid");
-    assert_eq!(paths(&conf.declared.log.files), ["/p/inner"]);
+    assert_eq!(paths(&crate::declared(&conf).log.files), ["/p/inner"]);
     let conf = http("", "access_log a; access_log /b;", "").0.expect("valid");
-    assert_eq!(paths(&conf.declared.log.files), ["/p/a", "/b"]);
+    assert_eq!(paths(&crate::declared(&conf).log.files), ["/p/a", "/b"]);
 }
 
 #[test]
 fn a_location_inherits_all_logs_or_none() {
     let counts = |location: &str| {
         let conf = http("", "access_log a; access_log b; access_log off;", location).0.expect("valid");
-        let logs = &conf.locations.last().expect("a location").values.log.logs;
+        let logs = &crate::values(conf.locations.last().expect("a location")).log.logs;
         (logs.off, logs.list.len())
     };
     assert_eq!(counts(""), (true, 2));

@@ -2,23 +2,23 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use weir_http::build::{Build, Scope};
+use weir_http::directive::SERVER;
+use weir_http::family::certificates::source::{self, CertificateCache, Half, Named, Source, Watch};
+use weir_http::family::certificates::{self};
+use weir_http::found::Found;
+use weir_http::refusal::Refusal;
+use weir_http::variable::Template;
 use weir_net::log::{self, Level};
 use weir_net::tls::{
     self, Context, Flaw, KeyPair, Server, ServerOptions, TicketKeys, Trust, certificates, context_of, revocation_lists,
     subject_der,
 };
+use weir_proxy::family::resolver;
 
 use super::stapling::{self, Stapler};
 use super::status::{self, Checks};
 use super::{Settings, Values, Verify, command, sessions};
-use crate::build::{Build, Scope};
-use crate::directive::SERVER;
-use crate::family::certificates;
-use crate::family::certificates::source::{self, CertificateCache, Half, Named, Source, Watch};
-use crate::family::resolver;
-use crate::found::Found;
-use crate::refusal::Refusal;
-use crate::variable::Template;
 
 /// The TLS of a server.
 pub struct ServerTls {
@@ -140,10 +140,10 @@ pub(super) fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     }
     // Warnings about certificates that cannot be stapled point at `ssl_stapling`.
     b.stand(scope.place("ssl_stapling", 0));
-    let assembled = assemble(b, &scope.settings.ssl, &scope.settings.resolver);
+    let assembled = assemble(b, &crate::written(scope).ssl, &weir_proxy::written(scope).resolver);
     b.stand(scope.at);
     match assembled {
-        Ok(tls) => scope.settings.ssl.tls = Some(tls.map(Arc::new)),
+        Ok(tls) => crate::written_mut(scope).ssl.tls = Some(tls.map(Arc::new)),
         Err(refusal) => b.refuse_in(scope, "ssl_certificate", refusal),
     }
 }
@@ -360,8 +360,8 @@ fn speakers(
 /// The default server of an address that speaks TLS needs a certificate. If that server refuses TLS handshakes, the
 /// other servers of the address need one (nginx: `ngx_http_ssl_init`).
 pub fn require_certificates(b: &mut Build<'_>, found: &Found<'_>) {
-    let lacks = |id| found.root(id).is_some_and(|root| root.values.ssl.certificates.is_empty());
-    let rejects = |id| found.root(id).is_some_and(|root| root.values.ssl.rejects);
+    let lacks = |id| found.root(id).is_some_and(|root| crate::values(root).ssl.certificates.is_empty());
+    let rejects = |id| found.root(id).is_some_and(|root| crate::values(root).ssl.rejects);
     for listen in found.listens.iter().filter(|listen| listen.ssl) {
         let default = listen.hosts.default_server();
         for (id, addresses, _) in found.drafts {

@@ -3,19 +3,19 @@
 //! <https://docs.openssl.org/3.0/man3/SSL_CONF_cmd/>. They apply after all directives, as in nginx.
 
 use weir_conf::Statement;
+use weir_http::build::Build;
+use weir_http::family::certificates::source::Source;
+use weir_http::refusal::Refusal;
 use weir_net::tls::ciphers::{Groups, Protocols};
 
 use super::Settings;
-use crate::build::Build;
-use crate::family::certificates::source::Source;
-use crate::refusal::Refusal;
 
 /// Reads the directive; refuses an invalid command at its place.
 pub(super) fn read(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let (name, value) = (statement.text(0).to_owned(), statement.text(1).to_owned());
     // Applied to empty settings: an error here is an error everywhere.
     apply(b, &mut Settings::default(), &name, &value)?;
-    b.settings().ssl.commands.get_or_insert_default().push((name, value));
+    crate::settings(b).ssl.commands.get_or_insert_default().push((name, value));
     Ok(())
 }
 

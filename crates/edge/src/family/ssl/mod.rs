@@ -17,19 +17,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_conf::Statement;
+use weir_http::build::Build;
+use weir_http::directive::{Arity, Contexts, Directive, HTTP, ONE, SERVER, TWO};
+use weir_http::families::Family;
+use weir_http::family::certificates;
+use weir_http::family::certificates::source::{CertificateCache, Source};
+use weir_http::refusal::Refusal;
+use weir_http::value;
 use weir_net::tls::ciphers::{Ciphers, Groups, Nothing, Protocols};
 use weir_net::tls::{KeyLogFile, SessionCache};
 
 use self::assemble::ServerTls;
 use self::status::Checked;
-use crate::build::Build;
-use crate::directive::{Arity, Contexts, Directive, HTTP, ONE, SERVER, TWO};
-use crate::family::certificates::source::{CertificateCache, Source};
-use crate::family::{Family, certificates};
-use crate::refusal::Refusal;
-use crate::value;
 
-crate::settings! {
+weir_http::settings! {
     /// `ssl_certificate`, all of a block.
     certificates: Vec<Source> = Vec::new(),
     /// `ssl_certificate_key`, all of a block.
@@ -136,62 +137,62 @@ pub static FAMILY: Family = Family::new("ssl", &[
         "Keeps certificates whose names hold variables: max=N [inactive=TIME] [valid=TIME], or off.", certificate_cache).default("off"),
     Directive::new("ssl_certificate_refresh", HS, ONE,
         "weir's own: reads certificates and keys again, without a reload, when a file has changed; asked so often at most, or off.",
-        |b, s| { b.settings().ssl.refresh = Some(refresh(s)?); Ok(()) }).default("off"),
+        |b, s| { crate::settings(b).ssl.refresh = Some(refresh(s)?); Ok(()) }).default("off"),
     Directive::new("ssl_certificate_compression", HS, Arity::Flag, "Compresses certificates for clients that offer it (RFC 8879).",
-        |b, s| { b.settings().ssl.compresses = Some(value::flag(s)?); Ok(()) }).default("off"),
+        |b, s| { crate::settings(b).ssl.compresses = Some(value::flag(s)?); Ok(()) }).default("off"),
     Directive::new("ssl_protocols", HS, Arity::AtLeast(1), "Versions of TLS spoken: TLSv1.2, TLSv1.3; older ones are left out with a warning.",
         protocols).default("TLSv1.2 TLSv1.3"),
     Directive::new("ssl_ciphers", HS, ONE, "Cipher suites for TLS 1.2, as a list for OpenSSL; those without forward secrecy are not there.",
-        |b, s| { let kept = ciphers(b, s.text(0))?; b.settings().ssl.ciphers = Some(Arc::new(kept)); Ok(()) }).default("HIGH:!aNULL:!MD5"),
+        |b, s| { let kept = ciphers(b, s.text(0))?; crate::settings(b).ssl.ciphers = Some(Arc::new(kept)); Ok(()) }).default("HIGH:!aNULL:!MD5"),
     Directive::new("ssl_prefer_server_ciphers", HS, Arity::Flag, "The server's order of cipher suites goes before the client's.",
-        |b, s| { b.settings().ssl.prefers_own_order = Some(value::flag(s)?); Ok(()) }).default("off"),
+        |b, s| { crate::settings(b).ssl.prefers_own_order = Some(value::flag(s)?); Ok(()) }).default("off"),
     Directive::new("ssl_ecdh_curve", HS, ONE, "Groups for key exchange, the best first; auto is X25519MLKEM768:X25519:prime256v1:secp384r1.",
-        |b, s| { let kept = groups(b, s.text(0))?; b.settings().ssl.groups = Some(Arc::new(kept)); Ok(()) }).default("auto"),
+        |b, s| { let kept = groups(b, s.text(0))?; crate::settings(b).ssl.groups = Some(Arc::new(kept)); Ok(()) }).default("auto"),
     Directive::idle("ssl_dhparam", HS, ONE, "", "keys are exchanged over elliptic curves and ML-KEM only", |_, _| Ok(())),
     Directive::new("ssl_session_cache", HS, Arity::Between(1, 2),
         "Keeps sessions in memory, shared by all workers and kept over a reload: shared:NAME:SIZE, builtin[:SESSIONS], none or off.",
         sessions::cache).default("none"),
     Directive::new("ssl_session_timeout", HS, ONE, "How long a session may be resumed.",
-        |b, s| { b.settings().ssl.timeout = Some(value::time(s)?); Ok(()) }).default("5m"),
+        |b, s| { crate::settings(b).ssl.timeout = Some(value::time(s)?); Ok(()) }).default("5m"),
     Directive::new("ssl_session_tickets", HS, Arity::Flag, "Gives clients sealed tickets to resume sessions by.",
-        |b, s| { b.settings().ssl.tickets = Some(value::flag(s)?); Ok(()) }).default("on"),
+        |b, s| { crate::settings(b).ssl.tickets = Some(value::flag(s)?); Ok(()) }).default("on"),
     Directive::new("ssl_session_ticket_key", HS, ONE,
         "A file of 48 or 80 random bytes that seals tickets; the first seals, all open. Without one, keys roll by themselves.",
         sessions::ticket_key).many(),
     Directive::new("ssl_verify_client", HS, ONE, "Asks clients for a certificate: on, optional, optional_no_ca or off.", verify_client).default("off"),
     Directive::new("ssl_verify_depth", HS, ONE, "Certificates between the client's and the authority's, at most.",
-        |b, s| { b.settings().ssl.depth = Some(value::bounded(s, 0, 100)? as usize); Ok(()) }).default("1"),
+        |b, s| { crate::settings(b).ssl.depth = Some(value::bounded(s, 0, 100)? as usize); Ok(()) }).default("1"),
     Directive::new("ssl_client_certificate", HS, ONE, "A file of authorities that clients are told of and that are trusted.",
-        |b, s| { b.settings().ssl.client_authorities = Some(s.text(0).to_owned()); Ok(()) }),
+        |b, s| { crate::settings(b).ssl.client_authorities = Some(s.text(0).to_owned()); Ok(()) }),
     Directive::new("ssl_trusted_certificate", HS, ONE, "A file of authorities that are trusted without telling clients.",
-        |b, s| { b.settings().ssl.authorities = Some(s.text(0).to_owned()); Ok(()) }),
+        |b, s| { crate::settings(b).ssl.authorities = Some(s.text(0).to_owned()); Ok(()) }),
     Directive::new("ssl_crl", HS, ONE, "A file of lists of revoked certificates, one for each authority of a chain.",
-        |b, s| { b.settings().ssl.revoked = Some(s.text(0).to_owned()); Ok(()) }),
+        |b, s| { crate::settings(b).ssl.revoked = Some(s.text(0).to_owned()); Ok(()) }),
     Directive::new("ssl_stapling_file", HS, ONE, "A file with the OCSP response, in DER, that is shown with the certificate.",
-        |b, s| { b.settings().ssl.staple = Some(s.text(0).to_owned()); Ok(()) }),
+        |b, s| { crate::settings(b).ssl.staple = Some(s.text(0).to_owned()); Ok(()) }),
     Directive::new("ssl_stapling", HS, Arity::Flag, "Fetches OCSP responses for certificates and shows them in handshakes.",
-        |b, s| { b.settings().ssl.stapling = Some(value::flag(s)?); Ok(()) }).default("off"),
+        |b, s| { crate::settings(b).ssl.stapling = Some(value::flag(s)?); Ok(()) }).default("off"),
     Directive::new("ssl_stapling_verify", HS, Arity::Flag, "Takes only responses signed by whom a trusted issuer appointed.",
-        |b, s| { b.settings().ssl.stapling_verify = Some(value::flag(s)?); Ok(()) }).default("off"),
+        |b, s| { crate::settings(b).ssl.stapling_verify = Some(value::flag(s)?); Ok(()) }).default("off"),
     Directive::new("ssl_stapling_responder", HS, ONE, "The responder's http:// URL, instead of that in the certificate.",
-        |b, s| { b.settings().ssl.stapling_responder = Some(s.text(0).to_owned()); Ok(()) }),
+        |b, s| { crate::settings(b).ssl.stapling_responder = Some(s.text(0).to_owned()); Ok(()) }),
     Directive::new("ssl_ocsp", HS, ONE, "Asks OCSP responders about clients' certificates: on for the chain, leaf for the first, off.",
         |b, s| {
             let checked = value::choice(s, &[("off", Checked::Off), ("on", Checked::Chain), ("leaf", Checked::Leaf)])?;
-            b.settings().ssl.checked = Some(checked);
+            crate::settings(b).ssl.checked = Some(checked);
             Ok(())
         }).default("off"),
     Directive::new("ssl_ocsp_responder", HS, ONE, "The responder's http:// URL, instead of that in clients' certificates.",
-        |b, s| { b.settings().ssl.status_responder = Some(s.text(0).to_owned()); Ok(()) }),
+        |b, s| { crate::settings(b).ssl.status_responder = Some(s.text(0).to_owned()); Ok(()) }),
     Directive::new("ssl_ocsp_cache", HS, ONE, "Keeps what responders said, for all workers and over a reload: shared:NAME:SIZE or off.",
         status::cache).default("off"),
     Directive::new("ssl_reject_handshake", HS, Arity::Flag, "Turns away whoever asks for this server.",
-        |b, s| { b.settings().ssl.rejects = Some(value::flag(s)?); Ok(()) }).default("off"),
+        |b, s| { crate::settings(b).ssl.rejects = Some(value::flag(s)?); Ok(()) }).default("off"),
     Directive::new("ssl_early_data", HS, Arity::Flag,
         "Takes data before the handshake is done (0-RTT) from clients that resume; sessions are then kept in the cache and used once.",
-        |b, s| { b.settings().ssl.early_data = Some(value::flag(s)?); Ok(()) }).default("off"),
+        |b, s| { crate::settings(b).ssl.early_data = Some(value::flag(s)?); Ok(()) }).default("off"),
     Directive::new("ssl_buffer_size", HS, ONE, "The largest record that is sent.",
-        |b, s| { b.settings().ssl.record_bytes = Some(value::size(s)?); Ok(()) }).default("16k"),
+        |b, s| { crate::settings(b).ssl.record_bytes = Some(value::size(s)?); Ok(()) }).default("16k"),
     Directive::new("ssl_conf_command", HS, TWO,
         "OpenSSL's command: Options (ServerPreference, SessionTicket), Ciphersuites, CipherString, Groups, MinProtocol, MaxProtocol, Protocol, Certificate, PrivateKey.",
         command::read).many(),
@@ -200,8 +201,9 @@ pub static FAMILY: Family = Family::new("ssl", &[
 .watch(stapling::watch)
 .variables(variables::ALL)
 .adopt(|new, old| {
-    stapling::adopt(&new.ssl.staplers, &old.ssl.staplers);
-    status::adopt(&new.ssl.status_caches, &old.ssl.status_caches);
+    let (new, old) = (&crate::declared(new).ssl, &crate::declared(old).ssl);
+    stapling::adopt(&new.staplers, &old.staplers);
+    status::adopt(&new.status_caches, &old.status_caches);
     Ok(())
 })
 .finish(assemble::finish)
@@ -214,25 +216,13 @@ fn certificate(
     list: fn(&mut Settings) -> &mut Option<Vec<Source>>,
 ) -> Result<(), Refusal> {
     let source = Source::read(b, statement.text(0))?;
-    list(&mut b.settings().ssl).get_or_insert_default().push(source);
+    list(&mut crate::settings(b).ssl).get_or_insert_default().push(source);
     Ok(())
 }
-
-/// The most passwords tried on a key (nginx has no limit).
-const PASSWORDS_MAX: usize = 1000;
 
 fn passwords(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    b.settings().ssl.passwords = Some(passwords_of(b, statement)?);
+    crate::settings(b).ssl.passwords = Some(certificates::passwords(b, statement)?);
     Ok(())
-}
-
-/// The lines of a password file.
-pub(super) fn passwords_of(b: &mut Build<'_>, statement: &Statement) -> Result<Arc<Vec<Vec<u8>>>, Refusal> {
-    let text = certificates::read(b, statement.text(0))
-        .map_err(|(path, error)| Refusal::whole(format!("open() \"{path}\" failed {error}")))?;
-    let lines = text.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-    let lines: Vec<Vec<u8>> = lines.filter(|line| !line.is_empty()).take(PASSWORDS_MAX).map(<[u8]>::to_vec).collect();
-    Ok(Arc::new(lines))
 }
 
 fn refresh(statement: &Statement) -> Result<Option<Duration>, Refusal> {
@@ -243,29 +233,8 @@ fn refresh(statement: &Statement) -> Result<Option<Duration>, Refusal> {
 }
 
 fn certificate_cache(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    b.settings().ssl.certificate_cache = Some(cache_of(statement)?);
+    crate::settings(b).ssl.certificate_cache = Some(certificates::source::cache(statement)?);
     Ok(())
-}
-
-/// `off`, or `max=N [inactive=TIME] [valid=TIME]`.
-pub(super) fn cache_of(statement: &Statement) -> Result<Option<Arc<CertificateCache>>, Refusal> {
-    let words: Vec<&str> = statement.args.iter().map(|word| word.text.as_str()).collect();
-    let bad = |word: &str| Refusal::whole(format!("invalid parameter \"{word}\""));
-    let (mut max, mut inactive, mut valid) = (None, Duration::from_secs(10), Duration::from_secs(60));
-    for word in &words {
-        let (name, value) = word.split_once('=').unwrap_or((word, ""));
-        match name {
-            "off" if words.len() == 1 => return Ok(None),
-            "max" => max = Some(value::number(value).filter(|max| *max > 0).ok_or_else(|| bad(word))?),
-            "inactive" => inactive = value::time_of(value).ok_or_else(|| bad(word))?,
-            "valid" => valid = value::time_of(value).ok_or_else(|| bad(word))?,
-            _ => return Err(bad(word)),
-        }
-    }
-    let Some(max) = max else {
-        return Err(Refusal::whole(format!("\"{}\" must have the \"max\" parameter", statement.name.text)));
-    };
-    Ok(Some(Arc::new(CertificateCache::new(max as usize, inactive, valid))))
 }
 
 fn protocols(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
@@ -288,7 +257,7 @@ fn protocols(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
             Some("remove it: RFC 8996 forbids it, and no browser offers it".to_owned()),
         );
     }
-    b.settings().ssl.protocols = Some(chosen.kept);
+    crate::settings(b).ssl.protocols = Some(chosen.kept);
     Ok(())
 }
 
@@ -331,7 +300,7 @@ fn groups(b: &mut Build<'_>, text: &str) -> Result<Groups, Refusal> {
 }
 
 fn verify_client(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    b.settings().ssl.verify = Some(match statement.text(0) {
+    crate::settings(b).ssl.verify = Some(match statement.text(0) {
         "off" => Verify::Off,
         "on" => Verify::On,
         "optional" => Verify::Optional,
@@ -344,6 +313,6 @@ fn verify_client(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal
 fn key_log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let path = b.path(statement.text(0));
     b.warn("\"ssl_key_log\" lets whoever reads its file read all connections", None);
-    b.settings().ssl.key_log = Some(Some(Arc::new(KeyLogFile::new(path))));
+    crate::settings(b).ssl.key_log = Some(Some(Arc::new(KeyLogFile::new(path))));
     Ok(())
 }

@@ -1,23 +1,21 @@
 //! Asks an OCSP responder over plain HTTP (RFC 6960 appendix A): by GET, as in nginx, so that caches may answer.
 
-use crate::authority;
-use crate::authority::split_host_port;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use weir_http::authority::{self, split_host_port};
+use weir_http::base64;
+use weir_http::build::Build;
+use weir_http::refusal::Refusal;
+use weir_http::worker::Worker;
 use weir_net::{Address, ConnectOptions, Deadline, Stream};
+use weir_proxy::dns::{self, Servers};
+use weir_proxy::family::resolver;
 use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{BodyLength, Parser, Progress, ResponseHead};
-
-use crate::base64;
-use crate::build::Build;
-use crate::dns::{self, Servers};
-use crate::family::resolver;
-use crate::refusal::Refusal;
-use crate::worker::Worker;
 
 /// The largest answer in bytes with its head: a response with a chain of certificates has some ten thousand.
 const ANSWER_BYTES_MAX: usize = 256 << 10;

@@ -5,12 +5,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use weir_conf::Statement;
+use weir_http::build::Build;
+use weir_http::family::certificates;
+use weir_http::refusal::Refusal;
+use weir_http::value;
 use weir_net::tls::{SessionCache, TicketKeys};
-
-use crate::build::Build;
-use crate::family::certificates;
-use crate::refusal::Refusal;
-use crate::value;
 
 /// The number of sessions in nginx's `builtin` cache without a size.
 const BUILTIN_SESSIONS: u64 = 20_480;
@@ -41,7 +40,7 @@ pub(super) fn cache(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refu
                 if bytes < SHARED_BYTES_MIN {
                     return Err(Refusal::whole(format!("session cache \"{word}\" is too small")));
                 }
-                let known = *b.declared.ssl.caches.entry(name.to_owned()).or_insert(bytes);
+                let known = *crate::declaring(b).ssl.caches.entry(name.to_owned()).or_insert(bytes);
                 if known != bytes {
                     return Err(Refusal::whole(format!(
                         "the size {bytes} of shared memory zone \"{name}\" conflicts with already declared size {known}"
@@ -52,7 +51,7 @@ pub(super) fn cache(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refu
             _ => return Err(bad()),
         }
     }
-    b.settings().ssl.cache = Some(chosen);
+    crate::settings(b).ssl.cache = Some(chosen);
     Ok(())
 }
 
@@ -86,7 +85,7 @@ pub(super) fn ticket_key(b: &mut Build<'_>, statement: &Statement) -> Result<(),
         let path = certificates::full_name(b, statement.text(0));
         return Err(Refusal::whole(format!("\"{path}\" must be 48 or 80 bytes")).todo("make one with: openssl rand 80"));
     }
-    b.settings().ssl.ticket_keys.get_or_insert_default().push(text.to_vec());
+    crate::settings(b).ssl.ticket_keys.get_or_insert_default().push(text.to_vec());
     Ok(())
 }
 

@@ -9,16 +9,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use weir_http::build::Build;
+use weir_http::worker::Worker;
 use weir_net::log::{self, Level};
 use weir_net::tls::ocsp::{self, Question, Signer, Status};
 use weir_net::tls::{KeyPair, Staple, Trust};
 use weir_net::{clock, timer};
+use weir_proxy::family::resolver;
 
 use super::Values;
 use super::responder::{Asked, Url};
-use crate::build::Build;
-use crate::family::resolver;
-use crate::worker::Worker;
 
 /// A response is renewed this long before it expires; after a failure the next try is this much later (nginx: 5 min).
 const MARGIN_S: i64 = 300;
@@ -63,10 +63,10 @@ pub fn staplers(
     for (pair, source) in pairs.iter().zip(&values.certificates) {
         match stapler(b, values, pair, &source.shown, resolver) {
             Ok(new) => {
-                let known = b.declared.ssl.staplers.iter().find(|known| known.is_as(&new)).cloned();
+                let known = crate::declaring(b).ssl.staplers.iter().find(|known| known.is_as(&new)).cloned();
                 let stapler = known.unwrap_or_else(|| {
                     let new = Arc::new(new);
-                    b.declared.ssl.staplers.push(new.clone());
+                    crate::declaring(b).ssl.staplers.push(new.clone());
                     new
                 });
                 all.push(stapler);
@@ -124,7 +124,7 @@ pub fn adopt(new: &[Arc<Stapler>], old: &[Arc<Stapler>]) {
 /// Starts all staplers that no other worker runs; they run while the configuration is in force.
 pub fn watch(worker: &Rc<Worker>) {
     let generation = worker.generation();
-    for stapler in &generation.conf.declared.ssl.staplers {
+    for stapler in &crate::declared(&generation.conf).ssl.staplers {
         if !stapler.is_watched.swap(true, Ordering::Relaxed) {
             let (worker, stapler) = (worker.clone(), stapler.clone());
             weir_net::worker::spawn(renew(worker, stapler, generation.conf.generation));

@@ -8,19 +8,19 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir_conf::Statement;
+use weir_http::build::Build;
+use weir_http::refusal::Refusal;
+use weir_http::value;
+use weir_http::worker::Worker;
 use weir_net::log::{self, Level};
 use weir_net::tls::ocsp::{self, Question, Signer, Status};
 use weir_net::tls::{Complaint, Trust};
 use weir_net::{Address, clock};
+use weir_proxy::family::resolver;
 
 use super::flight::Flights;
 use super::responder::{Asked, Url};
 use super::{Values, Verify};
-use crate::build::Build;
-use crate::family::resolver;
-use crate::refusal::Refusal;
-use crate::value;
-use crate::worker::Worker;
 
 /// `ssl_ocsp`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ pub fn cache(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let text = statement.text(0);
     let invalid = || Refusal::whole(format!("invalid OCSP cache \"{text}\""));
     if text == "off" {
-        b.settings().ssl.status_cache = Some(None);
+        crate::settings(b).ssl.status_cache = Some(None);
         return Ok(());
     }
     let (name, size) = text.strip_prefix("shared:").and_then(|rest| rest.split_once(':')).ok_or_else(invalid)?;
@@ -94,7 +94,7 @@ pub fn cache(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         return Err(Refusal::whole(format!("OCSP cache \"{text}\" is too small")));
     }
     let identity = (name.to_owned(), size);
-    let caches = &mut b.declared.ssl.status_caches;
+    let caches = &mut crate::declaring(b).ssl.status_caches;
     let cache = match caches.iter().find(|known| known.identity.0 == name) {
         Some(known) if known.identity != identity => {
             return Err(Refusal::whole(format!(
@@ -109,7 +109,7 @@ pub fn cache(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
             new
         }
     };
-    b.settings().ssl.status_cache = Some(Some(cache));
+    crate::settings(b).ssl.status_cache = Some(Some(cache));
     Ok(())
 }
 
@@ -207,7 +207,7 @@ impl Checks {
 impl Asked {
     /// The responder that a client's certificate names: an address, or a name for the resolver.
     fn later(url: Url, resolver: &resolver::Settings) -> Result<Asked, String> {
-        let address: Option<Address> = crate::authority::literal_address(&url.authority);
+        let address: Option<Address> = weir_http::authority::literal_address(&url.authority);
         match (address, resolver.servers.clone().flatten()) {
             (Some(address), _) => Ok(Asked { url, resolver: None, addresses: vec![address] }),
             (None, Some(servers)) => {
@@ -223,7 +223,7 @@ impl Asked {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
-    use crate::compile::of_text;
+    use crate::of_text;
 
     #[test]
     fn a_cache_keeps_no_more_than_it_may_and_no_longer() {

@@ -1,14 +1,13 @@
 //! `$ssl_*`: the parameters of the connection, and the client's certificate. Not found without TLS.
 
+use weir_http::client::Facts;
+use weir_http::exchange::Exchange;
+use weir_http::texts::text;
+use weir_http::variable::{Argument, Get, Variable};
 use weir_net::Transport;
 use weir_net::clock;
 use weir_net::tls::ciphers::{group_name, is_grease, suite_name};
 use weir_net::tls::{Described, pem_of, signature_name};
-
-use crate::client::Facts;
-use crate::exchange::Exchange;
-use crate::texts::text;
-use crate::variable::{Argument, Get, Variable};
 
 /// All of them.
 #[rustfmt::skip]

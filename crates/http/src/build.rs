@@ -1,0 +1,465 @@
+//! The configuration while it is being read: a stack of blocks, and the declarations so far.
+//!
+//! Families write into the innermost block through `Build`. Nothing here touches the OS; names are resolved by a
+//! function passed in. Every problem of the file is kept, not only the first.
+
+mod absent;
+mod lost;
+
+use std::collections::HashSet;
+use std::net::SocketAddr;
+
+use weir_conf::{At, Problem, Span, Statement, Tree};
+
+use self::absent::Absent;
+use self::lost::Lost;
+use crate::above;
+use crate::directive::{self, Contexts, Directive};
+use crate::exchange::Enter;
+use crate::family::{Declared, Settings};
+use crate::known::Known;
+use crate::nginx_only;
+use crate::refusal::{Need, Refusal};
+use crate::regex::Regex;
+use crate::variable::{Names, Template};
+
+/// Where relative names in a file point to.
+#[derive(Clone, Debug, Default)]
+pub struct Paths {
+    /// `-p`, with a final slash: logs, pid, roots.
+    pub prefix: String,
+    /// The directory of the main file, with a final slash: includes, certificates, password files.
+    pub conf_prefix: String,
+    /// The access log of a server without an `access_log`; `None` is `logs/access.log` under the prefix.
+    pub access_log: Option<String>,
+    /// Where temporary directories go if no directive names them, with a final slash; `None` is the prefix.
+    pub temporary: Option<String>,
+}
+
+impl Paths {
+    /// A directory for temporary files: as written, or `default` in the directory for temporary files.
+    pub fn temporary(&self, written: Option<&str>, default: &str) -> String {
+        match written {
+            Some(written) => written.to_owned(),
+            None => format!("{}{default}", self.temporary.as_ref().unwrap_or(&self.prefix)),
+        }
+    }
+}
+
+/// Turns `host` into addresses while a configuration is read (port 0 in the result is filled in by the caller).
+pub type Resolve<'r> = &'r dyn Fn(&str) -> Result<Vec<SocketAddr>, String>;
+
+/// The kind of a block, with the data that only this kind has.
+pub enum Kind {
+    /// The top level, `events` and `http`.
+    Plain,
+    /// `server { }`.
+    Server(crate::listens::Draft),
+    /// `location { }`, how it is matched.
+    Location(crate::route::Pattern),
+    /// `if { }`; its condition is in the rules of the block around it.
+    If,
+    /// `limit_except { }`: the methods it leaves alone.
+    LimitExcept(crate::route::Methods),
+}
+
+/// One block while it is being read.
+pub struct Scope {
+    /// The kind of the block.
+    pub kind: Kind,
+    /// The bit directives are checked against.
+    pub context: Contexts,
+    /// The settings written in it.
+    pub settings: Settings,
+    /// The settings written in it, of crates above.
+    pub above: above::Settings,
+    /// Its rewrite rules, in order.
+    pub rules: Vec<crate::conf::Rule>,
+    /// The handler that answers here, if a directive named it.
+    pub handler: Option<Enter>,
+    /// The inner blocks that become places of their own: servers, locations, `if`s, `limit_except`.
+    pub children: Vec<Scope>,
+    /// Where it opens.
+    pub at: At,
+    /// The statements read in it, in order; once it is finished, also the statements it inherits from the blocks
+    /// around it.
+    pub written: Vec<(&'static str, At)>,
+    seen: Vec<&'static str>,
+}
+
+impl Scope {
+    /// An empty block.
+    pub fn new(kind: Kind, context: Contexts, at: At) -> Scope {
+        Scope {
+            kind,
+            context,
+            settings: Settings::default(),
+            above: above::Settings::default(),
+            rules: Vec::new(),
+            handler: None,
+            children: Vec::new(),
+            at,
+            written: Vec::new(),
+            seen: Vec::new(),
+        }
+    }
+
+    /// Takes over from the block around it the settings that this block does not set.
+    pub fn inherit(&mut self, outer: &Scope) {
+        self.settings.inherit(&outer.settings);
+        self.above.inherit(&outer.above);
+        let own = self.written.len();
+        for (name, at) in &outer.written {
+            if !self.written.iter().take(own).any(|(known, _)| known == name) {
+                self.written.push((name, *at));
+            }
+        }
+    }
+
+    /// The place of the statement of this directive with this number, counted from 0; the block's own place if there
+    /// is none.
+    pub fn place(&self, directive: &str, number: usize) -> At {
+        let mut places = self.written.iter().filter(|(name, _)| *name == directive);
+        places.nth(number).map_or(self.at, |(_, at)| *at)
+    }
+}
+
+/// The configuration being read.
+pub struct Build<'r> {
+    /// Where relative names point to.
+    pub paths: Paths,
+    /// Declarations for the whole of `http`.
+    pub declared: Declared,
+    /// Declarations of crates above.
+    pub above: above::Declared,
+    /// The directives and variables that weir has.
+    pub known: &'static Known,
+    /// The variables that the file mentions.
+    pub names: Names,
+    /// The problems found in the file.
+    pub problems: Vec<Problem>,
+    /// Host names to addresses.
+    pub resolve: Resolve<'r>,
+    scopes: Vec<Scope>,
+    at: At,
+    /// The directives without effect found so far.
+    idle: Vec<&'static str>,
+    /// The directives that weir does not have.
+    absent: Absent,
+    /// The names that refused statements would have declared.
+    lost: Lost,
+    /// The statements whose blocks are being read, without the statements inside.
+    open: Vec<Statement>,
+    /// `pcre_jit`: patterns become machine code.
+    pub jit: bool,
+}
+
+/// Blocks inside blocks may not go deeper than this (nginx recurses without a limit).
+pub const DEPTH_MAX: usize = 64;
+
+impl<'r> Build<'r> {
+    /// An empty configuration.
+    pub fn new(paths: Paths, resolve: Resolve<'r>, known: &'static Known, above: above::Declared) -> Build<'r> {
+        Build {
+            paths,
+            declared: Declared::default(),
+            above,
+            known,
+            names: Names::default(),
+            problems: Vec::new(),
+            resolve,
+            scopes: vec![Scope::new(Kind::Plain, directive::MAIN, At::default())],
+            at: At::default(),
+            idle: Vec::new(),
+            absent: Absent::default(),
+            lost: Lost::new(|name| known.has(name)),
+            open: Vec::new(),
+            jit: true,
+        }
+    }
+
+    /// Reads the statements of a whole file; returns the outermost block.
+    pub fn read(mut self, statements: &[Statement]) -> (Self, Scope) {
+        // nginx: `pcre_jit` holds for the whole file, wherever it stands.
+        self.jit =
+            !statements.iter().any(|s| s.name.text == "pcre_jit" && s.args.iter().any(|word| word.text == "off"));
+        self.absent = Absent::of(statements);
+        self.apply_all(statements);
+        let root = self.scopes.pop().unwrap_or_else(|| Scope::new(Kind::Plain, directive::MAIN, At::default()));
+        (self, root)
+    }
+
+    /// Reads a block's statements into `scope` and returns it.
+    pub fn block(&mut self, scope: Scope, statement: &Statement) -> Result<Scope, Refusal> {
+        if self.scopes.len() >= DEPTH_MAX {
+            return Err(Refusal::whole(format!("more than {DEPTH_MAX} nested blocks")));
+        }
+        let opened = self.at;
+        self.scopes.push(scope);
+        self.open.push(head_of(statement));
+        self.apply_all(statement.block.as_deref().unwrap_or_default());
+        self.open.pop();
+        self.stand(opened);
+        match self.scopes.pop() {
+            Some(scope) => Ok(scope),
+            None => Err(Refusal::whole("unbalanced blocks")),
+        }
+    }
+
+    /// The kind of the innermost block.
+    pub fn context(&self) -> Contexts {
+        self.scopes.last().map_or(directive::MAIN, |scope| scope.context)
+    }
+
+    /// The innermost block.
+    pub fn scope(&mut self) -> &mut Scope {
+        let at = self.at;
+        if self.scopes.is_empty() {
+            self.scopes.push(Scope::new(Kind::Plain, directive::MAIN, at));
+        }
+        let last = self.scopes.len() - 1;
+        &mut self.scopes[last]
+    }
+
+    /// The blocks around the innermost one, outermost first, itself included.
+    pub fn scopes(&self) -> &[Scope] {
+        &self.scopes
+    }
+
+    /// The settings of the innermost block.
+    pub fn settings(&mut self) -> &mut Settings {
+        &mut self.scope().settings
+    }
+
+    /// The place of the statement being read.
+    pub fn at(&self) -> At {
+        self.at
+    }
+
+    /// Sets the place of the problems that follow.
+    pub fn stand(&mut self, at: At) {
+        self.at = at;
+        self.names.here = at;
+    }
+
+    /// Notes that `name` was written in this block; `false` when it was before.
+    pub fn first_time(&mut self, name: &'static str) -> bool {
+        let seen = &mut self.scope().seen;
+        if seen.contains(&name) {
+            return false;
+        }
+        seen.push(name);
+        true
+    }
+
+    /// Compiles a pattern whose named groups become variables.
+    pub fn regex(&mut self, pattern: &str, caseless: bool) -> Result<Regex, String> {
+        let names = &mut self.names;
+        Regex::new(pattern, caseless, self.jit, |group| names.define_slot(group))
+    }
+
+    /// Compiles a text with variables.
+    pub fn template(&mut self, text: &str) -> Result<Template, Refusal> {
+        Template::compile(text, &mut self.names)
+    }
+
+    /// A name relative to the prefix, as logs and roots are.
+    pub fn path(&self, name: &str) -> String {
+        if name.starts_with('/') { name.to_owned() } else { format!("{}{name}", self.paths.prefix) }
+    }
+
+    /// Keeps a refusal as a problem of the statement being read.
+    pub fn refuse(&mut self, name: &str, refusal: Refusal) {
+        let at = self.at;
+        self.refuse_at(name, refusal, at);
+    }
+
+    /// Keeps a refusal as a problem of a block after it was read: its place is the statement that the refusal names,
+    /// or the start of the block.
+    pub fn refuse_in(&mut self, scope: &Scope, name: &str, refusal: Refusal) {
+        let at = refusal.place.map_or(scope.at, |(directive, number)| scope.place(directive, number));
+        self.refuse_at(name, refusal, at);
+    }
+
+    /// Keeps a refusal as a problem at some place.
+    pub fn refuse_at(&mut self, name: &str, refusal: Refusal, at: At) {
+        let what =
+            if refusal.about_directive { format!("\"{name}\" directive {}", refusal.what) } else { refusal.what };
+        let problem = Problem { todo: refusal.todo, ..Problem::emerg(what, at) };
+        match refusal.need {
+            Some(need) => self.lost.wait(*need, problem),
+            None => self.problems.push(problem),
+        }
+    }
+
+    /// Whether a refused statement would have declared this name; see [`Refusal::needs`].
+    pub fn has_lost(&self, directive: &str, name: &str) -> bool {
+        self.lost.gives(&Need::new(directive, name))
+    }
+
+    /// Notes that the declaration of this block is incomplete, though the block was read.
+    pub fn lose(&mut self, statement: &Statement) {
+        self.lost.note_head(statement);
+    }
+
+    /// All problems, once the whole file is read. Leaves out a problem that only follows from another one, and a
+    /// duplicate at the same statement. `unknown` are the variables that nothing defines.
+    pub fn settle(&mut self, unknown: Vec<Unknown>, tree: &Tree) -> Vec<Problem> {
+        if tree.is_partial {
+            self.lost.lose_all();
+        }
+        let mut problems = std::mem::take(&mut self.problems);
+        problems.extend(std::mem::take(&mut self.absent).told(tree));
+        problems.extend(self.lost.settled());
+        let own = unknown.into_iter().filter(|unknown| !self.lost.gives_variable(&unknown.name));
+        problems.extend(own.map(|unknown| unknown.problem(tree)));
+        // An inner block inherits the problems of the block around it.
+        let mut told = HashSet::new();
+        problems.retain(|problem| told.insert((problem.what.clone(), problem.at)));
+        problems
+    }
+
+    /// Keeps a warning at the statement being read.
+    pub fn warn(&mut self, what: impl Into<String>, todo: Option<String>) {
+        self.problems.push(Problem { todo, ..Problem::warn(what.into(), self.at) });
+    }
+
+    /// Warns, once per configuration, that a directive has no effect.
+    pub fn warn_idle(&mut self, directive: &'static Directive) {
+        if !self.idle.contains(&directive.name) {
+            self.idle.push(directive.name);
+            self.warn(format!("the \"{}\" directive has no effect", directive.name), Some(directive.doc.to_owned()));
+        }
+    }
+
+    fn apply_all(&mut self, statements: &[Statement]) {
+        for statement in statements {
+            self.stand(statement.at);
+            if let Err(refusal) = self.apply(statement) {
+                self.stand(statement.at);
+                self.note_refused(statement);
+                self.refuse(&statement.name.text, refusal);
+            }
+        }
+    }
+
+    fn apply(&mut self, statement: &Statement) -> Result<(), Refusal> {
+        let (name, context) = (statement.name.text.as_str(), self.context());
+        if let Some(directive) = self.known.directive(name, context) {
+            return directive::apply(self, directive, statement);
+        }
+        let is_accepted = match nginx_only::lookup(name) {
+            Some(entry) => self.absent.note(entry, statement, context)?,
+            None => {
+                self.absent.note_unknown(statement, &self.known.meant(name, context));
+                false
+            }
+        };
+        if !is_accepted {
+            self.note_refused(statement);
+        }
+        Ok(())
+    }
+
+    /// Notes the names that a refused statement would have declared, and that the blocks around it are incomplete.
+    fn note_refused(&mut self, statement: &Statement) {
+        self.lost.note(statement);
+        for open in &self.open {
+            self.lost.note_head(open);
+        }
+    }
+}
+
+impl Build<'_> {
+    /// A variable that the statement at `at` reads and that nothing defines, with the nearest known name.
+    pub fn unknown(&self, name: String, at: At) -> Unknown {
+        let built_in = self.known.variables().map(|variable| variable.name);
+        let known = built_in.filter(|name| !name.ends_with('_')).chain(self.names.defined());
+        let meant = weir_conf::did_you_mean(&name, known).map(str::to_owned);
+        Unknown { name, at, meant }
+    }
+}
+
+/// A statement without its block.
+fn head_of(statement: &Statement) -> Statement {
+    Statement {
+        name: statement.name.clone(),
+        args: statement.args.clone(),
+        block: None,
+        at: statement.at,
+        end: statement.end,
+    }
+}
+
+/// A variable that a statement reads and that nothing defines.
+pub struct Unknown {
+    /// Its name, lower case.
+    pub name: String,
+    /// The statement that reads it first.
+    pub at: At,
+    /// A similar known name.
+    pub meant: Option<String>,
+}
+
+impl Unknown {
+    fn problem(self, tree: &Tree) -> Problem {
+        let Unknown { name, at, meant } = self;
+        let problem = Problem::emerg(format!("unknown \"{name}\" variable"), narrowed(at, &name, tree));
+        match (nginx_only::variable_module(&name), meant) {
+            (Some(module), _) => {
+                problem.todo(&format!("it is a variable of nginx's {module}, which weir does not have"))
+            }
+            (None, Some(meant)) => problem.todo(&format!("did you mean \"{meant}\"?")),
+            (None, None) => problem,
+        }
+    }
+}
+
+/// The place of `$name` or `${name}` in a statement, if its text has it.
+fn narrowed(at: At, name: &str, tree: &Tree) -> At {
+    let text = tree.bytes(&at).to_ascii_lowercase();
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    for (start, _) in text.iter().enumerate().filter(|(_, byte)| **byte == b'$') {
+        let rest = text.get(start + 1..).unwrap_or_default();
+        let (braces, bare) = rest.strip_prefix(b"{").map_or((0, rest), |bare| (2, bare));
+        let length = bare.iter().take_while(|byte| is_name(byte)).count();
+        if bare.get(..length) == Some(name.as_bytes()) {
+            let start = at.span.start + start as u32;
+            let span = Span { start, end: start + (1 + braces + length) as u32 };
+            return At { span, ..at };
+        }
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pcre_jit_holds_for_the_whole_file() {
+        for (text, jit) in [("", true), ("pcre_jit on;", true), ("events { } pcre_jit off;", false)] {
+            let files = weir_conf::MemoryFiles::new().with("/nginx.conf", text);
+            let (tree, problems) = weir_conf::load(&files, "/nginx.conf", "/", &|_| false);
+            assert_eq!(problems, []);
+            let (paths, families) = (Paths::default(), crate::families());
+            let build = Build::new(paths, &|_| Ok(Vec::new()), &families.known, families.declared());
+            let (build, _) = build.read(&tree.root);
+            assert_eq!(build.jit, jit, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_variable_is_pointed_at_by_its_whole_name() {
+        for (text, shown) in [
+            ("return 200 \"$hostname ${host}x\";", "${host}"),
+            ("return 200 $hosts$HOST;", "$HOST"),
+            ("return 200 $;", "return 200 $"),
+        ] {
+            let files = weir_conf::MemoryFiles::new().with("/nginx.conf", text);
+            let (tree, _) = weir_conf::load(&files, "/nginx.conf", "/", &|_| false);
+            let at = narrowed(tree.root[0].at, "host", &tree);
+            assert_eq!(tree.bytes(&at), shown.as_bytes(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! The compiled configuration: immutable, shared by all workers, swapped whole by a reload.
+//!
+//! Blocks become flat arenas of servers and locations that refer to each other by number. A location
+//! keeps only the handlers and filters its settings activate, so an unused feature costs nothing.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use crate::above;
+use crate::build::Paths;
+use crate::exchange::{Enter, Exchange};
+use crate::family::{Declared, Values};
+use crate::phase::Phase;
+use crate::regex::{MatchFailed, Regex};
+use crate::route::{Listen, LocationId, Methods, Pattern, Place, Places, ServerId, Socket};
+use crate::slots::{SlotStore, VariableId};
+use crate::variable::{Definition, Template};
+use crate::zone_names::ZoneNames;
+
+/// A configuration in force. Never changes; an exchange ends with the one it began with.
+pub struct Conf {
+    /// 1 at start, one more with each reload.
+    pub generation: u32,
+    /// Workers that hold this configuration.
+    pub holders: AtomicUsize,
+    /// The settings outside all servers.
+    pub main: Values,
+    /// The sockets to listen on.
+    pub sockets: Vec<Socket>,
+    /// Address and port to servers.
+    pub listens: Vec<Listen>,
+    /// All servers, in the order of the file.
+    pub servers: Vec<Server>,
+    /// All locations, `if` blocks and server levels among them.
+    pub locations: Vec<Location>,
+    /// The definition of each variable, by `VariableId`.
+    pub definitions: Vec<Definition>,
+    /// Declarations for the whole of `http`, by family.
+    pub declared: Declared,
+    /// Declarations of crates above.
+    pub above: above::Declared,
+    /// Where relative names pointed to.
+    pub paths: Paths,
+    /// Places of `worker_connections` that no connection can have (nginx): the file's listening sockets and the channel
+    /// to the master.
+    pub places_fixed: usize,
+    /// Connections that the limit on open files leaves to a worker; no limit until the limit is known.
+    pub places_by_files: usize,
+    /// The families' steps before the rules of a server.
+    pub enter: Vec<fn(&mut Exchange<'_>)>,
+    /// The families' steps before the rules of a location.
+    pub enter_location: Vec<fn(&mut Exchange<'_>)>,
+    /// The families' facts for lines of the error log.
+    pub context: Vec<fn(&Exchange<'_>, &mut Vec<u8>)>,
+    /// The families' handlers in the log phase.
+    pub log: Vec<fn(&mut Exchange<'_>)>,
+}
+
+/// A `server` block.
+pub struct Server {
+    /// Its place in `Conf::servers`.
+    pub id: ServerId,
+    /// `$server_name`: the first name as written, without a leading dot.
+    pub name: String,
+    /// All its names.
+    pub names: Vec<crate::route::Name>,
+    /// Rewrites at server level.
+    pub rules: Vec<Rule>,
+    /// The settings in force if no location matches.
+    pub root: LocationId,
+    /// Its locations.
+    pub places: Places,
+    /// Named locations, without `@`.
+    pub named: HashMap<String, LocationId>,
+}
+
+/// A `location`, an `if` in one, or the level of a server.
+pub struct Location {
+    /// Its place in `Conf::locations`.
+    pub id: LocationId,
+    /// The prefix, regex or name as written; an `if` has the name of the location around it.
+    pub name: String,
+    /// How it was matched; `None` at server level and in `if` and `limit_except` blocks.
+    pub pattern: Option<Pattern>,
+    /// The settings in force.
+    pub values: Values,
+    /// The settings in force of crates above.
+    pub above: above::Values,
+    /// Its rewrites.
+    pub rules: Vec<Rule>,
+    /// The handler that answers here.
+    pub handler: Option<Enter>,
+    /// The handlers of the phases before the content, only those that have something to do.
+    pub walk: Vec<(Phase, Enter)>,
+    /// The handlers of the content phase for locations without a handler of their own.
+    pub content: Vec<Enter>,
+    /// The filters that have something to do, in the order in which they run.
+    pub filters: Vec<fn(&mut Exchange<'_>)>,
+    /// Heads of stored answers may be kept ready (`family::cache::plain`).
+    pub has_ready_heads: bool,
+    /// Locations inside this one.
+    pub places: Places,
+    /// The methods another block handles, and that block.
+    pub limit_except: Option<(Methods, LocationId)>,
+    /// The zones that count its requests.
+    pub zone: ZoneNames,
+    /// The number of the cell that counts its requests (`live::Live::enlist`).
+    pub cell: u32,
+}
+
+/// One rule; a block's rules run in the order of the file.
+pub enum Rule {
+    /// `set $name value`.
+    Set(VariableId, Template),
+    /// `set` on a built-in variable that may be changed (`$args`, `$limit_rate`).
+    SetBuiltIn(fn(&mut Exchange<'_>, &[u8]), Template),
+    /// `rewrite`.
+    Rewrite(Box<Rewrite>),
+    /// `return`: the status, then a text or a redirect's target; empty for neither.
+    Return(u16, Template),
+    /// `break`.
+    Break,
+    /// `if (condition) { rules }`; in a location the block also has settings of its own.
+    If {
+        /// The condition of the block.
+        condition: Condition,
+        /// The rules inside.
+        inner: Vec<Rule>,
+        /// The index of its block among the children of the block around it.
+        child: usize,
+        /// The settings in force once the block ran; bound when the configuration is compiled.
+        place: Option<LocationId>,
+    },
+}
+
+/// `rewrite regex replacement [flag]`.
+pub struct Rewrite {
+    /// The pattern for the URI.
+    pub regex: Arc<Regex>,
+    /// The result of the rule.
+    pub target: Target,
+    /// The request's arguments follow those of the replacement; a final `?` drops them.
+    pub keeps_args: bool,
+    /// No later rule runs if this one matched.
+    pub ends: bool,
+}
+
+/// The result of a `rewrite`.
+pub enum Target {
+    /// A new URI, and the text after its first `?`.
+    Uri {
+        /// The path.
+        path: Template,
+        /// The new arguments, if the replacement has some.
+        args: Option<Template>,
+        /// `break`: the exchange stays in the location.
+        stays: bool,
+    },
+    /// A redirect of the client.
+    Redirect {
+        /// 301 or 302.
+        status: u16,
+        /// The address.
+        location: Template,
+        /// The address has arguments already.
+        has_args: bool,
+    },
+}
+
+/// The condition of an `if`.
+pub enum Condition {
+    /// The variable is neither empty nor `0`.
+    True(VariableId),
+    /// The variable equals the text (`true`) or differs from it.
+    Equals(VariableId, Template, bool),
+    /// The variable matches (`true`) or does not.
+    Matches(VariableId, Arc<Regex>, bool),
+    /// The test of a file holds (`true`) or does not.
+    File(FileTest, Template, bool),
+}
+
+/// The tests of a file: `-f`, `-d`, `-e` and `-x`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileTest {
+    /// A regular file.
+    Plain,
+    /// A directory.
+    Directory,
+    /// One of the two.
+    Exists,
+    /// Executable by its owner.
+    Executable,
+}
+
+impl Conf {
+    /// The location of a URI in a server.
+    pub fn place(&self, server: &Server, uri: &[u8], slots: &mut SlotStore) -> Result<Place, MatchFailed> {
+        server.places.find(&|id| &self.location(id).places, uri, slots).map(|(place, _)| place)
+    }
+
+    /// The dashboard's own socket takes no place of `worker_connections`: the author of the file did not count it.
+    pub fn stands_beside(&mut self, dashboard: SocketAddr) {
+        let own = self.sockets.iter().filter(|socket| socket.address.tcp() == Some(dashboard)).count();
+        self.places_fixed = self.places_fixed.saturating_sub(own);
+    }
+
+    /// Connections that a worker may have, clients and upstreams counted together, and whether `worker_connections`
+    /// sets this number (else the limit on open files does).
+    pub fn places(&self) -> (usize, bool) {
+        match self.main.process.connections.map(|written| written.saturating_sub(self.places_fixed)) {
+            Some(places) if places <= self.places_by_files => (places, true),
+            Some(_) | None => (self.places_by_files, false),
+        }
+    }
+
+    /// A server by number.
+    pub fn server(&self, id: ServerId) -> &Server {
+        &self.servers[id.0 as usize]
+    }
+
+    /// A location by number.
+    pub fn location(&self, id: LocationId) -> &Location {
+        &self.locations[id.0 as usize]
+    }
+}

@@ -1,0 +1,180 @@
+//! `disable_symlinks`: whether weir follows links on the way to a file; all file opening goes through here.
+//!
+//! <https://nginx.org/en/docs/http/ngx_http_core_module.html#disable_symlinks>. As in nginx, weir then opens a file
+//! even to check only its existence, and the directive does not apply to lists of `autoindex` and password files.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+
+use weir_conf::Statement;
+use weir_net::log::file;
+use weir_net::path::as_path;
+use weir_net::path::{self, Links};
+
+use crate::build::Build;
+use crate::directive::{Arity, Directive, HSL};
+use crate::exchange::Exchange;
+use crate::families::Family;
+use crate::refusal::Refusal;
+use crate::variable::Template;
+
+crate::settings! {
+    /// `disable_symlinks`; `None` for off.
+    guard: Option<Guard> = None,
+}
+
+/// Nothing is declared for all of `http`.
+pub type Declared = ();
+
+/// One `disable_symlinks`.
+#[derive(Clone, Debug)]
+pub struct Guard {
+    links: Links,
+    from: Option<Template>,
+}
+
+/// The family.
+pub static FAMILY: Family = Family::new("disable_symlinks", &[
+    Directive::new("disable_symlinks", HSL, Arity::Between(1, 2),
+        "Refuses files behind symbolic links: on, or if_not_owner; from= names a directory whose own links are followed.",
+        disable_symlinks).default("off"),
+]);
+
+/// A file that could not be opened or looked at.
+pub struct Failed {
+    /// The call, as nginx names it: `openat()`.
+    pub call: &'static str,
+    /// The error of the call.
+    pub error: io::Error,
+}
+
+/// Which links on the way to a path are refused, and how many bytes of the path are trusted; `None` to follow all
+/// links.
+pub type Guarded = Option<(Links, usize)>;
+
+/// Opens a file for reading. A FIFO without a writer does not block.
+pub fn open(exchange: &mut Exchange<'_>, path: &[u8]) -> Result<File, Failed> {
+    match guard(exchange, path) {
+        Some((links, trusted)) => path::open(path, trusted, links).map_err(Failed::of("openat()")),
+        None => {
+            let opened = OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(as_path(path));
+            opened.map_err(Failed::of("open()"))
+        }
+    }
+}
+
+/// The metadata of a file; follows links as far as allowed.
+pub fn metadata(exchange: &mut Exchange<'_>, path: &[u8]) -> Result<Metadata, Failed> {
+    match guard(exchange, path) {
+        Some((links, trusted)) => {
+            let file = path::open(path, trusted, links).map_err(Failed::of("openat()"))?;
+            file.metadata().map_err(Failed::of("fstat()"))
+        }
+        None => std::fs::metadata(as_path(path)).map_err(Failed::of("stat()")),
+    }
+}
+
+/// Opens a log for appending; creates it if needed.
+pub fn append(guard: Guarded, path: &[u8]) -> io::Result<File> {
+    match guard {
+        Some((links, trusted)) => path::append(path, trusted, links),
+        None => file::append(as_path(path)),
+    }
+}
+
+/// The check of links that this location applies to a path.
+pub fn guard(exchange: &mut Exchange<'_>, path: &[u8]) -> Guarded {
+    let guard = exchange.location.values.disable_symlinks.guard.as_ref()?;
+    let Some(from) = &guard.from else { return Some((guard.links, 0)) };
+    let from = from.text(exchange);
+    trusted(&from, path).map(|trusted| (guard.links, trusted))
+}
+
+impl Failed {
+    fn of(call: &'static str) -> impl Fn(io::Error) -> Failed {
+        move |error| Failed { call, error }
+    }
+}
+
+/// `open(2)`'s `O_NONBLOCK` on Linux: opening a FIFO without a writer must not block the worker.
+const O_NONBLOCK: i32 = 0o4000;
+
+/// How many bytes of a path `from=` trusts, whole components only; `None` if it is the path itself (nginx:
+/// `ngx_http_set_disable_symlinks`).
+fn trusted(from: &[u8], path: &[u8]) -> Option<usize> {
+    let Some(rest) = path.strip_prefix(from) else { return Some(0) };
+    Some(match (from.last(), rest.first()) {
+        (None, _) => 0,
+        (Some(_), None) => return None,
+        (Some(_), Some(b'/')) => from.len(),
+        (Some(b'/'), Some(_)) => from.len() - 1,
+        (Some(_), Some(_)) => 0,
+    })
+}
+
+fn disable_symlinks(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let mut choice = None;
+    let mut from = None;
+    for word in statement.args.iter().map(|word| word.text.as_str()) {
+        match word {
+            "off" => choice = Some(None),
+            "on" => choice = Some(Some(Links::Refused)),
+            "if_not_owner" => choice = Some(Some(Links::OfOwner)),
+            _ => match word.strip_prefix("from=") {
+                Some(directory) => from = Some(b.template(directory)?),
+                None => return Err(Refusal::whole(format!("invalid parameter \"{word}\""))),
+            },
+        }
+    }
+    let Some(choice) = choice else {
+        let what = "\"disable_symlinks\" must have \"off\", \"on\" or \"if_not_owner\" parameter";
+        return Err(Refusal::whole(what));
+    };
+    if from.is_none() && statement.args.len() > 1 {
+        let (first, second) = (statement.text(0), statement.text(1));
+        return Err(Refusal::whole(format!("duplicate parameters \"{first} {second}\"")));
+    }
+    b.settings().disable_symlinks.guard = Some(choice.map(|links| Guard { links, from }));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::of_text;
+
+    #[test]
+    fn from_trusts_whole_components_of_what_begins_so() {
+        for (from, path, expected) in [
+            ("/a", "/a/b", Some(2)),
+            ("/a/", "/a/b", Some(2)),
+            ("/a", "/ab/c", Some(0)),
+            ("/a/b", "/a/b", None),
+            ("/a/b/c", "/a/b", Some(0)),
+            ("/", "/a", Some(0)),
+            ("", "/a", Some(0)),
+            ("", "", Some(0)),
+        ] {
+            assert_eq!(trusted(from.as_bytes(), path.as_bytes()), expected, "{from} {path}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_read_in_nginx_words() {
+        for (statement, expected) in [
+            ("disable_symlinks on from=$document_root;", None),
+            ("disable_symlinks from=/a if_not_owner;", None),
+            ("disable_symlinks off;", None),
+            ("disable_symlinks yes;", Some("invalid parameter \"yes\"")),
+            ("disable_symlinks on off;", Some("duplicate parameters \"on off\"")),
+            (
+                "disable_symlinks from=/a;",
+                Some("\"disable_symlinks\" must have \"off\", \"on\" or \"if_not_owner\" parameter"),
+            ),
+        ] {
+            let (_, problems) = of_text(&format!("events {{}} http {{ {statement} server {{ }} }}"));
+            assert_eq!(problems.first().map(String::as_str), expected, "{statement}");
+        }
+    }
+}

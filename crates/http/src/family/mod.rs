@@ -1,0 +1,21 @@
+//! The families of the engine: their settings are fields of every block and location.
+
+crate::declare! {
+    process
+    error_log
+    variables
+    core
+    files
+    certificates
+    status_zone
+    server
+    location
+    rewrite
+    disable_symlinks
+    error_page
+    headers
+    http2
+    otel
+}
+
+crate::engine!();

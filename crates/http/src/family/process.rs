@@ -1,0 +1,178 @@
+//! The process: workers, limits, pid file, user, and the `events` block.
+//!
+//! <https://nginx.org/en/docs/ngx_core_module.html>
+
+use std::time::Duration;
+
+use weir_conf::Statement;
+
+use crate::build::{Build, Kind, Scope};
+use crate::counters::WORKERS_MAX;
+use crate::directive::{Arity, Directive, EVENTS, MAIN, NONE, ONE, TWO};
+use crate::families::Family;
+use crate::refusal::Refusal;
+use crate::value;
+
+crate::settings! {
+    /// `daemon`.
+    daemon: bool = true,
+    /// `pid`, as written; `None` for the compiled-in name.
+    pid: Option<String> = None,
+    /// `user` and its group.
+    user: Option<(String, Option<String>)> = None,
+    /// `worker_processes`; `None` for `auto`, which is also weir's default.
+    workers: Option<usize> = None,
+    /// `worker_connections`; `None` takes it from the limit on open files.
+    connections: Option<usize> = None,
+    /// `worker_rlimit_nofile`; `None` raises the soft limit to the hard one.
+    nofile: Option<u64> = None,
+    /// `worker_shutdown_timeout`.
+    shutdown_timeout: Option<Duration> = None,
+    /// `worker_cpu_affinity`: a CPU for each worker.
+    affinity: Affinity = Affinity::None,
+    /// Whether an `events` block was written.
+    events: bool = false,
+}
+
+/// Nothing is declared for all of `http`.
+pub type Declared = ();
+
+/// Which CPUs workers are bound to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Affinity {
+    /// The kernel chooses.
+    None,
+    /// One CPU after the other.
+    Auto,
+    /// The lowest CPU of each mask, worker by worker; later workers use the last one.
+    Cpus(Vec<usize>),
+}
+
+/// The family.
+pub static FAMILY: Family = Family::new("process", &[
+    Directive::new("daemon", MAIN, Arity::Flag, "Runs in the background.",
+        |b, s| { b.settings().process.daemon = Some(value::flag(s)?); Ok(()) }).default("on"),
+    Directive::idle("master_process", MAIN, Arity::Flag, "on",
+        "weir's workers are threads of one process", |_, s| value::flag(s).map(drop)).default("on"),
+    Directive::new("pid", MAIN, ONE, "The file that holds the process id.",
+        |b, s| { let path = b.path(s.text(0)); b.settings().process.pid = Some(Some(path)); Ok(()) }).default("logs/nginx.pid"),
+    Directive::new("user", MAIN, Arity::Between(1, 2),
+        "User and group of the worker threads, when started by root. Give weir one that runs nothing else: its processes may \
+         kill a thread of it, and so weir.",
+        |b, s| {
+            let group = s.args.get(1).map(|word| word.text.clone());
+            b.settings().process.user = Some(Some((s.text(0).to_owned(), group)));
+            Ok(())
+        }).default("nobody nogroup"),
+    Directive::new("worker_processes", MAIN, ONE,
+        "Number of workers; auto is the number of CPUs this process may really use (affinity and cgroup quota).",
+        workers).default("auto (nginx: 1)"),
+    Directive::new("worker_cpu_affinity", MAIN, Arity::AtLeast(1), "Binds workers to CPUs.", affinity),
+    Directive::new("worker_rlimit_nofile", MAIN, ONE,
+        "Limit of open files; without it the soft limit is raised to the hard one.",
+        |b, s| { b.settings().process.nofile = Some(Some(value::first_number(s)?)); Ok(()) }),
+    Directive::new("worker_shutdown_timeout", MAIN, ONE,
+        "How long an old configuration's connections may live on after a reload or a graceful stop.",
+        |b, s| { b.settings().process.shutdown_timeout = Some(Some(value::time(s)?)); Ok(()) }),
+    Directive::idle("worker_priority", MAIN, ONE, "",
+        "scheduling priority is the service manager's: set Nice= in the systemd unit",
+        |_, s| s.text(0).parse::<i32>().map(drop).map_err(|_| Refusal::directive("invalid number"))),
+    Directive::idle("worker_rlimit_core", MAIN, ONE, "",
+        "core dumps are the service manager's: set LimitCORE= in the systemd unit", |_, s| value::size(s).map(drop)),
+    Directive::idle("working_directory", MAIN, ONE, "",
+        "it says where core dumps go, and that is the service manager's: set WorkingDirectory= in the systemd unit", |_, _| Ok(())),
+    Directive::idle("env", MAIN, ONE, "", "nothing in weir reads the environment once it runs", |_, _| Ok(())).many(),
+    Directive::new("pcre_jit", MAIN, Arity::Flag,
+        "Compiles patterns to machine code. A match that runs out of its stack is made again without.",
+        |_, s| value::flag(s).map(drop)).default("on (nginx: off)"),
+    Directive::idle("timer_resolution", MAIN, ONE, "",
+        "weir reads the clock once a turn of its loop", |_, s| value::time(s).map(drop)),
+    Directive::idle("lock_file", MAIN, ONE, "",
+        "weir's workers need no lock", |_, _| Ok(())),
+    Directive::new("ssl_engine", MAIN, ONE, "Refused: weir's TLS has no engines.",
+        |_, _| Err(Refusal::directive("is not supported: weir has no OpenSSL engines"))),
+    Directive::idle("debug_points", MAIN, ONE, "",
+        "weir has no such points", |_, _| Ok(())),
+    Directive::idle("thread_pool", MAIN, Arity::Between(2, 3), "",
+        "weir reads files without one", |_, _| Ok(())).many(),
+    Directive::new("load_module", MAIN, ONE, "Accepted, and has no effect: weir loads no modules; a directive of one is refused by name unless it is built in.", load_module).many(),
+    Directive::new("events", MAIN, NONE, "Holds the connection processing directives.", events).block(),
+    Directive::new("worker_connections", EVENTS, ONE,
+        "Connections of a worker, both sides counted; without it the limit on open files decides.",
+        |b, s| { b.settings().process.connections = Some(Some(value::first_number(s)? as usize)); Ok(()) })
+        .default("from the limit on open files (nginx: 512)"),
+    Directive::new("use", EVENTS, ONE, "The event method; weir has epoll.", |_, s| match s.text(0) {
+        "epoll" => Ok(()),
+        other => Err(Refusal::whole(format!("invalid event type \"{other}\"")).todo("remove the line: epoll is chosen by itself")),
+    }).default("epoll"),
+    Directive::idle("multi_accept", EVENTS, Arity::Flag, "on", "weir accepts all that wait, within a bound",
+        |_, s| value::flag(s).map(drop)).default("on (nginx: off)"),
+    Directive::idle("accept_mutex", EVENTS, Arity::Flag, "off",
+        "the kernel wakes one worker for a connection", |_, s| value::flag(s).map(drop)),
+    Directive::idle("accept_mutex_delay", EVENTS, ONE, "",
+        "the kernel wakes one worker for a connection", |_, s| value::time(s).map(drop)),
+    Directive::idle("epoll_events", EVENTS, ONE, "",
+        "weir sizes its batches itself", |_, s| value::first_number(s).map(drop)),
+    Directive::idle("worker_aio_requests", EVENTS, ONE, "",
+        "weir reads files without asynchronous I/O", |_, s| value::first_number(s).map(drop)),
+    Directive::idle("debug_connection", EVENTS, ONE, "", "weir has no debug log", |_, _| Ok(())).many(),
+    Directive::new("google_perftools_profiles", MAIN, TWO, "Refused: not a part of weir.",
+        |_, _| Err(Refusal::directive("is not supported").todo("use perf record -p PID"))),
+]);
+
+fn workers(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let count = match statement.text(0) {
+        "auto" => None,
+        text => match value::number(text) {
+            Some(count) if count > 0 && count <= WORKERS_MAX as u64 => Some(count as usize),
+            Some(_) | None => {
+                return Err(Refusal::directive("invalid value").todo(format!("auto, or 1 to {WORKERS_MAX}")));
+            }
+        },
+    };
+    b.settings().process.workers = Some(count);
+    Ok(())
+}
+
+fn affinity(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let mut words = statement.args.iter().map(|word| word.text.as_str());
+    let affinity = if statement.text(0) == "auto" {
+        Affinity::Auto
+    } else {
+        let cpus: Option<Vec<usize>> = words
+            .by_ref()
+            .map(|mask| {
+                if mask.is_empty() || !mask.bytes().all(|b| b == b'0' || b == b'1') {
+                    return None;
+                }
+                mask.bytes().rev().position(|b| b == b'1')
+            })
+            .collect();
+        Affinity::Cpus(
+            cpus.ok_or_else(|| Refusal::whole(format!("invalid character in \"{}\" directive", statement.name.text)))?,
+        )
+    };
+    b.settings().process.affinity = Some(affinity);
+    Ok(())
+}
+
+fn events(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let mut scope = b.block(Scope::new(Kind::Plain, EVENTS, b.at()), statement)?;
+    scope.settings.process.events = Some(true);
+    b.scope().children.push(scope);
+    Ok(())
+}
+
+fn load_module(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let path = b.path(statement.text(0));
+    // The module's directives are built in: a file written for it needs no change.
+    if path.ends_with("/ngx_otel_module.so") {
+        return Ok(());
+    }
+    // Debian's default file loads every installed module, whether the configuration uses it or not.
+    if b.first_time("a module that is not loaded") {
+        b.warn("weir loads no modules: the \"load_module\" directives have no effect",
+            Some("the lines may stay: a directive that weir lacks is refused where it stands; `weir edge -V` lists what is built in".to_owned()));
+    }
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! An exchange's answer as frames: interim answers, the head, and the end.
+
+use std::io;
+
+use weir_net::clock;
+use weir_wire::Known;
+
+use super::stream::Stream;
+use crate::conn::Gone;
+use crate::exchange::Exchange;
+use crate::family::headers;
+use crate::response_body::Framing;
+use crate::{respond, special};
+
+/// Sends the head, in nginx's order of fields.
+pub fn head(exchange: &mut Exchange<'_>, stream: &Stream, framing: Framing) -> Result<(), Gone> {
+    let response = &exchange.response;
+    let length = match (framing, response.content_length) {
+        (Framing::Length, length) => length,
+        // RFC 9110 §9.3.2 and §8.6, as for HTTP/1.1.
+        (Framing::Bodiless, length) if !matches!(response.status, 100..=199 | 204 | 304) => length,
+        _ => None,
+    };
+    // A WebSocket begins with any 2xx (RFC 8441 §5); its bytes follow.
+    let is_switch = response.status == 101;
+    let status = if is_switch { 200 } else { response.status };
+    let ends = !is_switch && (framing == Framing::Bodiless || framing == Framing::Length && length == Some(0));
+    let body = if framing == Framing::Length { length } else { None };
+    let core = &exchange.location.values.core;
+    let is_own_204 = response.status == 204 && response.status_line.is_empty();
+    let sent = stream.send_head(ends, body, |encoder, out| {
+        encoder.status(status, out);
+        if !response.fields.has(Known::Server) && !response.without_own.server {
+            encoder.field(b"server", core.server_tokens.product().as_bytes(), Some(Known::Server), out);
+        }
+        if !response.fields.has(Known::Date) && !response.without_own.date {
+            encoder.field(b"date", &clock::http_date(), Some(Known::Date), out);
+        }
+        if !response.content_type.is_empty() && !is_own_204 {
+            encoder.field(b"content-type", &response.content_type, Some(Known::ContentType), out);
+        }
+        if let Some(length) = length {
+            let mut digits = Vec::new();
+            weir_wire::encode::push_decimal(&mut digits, length);
+            encoder.field(b"content-length", &digits, Some(Known::ContentLength), out);
+        }
+        if let Some(seconds) = respond::last_modified(response) {
+            encoder.field(b"last-modified", &weir_wire::date::http_date(seconds), Some(Known::LastModified), out);
+        }
+        if response.own_location
+            && let Some(location) = response.fields.get(Known::Location)
+        {
+            let mut whole = Vec::new();
+            special::absolute(exchange, location, &mut whole);
+            encoder.field(b"location", &whole, Some(Known::Location), out);
+        }
+        for field in response.fields.iter() {
+            // Fields about an HTTP/1.1 connection are not allowed here (RFC 9113 §8.2.2).
+            let is_hop = field.known.is_some_and(|known| known.is_hop_by_hop());
+            let is_proof = is_switch && field.name.eq_ignore_ascii_case(b"sec-websocket-accept");
+            let is_told = is_proof || response.own_location && field.known == Some(Known::Location);
+            if !is_hop && !is_told {
+                encoder.field(field.name, field.value, field.known, out);
+            }
+        }
+    });
+    let sent = sent.map_err(Gone::Closed)? as u64;
+    exchange.head_bytes_sent = sent;
+    exchange.bytes_sent += sent;
+    Ok(())
+}
+
+/// Ends an answer whose body has been sent: with trailers if there are any; nothing is sent if the declared length
+/// already ended it.
+pub fn finish(exchange: &mut Exchange<'_>, stream: &Stream, framing: Framing) -> Result<(), Gone> {
+    if exchange.response.status == 101 {
+        return Ok(());
+    }
+    if framing != Framing::Stream {
+        return stream.send_end().map_err(Gone::Closed);
+    }
+    headers::trailers(exchange);
+    let trailers = &exchange.response.trailers;
+    if trailers.iter().next().is_none() {
+        return stream.send_end().map_err(Gone::Closed);
+    }
+    let sent = stream.send_head(true, None, |encoder, out| {
+        for field in trailers.iter() {
+            encoder.field(field.name, field.value, field.known, out);
+        }
+    });
+    exchange.bytes_sent += sent.map_err(Gone::Closed)? as u64;
+    Ok(())
+}
+
+/// Sends an interim answer (1xx); returns its length on the wire.
+pub fn interim<'o>(
+    stream: &Stream,
+    status: u16,
+    fields: impl Iterator<Item = (&'o [u8], &'o [u8], Option<Known>)>,
+) -> io::Result<usize> {
+    stream.send_head(false, None, |encoder, out| {
+        encoder.status(status, out);
+        for (name, value, known) in fields {
+            encoder.field(name, value, known, out);
+        }
+    })
+}

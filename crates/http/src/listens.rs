@@ -1,0 +1,167 @@
+//! The addresses of servers: from the `listen` statements of all servers to the sockets of the workers.
+//!
+//! <https://nginx.org/en/docs/http/ngx_http_core_module.html#listen>
+
+use weir_conf::At;
+use weir_net::{Address, ListenOptions};
+
+use crate::refusal::Refusal;
+use crate::route::{Hosts, Listen, Name, ServerId, Socket};
+
+/// A server's addresses and names while weir reads the file.
+#[derive(Default)]
+pub struct Draft {
+    /// Its `listen` statements; `*:80` if there are none.
+    pub listens: Vec<ListenDraft>,
+    /// Its names; one empty name if there are none.
+    pub names: Vec<Name>,
+}
+
+/// One address of one `listen` statement.
+#[derive(Clone)]
+pub struct ListenDraft {
+    /// The address.
+    pub address: Address,
+    /// The socket's options.
+    pub options: ListenOptions,
+    /// `default_server`.
+    pub is_default: bool,
+    /// `bind`: a socket of its own even if a wildcard address covers it.
+    pub binds: bool,
+    /// Socket options are set: allowed once per address.
+    pub sets_options: bool,
+    /// Connections begin with a PROXY protocol header.
+    pub proxy_protocol: bool,
+    /// `ssl`.
+    pub ssl: bool,
+    /// `http2`.
+    pub http2: bool,
+    /// The place of the statement.
+    pub at: At,
+}
+
+impl ListenDraft {
+    /// The address as nginx prints it in messages.
+    pub fn shown(&self) -> String {
+        match &self.address {
+            Address::Tcp(tcp) => tcp.to_string(),
+            Address::Unix(path) => format!("unix:{}", path.display()),
+        }
+    }
+}
+
+/// A server's number, its addresses and its names.
+pub type Drafted = (ServerId, Vec<ListenDraft>, Vec<Name>);
+
+/// An objection to a `listen` or `server_name` statement.
+pub enum Objection {
+    /// weir refuses the `listen` statement at this place.
+    Refused(Refusal, At),
+    /// weir warns, and ignores a name.
+    Ignored(String),
+}
+
+/// Groups the `listen` statements of all servers into listens and sockets.
+pub fn listens(drafts: &[Drafted], object: &mut dyn FnMut(Objection)) -> (Vec<Socket>, Vec<Listen>) {
+    let mut listens: Vec<Listen> = Vec::new();
+    let mut options: Vec<(ListenOptions, bool, bool)> = Vec::new(); // options, "bind" asked, options written
+    let mut explicit_default: Vec<bool> = Vec::new();
+    for (server, drafts, names) in drafts {
+        for draft in drafts {
+            let index = match listens.iter().position(|listen| listen.address == draft.address) {
+                Some(index) => {
+                    if draft.is_default {
+                        if explicit_default[index] {
+                            let shown = draft.shown();
+                            object(Objection::Refused(
+                                Refusal::whole(format!("a duplicate default server for {shown}")),
+                                draft.at,
+                            ));
+                        }
+                        explicit_default[index] = true;
+                        listens[index].hosts.default = *server;
+                        listens[index].hosts.only_default = false;
+                    }
+                    if draft.sets_options {
+                        if options[index].2 {
+                            let shown = draft.shown();
+                            object(Objection::Refused(
+                                Refusal::whole(format!("duplicate listen options for {shown}")),
+                                draft.at,
+                            ));
+                        }
+                        options[index] = (draft.options.clone(), draft.binds, true);
+                    }
+                    listens[index].proxy_protocol |= draft.proxy_protocol;
+                    listens[index].ssl |= draft.ssl;
+                    listens[index].http2 |= draft.http2;
+                    index
+                }
+                None => {
+                    listens.push(Listen {
+                        address: draft.address.clone(),
+                        hosts: Hosts::new(*server),
+                        proxy_protocol: draft.proxy_protocol,
+                        ssl: draft.ssl,
+                        http2: draft.http2,
+                    });
+                    options.push((draft.options.clone(), draft.binds, draft.sets_options));
+                    explicit_default.push(draft.is_default);
+                    listens.len() - 1
+                }
+            };
+            for name in names {
+                for kind in &name.kinds {
+                    if !listens[index].hosts.add(kind, *server) {
+                        let (name, shown) = (&name.shown, draft.shown());
+                        object(Objection::Ignored(format!("conflicting server name \"{name}\" on {shown}, ignored")));
+                    }
+                }
+            }
+            let hosts = &mut listens[index].hosts;
+            hosts.only_default = hosts.only_default && hosts.default == *server;
+        }
+    }
+    (sockets(&listens, options), listens)
+}
+
+/// One socket per address; a wildcard socket also serves the specific addresses of its port (nginx: `bind`).
+fn sockets(listens: &[Listen], options: Vec<(ListenOptions, bool, bool)>) -> Vec<Socket> {
+    let wildcard = |address: &Address| match address {
+        Address::Tcp(tcp) if tcp.ip().is_unspecified() => Some((tcp.port(), tcp.is_ipv4())),
+        Address::Tcp(_) | Address::Unix(_) => None,
+    };
+    let mut sockets: Vec<Socket> = Vec::new();
+    for (index, (listen, (options, _, _))) in listens.iter().zip(&options).enumerate() {
+        if wildcard(&listen.address).is_some() {
+            sockets.push(Socket {
+                address: listen.address.clone(),
+                options: options.clone(),
+                fallback: index,
+                by_address: Vec::new(),
+            });
+        }
+    }
+    for (index, (listen, (options, binds, _))) in listens.iter().zip(&options).enumerate() {
+        if wildcard(&listen.address).is_some() {
+            continue;
+        }
+        let shared = match &listen.address {
+            Address::Tcp(tcp) if !binds => sockets
+                .iter_mut()
+                .find(|socket| wildcard(&socket.address) == Some((tcp.port(), tcp.is_ipv4())))
+                .map(|socket| (socket, tcp.ip())),
+            Address::Tcp(_) | Address::Unix(_) => None,
+        };
+        match shared {
+            Some((socket, ip)) => socket.by_address.push((ip, index)),
+            None => sockets.push(Socket {
+                address: listen.address.clone(),
+                options: options.clone(),
+                fallback: index,
+                by_address: Vec::new(),
+            }),
+        }
+    }
+    sockets
+}

@@ -1,0 +1,231 @@
+//! A request as received, and the tries and answers of upstreams.
+
+use std::rc::Rc;
+
+use weir_meter::live::cells::Why;
+use weir_net::{Instant, Lease, clock};
+use weir_wire::{BodyLength, ConnectionTokens, Field, Known, Parser, RequestHead, ResponseHead, Span, Version};
+
+/// The request as received.
+#[derive(Default)]
+pub struct Request {
+    /// The bytes read so far; the head is their beginning.
+    pub bytes: Vec<u8>,
+    /// Where the parts of the head are in `bytes`.
+    pub head: RequestHead,
+    /// Reads heads, over several reads if needed.
+    pub parser: Parser,
+    /// When its first byte arrived.
+    pub started: Option<Instant>,
+    /// The tokens of its `Connection` field.
+    pub tokens: ConnectionTokens,
+    /// Bytes of `bytes` already used: the head, then body bytes taken.
+    pub used: usize,
+    /// How long its body is.
+    pub length: Option<BodyLength>,
+    /// `Host` without port, lower case; empty when there was none.
+    pub host: Vec<u8>,
+    /// The port in `Host`.
+    pub port: Option<u16>,
+    /// Length of its head on the wire, if that differs from the length in `bytes` (HTTP/2); else 0.
+    pub sent: usize,
+    /// Its stream did not end with its head: a body of unknown length may follow.
+    pub is_open_ended: bool,
+    /// It arrived together with the request before it.
+    pub pipelined: bool,
+    /// The method that replaces the client's method after `error_page` or for a subrequest.
+    pub method_override: Option<&'static [u8]>,
+}
+
+impl Request {
+    /// Resets everything but keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.used = 0;
+        self.length = None;
+        self.host.clear();
+        self.port = None;
+        self.sent = 0;
+        self.is_open_ended = false;
+        self.pipelined = false;
+        self.method_override = None;
+        self.head.clear();
+        self.parser.reset();
+        self.started = None;
+        self.tokens = ConnectionTokens::default();
+    }
+
+    /// Removes the fields that the client's `Connection` names, so that variables, the cache and origins see the same
+    /// request.
+    pub fn leave_out_named(&mut self) {
+        if self.tokens.names {
+            self.head.leave_out_named(&self.bytes);
+        }
+    }
+
+    /// The same request without the bytes after its head: for an exchange that sends it once more.
+    pub fn head_alone(&self) -> Request {
+        Request {
+            bytes: self.bytes.get(..self.head.len).unwrap_or_default().to_vec(),
+            head: self.head.clone(),
+            parser: Parser::default(),
+            started: None,
+            tokens: self.tokens,
+            used: self.head.len,
+            length: Some(BodyLength::None),
+            host: self.host.clone(),
+            port: self.port,
+            sent: 0,
+            is_open_ended: false,
+            pipelined: false,
+            method_override: self.method_override,
+        }
+    }
+
+    /// A part of the head.
+    pub fn text(&self, span: Span) -> &[u8] {
+        span.of(&self.bytes)
+    }
+
+    /// The method in force.
+    pub fn method(&self) -> &[u8] {
+        self.method_override.unwrap_or_else(|| self.text(self.head.method))
+    }
+
+    /// Whether the answer carries no body because of the method.
+    pub fn is_head(&self) -> bool {
+        self.method() == b"HEAD"
+    }
+
+    /// The request target as the client wrote it.
+    pub fn target(&self) -> &[u8] {
+        self.text(self.head.target)
+    }
+
+    /// The request line without its end.
+    pub fn line(&self) -> &[u8] {
+        self.text(self.head.line)
+    }
+
+    /// The version the client speaks.
+    pub fn version(&self) -> Version {
+        self.head.version
+    }
+
+    /// The fields in order.
+    pub fn fields(&self) -> &[Field] {
+        &self.head.fields
+    }
+
+    /// Whether the client asks for another protocol: `Connection` has the token and `Upgrade` names the protocol (RFC
+    /// 9110 §7.8; nginx: `headers_in.upgrade`).
+    pub fn wants_upgrade(&self) -> bool {
+        self.tokens.upgrade && self.field(Known::Upgrade).is_some()
+    }
+
+    /// The first field of a known name.
+    pub fn field(&self, known: Known) -> Option<&[u8]> {
+        self.head.fields.iter().find(|field| field.known == Some(known)).map(|field| self.text(field.value))
+    }
+
+    /// Body bytes that arrived with the head.
+    pub fn unread(&self) -> &[u8] {
+        self.bytes.get(self.used..).unwrap_or_default()
+    }
+}
+
+/// One attempt at one peer (nginx: an upstream state).
+#[derive(Clone)]
+pub struct Try {
+    /// The peer's address, or the group's name when no peer could be chosen.
+    pub peer: Rc<str>,
+    /// The status of its answer; 0 when there was none.
+    pub status: u16,
+    /// When it began.
+    pub started: Option<Instant>,
+    /// Microseconds until the connection was made, an hour at most; `None` when there was none.
+    pub connect_us: Option<u32>,
+    /// Microseconds until the head arrived.
+    pub header_us: Option<u64>,
+    /// Microseconds until the end.
+    pub response_us: Option<u64>,
+    /// Bytes of the answer's body.
+    pub response_length: u64,
+    /// Bytes read from the peer.
+    pub bytes_received: u64,
+    /// Bytes sent to the peer.
+    pub bytes_sent: u64,
+    /// The connection uses TLS.
+    pub is_tls: bool,
+    /// An internal redirect happened before this try: ` : ` joins the lists there.
+    pub after_redirect: bool,
+    /// It used a kept connection.
+    pub reused: bool,
+    /// Why it failed.
+    pub why: Option<Why>,
+    /// Its peer's cell; 0 if no peer was chosen, or if no configuration names the peer.
+    pub cell: u32,
+}
+
+impl Try {
+    /// Microseconds since the try began.
+    pub fn elapsed_us(&self) -> u64 {
+        self.started.map_or(0, |started| clock::now().us_since(started))
+    }
+
+    /// Records the end of the try.
+    pub fn end(&mut self) {
+        if self.response_us.is_none() {
+            self.response_us = Some(self.elapsed_us());
+        }
+    }
+
+    /// A try at a peer, or at the whole group, not yet begun.
+    pub fn at(peer: Rc<str>) -> Try {
+        Try {
+            peer,
+            status: 0,
+            started: None,
+            connect_us: None,
+            header_us: None,
+            response_us: None,
+            response_length: 0,
+            bytes_received: 0,
+            bytes_sent: 0,
+            is_tls: false,
+            after_redirect: false,
+            reused: false,
+            why: None,
+            cell: 0,
+        }
+    }
+}
+
+/// An upstream's answer: its head as received, kept for `$upstream_http_*`.
+pub struct Origin {
+    /// The bytes; the head is their beginning, body bytes may follow.
+    pub bytes: Lease,
+    /// Where the parts of the head are.
+    pub head: ResponseHead,
+    /// Reads the head, over several reads if needed.
+    pub parser: Parser,
+}
+
+impl Default for Origin {
+    fn default() -> Origin {
+        Origin { bytes: Lease::none(), head: ResponseHead::new(), parser: Parser::new() }
+    }
+}
+
+impl Origin {
+    /// The first field of a known name.
+    pub fn field(&self, known: Known) -> Option<&[u8]> {
+        self.head.value(&self.bytes, known)
+    }
+
+    /// Forgets the answer. Keeps the room for its fields, and with it the last head, until the next head is parsed.
+    pub fn clear(&mut self) {
+        self.bytes = Lease::none();
+        self.parser.reset();
+    }
+}

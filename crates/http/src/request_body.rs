@@ -1,0 +1,84 @@
+//! Where a request's body is, and how much of it is left to read.
+
+use std::fs::File;
+
+use weir_wire::BodyLength;
+use weir_wire::chunked::Decoder;
+
+use crate::message::Request;
+
+/// Where the request's body is.
+#[derive(Default)]
+pub enum RequestBody {
+    /// Not read yet; some of it may already be behind the head.
+    #[default]
+    Unread,
+    /// There is none, or it was read and thrown away or passed on.
+    Gone,
+    /// In memory.
+    Memory(Vec<u8>),
+    /// All of it in a file.
+    File {
+        /// Open for reading.
+        file: File,
+        /// Its name.
+        path: String,
+        /// Its length.
+        length: u64,
+        /// Removed when the exchange ends.
+        remove: bool,
+    },
+}
+
+impl RequestBody {
+    /// Its length in bytes, as far as it has been read.
+    pub fn length(&self) -> u64 {
+        match self {
+            RequestBody::Unread | RequestBody::Gone => 0,
+            RequestBody::Memory(bytes) => bytes.len() as u64,
+            RequestBody::File { length, .. } => *length,
+        }
+    }
+}
+
+/// Reads one request's body. Created when its first byte is needed.
+pub struct Reader {
+    pub(crate) left: Left,
+    pub(crate) taken: u64,
+}
+
+/// The part of a body that weir has not read yet.
+pub enum Left {
+    /// Nothing.
+    Nothing,
+    /// That many bytes.
+    Exact(u64),
+    /// Chunks.
+    Chunked(Box<Decoder>),
+    /// All bytes to the end of the stream.
+    All,
+}
+
+impl Reader {
+    /// The reader of a body that weir has not begun to read.
+    pub fn of(request: &Request) -> Reader {
+        let left = match request.length {
+            // A stream's request may declare a length, but only the end of the stream ends the body.
+            _ if request.is_open_ended => Left::All,
+            None | Some(BodyLength::None | BodyLength::UntilClose | BodyLength::Exact(0)) => Left::Nothing,
+            Some(BodyLength::Exact(length)) => Left::Exact(length),
+            Some(BodyLength::Chunked) => Left::Chunked(Box::new(Decoder::of_client())),
+        };
+        Reader { left, taken: 0 }
+    }
+
+    /// The reader of a body of that many bytes that was read before.
+    pub fn at_end(taken: u64) -> Reader {
+        Reader { left: Left::Nothing, taken }
+    }
+
+    /// Whether the body was read to its end.
+    pub fn is_done(&self) -> bool {
+        matches!(self.left, Left::Nothing)
+    }
+}

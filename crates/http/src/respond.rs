@@ -1,0 +1,450 @@
+//! Sends the answer: head, then body, in as few writes as the body allows.
+//!
+//! A body of weir's own leaves with its head in one write. An upstream's body goes through `relay`, which reads ahead
+//! of a slow client within bounds. A `BodyFilter` changes a body on its way.
+
+use std::fs::File;
+use std::io::IoSlice;
+use std::os::unix::fs::FileExt;
+
+use weir_cache::ready::Ready;
+use weir_net::clock;
+use weir_net::log::Level;
+use weir_wire::fields::make_safe;
+use weir_wire::{Known, Version, encode};
+
+use crate::conn::{Conn, Gone};
+use crate::exchange::{Exchange, Plain, Response};
+use crate::family::headers;
+use crate::pace::Pace;
+use crate::response_body::{Body, Framing, Part, Source, Whole};
+use crate::{h2, keepalive, kept, special, writing};
+
+/// Files up to this size are read and leave with the head in one write; above it the kernel copies.
+const READ_FILE_MAX: u64 = 32 << 10;
+
+/// If bytes are encrypted or framed before they leave, weir reads a file in pieces of this size: three full TLS
+/// records.
+const READ_WRAPPED: u64 = 48 << 10;
+
+/// The version of nginx whose directives weir reads; programs read it from `$nginx_version` and `nginx -v`.
+pub const VERSION: &str = crate::nginx_version!();
+
+/// The build name that `server_tokens build` adds in parentheses and `-V` prints as `--build=`: the nginx version
+/// whose directives weir reads.
+pub const BUILD: &str = concat!("nginx/", crate::nginx_version!());
+
+/// Sends the response in the exchange. `source` is the source of a `Body::Origin`. If a filter refused the response,
+/// sends nothing and returns the status to answer with.
+pub async fn send<S: Source>(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    source: Option<S>,
+) -> Result<Option<u16>, Gone> {
+    if exchange.error_status != 0 {
+        exchange.response.status = exchange.error_status;
+        exchange.response.status_line.clear();
+    }
+    if let Plain::Ready(..) = exchange.plain
+        && let Plain::Ready(ready, age_s) = std::mem::take(&mut exchange.plain)
+    {
+        return send_ready(exchange, conn, &ready, age_s).await.map(|()| None);
+    }
+    let location = exchange.location;
+    for filter in &location.filters {
+        filter(exchange);
+        if let Some(status) = exchange.response.refused.take() {
+            if let Some(source) = source {
+                source.discard(exchange).await;
+            }
+            return Ok(Some(status));
+        }
+    }
+    exchange.keeps_alive = exchange.keeps_alive && keepalive::may_go_on(exchange);
+    let framing = framing(exchange, conn);
+    let mut out = exchange.worker.lease_out();
+    let mut result = send_with(exchange, conn, source, framing, &mut out).await;
+    exchange.worker.return_out(out);
+    if let (Ok(()), Some(stream)) = (&result, &conn.carried) {
+        result = h2::answer::finish(exchange, stream, framing);
+    }
+    exchange.complete = result.is_ok();
+    exchange.is_cut = matches!(result, Err(Gone::Cut));
+    if result.is_err() {
+        exchange.keeps_alive = false;
+    }
+    result.map(|()| None)
+}
+
+/// Sends a stored answer whose head is ready.
+async fn send_ready(exchange: &mut Exchange<'_>, conn: &mut Conn, ready: &Ready, age_s: u32) -> Result<(), Gone> {
+    exchange.keeps_alive = exchange.keeps_alive && keepalive::may_go_on(exchange);
+    let mut out = exchange.worker.lease_out();
+    ready.write(exchange.keeps_alive, age_s, &clock::http_date(), &mut out);
+    exchange.head_bytes_sent = out.len() as u64;
+    exchange.step = weir_meter::Step::SendResponse;
+    let result = match std::mem::take(&mut exchange.response.body) {
+        Body::Kept(kept) => kept::send(exchange, conn, Framing::Length, &mut out, kept).await,
+        _ => Err(Gone::Cut),
+    };
+    exchange.worker.return_out(out);
+    exchange.complete = result.is_ok();
+    exchange.keeps_alive &= result.is_ok();
+    result
+}
+
+async fn send_with<S: Source>(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    source: Option<S>,
+    framing: Framing,
+    out: &mut Vec<u8>,
+) -> Result<(), Gone> {
+    // Every head of an answer passes here, whichever code set its fields.
+    let response = &mut exchange.response;
+    response.fields.make_safe();
+    make_safe(&mut response.content_type);
+    make_safe(&mut response.status_line);
+    match &conn.carried {
+        None => {
+            head(exchange, framing, out);
+            if let Plain::Wanted(note) = exchange.plain {
+                exchange.plain = Plain::No;
+                note(exchange, framing, out);
+            }
+            exchange.head_bytes_sent = out.len() as u64;
+        }
+        Some(stream) => h2::answer::head(exchange, stream, framing)?,
+    }
+    exchange.step = weir_meter::Step::SendResponse;
+    let source = match source {
+        Some(source) if framing != Framing::Bodiless => return source.send(exchange, conn, framing, out).await,
+        other => other,
+    };
+    let body = std::mem::take(&mut exchange.response.body);
+    match (body, source) {
+        (_, source) if framing == Framing::Bodiless => {
+            let sent = writing::pieces(exchange, conn, &mut [IoSlice::new(out)]).await;
+            if let Some(source) = source {
+                source.discard(exchange).await;
+            }
+            sent
+        }
+        (Body::Empty, None) => {
+            if framing == Framing::Chunked {
+                out.extend_from_slice(b"0\r\n");
+                out.extend_from_slice(&trailer_text(exchange));
+                out.extend_from_slice(b"\r\n");
+            }
+            writing::pieces(exchange, conn, &mut [IoSlice::new(out)]).await
+        }
+        (Body::Bytes(bytes), None) => send_bytes(exchange, conn, framing, out, bytes).await,
+        (Body::File { file, offset, length }, None) => {
+            send_file(exchange, conn, framing, out, &file, offset, length).await
+        }
+        (Body::Parts { whole: Whole::File(file), parts, end }, None) => {
+            send_parts(exchange, conn, out, &file, &parts, &end).await
+        }
+        (Body::Parts { whole: Whole::Kept(object), parts, end }, None) => {
+            kept::send_parts(exchange, conn, out, &object, &parts, &end).await
+        }
+        (Body::Stream(stream), None) => stream.send(exchange, conn, framing, out).await,
+        (Body::Kept(kept), None) => kept::send(exchange, conn, framing, out, kept).await,
+        // A body with a source was sent above.
+        (Body::Origin, _) | (_, Some(_)) => Err(Gone::Cut),
+    }
+}
+
+/// How the client will find the end of this response's body.
+fn framing(exchange: &mut Exchange<'_>, conn: &Conn) -> Framing {
+    let response = &mut exchange.response;
+    if response.header_only || exchange.request.is_head() || matches!(response.status, 100..=199 | 204 | 304) {
+        return Framing::Bodiless;
+    }
+    let open = match conn.carried {
+        Some(_) => Framing::Stream,
+        None if exchange.request.version() >= Version::Http11 && exchange.location.values.core.chunked => {
+            Framing::Chunked
+        }
+        None => Framing::Close,
+    };
+    if response.expects_trailers && open != Framing::Close {
+        response.content_length = None;
+        return open;
+    }
+    if response.content_length.is_some() {
+        return Framing::Length;
+    }
+    if matches!(response.body, Body::Empty) {
+        response.content_length = Some(0);
+        return Framing::Length;
+    }
+    if open == Framing::Close {
+        exchange.keeps_alive = false;
+    }
+    open
+}
+
+/// Composes the head in nginx's order of fields.
+fn head(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>) {
+    out.clear();
+    if exchange.request.version() == Version::Http09 {
+        exchange.keeps_alive = false;
+        return;
+    }
+    let core = &exchange.location.values.core;
+    let response = &exchange.response;
+    out.extend_from_slice(b"HTTP/1.1 ");
+    if response.status_line.is_empty() {
+        special::status_line(response.status, out);
+    } else {
+        out.extend_from_slice(&response.status_line);
+    }
+    out.extend_from_slice(b"\r\n");
+    if !response.fields.has(Known::Server) && !response.without_own.server {
+        out.extend_from_slice(b"Server: ");
+        out.extend_from_slice(core.server_tokens.product().as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+    if !response.fields.has(Known::Date) && !response.without_own.date {
+        out.extend_from_slice(b"Date: ");
+        out.extend_from_slice(&clock::http_date());
+        out.extend_from_slice(b"\r\n");
+    }
+    // nginx: its own 204 has no type; an upstream's 204 keeps its type.
+    let is_own_204 = response.status == 204 && response.status_line.is_empty();
+    if !response.content_type.is_empty() && !is_own_204 {
+        encode::push_field(out, b"Content-Type", &response.content_type);
+    }
+    match (framing, response.content_length) {
+        (Framing::Length, Some(length)) => encode::push_field_decimal(out, b"Content-Length", length),
+        // RFC 9110 §9.3.2: an answer to HEAD may have the length of the answer to GET; 204 and 1xx must not (§8.6).
+        (Framing::Bodiless, Some(length)) if !matches!(response.status, 100..=199 | 204 | 304) => {
+            encode::push_field_decimal(out, b"Content-Length", length);
+        }
+        _ => {}
+    }
+    if framing == Framing::Chunked {
+        out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+    }
+    if let Some(seconds) = last_modified(response) {
+        encode::push_field(out, b"Last-Modified", &weir_wire::date::http_date(seconds));
+    }
+    if response.own_location
+        && let Some(location) = response.fields.get(Known::Location)
+    {
+        out.extend_from_slice(b"Location: ");
+        special::absolute(exchange, location, out);
+        out.extend_from_slice(b"\r\n");
+    }
+    connection_fields(exchange, out);
+    for field in exchange.response.fields.iter() {
+        if !(exchange.response.own_location && field.known == Some(Known::Location)) {
+            encode::push_field(out, field.name, field.value);
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// The time when the body last changed, if the response has it in a field of weir's own.
+pub fn last_modified(response: &Response) -> Option<i64> {
+    let tells = matches!(response.status, 200 | 206 | 304) && !response.fields.has(Known::LastModified);
+    response.last_modified.filter(|_| tells)
+}
+
+/// `Connection` and `Keep-Alive`.
+fn connection_fields(exchange: &Exchange<'_>, out: &mut Vec<u8>) {
+    if exchange.response.status == 101 {
+        out.extend_from_slice(b"Connection: upgrade\r\n");
+    } else if exchange.keeps_alive {
+        out.extend_from_slice(b"Connection: keep-alive\r\n");
+        if let (_, Some(told)) = exchange.location.values.core.keepalive_timeout {
+            out.extend_from_slice(b"Keep-Alive: timeout=");
+            encode::push_decimal(out, told.as_secs());
+            out.extend_from_slice(b"\r\n");
+        }
+    } else {
+        out.extend_from_slice(b"Connection: close\r\n");
+    }
+}
+
+async fn send_bytes(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    framing: Framing,
+    out: &[u8],
+    bytes: Vec<u8>,
+) -> Result<(), Gone> {
+    let mut bytes = bytes;
+    if !exchange.response.body_filters.is_empty() {
+        bytes = filtered(exchange, &bytes, true, true);
+    }
+    let mut pace = Pace::of(exchange);
+    exchange.body_bytes_sent = bytes.len() as u64;
+    if framing == Framing::Chunked {
+        let mut space = [0; encode::CHUNK_HEAD_BYTES];
+        let trailers = trailer_text(exchange);
+        let chunk = if bytes.is_empty() { &[][..] } else { encode::chunk_head(bytes.len() as u64, &mut space) };
+        let end: &[u8] = if bytes.is_empty() { b"0\r\n" } else { b"\r\n0\r\n" };
+        let mut pieces = [
+            IoSlice::new(out),
+            IoSlice::new(chunk),
+            IoSlice::new(&bytes),
+            IoSlice::new(end),
+            IoSlice::new(&trailers),
+            IoSlice::new(b"\r\n"),
+        ];
+        return writing::pieces(exchange, conn, &mut pieces).await;
+    }
+    if pace.is_none() {
+        return writing::pieces(exchange, conn, &mut [IoSlice::new(out), IoSlice::new(&bytes)]).await;
+    }
+    writing::pieces(exchange, conn, &mut [IoSlice::new(out)]).await?;
+    writing::paced(exchange, conn, &bytes, &mut pace).await
+}
+
+/// The fields after the last chunk.
+pub fn trailer_text(exchange: &mut Exchange<'_>) -> Vec<u8> {
+    headers::trailers(exchange);
+    let mut text = Vec::new();
+    for field in exchange.response.trailers.iter() {
+        encode::push_field(&mut text, field.name, field.value);
+    }
+    text
+}
+
+/// Passes bytes through the response's filters, first to last.
+pub fn filtered(exchange: &mut Exchange<'_>, input: &[u8], flush: bool, last: bool) -> Vec<u8> {
+    let mut input = input.to_vec();
+    for filter in &mut exchange.response.body_filters {
+        let mut out = Vec::with_capacity(input.len());
+        filter.write(&input, flush, last, &mut out);
+        input = out;
+    }
+    input
+}
+
+async fn send_file(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    framing: Framing,
+    out: &mut Vec<u8>,
+    file: &File,
+    offset: u64,
+    length: u64,
+) -> Result<(), Gone> {
+    let plain = exchange.response.body_filters.is_empty() && framing == Framing::Length;
+    if plain && length <= READ_FILE_MAX && Pace::of(exchange).is_none() {
+        let mut buffer = weir_net::buffer::lease(length as usize);
+        buffer.resize(length as usize, 0);
+        read_exactly(exchange, file, &mut buffer, offset)?;
+        exchange.body_bytes_sent = length;
+        return writing::pieces(exchange, conn, &mut [IoSlice::new(out), IoSlice::new(&buffer)]).await;
+    }
+    if plain && exchange.location.values.core.sendfile && conn.stream().bare().is_some() {
+        return send_file_by_kernel(exchange, conn, out, file, offset, length).await;
+    }
+    send_file_in_pieces(exchange, conn, framing, out, file, offset, length).await
+}
+
+fn read_exactly(exchange: &mut Exchange<'_>, file: &File, buffer: &mut [u8], offset: u64) -> Result<(), Gone> {
+    file.read_exact_at(buffer, offset).map_err(|error| {
+        exchange.log(Level::Crit, format_args!("pread() failed or the file was truncated: {error}"));
+        Gone::Cut
+    })
+}
+
+async fn send_file_by_kernel(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    out: &[u8],
+    file: &File,
+    offset: u64,
+    length: u64,
+) -> Result<(), Gone> {
+    let nopush = exchange.location.values.core.nopush;
+    let mut pace = Pace::of(exchange);
+    if nopush {
+        let _ = conn.stream().socket().set_nopush(true);
+    }
+    writing::pieces(exchange, conn, &mut [IoSlice::new(out)]).await?;
+    writing::file(exchange, conn, (file, "file"), (offset, length), &mut pace).await?;
+    if nopush {
+        let _ = conn.stream().socket().set_nopush(false);
+    }
+    Ok(())
+}
+
+/// Sends the parts one after the other; the total length is known, so they need no framing.
+async fn send_parts(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    out: &mut Vec<u8>,
+    file: &File,
+    parts: &[Part],
+    end: &[u8],
+) -> Result<(), Gone> {
+    for part in parts {
+        out.extend_from_slice(&part.head);
+        exchange.body_bytes_sent += part.head.len() as u64;
+        send_file_in_pieces(exchange, conn, Framing::Length, out, file, part.offset, part.length).await?;
+        out.clear();
+    }
+    exchange.body_bytes_sent += end.len() as u64;
+    writing::pieces(exchange, conn, &mut [IoSlice::new(end)]).await
+}
+
+async fn send_file_in_pieces(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    framing: Framing,
+    out: &mut Vec<u8>,
+    file: &File,
+    offset: u64,
+    length: u64,
+) -> Result<(), Gone> {
+    let mut pace = Pace::of(exchange);
+    writing::pieces(exchange, conn, &mut [IoSlice::new(out)]).await?;
+    let piece_max = if conn.stream().bare().is_some() { READ_FILE_MAX } else { READ_WRAPPED };
+    let mut buffer = weir_net::buffer::lease(piece_max as usize);
+    let (mut at, end) = (offset, offset.saturating_add(length));
+    loop {
+        let count = (end - at).min(piece_max) as usize;
+        buffer.resize(count, 0);
+        read_exactly(exchange, file, &mut buffer, at)?;
+        at += count as u64;
+        let last = at >= end;
+        let piece = if exchange.response.body_filters.is_empty() {
+            buffer.to_vec()
+        } else {
+            filtered(exchange, &buffer, false, last)
+        };
+        out.clear();
+        if framing == Framing::Chunked && !piece.is_empty() {
+            let mut space = [0; encode::CHUNK_HEAD_BYTES];
+            out.extend_from_slice(encode::chunk_head(piece.len() as u64, &mut space));
+        }
+        let mut tail: Vec<u8> = Vec::new();
+        if framing == Framing::Chunked {
+            if !piece.is_empty() {
+                tail.extend_from_slice(b"\r\n");
+            }
+            if last {
+                tail.extend_from_slice(b"0\r\n");
+                tail.extend_from_slice(&trailer_text(exchange));
+                tail.extend_from_slice(b"\r\n");
+            }
+        }
+        let mut rest = piece.as_slice();
+        if pace.is_some() {
+            writing::pieces(exchange, conn, &mut [IoSlice::new(out)]).await?;
+            out.clear();
+            writing::paced(exchange, conn, std::mem::take(&mut rest), &mut pace).await?;
+        }
+        writing::pieces(exchange, conn, &mut [IoSlice::new(out), IoSlice::new(rest), IoSlice::new(&tail)]).await?;
+        exchange.body_bytes_sent += piece.len() as u64;
+        if last {
+            return Ok(());
+        }
+    }
+}

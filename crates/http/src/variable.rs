@@ -1,0 +1,309 @@
+//! `$name` and the texts that hold them: nginx's "complex values".
+//!
+//! Names are interned while the file is read, and bound when the whole file is read, so a `map` may follow its use.
+//! At run time a name is an index: into the definitions of the configuration and into the slots of the exchange. A
+//! variable that is not found reads as empty, as in nginx.
+
+use std::collections::HashMap;
+
+use weir_conf::At;
+
+use crate::exchange::Exchange;
+use crate::refusal::Refusal;
+use crate::slots::VariableId;
+
+/// The arguments of a getter besides the exchange: the rest of a prefixed name, and an index for the family.
+#[derive(Clone, Debug, Default)]
+pub struct Argument {
+    /// `user_agent` for `$http_user_agent`; the whole name otherwise.
+    pub name: String,
+    /// The index of a declaration of the family (which map, which split).
+    pub index: u32,
+}
+
+/// Appends the value to `out`; `false` means "not found" and leaves `out` as it was.
+pub type Get = fn(&mut Exchange<'_>, &Argument, &mut Vec<u8>) -> bool;
+
+/// A variable that a family offers: a row in its table.
+pub struct Variable {
+    /// The name without `$`; a name that ends in `_` is a prefix (`http_`).
+    pub name: &'static str,
+    /// Reads it.
+    pub get: Get,
+    /// Writes it with `set`, if nginx allows that.
+    pub set: Option<fn(&mut Exchange<'_>, &[u8])>,
+    /// True if it reads the fields of the answer. If a configuration mentions such a variable, every answer gets its
+    /// own fields, and no answer reuses a head that was made for another (`family::cache::plain`).
+    pub reads_answer: bool,
+    /// True if it has the same value for all fresh hits on one stored answer.
+    pub is_same_for_hits: bool,
+}
+
+impl Variable {
+    /// A variable that cannot be set, and may read anything in the exchange.
+    pub const fn new(name: &'static str, get: Get) -> Variable {
+        Variable { name, get, set: None, reads_answer: true, is_same_for_hits: false }
+    }
+
+    /// A variable that cannot be set, and does not read the answer's fields.
+    pub const fn without_answer(name: &'static str, get: Get) -> Variable {
+        Variable { name, get, set: None, reads_answer: false, is_same_for_hits: false }
+    }
+
+    /// Marks it as equal for all fresh hits on one stored answer.
+    pub const fn same_for_hits(mut self) -> Variable {
+        self.is_same_for_hits = true;
+        self
+    }
+
+    /// A variable that `set` may change; it is about the request, and does not read the answer's fields.
+    pub const fn changeable(name: &'static str, get: Get, set: fn(&mut Exchange<'_>, &[u8])) -> Variable {
+        Variable { name, get, set: Some(set), reads_answer: false, is_same_for_hits: false }
+    }
+}
+
+/// How a name of the configuration is read.
+#[derive(Clone)]
+pub enum Definition {
+    /// A value kept in the exchange: `set`, named captures.
+    Slot,
+    /// Computed by a family at each reading.
+    Computed(Get, Argument),
+    /// Computed once an exchange and then kept: `map`, `geo`, `split_clients` without `volatile`.
+    Cached(Get, Argument),
+}
+
+/// All names that a configuration mentions, and their definitions.
+#[derive(Default)]
+pub struct Names {
+    ids: HashMap<String, VariableId>,
+    names: Vec<String>,
+    definitions: Vec<Option<Definition>>,
+    /// The statement that reads each name first.
+    used: Vec<Option<At>>,
+    /// The place of the current statement.
+    pub here: At,
+}
+
+impl Names {
+    /// The number of a name; case does not matter (nginx lower-cases variable names).
+    pub fn intern(&mut self, name: &str) -> VariableId {
+        let name = name.to_ascii_lowercase();
+        if let Some(id) = self.ids.get(&name) {
+            return *id;
+        }
+        let id = VariableId(self.names.len() as u32);
+        self.names.push(name.clone());
+        self.definitions.push(None);
+        self.used.push(None);
+        self.ids.insert(name, id);
+        id
+    }
+
+    /// As `intern`, for a place that reads the value: something in the file must define this name.
+    pub fn read(&mut self, name: &str) -> VariableId {
+        let id = self.intern(name);
+        if let Some(used @ None) = self.used.get_mut(id.0 as usize) {
+            *used = Some(self.here);
+        }
+        id
+    }
+
+    /// Defines a name. A second definition replaces the first, as with a second `map` to one name.
+    pub fn define(&mut self, name: &str, definition: Definition) -> VariableId {
+        let id = self.intern(name);
+        if let Some(slot) = self.definitions.get_mut(id.0 as usize) {
+            *slot = Some(definition);
+        }
+        id
+    }
+
+    /// Defines a name that keeps its value in the exchange, unless something defines it already.
+    pub fn define_slot(&mut self, name: &str) -> VariableId {
+        let id = self.intern(name);
+        if let Some(slot @ None) = self.definitions.get_mut(id.0 as usize) {
+            *slot = Some(Definition::Slot);
+        }
+        id
+    }
+
+    /// As `define`, but replaces only a plain slot and no other definition: for `set` on a `map`'s variable.
+    pub fn define_weak(&mut self, name: &str, definition: Definition) -> VariableId {
+        let id = self.intern(name);
+        if let Some(slot @ (None | Some(Definition::Slot))) = self.definitions.get_mut(id.0 as usize) {
+            *slot = Some(definition);
+        }
+        id
+    }
+
+    /// A name by its number.
+    pub fn name(&self, id: VariableId) -> &str {
+        self.names.get(id.0 as usize).map_or("", String::as_str)
+    }
+
+    /// Whether `is_one` is true for any name.
+    pub fn any(&self, is_one: impl Fn(&str) -> bool) -> bool {
+        self.names.iter().any(|name| is_one(name))
+    }
+
+    /// Binds every name; returns the names that nothing defines, with the statement that reads each first.
+    pub fn bind(&self, families: impl Fn(&str) -> Option<Definition>) -> (Vec<Definition>, Vec<(String, At)>) {
+        let mut unknown = Vec::new();
+        let mut bound = Vec::with_capacity(self.names.len());
+        for ((name, definition), used) in self.names.iter().zip(&self.definitions).zip(&self.used) {
+            let definition = definition.clone().or_else(|| families(name));
+            if let (None, Some(at)) = (&definition, used) {
+                unknown.push((name.clone(), *at));
+            }
+            bound.push(definition.unwrap_or(Definition::Slot));
+        }
+        (bound, unknown)
+    }
+
+    /// The names that the file itself defines.
+    pub fn defined(&self) -> impl Iterator<Item = &str> {
+        let all = self.names.iter().zip(&self.definitions);
+        all.filter(|(_, definition)| definition.is_some()).map(|(name, _)| name.as_str())
+    }
+}
+
+/// One piece of a template.
+#[derive(Clone, Debug)]
+enum Part {
+    Literal(Box<[u8]>),
+    Variable(VariableId),
+    Capture(usize),
+}
+
+/// A text with variables in it, compiled.
+#[derive(Clone, Debug, Default)]
+pub struct Template {
+    parts: Vec<Part>,
+}
+
+impl Template {
+    /// Compiles `text`: `$name`, `${name}`, `$1`. Refuses a `$` without a name, as nginx does.
+    pub fn compile(text: &str, names: &mut Names) -> Result<Template, Refusal> {
+        let mut parts = Vec::new();
+        let mut rest = text;
+        while let Some(at) = rest.find('$') {
+            if at > 0 {
+                parts.push(Part::Literal(rest.as_bytes()[..at].into()));
+            }
+            let after = &rest[at + 1..];
+            let (name, length) = match after.strip_prefix('{') {
+                Some(braced) => {
+                    let end = braced.find('}').ok_or_else(|| {
+                        Refusal::whole(format!("the closing bracket in \"{braced}\" variable is missing"))
+                    })?;
+                    (&braced[..end], end + 2)
+                }
+                None => {
+                    let end =
+                        after.bytes().position(|b| !(b.is_ascii_alphanumeric() || b == b'_')).unwrap_or(after.len());
+                    // nginx: `$1` is one digit; `$12` is `$1` followed by "2".
+                    let end = if after.starts_with(|c: char| c.is_ascii_digit()) { 1 } else { end };
+                    (&after[..end], end)
+                }
+            };
+            if name.is_empty() {
+                return Err(Refusal::whole("invalid variable name"));
+            }
+            match name.as_bytes() {
+                [digit @ b'0'..=b'9'] => parts.push(Part::Capture(usize::from(digit - b'0'))),
+                _ => parts.push(Part::Variable(names.read(name))),
+            }
+            rest = &after[length..];
+        }
+        if !rest.is_empty() {
+            parts.push(Part::Literal(rest.as_bytes().into()));
+        }
+        Ok(Template { parts })
+    }
+
+    /// A template without variables.
+    pub fn fixed(text: impl Into<Vec<u8>>) -> Template {
+        let text: Vec<u8> = text.into();
+        let parts = if text.is_empty() { Vec::new() } else { vec![Part::Literal(text.into_boxed_slice())] };
+        Template { parts }
+    }
+
+    /// The value of one variable; its name may have any letters.
+    pub fn of_variable(name: &str, names: &mut Names) -> Template {
+        Template { parts: vec![Part::Variable(names.read(name))] }
+    }
+
+    /// The text, when it holds no variable.
+    pub fn literal(&self) -> Option<&[u8]> {
+        match self.parts.as_slice() {
+            [] => Some(b""),
+            [Part::Literal(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The variables it reads; `None` for a capture.
+    pub fn variables(&self) -> impl Iterator<Item = Option<VariableId>> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Literal(_) => None,
+            Part::Variable(id) => Some(Some(*id)),
+            Part::Capture(_) => Some(None),
+        })
+    }
+
+    /// Whether it reads `$1` to `$9`.
+    pub fn has_captures(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Capture(_)))
+    }
+
+    /// The one variable this template consists of, if it is just that.
+    pub fn single_variable(&self) -> Option<VariableId> {
+        match self.parts.as_slice() {
+            [Part::Variable(id)] => Some(*id),
+            _ => None,
+        }
+    }
+
+    /// Appends the value to `out`.
+    pub fn eval(&self, exchange: &mut Exchange<'_>, out: &mut Vec<u8>) {
+        self.eval_with(exchange, out, |capture, out| out.extend_from_slice(capture));
+    }
+
+    /// As `eval`, captures written as `write_capture` does: `rewrite` escapes them in some places.
+    pub fn eval_with(
+        &self,
+        exchange: &mut Exchange<'_>,
+        out: &mut Vec<u8>,
+        write_capture: impl Fn(&[u8], &mut Vec<u8>),
+    ) {
+        for part in &self.parts {
+            match part {
+                Part::Literal(text) => out.extend_from_slice(text),
+                Part::Variable(id) => {
+                    exchange.variable(*id, out);
+                }
+                Part::Capture(group) => write_capture(exchange.slots.captures.get(*group).unwrap_or_default(), out),
+            }
+        }
+    }
+
+    /// The value in a buffer of its own; for code outside the hot path.
+    pub fn text(&self, exchange: &mut Exchange<'_>) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.eval(exchange, &mut out);
+        out
+    }
+}
+
+/// Whether one of these texts evaluates to a value that is neither empty nor `0` (nginx: `ngx_http_test_predicates`).
+pub fn any_set(exchange: &mut Exchange<'_>, templates: &[Template]) -> bool {
+    if templates.is_empty() {
+        return false;
+    }
+    let mut text = weir_net::buffer::lease(0);
+    templates.iter().any(|template| {
+        text.clear();
+        template.eval(exchange, &mut text);
+        !text.is_empty() && text.as_slice() != b"0"
+    })
+}

@@ -1,0 +1,42 @@
+//! Asks a location's cache, and its upstream if the cache has no answer.
+
+use weir_http::board::Leg;
+use weir_http::conn::Conn;
+use weir_http::exchange::{Exchange, Plain};
+use weir_http::phase::Outcome;
+
+use super::{Use, ask, keep};
+use crate::family::upstream::forward::{self, Answer};
+
+/// Asks the location's cache, then its upstream.
+pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answer {
+    // A tunnel belongs to one client.
+    if matches!(crate::values(exchange.location).cache.zone, Use::Off) || exchange.request.wants_upgrade() {
+        if exchange.cache.is_concerned() {
+            exchange.cache.leave();
+            exchange.plain = Plain::No;
+        }
+        return forward::forward(exchange, conn, None).await;
+    }
+    let begun = weir_net::clock::now();
+    let said = ask::ask(exchange, conn).await;
+    exchange.worker.board.took(Leg::Cache, weir_net::clock::now().us_since(begun));
+    match said {
+        ask::Said::Answer(answer) => answer,
+        ask::Said::Fetch => {
+            let answer = forward::forward(exchange, conn, Some(keep::judge)).await;
+            without_upstream(exchange, answer)
+        }
+    }
+}
+
+/// If the upstream gave no answer, serves a stored one, or keeps the error.
+fn without_upstream(exchange: &mut Exchange<'_>, answer: Answer) -> Answer {
+    let Answer::Outcome(Outcome::Status(status)) = answer else { return answer };
+    let Some(trouble) = exchange.cache.trouble.take() else { return answer };
+    if let Some(answer) = keep::instead_of(exchange, trouble) {
+        return answer;
+    }
+    keep::own_error(exchange, status);
+    answer
+}

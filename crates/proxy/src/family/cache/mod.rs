@@ -1,0 +1,492 @@
+//! `proxy_cache` and its family: keeps answers of upstreams and serves them again.
+//!
+//! This file has the directives and settings; `path` reads `proxy_cache_path`. For an exchange, `ask` asks the cache,
+//! `hit` answers from it, `keep` stores the upstream's answer, `refresh` asks the upstream again in the background,
+//! `purge` removes answers. The rules and the storage are in `weir_cache`.
+//! <https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_cache>, `docs/guide/cache.md`.
+
+mod ask;
+pub mod forward;
+mod hit;
+pub mod keep;
+pub mod pack;
+pub mod path;
+pub mod plain;
+mod purge;
+mod refresh;
+mod variables;
+mod watch;
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use watch::Opened;
+use weir_cache::personal::ToldApart;
+use weir_cache::policy::{Ignored, Policy, UseStale, Valid};
+use weir_cache::store::Zone;
+use weir_conf::Statement;
+use weir_http::build::{Build, Scope};
+use weir_http::directive::{Arity, Directive, HSL, HTTP, ONE};
+use weir_http::exchange::Exchange;
+use weir_http::families::Family;
+use weir_http::refusal::Refusal;
+use weir_http::value;
+use weir_http::variable::Template;
+use weir_net::process::Identity;
+
+weir_http::settings! {
+    /// `proxy_cache`.
+    zone: Use = Use::Off,
+    /// `proxy_cache_key`; `None` for scheme, host and URI as the upstream gets them.
+    key: Option<Template> = None,
+    /// `proxy_cache_valid`.
+    valid: Arc<Vec<Valid>> = Arc::default(),
+    /// `proxy_cache_methods`.
+    methods: Methods = Methods::DEFAULT,
+    /// `proxy_cache_min_uses`.
+    min_uses: u64 = 1,
+    /// `proxy_cache_bypass`.
+    bypass: Arc<Vec<Template>> = Arc::default(),
+    /// `proxy_no_cache`.
+    no_cache: Arc<Vec<Template>> = Arc::default(),
+    /// `proxy_cache_purge`.
+    purge: Arc<Vec<Template>> = Arc::default(),
+    /// `proxy_cache_purge_tag`.
+    purge_tag: Arc<Vec<Template>> = Arc::default(),
+    /// `proxy_cache_lock`; `None` where it is not set.
+    lock: Option<bool> = None,
+    /// `proxy_cache_lock_timeout`.
+    lock_timeout: Duration = Duration::from_secs(5),
+    /// `proxy_cache_lock_age`.
+    lock_age: Duration = Duration::from_secs(5),
+    /// `proxy_cache_use_stale`.
+    use_stale: Option<UseStale> = None,
+    /// `proxy_cache_background_update`.
+    background_update: bool = true,
+    /// `proxy_cache_revalidate`.
+    revalidate: bool = false,
+    /// `proxy_cache_max_range_offset`.
+    max_range_offset: Option<u64> = None,
+    /// `proxy_cache_convert_head`.
+    convert_head: bool = true,
+    /// The kinds of clients that the key distinguishes.
+    told_apart: ToldApart = ToldApart::default(),
+    /// `proxy_cache_guard`.
+    guard: bool = true,
+    /// `proxy_cache_honor`.
+    honor: Honors = Honors::default(),
+    /// `proxy_cache_refresh_ahead`: the last part of an answer's life, in hundredths, in which a hit starts a refresh;
+    /// 0 for never.
+    refresh_ahead: u32 = 0,
+}
+
+/// The declarations for all of `http`.
+#[derive(Default)]
+pub struct Declared {
+    /// The caches, in the order of the file.
+    pub paths: Vec<path::CachePath>,
+    /// `proxy_cache_lock` is written somewhere: places without it then get nginx's default.
+    pub lock_is_written: bool,
+    /// The open caches, once the configuration is in force.
+    zones: OnceLock<Vec<Opened>>,
+    /// The open caches taken over from the previous configuration, by number.
+    inherited: Vec<Option<Opened>>,
+}
+
+impl Declared {
+    /// Opens the caches when the configuration comes into force. Caches taken over from the previous configuration
+    /// stay open. `temporary` gives the directory where the cache of that number first writes its files.
+    pub fn open(&self, temporary: impl Fn(usize) -> String, identity: Option<&Identity>) {
+        self.zones.get_or_init(|| {
+            let inherited = self.inherited.iter().cloned().chain(std::iter::repeat(None));
+            let opened =
+                self.paths.iter().zip(inherited).enumerate().map(|(number, (path, inherited))| match inherited {
+                    Some(opened) => {
+                        opened.zone.retune(path.tuning());
+                        opened
+                    }
+                    None => Opened::new(path.open(&temporary(number), identity)),
+                });
+            opened.collect()
+        });
+    }
+
+    /// Takes over the caches that the older configuration declares the same way. Fails if a cache of the same name has
+    /// another directory or other levels there.
+    fn adopt(&mut self, old: &Declared) -> Result<(), String> {
+        let mut inherited = Vec::new();
+        for path in &self.paths {
+            let known = old.find(path.name.as_bytes());
+            let before = known.and_then(|number| old.paths.get(number));
+            if let Some(before) = before {
+                path.continues(before)?;
+            }
+            let is_same = before.is_some_and(|before| path.is_as_large_as(before));
+            inherited.push(known.filter(|_| is_same).and_then(|number| old.opened(number)).cloned());
+        }
+        self.inherited = inherited;
+        Ok(())
+    }
+
+    /// All caches, once the configuration is in force.
+    pub fn all(&self) -> Vec<Arc<Zone>> {
+        self.zones.get().into_iter().flatten().map(|opened| opened.zone.clone()).collect()
+    }
+
+    /// The cache of that number.
+    pub fn zone(&self, number: usize) -> Option<&Arc<Zone>> {
+        self.opened(number).map(|opened| &opened.zone)
+    }
+
+    /// The same, with the record of the bodies that clients got.
+    pub fn opened(&self, number: usize) -> Option<&Opened> {
+        self.zones.get()?.get(number)
+    }
+
+    /// The number of the zone of that name.
+    pub fn find(&self, name: &[u8]) -> Option<usize> {
+        self.paths.iter().position(|path| path.name.as_bytes() == name)
+    }
+}
+
+/// The zone in which a location keeps its answers.
+#[derive(Clone, Debug)]
+pub enum Use {
+    /// None.
+    Off,
+    /// The zone of this name, with its number once all blocks are read.
+    Zone(String, Option<usize>),
+    /// The zone that this text names; none if the text is empty.
+    Named(Template),
+}
+
+/// Parts of the RFCs that weir obeys only where the configuration asks for it: `docs/why/007-cache-meaning.md`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Honors {
+    /// `Cache-Control` and `Pragma` of requests (RFC 9111 §5.2.1).
+    pub requests: bool,
+    /// Lifetimes guessed from `Last-Modified` (RFC 9111 §4.2.2).
+    pub guesses: bool,
+    /// `stale-if-error` for statuses (RFC 5861 §4).
+    pub errors: bool,
+}
+
+/// Methods whose answers are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Methods(u8);
+
+impl Methods {
+    const GET: u8 = 1;
+    const HEAD: u8 = 1 << 1;
+    const POST: u8 = 1 << 2;
+    /// GET and HEAD: nginx always includes them.
+    pub const DEFAULT: Methods = Methods(Methods::GET | Methods::HEAD);
+
+    /// Whether answers to this method are kept.
+    pub fn has(self, method: &[u8]) -> bool {
+        let bit = match method {
+            b"GET" => Methods::GET,
+            b"HEAD" => Methods::HEAD,
+            b"POST" => Methods::POST,
+            _ => 0,
+        };
+        self.0 & bit != 0
+    }
+}
+
+macro_rules! setting {
+    ($name:literal, $field:ident, $arity:expr, $default:literal, $doc:literal, $read:expr) => {
+        Directive::new($name, HSL, $arity, $doc, |b, s| {
+            let read: fn(&mut Build<'_>, &Statement) -> Result<_, Refusal> = $read;
+            let value = read(b, s)?;
+            crate::settings(b).cache.$field = Some(value);
+            Ok(())
+        })
+        .default($default)
+    };
+}
+
+/// The family.
+pub static FAMILY: Family = Family::new("cache", &[
+    Directive::new("proxy_cache_path", HTTP, Arity::AtLeast(2),
+        "Declares a cache: PATH keys_zone=NAME:SIZE [levels= use_temp_path= inactive= max_size= min_free= manager_files= \
+         manager_sleep= manager_threshold= loader_files= loader_sleep= loader_threshold=], and weir's memory=SIZE.",
+        declare).many(),
+    setting!("proxy_cache", zone, ONE, "off", "The zone in which answers are kept.", zone),
+    Directive::new("proxy_cache_key", HSL, ONE, "What tells answers apart.", key).default("$scheme://$proxy_host$request_uri"),
+    Directive::new("proxy_cache_valid", HSL, Arity::AtLeast(1),
+        "How long answers of these statuses are kept that do not say so themselves: [STATUS...|any] TIME.", valid).many(),
+    Directive::new("proxy_cache_methods", HSL, Arity::AtLeast(1), "The methods whose answers are kept.", methods)
+        .many().default("GET HEAD"),
+    setting!("proxy_cache_min_uses", min_uses, ONE, "1", "The request for a key from which on its answer is kept.",
+        |_, s| value::first_number(s)),
+    setting!("proxy_cache_bypass", bypass, Arity::AtLeast(1), "",
+        "The cache is not asked where one of these is neither empty nor 0.", templates),
+    setting!("proxy_no_cache", no_cache, Arity::AtLeast(1), "",
+        "The answer is not kept where one of these is neither empty nor 0.", templates),
+    setting!("proxy_cache_purge", purge, Arity::AtLeast(1), "",
+        "The key, or all keys that begin with it if it ends in *, is forgotten where one of these is neither empty nor 0.",
+        templates),
+    setting!("proxy_cache_purge_tag", purge_tag, Arity::AtLeast(1), "",
+        "weir's own: where proxy_cache_purge holds and one of these names tags, parted by spaces or commas, all answers of the \
+         zone that have one of them are forgotten instead of the key.", templates),
+    Directive::new("proxy_cache_lock", HSL, Arity::Flag,
+        "One request at a time asks for a new key; the others wait for its answer.",
+        |b, s| {
+            let on = value::flag(s)?;
+            crate::declaring(b).cache.lock_is_written = true;
+            crate::settings(b).cache.lock = Some(Some(on));
+            Ok(())
+        }).default("on, but off in a file that writes it anywhere (nginx: off)"),
+    setting!("proxy_cache_lock_timeout", lock_timeout, ONE, "5s", "How long a request waits for another's answer.",
+        |_, s| value::time(s)),
+    setting!("proxy_cache_lock_age", lock_age, ONE, "5s", "After this time one more request may ask for the same key.",
+        |_, s| value::time(s)),
+    Directive::new("proxy_cache_use_stale", HSL, Arity::AtLeast(1), "When an answer is given that is too old.", use_stale)
+        .many().default("off, but for a day where the upstream cannot be reached (nginx: off)"),
+    setting!("proxy_cache_background_update", background_update, Arity::Flag, "on (nginx: off)",
+        "Gives what is too old at once and asks for the new answer meanwhile.", |_, s| value::flag(s)),
+    setting!("proxy_cache_revalidate", revalidate, Arity::Flag, "off",
+        "Asks whether what is too old has changed, by its time and its tag.", |_, s| value::flag(s)),
+    setting!("proxy_cache_max_range_offset", max_range_offset, ONE, "",
+        "Ranges that begin further on are asked of the upstream, and not kept.", |_, s| value::size(s).map(Some)),
+    setting!("proxy_cache_convert_head", convert_head, Arity::Flag, "on", "Asks with GET where the client said HEAD.",
+        |_, s| value::flag(s)),
+    setting!("proxy_cache_guard", guard, Arity::Flag, "on",
+        "weir's own: keeps answers to credentials and session-like cookies from being shared, unless they say public or the \
+         key tells persons apart.", |_, s| value::flag(s)),
+    setting!("proxy_cache_honor", honor, Arity::AtLeast(1), "off",
+        "weir's own: what of the RFCs is obeyed besides: requests (their Cache-Control), guesses (lifetimes from Last-Modified), \
+         errors (stale-if-error for 500, 502, 503 and 504, too).", honor),
+    setting!("proxy_cache_refresh_ahead", refresh_ahead, ONE, "0",
+        "weir's own: the last hundredths of an answer's life in which a hit has it fetched anew.",
+        |_, s| value::bounded(s, 0, 99).map(|part| part as u32)),
+])
+.variables(variables::VARIABLES)
+.log(count)
+.adopt(|new, old| crate::declared_mut(new).cache.adopt(&crate::declared(old).cache))
+.finish(finish)
+.judge(plain::judge);
+
+fn declare(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let path = path::read(b, statement)?;
+    if crate::declaring(b).cache.find(path.name.as_bytes()).is_some() {
+        return Err(Refusal::whole(format!("duplicate zone \"{}\"", path.name)));
+    }
+    crate::declaring(b).cache.paths.push(path);
+    Ok(())
+}
+
+fn key(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let text = statement.text(0);
+    let template = b.template(text)?;
+    let settings = &mut crate::settings(b).cache;
+    settings.told_apart = Some(ToldApart::by_key(text));
+    settings.key = Some(Some(template));
+    Ok(())
+}
+
+fn honor(_: &mut Build<'_>, statement: &Statement) -> Result<Honors, Refusal> {
+    let mut honors = Honors::default();
+    for word in &statement.args {
+        match word.text.as_str() {
+            "requests" => honors.requests = true,
+            "guesses" => honors.guesses = true,
+            "errors" => honors.errors = true,
+            "off" => {}
+            other => {
+                let refusal = Refusal::whole(format!("invalid value \"{other}\""));
+                return Err(refusal.todo("requests, guesses, errors or off"));
+            }
+        }
+    }
+    Ok(honors)
+}
+
+fn zone(b: &mut Build<'_>, statement: &Statement) -> Result<Use, Refusal> {
+    let text = statement.text(0);
+    if text == "off" {
+        return Ok(Use::Off);
+    }
+    let template = b.template(text)?;
+    match template.literal() {
+        Some(_) => Ok(Use::Zone(text.to_owned(), None)),
+        None => Ok(Use::Named(template)),
+    }
+}
+
+/// nginx: one argument is a time for 200, 301 and 302; else statuses, then a time. Repeated lists add up.
+fn valid(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let words: Vec<&str> = statement.args.iter().map(|word| word.text.as_str()).collect();
+    let Some((time, statuses)) = words.split_last() else { return Ok(()) };
+    let read = value::time_of(time).filter(|time| time.subsec_millis() == 0);
+    let time = read.ok_or_else(|| Refusal::whole(format!("invalid time value \"{time}\"")))?;
+    let seconds = u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
+    let mut rows = Vec::new();
+    if statuses.is_empty() {
+        rows.extend([200, 301, 302].map(|status| Valid { status: Some(status), seconds }));
+    }
+    for word in statuses {
+        let status = match *word {
+            "any" => None,
+            number => {
+                let status = value::number(number).filter(|status| (100..=599).contains(status));
+                Some(status.ok_or_else(|| Refusal::whole(format!("invalid status \"{number}\"")))? as u16)
+            }
+        };
+        rows.push(Valid { status, seconds });
+    }
+    Arc::make_mut(crate::settings(b).cache.valid.get_or_insert_default()).extend(rows);
+    Ok(())
+}
+
+fn methods(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    // nginx: repeated in one block, the lists add up.
+    let mut methods = crate::settings(b).cache.methods.unwrap_or(Methods::DEFAULT);
+    for word in &statement.args {
+        methods.0 |= match word.text.as_str() {
+            "GET" => Methods::GET,
+            "HEAD" => Methods::HEAD,
+            "POST" => Methods::POST,
+            other => return Err(Refusal::whole(format!("invalid value \"{other}\"")).todo("GET, HEAD or POST")),
+        };
+    }
+    crate::settings(b).cache.methods = Some(methods);
+    Ok(())
+}
+
+fn templates(b: &mut Build<'_>, statement: &Statement) -> Result<Arc<Vec<Template>>, Refusal> {
+    let templates: Result<Vec<Template>, Refusal> = statement.args.iter().map(|word| b.template(&word.text)).collect();
+    templates.map(Arc::new)
+}
+
+const USE_STALE: &[(&str, UseStale)] = &[
+    ("error", UseStale::ERROR),
+    ("timeout", UseStale::TIMEOUT),
+    ("invalid_header", UseStale::INVALID_HEADER),
+    ("updating", UseStale::UPDATING),
+    ("http_500", UseStale::HTTP_500),
+    ("http_502", UseStale::HTTP_502),
+    ("http_503", UseStale::HTTP_503),
+    ("http_504", UseStale::HTTP_504),
+    ("http_403", UseStale::HTTP_403),
+    ("http_404", UseStale::HTTP_404),
+    ("http_429", UseStale::HTTP_429),
+    ("off", UseStale::NOTHING),
+];
+
+/// nginx: with `off` in the list, the other words have no effect.
+fn use_stale(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let mut set = crate::settings(b).cache.use_stale.flatten().unwrap_or(UseStale::NOTHING);
+    for word in &statement.args {
+        let bad = || Refusal::whole(format!("invalid value \"{}\"", word.text));
+        set = set.with(value::choice_of(&word.text, USE_STALE).ok_or_else(bad)?);
+    }
+    let is_off = statement.args.iter().any(|word| word.text == "off");
+    crate::settings(b).cache.use_stale = Some(Some(if is_off { UseStale::NOTHING } else { set }));
+    Ok(())
+}
+
+/// Finds the zone, which may be declared after its use.
+fn finish(b: &mut Build<'_>, scope: &mut Scope) {
+    let Some(Use::Zone(name, number @ None)) = &mut crate::written_mut(scope).cache.zone else { return };
+    *number = crate::declaring(b).cache.find(name.as_bytes());
+    if number.is_none() {
+        let refusal = Refusal::whole(format!("\"proxy_cache\" zone \"{name}\" is unknown"));
+        let refusal = refusal
+            .todo(format!("declare it: proxy_cache_path PATH keys_zone={name}:10m; in http"))
+            .needs("proxy_cache_path", name)
+            .about("proxy_cache", 0);
+        // nginx reports this at the end of the block; the number keeps a second place that inherits the name from
+        // repeating it.
+        *number = Some(usize::MAX);
+        b.refuse_in(scope, "proxy_cache", refusal);
+    }
+}
+
+/// The policy that a location's directives give to the rules.
+pub fn policy<'v>(values: &'v crate::family::Values) -> Policy<'v> {
+    const IGNORED: [(&str, Ignored); 5] = [
+        ("X-Accel-Expires", Ignored::ACCEL_EXPIRES),
+        ("Expires", Ignored::EXPIRES),
+        ("Cache-Control", Ignored::CACHE_CONTROL),
+        ("Set-Cookie", Ignored::SET_COOKIE),
+        ("Vary", Ignored::VARY),
+    ];
+    let (cache, mut ignored) = (&values.cache, Ignored::NOTHING);
+    if !values.proxy.ignore.is_empty() {
+        for (name, one) in IGNORED {
+            if values.proxy.ignore.has(name) {
+                ignored = ignored.with(one);
+            }
+        }
+    }
+    Policy {
+        ignored,
+        valid: &cache.valid,
+        use_stale: cache.use_stale,
+        revalidates: cache.revalidate,
+        refreshes_behind: cache.background_update,
+        guesses: cache.honor.guesses,
+        obeys_requests: cache.honor.requests,
+        errors_are_statuses: cache.honor.errors,
+        guards_credentials: cache.guard && !cache.told_apart.credentials,
+        guards_sessions: cache.guard && !cache.told_apart.sessions,
+        ..Policy::default()
+    }
+}
+
+/// Counts the answer under its status.
+fn count(exchange: &mut Exchange<'_>) {
+    let (Some(number), Some(status)) = (exchange.cache.zone, exchange.cache.status) else { return };
+    let Some(zone) = crate::declared(exchange.conf).cache.zone(number) else { return };
+    // A client that left before the first byte was not served; `family::live` counts it with the errors.
+    if exchange.bytes_sent > 0 {
+        zone.counters().served(status, exchange.body_bytes_sent);
+    }
+    if let Some(bytes) = exchange.cache.written.take() {
+        zone.counters().written(status, bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use crate::of_text;
+
+    fn said(http: &str) -> Vec<String> {
+        of_text(&format!("events {{}} http {{ {http} }}")).1
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_nginx_s_words() {
+        for (http, words) in [
+            ("proxy_cache_path /c keys_zone=a:1m; proxy_cache a;", ""),
+            ("proxy_cache a; proxy_cache_path /c keys_zone=a:1m;", ""),
+            ("proxy_cache_path /c levels=1:2;", "\"proxy_cache_path\" must have \"keys_zone\" parameter"),
+            ("proxy_cache_path /c keys_zone=a:1k;", "keys zone \"keys_zone=a:1k\" is too small"),
+            ("proxy_cache_path /c keys_zone=a;", "invalid keys zone size \"keys_zone=a\""),
+            ("proxy_cache_path /c levels=3 keys_zone=a:1m;", "invalid \"levels\" \"levels=3\""),
+            ("proxy_cache_path /c keys_zone=a:1m inactive=x;", "invalid inactive value \"inactive=x\""),
+            ("proxy_cache_path /c keys_zone=a:1m max_size=x;", "invalid max_size value \"max_size=x\""),
+            ("proxy_cache_path /c keys_zone=a:1m min_free=x;", "invalid min_free value \"min_free=x\""),
+            ("proxy_cache_path /c keys_zone=a:1m loader_files=x;", "invalid loader_files value \"loader_files=x\""),
+            (
+                "proxy_cache_path /c keys_zone=a:1m use_temp_path=x;",
+                "invalid use_temp_path value \"use_temp_path=x\", it must be \"on\" or \"off\"",
+            ),
+            ("proxy_cache_path /c keys_zone=a:1m x=1;", "invalid parameter \"x=1\""),
+            ("proxy_cache_path /c keys_zone=a:1m; proxy_cache_path /d keys_zone=a:1m;", "duplicate zone \"a\""),
+            ("proxy_cache b;", "\"proxy_cache\" zone \"b\" is unknown"),
+            ("proxy_cache_valid 200 x;", "invalid time value \"x\""),
+            ("proxy_cache_valid 99 1s;", "invalid status \"99\""),
+            ("proxy_cache_methods PUT;", "invalid value \"PUT\""),
+            ("proxy_cache_use_stale non_idempotent;", "invalid value \"non_idempotent\""),
+            ("proxy_cache_min_uses x;", "invalid number"),
+        ] {
+            let said = said(http);
+            assert_eq!(said.is_empty(), words.is_empty(), "{http}: {said:?}");
+            assert!(said.iter().all(|one| one.contains(words)), "{http}: {said:?}");
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Compressed bodies of stored answers: `gzip` makes one for the first client that accepts it, and later clients reuse
+//! it.
+//!
+//! Only for bodies in memory. The compressed body counts in the zone's memory, and goes when its answer goes.
+
+use weir_cache::store::Packing;
+use weir_http::exchange::Exchange;
+use weir_http::response_body::{Body, Kept};
+
+/// Puts the compressed body of a stored answer in place of the plain one; `false` if none is kept for this level. Then
+/// the filter's output will be kept.
+pub fn replace(exchange: &mut Exchange<'_>, level: u32) -> bool {
+    let Body::Kept(kept) = &exchange.response.body else { return false };
+    if !kept.is_all() {
+        return false;
+    }
+    let plain = &kept.object;
+    match plain.packed(level) {
+        Some(packed) => {
+            exchange.cache.packed = Some((plain.body.len(), packed.body.len()));
+            exchange.response.content_length = Some(packed.body.len());
+            exchange.response.body = Body::Kept(Kept::whole(packed.clone()));
+            true
+        }
+        None => {
+            let zone = exchange.cache.zone.and_then(|number| crate::declared(exchange.conf).cache.zone(number));
+            if let (Some(zone), false) = (zone, exchange.request.is_head()) {
+                exchange.cache.packing = Packing::begin(zone, plain, level).map(Box::new);
+            }
+            false
+        }
+    }
+}

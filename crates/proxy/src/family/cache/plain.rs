@@ -1,0 +1,150 @@
+//! Fast hits: if only the stored answer and the location determine the head, weir composes the head once, keeps it
+//! with the answer, and copies it for later requests.
+//!
+//! The compiler of the configuration decides which locations qualify (`is_possible`): each response filter states
+//! whether it reads the request; weir assumes that a filter without a statement does. For a request, a few comparisons
+//! decide. All other requests take the long way and get the same bytes.
+
+use std::sync::Arc;
+
+use weir_cache::ready::Ready;
+use weir_cache::reason::Reason;
+use weir_cache::request::RequestFacts;
+use weir_cache::store::{Object, Status};
+use weir_http::conf::Location;
+use weir_http::exchange::{Exchange, Plain};
+use weir_http::families::Reading;
+use weir_http::response_body::{Body, Framing, Kept};
+use weir_net::clock;
+use weir_wire::{Known, Version};
+
+use super::{Use, keep};
+use crate::family::gzip;
+
+/// Decides for each place whether heads of stored answers may be kept ready.
+pub fn judge(locations: &mut [Location], reading: &Reading<'_>) {
+    if !reading.has_answer() {
+        for location in locations {
+            location.has_ready_heads = is_possible(location, reading);
+        }
+    }
+}
+
+/// Whether heads of stored answers may be kept ready for this location, if no variable reads the fields of answers.
+fn is_possible(location: &Location, reading: &Reading<'_>) -> bool {
+    let values = crate::values(location);
+    let mut filters = reading.families.all.iter().filter_map(|family| family.filter.as_ref());
+    !matches!(values.cache.zone, Use::Off)
+        && values.slice.size == 0
+        && location.values.core.limit_rate.is_none()
+        && filters.all(|filter| !(filter.active)(location) || (filter.is_fixed)(location, reading))
+}
+
+/// Answers with a ready head, if there is one for this request; else notes that one is wanted, if allowed.
+pub fn serve(exchange: &mut Exchange<'_>, object: &Arc<Object>, reason: Reason, facts: &RequestFacts) -> bool {
+    if !exchange.location.has_ready_heads || reason != Reason::Fresh || !is_plain(exchange, facts) {
+        return false;
+    }
+    let here = (exchange.conf.generation, exchange.location.id.0);
+    let (body, ready) = match find(exchange, object, here) {
+        Ok(found) => found,
+        Err(is_wanted) => {
+            if is_wanted && object.body.is_in_memory() {
+                exchange.plain = Plain::Wanted(note);
+            }
+            return false;
+        }
+    };
+    let response = &mut exchange.response;
+    response.status = object.head.status;
+    response.content_length = Some(body.body.len());
+    if !Arc::ptr_eq(body, object) {
+        exchange.cache.packed = Some((object.body.len(), body.body.len()));
+    }
+    response.body = Body::Kept(Kept::whole(body.clone()));
+    let age_s = keep::validity(&object.times).current_age_s(clock::unix_ms() as i64);
+    exchange.plain = Plain::Ready(ready.clone(), age_s);
+    exchange.cache.status = Some(Status::Hit);
+    exchange.cache.reason = Some(reason);
+    exchange.cache.shown = Some(object.clone());
+    true
+}
+
+/// True if neither the request nor its processing so far calls for a special head.
+fn is_plain(exchange: &Exchange<'_>, facts: &RequestFacts) -> bool {
+    let (request, response) = (&exchange.request, &exchange.response);
+    request.method() == b"GET"
+        && request.version() == Version::Http11
+        && !facts.has_range
+        && !facts.is_conditional
+        && exchange.error_status == 0
+        && exchange.limit_rate.is_none()
+        && !exchange.is_part
+        && response.fields.is_empty()
+        && response.content_type.is_empty()
+}
+
+/// The body and the head for this request; `Err(true)` if a newly composed head should be kept.
+fn find<'o>(
+    exchange: &Exchange<'_>,
+    object: &'o Arc<Object>,
+    here: (u32, u32),
+) -> Result<(&'o Arc<Object>, &'o Arc<Ready>), bool> {
+    let gzip = &crate::values(exchange.location).gzip;
+    let mut known = None;
+    if gzip.enabled && gzip::client_accepts(exchange, gzip) {
+        // Whether a proxy gets a compressed answer depends on fields of the answer.
+        if exchange.request.field(Known::Via).is_some() {
+            return Err(false);
+        }
+        match object.ready_packed(gzip.level) {
+            Some((packed, ready)) if ready.made_in == here => return Ok((packed, ready)),
+            Some((_, ready)) => known = Some(ready),
+            None => {}
+        }
+        match object.ready() {
+            Some(ready) if ready.made_in == here && !ready.is_plain_alone => return Ok((object, ready)),
+            Some(_) | None => {}
+        }
+    } else {
+        match object.ready() {
+            Some(ready) if ready.made_in == here => return Ok((object, ready)),
+            other => known = other,
+        }
+    }
+    // Two locations that share answers would replace each other's head forever; only a head of an older configuration
+    // gives way.
+    Err(known.is_none_or(|ready| ready.made_in.0 != here.0))
+}
+
+/// Keeps a composed head, if other requests may get the same head.
+fn note(exchange: &mut Exchange<'_>, framing: Framing, head: &[u8]) {
+    let response = &exchange.response;
+    let Body::Kept(kept) = &response.body else { return };
+    let Some(object) = &exchange.cache.shown else { return };
+    // These fields are made for each request; the answer itself may set a rate.
+    let is_personal =
+        [Known::Location, Known::Refresh, Known::SetCookie].iter().any(|known| response.fields.has(*known));
+    if framing != Framing::Length
+        || response.status != 200
+        || !response.body_filters.is_empty()
+        || response.own_location
+        || is_personal
+        || !exchange.keeps_alive
+        || exchange.limit_rate.is_some()
+        || !kept.is_all()
+    {
+        return;
+    }
+    let zone = exchange.cache.zone.and_then(|number| crate::declared(exchange.conf).cache.zone(number));
+    let Some(zone) = zone else { return };
+    let gzip = &crate::values(exchange.location).gzip;
+    let is_packed = !Arc::ptr_eq(&kept.object, object);
+    let is_plain_alone = !is_packed && gzip.enabled && gzip::is_for(exchange, gzip);
+    let own_date = !response.fields.has(Known::Date) && !response.without_own.date;
+    let here = (exchange.conf.generation, exchange.location.id.0);
+    if let Some(ready) = Ready::of(head, here, own_date, is_plain_alone) {
+        // If another request was first, or there is no room, the next request tries again.
+        zone.keep_ready(object, is_packed.then_some(gzip.level), ready, clock::now());
+    }
+}

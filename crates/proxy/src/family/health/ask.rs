@@ -1,0 +1,353 @@
+//! One check of one peer: weir makes an exchange of its own, sends the request as the check's location would, and
+//! judges the answer.
+//!
+//! A check does not count among clients' requests or the peer's tries, and writes nothing to an access log.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use weir_http::conn::Conn;
+use weir_http::exchange::{Exchange, Parts};
+use weir_http::message::{Origin, Request, Try};
+use weir_http::request_body::RequestBody;
+use weir_http::slots::SlotStore;
+use weir_http::worker::{Generation, Worker};
+use weir_meter::Step;
+use weir_net::log;
+use weir_net::{Address, Deadline, buffer, clock};
+use weir_wire::{BodyLength, HeadPolicy, InvalidFields, Version};
+
+use super::grpc;
+use super::matching::{self, Failed};
+use super::watch::Target;
+use super::{Check, Placed};
+use crate::family::proxy::parse_bind;
+use crate::family::proxy::pass::Pass;
+use crate::family::proxy::request::{self, BodyFraming};
+use crate::family::proxy_ssl::handshake::Fault;
+use crate::family::proxy_ssl::{self, Asked};
+use crate::family::upstream::attempt::{self, Failure, Outgoing, Progressed};
+use crate::family::upstream::line::Line;
+use crate::family::upstream::pool::{Link, Terms};
+use crate::family::upstream::source::{GroupRef, Hold, Read, Source};
+
+/// The part of an answer's body that the tests see, in bytes (nginx: 256k).
+const BODY_MAX: usize = 256 << 10;
+/// Bytes of the body to read at a time.
+const READ_BYTES: usize = 16 << 10;
+/// The time a check may take beyond the timeouts of its location's steps: a body may come byte by byte.
+const TIME_MAX: Duration = Duration::from_secs(60);
+
+/// The result of a check.
+pub(super) enum Ended {
+    /// The peer is healthy.
+    Passed,
+    /// The check failed: the reason, and the step.
+    Failed { why: String, doing: &'static str },
+    /// The check could not be made; this is not the peer's fault.
+    NotMade(String),
+}
+
+/// One check with its peer and address.
+struct Question<'q> {
+    check: &'q Check,
+    placed: &'q Placed,
+    pass: &'q Pass,
+    group: &'q GroupRef,
+    peer: usize,
+    address: Address,
+}
+
+/// Checks one peer and judges its answer.
+pub(super) async fn ask(
+    worker: &Rc<Worker>,
+    generation: &Rc<Generation>,
+    check: &Check,
+    placed: &Placed,
+    group: &GroupRef,
+    peer: usize,
+    target: &Target,
+) -> Ended {
+    let conf = &*generation.conf;
+    let location = conf.location(placed.location);
+    let address =
+        group.get().and_then(|upstream| upstream.addresses.get(peer)).map(|address| at_port(address, check.port));
+    let (Some(pass), Some(address)) = (&crate::values(location).proxy.pass, address) else {
+        return Ended::NotMade("no server to ask".to_owned());
+    };
+    // The other end of the pair lives as long as this one.
+    let (mut conn, _other) = match Conn::of_the_edge(worker, conf.generation) {
+        Ok(Some(made)) => made,
+        Ok(None) => return Ended::NotMade("worker_connections are not enough".to_owned()),
+        Err(error) => return Ended::NotMade(format!("socketpair() failed {}", log::Os(&error))),
+    };
+    let client = conn.client.clone();
+    let (path, args) = check.asked().split_once('?').unwrap_or((check.asked(), ""));
+    let parts = Parts::of(request(check), SlotStore::default(), path.into(), args.into());
+    let (now, wall_ms) = (clock::now(), clock::unix_ms());
+    let mut exchange =
+        Exchange::new(conf, worker, generation, &client, conf.server(placed.server), parts, now, wall_ms);
+    exchange.location = location;
+    exchange.body = RequestBody::Gone;
+    let question = Question { check, placed, pass, group, peer, address };
+    let ended = within_time(&mut exchange, &mut conn, &question, target).await;
+    drop(exchange.into_parts());
+    ended
+}
+
+/// The server's address, or this port of its host; an address without ports stays.
+fn at_port(address: &Address, port: Option<u16>) -> Address {
+    let mut address = address.clone();
+    if let (Address::Tcp(address), Some(port)) = (&mut address, port) {
+        address.set_port(port);
+    }
+    address
+}
+
+/// Stands in for a client's request; most variables that read a request find nothing in it.
+fn request(check: &Check) -> Request {
+    let mut request = Request::default();
+    let text = match &check.grpc {
+        None => format!("GET {} HTTP/1.0\r\n\r\n", check.uri),
+        Some(_) => format!("POST {} HTTP/1.1\r\nContent-Type: application/grpc\r\nTE: trailers\r\n\r\n", grpc::PATH),
+    };
+    request.bytes.extend_from_slice(text.as_bytes());
+    let policy = HeadPolicy { invalid_fields: InvalidFields::Drop, underscores: false, fields_max: 2 };
+    // The URI was checked when the configuration was read.
+    let _ = request.parser.request(&request.bytes, &policy, &mut request.head);
+    request.used = request.bytes.len();
+    request.length = Some(BodyLength::None);
+    request
+}
+
+async fn within_time(exchange: &mut Exchange<'_>, conn: &mut Conn, question: &Question<'_>, target: &Target) -> Ended {
+    let proxy = &crate::values(exchange.location).proxy;
+    let limit = Deadline::new();
+    limit.set(TIME_MAX + proxy.connect_timeout + proxy.send_timeout + proxy.read_timeout);
+    let mut asking = pin!(question.ask(exchange, conn, target));
+    poll_fn(|context| match asking.as_mut().poll(context) {
+        Poll::Ready(ended) => Poll::Ready(ended),
+        Poll::Pending => limit
+            .poll_expired()
+            .map(|()| Ended::Failed { why: Failure::TimedOut.to_string(), doing: Step::ReadResponse.doing() }),
+    })
+    .await
+}
+
+impl Question<'_> {
+    async fn ask(&self, exchange: &mut Exchange<'_>, conn: &mut Conn, target: &Target) -> Ended {
+        let proxy = &crate::values(exchange.location).proxy;
+        let mut framing = BodyFraming::None;
+        if let Some(template) = &proxy.set_body {
+            exchange.body = RequestBody::Memory(template.text(exchange));
+            framing = BodyFraming::Length(exchange.body.length());
+        }
+        if let Some(call) = &self.check.grpc {
+            exchange.body = RequestBody::Memory(call.message());
+            framing = BodyFraming::Length(exchange.body.length());
+        }
+        let mut head = exchange.worker.lease_out();
+        self.compose(exchange, framing, &mut head);
+        let asked = proxy_ssl::asked(exchange, self.pass.host.as_bytes());
+        let (name, _) = self.group.known_peer(&exchange.worker.boards, self.peer);
+        let is_tls = !matches!(asked, Asked::Nothing);
+        exchange.tries.push(Try { started: Some(clock::now()), is_tls, ..Try::at(name) });
+        let answered = self.answer(exchange, conn, &asked, Outgoing { head: &head, framing }, target).await;
+        exchange.worker.return_out(head);
+        match answered {
+            Ok((origin, link)) => self.judge(exchange, origin, link, target).await,
+            Err(failure) if is_ours(&failure) => Ended::NotMade(failure.to_string()),
+            Err(failure) => Ended::Failed { why: failure.to_string(), doing: exchange.step.doing() },
+        }
+    }
+
+    /// Composes the request as the location would, with the check's URI.
+    fn compose(&self, exchange: &mut Exchange<'_>, framing: BodyFraming, head: &mut Vec<u8>) {
+        let (host, uri) = (self.pass.host.clone().into_bytes(), Some(self.check.asked().as_bytes().to_vec()));
+        let target = request::Target { host, uri, is_tls: self.pass.is_tls };
+        request::compose(exchange, self.pass, Some(&target), framing, head);
+        let proxy = &crate::values(exchange.location).proxy;
+        let is_said = proxy.set_headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("connection"));
+        if self.check.keepalive_time.is_none() && proxy.version == Version::Http11 && !is_said {
+            // The peer need not keep a connection that the check does not reuse.
+            head.truncate(head.len().saturating_sub(b"\r\n".len()));
+            head.extend_from_slice(b"Connection: close\r\n\r\n");
+        }
+    }
+
+    /// The answer's head and its connection: the one kept from the last check, or a new one.
+    async fn answer(
+        &self,
+        exchange: &mut Exchange<'_>,
+        conn: &mut Conn,
+        asked: &Asked<'_>,
+        outgoing: Outgoing<'_>,
+        target: &Target,
+    ) -> Result<(Box<Origin>, Box<Link>), Failure> {
+        let bind = &crate::values(exchange.location).proxy.bind;
+        let bound = bind.as_ref().and_then(|template| parse_bind(&template.text(exchange)));
+        let terms = Terms { bound, party: asked.party() };
+        if let Some(link) = self.kept(target, terms) {
+            let mut progressed = Progressed::default();
+            match attempt::exchange_heads(exchange, conn, &link, outgoing, &mut progressed).await {
+                Ok(origin) => return Ok((origin, link)),
+                // The peer had closed the kept connection: this is not a failure.
+                Err(Failure::Send(_) | Failure::Receive(_) | Failure::Closed) if !progressed.response_begun => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+        let link = if crate::values(exchange.location).proxy.version == Version::Http2 {
+            let (opened, _) = attempt::dial(exchange, conn, &self.address, terms).await?;
+            let line = Line::new(opened, self.peer, terms, exchange.worker, None);
+            line.begin().ok_or(Failure::Closed)?.0
+        } else {
+            attempt::connect(exchange, conn, &self.address, self.peer, terms).await?
+        };
+        let origin = attempt::exchange_heads(exchange, conn, &link, outgoing, &mut Progressed::default()).await?;
+        Ok((origin, link))
+    }
+
+    fn kept(&self, target: &Target, terms: Terms<'_>) -> Option<Box<Link>> {
+        let (link, time) = (target.kept.take()?, self.check.keepalive_time?);
+        let is_young = clock::now().ms_since(link.opened) < time.as_millis() as u64;
+        (is_young && terms.fit(&link) && !link.stream.peek_closed()).then_some(link)
+    }
+
+    /// Reads the body as far as needed, and runs the tests.
+    async fn judge(&self, exchange: &mut Exchange<'_>, origin: Box<Origin>, link: Box<Link>, target: &Target) -> Ended {
+        let status = origin.head.status;
+        if let Some(attempt) = exchange.last_try() {
+            attempt.header_us = Some(attempt.elapsed_us());
+            attempt.status = status;
+        }
+        if let Some(call) = &self.check.grpc {
+            return self.judge_call(exchange, &origin, link, call).await;
+        }
+        let tests = self.placed.tests.as_deref();
+        let looks_at_body = tests.is_some_and(matching::Match::looks_at_body);
+        let mut body = buffer::lease(0);
+        if looks_at_body || self.check.keepalive_time.is_some() {
+            exchange.step = Step::ReadResponse;
+            match self.read(exchange, &origin, link, &mut body).await {
+                Ok(source) => target.kept.set(source.into_link().filter(|_| self.check.keepalive_time.is_some())),
+                // If no test looks at the body, weir reads it only to reuse the connection.
+                Err(why) if looks_at_body => return Ended::Failed { why, doing: exchange.step.doing() },
+                Err(_) => {}
+            }
+        }
+        let verdict = match tests {
+            Some(tests) => {
+                // Variables of the tests read it.
+                exchange.origin = Some(origin);
+                tests.judge(exchange, &body)
+            }
+            None if matching::is_usual(status) => Ok(()),
+            None => Err(Failed::Status),
+        };
+        match verdict {
+            Ok(()) => Ended::Passed,
+            Err(failed) => Ended::Failed { why: failed.why(status), doing: failed.doing() },
+        }
+    }
+
+    /// Judges a gRPC call. Its status comes after the body, or in the head if there is no body.
+    async fn judge_call(
+        &self,
+        exchange: &mut Exchange<'_>,
+        origin: &Origin,
+        link: Box<Link>,
+        call: &grpc::Call,
+    ) -> Ended {
+        exchange.step = Step::ReadResponse;
+        let mut body = buffer::lease(0);
+        let trailers = match self.read(exchange, origin, link, &mut body).await {
+            Ok(mut source) => source.take_trailers(),
+            Err(why) => return Ended::Failed { why, doing: exchange.step.doing() },
+        };
+        let is_status = |name: &[u8]| name.eq_ignore_ascii_case(b"grpc-status");
+        let behind = trailers.iter().find(|field| is_status(field.name)).map(|field| field.value);
+        let mut fields = origin.head.fields.iter();
+        let before =
+            fields.find(|field| is_status(field.name.of(&origin.bytes))).map(|field| field.value.of(&origin.bytes));
+        match call.judge(origin.head.status, behind.or(before), &body) {
+            Ok(()) => Ended::Passed,
+            Err(why) => Ended::Failed { why, doing: "checking gRPC status" },
+        }
+    }
+
+    /// Reads the body, or its first part.
+    async fn read(
+        &self,
+        exchange: &mut Exchange<'_>,
+        origin: &Origin,
+        link: Box<Link>,
+        body: &mut weir_net::Lease,
+    ) -> Result<Source, String> {
+        let length = weir_wire::response_body(&origin.bytes, &origin.head, exchange.upstream_method());
+        let length = length.map_err(|violation| violation.upstream_message().to_owned())?;
+        let Some(upstream) = self.group.get() else { return Err("no server to ask".to_owned()) };
+        // HTTP/2 frames mark the end of the body, and carry the trailers after it.
+        let length = if link.h2.is_some() && length != BodyLength::None { BodyLength::UntilClose } else { length };
+        // Balancing did not choose this peer, so its result does not count for passive health.
+        let hold = Hold { group: self.group.clone(), selection: upstream.group.begin(0) };
+        let mut source = Source::new(link, hold, origin, length, true);
+        let here = origin.bytes.get(origin.head.len..).unwrap_or_default();
+        source.feed(here, body).map_err(|broken| broken.to_string())?;
+        let read_timeout = crate::values(exchange.location).proxy.read_timeout;
+        while body.len() < BODY_MAX && !source.is_done() {
+            if let Some(link) = source.link() {
+                link.deadline.set(read_timeout);
+            }
+            let room = READ_BYTES.min(BODY_MAX - body.len());
+            let read = poll_fn(|_| source.poll_read(body, room, exchange.tries.last_mut())).await;
+            match read.map_err(|broken| broken.to_string())? {
+                Read::Some => {}
+                Read::End => break,
+            }
+        }
+        body.truncate(BODY_MAX);
+        Ok(source)
+    }
+}
+
+/// Whether a failure has its cause in weir, not in the peer.
+fn is_ours(failure: &Failure) -> bool {
+    match failure {
+        Failure::Connect(error) => {
+            weir_net::is_out_of_files(error) || error.kind() == std::io::ErrorKind::AddrNotAvailable
+        }
+        Failure::Tls(Fault::Certificate(_)) | Failure::TableFull | Failure::Unsendable(_) => true,
+        Failure::Tls(Fault::Handshake(_) | Fault::OtherName(_))
+        | Failure::Send(_)
+        | Failure::Receive(_)
+        | Failure::Closed
+        | Failure::TimedOut
+        | Failure::Head(_)
+        | Failure::Body(_)
+        | Failure::Client(_)
+        | Failure::Lost(_) => false,
+    }
+}
+
+impl Failed {
+    fn why(self, status: u16) -> String {
+        match self {
+            Failed::Status => format!("status {status} is not one that passes"),
+            Failed::Header => "a header is not as it has to be".to_owned(),
+            Failed::Body => "the body is not as it has to be".to_owned(),
+            Failed::Require => "a required variable is empty or \"0\"".to_owned(),
+        }
+    }
+
+    fn doing(self) -> &'static str {
+        match self {
+            Failed::Status => "checking status code",
+            Failed::Header => "checking headers",
+            Failed::Body => "checking body",
+            Failed::Require => "checking variables",
+        }
+    }
+}

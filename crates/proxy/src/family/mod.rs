@@ -1,0 +1,20 @@
+//! The families that ask origins and keep answers: one file each, and one word below.
+
+weir_http::declare! {
+    upstream_variables
+    gzip
+    cache
+    store
+    slice
+    proxy
+    proxy_ssl
+    grpc
+    grpc_ssl
+    upstream
+    sticky
+    health
+    resolver
+    early_hints
+}
+
+weir_http::above!(0);

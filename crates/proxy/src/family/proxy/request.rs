@@ -1,0 +1,345 @@
+//! Composes the upstream request: the request line, the fields, and the framing of the body.
+
+use weir_http::exchange::Exchange;
+use weir_http::family::otel;
+use weir_http::trace::context::Trace;
+use weir_http::variable::{Names, Template};
+use weir_net::log;
+use weir_wire::fields::make_safe;
+use weir_wire::{Known, KnownSet, Version, encode, escape};
+
+use super::pass::Pass;
+
+/// The fields that a location sends, compiled once: fields it sets, and client fields it leaves out.
+#[derive(Default)]
+pub struct Plan {
+    /// `proxy_set_header`s, nginx's defaults first where they are not overridden.
+    set: Vec<Set>,
+    /// The host of the default `Host`, when no `proxy_set_header Host` is written.
+    default_host: bool,
+    /// Names of client fields that are not passed on: fields set above, and hop-by-hop fields.
+    skipped: KnownSet,
+    skipped_names: Vec<Box<[u8]>>,
+    /// Passes a client's `TE: trailers` on.
+    passes_te: bool,
+    /// `Connection` and `Upgrade` are not set: weir may pass a WebSocket through on its own.
+    upgrades: bool,
+}
+
+/// A fixed piece of the fields, or a field with a value to evaluate.
+enum Set {
+    /// Whole lines.
+    Lines(Vec<u8>),
+    /// The name with `: `, and the template of the value.
+    Field(Box<[u8]>, Template),
+}
+
+/// How the request declares its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyFraming {
+    /// No body, no field.
+    None,
+    /// `Content-Length`.
+    Length(u64),
+    /// `Transfer-Encoding: chunked`.
+    Chunked,
+}
+
+/// Client fields that nginx (1.31) drops by default: hop-by-hop fields.
+const ONE_HOP: [Known; 7] = [
+    Known::Connection,
+    Known::KeepAlive,
+    Known::ProxyConnection,
+    Known::Te,
+    Known::TransferEncoding,
+    Known::Upgrade,
+    Known::Expect,
+];
+
+/// Client fields about a version it has, or about a range: the cache drops them to get the whole answer.
+const CONDITIONS: [Known; 6] = [
+    Known::Range,
+    Known::IfRange,
+    Known::IfMatch,
+    Known::IfNoneMatch,
+    Known::IfModifiedSince,
+    Known::IfUnmodifiedSince,
+];
+
+impl Plan {
+    /// Compiles the `proxy_set_header`s of one block; `passes_te` if trailers are always passed on (gRPC).
+    pub fn compile(written: &[(String, Template)], _names: &mut Names, passes_te: bool) -> Plan {
+        let mut plan = Plan::default();
+        for known in ONE_HOP {
+            plan.skipped.insert(known);
+        }
+        plan.skipped.insert(Known::Host);
+        plan.skipped.insert(Known::ContentLength);
+        let named = |known: Known| written.iter().any(|(name, _)| Known::of(name.as_bytes()) == Some(known));
+        plan.default_host = !named(Known::Host);
+        plan.passes_te = passes_te && !named(Known::Te);
+        plan.upgrades = !named(Known::Upgrade) && !named(Known::Connection);
+        for (name, template) in written {
+            match Known::of(name.as_bytes()) {
+                Some(known) => plan.skipped.insert(known),
+                None => plan.skipped_names.push(name.as_bytes().into()),
+            }
+            plan.set(name, template);
+        }
+        plan
+    }
+
+    fn set(&mut self, name: &str, template: &Template) {
+        let name = [name.as_bytes(), b": "].concat();
+        let value = match template.literal() {
+            // nginx does not send a field with an empty value.
+            Some(b"") => return,
+            Some(value) => value,
+            None => return self.set.push(Set::Field(name.into(), template.clone())),
+        };
+        let line = [&name, value, b"\r\n"].concat();
+        match self.set.last_mut() {
+            Some(Set::Lines(lines)) => lines.extend_from_slice(&line),
+            Some(Set::Field(..)) | None => self.set.push(Set::Lines(line)),
+        }
+    }
+
+    fn skips(&self, known: Option<Known>, name: &[u8]) -> bool {
+        match known {
+            Some(known) => self.skipped.contains(known),
+            None => self.skipped_names.iter().any(|skipped| skipped.eq_ignore_ascii_case(name)),
+        }
+    }
+}
+
+/// The value of a `proxy_pass` with variables.
+pub struct Target {
+    /// Host and port as `$proxy_host` shows them.
+    pub host: Vec<u8>,
+    /// The URI to request, if the text has one.
+    pub uri: Option<Vec<u8>>,
+    /// weir uses TLS to the upstream.
+    pub is_tls: bool,
+}
+
+/// Whether the client asks for a WebSocket that weir passes on by default.
+pub fn passes_upgrade(exchange: &Exchange<'_>) -> bool {
+    let request = &exchange.request;
+    crate::values(exchange.location).proxy.plan.upgrades
+        && crate::values(exchange.location).proxy.version == Version::Http11
+        && request.tokens.upgrade
+        && request.version() >= Version::Http11
+        && request.method() == b"GET"
+        && request.field(Known::Upgrade).is_some_and(|value| value.eq_ignore_ascii_case(b"websocket"))
+}
+
+/// Composes the request line and the fields into `out`.
+pub fn compose(
+    exchange: &mut Exchange<'_>,
+    pass: &Pass,
+    target: Option<&Target>,
+    framing: BodyFraming,
+    out: &mut Vec<u8>,
+) {
+    let location = exchange.location;
+    let proxy = &crate::values(location).proxy;
+    let plan = &proxy.plan;
+    out.clear();
+    match &proxy.method {
+        Some(template) => {
+            template.eval(exchange, out);
+            make_safe(out);
+        }
+        None => out.extend_from_slice(exchange.upstream_method()),
+    }
+    out.push(b' ');
+    push_target(exchange, Some(pass), target, out);
+    // For HTTP/2, `h2::stream::Stream::send_request` converts the HTTP/1.1 head.
+    out.extend_from_slice(if proxy.version < Version::Http11 { b" HTTP/1.0\r\n" } else { b" HTTP/1.1\r\n" });
+
+    if plan.default_host {
+        let host = target.map_or(pass.host.as_bytes(), |target| target.host.as_slice());
+        encode::push_field(out, b"Host", host);
+    }
+    if proxy.version < Version::Http11 && plan.upgrades {
+        out.extend_from_slice(b"Connection: close\r\n");
+    }
+    push_set(exchange, plan, out);
+    if plan.passes_te && takes_trailers(exchange) {
+        out.extend_from_slice(b"TE: trailers\r\n");
+    }
+    if passes_upgrade(exchange) {
+        out.extend_from_slice(b"Connection: upgrade\r\nUpgrade: websocket\r\n");
+    }
+    match framing {
+        BodyFraming::None => {}
+        BodyFraming::Length(length) => encode::push_field_decimal(out, b"Content-Length", length),
+        BodyFraming::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+    }
+    push_validators(exchange, plan, out);
+    if proxy.pass_headers {
+        let request = &exchange.request;
+        let holds_back = exchange.cache.holds_conditions_back();
+        let told = otel::injected(exchange);
+        for field in request.fields() {
+            let name = request.text(field.name);
+            if plan.skips(field.known, name)
+                || (told.is_some() && field.known.is_none() && otel::is_told(name))
+                || (holds_back && field.known.is_some_and(|known| CONDITIONS.contains(&known)))
+            {
+                continue;
+            }
+            encode::push_field(out, name, request.text(field.value));
+        }
+        if let Some(trace) = told {
+            push_trace(trace, plan, out);
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends the fields of `proxy_set_header`.
+fn push_set(exchange: &mut Exchange<'_>, plan: &Plan, out: &mut Vec<u8>) {
+    for set in &plan.set {
+        let (name, template) = match set {
+            Set::Lines(lines) => {
+                out.extend_from_slice(lines);
+                continue;
+            }
+            Set::Field(name, template) => (name, template),
+        };
+        let start = out.len();
+        out.extend_from_slice(name);
+        let value = out.len();
+        template.eval(exchange, out);
+        make_safe(out.get_mut(value..).unwrap_or_default());
+        // As above: an empty field is not sent.
+        if out.len() == value { out.truncate(start) } else { out.extend_from_slice(b"\r\n") }
+    }
+}
+
+/// Whether the request of this try asked the upstream for another protocol (RFC 9110 §7.8: `Upgrade`, and a
+/// `Connection` that names it). Used for the rare 101: it evaluates the fields again.
+pub fn asks_for_upgrade(exchange: &mut Exchange<'_>) -> bool {
+    if passes_upgrade(exchange) {
+        return true;
+    }
+    let mut lines = Vec::new();
+    let location = exchange.location;
+    push_set(exchange, &crate::values(location).proxy.plan, &mut lines);
+    let (mut names_protocol, mut is_named) = (false, false);
+    for line in lines.split(|byte| *byte == b'\n') {
+        let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
+        let (name, value) = (line.get(..colon).unwrap_or_default(), line.get(colon + 1..).unwrap_or_default());
+        names_protocol |= name.eq_ignore_ascii_case(b"upgrade") && !value.trim_ascii().is_empty();
+        is_named |= name.eq_ignore_ascii_case(b"connection")
+            && value.split(|byte| *byte == b',').any(|option| option.trim_ascii().eq_ignore_ascii_case(b"upgrade"));
+    }
+    names_protocol && is_named
+}
+
+/// Appends the trace context, unless `proxy_set_header` sets it.
+fn push_trace(trace: &Trace, plan: &Plan, out: &mut Vec<u8>) {
+    if !plan.skips(None, b"traceparent") {
+        encode::push_field(out, b"traceparent", &trace.current.text());
+    }
+    if !trace.state.is_empty() && !plan.skips(None, b"tracestate") {
+        encode::push_field(out, b"tracestate", &trace.state);
+    }
+}
+
+/// Whether the client says that it accepts trailers (nginx: `$grpc_internal_trailers`).
+pub fn takes_trailers(exchange: &Exchange<'_>) -> bool {
+    let te = exchange.request.field(Known::Te).unwrap_or_default();
+    te.windows(b"trailers".len()).any(|part| part.eq_ignore_ascii_case(b"trailers"))
+}
+
+/// Appends the validators of the stored answer, unless `proxy_set_header` sets those fields.
+fn push_validators(exchange: &Exchange<'_>, plan: &Plan, out: &mut Vec<u8>) {
+    let Some((last_modified, etag)) = exchange.cache.validators() else { return };
+    if let Some(seconds) = last_modified
+        && !plan.skipped.contains(Known::IfModifiedSince)
+    {
+        encode::push_field(out, b"If-Modified-Since", &weir_wire::date::http_date(seconds));
+    }
+    if !etag.is_empty() && !plan.skipped.contains(Known::IfNoneMatch) {
+        encode::push_field(out, b"If-None-Match", etag);
+    }
+}
+
+/// Appends the target of the upstream request; the error log shows it too.
+pub fn push_target(exchange: &Exchange<'_>, pass: Option<&Pass>, target: Option<&Target>, out: &mut Vec<u8>) {
+    let is_replaced = match (target, pass) {
+        (Some(target), _) => target.uri.is_some(),
+        (None, Some(pass)) => pass.uri.is_some() && !exchange.uri_changed,
+        (None, None) => false,
+    };
+    if exchange.target_is_valid && !is_replaced {
+        // As the client wrote it: not decoded and not encoded again.
+        return out.extend_from_slice(exchange.request.text(exchange.request.head.path));
+    }
+    let start = out.len();
+    match (target.and_then(|target| target.uri.as_ref()), pass.and_then(|pass| pass.uri.as_ref())) {
+        (Some(uri), _) => out.extend_from_slice(uri),
+        // nginx: the URI replaces the part of the path that matched the location. A path from `rewrite … break`
+        // matched no location and is sent unchanged.
+        (None, Some(uri)) if is_replaced => {
+            out.extend_from_slice(uri.as_bytes());
+            let replaces = pass.map_or(0, |pass| pass.replaces);
+            push_path(exchange, exchange.uri.get(replaces..).unwrap_or_default(), out);
+            push_args(exchange, out);
+        }
+        (None, _) => {
+            push_path(exchange, &exchange.uri, out);
+            push_args(exchange, out);
+        }
+    }
+    escape_breaks(out, start);
+}
+
+/// Escapes bytes that would end the target or its line, so a variable with client data cannot insert a second request.
+fn escape_breaks(out: &mut Vec<u8>, start: usize) {
+    let breaks = |byte: &u8| matches!(byte, 0..=b' ' | 0x7f);
+    if !out.get(start..).unwrap_or_default().iter().any(breaks) {
+        return;
+    }
+    let raw = out.split_off(start);
+    for byte in raw {
+        if breaks(&byte) { out.extend_from_slice(format!("%{byte:02X}").as_bytes()) } else { out.push(byte) }
+    }
+}
+
+fn push_path(exchange: &Exchange<'_>, path: &[u8], out: &mut Vec<u8>) {
+    if exchange.uri_was_quoted || exchange.internal {
+        escape::escape_uri(path, out);
+    } else {
+        out.extend_from_slice(path);
+    }
+}
+
+fn push_args(exchange: &Exchange<'_>, out: &mut Vec<u8>) {
+    if !exchange.args.is_empty() {
+        out.push(b'?');
+        out.extend_from_slice(&exchange.args);
+    }
+}
+
+/// `, upstream: "http://ADDRESS/URI"`, if there was an attempt in this location.
+pub(super) fn context(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
+    let Some(last) = exchange.tries.last() else {
+        return;
+    };
+    let pass = crate::values(exchange.location).proxy.pass.as_deref();
+    let scheme = match (pass.is_some_and(|pass| pass.is_grpc), last.is_tls) {
+        (false, false) => "http",
+        (false, true) => "https",
+        (true, false) => "grpc",
+        (true, true) => "grpcs",
+    };
+    log::push(line, format_args!(", upstream: \"{scheme}://{}", last.peer));
+    if last.peer.starts_with("unix:") {
+        line.push(b':');
+    }
+    push_target(exchange, pass, None, line);
+    line.push(b'"');
+}

@@ -1,0 +1,176 @@
+//! Reads an upstream's head into the response: the fields to pass on, to obey and to hide.
+
+use weir_http::exchange::{Exchange, WithoutOwn};
+use weir_http::message::Origin;
+use weir_http::phase::{From, Outcome};
+use weir_http::response_body::Body;
+use weir_http::special::split_args;
+use weir_http::{value, walk};
+use weir_net::log::Level;
+use weir_wire::escape::{Unescape, unescape_uri};
+use weir_wire::fields::Fields;
+use weir_wire::{BodyLength, Known, KnownSet, Version};
+
+use super::hidden::Named;
+use super::rewrite;
+
+/// The target of `X-Accel-Redirect`.
+pub enum Elsewhere {
+    /// A path, normalised, and its arguments.
+    Uri(Vec<u8>, Vec<u8>),
+    /// A named location, without `@`.
+    Named(String),
+    /// No target: the path is unsafe.
+    Nowhere,
+}
+
+impl Elsewhere {
+    /// Sends the exchange there.
+    pub fn enter(self, exchange: &mut Exchange<'_>) -> Outcome {
+        match self {
+            Elsewhere::Uri(path, args) => walk::redirect(exchange, path, Some(args)),
+            Elsewhere::Named(name) => walk::walk(exchange, From::Named(name)),
+            Elsewhere::Nowhere => Outcome::Status(404),
+        }
+    }
+}
+
+/// Passes `WWW-Authenticate` of an intercepted 401 on to the client.
+pub fn pass_authentication(exchange: &mut Exchange<'_>, origin: &Origin) {
+    if origin.head.status != 401 {
+        return;
+    }
+    let known = Some(Known::WwwAuthenticate);
+    for field in origin.head.fields.iter().filter(|field| field.known == known) {
+        exchange.response.fields.push_known(b"WWW-Authenticate", field.value.of(&origin.bytes), known);
+    }
+}
+
+/// Fills the response from the upstream's head; `Some` if the head redirects to another location.
+pub fn accept(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) -> Option<Elsewhere> {
+    let location = exchange.location;
+    let proxy = &crate::values(location).proxy;
+    if let Some(elsewhere) = accel_redirect(exchange, origin) {
+        return Some(elsewhere);
+    }
+    exchange.response.status = origin.head.status;
+    exchange.response.status_line.clear();
+    // HTTP/2 has no reason phrase: weir uses its own.
+    if origin.head.version != Version::Http2 {
+        exchange.response.status_line.extend_from_slice(origin.head.status_line.of(&origin.bytes));
+    }
+    exchange.response.content_length = match length {
+        BodyLength::Exact(length) => Some(length),
+        // RFC 9110 §8.6: in an answer to HEAD or in a 304, the length describes a body that does not follow.
+        BodyLength::None => origin.field(Known::ContentLength).and_then(weir_wire::framing::content_length),
+        BodyLength::Chunked | BodyLength::UntilClose => None,
+    };
+    let mut seen = KnownSet::default();
+    let named = Named::of(&origin.head, &origin.bytes);
+    for field in &origin.head.fields {
+        let (name, value) = (field.name.of(&origin.bytes), field.value.of(&origin.bytes));
+        if let Some(known) = field.known.filter(|known| known.is_first_in_response()) {
+            if seen.contains(known) {
+                let (name, value) = (String::from_utf8_lossy(name), String::from_utf8_lossy(value));
+                exchange.log(
+                    Level::Warn,
+                    format_args!("upstream sent duplicate header line: \"{name}: {value}\", ignored"),
+                );
+                continue;
+            }
+            seen.insert(known);
+        }
+        match field.known {
+            Some(Known::ContentType) => {
+                exchange.response.content_type.clear();
+                exchange.response.content_type.extend_from_slice(value);
+            }
+            Some(Known::LastModified) => exchange.response.last_modified = weir_wire::date::parse_http_date(value),
+            Some(Known::XAccelLimitRate) if !proxy.ignore.has("X-Accel-Limit-Rate") => {
+                exchange.limit_rate = std::str::from_utf8(value).ok().and_then(value::number);
+            }
+            Some(_) | None => {}
+        }
+        if proxy.hidden.hides(field.known, name) || named.has(field.known, name) {
+            continue;
+        }
+        let changed = match field.known {
+            Some(Known::Location | Known::Refresh) => rewrite::location(exchange, field.known, value),
+            Some(Known::SetCookie) => rewrite::cookie(exchange, value),
+            Some(_) | None => None,
+        };
+        let response = &mut exchange.response;
+        response.fields.push_known(name, changed.as_deref().unwrap_or(value), field.known);
+    }
+
+    let passed = |known: Known| !proxy.hidden.known.contains(known) && !seen.contains(known);
+    exchange.response.without_own = WithoutOwn { date: passed(Known::Date), server: passed(Known::Server) };
+    exchange.response.allows_ranges = proxy.force_ranges || exchange.cache.holds_conditions_back();
+    exchange.response.body = Body::Origin;
+    None
+}
+
+/// Passes on the fields after the body if `proxy_pass_trailers` is on, except fields that are not allowed in trailers
+/// (RFC 9110 §6.5.1).
+pub fn pass_trailers(exchange: &mut Exchange<'_>, trailers: Fields) {
+    let proxy = &crate::values(exchange.location).proxy;
+    if !proxy.pass_trailers {
+        return;
+    }
+    for field in trailers.iter() {
+        let may_trail = field.known.is_none_or(|known| !known.is_forbidden_in_trailer());
+        if may_trail && !proxy.hidden.hides(field.known, field.name) {
+            exchange.response.trailers.push_known(field.name, field.value, field.known);
+        }
+    }
+}
+
+/// X-Accel-Redirect: the upstream names a location of this server that answers instead.
+fn accel_redirect(exchange: &mut Exchange<'_>, origin: &Origin) -> Option<Elsewhere> {
+    if crate::values(exchange.location).proxy.ignore.has("X-Accel-Redirect") {
+        return None;
+    }
+    let to = origin.field(Known::XAccelRedirect)?.to_vec();
+    // nginx keeps these few fields of the upstream's answer; all others come from the new location.
+    for field in &origin.head.fields {
+        let (name, value) = (field.name.of(&origin.bytes), field.value.of(&origin.bytes));
+        match field.known {
+            Some(Known::SetCookie | Known::CacheControl | Known::Expires | Known::AcceptRanges) => {
+                exchange.response.fields.push_known(name, value, field.known);
+            }
+            Some(Known::XAccelLimitRate)
+                if !crate::values(exchange.location).proxy.ignore.has("X-Accel-Limit-Rate") =>
+            {
+                exchange.limit_rate = std::str::from_utf8(value).ok().and_then(value::number);
+            }
+            Some(_) | None => {
+                if name.eq_ignore_ascii_case(b"Content-Disposition") {
+                    exchange.response.fields.push(name, value);
+                }
+            }
+        }
+        if field.known == Some(Known::ContentType) {
+            exchange.response.content_type = value.to_vec();
+        }
+    }
+    if exchange.request.method() != b"HEAD" {
+        exchange.request.method_override = Some(b"GET");
+    }
+    if let Some(name) = to.strip_prefix(b"@") {
+        return Some(Elsewhere::Named(String::from_utf8_lossy(name).into_owned()));
+    }
+    let (path, args) = split_args(&to);
+    let mut decoded = Vec::new();
+    unescape_uri(path, Unescape::All, &mut decoded);
+    if is_unsafe(path) || is_unsafe(&decoded) {
+        let shown = String::from_utf8_lossy(&to);
+        exchange.log(Level::Error, format_args!("unsafe URI \"{shown}\" was detected"));
+        return Some(Elsewhere::Nowhere);
+    }
+    Some(Elsewhere::Uri(decoded, args.to_vec()))
+}
+
+/// Whether a path from an upstream is empty, leaves the root or contains a NUL (nginx: parse_unsafe_uri).
+fn is_unsafe(path: &[u8]) -> bool {
+    path.is_empty() || path.contains(&0) || path.split(|byte| *byte == b'/').any(|part| part == b"..")
+}

@@ -1,0 +1,593 @@
+//! `proxy_ssl_*`: TLS to upstreams, for `proxy_pass https://…`.
+//!
+//! A block that passes requests over TLS gets a [`Tls`]; blocks with the same settings share it. A [`Party`] adds the
+//! parts that differ between exchanges: the server's name, and a certificate named by variables. weir reuses
+//! connections and sessions only for the same party. `handshake` runs the handshake of a connection. Certificates and
+//! keys are read as for servers (`ssl`). <https://nginx.org/en/docs/http/ngx_http_proxy_module.html>
+
+pub mod command;
+pub mod handshake;
+
+use std::sync::Arc;
+
+use command::Commands;
+use weir_conf::Statement;
+use weir_http::build::{Build, Scope};
+use weir_http::exchange::Exchange;
+use weir_http::families::Family;
+use weir_http::family::certificates::source::{self, CertificateCache};
+use weir_http::family::certificates::{self};
+use weir_http::refusal::Refusal;
+use weir_http::variable::Template;
+use weir_net::tls::ciphers::{Ciphers, Protocols};
+use weir_net::tls::{Client, KeyLogFile, OriginOptions, Trust, certificates, revocation_lists};
+use weir_wire::Version;
+
+use crate::family::proxy::pass::Pass;
+
+weir_http::settings! {
+    /// `proxy_ssl_session_reuse`.
+    session_reuse: bool = true,
+    /// `proxy_ssl_protocols`.
+    protocols: Protocols = Protocols::default(),
+    /// `proxy_ssl_ciphers`, as written.
+    ciphers: String = "DEFAULT".to_owned(),
+    /// `proxy_ssl_name`, also as written.
+    name: Option<(Template, String)> = None,
+    /// `proxy_ssl_server_name`.
+    server_name: bool = false,
+    /// `proxy_ssl_verify`.
+    verify: bool = false,
+    /// `proxy_ssl_verify_depth`.
+    verify_depth: u16 = 1,
+    /// `proxy_ssl_trusted_certificate`.
+    trusted_certificate: String = String::new(),
+    /// `proxy_ssl_crl`.
+    crl: String = String::new(),
+    /// `proxy_ssl_certificate`, also as written.
+    certificate: (Template, String) = Default::default(),
+    /// `proxy_ssl_certificate_key`, also as written.
+    certificate_key: Option<(Template, String)> = None,
+    /// `proxy_ssl_certificate_cache`.
+    certificate_cache: Option<Arc<CertificateCache>> = None,
+    /// `proxy_ssl_password_file`: its passwords.
+    passwords: Arc<Vec<Vec<u8>>> = Arc::default(),
+    /// `proxy_ssl_conf_command`.
+    commands: Commands = Commands::default(),
+    /// `proxy_ssl_key_log`.
+    key_log: Option<String> = None,
+    /// The TLS settings of this block, if it passes requests over TLS.
+    tls: Option<Arc<Tls>> = None,
+    /// The party of this block, if it does not depend on the exchange.
+    party: Option<Arc<Party>> = None,
+}
+
+/// The compiled settings: blocks with equal settings share them.
+#[derive(Default)]
+pub struct Declared {
+    made: Vec<(Written, Arc<Tls>)>,
+    parties: Vec<Arc<Party>>,
+}
+
+/// The TLS settings of one or several blocks.
+pub struct Tls {
+    client: Client,
+    /// The server's certificate must match the party's name.
+    verifies: bool,
+    /// The party has a name: weir sends it, checks it, or both.
+    is_named: bool,
+    /// The passwords for keys that variables name.
+    passwords: Arc<Vec<Vec<u8>>>,
+    cache: Option<Arc<CertificateCache>>,
+}
+
+/// The identity of a connection: the settings, the server's name, and weir's own certificate.
+pub struct Party {
+    tls: Arc<Tls>,
+    /// Without port and brackets; empty if weir neither sends nor checks it.
+    name: Box<str>,
+    /// Certificate and key, if variables name them.
+    certificate: Option<(Box<str>, Box<str>)>,
+}
+
+impl Party {
+    /// Whether variables named the certificate.
+    pub fn shows_its_own(&self) -> bool {
+        self.certificate.is_some()
+    }
+}
+
+impl PartialEq for Party {
+    fn eq(&self, other: &Party) -> bool {
+        Arc::ptr_eq(&self.tls, &other.tls) && self.name == other.name && self.certificate == other.certificate
+    }
+}
+
+/// The party that an exchange needs.
+pub enum Asked<'c> {
+    /// Plain text.
+    Nothing,
+    /// The same for all exchanges of a block.
+    Fixed(&'c Arc<Party>),
+    /// Made from variables.
+    Own(Arc<Party>),
+}
+
+impl Asked<'_> {
+    /// The party, if the connection uses TLS.
+    pub fn party(&self) -> Option<&Arc<Party>> {
+        match self {
+            Asked::Nothing => None,
+            Asked::Fixed(party) => Some(party),
+            Asked::Own(party) => Some(party),
+        }
+    }
+}
+
+/// The directives, under a family's prefix.
+macro_rules! towards_origins {
+    ($family:ident, $prefix:literal) => {{
+        use weir_http::directive::{Arity, Directive, HSL, ONE, TWO};
+        use weir_http::family::certificates;
+        use weir_http::value;
+        use $crate::family::proxy_ssl::{ciphers, protocols};
+        &[
+            Directive::new(
+                concat!($prefix, "_session_reuse"),
+                HSL,
+                Arity::Flag,
+                "Resumes TLS sessions with upstreams.",
+                |b, s| {
+                    crate::settings(b).$family.session_reuse = Some(value::flag(s)?);
+                    Ok(())
+                },
+            )
+            .default("on"),
+            Directive::new(
+                concat!($prefix, "_protocols"),
+                HSL,
+                Arity::AtLeast(1),
+                "Versions of TLS offered to upstreams: TLSv1.2 TLSv1.3.",
+                |b, s| protocols(b, s, |all| &mut all.$family),
+            )
+            .default("TLSv1.2 TLSv1.3"),
+            Directive::new(
+                concat!($prefix, "_ciphers"),
+                HSL,
+                ONE,
+                "Cipher suites of TLS 1.2 offered to upstreams, in OpenSSL's words.",
+                |b, s| ciphers(b, s, |all| &mut all.$family),
+            )
+            .default("DEFAULT"),
+            Directive::new(
+                concat!($prefix, "_name"),
+                HSL,
+                ONE,
+                "The name the upstream's certificate must be for, and that is sent to it.",
+                |b, s| {
+                    let template = b.template(s.text(0))?;
+                    crate::settings(b).$family.name = Some(Some((template, s.text(0).to_owned())));
+                    Ok(())
+                },
+            )
+            .default("$proxy_host"),
+            Directive::new(
+                concat!($prefix, "_server_name"),
+                HSL,
+                Arity::Flag,
+                "Sends the name to upstreams (SNI).",
+                |b, s| {
+                    crate::settings(b).$family.server_name = Some(value::flag(s)?);
+                    Ok(())
+                },
+            )
+            .default("off"),
+            Directive::new(
+                concat!($prefix, "_verify"),
+                HSL,
+                Arity::Flag,
+                "Checks the certificates of upstreams.",
+                |b, s| {
+                    crate::settings(b).$family.verify = Some(value::flag(s)?);
+                    Ok(())
+                },
+            )
+            .default("off"),
+            Directive::new(
+                concat!($prefix, "_verify_depth"),
+                HSL,
+                ONE,
+                "Authorities between an upstream's certificate and a trusted one, at most.",
+                |b, s| {
+                    crate::settings(b).$family.verify_depth = Some(value::bounded(s, 0, u64::from(u16::MAX))? as u16);
+                    Ok(())
+                },
+            )
+            .default("1"),
+            Directive::new(
+                concat!($prefix, "_trusted_certificate"),
+                HSL,
+                ONE,
+                "File with the authorities that are trusted, PEM.",
+                |b, s| {
+                    crate::settings(b).$family.trusted_certificate = Some(s.text(0).to_owned());
+                    Ok(())
+                },
+            ),
+            Directive::new(
+                concat!($prefix, "_crl"),
+                HSL,
+                ONE,
+                "File with what the authorities revoked, PEM; one list for each authority.",
+                |b, s| {
+                    crate::settings(b).$family.crl = Some(s.text(0).to_owned());
+                    Ok(())
+                },
+            ),
+            Directive::new(
+                concat!($prefix, "_certificate"),
+                HSL,
+                ONE,
+                "File with the certificate shown to upstreams that ask, PEM; variables are allowed.",
+                |b, s| {
+                    let template = b.template(s.text(0))?;
+                    crate::settings(b).$family.certificate = Some((template, s.text(0).to_owned()));
+                    Ok(())
+                },
+            ),
+            Directive::new(
+                concat!($prefix, "_certificate_key"),
+                HSL,
+                ONE,
+                "File with that certificate's key, PEM; variables are allowed.",
+                |b, s| {
+                    let template = b.template(s.text(0))?;
+                    crate::settings(b).$family.certificate_key = Some(Some((template, s.text(0).to_owned())));
+                    Ok(())
+                },
+            ),
+            Directive::new(
+                concat!($prefix, "_certificate_cache"),
+                HSL,
+                Arity::Between(1, 3),
+                "Keeps certificates and keys that variables name: off, or max=N [inactive=TIME] [valid=TIME].",
+                |b, s| {
+                    crate::settings(b).$family.certificate_cache = Some(certificates::source::cache(s)?);
+                    Ok(())
+                },
+            )
+            .default("off"),
+            Directive::new(
+                concat!($prefix, "_password_file"),
+                HSL,
+                ONE,
+                "File with the passwords of encrypted keys, one a line, tried in turn.",
+                |b, s| {
+                    let lines = certificates::passwords(b, s)?;
+                    crate::settings(b).$family.passwords = Some(lines);
+                    Ok(())
+                },
+            ),
+            Directive::new(
+                concat!($prefix, "_conf_command"),
+                HSL,
+                TWO,
+                "An OpenSSL setting: Ciphersuites, CipherString, MinProtocol, MaxProtocol, Certificate, PrivateKey.",
+                |b, s| crate::settings(b).$family.commands.get_or_insert_default().add(s.text(0), s.text(1)),
+            )
+            .many(),
+            Directive::new(
+                concat!($prefix, "_key_log"),
+                HSL,
+                ONE,
+                "File that the keys of connections to upstreams are written to, for Wireshark.",
+                |b, s| {
+                    let path = b.path(s.text(0));
+                    crate::settings(b).$family.key_log = Some(Some(path));
+                    Ok(())
+                },
+            ),
+        ]
+    }};
+}
+
+pub(crate) use towards_origins;
+
+/// The family.
+pub static FAMILY: Family = Family::new("proxy_ssl", towards_origins!(proxy_ssl, "proxy_ssl")).finish(finish);
+
+/// Selects the family's settings in a block.
+pub type Of = fn(&mut crate::family::Settings) -> &mut Settings;
+
+/// `…_ssl_protocols`.
+pub fn protocols(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Refusal> {
+    for word in &statement.args {
+        if Protocols::of_words([word.text.as_str()]).is_none() {
+            return Err(Refusal::whole(format!("invalid value \"{}\"", word.text)).todo("TLSv1.2 or TLSv1.3, or both"));
+        }
+    }
+    let words = statement.args.iter().map(|word| word.text.as_str());
+    let Some(chosen) = Protocols::of_words(words) else { return Ok(()) };
+    if chosen.kept.is_empty() {
+        let asked = chosen.left_out.join(" ");
+        return Err(Refusal::whole(format!("weir does not speak {asked}, which is not safe any more")).todo(
+            "write: proxy_ssl_protocols TLSv1.2 TLSv1.3; or put something in front of that upstream that speaks more",
+        ));
+    }
+    if !chosen.left_out.is_empty() {
+        b.warn(
+            format!("weir does not speak {}", chosen.left_out.join(" ")),
+            Some("upstreams are spoken to by the rest of the list".to_owned()),
+        );
+    }
+    of(crate::settings(b)).protocols = Some(chosen.kept);
+    Ok(())
+}
+
+/// `…_ssl_ciphers`.
+pub fn ciphers(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Refusal> {
+    ciphers_of(statement.text(0))?;
+    of(crate::settings(b)).ciphers = Some(statement.text(0).to_owned());
+    Ok(())
+}
+
+fn ciphers_of(list: &str) -> Result<Ciphers, Refusal> {
+    let chosen = Ciphers::of_list(list).map_err(|nothing| {
+        Refusal::whole(format!("SSL_CTX_set_cipher_list(\"{list}\") failed (SSL: {nothing})"))
+            .todo("name suites with ECDHE and GCM or CHACHA20, such as ECDHE-RSA-AES128-GCM-SHA256, or DEFAULT")
+    })?;
+    Ok(chosen.kept)
+}
+
+/// The text of a file; a relative name starts at the configuration's directory, as in nginx.
+fn read(b: &mut Build<'_>, doing: &str, name: &str) -> Result<Arc<Vec<u8>>, Refusal> {
+    certificates::read(b, name).map_err(|(path, error)| Refusal::whole(format!("{doing} \"{path}\" failed {error}")))
+}
+
+/// The settings that determine a connection; equal ones share their `Tls`.
+#[derive(PartialEq)]
+struct Written {
+    session_reuse: bool,
+    protocols: Protocols,
+    ciphers: String,
+    server_name: bool,
+    verify: bool,
+    verify_depth: u16,
+    trusted_certificate: String,
+    crl: String,
+    certificate: String,
+    certificate_key: Option<String>,
+    /// The address of the cache: two directives make two caches.
+    cache: Option<usize>,
+    passwords: Arc<Vec<Vec<u8>>>,
+    commands: Commands,
+    key_log: Option<String>,
+    is_h2: bool,
+}
+
+impl Written {
+    fn of(values: &Values, is_h2: bool) -> Written {
+        Written {
+            is_h2,
+            session_reuse: values.session_reuse,
+            protocols: values.protocols,
+            ciphers: values.ciphers.clone(),
+            server_name: values.server_name,
+            verify: values.verify,
+            verify_depth: values.verify_depth,
+            trusted_certificate: values.trusted_certificate.clone(),
+            crl: values.crl.clone(),
+            certificate: values.certificate.1.clone(),
+            certificate_key: values.certificate_key.as_ref().map(|(_, text)| text.clone()),
+            cache: values.certificate_cache.as_ref().map(|cache| Arc::as_ptr(cache) as usize),
+            passwords: values.passwords.clone(),
+            commands: values.commands.clone(),
+            key_log: values.key_log.clone(),
+        }
+    }
+}
+
+fn finish(b: &mut Build<'_>, scope: &mut Scope) {
+    let mut settings = std::mem::take(&mut crate::written_mut(scope).proxy_ssl);
+    if let Some(Some(pass)) = &crate::written(scope).proxy.pass {
+        let is_h2 = crate::written(scope).proxy.version == Some(Version::Http2);
+        compile_block(b, &mut settings, (pass, is_h2), "proxy_pass", scope);
+    }
+    crate::written_mut(scope).proxy_ssl = settings;
+}
+
+/// Compiles a block that passes requests over TLS, or whose target may turn out to.
+pub fn compile_block(
+    b: &mut Build<'_>,
+    settings: &mut Settings,
+    (pass, is_h2): (&Pass, bool),
+    directive: &'static str,
+    scope: &Scope,
+) {
+    if !pass.is_tls && pass.template.is_none() {
+        return;
+    }
+    let values = settings.clone().values();
+    let written = Written::of(&values, is_h2);
+    let known = crate::declaring(b).proxy_ssl.made.iter().find(|(made, _)| *made == written);
+    let tls = match known.map(|(_, tls)| tls.clone()) {
+        Some(tls) => tls,
+        None => match compile(b, &values, is_h2) {
+            Ok(tls) => {
+                crate::declaring(b).proxy_ssl.made.push((written, Arc::new(tls)));
+                let Some((_, tls)) = crate::declaring(b).proxy_ssl.made.last() else { return };
+                tls.clone()
+            }
+            Err(refusal) => {
+                let (about, number) = refusal.place.unwrap_or((directive, 0));
+                // For gRPC, the same settings have names of their own.
+                let about =
+                    if directive == "grpc_pass" { about.replacen("proxy_", "grpc_", 1) } else { about.to_owned() };
+                return b.refuse_at(directive, refusal, scope.place(&about, number));
+            }
+        },
+    };
+    let party = fixed_party(&values, pass, &tls).map(|party| {
+        let parties = &mut crate::declaring(b).proxy_ssl.parties;
+        let known = parties.iter().find(|known| ***known == party).cloned();
+        known.unwrap_or_else(|| {
+            let party = Arc::new(party);
+            parties.push(party.clone());
+            party
+        })
+    });
+    settings.tls = Some(Some(tls));
+    settings.party = Some(party);
+}
+
+fn compile(b: &mut Build<'_>, values: &Values, is_h2: bool) -> Result<Tls, Refusal> {
+    let trust = if values.verify { Some((trust(b, values)?, usize::from(values.verify_depth))) } else { None };
+    let (protocols, ciphers) = values.commands.apply(values.protocols, ciphers_of(&values.ciphers)?)?;
+    let options = OriginOptions {
+        protocols,
+        ciphers,
+        trust,
+        sends_name: values.server_name,
+        resumes: values.session_reuse,
+        // nginx offers no ALPN for HTTP/1.1.
+        alpn: if is_h2 { vec![b"h2".to_vec()] } else { Vec::new() },
+        key_log: values.key_log.as_ref().map(|path| Arc::new(KeyLogFile::new(path))),
+    };
+    let client = Client::for_origins(options).map_err(|error| {
+        Refusal::whole(format!("no TLS can be spoken to upstreams: {error}"))
+            .todo("name suites that go with proxy_ssl_protocols")
+    })?;
+    let written = values.certificate.0.literal();
+    let client = match (written, &values.certificate_key) {
+        (Some(b""), _) => client,
+        (_, None) => {
+            let certificate = &values.certificate.1;
+            return Err(Refusal::whole(format!(
+                "no \"proxy_ssl_certificate_key\" is defined for certificate \"{certificate}\""
+            ))
+            .needs("proxy_ssl_certificate_key", "")
+            .about("proxy_ssl_certificate", 0));
+        }
+        (Some(_), Some((key, name))) if key.literal().is_some() => {
+            show(b, values, &client, &values.certificate.1, name)?
+        }
+        _ => client,
+    };
+    let client = match &values.commands.pair {
+        (Some(certificate), Some(key)) => show(b, values, &client, certificate, key)?,
+        _ => client,
+    };
+    Ok(Tls {
+        client,
+        verifies: values.verify,
+        is_named: values.verify || values.server_name,
+        passwords: values.passwords.clone(),
+        cache: values.certificate_cache.clone(),
+    })
+}
+
+fn show(b: &Build<'_>, values: &Values, client: &Client, certificate: &str, key: &str) -> Result<Client, Refusal> {
+    let pair = source::load(&b.paths.conf_prefix, (certificate, key), &values.passwords);
+    let about = |words: String| {
+        let is_key = words.contains("key \"") || words.contains("PrivateKey(");
+        let directive = if is_key { "proxy_ssl_certificate_key" } else { "proxy_ssl_certificate" };
+        Refusal::whole(words).about(directive, 0)
+    };
+    pair.map(|pair| client.showing(&pair)).map_err(about)
+}
+
+fn trust(b: &mut Build<'_>, values: &Values) -> Result<Trust, Refusal> {
+    let name = &values.trusted_certificate;
+    if name.is_empty() {
+        return Err(Refusal::whole("no proxy_ssl_trusted_certificate for proxy_ssl_verify")
+            .todo("name a file, such as the system's own: proxy_ssl_trusted_certificate /etc/ssl/certs/ca-certificates.crt")
+            .about("proxy_ssl_verify", 0));
+    }
+    const FILE: &str = "proxy_ssl_trusted_certificate";
+    let text = read(b, "SSL_CTX_load_verify_locations()", name).map_err(|refusal| refusal.about(FILE, 0))?;
+    let bad = |doing: &str, name: &str, why: &str| Refusal::whole(format!("{doing}(\"{name}\") failed (SSL: {why})"));
+    let mut trust = certificates(&text)
+        .and_then(|all| if all.is_empty() { Err("no certificate in it".to_owned()) } else { Ok(all) })
+        .and_then(|all| Trust::new(all).map_err(|flaw| format!("a certificate cannot be read: {flaw}")))
+        .map_err(|why| bad("SSL_CTX_load_verify_locations", name, &why).about(FILE, 0))?;
+    if !values.crl.is_empty() {
+        let text =
+            read(b, "X509_LOOKUP_load_file()", &values.crl).map_err(|refusal| refusal.about("proxy_ssl_crl", 0))?;
+        let lists = revocation_lists(&text)
+            .map_err(|why| bad("X509_LOOKUP_load_file", &values.crl, &why).about("proxy_ssl_crl", 0))?;
+        let refused = |why: &str| bad("X509_LOOKUP_load_file", &values.crl, why).about("proxy_ssl_crl", 0);
+        if lists.is_empty() {
+            return Err(refused("no list of revoked certificates in it"));
+        }
+        for list in &lists {
+            trust
+                .add_list(list)
+                .map_err(|flaw| refused(&format!("a list of revoked certificates cannot be read: {flaw}")))?;
+        }
+    }
+    Ok(trust)
+}
+
+/// The party of a block, if all its exchanges have the same party.
+fn fixed_party(values: &Values, pass: &Pass, tls: &Arc<Tls>) -> Option<Party> {
+    let name = match (&values.name, tls.is_named) {
+        (_, false) => "",
+        (Some((name, _)), true) => std::str::from_utf8(name.literal()?).ok()?,
+        (None, true) if pass.template.is_none() => &pass.host,
+        (None, true) => return None,
+    };
+    if is_variable(values) {
+        return None;
+    }
+    Some(Party { tls: tls.clone(), name: bare(name).into(), certificate: None })
+}
+
+/// Whether variables name the certificate or its key.
+fn is_variable(values: &Values) -> bool {
+    let is_key_literal = values.certificate_key.as_ref().is_none_or(|(key, _)| key.literal().is_some());
+    match values.certificate.0.literal() {
+        Some(b"") => false,
+        Some(_) => !is_key_literal,
+        None => true,
+    }
+}
+
+/// A host without its port and its brackets.
+fn bare(name: &str) -> &str {
+    match name.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None => name.split(':').next().unwrap_or_default(),
+    }
+}
+
+/// The party that the exchange's connection needs; `host` is the host of `proxy_pass`.
+pub fn asked<'c>(exchange: &mut Exchange<'c>, host: &[u8]) -> Asked<'c> {
+    let location = exchange.location;
+    let values = &crate::values(location).proxy_ssl;
+    if let Some(party) = &values.party {
+        return Asked::Fixed(party);
+    }
+    let Some(tls) = &values.tls else { return Asked::Nothing };
+    let name = match &values.name {
+        _ if !tls.is_named => Vec::new(),
+        Some((name, _)) => name.text(exchange),
+        None => host.to_vec(),
+    };
+    let certificate = match &values.certificate_key {
+        Some((key, _)) if is_variable(values) => {
+            let certificate = text(&values.certificate.0, exchange);
+            // nginx: an empty name means no certificate.
+            if certificate.is_empty() { None } else { Some((certificate, text(key, exchange))) }
+        }
+        _ => None,
+    };
+    let name = String::from_utf8_lossy(&name);
+    Asked::Own(Arc::new(Party { tls: tls.clone(), name: bare(&name).into(), certificate }))
+}
+
+fn text(template: &Template, exchange: &mut Exchange<'_>) -> Box<str> {
+    String::from_utf8_lossy(&template.text(exchange)).into()
+}
+
+#[cfg(test)]
+mod tests;

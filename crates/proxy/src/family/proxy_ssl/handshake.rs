@@ -1,0 +1,172 @@
+//! The TLS handshake with an upstream, and the sessions that make later handshakes cheaper.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use weir_http::board::count_fault;
+use weir_http::conn::{Conn, Gone};
+use weir_http::exchange::Exchange;
+use weir_http::family::certificates::source;
+use weir_http::worker::Generation;
+use weir_meter::Step;
+use weir_meter::live::cells::Distrust;
+use weir_net::log::Os;
+use weir_net::tls::{Client, Failure as TlsFailure, Sessions, failure};
+use weir_net::{Address, Deadline, Stream, TlsStream};
+
+use super::{Party, Tls};
+use crate::family::proxy;
+use crate::family::upstream::attempt::Failure;
+
+/// The most TLS 1.3 tickets kept for one upstream: as many connections can resume before the next full handshake.
+const TICKETS_MAX: usize = 8;
+
+/// The most upstreams whose sessions a worker keeps; beyond it, a new upstream replaces an old one.
+const UPSTREAMS_MAX: usize = 1024;
+
+/// The sessions that a worker can resume, by the party's settings and the address.
+#[derive(Default)]
+pub struct AllSessions {
+    known: RefCell<HashMap<(usize, Address), Sessions>>,
+}
+
+/// The sessions of a configuration on this worker.
+fn sessions(generation: &Generation) -> &AllSessions {
+    generation.own.of(AllSessions::default)
+}
+
+impl AllSessions {
+    fn of(&self, tls: &Arc<Tls>, address: &Address) -> Sessions {
+        let mut known = self.known.borrow_mut();
+        // The settings live as long as the configuration, and so does this table: the pointer stays unique.
+        let key = (Arc::as_ptr(tls) as usize, address.clone());
+        if let Some(sessions) = known.get(&key) {
+            return sessions.clone();
+        }
+        if known.len() >= UPSTREAMS_MAX
+            && let Some(some) = known.keys().next().cloned()
+        {
+            known.remove(&some);
+        }
+        let sessions = Sessions::new(TICKETS_MAX);
+        known.insert(key, sessions.clone());
+        sessions
+    }
+}
+
+/// Why there is no TLS connection.
+#[derive(Debug)]
+pub enum Fault {
+    /// The handshake failed.
+    Handshake(io::Error),
+    /// The certificate is for another name.
+    OtherName(Box<str>),
+    /// weir cannot load its own certificate; the text is nginx's line.
+    Certificate(String),
+}
+
+impl fmt::Display for Fault {
+    /// nginx's words.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Certificate(line) => f.write_str(line),
+            Fault::OtherName(name) => write!(f, "upstream SSL certificate does not match \"{name}\""),
+            Fault::Handshake(error) => match failure(error) {
+                None => write!(f, "SSL_do_handshake() failed {}", Os(error)),
+                Some(TlsFailure { code: "ECONNRESET", .. }) => f.write_str("peer closed connection in SSL handshake"),
+                Some(TlsFailure { distrust: Some(distrust), .. }) => {
+                    write!(f, "upstream SSL certificate verify error: ({}:{})", distrust.code, distrust.text)
+                }
+                Some(failed) => write!(f, "SSL_do_handshake() failed (SSL: {failed})"),
+            },
+        }
+    }
+}
+
+/// The message for a failed read or write: an error of TLS, or of the socket.
+pub struct Broken<'e>(pub &'static str, pub &'static str, pub &'e io::Error);
+
+impl fmt::Display for Broken<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Broken(plain, tls, error) = self;
+        match failure(error) {
+            Some(failed) => write!(f, "{tls} failed (SSL: {failed})"),
+            None => write!(f, "{plain} failed {}", Os(error)),
+        }
+    }
+}
+
+/// Makes the handshake over a new connection within `deadline`; checks the upstream's certificate as the party
+/// requires.
+pub async fn shake_hands(
+    exchange: &mut Exchange<'_>,
+    conn: &Conn,
+    stream: Stream,
+    address: &Address,
+    party: &Party,
+    deadline: &Deadline,
+) -> Result<TlsStream, Failure> {
+    exchange.step = Step::TlsOrigin;
+    // A handshake is a few small writes, and none may wait until the one before is acknowledged. Unix sockets have no
+    // such delay and refuse the option.
+    let _ = stream.set_nodelay(true);
+    let client = client(exchange, party).map_err(|line| Failure::Tls(Fault::Certificate(line)))?;
+    let sessions = sessions(exchange.generation).of(&party.tls, address);
+    let tls = TlsStream::to_origin(stream, &client, &party.name, Some(&sessions));
+    let tls = tls.map_err(|failed| Failure::Tls(Fault::Handshake(failed.into())))?;
+    let watch = proxy::is_for_its_client_alone(exchange);
+    let shaken = {
+        let mut shaking = pin!(tls.handshake(deadline));
+        poll_fn(|context| {
+            if let Poll::Ready(shaken) = shaking.as_mut().poll(context) {
+                return Poll::Ready(Ok(shaken));
+            }
+            match watch.then(|| conn.poll_gone()) {
+                Some(Poll::Ready(error)) => Poll::Ready(Err(Failure::Client(Gone::Closed(error)))),
+                Some(Poll::Pending) | None => Poll::Pending,
+            }
+        })
+        .await?
+    };
+    let cell = &exchange.worker.board.peer(exchange.tries.last().map_or(0, |attempt| attempt.cell)).ssl;
+    match shaken {
+        Ok(()) if party.tls.verifies && !tls.is_for(&party.name) => {
+            cell.failed.one();
+            cell.distrusted(Distrust::Hostname);
+            Err(Failure::Tls(Fault::OtherName(party.name.clone())))
+        }
+        Ok(()) => {
+            cell.handshakes.one();
+            if tls.is_resumed() {
+                cell.reused.one();
+            }
+            Ok(tls)
+        }
+        Err(error) => {
+            cell.failed.one();
+            count_fault(cell, &error);
+            match error.kind() {
+                io::ErrorKind::TimedOut => Err(Failure::TimedOut),
+                _ => Err(Failure::Tls(Fault::Handshake(error))),
+            }
+        }
+    }
+}
+
+/// The client of the settings, or one with the party's own certificate.
+fn client(exchange: &Exchange<'_>, party: &Party) -> Result<Client, String> {
+    let tls = &party.tls;
+    let Some((certificate, key)) = &party.certificate else { return Ok(tls.client.clone()) };
+    let prefix = &exchange.conf.paths.conf_prefix;
+    let pair = match &tls.cache {
+        Some(cache) => cache.load(prefix, (certificate, key), &tls.passwords)?,
+        None => source::load(prefix, (certificate, key), &tls.passwords)?,
+    };
+    Ok(tls.client.showing(&pair))
+}

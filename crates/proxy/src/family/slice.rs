@@ -1,0 +1,329 @@
+//! `slice`: fetches and keeps a large answer in parts of one size.
+//!
+//! <https://nginx.org/en/docs/http/ngx_http_slice_module.html>. `$slice_range` becomes the upstream's `Range` and a
+//! part of the cache key; the client gets one answer. An exchange of its own fetches each part after the first, once
+//! the part before was sent. Invariant: all parts belong to one answer (same length, same entity tag), or weir cuts
+//! the connection.
+
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+
+use weir_cache::partial::ContentRange;
+use weir_cache::store::{Piece, Reader};
+use weir_http::conn::{Conn, Gone};
+use weir_http::directive::{Directive, HSL, ONE};
+use weir_http::exchange::{Exchange, Parts};
+use weir_http::families::Family;
+use weir_http::pace::Pace;
+use weir_http::phase::Outcome;
+use weir_http::refusal::Refusal;
+use weir_http::response_body::{Body, Framing, Kept, Sending, Stream};
+use weir_http::variable::Variable;
+use weir_http::{counting, respond, value, writing};
+use weir_net::log::Level;
+use weir_net::{Lease, buffer, clock};
+use weir_wire::Known;
+
+use crate::family::cache;
+use crate::family::upstream::forward::Answer;
+use crate::family::upstream::source::Source;
+use crate::relay;
+
+weir_http::settings! {
+    /// `slice`: bytes of a part, 0 for off.
+    size: u64 = 0,
+}
+
+/// Nothing is declared for all of `http`.
+pub type Declared = ();
+
+/// The largest part: a part stays in memory while it is sent.
+pub const SLICE_BYTES_MAX: u64 = 256 << 20;
+
+/// The family.
+pub static FAMILY: Family = Family::new(
+    "slice",
+    &[Directive::new(
+        "slice",
+        HSL,
+        ONE,
+        "The size of the parts in which a large answer is asked for; 0 for the whole.",
+        |b, s| {
+            let size = value::size(s)?;
+            if size > SLICE_BYTES_MAX {
+                return Err(Refusal::whole(format!("slice is larger than {SLICE_BYTES_MAX} bytes")));
+            }
+            crate::settings(b).slice.size = Some(size);
+            Ok(())
+        },
+    )
+    .default("0")],
+)
+.variables(&[Variable::without_answer("slice_range", |exchange, _, out| {
+    let size = crate::values(exchange.location).slice.size;
+    if size == 0 {
+        return false;
+    }
+    let start = exchange.slice_start.unwrap_or_else(|| first_start(exchange, size));
+    // Writing to a vector does not fail.
+    write!(out, "bytes={start}-{}", start.saturating_add(size - 1)).is_ok()
+})]);
+
+/// A sliced answer that is being sent to the client.
+pub struct Sliced {
+    /// The part that was fetched first.
+    first: Lease,
+    /// The offset of the first part.
+    first_start: u64,
+    /// The length of the whole answer.
+    length: u64,
+    /// The entity tag of the answer.
+    etag: Vec<u8>,
+    /// The range that the client gets.
+    from: u64,
+    to: u64,
+}
+
+impl Stream for Sliced {
+    fn send<'a, 'e: 'a>(
+        self: Box<Self>,
+        exchange: &'a mut Exchange<'e>,
+        conn: &'a mut Conn,
+        framing: Framing,
+        head: &'a mut Vec<u8>,
+    ) -> Sending<'a> {
+        Box::pin(send(exchange, conn, framing, head, *self))
+    }
+
+    fn cut(&mut self, start: u64, end: u64) {
+        (self.from, self.to) = (start, end);
+    }
+}
+
+/// Asks the location's cache and its upstream; part by part if `slice` is set.
+pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answer {
+    if crate::values(exchange.location).slice.size == 0 {
+        return cache::forward::forward(exchange, conn).await;
+    }
+    begin(exchange);
+    let answer = cache::forward::forward(exchange, conn).await;
+    take(exchange, conn, answer).await
+}
+
+/// Records the first part of a request before the cache or the upstream is asked.
+fn begin(exchange: &mut Exchange<'_>) {
+    let size = crate::values(exchange.location).slice.size;
+    if size > 0 && exchange.slice_start.is_none() {
+        exchange.slice_start = Some(first_start(exchange, size));
+    }
+}
+
+/// The offset of the part with the start of the client's range (nginx: `ngx_http_slice_get_start`).
+fn first_start(exchange: &Exchange<'_>, size: u64) -> u64 {
+    let request = &exchange.request;
+    if request.field(Known::IfRange).is_some() {
+        return 0;
+    }
+    let range = request.field(Known::Range).and_then(|range| {
+        let (unit, set) = range.split_at_checked(6)?;
+        unit.eq_ignore_ascii_case(b"bytes=").then(|| set.trim_ascii_start())
+    });
+    let digits = range.map(|set| set.iter().take_while(|byte| byte.is_ascii_digit()).count());
+    let first = range.zip(digits).and_then(|(set, digits)| std::str::from_utf8(set.get(..digits)?).ok());
+    let start: u64 = first.and_then(|first| first.parse().ok()).unwrap_or(0);
+    start / size * size
+}
+
+/// Turns the answer to the first part into the start of the whole answer; any other answer is returned unchanged.
+async fn take(exchange: &mut Exchange<'_>, conn: &mut Conn, answer: Answer) -> Answer {
+    let size = crate::values(exchange.location).slice.size;
+    let stands = matches!(answer, Answer::Response(_) | Answer::Outcome(Outcome::Respond));
+    if size == 0 || !stands || exchange.response.status != 206 || exchange.is_part {
+        return answer;
+    }
+    let start = exchange.slice_start.unwrap_or(0);
+    let length = match expected(exchange, start, size) {
+        Ok(length) => length,
+        Err(message) => {
+            exchange.log(Level::Error, format_args!("{message}"));
+            return refused(exchange, answer);
+        }
+    };
+    let first = match body(exchange, conn, answer).await {
+        Ok(first) => first,
+        Err(gone) => return Answer::Gone(gone),
+    };
+    let response = &mut exchange.response;
+    response.status = 200;
+    response.status_line.clear();
+    response.content_length = Some(length);
+    response.fields.remove(Known::ContentRange);
+    response.fields.remove(Known::AcceptRanges);
+    response.allows_ranges = true;
+    let etag = response.fields.get(Known::Etag).unwrap_or_default().to_vec();
+    response.body = Body::Stream(Box::new(Sliced { first, first_start: start, length, etag, from: 0, to: length }));
+    Answer::Outcome(Outcome::Respond)
+}
+
+/// Closes the connection without an answer, as nginx does.
+fn refused(exchange: &mut Exchange<'_>, answer: Answer) -> Answer {
+    if let Answer::Response(source) = answer {
+        exchange.cache.cut();
+        source.finish_unread(exchange);
+    }
+    Answer::Gone(Gone::Cut)
+}
+
+/// The length of the whole answer, if the response is the requested part; else an error in nginx's words.
+fn expected(exchange: &Exchange<'_>, start: u64, size: u64) -> Result<u64, String> {
+    let text = exchange.response.fields.get(Known::ContentRange);
+    let Some(range) = text.and_then(ContentRange::read) else {
+        return Err("invalid range in slice response".to_owned());
+    };
+    let Some(length) = range.length else { return Err("no complete length in slice response".to_owned()) };
+    let end = start.saturating_add(size).min(length);
+    if range.first != start || range.last + 1 != end {
+        return Err(format!("unexpected range in slice response: {}-{}", range.first, range.last + 1));
+    }
+    if exchange.response.content_length.is_some_and(|told| told != end - start) {
+        return Err("unexpected length of slice response".to_owned());
+    }
+    Ok(length)
+}
+
+/// The bytes of a part.
+async fn body(exchange: &mut Exchange<'_>, conn: &Conn, answer: Answer) -> Result<Lease, Gone> {
+    match answer {
+        Answer::Response(source) => fetched(exchange, source).await,
+        _ => match std::mem::take(&mut exchange.response.body) {
+            Body::Kept(kept) => stored(exchange, conn, kept).await,
+            _ => Ok(Lease::none()),
+        },
+    }
+}
+
+async fn fetched(exchange: &mut Exchange<'_>, source: Source) -> Result<Lease, Gone> {
+    let max = crate::values(exchange.location).slice.size;
+    relay::collect(exchange, source, usize::try_from(max).unwrap_or(usize::MAX)).await
+}
+
+async fn stored(exchange: &mut Exchange<'_>, conn: &Conn, kept: Kept) -> Result<Lease, Gone> {
+    let mut out = buffer::lease(usize::try_from(kept.length.unwrap_or(0)).unwrap_or(0));
+    let mut reader = Reader::new(kept.object, kept.offset);
+    while let Some(piece) = weir_http::kept::next_piece(conn, &reader).await? {
+        match &piece {
+            Piece::Memory(..) => out.extend_from_slice(piece.bytes().unwrap_or_default()),
+            Piece::File(body) => {
+                let from = out.len();
+                out.resize(from + body.len as usize, 0);
+                let read = body.file.read_exact_at(out.get_mut(from..).unwrap_or_default(), body.offset);
+                read.map_err(|error| {
+                    exchange.log(Level::Crit, format_args!("pread() of a cache file failed: {error}"));
+                    Gone::Cut
+                })?;
+            }
+        }
+        reader.advance(piece.len());
+    }
+    Ok(out)
+}
+
+/// Sends the head and all parts.
+async fn send(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    framing: Framing,
+    out: &mut Vec<u8>,
+    sliced: Sliced,
+) -> Result<(), Gone> {
+    let size = crate::values(exchange.location).slice.size.max(1);
+    let Sliced { first, first_start, length, etag, from, to } = sliced;
+    let mut pace = Pace::of(exchange);
+    let mut start = from / size * size;
+    let mut first = Some(first).filter(|_| start == first_start);
+    loop {
+        let bytes = match first.take() {
+            Some(bytes) => bytes,
+            None => part(exchange, conn, start, length, &etag).await?,
+        };
+        let (low, high) = (from.max(start) - start, to.min(start.saturating_add(size)) - start);
+        let bytes = bytes.get(low as usize..high as usize).ok_or(Gone::Cut)?;
+        start = start.saturating_add(size);
+        push(exchange, framing, out, bytes, start >= to);
+        writing::paced(exchange, conn, out, &mut pace).await?;
+        out.clear();
+        if start >= to {
+            return Ok(());
+        }
+    }
+}
+
+/// Appends body bytes to the output, filtered and framed.
+fn push(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>, bytes: &[u8], last: bool) {
+    let changed;
+    let bytes = if exchange.response.body_filters.is_empty() {
+        bytes
+    } else {
+        changed = respond::filtered(exchange, bytes, false, last);
+        &changed
+    };
+    exchange.body_bytes_sent += bytes.len() as u64;
+    writing::frame(framing, bytes, out);
+    if last && framing == Framing::Chunked {
+        out.extend_from_slice(b"0\r\n");
+        out.extend_from_slice(&respond::trailer_text(exchange));
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Fetches another part, through the cache if there is one.
+async fn part(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    start: u64,
+    length: u64,
+    etag: &[u8],
+) -> Result<Lease, Gone> {
+    let size = crate::values(exchange.location).slice.size;
+    let parts = Parts::of(
+        exchange.request.head_alone(),
+        (*exchange.slots).clone(),
+        exchange.uri.clone(),
+        exchange.args.clone(),
+    );
+    let (worker, server) = (exchange.worker, exchange.server);
+    let mut sub = Exchange::new(
+        exchange.conf,
+        worker,
+        exchange.generation,
+        exchange.client,
+        server,
+        parts,
+        clock::now(),
+        clock::unix_ms(),
+    );
+    sub.continue_as_part(exchange, start);
+    let answer = cache::forward::forward(&mut sub, conn).await;
+    let stands = matches!(answer, Answer::Response(_) | Answer::Outcome(Outcome::Respond));
+    let told = if !stands || sub.response.status != 206 {
+        Err(format!("unexpected status code {} in slice response", sub.response.status))
+    } else if sub.response.fields.get(Known::Etag).unwrap_or_default() != etag {
+        Err("etag mismatch in slice response".to_owned())
+    } else {
+        expected(&sub, start, size)
+    };
+    let result = match told {
+        Ok(told) if told == length => body(&mut sub, conn, answer).await,
+        Ok(_) => Err("another length in slice response".to_owned()).or_else(|message| fail(&mut sub, answer, &message)),
+        Err(message) => fail(&mut sub, answer, &message),
+    };
+    counting::count_tries(&sub);
+    drop(sub.into_parts());
+    result
+}
+
+fn fail(sub: &mut Exchange<'_>, answer: Answer, message: &str) -> Result<Lease, Gone> {
+    sub.log(Level::Error, format_args!("{message}"));
+    refused(sub, answer);
+    Err(Gone::Cut)
+}

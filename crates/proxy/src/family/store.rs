@@ -1,0 +1,208 @@
+//! `proxy_store`: saves an upstream's answers as plain files.
+//!
+//! <https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_store>. weir saves only whole answers of 200 to
+//! GET: it writes a file among the temporary ones and renames it when it is complete. weir never looks up these files
+//! itself; `try_files` does.
+
+use std::fs::{File, FileTimes, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use weir_conf::Statement;
+use weir_http::build::Build;
+use weir_http::directive::{Arity, Directive, HSL, ONE};
+use weir_http::exchange::Exchange;
+use weir_http::families::Family;
+use weir_http::message::Origin;
+use weir_http::refusal::Refusal;
+use weir_http::variable::Template;
+use weir_http::visit::Along;
+use weir_http::{body, file_path};
+use weir_net::log::{self, Level};
+
+use crate::relay;
+
+weir_http::settings! {
+    /// `proxy_store`.
+    store: Store = Store::Off,
+    /// `proxy_store_access`.
+    access: u32 = 0o600,
+}
+
+/// Nothing is declared for all of `http`.
+pub type Declared = ();
+
+/// The place where answers are saved.
+#[derive(Clone, Debug)]
+pub enum Store {
+    /// Answers are not saved.
+    Off,
+    /// At the file of `root` or `alias`.
+    On,
+    /// At this path.
+    At(Template),
+}
+
+/// The family.
+pub static FAMILY: Family = Family::new(
+    "store",
+    &[
+        Directive::new("proxy_store", HSL, ONE, "Saves answers as files: on, off, or the file's path.", store)
+            .default("off"),
+        Directive::new(
+            "proxy_store_access",
+            HSL,
+            Arity::Between(1, 3),
+            "The rights of those files: user:rw group:r all:r.",
+            access,
+        )
+        .default("user:rw"),
+    ],
+);
+
+fn store(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let store = match statement.text(0) {
+        "off" => Store::Off,
+        "on" => Store::On,
+        path => {
+            let path = if path.starts_with('$') { path.to_owned() } else { b.path(path) };
+            Store::At(b.template(&path)?)
+        }
+    };
+    crate::settings(b).store.store = Some(store);
+    Ok(())
+}
+
+/// nginx: `ngx_conf_set_access_slot`; the owner may always read and write.
+fn access(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let mut mode = 0o600;
+    for word in statement.args.iter().map(|word| word.text.as_str()) {
+        let bits = |rights: &str| match rights {
+            "r" => Some(4),
+            "rw" => Some(6),
+            _ => None,
+        };
+        let read = word.split_once(':').and_then(|(who, rights)| match who {
+            "user" => Some(bits(rights)? << 6),
+            "group" => Some(bits(rights)? << 3),
+            "all" => bits(rights),
+            _ => None,
+        });
+        mode |= read.ok_or_else(|| Refusal::whole(format!("invalid value \"{word}\"")))?;
+    }
+    crate::settings(b).store.access = Some(mode);
+    Ok(())
+}
+
+/// An answer that is being saved; dropping it removes the file unless `end` was called.
+pub struct Saving {
+    file: File,
+    temporary: String,
+    path: PathBuf,
+    mode: u32,
+    modified: Option<i64>,
+    is_broken: bool,
+}
+
+/// Begins to save an answer with the head `origin`, if the location and the answer allow it.
+pub fn begin(exchange: &mut Exchange<'_>, origin: &Origin) -> Option<Box<dyn Along>> {
+    let location = exchange.location;
+    let values = &crate::values(location).store;
+    if origin.head.status != 200 || exchange.request.method() != b"GET" {
+        return None;
+    }
+    let path = match &values.store {
+        Store::Off => return None,
+        Store::On => file_path::path(exchange)?.0,
+        Store::At(template) => template.text(exchange),
+    };
+    let path = weir_net::path::as_path(&path).to_path_buf();
+    let proxy = &crate::values(location).proxy;
+    let (file, temporary) = body::temporary(exchange, proxy.temp_path.as_deref(), relay::DIRECTORY)?;
+    let modified = origin.field(weir_wire::Known::LastModified).and_then(weir_wire::date::parse_http_date);
+    Some(Box::new(Saving { file, temporary, path, mode: values.access, modified, is_broken: false }))
+}
+
+impl Along for Saving {
+    /// Writes body bytes. `end` reports a failure.
+    fn read(&mut self, bytes: &[u8]) {
+        self.is_broken = self.is_broken || self.file.write_all(bytes).is_err();
+    }
+
+    /// Renames the file.
+    fn end(mut self: Box<Self>) {
+        let result = self.name_it();
+        if let Err(error) = result {
+            let (from, to) = (&self.temporary, self.path.display());
+            log::global(Level::Crit, format_args!("rename() \"{from}\" to \"{to}\" failed {}", log::Os(&error)));
+        } else {
+            self.temporary.clear();
+        }
+    }
+}
+
+impl Saving {
+    fn name_it(&mut self) -> io::Result<()> {
+        if self.is_broken {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        self.file.set_permissions(Permissions::from_mode(self.mode))?;
+        if let Some(seconds) = self.modified.and_then(|seconds| u64::try_from(seconds).ok()) {
+            let time = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+            self.file.set_times(FileTimes::new().set_modified(time))?;
+        }
+        match std::fs::rename(&self.temporary, &self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                std::fs::create_dir_all(self.path.parent().unwrap_or(Path::new("/")))?;
+                std::fs::rename(&self.temporary, &self.path)
+            }
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => self.copy(),
+            done => done,
+        }
+    }
+
+    /// Copies the file to another file system, and renames it there.
+    fn copy(&self) -> io::Result<()> {
+        let mut beside = self.path.clone().into_os_string();
+        beside.push(".weir-temporary");
+        std::fs::copy(&self.temporary, &beside)?;
+        std::fs::rename(&beside, &self.path)?;
+        std::fs::remove_file(&self.temporary)
+    }
+}
+
+impl Drop for Saving {
+    fn drop(&mut self) {
+        if !self.temporary.is_empty() {
+            // The file may be gone already.
+            let _ = std::fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use crate::of_text;
+
+    #[test]
+    fn rights_are_read_in_nginx_words() {
+        for (words, mode) in [
+            ("user:rw", Ok(0o600)),
+            ("group:rw all:r", Ok(0o664)),
+            ("all:rw", Ok(0o606)),
+            ("user:x", Err("invalid value \"user:x\"")),
+            ("nobody:r", Err("invalid value \"nobody:r\"")),
+        ] {
+            let (conf, said) = of_text(&format!(
+                "events {{}} http {{ proxy_store_access {words}; server {{ listen 127.0.0.1:1; }} }}"
+            ));
+            match mode {
+                Ok(mode) => assert_eq!(crate::values(&conf.unwrap().locations[0]).store.access, mode, "{words}"),
+                Err(words) => assert_eq!(said, [words]),
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Interprets a peer's head: a tunnel, an answer with a body, or a redirect to another location.
+
+use weir_http::exchange::Exchange;
+use weir_http::message::Origin;
+use weir_http::phase::Outcome;
+use weir_meter::Step;
+use weir_net::log::Level;
+use weir_peers::group::Outcome as Verdict;
+use weir_wire::chunked::{ChunkEvent, Decoder};
+use weir_wire::{BodyLength, Version, Violation};
+
+use super::forward::{Answer, Judge, Upgraded};
+use super::pool::Link;
+use super::source::{Hold, Source};
+use super::walk::end_try;
+use crate::family::proxy::{request, response};
+use crate::family::store;
+
+/// Interprets the head of the final answer. If it makes no sense, logs it, blames the peer and returns `None`.
+pub(super) fn take_answer(
+    exchange: &mut Exchange<'_>,
+    origin: Box<Origin>,
+    link: Box<Link>,
+    mut hold: Hold,
+    judge: Option<Judge>,
+) -> Option<Answer> {
+    let status = origin.head.status;
+    if status == 101 {
+        // The client's request for an upgrade does not show that weir asked this peer for one.
+        if !exchange.request.wants_upgrade() || !request::asks_for_upgrade(exchange) {
+            refuse(exchange, &mut hold, "upstream switched protocols unasked");
+            return None;
+        }
+        response::accept(exchange, &origin, BodyLength::None);
+        exchange.origin = Some(origin);
+        return Some(Answer::Tunnel(Upgraded { link, hold }));
+    }
+    let length = weir_wire::response_body(&origin.bytes, &origin.head, exchange.upstream_method());
+    let length = match length.and_then(|length| begins_well(&origin, length)) {
+        // nginx: an answer that ends with its head has an empty body.
+        Ok(BodyLength::UntilClose) if ends_with_head(&origin, &link) => BodyLength::Exact(0),
+        Ok(length) => length,
+        Err(violation) => {
+            refuse(exchange, &mut hold, violation.upstream_message());
+            return None;
+        }
+    };
+    if exchange.cache.is_concerned()
+        && let Some(judge) = judge
+        && let Some(answer) = judge(exchange, &origin, length)
+    {
+        Source::new(link, hold, &origin, length, exchange.request_complete).dismiss(exchange);
+        exchange.worker.return_origin(origin);
+        return Some(answer);
+    }
+    let values = crate::values(exchange.location);
+    if values.proxy.intercept_errors && status >= 300 && weir_http::special::is_intercepted(exchange, status) {
+        response::pass_authentication(exchange, &origin);
+        // The cache keeps only the status of an intercepted answer.
+        exchange.cache.keep(b"", true);
+        Source::new(link, hold, &origin, length, exchange.request_complete).dismiss(exchange);
+        exchange.origin = Some(origin);
+        return Some(Answer::Outcome(Outcome::Status(status)));
+    }
+    let trails = may_trail(exchange, &link);
+    exchange.response.expects_trailers |= trails;
+    // HTTP/2 frames mark the end of the body; its length is checked as well.
+    let to_read = if trails && length != BodyLength::None { BodyLength::UntilClose } else { length };
+    let source = Source::new(link, hold, &origin, to_read, exchange.request_complete);
+    match response::accept(exchange, &origin, length) {
+        Some(elsewhere) => {
+            exchange.cache.cut();
+            source.finish_unread(exchange);
+            // Kept before the redirect: the other location may read `$upstream_http_…`.
+            exchange.origin = Some(origin);
+            Some(Answer::Outcome(elsewhere.enter(exchange)))
+        }
+        None => {
+            exchange.cache.saving = store::begin(exchange, &origin);
+            exchange.origin = Some(origin);
+            Some(Answer::Response(source))
+        }
+    }
+}
+
+/// Refuses an answer if a chunk that came with the head is invalid: nothing is sent yet, so the client can still get a
+/// 502.
+fn begins_well(origin: &Origin, length: BodyLength) -> Result<BodyLength, Violation> {
+    if length == BodyLength::Chunked {
+        let (mut decoder, mut at) = (Decoder::new(), origin.head.len);
+        while let ChunkEvent::Data { .. } = decoder.next(&origin.bytes, &mut at)? {}
+    }
+    Ok(length)
+}
+
+/// Ends a try whose head has no valid meaning.
+fn refuse(exchange: &mut Exchange<'_>, hold: &mut Hold, why: &str) {
+    exchange.step = Step::AwaitHead;
+    exchange.log(Level::Error, format_args!("{why}"));
+    hold.release(Verdict::Failed);
+    end_try(exchange, 502);
+}
+
+/// Whether trailers may follow for a client over HTTP/2: then the stream ends with them, not with the length.
+fn may_trail(exchange: &Exchange<'_>, link: &Link) -> bool {
+    crate::values(exchange.location).proxy.pass_trailers
+        && exchange.request.version() == Version::Http2
+        && link.h2.as_ref().is_some_and(|stream| stream.has_trailers() || !stream.is_read())
+}
+
+/// Whether a stream has ended after nothing but a head (HTTP/2).
+fn ends_with_head(origin: &Origin, link: &Link) -> bool {
+    link.h2.as_ref().is_some_and(|stream| stream.is_read() && !stream.has_trailers())
+        && origin.bytes.len() == origin.head.len
+}

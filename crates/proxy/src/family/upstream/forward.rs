@@ -1,0 +1,169 @@
+//! Gets an answer from a location's upstream: finds the group, composes the request, and asks peers until one answers.
+//!
+//! nginx's `proxy_next_upstream` decides which failures allow another try. In addition to nginx, a retry budget limits
+//! tries, and a pooled connection that turns out dead is replaced without counting against any peer.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use weir_cache::serving::Trouble;
+use weir_http::body::{self, Failed};
+use weir_http::conn::{Conn, Gone};
+use weir_http::exchange::Exchange;
+use weir_http::message::Origin;
+use weir_http::phase::Outcome;
+use weir_http::request_body::RequestBody;
+use weir_net::log::Level;
+use weir_wire::{BodyLength, Version};
+
+use super::answered::take_answer;
+use super::attempt::Outgoing;
+use super::choose::{self, Chosen, Unresolved};
+use super::pool::Link;
+use super::source::{GroupRef, Hold, Source};
+use super::walk::Walk;
+use crate::family::proxy::request::{self, BodyFraming};
+use crate::family::proxy_ssl::{self, Asked, Party};
+
+/// An upstream that agreed to switch protocols.
+pub struct Upgraded {
+    /// The connection.
+    pub link: Box<Link>,
+    /// The chosen peer.
+    pub hold: Hold,
+}
+
+/// The result of forwarding.
+pub enum Answer {
+    /// The response is in the exchange; its body comes from the source.
+    Response(Source),
+    /// The peer switched protocols.
+    Tunnel(Upgraded),
+    /// Continue with this: an error status, or a location that the upstream named.
+    Outcome(Outcome),
+    /// The client left.
+    Gone(Gone),
+}
+
+/// Judges a peer's answer before weir uses any part of it; returns the answer that takes its place, if one does. The
+/// length is that of the body.
+pub type Judge = fn(&mut Exchange<'_>, &Origin, BodyLength) -> Option<Answer>;
+
+/// Asks the location's upstream.
+pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn, judge: Option<Judge>) -> Answer {
+    let location = exchange.location;
+    let Some(pass) = &crate::values(location).proxy.pass else { return Answer::Outcome(Outcome::Status(500)) };
+    let (group, target) = match choose::group(exchange, pass) {
+        Ok(Chosen::Group(group, target)) => (group, target),
+        // Boxed: few exchanges resolve a name, and every one would need the room for it.
+        Ok(Chosen::Name(dialled, target)) => match Box::pin(choose::resolve(exchange, conn, &dialled)).await {
+            Ok(group) => (group, Some(target)),
+            Err(Unresolved::Status(status)) => return Answer::Outcome(Outcome::Status(status)),
+            Err(Unresolved::Gone(gone)) => return Answer::Gone(gone),
+        },
+        Err(status) => return Answer::Outcome(Outcome::Status(status)),
+    };
+    if let Err(answer) = ready_body(exchange, conn).await {
+        return answer;
+    }
+    let mut head = exchange.worker.lease_out();
+    let framing = framing(exchange);
+    request::compose(exchange, pass, target.as_ref(), framing, &mut head);
+    let asked = match &target {
+        Some(target) if target.is_tls => proxy_ssl::asked(exchange, &target.host),
+        None if pass.is_tls => proxy_ssl::asked(exchange, pass.host.as_bytes()),
+        Some(_) | None => Asked::Nothing,
+    };
+    let answer = ask_peers(exchange, conn, &group, asked.party(), Outgoing { head: &head, framing }, judge).await;
+    exchange.worker.return_out(head);
+    answer
+}
+
+async fn ready_body(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(), Answer> {
+    let location = exchange.location;
+    let proxy = &crate::values(location).proxy;
+    if let Some(template) = &proxy.set_body {
+        let text = template.text(exchange);
+        body::discard(exchange, conn).await.map_err(Answer::Gone)?;
+        exchange.body = RequestBody::Memory(text);
+        return Ok(());
+    }
+    if !matches!(exchange.body, RequestBody::Unread) {
+        return Ok(());
+    }
+    // nginx: a chunked request is passed unbuffered only to HTTP/1.1 upstreams.
+    let is_chunked = matches!(exchange.request.length, Some(BodyLength::Chunked));
+    let read = if proxy.request_buffering || (is_chunked && proxy.version < Version::Http11) {
+        body::read(exchange, conn).await
+    } else {
+        body::take_arrived(exchange, conn)
+    };
+    match read {
+        Ok(()) => Ok(()),
+        Err(Failed::Status(status)) => Err(Answer::Outcome(Outcome::Status(status))),
+        Err(Failed::Gone(gone)) => {
+            if matches!(gone, Gone::Closed(_)) {
+                exchange.log(Level::Info, format_args!("client prematurely closed connection"));
+            }
+            Err(Answer::Gone(gone))
+        }
+    }
+}
+
+fn framing(exchange: &Exchange<'_>) -> BodyFraming {
+    let proxy = &crate::values(exchange.location).proxy;
+    if !proxy.pass_body {
+        return BodyFraming::None;
+    }
+    match (&exchange.body, exchange.request.length) {
+        (RequestBody::Unread, Some(BodyLength::Chunked | BodyLength::UntilClose)) => BodyFraming::Chunked,
+        (RequestBody::Unread, Some(BodyLength::Exact(length))) => BodyFraming::Length(length),
+        (RequestBody::Memory(_) | RequestBody::File { .. }, _) => BodyFraming::Length(exchange.body.length()),
+        // A length of 0 is still a length; an empty chunked body has a length of 0 once it is read.
+        (_, Some(BodyLength::Exact(_) | BodyLength::Chunked | BodyLength::UntilClose)) => BodyFraming::Length(0),
+        (_, None | Some(BodyLength::None)) => BodyFraming::None,
+    }
+}
+
+/// Asks one peer after the other, until one gives an answer or none is left.
+async fn ask_peers(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    group: &GroupRef,
+    party: Option<&Arc<Party>>,
+    outgoing: Outgoing<'_>,
+    judge: Option<Judge>,
+) -> Answer {
+    let Some(upstream) = group.get() else { return Answer::Outcome(Outcome::Status(500)) };
+    let mut walk = Walk::begin(exchange, group, upstream, party, outgoing);
+    loop {
+        let Some(next) = walk.next_peer(exchange) else {
+            exchange.cache.trouble = Some(Trouble::Error);
+            return Answer::Outcome(Outcome::Status(502));
+        };
+        match walk.ask(exchange, conn, next).await {
+            Ok((origin, link)) => {
+                if !walk.passes_over(exchange, origin.head.status) {
+                    let bond = walk.hold.bond(upstream);
+                    if let Some((sticky, peer)) = bond {
+                        sticky.mark(exchange, peer);
+                    }
+                    // Do not learn a sticky session from a response that weir rejected.
+                    let Some(answer) = take_answer(exchange, origin, link, walk.hold, judge) else {
+                        return Answer::Outcome(Outcome::Status(502));
+                    };
+                    let is_whole = !matches!(answer, Answer::Response(_));
+                    if let Some((sticky, peer)) = bond.filter(|(sticky, _)| is_whole || sticky.learns_at_head()) {
+                        sticky.learn(exchange, peer);
+                    }
+                    return answer;
+                }
+            }
+            Err(failed) => {
+                if let ControlFlow::Break(answer) = walk.after_failure(exchange, failed) {
+                    return answer;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,492 @@
+//! Connections to peers that carry many exchanges at once: HTTP/2.
+//!
+//! ```text
+//!  exchange ─ Lines::begin ─► Line ─ a stream each ─► Session ─ frames ─► driver ─► socket
+//! ```
+//!
+//! A worker's line to a peer carries as many streams as the peer allows. If all lines are full, the worker opens
+//! another; exchanges that come meanwhile wait for it. An idle line is kept like an idle connection. nginx has one
+//! stream per connection at a time. The driver is a task of its own and ends with the line.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use weir_http::h2;
+use weir_http::h2::input::{Input, Over};
+use weir_http::h2::reply::Lost;
+use weir_http::h2::session::{Carrier, OUT_MAX, Session};
+use weir_http::h2::stream::Stream;
+use weir_http::table_place::Place;
+use weir_http::worker::{Generation, Worker};
+use weir_net::worker::Task;
+use weir_net::{Deadline, Instant, Transport, clock};
+use weir_peers::pool_policy::PoolPolicy;
+use weir_wire::h2::Code;
+use weir_wire::h2::connection::{Event, Limits};
+
+use super::pool::{Held, Link, Terms, is_same};
+use crate::family::proxy_ssl::Party;
+
+/// The most streams of one line, whatever its peer allows: the code searches them one by one.
+const STREAMS_MAX: usize = 256;
+/// How much a peer may send on a stream before an exchange reads it. A slow client holds back this much and does not
+/// block other streams: the connection's window has the largest size.
+const WINDOW: u32 = 256 << 10;
+const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
+/// The most bytes of an answer's head or trailers; `proxy_buffer_size` limits them further.
+const SECTION_MAX: usize = 128 << 10;
+/// Bytes of a body in one frame.
+const CHUNK: usize = 16 << 10;
+
+/// A connection that carries streams.
+pub struct Line {
+    session: Rc<Session>,
+    /// The peer's index in its group.
+    peer: usize,
+    bound: Option<SocketAddr>,
+    party: Option<Arc<Party>>,
+    opened: Instant,
+    /// The number of streams it has carried.
+    carried: Cell<u64>,
+    /// It takes no more streams, and ends after the last one.
+    is_going: Cell<bool>,
+    idle_since: Cell<Option<Instant>>,
+    /// The peer reads even while the line is idle: it has shown this, or the configuration states it.
+    is_proven: Cell<bool>,
+    place: Cell<Option<Place>>,
+    /// Others wait until the peer has announced how many streams it allows.
+    opening: Cell<Option<Rc<Opening>>>,
+}
+
+/// The parts of a new line.
+pub struct Opened {
+    /// The connection.
+    pub stream: Transport,
+    /// Its place in the worker's connection table.
+    pub place: Place,
+    /// The time when connecting began.
+    pub at: Instant,
+    /// Wakes the exchanges that wait for the line.
+    pub opening: Option<Rc<Opening>>,
+}
+
+/// The place where a line is kept for others.
+pub struct Kept<'g> {
+    /// The configuration it belongs to.
+    pub generation: &'g Rc<Generation>,
+    /// The number of its group.
+    pub group: usize,
+    /// The limits for keeping it.
+    pub policy: PoolPolicy,
+}
+
+impl Line {
+    /// Makes a line of a new connection and starts its driver. A line that is not kept for others ends with its first
+    /// stream.
+    pub fn new(opened: Opened, peer: usize, terms: Terms<'_>, worker: &Rc<Worker>, kept: Option<Kept<'_>>) -> Rc<Line> {
+        let limits = Limits {
+            streams: 0,
+            section: SECTION_MAX,
+            window: WINDOW,
+            connection_window: CONNECTION_WINDOW,
+            is_connect_extended: false,
+        };
+        let line = Rc::new(Line {
+            session: Session::new(Carrier::Origin(opened.stream), limits, CHUNK),
+            peer,
+            bound: terms.bound,
+            party: terms.party.cloned(),
+            opened: opened.at,
+            carried: Cell::new(0),
+            is_going: Cell::new(kept.is_none()),
+            idle_since: Cell::new(None),
+            is_proven: Cell::new(kept.as_ref().is_some_and(|kept| kept.policy.is_written)),
+            place: Cell::new(Some(opened.place)),
+            opening: Cell::new(opened.opening),
+        });
+        let home = kept.map(|kept| {
+            lines(kept.generation).add(kept.group, line.clone());
+            Home { generation: Rc::downgrade(kept.generation), group: kept.group, policy: kept.policy }
+        });
+        let driver = Driver {
+            line: line.clone(),
+            worker: worker.clone(),
+            home,
+            input: Input::of_origin(),
+            deadline: Deadline::new(),
+        };
+        weir_net::worker::spawn(live(driver));
+        line
+    }
+
+    /// Opens a stream for an exchange; also returns whether the line carried others before.
+    pub fn begin(&self) -> Option<(Box<Link>, bool)> {
+        let stream = Stream::open(&self.session)?;
+        self.idle_since.set(None);
+        let before = self.carried.get();
+        self.carried.set(before + 1);
+        let link = Link {
+            stream: Transport::Carried(stream.clone()),
+            deadline: Deadline::new(),
+            peer: self.peer,
+            bound: self.bound,
+            party: self.party.clone(),
+            opened: self.opened,
+            carried: before,
+            place: None,
+            h2: Some(Held(stream)),
+        };
+        Some((Box::new(link), before > 0))
+    }
+
+    fn fits(&self, peer: usize, terms: Terms<'_>) -> bool {
+        self.peer == peer && self.bound == terms.bound && is_same(self.party.as_ref(), terms.party)
+    }
+
+    fn has_room(&self) -> bool {
+        let session = &self.session;
+        !self.is_going.get()
+            && !session.is_dead()
+            && !session.is_doubted()
+            && session.tasks() < STREAMS_MAX
+            && session.wire.borrow().room() > 0
+    }
+
+    /// Takes no more streams; the line ends after the last one.
+    fn retire(&self) {
+        self.is_going.set(true);
+        self.session.tell_driver();
+    }
+
+    /// The same for an idle line; frees its place at once.
+    fn end_idle(&self) {
+        self.place.take();
+        self.retire();
+    }
+}
+
+/// A line that is being opened; dropping this wakes all waiters.
+#[derive(Default)]
+pub struct Opening {
+    waiting: RefCell<Vec<Task>>,
+    /// The line was opened.
+    is_open: Rc<Cell<bool>>,
+}
+
+/// The place of a waiter for a line.
+pub struct Awaited {
+    opening: Weak<Opening>,
+    is_open: Rc<Cell<bool>>,
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        for task in self.waiting.take() {
+            task.wake();
+        }
+    }
+}
+
+/// The most exchanges that wait for one line while the peer's limit of streams is unknown.
+const WAITING_MAX: usize = 100;
+
+struct Begun {
+    group: usize,
+    peer: usize,
+    bound: Option<SocketAddr>,
+    party: Option<Arc<Party>>,
+    opening: Weak<Opening>,
+}
+
+/// All lines of one worker, by the number of the group.
+#[derive(Default)]
+pub struct Lines {
+    groups: RefCell<Vec<Vec<Rc<Line>>>>,
+    opening: RefCell<Vec<Begun>>,
+}
+
+impl Drop for Lines {
+    /// The configuration was replaced: no exchange uses these lines any more.
+    fn drop(&mut self) {
+        self.groups.take().iter().flatten().for_each(|line| line.retire());
+    }
+}
+
+/// The lines of a configuration on this worker.
+pub fn lines(generation: &Generation) -> &Lines {
+    generation.own.of(Lines::default)
+}
+
+impl Lines {
+    fn add(&self, group: usize, line: Rc<Line>) {
+        let mut groups = self.groups.borrow_mut();
+        if groups.len() <= group {
+            groups.resize_with(group + 1, Vec::new);
+        }
+        if let Some(lines) = groups.get_mut(group) {
+            lines.push(line);
+        }
+    }
+
+    fn remove(&self, group: usize, line: &Rc<Line>) {
+        if let Some(lines) = self.groups.borrow_mut().get_mut(group) {
+            lines.retain(|known| !Rc::ptr_eq(known, line));
+        }
+    }
+
+    /// Opens a stream to a peer on a line with these terms; also returns whether the line carried others before.
+    pub fn begin(&self, group: usize, peer: usize, terms: Terms<'_>) -> Option<(Box<Link>, bool)> {
+        let groups = self.groups.borrow();
+        let line = groups.get(group)?.iter().find(|line| line.fits(peer, terms) && line.has_room())?;
+        line.begin()
+    }
+
+    /// A line with these terms that is being opened and may be waited for.
+    pub fn opening(&self, group: usize, peer: usize, terms: Terms<'_>) -> Option<Awaited> {
+        let groups = self.groups.borrow();
+        let lines = groups.get(group).map(Vec::as_slice).unwrap_or_default();
+        let told =
+            lines.iter().filter(|line| line.fits(peer, terms)).find_map(|line| line.session.wire.borrow().allowed());
+        let most = told.unwrap_or(WAITING_MAX).min(WAITING_MAX);
+        let mut begun = self.opening.borrow_mut();
+        begun.retain(|begun| begun.opening.strong_count() > 0);
+        let fits = |begun: &&Begun| {
+            (begun.group, begun.peer, begun.bound) == (group, peer, terms.bound)
+                && is_same(begun.party.as_ref(), terms.party)
+                && begun.opening.upgrade().is_some_and(|opening| opening.waiting.borrow().len() + 1 < most)
+        };
+        let opening = begun.iter().find(fits)?.opening.clone();
+        let is_open = opening.upgrade()?.is_open.clone();
+        Some(Awaited { opening, is_open })
+    }
+
+    /// Announces that such a line is being opened, until the result is dropped.
+    pub fn announce(&self, group: usize, peer: usize, terms: Terms<'_>) -> Rc<Opening> {
+        let opening = Rc::new(Opening::default());
+        self.opening.borrow_mut().push(Begun {
+            group,
+            peer,
+            bound: terms.bound,
+            party: terms.party.cloned(),
+            opening: Rc::downgrade(&opening),
+        });
+        opening
+    }
+
+    /// Marks the line as idle; if the group has too many idle lines, the one idle for longest ends.
+    fn lay_idle(&self, group: usize, most: usize) {
+        let groups = self.groups.borrow();
+        let Some(lines) = groups.get(group) else { return };
+        let idle = || lines.iter().filter(|line| line.idle_since.get().is_some() && !line.is_going.get());
+        if idle().count() > most
+            && let Some(oldest) = idle().min_by_key(|line| line.idle_since.get())
+        {
+            oldest.retire();
+        }
+    }
+
+    /// Ends the line that was idle for longest, of all groups; `false` if there is none.
+    pub fn close_oldest(&self) -> bool {
+        let groups = self.groups.borrow();
+        let idle = groups.iter().flatten().filter(|line| line.idle_since.get().is_some() && !line.is_going.get());
+        match idle.min_by_key(|line| line.idle_since.get()) {
+            Some(oldest) => {
+                oldest.end_idle();
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The number of lines.
+    pub fn len(&self) -> usize {
+        self.groups.borrow().iter().map(Vec::len).sum()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Awaited {
+    /// Ready when the line is open, or (`false`) cannot be opened.
+    pub fn poll(&self) -> Poll<bool> {
+        let Some(opening) = self.opening.upgrade() else { return Poll::Ready(self.is_open.get()) };
+        let (mut waiting, task) = (opening.waiting.borrow_mut(), Task::current());
+        if !waiting.contains(&task) {
+            waiting.push(task);
+        }
+        Poll::Pending
+    }
+}
+
+/// The place where others find a line.
+struct Home {
+    generation: Weak<Generation>,
+    group: usize,
+    policy: PoolPolicy,
+}
+
+struct Driver {
+    line: Rc<Line>,
+    worker: Rc<Worker>,
+    home: Option<Home>,
+    input: Input,
+    /// How long the line may stay idle.
+    deadline: Deadline,
+}
+
+/// How a line ends.
+enum End {
+    /// No streams are left, and none will come.
+    Done,
+    /// The peer closed, or the network failed.
+    Broken,
+}
+
+async fn live(mut driver: Driver) {
+    let end = poll_fn(|_| driver.poll()).await;
+    let line = driver.line;
+    if let Some(home) = &driver.home
+        && let Some(generation) = home.generation.upgrade()
+    {
+        lines(&generation).remove(home.group, &line);
+    }
+    if matches!(end, End::Done) {
+        line.session.wire.borrow_mut().goaway(Code::NoError);
+        // If this cannot be sent now, the end of the connection shows it.
+        line.session.flush().ok();
+        line.session.transport().shutdown_write().ok();
+    }
+    line.session.kill();
+    line.opening.take();
+    line.session.transport().shutdown();
+    line.place.take();
+}
+
+impl Driver {
+    fn poll(&mut self) -> Poll<End> {
+        let line = self.line.clone();
+        let session = &line.session;
+        session.driven_here();
+        loop {
+            if session.flush().is_err() {
+                return Poll::Ready(End::Broken);
+            }
+            let waiting = session.waiting();
+            if line.is_going.get() && session.tasks() == 0 && waiting == 0 {
+                return Poll::Ready(End::Done);
+            }
+            if waiting < OUT_MAX {
+                match self.read() {
+                    Ok(true) => continue,
+                    Ok(false) => {}
+                    Err(end) => return Poll::Ready(end),
+                }
+            }
+            if session.waiting() > waiting {
+                continue;
+            }
+            match self.poll_rest() {
+                Poll::Ready(true) => continue,
+                Poll::Ready(false) => return Poll::Ready(End::Done),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    fn read(&mut self) -> Result<bool, End> {
+        let Driver { line, worker, input, .. } = self;
+        let read = input.read(&line.session, &mut |event| act(line, worker, event));
+        if line.session.wire.borrow().allowed().is_some()
+            && let Some(opening) = line.opening.take()
+        {
+            opening.is_open.set(true);
+        }
+        read.map_err(|over| {
+            if let Over::Fault(fault) = over {
+                line.session.blame(fault.what);
+                line.session.wire.borrow_mut().fail(fault);
+                // The peer is at fault, so it does not matter whether this reaches it.
+                line.session.flush().ok();
+            }
+            End::Broken
+        })
+    }
+
+    /// Handles an idle line: `true` if there is new work to do, `false` if the line is over.
+    fn poll_rest(&self) -> Poll<bool> {
+        let line = &self.line;
+        self.count(line);
+        if line.session.tasks() > 0 {
+            self.deadline.clear();
+            return Poll::Pending;
+        }
+        let Some(home) = &self.home else { return Poll::Ready(false) };
+        if line.idle_since.get().is_none() {
+            line.idle_since.set(Some(clock::now()));
+            self.deadline.set(Duration::from_millis(home.policy.idle_timeout_ms));
+            match home.generation.upgrade() {
+                Some(generation) if home.policy.max_idle > 0 && !self.worker.is_draining() => {
+                    lines(&generation).lay_idle(home.group, home.policy.max_idle);
+                }
+                Some(_) | None => line.retire(),
+            }
+            if !line.is_proven.get() {
+                line.session.doubt();
+            }
+            return Poll::Ready(true);
+        }
+        self.deadline.poll_expired().map(|()| false)
+    }
+
+    /// nginx: `keepalive_requests` and `keepalive_time` end a connection.
+    fn count(&self, line: &Line) {
+        let Some(home) = &self.home else { return };
+        let is_spent = line.carried.get() >= home.policy.max_requests;
+        let is_old = clock::now().ms_since(line.opened) > home.policy.max_age_ms;
+        if is_spent || is_old {
+            line.is_going.set(true);
+        }
+    }
+}
+
+/// Acts on a frame.
+fn act(line: &Rc<Line>, worker: &Rc<Worker>, event: Event<'_>) {
+    let session = &line.session;
+    match event {
+        Event::Nothing | Event::Malformed { .. } => {}
+        Event::Head { stream, ends, .. } => {
+            if let Some(unused) = h2::reply::head_came(session, worker.lease_origin(), stream, ends) {
+                worker.return_origin(unused);
+            }
+        }
+        Event::Data { stream, data, counted, ends } => session.data_came(stream, data, counted, ends),
+        Event::Trailers { stream } => h2::reply::trailers_came(session, stream),
+        Event::Writable { stream } => session.writable(stream),
+        Event::Pong => {
+            line.is_proven.set(true);
+            session.trust();
+        }
+        Event::Reset { stream, code, fault } => {
+            let Some(known) = session.stream(stream) else { return };
+            known.lose(match fault {
+                Some(fault) => Lost::Malformed(fault.what),
+                None if code == Code::RefusedStream as u32 => Lost::Unprocessed(code),
+                None => Lost::Rejected(code),
+            });
+        }
+        Event::GoAway { last, code } => {
+            line.is_going.set(true);
+            for stream in session.streams().iter().filter(|stream| stream.id() > last) {
+                stream.lose(Lost::Unprocessed(code));
+            }
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! The API's view and changes of a group's servers, in NGINX Plus' JSON
+//! (<https://nginx.org/en/docs/http/ngx_http_api_module.html#def_nginx_http_upstream_conf_server>).
+
+use std::fmt;
+
+use serde_json::{Map, Value, json};
+use weir_http::value;
+use weir_peers::balance::Policy;
+use weir_peers::group::MAX_PEERS;
+use weir_peers::peer::Peer;
+
+use super::super::{literal_address, named};
+use super::members::{Kind, Member, Members};
+use super::{Live, assemble, lock, state};
+use crate::family::sticky::ROUTE_BYTES_MAX;
+
+/// Why the API refuses to read or change a server: the status, NGINX Plus' code, and a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The status of the answer.
+    pub status: u16,
+    /// NGINX Plus' name of the error.
+    pub code: &'static str,
+    /// The error as a sentence.
+    pub text: String,
+}
+
+impl Refused {
+    fn new(status: u16, code: &'static str, text: impl Into<String>) -> Refused {
+        Refused { status, code, text: text.into() }
+    }
+
+    fn format(text: impl Into<String>) -> Refused {
+        Refused::new(400, "UpstreamConfFormatError", text)
+    }
+
+    fn unknown() -> Refused {
+        Refused::new(404, "UpstreamServerNotFound", "server not found")
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// A request's values for a server; a missing value stays, or is the default of a new server.
+#[derive(Debug, Default)]
+struct Change {
+    server: Option<String>,
+    service: Option<String>,
+    weight: Option<u32>,
+    max_conns: Option<u32>,
+    max_fails: Option<u32>,
+    fail_timeout_s: Option<u64>,
+    backup: Option<bool>,
+    down: Option<bool>,
+    drain: Option<bool>,
+    route: Option<String>,
+}
+
+impl Change {
+    fn read(body: &Value) -> Result<Change, Refused> {
+        let Value::Object(fields) = body else {
+            return Err(Refused::new(415, "JsonError", "json error: not an object"));
+        };
+        let mut change = Change::default();
+        for (name, given) in fields {
+            match name.as_str() {
+                "server" => change.server = Some(text(name, given)?),
+                "service" => change.service = Some(text(name, given)?),
+                "weight" => match number(name, given)? {
+                    0 => return Err(Refused::new(400, "UpstreamBadWeight", "invalid weight \"0\"")),
+                    weight => change.weight = Some(weight),
+                },
+                "max_conns" => change.max_conns = Some(number(name, given)?),
+                "max_fails" => change.max_fails = Some(number(name, given)?),
+                "fail_timeout" => change.fail_timeout_s = Some(seconds(name, given)?),
+                "slow_start" if seconds(name, given)? == 0 => {}
+                "route" => match text(name, given)? {
+                    long if long.len() > ROUTE_BYTES_MAX => {
+                        return Err(Refused::format(format!("route is longer than {ROUTE_BYTES_MAX}")));
+                    }
+                    route => change.route = Some(route),
+                },
+                "slow_start" => {
+                    return Err(Refused::format(format!("\"{name}\" is a parameter that weir does not have yet")));
+                }
+                "backup" => change.backup = Some(flag(name, given)?),
+                "down" => change.down = Some(flag(name, given)?),
+                "drain" => change.drain = Some(flag(name, given)?),
+                // A client may send back fields of an earlier answer.
+                "id" | "parent" | "host" => {}
+                _ => return Err(Refused::format(format!("unknown parameter \"{name}\""))),
+            }
+        }
+        Ok(change)
+    }
+
+    fn apply(&self, peer: &mut Peer) {
+        peer.weight = self.weight.unwrap_or(peer.weight);
+        peer.max_conns = self.max_conns.unwrap_or(peer.max_conns);
+        peer.max_fails = self.max_fails.unwrap_or(peer.max_fails);
+        peer.fail_timeout_s = self.fail_timeout_s.unwrap_or(peer.fail_timeout_s);
+        peer.backup = self.backup.unwrap_or(peer.backup);
+        peer.down = self.down.unwrap_or(peer.down);
+        peer.drain = self.drain.unwrap_or(peer.drain);
+        peer.route = self.route.clone().unwrap_or_else(|| std::mem::take(&mut peer.route));
+    }
+
+    /// The kind of a new server.
+    fn kind(&self, can_resolve: bool) -> Result<Kind, Refused> {
+        let Some(written) = &self.server else { return Err(Refused::format("missing \"server\" argument")) };
+        let bad = |text: String| Refused::new(400, "UpstreamBadAddress", text);
+        let mut peer = Peer::new(written.clone());
+        self.apply(&mut peer);
+        let found = named(written, &peer, true, self.service.clone()).map_err(|refusal| bad(refusal.what))?;
+        match (found, literal_address(written)) {
+            (Some(named), _) if can_resolve => Ok(Kind::Named(named, Vec::new())),
+            (Some(_), _) => Err(Refused::new(
+                400,
+                "UpstreamConfNoResolver",
+                format!("no resolver defined to resolve \"{written}\""),
+            )),
+            (None, Some(address)) => Ok(Kind::Fixed(Peer { address: address.to_string(), ..peer })),
+            (None, None) => Err(bad(format!("invalid address \"{written}\""))),
+        }
+    }
+}
+
+fn invalid(name: &str) -> Refused {
+    Refused::format(format!("invalid \"{name}\" value"))
+}
+
+fn text(name: &str, given: &Value) -> Result<String, Refused> {
+    given.as_str().map(str::to_owned).ok_or_else(|| invalid(name))
+}
+
+fn flag(name: &str, given: &Value) -> Result<bool, Refused> {
+    given.as_bool().ok_or_else(|| invalid(name))
+}
+
+fn number(name: &str, given: &Value) -> Result<u32, Refused> {
+    given.as_u64().and_then(|number| u32::try_from(number).ok()).ok_or_else(|| invalid(name))
+}
+
+/// `10s`, or a number of seconds.
+fn seconds(name: &str, given: &Value) -> Result<u64, Refused> {
+    let written = given.as_str().and_then(value::time_of).map(|time| time.as_secs());
+    written.or(given.as_u64()).ok_or_else(|| invalid(name))
+}
+
+fn shown(peer: &Peer, id: u32) -> Map<String, Value> {
+    let mut fields = Map::new();
+    let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
+    put("id", json!(id));
+    put("server", json!(peer.server));
+    put("weight", json!(peer.weight));
+    put("max_conns", json!(peer.max_conns));
+    put("max_fails", json!(peer.max_fails));
+    put("fail_timeout", json!(format!("{}s", peer.fail_timeout_s)));
+    put("slow_start", json!("0s"));
+    put("route", json!(peer.route));
+    put("backup", json!(peer.backup));
+    put("down", json!(peer.down));
+    if peer.drain {
+        put("drain", json!(true));
+    }
+    fields
+}
+
+/// A server, and for a name also its current peers.
+fn entries(member: &Member) -> Vec<Value> {
+    let mut own = shown(member.pattern(), member.id);
+    let Kind::Named(named, _) = &member.kind else { return vec![Value::Object(own)] };
+    own.extend(named.service.iter().map(|service| ("service".to_owned(), json!(service))));
+    let mut all = vec![Value::Object(own)];
+    for peer in member.peers() {
+        let mut child = shown(&peer, peer.id);
+        child.insert("server".to_owned(), json!(peer.address));
+        child.insert("parent".to_owned(), json!(member.id.to_string()));
+        child.insert("host".to_owned(), json!(named.host));
+        all.push(Value::Object(child));
+    }
+    all
+}
+
+fn position(members: &Members, id: u32) -> Result<usize, Refused> {
+    let is_child = |member: &Member| matches!(&member.kind, Kind::Named(_, places) if places.iter().any(|(other, _)| *other == id));
+    match members.list.iter().position(|member| member.id == id) {
+        Some(at) => Ok(at),
+        None if members.list.iter().any(is_child) => {
+            Err(Refused::new(400, "UpstreamServerImmutable", "server is immutable: it is what a name stands for"))
+        }
+        None => Err(Refused::unknown()),
+    }
+}
+
+impl Live {
+    /// All servers, as `GET …/servers/` shows them.
+    pub fn servers(&self) -> Vec<Value> {
+        lock(&self.known).members.list.iter().flat_map(entries).collect()
+    }
+
+    /// One server, as `GET …/servers/ID` shows it.
+    pub fn server(&self, id: u32) -> Result<Value, Refused> {
+        let known = lock(&self.known);
+        let found = known.members.list.iter().flat_map(entries).find(|entry| entry["id"] == id);
+        found.ok_or_else(Refused::unknown)
+    }
+
+    /// `POST …/servers/`: adds a server and returns it.
+    pub fn add_server(&self, body: &Value) -> Result<Value, Refused> {
+        let change = Change::read(body)?;
+        let kind = change.kind(self.resolver.get().is_some())?;
+        let id = self.edit(|members| Ok(members.add(kind)))?;
+        self.server(id)
+    }
+
+    /// `PATCH …/servers/ID`: changes a server and returns it.
+    pub fn change_server(&self, id: u32, body: &Value) -> Result<Value, Refused> {
+        let change = Change::read(body)?;
+        self.edit(|members| {
+            let at = position(members, id)?;
+            let Some(member) = members.list.get_mut(at) else { return Err(Refused::unknown()) };
+            if change.server.is_some() || change.service.is_some() {
+                let Kind::Fixed(peer) = &mut member.kind else {
+                    return Err(Refused::new(400, "UpstreamServerImmutable", "server address is immutable"));
+                };
+                let Kind::Fixed(moved) = change.kind(false)? else { return Err(invalid("server")) };
+                (peer.server, peer.address) = (moved.server, moved.address);
+            }
+            change.apply(member.pattern_mut());
+            Ok(())
+        })?;
+        self.server(id)
+    }
+
+    /// `DELETE …/servers/ID`: returns the remaining servers. Exchanges with the removed server run to their end.
+    pub fn remove_server(&self, id: u32) -> Result<Value, Refused> {
+        self.edit(|members| {
+            let at = position(members, id)?;
+            members.list.remove(at);
+            Ok(())
+        })?;
+        Ok(Value::Array(self.servers()))
+    }
+
+    /// Changes the servers, all or nothing: an invalid group, or a failure to write the `state` file, changes nothing.
+    fn edit<T>(&self, change: impl FnOnce(&mut Members) -> Result<T, Refused>) -> Result<T, Refused> {
+        let mut known = lock(&self.known);
+        let mut members = known.members.clone();
+        let done = change(&mut members)?;
+        let knows_no_backup = matches!(self.frame.policy, Policy::IpHash | Policy::Hash { .. } | Policy::Random { .. });
+        if knows_no_backup && members.list.iter().any(|member| member.pattern().backup) {
+            return Err(Refused::format("balancing method does not support parameter \"backup\""));
+        }
+        let (peers, too_many) = members.peers();
+        if too_many {
+            return Err(Refused::format(format!("more than {MAX_PEERS} servers in upstream")));
+        }
+        let pool_ids = known.pool_ids.clone();
+        let upstream = assemble(&self.frame, peers, &mut known).map_err(|error| Refused::format(error.to_string()))?;
+        if let Some(path) = &self.state
+            && let Err(error) = state::write(path, &members)
+        {
+            known.pool_ids = pool_ids;
+            let text = format!("the state file \"{path}\" cannot be written {}", weir_net::log::Os(&error));
+            return Err(Refused::new(500, "UpstreamStateError", text));
+        }
+        known.members = members;
+        self.put(upstream, &mut known);
+        Ok(done)
+    }
+}

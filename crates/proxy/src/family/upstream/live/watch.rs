@@ -1,0 +1,115 @@
+//! Resolves the names of a group again and again.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use weir_http::worker::Worker;
+use weir_net::log::{self, Level};
+use weir_net::{Instant, clock, timer};
+use weir_wire::dns::Code;
+
+use super::{Kind, Live, Named, lock};
+use crate::dns::{self, Client, Trouble};
+
+/// How long weir believes that a name does not exist, without `valid=` (nginx: 10 s).
+const GONE: Duration = Duration::from_secs(10);
+
+/// The shortest pause between two queries for one name.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+
+/// Resolves the names of all groups that no other worker resolves, while the configuration is in force.
+pub fn watch(worker: &Rc<Worker>) {
+    let generation = worker.generation();
+    for live in crate::declared(&generation.conf).upstream.groups.iter().filter_map(|upstream| upstream.live.as_ref()) {
+        let Some((servers, timeout)) = live.resolver.get() else { continue };
+        for id in live.take_unwatched() {
+            let watch = Watch {
+                worker: worker.clone(),
+                live: live.clone(),
+                client: dns::client(&generation, servers),
+                timeout: *timeout,
+                id,
+            };
+            weir_net::worker::spawn(watch.run(generation.conf.generation));
+        }
+    }
+}
+
+impl Live {
+    /// The names that no worker resolves yet; the caller must resolve them.
+    fn take_unwatched(&self) -> Vec<u32> {
+        let mut known = lock(&self.known);
+        let known = &mut *known;
+        let named = known.members.list.iter().filter(|member| matches!(member.kind, Kind::Named(..)));
+        named.map(|member| member.id).filter(|id| known.watched.insert(*id)).collect()
+    }
+
+    fn named(&self, id: u32) -> Option<Named> {
+        let known = lock(&self.known);
+        known.members.list.iter().find(|member| member.id == id).and_then(|member| match &member.kind {
+            Kind::Named(named, _) => Some(named.clone()),
+            Kind::Fixed(_) => None,
+        })
+    }
+}
+
+/// One name to resolve.
+struct Watch {
+    worker: Rc<Worker>,
+    live: Arc<Live>,
+    client: Rc<Client>,
+    timeout: Duration,
+    id: u32,
+}
+
+impl Watch {
+    async fn run(self, generation: u32) {
+        let is_in_force = || self.worker.generation().conf.generation == generation && !self.worker.is_draining();
+        while is_in_force() {
+            // The task ends when the API removes the server.
+            let Some(named) = self.live.named(self.id) else { return };
+            let pause = match self.ask(&named).await {
+                Ok(until) => until.saturating_duration_since(clock::now()),
+                Err(trouble) => {
+                    complain(&named, trouble);
+                    match trouble {
+                        Trouble::Code(Code::NAME_ERROR) => {
+                            self.live.learn(self.id, Vec::new());
+                            self.client.servers().valid.unwrap_or(GONE)
+                        }
+                        Trouble::Code(_) | Trouble::TimedOut | Trouble::Busy => self.timeout,
+                    }
+                }
+            };
+            timer::sleep(pause.max(PAUSE_MIN)).await;
+        }
+    }
+
+    async fn ask(&self, named: &Named) -> Result<Instant, Trouble> {
+        let Named { host, service, .. } = named;
+        let resolved = match service {
+            None => self.client.addresses(host, self.timeout).await?,
+            Some(service) => {
+                let missing = |name: &_, trouble| {
+                    let what = format_args!(
+                        "{name} could not be resolved {trouble} while resolving service {service} of {host}"
+                    );
+                    log::global(Level::Error, what);
+                };
+                self.client.service(host, service, self.timeout, missing).await?
+            }
+        };
+        self.live.learn(self.id, resolved.places);
+        Ok(resolved.until)
+    }
+}
+
+fn complain(Named { host, service, .. }: &Named, trouble: Trouble) {
+    match service {
+        None => log::global(Level::Error, format_args!("{host} could not be resolved {trouble}")),
+        Some(service) => {
+            log::global(Level::Error, format_args!("service {service} of {host} could not be resolved {trouble}"));
+        }
+    }
+}

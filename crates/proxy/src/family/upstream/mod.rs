@@ -1,0 +1,417 @@
+//! `upstream` and its `server`s: groups of peers, the choice of a peer, and kept connections.
+//!
+//! `weir_peers` makes the decisions. `pool` keeps idle connections, `line` those that carry many exchanges at once.
+//! `attempt` makes one try (`sending` sends its request, `reading` reads the head of its answer), `walk` goes from try
+//! to try, `blame` says why one failed. `answered` interprets a head, `source` reads the answer's body.
+//! <https://nginx.org/en/docs/http/ngx_http_upstream_module.html>
+
+mod answered;
+pub mod attempt;
+pub mod blame;
+mod choose;
+pub mod forward;
+mod lend;
+pub mod line;
+pub mod live;
+pub mod pool;
+mod reading;
+pub mod sending;
+pub mod source;
+mod sweep;
+mod walk;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use live::{Frame, Live, Members, Named};
+use weir_conf::Statement;
+use weir_http::authority::{authority, literal_address, resolve, split_host_port};
+use weir_http::build::{Build, Kind, Scope};
+use weir_http::directive::{Arity, Directive, HTTP, NONE, ONE, UPSTREAM};
+use weir_http::families::Family;
+use weir_http::refusal::Refusal;
+use weir_http::value;
+use weir_http::variable::Template;
+use weir_net::Address;
+use weir_peers::balance::Policy;
+use weir_peers::budget::Budget;
+use weir_peers::group::{Group, GroupError};
+use weir_peers::peer::Peer;
+use weir_peers::pool_policy::PoolPolicy;
+
+use crate::family::resolver;
+use crate::family::sticky::{ROUTE_BYTES_MAX, Sticky};
+
+weir_http::settings! {
+    /// The servers of this block so far.
+    servers: Vec<Peer> = Vec::new(),
+    /// The servers with `resolve`.
+    named: Vec<Named> = Vec::new(),
+    /// The method of this block.
+    policy: Policy = Policy::RoundRobin,
+    /// The key of `hash`.
+    hash_key: Option<Template> = None,
+    /// `keepalive`.
+    keepalive: usize = IDLE_MAX_DEFAULT,
+    /// `keepalive_requests`.
+    keepalive_requests: u64 = 1000,
+    /// `keepalive_time`.
+    keepalive_time: Duration = Duration::from_secs(3600),
+    /// `keepalive_timeout`.
+    keepalive_timeout: Duration = Duration::from_secs(60),
+    /// `zone`: its name. All workers share weir's groups with or without it.
+    zone: Option<String> = None,
+    /// `state`: the file.
+    state: Option<String> = None,
+}
+
+/// The most idle connections that a worker keeps to a group without `keepalive` (nginx: 32).
+pub const IDLE_MAX_DEFAULT: usize = 1024;
+
+/// All groups: those of `upstream` blocks, and those for addresses in a `proxy_pass`.
+#[derive(Default)]
+pub struct Declared {
+    /// By number; `proxy_pass` keeps the number.
+    pub groups: Vec<Arc<Upstream>>,
+}
+
+impl Declared {
+    /// The number of the group of an `upstream` block.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.groups.iter().position(|upstream| !upstream.is_implicit && upstream.name.eq_ignore_ascii_case(name))
+    }
+
+    /// The number of the implicit group for a `host:port` in a `proxy_pass`.
+    pub fn find_implicit(&self, name: &str) -> Option<usize> {
+        self.groups.iter().position(|upstream| upstream.is_implicit && upstream.name == name)
+    }
+}
+
+/// A group of peers with all data needed to reach them.
+pub struct Upstream {
+    /// The name of the block, or `host:port`.
+    pub name: String,
+    /// The peers.
+    pub group: Group,
+    /// The peers' addresses, by the group's index.
+    pub addresses: Vec<Address>,
+    /// The budget for retries.
+    pub budget: Arc<Budget>,
+    /// The limits for keeping connections.
+    pub pooling: PoolPolicy,
+    /// The key of `hash`.
+    pub hash_key: Option<Template>,
+    /// `sticky` of the group.
+    pub sticky: Option<Arc<Sticky>>,
+    /// The name of its `zone`.
+    pub zone: Option<String>,
+    /// A `proxy_pass` created it, not a block.
+    pub is_implicit: bool,
+    /// The keys of the peers' kept connections, if they are not the peers' indexes.
+    pub pool_ids: Option<Vec<usize>>,
+    /// The group changes at run time: this entry only points to it.
+    pub live: Option<Arc<Live>>,
+}
+
+impl Upstream {
+    /// The key of a peer's kept connections.
+    pub fn pool_id(&self, peer: usize) -> usize {
+        self.pool_ids.as_ref().and_then(|ids| ids.get(peer)).copied().unwrap_or(peer)
+    }
+
+    /// An implicit group for addresses.
+    pub fn implicit(name: &str, addresses: &[Address]) -> Result<Upstream, GroupError> {
+        let peers = addresses
+            .iter()
+            .map(|address| Peer { server: name.to_owned(), ..Peer::new(address.to_string()) })
+            .collect();
+        let group = Group::new(name, peers, Policy::RoundRobin)?;
+        let pooling = PoolPolicy { max_idle: IDLE_MAX_DEFAULT, ..PoolPolicy::default() };
+        let frame = Frame { name: name.to_owned(), pooling, ..Frame::default() };
+        Ok(Upstream { is_implicit: true, ..Upstream::of(frame, group, addresses.to_vec()) })
+    }
+
+    /// A group of these peers in this frame.
+    fn of(frame: Frame, group: Group, addresses: Vec<Address>) -> Upstream {
+        let Frame { name, policy: _, pooling, hash_key, sticky, budget, zone, at: _ } = frame;
+        let (is_implicit, pool_ids, live) = (false, None, None);
+        Upstream { name, group, addresses, budget, pooling, hash_key, sticky, zone, is_implicit, pool_ids, live }
+    }
+}
+
+const STATE_AND_SERVER: &str = "\"state\" and \"server\" cannot be used together";
+
+const METHOD_NOTE: &str = "load balancing method redefined";
+
+/// The family.
+pub static FAMILY: Family = Family::new("upstream", &[
+    Directive::new("upstream", HTTP, ONE, "Defines a group of servers.", upstream).many().block(),
+    Directive::new("server", UPSTREAM, Arity::AtLeast(1),
+        "Defines an address of the group: weight= max_conns= max_fails= fail_timeout= backup down drain route= resolve service=.", server).many(),
+    Directive::new("zone", UPSTREAM, Arity::Between(1, 2),
+        "Names the group's state, which all workers share; its servers may be changed by the API.", zone),
+    Directive::new("state", UPSTREAM, ONE, "The file that keeps the group's servers as the API has changed them; it stands for them.",
+        state),
+    Directive::new("least_conn", UPSTREAM, NONE, "Prefers the peer with the fewest active connections.",
+        |b, _| method(b, Policy::LeastConn)),
+    Directive::new("ip_hash", UPSTREAM, NONE, "Chooses by the client's address: three octets of IPv4, all of IPv6.",
+        |b, _| method(b, Policy::IpHash)),
+    Directive::new("hash", UPSTREAM, Arity::Between(1, 2), "Chooses by a key; consistent moves few keys when peers change.", hash),
+    Directive::new("random", UPSTREAM, Arity::Between(0, 2), "Chooses at random; two takes the better of two.", random),
+    Directive::new("keepalive", UPSTREAM, Arity::Between(1, 2), "Idle connections a worker keeps to the group; 0 keeps none.",
+        keepalive).default("1024 (nginx: 32)"),
+    Directive::new("keepalive_requests", UPSTREAM, ONE, "Requests one connection to a peer may carry.",
+        |b, s| { crate::settings(b).upstream.keepalive_requests = Some(value::first_number(s)?); Ok(()) }).default("1000"),
+    Directive::new("keepalive_time", UPSTREAM, ONE, "How long one connection to a peer may be used.",
+        |b, s| { crate::settings(b).upstream.keepalive_time = Some(value::time(s)?); Ok(()) }).default("1h"),
+    Directive::new("keepalive_timeout", UPSTREAM, ONE, "How long an idle connection to a peer is kept.",
+        |b, s| { crate::settings(b).upstream.keepalive_timeout = Some(value::time(s)?); Ok(()) }).default("60s"),
+])
+.adopt(|new, old| {
+    live::adopt(&mut crate::declared_mut(new).upstream, &crate::declared(old).upstream);
+    Ok(())
+})
+.finish(finish)
+.start(sweep::start)
+.watch(live::watch);
+
+fn upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let name = statement.text(0).to_owned();
+    if crate::declaring(b).upstream.find(&name).is_some() {
+        return Err(Refusal::whole(format!("duplicate upstream \"{name}\"")));
+    }
+    let mut scope = b.block(Scope::new(Kind::Plain, UPSTREAM, b.at()), statement)?;
+    let written = std::mem::take(crate::written_mut(&mut scope));
+    let settings = written.upstream;
+    let has_state = settings.state.is_some();
+    if !has_state
+        && settings.servers.as_ref().is_none_or(Vec::is_empty)
+        && settings.named.as_ref().is_none_or(Vec::is_empty)
+    {
+        if b.has_lost("upstream", &name) {
+            return Ok(()); // the servers have errors, but they are there
+        }
+        return Err(Refusal::whole("no servers are inside upstream").todo("add: server ADDRESS;"));
+    }
+    let is_keepalive_written = settings.keepalive.is_some();
+    let values = settings.values();
+    let has_backup =
+        values.servers.iter().chain(values.named.iter().map(|named| &named.pattern)).any(|peer| peer.backup);
+    if has_backup && matches!(values.policy, Policy::IpHash | Policy::Hash { .. } | Policy::Random { .. }) {
+        return Err(Refusal::whole("balancing method does not support parameter \"backup\""));
+    }
+    let pooling = PoolPolicy {
+        max_idle: values.keepalive,
+        max_requests: values.keepalive_requests,
+        max_age_ms: values.keepalive_time.as_millis() as u64,
+        idle_timeout_ms: values.keepalive_timeout.as_millis() as u64,
+        is_written: is_keepalive_written,
+    };
+    let Values { policy, hash_key, zone, .. } = values;
+    let sticky = written.sticky.sticky.flatten();
+    if let Some(sticky) = &sticky {
+        crate::declaring(b).sticky.belongs(sticky, &name);
+    }
+    let frame = Frame { name, policy, pooling, hash_key, sticky, budget: Arc::default(), zone, at: b.at() };
+    let built = if frame.zone.is_some() {
+        let resolver = written.resolver;
+        let members = Members::new(values.servers, values.named);
+        let live = Live::new(frame, members, values.state).map_err(|error| Refusal::whole(error.to_string()))?;
+        if let Some(Some(servers)) = resolver.servers {
+            live.set_resolver(servers, resolver.timeout.unwrap_or(resolver::TIMEOUT_DEFAULT));
+        }
+        live.declared()
+    } else if values.named.is_empty() && !has_state {
+        fixed(frame, values.servers)?
+    } else if has_state {
+        return Err(Refusal::whole(format!("\"state\" requires upstream \"{}\" to be in shared memory", frame.name))
+            .todo("add: zone NAME 64k;"));
+    } else {
+        let what = format!("resolving names at run time requires upstream \"{}\" to be in shared memory", frame.name);
+        return Err(Refusal::whole(what).todo("add: zone NAME 64k;"));
+    };
+    crate::declaring(b).upstream.groups.push(Arc::new(built));
+    Ok(())
+}
+
+/// Runs after `http` is read: groups that resolve names and have no resolver of their own use `http`'s.
+fn finish(b: &mut Build<'_>, scope: &mut Scope) {
+    if scope.context == HTTP {
+        live::give_resolver(b, &crate::written(scope).resolver);
+    }
+}
+
+/// A group of addresses.
+fn fixed(frame: Frame, mut all: Vec<Peer>) -> Result<Upstream, Refusal> {
+    all.iter_mut().zip(0..).for_each(|(peer, id)| peer.id = id);
+    let group = Group::new(&frame.name, all, frame.policy).map_err(|error| Refusal::whole(error.to_string()))?;
+    let mut addresses = Vec::with_capacity(group.peers().len());
+    for peer in group.peers() {
+        match parse_address(&peer.address) {
+            Some(address) => addresses.push(address),
+            None => return Err(Refusal::whole(format!("invalid address \"{}\"", peer.address))),
+        }
+    }
+    Ok(Upstream::of(frame, group, addresses))
+}
+
+fn parse_address(text: &str) -> Option<Address> {
+    match text.strip_prefix("unix:") {
+        Some(path) => Some(Address::Unix(path.into())),
+        None => text.parse::<SocketAddr>().ok().map(Address::Tcp),
+    }
+}
+
+fn server(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    if crate::settings(b).upstream.state.is_some() {
+        return Err(Refusal::whole(STATE_AND_SERVER).todo("leave the servers to the file"));
+    }
+    let written = statement.text(0).to_owned();
+    let mut pattern = Peer { server: written.clone(), ..Peer::new(written.clone()) };
+    let (mut resolves, mut service) = (false, None);
+    for word in statement.args.iter().skip(1) {
+        match word.text.as_str() {
+            "resolve" => resolves = true,
+            "service=" => return Err(Refusal::whole("service is empty")),
+            text => match text.strip_prefix("service=") {
+                Some(name) => service = Some(name.to_owned()),
+                None => server_parameter(&mut pattern, text)?,
+            },
+        }
+    }
+    if let Some(named) = named(&written, &pattern, resolves, service)? {
+        crate::settings(b).upstream.named.get_or_insert_default().push(named);
+        return Ok(());
+    }
+    for address in resolve(b, &written, 80)? {
+        let peer = Peer { address: address.to_string(), ..pattern.clone() };
+        crate::settings(b).upstream.servers.get_or_insert_default().push(peer);
+    }
+    Ok(())
+}
+
+/// A server with a name that is resolved repeatedly; `None` if it is an address, or is resolved once.
+fn named(written: &str, pattern: &Peer, resolves: bool, service: Option<String>) -> Result<Option<Named>, Refusal> {
+    if !resolves {
+        return match service {
+            None => Ok(None),
+            Some(_) => Err(Refusal::whole(format!("service upstream \"{written}\" requires \"resolve\" parameter"))
+                .todo("add: resolve")),
+        };
+    }
+    let is_address = literal_address(written).is_some();
+    if service.is_some() {
+        if is_address {
+            return Err(Refusal::whole(format!("service upstream \"{written}\" requires domain name")));
+        }
+        if split_host_port(written).1.is_some() {
+            return Err(Refusal::whole(format!("service upstream \"{written}\" may not have port"))
+                .todo("the service brings its port"));
+        }
+    }
+    if is_address {
+        return Ok(None);
+    }
+    let (host, port) = authority(written, 80, "upstream")?;
+    weir_wire::dns::Name::of_text(host)
+        .map_err(|_| Refusal::whole(format!("invalid host in upstream \"{written}\"")))?;
+    Ok(Some(Named { host: host.to_owned(), port, service, pattern: pattern.clone() }))
+}
+
+fn server_parameter(peer: &mut Peer, word: &str) -> Result<(), Refusal> {
+    let invalid = || Refusal::whole(format!("invalid parameter \"{word}\""));
+    let number = |text: &str| value::number(text).and_then(|n| u32::try_from(n).ok()).ok_or_else(invalid);
+    match word.split_once('=') {
+        Some(("weight", text)) => {
+            peer.weight = number(text).and_then(|n| if n == 0 { Err(invalid()) } else { Ok(n) })?
+        }
+        Some(("max_conns", text)) => peer.max_conns = number(text)?,
+        Some(("max_fails", text)) => peer.max_fails = number(text)?,
+        Some(("fail_timeout", text)) => peer.fail_timeout_s = value::time_of(text).ok_or_else(invalid)?.as_secs(),
+        Some(("route", text)) => peer.route = route(text)?,
+        Some(("slow_start", _)) => {
+            return Err(Refusal::whole(format!("the \"{word}\" parameter is one that weir does not have yet")));
+        }
+        None if word == "backup" => peer.backup = true,
+        None if word == "down" => peer.down = true,
+        None if word == "drain" => peer.drain = true,
+        _ => return Err(invalid()),
+    }
+    Ok(())
+}
+
+/// `route=`: the peer's name for `sticky`.
+fn route(text: &str) -> Result<String, Refusal> {
+    match text.len() {
+        0 => Err(Refusal::whole("route is empty")),
+        1..=ROUTE_BYTES_MAX => Ok(text.to_owned()),
+        _ => Err(Refusal::whole(format!("route is longer than {ROUTE_BYTES_MAX}"))),
+    }
+}
+
+/// Reads the servers of the file, as if they were written here (NGINX Plus).
+fn state(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let path = b.path(statement.text(0));
+    let written = &crate::settings(b).upstream;
+    if written.servers.is_some() || written.named.is_some() {
+        return Err(Refusal::whole(STATE_AND_SERVER).todo("leave the servers to the file"));
+    }
+    for read in live::read(&path, statement)? {
+        server(b, &read)?;
+    }
+    crate::settings(b).upstream.state = Some(Some(path));
+    Ok(())
+}
+
+fn zone(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    if statement.args.len() == 2 && value::size_of(statement.text(1)).is_none_or(|size| size < 8 * 4096) {
+        return Err(Refusal::whole(format!("invalid zone size \"{}\"", statement.text(1))));
+    }
+    crate::settings(b).upstream.zone = Some(Some(statement.text(0).to_owned()));
+    Ok(())
+}
+
+fn method(b: &mut Build<'_>, policy: Policy) -> Result<(), Refusal> {
+    if crate::settings(b).upstream.policy.is_some() {
+        b.warn(METHOD_NOTE, None);
+    }
+    crate::settings(b).upstream.policy = Some(policy);
+    Ok(())
+}
+
+fn hash(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let consistent = match statement.args.get(1).map(|word| word.text.as_str()) {
+        None => false,
+        Some("consistent") => true,
+        Some(other) => return Err(Refusal::whole(format!("invalid parameter \"{other}\""))),
+    };
+    let key = b.template(statement.text(0))?;
+    crate::settings(b).upstream.hash_key = Some(Some(key));
+    method(b, Policy::Hash { consistent })
+}
+
+fn random(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let word = |index: usize| statement.args.get(index).map(|word| word.text.as_str());
+    let two = match (word(0), word(1)) {
+        (None, _) => false,
+        (Some("two"), None | Some("least_conn")) => true,
+        (Some("two"), Some(other)) | (Some(other), _) => {
+            return Err(Refusal::whole(format!("invalid parameter \"{other}\"")));
+        }
+    };
+    method(b, Policy::Random { two })
+}
+
+fn keepalive(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    if let Some(word) = statement.args.get(1)
+        && word.text != "local"
+    {
+        return Err(Refusal::whole(format!("invalid parameter \"{}\"", word.text)));
+    }
+    let count = value::number(statement.text(0))
+        .and_then(|n| usize::try_from(n).ok())
+        .ok_or_else(|| Refusal::whole(format!("invalid value \"{}\" in \"keepalive\" directive", statement.text(0))))?;
+    crate::settings(b).upstream.keepalive = Some(count);
+    Ok(())
+}

@@ -1,0 +1,319 @@
+//! Idle connections to peers: one pool per worker, by group; the last connection put in is taken out first.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::ops::Deref;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use weir_http::counters::{self, AllCounters};
+use weir_http::h2;
+use weir_http::table_place::Place;
+use weir_http::worker::Generation;
+use weir_net::{Deadline, Instant, Transport, clock};
+use weir_peers::pool_policy::{Finished, PoolPolicy};
+
+use crate::family::proxy_ssl::Party;
+
+/// A connection to a peer. Always boxed: it moves several times per exchange.
+pub struct Link {
+    /// The transport of its bytes.
+    pub stream: Transport,
+    /// Limits every wait for the peer.
+    pub deadline: Deadline,
+    /// The peer's index in its group.
+    pub peer: usize,
+    /// The local address (`proxy_bind`): the connection serves only exchanges with the same one.
+    pub bound: Option<SocketAddr>,
+    /// The TLS party; `None` for plain text. The connection serves only exchanges with the same party.
+    pub party: Option<Arc<Party>>,
+    /// The time when it was opened.
+    pub opened: Instant,
+    /// Exchanges it carried before this one.
+    pub carried: u64,
+    /// Its place in the worker's connection table; a stream of a line has none of its own.
+    pub place: Option<Place>,
+    /// The stream, if it is one of a line (HTTP/2).
+    pub h2: Option<Held>,
+}
+
+/// A stream that is left when this is dropped; a socket closes itself.
+pub struct Held(pub Rc<h2::stream::Stream>);
+
+impl Deref for Held {
+    type Target = h2::stream::Stream;
+
+    fn deref(&self) -> &h2::stream::Stream {
+        &self.0
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
+/// The requirements for a connection, besides the peer.
+#[derive(Clone, Copy)]
+pub struct Terms<'t> {
+    /// The local address (`proxy_bind`).
+    pub bound: Option<SocketAddr>,
+    /// The TLS party.
+    pub party: Option<&'t Arc<Party>>,
+}
+
+impl Terms<'_> {
+    /// Any connection without TLS, with a local address that the kernel chose.
+    pub const PLAIN: Terms<'static> = Terms { bound: None, party: None };
+
+    /// Whether any connection without TLS will do.
+    pub fn is_plain(self) -> bool {
+        self.bound.is_none() && self.party.is_none()
+    }
+
+    /// Whether a connection meets the terms.
+    pub fn fit(self, link: &Link) -> bool {
+        link.bound == self.bound && is_same(link.party.as_ref(), self.party)
+    }
+}
+
+/// Whether two parties are equal.
+pub(super) fn is_same(one: Option<&Arc<Party>>, other: Option<&Arc<Party>>) -> bool {
+    match (one, other) {
+        (None, None) => true,
+        // Nearly always the same object, so names are rarely compared.
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other) || one == other,
+        (Some(_), None) | (None, Some(_)) => false,
+    }
+}
+
+struct Idle {
+    link: Box<Link>,
+    until: Instant,
+}
+
+/// All idle connections of one worker, by the number of the group.
+pub struct Pools {
+    shelf: Shelf,
+    groups: RefCell<Vec<VecDeque<Idle>>>,
+    waiting: RefCell<VecDeque<(usize, usize, Weak<Handover>)>>,
+}
+
+/// A try that waits for a connection of another exchange; dropping it leaves the queue.
+#[derive(Default)]
+pub struct Handover {
+    party: Option<Arc<Party>>,
+    link: Cell<Option<Box<Link>>>,
+    waker: Cell<Option<Waker>>,
+}
+
+impl Handover {
+    /// The connection, once there is one.
+    pub fn poll(&self, context: &mut Context<'_>) -> Poll<Box<Link>> {
+        match self.link.take() {
+            Some(link) => Poll::Ready(link),
+            None => {
+                self.waker.set(Some(context.waker().clone()));
+                Poll::Pending
+            }
+        }
+    }
+}
+
+/// The most links that look closed and are dropped in one search for a live one.
+const DEAD_LINKS_MAX: usize = 64;
+
+/// The counters that show other workers how many connections they can borrow.
+pub struct Shelf {
+    /// All workers' counters.
+    pub counters: AllCounters,
+    /// The seat of the worker that owns the pools.
+    pub seat: usize,
+    /// The configuration that numbers groups and peers.
+    pub generation: u32,
+}
+
+impl Shelf {
+    fn shift(&self, group: usize, link: &Link, by: i64) {
+        if matches!(link.stream, Transport::Plain(_)) && link.bound.is_none() {
+            let lendable = &self.counters.seat(self.seat).lendable;
+            counters::shift(lendable.to(self.generation, group, link.peer), by);
+        }
+    }
+}
+
+impl Drop for Pools {
+    fn drop(&mut self) {
+        for (group, idle) in self.groups.get_mut().iter().enumerate() {
+            idle.iter().for_each(|idle| self.shelf.shift(group, &idle.link, -1));
+        }
+    }
+}
+
+/// The pools of a configuration on this worker.
+pub fn pools(generation: &Generation) -> &Pools {
+    let shelf = || Shelf {
+        counters: generation.all_counters.clone(),
+        seat: generation.seat,
+        generation: generation.conf.generation,
+    };
+    generation.own.of(|| Pools::new(shelf()))
+}
+
+impl Pools {
+    /// No connections yet.
+    pub fn new(shelf: Shelf) -> Pools {
+        Pools { shelf, groups: RefCell::default(), waiting: RefCell::default() }
+    }
+
+    /// Takes the most recently used live connection to a peer with these terms.
+    pub fn take(&self, group: usize, peer: usize, terms: Terms<'_>) -> Option<Box<Link>> {
+        let mut groups = self.groups.borrow_mut();
+        let idle = groups.get_mut(group)?;
+        let fits = |idle: &Idle| idle.link.peer == peer && terms.fit(&idle.link);
+        for _ in 0..DEAD_LINKS_MAX {
+            // Usually the newest one fits, and needs no search.
+            let index = if idle.back().is_some_and(fits) { idle.len() - 1 } else { idle.iter().rposition(fits)? };
+            // The remaining connections are in the order of use: keep that order.
+            let last = index + 1 == idle.len();
+            let Idle { link, until } = if last { idle.pop_back() } else { idle.remove(index) }?;
+            self.shelf.shift(group, &link, -1);
+            if clock::now() < until && !link.stream.peek_closed() {
+                return Some(link);
+            }
+        }
+        None
+    }
+
+    /// Keeps a connection if the policy allows; otherwise closes it. A full pool closes its oldest.
+    pub fn put(&self, group: usize, mut link: Box<Link>, policy: &PoolPolicy, is_reusable: bool) {
+        if link.h2.is_some() {
+            return; // the line is kept, not the stream
+        }
+        let now = clock::now();
+        link.carried += 1;
+        let finished = Finished {
+            requests: link.carried,
+            age_ms: now.ms_since(link.opened),
+            reusable: is_reusable,
+            request_complete: true,
+            quiet: !link.stream.peek_closed(),
+        };
+        if !policy.may_keep(&finished) {
+            return;
+        }
+        // The deadline stays: nothing checks it before it is set again, and setting it twice per exchange costs time.
+        let Some(link) = self.hand_over(group, link) else { return };
+        let mut groups = self.groups.borrow_mut();
+        if groups.len() <= group {
+            groups.resize_with(group + 1, VecDeque::new);
+        }
+        if let Some(idle) = groups.get_mut(group) {
+            if idle.len() >= policy.max_idle
+                && let Some(oldest) = idle.pop_front()
+            {
+                self.shelf.shift(group, &oldest.link, -1);
+            }
+            self.shelf.shift(group, &link, 1);
+            idle.push_back(Idle { link, until: now + Duration::from_millis(policy.idle_timeout_ms) });
+        }
+    }
+
+    /// Joins the queue for a connection to a peer.
+    pub fn wait(&self, group: usize, peer: usize, party: Option<&Arc<Party>>) -> Rc<Handover> {
+        let handover = Rc::new(Handover { party: party.cloned(), ..Handover::default() });
+        let mut waiting = self.waiting.borrow_mut();
+        waiting.retain(|(_, _, waits)| waits.strong_count() > 0);
+        waiting.push_back((group, peer, Rc::downgrade(&handover)));
+        handover
+    }
+
+    /// Whether a try waits for a connection to a peer.
+    pub fn is_awaited(&self, group: usize, peer: usize) -> bool {
+        self.waiting
+            .borrow()
+            .iter()
+            .any(|(number, index, waits)| (*number, *index) == (group, peer) && waits.strong_count() > 0)
+    }
+
+    /// Gives a connection to the longest waiter; returns it if nobody waits.
+    fn hand_over(&self, group: usize, link: Box<Link>) -> Option<Box<Link>> {
+        if link.bound.is_some() {
+            return Some(link); // waiters want no particular local address
+        }
+        let mut waiting = self.waiting.borrow_mut();
+        if waiting.is_empty() {
+            return Some(link); // as nearly always
+        }
+        let fits = |(number, peer, waits): &(usize, usize, Weak<Handover>)| {
+            let is_wanted = |waits: Rc<Handover>| is_same(waits.party.as_ref(), link.party.as_ref());
+            // An abandoned entry matches too: the loop below removes it.
+            *number == group && *peer == link.peer && waits.upgrade().is_none_or(is_wanted)
+        };
+        while let Some(at) = waiting.iter().position(fits) {
+            if let Some(handover) = waiting.remove(at).and_then(|(_, _, waits)| waits.upgrade()) {
+                handover.link.set(Some(link));
+                if let Some(waker) = handover.waker.take() {
+                    waker.wake();
+                }
+                return None;
+            }
+        }
+        Some(link)
+    }
+
+    /// Closes connections that were idle too long or that the peer closed.
+    pub fn sweep(&self) {
+        let now = clock::now();
+        for (group, idle) in self.groups.borrow_mut().iter_mut().enumerate() {
+            idle.retain(|idle| {
+                let stays = now < idle.until && !idle.link.stream.peek_closed();
+                if !stays {
+                    self.shelf.shift(group, &idle.link, -1);
+                }
+                stays
+            });
+        }
+    }
+
+    /// Closes the connection that was idle for longest, of all groups; `false` if none is kept.
+    pub fn close_oldest(&self) -> bool {
+        let mut groups = self.groups.borrow_mut();
+        // Within a group, connections are in the order of use.
+        let kept = groups.iter_mut().enumerate().filter(|(_, idle)| !idle.is_empty());
+        let oldest = kept.min_by_key(|(_, idle)| idle.front().map(|idle| idle.until));
+        let oldest = oldest.and_then(|(group, idle)| Some((group, idle.pop_front()?)));
+        oldest.inspect(|(group, idle)| self.shelf.shift(*group, &idle.link, -1)).is_some()
+    }
+
+    /// Reports for each group how many idle connections each of its peers has, up to the last peer that has any.
+    pub fn count_idle(&self, mut tell: impl FnMut(usize, &[u64])) {
+        let mut counts: Vec<u64> = Vec::new();
+        for (number, idle) in self.groups.borrow().iter().enumerate() {
+            counts.clear();
+            for idle in idle {
+                if counts.len() <= idle.link.peer {
+                    counts.resize(idle.link.peer + 1, 0);
+                }
+                if let Some(count) = counts.get_mut(idle.link.peer) {
+                    *count += 1;
+                }
+            }
+            tell(number, &counts);
+        }
+    }
+
+    /// The number of idle connections.
+    pub fn len(&self) -> usize {
+        self.groups.borrow().iter().map(VecDeque::len).sum()
+    }
+
+    /// Whether none is kept.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

@@ -1,0 +1,294 @@
+//! Sends a request to a peer: the head, then the body from memory, from a file, or while the client sends it.
+
+use std::fs::File;
+use std::io::{self, IoSlice};
+use std::os::unix::fs::FileExt;
+use std::task::Poll;
+use std::time::Duration;
+
+use weir_http::body::{self, Failed as BodyFailed};
+use weir_http::conn::{Conn, Gone};
+use weir_http::exchange::Exchange;
+use weir_http::h2;
+use weir_http::h2::ask::Unsent;
+use weir_http::request_body::RequestBody;
+use weir_net::{Deadline, Lease, buffer};
+use weir_wire::encode;
+
+use super::attempt::{Failure, Outgoing, Progressed};
+use super::pool::Link;
+use crate::family::proxy::request::BodyFraming;
+
+/// Bytes of a request's body to send at a time.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// The rest of a request that is being sent.
+pub(super) struct Sending<'h> {
+    head: &'h [u8],
+    head_sent: usize,
+    /// The peer took less than was offered.
+    is_blocked: bool,
+    piece: Lease,
+    piece_sent: usize,
+    file_at: u64,
+    body: BodyState,
+    chunked: bool,
+    /// The answer has begun and has its own deadlines; the upload uses this one.
+    beside: Option<Deadline>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BodyState {
+    /// Nothing after head and piece.
+    Done,
+    /// `RequestBody::Memory`, from this byte.
+    Memory(usize),
+    /// `RequestBody::File`.
+    File,
+    /// Still coming from the client.
+    Client,
+}
+
+impl BodyState {
+    pub fn of(exchange: &Exchange<'_>, framing: BodyFraming) -> BodyState {
+        if framing == BodyFraming::None {
+            return BodyState::Done;
+        }
+        match &exchange.body {
+            RequestBody::Unread => BodyState::Client,
+            RequestBody::Memory(_) => BodyState::Memory(0),
+            RequestBody::File { .. } => BodyState::File,
+            RequestBody::Gone => BodyState::Done,
+        }
+    }
+}
+
+impl<'h> Sending<'h> {
+    pub fn new(Outgoing { head, framing }: Outgoing<'h>, body: BodyState) -> Sending<'h> {
+        let chunked = framing == BodyFraming::Chunked;
+        Sending {
+            head,
+            head_sent: 0,
+            is_blocked: false,
+            piece: Lease::none(),
+            piece_sent: 0,
+            file_at: 0,
+            body,
+            chunked,
+            beside: None,
+        }
+    }
+
+    /// Over HTTP/2, sends the head at once; frames mark the end of the body.
+    pub fn send_head(
+        &mut self,
+        exchange: &mut Exchange<'_>,
+        stream: &h2::stream::Stream,
+        framing: BodyFraming,
+    ) -> Result<(), Failure> {
+        let (ends, length) = match framing {
+            BodyFraming::None | BodyFraming::Length(0) => (true, None),
+            BodyFraming::Length(length) => (false, Some(length)),
+            BodyFraming::Chunked => (false, None),
+        };
+        let sent = stream.send_request(self.head, ends, length).map_err(|unsent| match unsent {
+            Unsent::Io(error) => Failure::Send(error),
+            Unsent::Invalid(_) => Failure::Unsendable(unsent),
+        })?;
+        if let Some(attempt) = exchange.tries.last_mut() {
+            attempt.bytes_sent += sent as u64;
+        }
+        (self.head, self.chunked) = (&[], false);
+        if ends {
+            self.body = BodyState::Done;
+        }
+        Ok(())
+    }
+
+    /// The rest of a request whose answer has begun; the head is already sent.
+    pub fn into_upload(self) -> Upload {
+        Upload { sending: Sending { head: &[], head_sent: 0, beside: Some(Deadline::new()), ..self } }
+    }
+
+    /// Sets the time to wait for the client.
+    fn await_client(&self, conn: &Conn, time: Duration) {
+        self.beside.as_ref().unwrap_or(&conn.deadline).set(time);
+    }
+
+    /// Sets the time to wait for the peer.
+    fn await_peer(&self, link: &Link, time: Duration) {
+        self.beside.as_ref().unwrap_or(&link.deadline).set(time);
+    }
+
+    pub fn waits_for_client(&self) -> bool {
+        self.body == BodyState::Client && self.head_sent == self.head.len() && self.piece_sent == self.piece.len()
+    }
+
+    /// Sends as much as possible; ready when all is sent.
+    pub fn poll(
+        &mut self,
+        exchange: &mut Exchange<'_>,
+        conn: &Conn,
+        link: &Link,
+        progressed: &mut Progressed,
+    ) -> Poll<Result<(), Failure>> {
+        let values = crate::values(exchange.location);
+        loop {
+            if self.piece_sent == self.piece.len()
+                && self.body != BodyState::Done
+                && !matches!(self.body, BodyState::Memory(_))
+            {
+                match self.refill(exchange, conn, link) {
+                    Poll::Ready(Ok(())) => self.await_client(conn, exchange.location.values.core.body_timeout.longest),
+                    Poll::Ready(Err(failure)) => return Poll::Ready(Err(failure)),
+                    Poll::Pending if self.head_sent == self.head.len() => return Poll::Pending,
+                    Poll::Pending => {}
+                }
+            }
+            let memory: &[u8] = match (&self.body, &exchange.body) {
+                (BodyState::Memory(from), RequestBody::Memory(bytes)) => bytes.get(*from..).unwrap_or_default(),
+                _ => &[],
+            };
+            let head = self.head.get(self.head_sent..).unwrap_or_default();
+            let piece = self.piece.get(self.piece_sent..).unwrap_or_default();
+            let wanted = head.len() + piece.len() + memory.len();
+            if wanted == 0 {
+                return Poll::Ready(self.end(link));
+            }
+            // No retry before there is room: the kernel may take a little at any time, and each bit would restart the
+            // timeout of a peer that takes nothing.
+            if self.is_blocked {
+                if link.stream.poll_writable().is_pending() {
+                    return Poll::Pending;
+                }
+                self.is_blocked = false;
+            }
+            // Most requests have no body: a single piece needs no vector.
+            let written = match [head, piece, memory] {
+                [only, [], []] | [[], only, []] | [[], [], only] => link.stream.try_write(only),
+                pieces => link.stream.try_write_vectored(&pieces.map(IoSlice::new)),
+            };
+            match written {
+                Ok(count) => {
+                    progressed.request_sent = true;
+                    if let Some(attempt) = exchange.tries.last_mut() {
+                        attempt.bytes_sent += count as u64;
+                    }
+                    self.advance(count);
+                    if count == wanted && self.body == BodyState::Done {
+                        return Poll::Ready(self.end(link));
+                    }
+                    if count == wanted
+                        && let (BodyState::Memory(from), RequestBody::Memory(bytes)) = (self.body, &exchange.body)
+                        && from >= bytes.len()
+                    {
+                        return Poll::Ready(self.end(link));
+                    }
+                    self.await_peer(link, values.proxy.send_timeout);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.is_blocked = true,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Poll::Ready(Err(Failure::Send(error))),
+            }
+        }
+    }
+
+    /// All is sent: ends a stream of unknown length.
+    fn end(&self, link: &Link) -> Result<(), Failure> {
+        match &link.h2 {
+            Some(_) => link.stream.shutdown_write().map_err(Failure::Send),
+            None => Ok(()),
+        }
+    }
+
+    fn advance(&mut self, mut count: usize) {
+        let step = count.min(self.head.len() - self.head_sent);
+        self.head_sent += step;
+        count -= step;
+        let step = count.min(self.piece.len() - self.piece_sent);
+        self.piece_sent += step;
+        count -= step;
+        if let BodyState::Memory(from) = &mut self.body {
+            *from += count;
+        }
+    }
+
+    /// The next piece of a body from a file or from the client.
+    fn refill(&mut self, exchange: &mut Exchange<'_>, conn: &Conn, link: &Link) -> Poll<Result<(), Failure>> {
+        self.piece_sent = 0;
+        self.piece.clear();
+        if self.body == BodyState::File {
+            return Poll::Ready(self.refill_from_file(exchange));
+        }
+        let mut bytes = buffer::lease(PIECE_BYTES);
+        let done = match body::poll_read(exchange, conn, &mut bytes) {
+            Poll::Ready(Ok(done)) => done,
+            Poll::Ready(Err(failed)) => return Poll::Ready(Err(Failure::Body(failed))),
+            Poll::Pending => return Poll::Pending,
+        };
+        self.piece = buffer::lease(bytes.len() + 2 * encode::CHUNK_HEAD_BYTES);
+        if self.chunked && !bytes.is_empty() {
+            let mut space = [0; encode::CHUNK_HEAD_BYTES];
+            self.piece.extend_from_slice(encode::chunk_head(bytes.len() as u64, &mut space));
+            self.piece.extend_from_slice(&bytes);
+            self.piece.extend_from_slice(b"\r\n");
+        } else {
+            self.piece.extend_from_slice(&bytes);
+        }
+        if done {
+            if self.chunked {
+                self.piece.extend_from_slice(b"0\r\n\r\n");
+            }
+            // Lets the last frame carry the end flag.
+            if let Some(stream) = &link.h2 {
+                stream.promise(bytes.len() as u64);
+            }
+            self.body = BodyState::Done;
+            exchange.body = RequestBody::Gone;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn refill_from_file(&mut self, exchange: &Exchange<'_>) -> Result<(), Failure> {
+        let RequestBody::File { file, length, .. } = &exchange.body else {
+            self.body = BodyState::Done;
+            return Ok(());
+        };
+        let file: &File = file;
+        let count = (*length - self.file_at).min(PIECE_BYTES as u64) as usize;
+        self.piece = buffer::lease(count);
+        self.piece.resize(count, 0);
+        file.read_exact_at(&mut self.piece, self.file_at).map_err(|_| Failure::Body(BodyFailed::Status(500)))?;
+        self.file_at += count as u64;
+        if self.file_at >= *length {
+            self.body = BodyState::Done;
+        }
+        Ok(())
+    }
+}
+
+/// The rest of a request whose answer has begun: over HTTP/2 both continue at the same time.
+pub struct Upload {
+    sending: Sending<'static>,
+}
+
+impl Upload {
+    /// Sends as much as possible; ready when all is sent, or when the peer wants no more.
+    pub fn poll(&mut self, exchange: &mut Exchange<'_>, conn: &Conn, link: &Link) -> Poll<Result<(), Failure>> {
+        let (core, proxy) = (&exchange.location.values.core, &crate::values(exchange.location).proxy);
+        match self.sending.poll(exchange, conn, link, &mut Progressed::default()) {
+            // The answer shows why sending broke.
+            Poll::Ready(Ok(()) | Err(Failure::Send(_))) => Poll::Ready(Ok(())),
+            Poll::Ready(Err(failure)) => Poll::Ready(Err(failure)),
+            Poll::Pending => {
+                let Some(deadline) = &self.sending.beside else { return Poll::Pending };
+                let waits_for_client = self.sending.waits_for_client();
+                if !deadline.is_set() {
+                    deadline.set(if waits_for_client { core.body_timeout.longest } else { proxy.send_timeout });
+                }
+                let late = if waits_for_client { Failure::Client(Gone::TimedOut) } else { Failure::TimedOut };
+                deadline.poll_expired().map(|()| Err(late))
+            }
+        }
+    }
+}

@@ -1,0 +1,441 @@
+//! The body of an upstream's answer: reads and decodes it, then keeps or closes the connection.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::io;
+use std::rc::Rc;
+use std::task::Poll;
+
+use weir_http::board::boards::Boards;
+use weir_http::exchange::Exchange;
+use weir_http::message::{Origin, Try};
+use weir_http::worker::Generation;
+use weir_net::log;
+use weir_net::{Lease, clock};
+use weir_peers::group::Outcome;
+use weir_peers::selection::Selection;
+use weir_wire::chunked::{ChunkEvent, Decoder};
+use weir_wire::fields::Fields;
+use weir_wire::{BodyLength, Version, Violation};
+
+use super::Upstream;
+use super::live::{Seen, all_seen};
+use super::pool::{Link, pools};
+use crate::family::sticky::Sticky;
+
+/// The group of an exchange: from the configuration, or made for this exchange.
+#[derive(Clone)]
+pub enum GroupRef {
+    /// The group's number; keeps its configuration alive.
+    Declared(Rc<Generation>, usize),
+    /// The same for a group whose peers change: with the peers from the start of the exchange.
+    Live(Rc<Generation>, usize, Rc<Seen>),
+    /// The address that a `proxy_pass` with variables gave.
+    Own(Rc<Upstream>),
+}
+
+/// A peer's name, and the number of the cell that counts its tries.
+type KnownPeer = (Rc<str>, u32);
+
+/// The names and cells of the peers of a configuration, by group and index, for tries to share.
+#[derive(Default)]
+struct KnownPeers(RefCell<Vec<Vec<KnownPeer>>>);
+
+fn known_peer(generation: &Generation, boards: &Boards, group: usize, peer: usize) -> KnownPeer {
+    let all = &generation.own.of(KnownPeers::default).0;
+    if let Some(known) = all.borrow().get(group).and_then(|known| known.get(peer)) {
+        return known.clone();
+    }
+    let mut known = all.borrow_mut();
+    for upstream in crate::declared(&generation.conf).upstream.groups.iter().skip(known.len()) {
+        let named = |address: &str| (address.into(), boards.peer(&upstream.name, address));
+        known.push(upstream.group.peers().map(|peer| named(&peer.address)).collect());
+    }
+    known.get(group).and_then(|known| known.get(peer)).cloned().unwrap_or_default()
+}
+
+impl GroupRef {
+    /// A group of a configuration, in its current version.
+    pub fn declared(generation: Rc<Generation>, number: usize) -> GroupRef {
+        let live =
+            crate::declared(&generation.conf).upstream.groups.get(number).and_then(|upstream| upstream.live.as_ref());
+        match live.map(|live| all_seen(&generation).look(number, live)) {
+            Some(seen) => GroupRef::Live(generation, number, seen),
+            None => GroupRef::Declared(generation, number),
+        }
+    }
+
+    /// The configuration that keeps connections to its peers, and the number of the group.
+    pub fn home(&self) -> Option<(&Rc<Generation>, usize)> {
+        match self {
+            GroupRef::Declared(generation, number) | GroupRef::Live(generation, number, _) => {
+                Some((generation, *number))
+            }
+            GroupRef::Own(_) => None,
+        }
+    }
+
+    /// A peer's name, shared by all tries at this peer, and the number of the cell that counts them.
+    pub fn known_peer(&self, boards: &Boards, peer: usize) -> (Rc<str>, u32) {
+        match self {
+            GroupRef::Declared(generation, number) => known_peer(generation, boards, *number, peer),
+            GroupRef::Live(_, _, seen) => seen.known_peer(boards, peer),
+            GroupRef::Own(upstream) => {
+                (upstream.group.peer(peer).map(|peer| peer.address.as_str().into()).unwrap_or_default(), 0)
+            }
+        }
+    }
+
+    /// The group.
+    pub fn get(&self) -> Option<&Upstream> {
+        match self {
+            GroupRef::Declared(generation, number) => {
+                crate::declared(&generation.conf).upstream.groups.get(*number).map(AsRef::as_ref)
+            }
+            GroupRef::Live(_, _, seen) => Some(&seen.upstream),
+            GroupRef::Own(upstream) => Some(upstream),
+        }
+    }
+}
+
+/// A chosen peer: dropping this gives the peer back, without a verdict unless there is one.
+pub struct Hold {
+    /// The group.
+    pub group: GroupRef,
+    /// The group's record of this exchange's choices.
+    pub selection: Selection,
+}
+
+impl Hold {
+    /// The group's `sticky` and the name it has for the held peer; `upstream` is the group itself.
+    pub fn bond<'u>(&self, upstream: &'u Upstream) -> Option<(&'u Sticky, &'u str)> {
+        Some((upstream.sticky.as_deref()?, upstream.group.name_of(self.selection.peer()?)))
+    }
+
+    /// Gives the peer back; `true` if the peer is disabled from this moment.
+    pub fn release(&mut self, outcome: Outcome) -> bool {
+        match self.group.get() {
+            Some(upstream) => upstream.group.release(&mut self.selection, outcome, clock::unix_seconds()),
+            None => false,
+        }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if self.selection.holds() {
+            self.release(Outcome::Abandoned);
+        }
+    }
+}
+
+enum Left {
+    Exact(u64),
+    Chunked(Box<Decoder>),
+    UntilClose,
+    Nothing,
+}
+
+/// Why reading an answer's body failed.
+#[derive(Debug)]
+pub enum Broken {
+    /// The connection failed.
+    Io(io::Error),
+    /// The connection ended before the body did.
+    Early,
+    /// The framing is wrong.
+    Framing(Violation),
+    /// Nothing came for `proxy_read_timeout`.
+    TimedOut,
+}
+
+impl fmt::Display for Broken {
+    /// nginx's words.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Broken::Io(error) => write!(f, "recv() failed {}", log::Os(error)),
+            Broken::Early => f.write_str("upstream prematurely closed connection"),
+            Broken::Framing(violation) => f.write_str(violation.upstream_message()),
+            Broken::TimedOut => f.write_str("upstream timed out (110: Connection timed out)"),
+        }
+    }
+}
+
+/// nginx's words for bytes after a body of known length, which may be 0.
+const MORE_THAN_LENGTH: &str = "upstream sent more data than specified in \"Content-Length\" header";
+
+/// The same for bytes after a chunked body.
+const BEHIND_LAST_CHUNK: &str = "upstream sent data after final chunk";
+
+/// The result of one read.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Read {
+    /// Body bytes were appended.
+    Some,
+    /// The body is complete.
+    End,
+}
+
+/// The rest of an answer.
+pub struct Source {
+    link: Option<Box<Link>>,
+    hold: Hold,
+    left: Left,
+    may_be_kept: bool,
+    /// Bytes that came with the head and are not read yet: the start of the body, or more than the body may have.
+    untaken: u64,
+    /// The upstream sent more than it announced: the message in nginx's words.
+    excess: Option<&'static str>,
+    /// The fields after the body.
+    trailers: Fields,
+}
+
+impl Source {
+    /// The body of an answer whose head was read from `link`. Body bytes that came with the head are in
+    /// `Origin::bytes` after it and are read first. The connection may carry another exchange only if the request
+    /// `is_sent` completely, the answer allows it, and nothing but the body came.
+    pub fn new(link: Box<Link>, hold: Hold, origin: &Origin, length: BodyLength, is_sent: bool) -> Source {
+        let tokens = origin.head.tokens(&origin.bytes);
+        let may_be_kept = is_sent
+            && weir_wire::keeps_alive(origin.head.version, tokens)
+            && (origin.head.version == Version::Http11 || tokens.keep_alive);
+        let untaken = origin.bytes.len().saturating_sub(origin.head.len) as u64;
+        let left = match length {
+            BodyLength::None => Left::Nothing,
+            BodyLength::Exact(0) => Left::Nothing,
+            BodyLength::Exact(length) => Left::Exact(length),
+            BodyLength::Chunked => Left::Chunked(Box::new(Decoder::new())),
+            BodyLength::UntilClose => Left::UntilClose,
+        };
+        Source { link: Some(link), hold, left, may_be_kept, untaken, excess: None, trailers: Fields::default() }
+    }
+
+    /// Takes the fields after the body.
+    pub fn take_trailers(&mut self) -> Fields {
+        std::mem::take(&mut self.trailers)
+    }
+
+    /// Whether the body is complete.
+    pub fn is_done(&self) -> bool {
+        matches!(self.left, Left::Nothing)
+    }
+
+    /// The exact remaining length, if the framing gives it.
+    pub fn exact_left(&self) -> Option<u64> {
+        match self.left {
+            Left::Exact(left) => Some(left),
+            Left::Nothing => Some(0),
+            Left::Chunked(_) | Left::UntilClose => None,
+        }
+    }
+
+    /// The connection; `None` once the body is complete.
+    pub fn link(&self) -> Option<&Link> {
+        self.link.as_deref()
+    }
+
+    /// Decodes bytes that came with the head: appends their body bytes to `out`.
+    pub fn feed(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), Broken> {
+        let start = out.len();
+        out.extend_from_slice(input);
+        self.untaken = self.untaken.saturating_sub(input.len() as u64);
+        self.decode(out, start)
+    }
+
+    /// Records that the first `count` bytes after the head were used in place.
+    pub fn skip(&mut self, count: u64) {
+        self.untaken = self.untaken.saturating_sub(count);
+        if let Left::Exact(left) = &mut self.left {
+            *left = left.saturating_sub(count);
+            if *left == 0 {
+                self.left = Left::Nothing;
+            }
+        }
+    }
+
+    /// Reads once, at most `max` bytes, and appends the body bytes to `out`.
+    pub fn poll_read(&mut self, out: &mut Lease, max: usize, attempt: Option<&mut Try>) -> Poll<Result<Read, Broken>> {
+        if self.is_done() {
+            return Poll::Ready(Ok(Read::End));
+        }
+        loop {
+            let Some(link) = &self.link else { return Poll::Ready(Err(Broken::Early)) };
+            if link.stream.poll_readable().is_pending() {
+                return match link.deadline.poll_expired() {
+                    Poll::Ready(()) => Poll::Ready(Err(Broken::TimedOut)),
+                    Poll::Pending => Poll::Pending,
+                };
+            }
+            let start = out.len();
+            match link.stream.try_read_vec(out, max) {
+                Ok(0) => {
+                    return Poll::Ready(match self.left {
+                        Left::UntilClose | Left::Nothing => {
+                            self.trailers = link.h2.as_ref().map(|stream| stream.take_trailers()).unwrap_or_default();
+                            self.left = Left::Nothing;
+                            self.may_be_kept = false;
+                            Ok(Read::End)
+                        }
+                        Left::Exact(_) | Left::Chunked(_) => Err(Broken::Early),
+                    });
+                }
+                Ok(count) => {
+                    if let Some(attempt) = attempt {
+                        attempt.bytes_received += count as u64;
+                    }
+                    return Poll::Ready(
+                        self.decode(out, start)
+                            .map(|()| if out.len() == start && self.is_done() { Read::End } else { Read::Some }),
+                    );
+                }
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                Err(error) => return Poll::Ready(Err(Broken::Io(error))),
+            }
+        }
+    }
+
+    /// Leaves only body bytes after `start`, without gaps.
+    fn decode(&mut self, out: &mut Vec<u8>, start: usize) -> Result<(), Broken> {
+        match &mut self.left {
+            Left::UntilClose => {}
+            Left::Nothing => {
+                if out.len() > start {
+                    self.excess = Some(MORE_THAN_LENGTH);
+                    out.truncate(start);
+                }
+            }
+            Left::Exact(left) => {
+                let got = (out.len() - start) as u64;
+                if got > *left {
+                    self.excess = Some(MORE_THAN_LENGTH);
+                    out.truncate(start + *left as usize);
+                    *left = 0;
+                } else {
+                    *left -= got;
+                }
+                if *left == 0 {
+                    self.left = Left::Nothing;
+                }
+            }
+            Left::Chunked(decoder) => {
+                let (mut at, mut kept) = (start, start);
+                loop {
+                    match decoder.next(out, &mut at).map_err(Broken::Framing)? {
+                        ChunkEvent::Data { start: from, end } => {
+                            out.copy_within(from..end, kept);
+                            kept += end - from;
+                        }
+                        ChunkEvent::NeedMore => break,
+                        ChunkEvent::End => {
+                            if at < out.len() {
+                                self.excess = Some(BEHIND_LAST_CHUNK);
+                            }
+                            self.left = Left::Nothing;
+                            break;
+                        }
+                    }
+                }
+                out.truncate(kept);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a complete body once it is read, before it is written: the connection returns to the pool if it may, and
+    /// the peer is given back with a success.
+    pub fn finish_early(&mut self, exchange: &mut Exchange<'_>) {
+        if self.release(exchange) {
+            self.end(exchange, Outcome::Ok);
+        }
+    }
+
+    /// The same, if it has not happened yet.
+    pub fn finish_if_open(mut self, exchange: &mut Exchange<'_>) {
+        self.finish_early(exchange);
+    }
+
+    /// Ends an answer whose body is not needed: a connection with unread bytes is closed.
+    pub fn finish_unread(mut self, exchange: &mut Exchange<'_>) {
+        self.finish_early(exchange);
+    }
+
+    /// The same for an answer that another one replaces: `sticky learn` does not learn from it.
+    pub fn dismiss(mut self, exchange: &mut Exchange<'_>) {
+        self.release(exchange);
+        self.end_unlearnt(exchange, Outcome::Ok);
+    }
+
+    /// The connection, if it may carry another exchange: for a caller that keeps it itself.
+    pub fn into_link(mut self) -> Option<Box<Link>> {
+        self.is_reusable().then(|| self.link.take()).flatten().filter(|link| link.h2.is_none())
+    }
+
+    /// Puts the connection into the worker's pool, or closes it; `false` if that has happened already. Every answer
+    /// that ends well returns its connection here.
+    fn release(&mut self, exchange: &mut Exchange<'_>) -> bool {
+        let Some(link) = self.link.take() else { return false };
+        let is_reusable = self.is_reusable();
+        if let Some(excess) = self.excess {
+            exchange.step = weir_meter::Step::ReadResponse;
+            exchange.log(weir_net::log::Level::Warn, format_args!("{excess}"));
+        }
+        if is_reusable {
+            keep(exchange, &self.hold.group, link);
+        }
+        true
+    }
+
+    /// Whether the connection is at the start of the next answer: the body is complete, and no byte follows it. RFC
+    /// 9112 §6.3: extra bytes must not be taken for the next answer.
+    fn is_reusable(&mut self) -> bool {
+        let untaken = std::mem::take(&mut self.untaken);
+        match self.left {
+            Left::Exact(left) if untaken == left => self.left = Left::Nothing,
+            Left::Exact(left) if untaken > left => self.excess = Some(MORE_THAN_LENGTH),
+            Left::Nothing if untaken > 0 => self.excess = Some(MORE_THAN_LENGTH),
+            Left::Exact(_) | Left::Nothing | Left::Chunked(_) | Left::UntilClose => {}
+        }
+        self.is_done() && self.may_be_kept && self.excess.is_none()
+    }
+
+    /// Ends a broken body: closes the connection.
+    pub fn fail(mut self, exchange: &mut Exchange<'_>) {
+        self.end(exchange, Outcome::Failed);
+    }
+
+    /// Ends a body whose client left: closes the connection without blaming the peer.
+    pub fn abandon(mut self, exchange: &mut Exchange<'_>) {
+        self.end(exchange, Outcome::Abandoned);
+    }
+
+    fn end(&mut self, exchange: &mut Exchange<'_>, outcome: Outcome) {
+        let bond = self.hold.group.get().and_then(|upstream| self.hold.bond(upstream));
+        if let Some((sticky, peer)) = bond.filter(|(sticky, _)| outcome == Outcome::Ok && !sticky.learns_at_head()) {
+            sticky.learn(exchange, peer);
+        }
+        self.end_unlearnt(exchange, outcome);
+    }
+
+    fn end_unlearnt(&mut self, exchange: &mut Exchange<'_>, outcome: Outcome) {
+        self.hold.release(outcome);
+        if let Some(attempt) = exchange.last_try() {
+            attempt.end();
+        }
+    }
+
+    /// The group of the answer's peer.
+    pub fn group(&self) -> &GroupRef {
+        &self.hold.group
+    }
+}
+
+/// Puts a connection back into the worker's pool, if its group is declared. Only `Source::release` may call this.
+fn keep(exchange: &Exchange<'_>, group: &GroupRef, link: Box<Link>) {
+    if let (Some((generation, number)), Some(upstream)) = (group.home(), group.get()) {
+        // If variables name a certificate, weir loads it for each connection, as in nginx, or keeps it while its cache
+        // allows. A connection with an old certificate would outlive both. A block with `keepalive` accepts that.
+        let may_be_stale = upstream.is_implicit && link.party.as_ref().is_some_and(|party| party.shows_its_own());
+        let is_reusable = !may_be_stale && !exchange.worker.is_draining();
+        pools(generation).put(number, link, &upstream.pooling, is_reusable);
+    }
+}

@@ -1,0 +1,45 @@
+//! A worker's regular look at its connections to upstreams.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use weir_http::worker::Worker;
+use weir_net::timer;
+
+use super::line::lines;
+use super::live;
+use super::pool::pools;
+use super::source::GroupRef;
+
+/// How often weir checks idle upstream connections.
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
+
+/// Starts the checks of a worker. When the worker's table is full, it may close connections that are kept here.
+pub fn start(worker: &Rc<Worker>) {
+    worker.on_full(|generation| pools(generation).close_oldest() || lines(generation).close_oldest());
+    weir_net::worker::spawn(sweep(worker.clone()));
+}
+
+async fn sweep(worker: Rc<Worker>) {
+    loop {
+        timer::sleep(SWEEP_EVERY).await;
+        pools(&worker.generation()).sweep();
+        // The API may have added names.
+        live::watch(&worker);
+        publish(&worker);
+    }
+}
+
+/// Publishes levels that only this thread can read.
+fn publish(worker: &Worker) {
+    worker.board.places.set(worker.places_taken() as u64);
+    let generation = worker.generation();
+    pools(&generation).count_idle(|group, idle| {
+        let group = GroupRef::declared(generation.clone(), group);
+        let Some(upstream) = group.get() else { return };
+        for peer in 0..upstream.addresses.len() {
+            let (_, cell) = group.known_peer(&worker.boards, peer);
+            worker.board.peer(cell).idle.set(idle.get(upstream.pool_id(peer)).copied().unwrap_or(0));
+        }
+    });
+}

@@ -1,0 +1,428 @@
+//! Leads one exchange from peer to peer: chooses the peer and the connection, and decides after a failure.
+
+use std::future::poll_fn;
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use weir_cache::serving::Trouble;
+use weir_http::conn::{Conn, Gone};
+use weir_http::counting;
+use weir_http::exchange::Exchange;
+use weir_http::h2::reply::Lost;
+use weir_http::message::{Origin, Try};
+use weir_http::phase::Outcome;
+use weir_http::request_body::{Reader, RequestBody};
+use weir_http::worker::Worker;
+use weir_meter::Step;
+use weir_meter::live::cells::Why;
+use weir_net::log::{self, Level};
+use weir_net::{Deadline, Instant, clock};
+use weir_peers::balance::Affinity;
+use weir_peers::group::Outcome as Verdict;
+use weir_peers::pool_policy::BrokenAttempt;
+use weir_peers::retry::{self, Attempt, RetryPolicy};
+use weir_wire::Version;
+
+use super::Upstream;
+use super::attempt::{self, Failure, Outgoing, Progressed};
+use super::blame::{blame, why};
+use super::forward::Answer;
+use super::lend;
+use super::line::{Awaited, Kept, Line, Opened, lines};
+use super::pool::{Handover, Link, Terms, pools};
+use super::source::{GroupRef, Hold};
+use crate::family::proxy::request::BodyFraming;
+use crate::family::proxy::{self, parse_bind};
+use crate::family::proxy_ssl::Party;
+
+/// The state of one exchange between its tries.
+pub(super) struct Walk<'g> {
+    upstream: &'g Upstream,
+    outgoing: Outgoing<'g>,
+    /// The TLS party.
+    party: Option<&'g Arc<Party>>,
+    /// The hold on the last peer, with the record of all peers asked.
+    pub hold: Hold,
+    policy: RetryPolicy,
+    first_started: Instant,
+    /// The peer whose kept connection turned out dead: asked again, on a new connection.
+    stale: Option<usize>,
+    /// An internal redirect happened before the next try.
+    after_redirect: bool,
+}
+
+/// The next peer, and whether a kept connection may be used.
+pub(super) struct Next {
+    peer: usize,
+    may_reuse: bool,
+}
+
+/// A try without a head.
+pub(super) struct FailedTry {
+    peer: usize,
+    failure: Failure,
+    progressed: Progressed,
+    /// It used a kept connection.
+    reused: bool,
+}
+
+impl<'g> Walk<'g> {
+    pub fn begin(
+        exchange: &Exchange<'_>,
+        group: &GroupRef,
+        upstream: &'g Upstream,
+        party: Option<&'g Arc<Party>>,
+        outgoing: Outgoing<'g>,
+    ) -> Walk<'g> {
+        let proxy = &crate::values(exchange.location).proxy;
+        let timeout_ms = proxy.tries_timeout.as_millis() as u64;
+        let policy = RetryPolicy { conditions: proxy.next_upstream, tries: proxy.tries, timeout_ms };
+        upstream.budget.earn();
+        Walk {
+            upstream,
+            outgoing,
+            party,
+            hold: Hold { group: group.clone(), selection: upstream.group.begin(policy.tries) },
+            policy,
+            first_started: clock::now(),
+            stale: None,
+            after_redirect: !exchange.tries.is_empty(),
+        }
+    }
+
+    /// Chooses the next peer and begins its try; logs and returns `None` if the group has none.
+    pub fn next_peer(&mut self, exchange: &mut Exchange<'_>) -> Option<Next> {
+        if let Some(peer) = self.stale.take() {
+            return Some(Next { peer, may_reuse: false });
+        }
+        let picked = self.pick(exchange);
+        let after_redirect = std::mem::take(&mut self.after_redirect);
+        let Some(peer) = picked else {
+            let group = Try::at(self.upstream.name.as_str().into());
+            let why = Some(Why::NoPeer);
+            exchange.tries.push(Try { status: 502, is_tls: self.party.is_some(), after_redirect, why, ..group });
+            exchange.step = Step::Connect;
+            exchange.log(Level::Error, format_args!("no live upstreams"));
+            return None;
+        };
+        let (name, cell) = self.hold.group.known_peer(&exchange.worker.boards, peer);
+        let is_tls = self.party.is_some();
+        exchange.tries.push(Try { started: Some(clock::now()), is_tls, after_redirect, cell, ..Try::at(name) });
+        Some(Next { peer, may_reuse: true })
+    }
+
+    fn pick(&mut self, exchange: &mut Exchange<'_>) -> Option<usize> {
+        let key = match &self.upstream.hash_key {
+            Some(template) => template.text(exchange),
+            None => Vec::new(),
+        };
+        let is_single = self.upstream.group.is_single();
+        let client = if is_single { None } else { exchange.remote().tcp().map(|address| address.ip()) };
+        let worker = exchange.worker;
+        let mut random = |below: u32| worker.random(below);
+        let bound = self.upstream.sticky.as_ref().and_then(|sticky| sticky.bound(exchange));
+        let affinity = Affinity { key: &key, client, bound: bound.as_deref() };
+        let picked = self.upstream.group.pick(&mut self.hold.selection, &affinity, &mut random, clock::unix_seconds());
+        picked.ok().map(|picked| picked.peer)
+    }
+
+    /// Makes one try: takes or opens a connection, sends the request, reads the head.
+    pub async fn ask(
+        &self,
+        exchange: &mut Exchange<'_>,
+        conn: &mut Conn,
+        Next { peer, may_reuse }: Next,
+    ) -> Result<(Box<Origin>, Box<Link>), FailedTry> {
+        let bind = &crate::values(exchange.location).proxy.bind;
+        let bound = bind.as_ref().and_then(|template| parse_bind(&template.text(exchange)));
+        let terms = Terms { bound, party: self.party };
+        let is_h2 = crate::values(exchange.location).proxy.version == Version::Http2;
+        let id = self.upstream.pool_id(peer);
+        let kept =
+            if may_reuse && !is_h2 { take_kept(exchange.worker, &self.hold.group, id, terms).await } else { None };
+        let mut progressed = Progressed::default();
+        let opened = match kept {
+            Some(link) => Ok((link, true)),
+            // Boxed: every exchange would need the room for it.
+            None if is_h2 => Box::pin(self.begin_stream(exchange, conn, Next { peer, may_reuse }, terms)).await,
+            None => self.open(exchange, conn, peer, terms).await,
+        };
+        let (link, reused) = match opened {
+            Ok(opened) => opened,
+            Err(failure) => return Err(FailedTry { peer, failure, progressed, reused: false }),
+        };
+        if let Some(attempt) = exchange.last_try() {
+            attempt.connect_us = Some(u32::try_from(attempt.elapsed_us()).unwrap_or(u32::MAX));
+            attempt.reused = reused;
+        }
+        match attempt::exchange_heads(exchange, conn, &link, self.outgoing, &mut progressed).await {
+            Ok(origin) => {
+                if let Some(attempt) = exchange.last_try() {
+                    attempt.header_us = Some(attempt.elapsed_us());
+                    attempt.status = origin.head.status;
+                }
+                exchange.request_complete = progressed.request_complete;
+                Ok((origin, link))
+            }
+            Err(failure) => {
+                // A request that the peer has not begun to process counts as not sent, if weir can send it again.
+                let is_untouched = matches!(failure, Failure::Lost(Lost::Unprocessed(_)));
+                progressed.request_sent &= !(is_untouched && self.body_at_hand(exchange));
+                Err(FailedTry { peer, failure, progressed, reused })
+            }
+        }
+    }
+
+    /// Opens a stream on a shared connection, or on a new one; returns whether the connection carried others before.
+    async fn begin_stream(
+        &self,
+        exchange: &mut Exchange<'_>,
+        conn: &Conn,
+        Next { peer, may_reuse }: Next,
+        terms: Terms<'_>,
+    ) -> Result<(Box<Link>, bool), Failure> {
+        let Some(address) = self.upstream.addresses.get(peer) else { return Err(Failure::Closed) };
+        let (home, id) = (self.hold.group.home(), self.upstream.pool_id(peer));
+        if let (Some((generation, number)), true) = (home, may_reuse) {
+            let give_up = Deadline::new();
+            give_up.set(crate::values(exchange.location).proxy.connect_timeout);
+            let mut may_wait = true;
+            loop {
+                if let Some(begun) = lines(generation).begin(number, id, terms) {
+                    return Ok(begun);
+                }
+                // If a connection that another exchange opened has failed, each waiter opens its own.
+                let opening = lines(generation).opening(number, id, terms).filter(|_| may_wait);
+                let Some(opening) = opening else { break };
+                exchange.step = Step::Connect;
+                may_wait = opened_by_others(exchange, conn, &opening, &give_up).await?;
+            }
+        }
+        let opening = home.map(|(generation, number)| lines(generation).announce(number, id, terms));
+        let (opened, _) = attempt::dial(exchange, conn, address, terms).await?;
+        let opened = Opened { opening, ..opened };
+        let kept = home.map(|(generation, group)| Kept { generation, group, policy: self.upstream.pooling });
+        let line = Line::new(opened, id, terms, exchange.worker, kept);
+        line.begin().ok_or(Failure::Closed)
+    }
+
+    /// Opens a connection; returns `true` with a connection that became free meanwhile.
+    ///
+    /// If all local ports to the peer are taken (`EADDRNOTAVAIL`; nginx: 502), only the worker's existing connections
+    /// remain: the try waits for one of them, or for a port, up to the connect timeout.
+    async fn open(
+        &self,
+        exchange: &mut Exchange<'_>,
+        conn: &Conn,
+        peer: usize,
+        terms: Terms<'_>,
+    ) -> Result<(Box<Link>, bool), Failure> {
+        let Terms { bound, party } = terms;
+        let Some(address) = self.upstream.addresses.get(peer) else { return Err(Failure::Closed) };
+        let values = &crate::values(exchange.location).proxy;
+        let (give_up, watch) = (clock::now() + values.connect_timeout, proxy::is_for_its_client_alone(exchange));
+        // If others wait already, no port is free: do not try to connect.
+        let id = self.upstream.pool_id(peer);
+        let mut waiting = match self.hold.group.home() {
+            Some((home, number)) if bound.is_none() && pools(home).is_awaited(number, id) => {
+                Some(pools(home).wait(number, id, party))
+            }
+            Some(_) | None => None,
+        };
+        let mut may_connect = waiting.is_none();
+        loop {
+            if may_connect {
+                match attempt::connect(exchange, conn, address, id, terms).await {
+                    Err(Failure::Connect(error))
+                        if error.kind() == io::ErrorKind::AddrNotAvailable
+                            && bound.is_none()
+                            && clock::now() < give_up =>
+                    {
+                        let Some((home, number)) = self.hold.group.home() else {
+                            return Err(Failure::Connect(error));
+                        };
+                        if waiting.is_none() {
+                            let error = log::Os(&error);
+                            exchange.log(
+                                Level::Warn,
+                                format_args!("connect() failed {error}, waiting for a kept connection"),
+                            );
+                            waiting = Some(pools(home).wait(number, id, party));
+                        }
+                    }
+                    done => return done.map(|link| (link, false)),
+                }
+            }
+            may_connect = true;
+            if let Some(link) = handed_over(conn, waiting.as_deref(), watch).await? {
+                return Ok((link, true));
+            }
+        }
+    }
+
+    /// Whether weir drops this answer and asks another peer, because its status allows another try.
+    pub fn passes_over(&mut self, exchange: &mut Exchange<'_>, status: u16) -> bool {
+        let Some(kind) = retry::Failure::of_status(status) else { return false };
+        // Stricter than after a failure: a body that was read and is empty does not count as kept.
+        let body_at_hand = exchange.reader.as_ref().is_none_or(|_| exchange.body.length() > 0);
+        let decision = self.decide(exchange, kind, true, body_at_hand);
+        if decision.is_ok() {
+            self.give_back(exchange, kind, decision);
+        }
+        decision.is_ok()
+    }
+
+    /// Handles a failed try; breaks with the client's answer if no other try may follow.
+    pub fn after_failure(&mut self, exchange: &mut Exchange<'_>, failed: FailedTry) -> ControlFlow<Answer> {
+        if self.is_stale(exchange, &failed) {
+            // The peer had closed the kept connection. This is not a failure: retry on a new connection to the same
+            // peer.
+            self.stale = Some(failed.peer);
+            return ControlFlow::Continue(());
+        }
+        let why = why(&failed.failure);
+        let kind = match blame(exchange, failed.failure) {
+            ControlFlow::Continue(kind) => kind,
+            ControlFlow::Break(answer) => {
+                self.hold.release(Verdict::Abandoned);
+                end_try(exchange, 0);
+                return ControlFlow::Break(answer);
+            }
+        };
+        counting::blame(exchange, why);
+        let decision = self.decide(exchange, kind, failed.progressed.request_sent, self.body_at_hand(exchange));
+        self.give_back(exchange, kind, decision);
+        let Err(refusal) = decision else { return ControlFlow::Continue(()) };
+        if refusal == retry::Refusal::Budget {
+            let name = &self.upstream.name;
+            exchange.log(Level::Warn, format_args!("retry budget of upstream \"{name}\" is spent"));
+        }
+        exchange.cache.trouble = Some(trouble(kind));
+        ControlFlow::Break(Answer::Outcome(Outcome::Status(kind.status())))
+    }
+
+    fn is_stale(&self, exchange: &Exchange<'_>, failed: &FailedTry) -> bool {
+        let is_broken = matches!(
+            failed.failure,
+            Failure::Send(_)
+                | Failure::Receive(_)
+                | Failure::Closed
+                | Failure::Lost(Lost::Unprocessed(_) | Lost::Closed)
+        );
+        let broken = BrokenAttempt {
+            reused: failed.reused,
+            response_begun: failed.progressed.response_begun,
+            request_sent: failed.progressed.request_sent,
+            idempotent: retry::is_idempotent(exchange.request.method()),
+            body_at_hand: self.body_at_hand(exchange),
+        };
+        is_broken && broken.is_stale_connection()
+    }
+
+    fn decide(
+        &self,
+        exchange: &Exchange<'_>,
+        failure: retry::Failure,
+        request_sent: bool,
+        body_at_hand: bool,
+    ) -> Result<(), retry::Refusal> {
+        let attempt = Attempt {
+            failure,
+            request_sent,
+            idempotent: retry::is_idempotent(exchange.request.method()),
+            body_at_hand,
+            tries_left: self.upstream.group.tries_after(&self.hold.selection),
+            elapsed_ms: clock::now().ms_since(self.first_started),
+        };
+        self.policy.decide(&attempt, &self.upstream.budget, clock::unix_seconds())
+    }
+
+    /// Whether the request's body can be sent again: it was kept, or there is none.
+    fn body_at_hand(&self, exchange: &Exchange<'_>) -> bool {
+        let has_body = !matches!(self.outgoing.framing, BodyFraming::None | BodyFraming::Length(0));
+        let was_streamed = has_body && exchange.body.length() == 0;
+        !matches!(exchange.body, RequestBody::Unread)
+            && exchange.reader.as_ref().is_none_or(Reader::is_done)
+            && !was_streamed
+    }
+
+    /// Ends a failed try with a verdict on the peer.
+    fn give_back(&mut self, exchange: &mut Exchange<'_>, kind: retry::Failure, decision: Result<(), retry::Refusal>) {
+        end_try(exchange, kind.status());
+        if self.hold.release(kind.outcome(decision)) {
+            let cell = exchange.tries.last().map_or(0, |attempt| attempt.cell);
+            exchange.worker.board.peer(cell).unavail.one();
+            exchange.log(Level::Warn, format_args!("upstream server temporarily disabled"));
+        }
+    }
+}
+
+/// Records the end of the last try, and the status if no head brought one.
+pub(super) fn end_try(exchange: &mut Exchange<'_>, status: u16) {
+    if let Some(attempt) = exchange.last_try() {
+        if attempt.status == 0 {
+            attempt.status = status;
+        }
+        attempt.end();
+    }
+}
+
+/// A kept connection to a peer, by the key of its connections: from this worker, or from another.
+async fn take_kept(worker: &Worker, group: &GroupRef, peer: usize, terms: Terms<'_>) -> Option<Box<Link>> {
+    let (generation, number) = group.home()?;
+    match pools(generation).take(number, peer, terms) {
+        Some(link) => Some(link),
+        None => lend::ask(worker, generation, number, peer, terms)?.answer(worker).await,
+    }
+}
+
+/// How long a try without a local port waits for a kept connection before it asks for a port again.
+const PORT_PAUSE: Duration = Duration::from_millis(500);
+
+/// A connection that another exchange has finished with; `None` if none came within `PORT_PAUSE`.
+async fn handed_over(conn: &Conn, waiting: Option<&Handover>, watch: bool) -> Result<Option<Box<Link>>, Failure> {
+    let pause = Deadline::new();
+    pause.set(PORT_PAUSE);
+    poll_fn(|context| {
+        if let Some(Poll::Ready(link)) = waiting.map(|waiting| waiting.poll(context)) {
+            return Poll::Ready(Ok(Some(link)));
+        }
+        if watch && let Poll::Ready(error) = conn.poll_gone() {
+            return Poll::Ready(Err(Failure::Client(Gone::Closed(error))));
+        }
+        pause.poll_expired().map(|()| Ok(None))
+    })
+    .await
+}
+
+/// Waits until a connection that another exchange opens is ready; `false` if it fails.
+async fn opened_by_others(
+    exchange: &Exchange<'_>,
+    conn: &Conn,
+    opening: &Awaited,
+    give_up: &Deadline,
+) -> Result<bool, Failure> {
+    let watch = proxy::is_for_its_client_alone(exchange);
+    poll_fn(|_| {
+        if let Poll::Ready(is_open) = opening.poll() {
+            return Poll::Ready(Ok(is_open));
+        }
+        if watch && let Poll::Ready(error) = conn.poll_gone() {
+            return Poll::Ready(Err(Failure::Client(Gone::Closed(error))));
+        }
+        give_up.poll_expired().map(|()| Err(Failure::TimedOut))
+    })
+    .await
+}
+
+/// The cache's name of a failure.
+fn trouble(failure: retry::Failure) -> Trouble {
+    match failure {
+        retry::Failure::Timeout => Trouble::Timeout,
+        retry::Failure::InvalidHeader => Trouble::InvalidHeader,
+        retry::Failure::Error | retry::Failure::Denied | retry::Failure::Status(_) => Trouble::Error,
+    }
+}

@@ -1,0 +1,599 @@
+//! Passes an upstream's body to the client: reads ahead of a slow client within bounds, in memory first, then in a
+//! file.
+//!
+//! ```text
+//!  upstream ─ read ─► decode ─► filters ─► frame ─► queue (memory, then file) ─► write ─► client
+//! ```
+//!
+//! One task, one loop: each turn writes as much as the client accepts and reads as much as the upstream sends. A body
+//! that arrived whole with its head leaves with the client's head in one write.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
+
+use aside::{drain_rest, feed_first, keep};
+use weir_http::body::Failed;
+use weir_http::conn::{Conn, Gone};
+use weir_http::exchange::Exchange;
+use weir_http::pace::Pace;
+use weir_http::patience::SendTimeout;
+use weir_http::response_body::{self, Framing};
+use weir_http::{respond, writing};
+use weir_net::log::Level;
+use weir_net::{Lease, buffer};
+use weir_wire::encode;
+
+use crate::family::proxy::response;
+use crate::family::upstream::attempt::Failure;
+use crate::family::upstream::sending::Upload;
+use crate::family::upstream::source::{Broken, Source};
+
+mod aside;
+
+pub use aside::{collect, drain};
+
+/// One read from an upstream takes at most this much: large enough that a megabyte costs few calls, small enough for
+/// the second-level cache.
+const READ_BYTES: usize = 128 << 10;
+
+/// The size of the first read of a body of unknown length.
+const READ_BYTES_FIRST: usize = 16 << 10;
+
+/// The directory for answers if `proxy_temp_path` is not set.
+pub const DIRECTORY: &str = "proxy_temp";
+
+/// Pieces written in one call.
+const PIECES_MAX: usize = 16;
+
+impl response_body::Source for Source {
+    async fn send(
+        self,
+        exchange: &mut Exchange<'_>,
+        conn: &mut Conn,
+        framing: Framing,
+        head: &mut Vec<u8>,
+    ) -> Result<(), Gone> {
+        run(exchange, conn, self, framing, head).await
+    }
+
+    async fn discard(self, exchange: &mut Exchange<'_>) {
+        match exchange.cache.is_filling() {
+            true => drain(exchange, self).await,
+            false => self.finish_unread(exchange),
+        }
+    }
+}
+
+/// Sends `head` and then the body of `source`.
+async fn run(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    mut source: Source,
+    framing: Framing,
+    head: &mut Vec<u8>,
+) -> Result<(), Gone> {
+    let timeout = exchange.location.values.core.send_timeout;
+    let pace = Pace::of(exchange);
+    let read_pace = crate::values(exchange.location).proxy.limit_rate.as_ref().and_then(|template| {
+        let text = template.text(exchange);
+        Pace::new(std::str::from_utf8(&text).ok().and_then(weir_http::value::size_of).unwrap_or(0))
+    });
+    if let Some(result) = whole(exchange, conn, &mut source, framing, head, timeout, pace.is_none()).await {
+        return result;
+    }
+    let mut relay = Relay {
+        queue: VecDeque::new(),
+        queued: 0,
+        spill: None,
+        framing,
+        ended: false,
+        is_broken: false,
+        is_blocked: false,
+        pace,
+        read_pace,
+        read_next: source
+            .exact_left()
+            .map_or(READ_BYTES_FIRST, |left| usize::try_from(left).unwrap_or(READ_BYTES).min(READ_BYTES)),
+    };
+    if !head.is_empty() {
+        relay.push_head(std::mem::take(head));
+    }
+    let result = relay.pump(exchange, conn, &mut source, timeout).await;
+    match result {
+        Ok(()) => source.finish_if_open(exchange),
+        Err(End::Client(gone)) => {
+            // The client is gone, but the cache still wants the answer for later clients.
+            exchange.cache.saving = None;
+            if exchange.cache.is_filling() {
+                drain_rest(exchange, source).await;
+            } else {
+                source.abandon(exchange);
+            }
+            return Err(gone);
+        }
+        Err(End::Origin(broken)) => {
+            note(exchange, &broken);
+            exchange.cache.cut();
+            source.fail(exchange);
+            return Err(Gone::Cut);
+        }
+    }
+    Ok(())
+}
+
+enum End {
+    Client(Gone),
+    Origin(Broken),
+}
+
+fn note(exchange: &mut Exchange<'_>, broken: &Broken) {
+    exchange.step = weir_meter::Step::ReadResponse;
+    exchange.log(Level::Error, format_args!("{broken}"));
+}
+
+/// The usual small answer: its body arrived with its head, and nothing changes it. weir frees the connection to the
+/// upstream first, and then sends the answer in one write. `None` if this is another kind of answer.
+async fn whole(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    source: &mut Source,
+    framing: Framing,
+    head: &mut Vec<u8>,
+    timeout: SendTimeout,
+    unpaced: bool,
+) -> Option<Result<(), Gone>> {
+    let length = source.exact_left()?;
+    if !unpaced || framing != Framing::Length || !exchange.response.body_filters.is_empty() {
+        return None;
+    }
+    let origin = exchange.origin.as_ref()?;
+    let start = origin.head.len;
+    let end = start.checked_add(usize::try_from(length).ok()?)?;
+    if origin.bytes.len() < end {
+        return None;
+    }
+    source.skip(length);
+    if let Some(attempt) = exchange.last_try() {
+        attempt.response_length = length;
+    }
+    source.finish_early(exchange);
+    let origin = exchange.origin.as_ref()?;
+    let body = origin.bytes.get(start..end).unwrap_or_default();
+    exchange.cache.keep(body, true);
+    let sent = head.len() as u64 + length;
+    let result = if body.len() <= writing::COPY_MAX {
+        head.extend_from_slice(body);
+        conn.write_all(&mut [IoSlice::new(head)], timeout).await
+    } else {
+        conn.write_all(&mut [IoSlice::new(head), IoSlice::new(body)], timeout).await
+    };
+    if result.is_ok() {
+        exchange.body_bytes_sent = length;
+        exchange.bytes_sent += sent;
+    }
+    Some(result)
+}
+
+/// Sends the rest of the request, if the answer arrived before all of the request was sent.
+fn poll_upload(exchange: &mut Exchange<'_>, conn: &Conn, source: &Source) -> Result<(), End> {
+    let upload = exchange.upload.take().and_then(|upload| upload.downcast::<Upload>().ok());
+    let (Some(mut upload), Some(link)) = (upload, source.link()) else { return Ok(()) };
+    match upload.poll(exchange, conn, link) {
+        Poll::Pending => exchange.upload = Some(upload),
+        Poll::Ready(Ok(())) => {}
+        Poll::Ready(Err(Failure::TimedOut)) => return Err(End::Origin(Broken::TimedOut)),
+        Poll::Ready(Err(Failure::Client(gone) | Failure::Body(Failed::Gone(gone)))) => return Err(End::Client(gone)),
+        Poll::Ready(Err(_)) => return Err(End::Client(Gone::Cut)),
+    }
+    Ok(())
+}
+
+struct Piece {
+    bytes: Lease,
+    start: usize,
+    /// How many of these bytes are body, for `$body_bytes_sent`.
+    body: u64,
+}
+
+/// The bytes in a file that wait for a slow client. The file keeps its length until all of it is read.
+struct Spill {
+    file: File,
+    written: u64,
+    read: u64,
+}
+
+impl Spill {
+    fn new(file: File) -> Spill {
+        Spill { file, written: 0, read: 0 }
+    }
+
+    fn wrote(&mut self, count: usize) {
+        self.written += count as u64;
+        SPILLED.fetch_add(count as u64, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Spill {
+    fn drop(&mut self) {
+        SPILLED.fetch_sub(self.written, Ordering::Relaxed);
+    }
+}
+
+/// Bytes of all answers in temporary files at the moment, for the whole process.
+static SPILLED: AtomicU64 = AtomicU64::new(0);
+
+/// Bytes of all answers together that may wait in temporary files, if `proxy_max_temp_file_size` is not set. Otherwise
+/// a client that opens many streams and accepts nothing would fill the disk, because each answer has its own file.
+const SPILLED_MAX: u64 = 1 << 30;
+
+/// Whether an answer's file, which has `written` bytes, may take more. A configured size bounds the file of each
+/// answer, as in nginx.
+fn has_room(file_max: Option<u64>, written: u64) -> bool {
+    match file_max {
+        Some(max) => written < max,
+        None => SPILLED.load(Ordering::Relaxed) < SPILLED_MAX,
+    }
+}
+
+struct Relay {
+    queue: VecDeque<Piece>,
+    queued: usize,
+    spill: Option<Spill>,
+    framing: Framing,
+    ended: bool,
+    /// The temporary file failed: the answer cannot be completed.
+    is_broken: bool,
+    /// The client's socket accepts no more.
+    is_blocked: bool,
+    pace: Option<Pace>,
+    read_pace: Option<Pace>,
+    read_next: usize,
+}
+
+impl Relay {
+    fn push_head(&mut self, head: Vec<u8>) {
+        let mut bytes = buffer::lease(head.len());
+        bytes.extend_from_slice(&head);
+        self.push(bytes, 0);
+    }
+
+    fn push(&mut self, bytes: Lease, body: u64) {
+        self.queued += bytes.len();
+        self.queue.push_back(Piece { bytes, start: 0, body });
+    }
+
+    async fn pump(
+        &mut self,
+        exchange: &mut Exchange<'_>,
+        conn: &mut Conn,
+        source: &mut Source,
+        timeout: SendTimeout,
+    ) -> Result<(), End> {
+        let proxy = &crate::values(exchange.location).proxy;
+        let buffering = proxy.buffering && !is_unbuffered(exchange);
+        let (count, size) = proxy.buffers;
+        let memory_max = if buffering { (u64::from(count) * size).max(READ_BYTES as u64) as usize } else { 0 };
+        let file_max = if buffering { proxy.max_temp_file } else { Some(0) };
+        let read_timeout = proxy.read_timeout;
+        self.first(exchange, source)?;
+        if let Some(link) = source.link() {
+            link.deadline.set(read_timeout);
+        }
+        conn.await_taking(timeout);
+        poll_fn(|context| {
+            loop {
+                if self.is_broken {
+                    return Poll::Ready(Err(End::Client(Gone::Cut)));
+                }
+                poll_upload(exchange, conn, source)?;
+                let wrote = match self.poll_write(exchange, conn, timeout) {
+                    Poll::Ready(Ok(wrote)) => wrote,
+                    Poll::Ready(Err(gone)) => return Poll::Ready(Err(End::Client(gone))),
+                    Poll::Pending => false,
+                };
+                if self.ended && self.queue.is_empty() && self.spill.is_none() {
+                    return Poll::Ready(Ok(()));
+                }
+                if exchange.cache.poll_ready(context).is_pending() {
+                    if wrote {
+                        continue;
+                    }
+                    return Poll::Pending;
+                }
+                let read = match self.poll_fill(exchange, source, memory_max, file_max, read_timeout) {
+                    Poll::Ready(Ok(read)) => read,
+                    Poll::Ready(Err(broken)) => return Poll::Ready(Err(End::Origin(broken))),
+                    Poll::Pending => false,
+                };
+                if !wrote && !read {
+                    if self.queue.is_empty()
+                        && let Poll::Ready(error) = conn.poll_gone()
+                    {
+                        return Poll::Ready(Err(End::Client(Gone::Closed(error))));
+                    }
+                    return Poll::Pending;
+                }
+            }
+        })
+        .await
+    }
+
+    /// The body bytes that arrived with the upstream's head.
+    fn first(&mut self, exchange: &mut Exchange<'_>, source: &mut Source) -> Result<(), End> {
+        if let Some(piece) = feed_first(exchange, source).map_err(End::Origin)? {
+            self.take_in(exchange, source, piece);
+        }
+        Ok(())
+    }
+
+    /// Writes as much as the client accepts. `Ready(Ok(true))` if it wrote something.
+    fn poll_write(
+        &mut self,
+        exchange: &mut Exchange<'_>,
+        conn: &mut Conn,
+        timeout: SendTimeout,
+    ) -> Poll<Result<bool, Gone>> {
+        let mut progress = false;
+        loop {
+            // Waits for room before it writes again: the kernel may accept a few bytes at any time, and each of these
+            // writes would restart the timeout of a client that accepts nothing.
+            if self.is_blocked {
+                if conn.stream().poll_writable().is_ready() {
+                    self.is_blocked = false;
+                } else if conn.poll_took_nothing().is_ready() {
+                    return Poll::Ready(Err(Gone::TimedOut));
+                } else {
+                    return if progress { Poll::Ready(Ok(true)) } else { Poll::Pending };
+                }
+            }
+            if self.queue.is_empty() {
+                match self.unspill(exchange) {
+                    Ok(true) => {}
+                    Ok(false) => return Poll::Ready(Ok(progress)),
+                    Err(gone) => return Poll::Ready(Err(gone)),
+                }
+            }
+            let mut limit = usize::MAX;
+            if let Some(pace) = &self.pace {
+                match pace.ask(self.queued) {
+                    Ok(allowed) => limit = allowed,
+                    Err(wait) => {
+                        conn.deadline.set(wait);
+                        if conn.deadline.poll_expired().is_pending() {
+                            return Poll::Pending;
+                        }
+                        continue;
+                    }
+                }
+            }
+            match self.write_once(conn, limit) {
+                Ok(0) => return Poll::Ready(Err(Gone::Closed(io::ErrorKind::WriteZero.into()))),
+                Ok(count) => {
+                    progress = true;
+                    exchange.bytes_sent += count as u64;
+                    if let Some(pace) = &mut self.pace {
+                        pace.sent(count);
+                    }
+                    self.advance(exchange, count);
+                    conn.await_taking(timeout);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.is_blocked = true;
+                    conn.await_taking(timeout);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Poll::Ready(Err(Gone::Closed(error))),
+            }
+        }
+    }
+
+    fn write_once(&self, conn: &Conn, mut limit: usize) -> io::Result<usize> {
+        let mut slices = [IoSlice::new(&[]); PIECES_MAX];
+        let mut used = 0;
+        for (slot, piece) in slices.iter_mut().zip(&self.queue) {
+            let bytes = piece.bytes.get(piece.start..).unwrap_or_default();
+            let bytes = bytes.get(..limit.min(bytes.len())).unwrap_or_default();
+            limit -= bytes.len();
+            *slot = IoSlice::new(bytes);
+            used += 1;
+            if limit == 0 {
+                break;
+            }
+        }
+        conn.stream().try_write_vectored(slices.get(..used).unwrap_or_default())
+    }
+
+    fn advance(&mut self, exchange: &mut Exchange<'_>, mut count: usize) {
+        self.queued = self.queued.saturating_sub(count);
+        while let Some(piece) = self.queue.front_mut() {
+            let left = piece.bytes.len() - piece.start;
+            if count < left {
+                piece.start += count;
+                return;
+            }
+            count -= left;
+            exchange.body_bytes_sent += piece.body;
+            self.queue.pop_front();
+        }
+    }
+
+    /// Reads from the upstream if there is room. `Ready(Ok(true))` if it read something.
+    fn poll_fill(
+        &mut self,
+        exchange: &mut Exchange<'_>,
+        source: &mut Source,
+        memory_max: usize,
+        file_max: Option<u64>,
+        timeout: std::time::Duration,
+    ) -> Poll<Result<bool, Broken>> {
+        if self.ended {
+            return Poll::Pending;
+        }
+        let in_memory = self.spill.is_none() && (self.queued == 0 || self.queued < memory_max);
+        // weir does not read further here: this function runs again when the client has accepted something.
+        if !in_memory && !has_room(file_max, self.spill.as_ref().map_or(0, |spill| spill.written)) {
+            return Poll::Pending;
+        }
+        if let Some(pace) = &self.read_pace
+            && let Err(wait) = pace.ask(READ_BYTES)
+            && let Some(link) = source.link()
+        {
+            link.deadline.set(wait);
+            return match link.deadline.poll_expired() {
+                Poll::Ready(()) => Poll::Ready(Ok(true)),
+                Poll::Pending => Poll::Pending,
+            };
+        }
+        let room = self.read_pace.as_ref().map_or(self.read_next, |pace| pace.ask(self.read_next).unwrap_or(1));
+        let mut piece = buffer::lease(room);
+        match source.poll_read(&mut piece, room, exchange.tries.last_mut()) {
+            Poll::Ready(Ok(_)) => {
+                if let Some(link) = source.link() {
+                    link.deadline.set(timeout);
+                }
+                if piece.len() >= self.read_next {
+                    self.read_next = (self.read_next * 2).min(READ_BYTES);
+                }
+                if let Some(pace) = &mut self.read_pace {
+                    pace.sent(piece.len());
+                }
+                self.take_in(exchange, source, piece);
+                Poll::Ready(Ok(true))
+            }
+            Poll::Ready(Err(broken)) => Poll::Ready(Err(broken)),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    /// Filters and queues body bytes; notes the end.
+    fn take_in(&mut self, exchange: &mut Exchange<'_>, source: &mut Source, mut piece: Lease) {
+        let last = source.is_done();
+        if last {
+            response::pass_trailers(exchange, source.take_trailers());
+        }
+        keep(exchange, source, &piece);
+        if last {
+            source.finish_early(exchange);
+        }
+        if !exchange.response.body_filters.is_empty() && (last || !piece.is_empty()) {
+            let out = respond::filtered(exchange, &piece, !crate::values(exchange.location).proxy.buffering, last);
+            piece = buffer::lease(out.len());
+            piece.extend_from_slice(&out);
+        }
+        self.ended = last;
+        if !self.must_spill(exchange, &piece) || !self.spill(exchange, &piece) {
+            self.enqueue(exchange, piece, last);
+        }
+    }
+
+    /// Frames body bytes, and queues them in memory; after the `last` bytes, adds the end of the body.
+    fn enqueue(&mut self, exchange: &mut Exchange<'_>, mut piece: Lease, last: bool) {
+        let body = piece.len() as u64;
+        if self.framing == Framing::Chunked && body > 0 {
+            let mut space = [0; encode::CHUNK_HEAD_BYTES];
+            let mut head = buffer::lease(encode::CHUNK_HEAD_BYTES);
+            head.extend_from_slice(encode::chunk_head(body, &mut space));
+            self.push(head, 0);
+            piece.extend_from_slice(b"\r\n");
+        }
+        if self.framing == Framing::Chunked && last {
+            piece.extend_from_slice(b"0\r\n");
+            piece.extend_from_slice(&respond::trailer_text(exchange));
+            piece.extend_from_slice(b"\r\n");
+        }
+        if !piece.is_empty() {
+            self.push(piece, body);
+        }
+    }
+
+    /// Whether body bytes must go into the file: other bytes wait there, or memory is full.
+    fn must_spill(&self, exchange: &Exchange<'_>, piece: &[u8]) -> bool {
+        let proxy = &crate::values(exchange.location).proxy;
+        let (count, size) = proxy.buffers;
+        let memory_max = (u64::from(count) * size).max(READ_BYTES as u64) as usize;
+        let is_full = self.queued >= memory_max && proxy.buffering && has_room(proxy.max_temp_file, 0);
+        self.spill.is_some() || (is_full && !piece.is_empty())
+    }
+
+    /// Writes body bytes to the file without framing: they are framed when they are read back. `false` if no file
+    /// could be made.
+    fn spill(&mut self, exchange: &mut Exchange<'_>, piece: &[u8]) -> bool {
+        if self.spill.is_none() {
+            let path = crate::values(exchange.location).proxy.temp_path.as_deref();
+            let Some((file, name)) = weir_http::body::temporary(exchange, path, DIRECTORY) else { return false };
+            // The file needs no name: weir reads it back through the descriptor.
+            let _ = std::fs::remove_file(&name);
+            exchange.log(Level::Warn, format_args!("an upstream response is buffered to a temporary file"));
+            self.spill = Some(Spill::new(file));
+        }
+        if let Some(spill) = &mut self.spill {
+            match spill.file.write_all_at(piece, spill.written) {
+                Ok(()) => spill.wrote(piece.len()),
+                Err(error) => {
+                    exchange.log(Level::Crit, format_args!("pwritev() to a temporary file failed: {error}"));
+                    self.is_broken = true;
+                }
+            }
+        }
+        true
+    }
+
+    /// Reads the next part of the file back; `false` if there is none.
+    fn unspill(&mut self, exchange: &mut Exchange<'_>) -> Result<bool, Gone> {
+        let Some(spill) = &mut self.spill else { return Ok(false) };
+        let count = (spill.written - spill.read).min(READ_BYTES as u64) as usize;
+        let mut bytes = buffer::lease(count);
+        bytes.resize(count, 0);
+        if let Err(error) = spill.file.read_exact_at(&mut bytes, spill.read) {
+            exchange.log(Level::Crit, format_args!("pread() of a temporary file failed: {error}"));
+            return Err(Gone::Cut);
+        }
+        spill.read += count as u64;
+        let is_read = spill.read == spill.written;
+        if is_read {
+            self.spill = None;
+        }
+        self.enqueue(exchange, bytes, is_read && self.ended);
+        Ok(count > 0)
+    }
+}
+
+/// X-Accel-Buffering: no.
+fn is_unbuffered(exchange: &Exchange<'_>) -> bool {
+    !crate::values(exchange.location).proxy.ignore.has("X-Accel-Buffering")
+        && exchange
+            .origin
+            .as_ref()
+            .and_then(|origin| origin.field(weir_wire::Known::XAccelBuffering))
+            .is_some_and(|value| value.eq_ignore_ascii_case(b"no"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn files_are_bounded_one_by_one_or_all_together() {
+        for (file_max, written, expected) in
+            [(Some(0), 0, false), (Some(9), 8, true), (Some(9), 9, false), (None, 9, true)]
+        {
+            assert_eq!(has_room(file_max, written), expected, "{file_max:?} {written}");
+        }
+        let mut spills: Vec<Spill> = (0..4).map(|_| Spill::new(File::open("/dev/null").unwrap())).collect();
+        for spill in &mut spills {
+            assert!(has_room(None, 0));
+            spill.wrote(SPILLED_MAX as usize / 4);
+        }
+        assert!(!has_room(None, 0) && has_room(Some(1), 0));
+        spills.pop();
+        assert!(has_room(None, 0));
+        drop(spills);
+        assert_eq!(SPILLED.load(Ordering::Relaxed), 0);
+    }
+}
