@@ -44,7 +44,7 @@ function logs(place, now) {
   const entry = (i) => [`${iso(now - i * 3000 - 59_900)}  INFO 1 --- [nio-8080-exec-${i}] c.e.shop.Orders : GET /api/orders/${4000 + i}`, `${iso(now - i * 3000 - 100)} ERROR 1 --- [nio-8080-exec-${i}] c.e.shop.Orders : pool exhausted\n\tat com.example.shop.Pool.take(Pool.java:91)`];
   return {
     ...samples(place, now),
-    logs: [{ file: "/var/log/shop/app.log", of: "app" }, { file: "/var/log/shop/worker.log", of: "", note: both("weir may not read it: let the user of its workers do so, as with setfacl -m u:www-data:r FILE", "weir가 읽을 권한 없음: 워커의 사용자에게 허용하기, 예: setfacl -m u:www-data:r FILE") }],
+    logs: [{ file: "/var/log/shop/app.log", of: "app" }, { file: "/var/log/shop/worker.log", of: "", note: both("weir may not read the file: allow it for the user of the workers, for example with setfacl -m u:www-data:r FILE", "weir가 읽을 권한 없음: 워커의 사용자에게 허용하기, 예: setfacl -m u:www-data:r FILE") }],
     found: [{ sample: 4, log: 0, by: "id", entries: entry(0), more: 0 }, { sample: 3, log: 0, by: "time", entries: entry(1), more: 12 }],
   };
 }

@@ -404,7 +404,7 @@ impl Unknown {
         let problem = Problem::emerg(format!("unknown \"{name}\" variable"), narrowed(at, &name, tree));
         match (nginx_only::variable_module(&name), meant) {
             (Some(module), _) => {
-                problem.todo(&format!("it is a variable of nginx's {module}, which weir does not have"))
+                problem.todo(&format!("this variable belongs to nginx's {module}, which weir does not have"))
             }
             (None, Some(meant)) => problem.todo(&format!("did you mean \"{meant}\"?")),
             (None, None) => problem,

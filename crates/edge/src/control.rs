@@ -187,7 +187,7 @@ fn oversized_table(conf: &Conf, tree: &Tree) -> Option<Problem> {
     (written as u64 > files).then(|| {
         let what = format!("{written} worker_connections exceed open file resource limit: {files}");
         let problem = Problem::nowhere(Gravity::Warn, what).at(statement.map(|statement| statement.at));
-        problem.todo("raise the limit on open files of the service, or lower worker_connections")
+        problem.todo("raise the service's limit on open files, or lower worker_connections")
     })
 }
 
@@ -424,8 +424,9 @@ fn refused(signal: Signal, sender: process::Sender) {
     log::global(
         Level::Notice,
         format_args!(
-            "{name} of process {pid} of user {uid} (si_code {code}) is ignored, and so are more of its kind: signals of root \
-             and of the user who started weir count, sent with kill(); give weir a \"user\" that runs nothing else"
+            "weir ignores {name} from process {pid} of user {uid} (si_code {code}), and further such signals: it obeys \
+             only signals that root or the user who started weir sends with kill(); give weir a \"user\" that runs \
+             nothing else"
         ),
     );
 }

@@ -348,7 +348,7 @@ impl Worker {
         match (conf.places(), conf.main.process.connections) {
             ((_, true), Some(written)) => format!("{written} worker_connections"),
             ((places, _), _) => {
-                format!("{places} connections, which is what the limit on open files leaves to a worker,")
+                format!("{places} connections per worker (from the limit on open files)")
             }
         }
     }

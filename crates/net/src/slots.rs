@@ -85,7 +85,7 @@ impl<T> Slots<T> {
             return Key { index, generation: slot.generation };
         }
         let index = self.len;
-        assert!(index < u32::MAX, "more slots than a u32 can name");
+        assert!(index < u32::MAX, "more slots than a u32 can number");
         let slot = Slot { generation: 0, value: Some(value) };
         match self.chunks.last_mut() {
             Some(chunk) if chunk.len() < CHUNK => chunk.push(slot),

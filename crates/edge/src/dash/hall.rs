@@ -80,7 +80,7 @@ impl Hall {
         if length > 0 {
             let count = file.read_at(&mut head, 0)?;
             if !head.get(..count).is_some_and(journal::is_ours) {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no history of weir's"));
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is not a history that weir wrote"));
             }
         } else {
             file.write_all_at(&head, 0)?;

@@ -98,8 +98,10 @@ pub fn start(exchange: &mut Exchange<'_>, paths: Vec<Vec<u8>>) {
         let shown = String::from_utf8_lossy(&path).into_owned();
         match begin(exchange) {
             Ok((copied, alone)) => weir_net::worker::spawn(run(copied, alone, path)),
-            Err(Refused::TooMany(most)) => exchange
-                .log(Level::Error, format_args!("{most} background requests are under way, \"{shown}\" is left out")),
+            Err(Refused::TooMany(most)) => exchange.log(
+                Level::Error,
+                format_args!("{most} background requests are already running, so weir does not send \"{shown}\""),
+            ),
             // `take_place` has logged it.
             Err(Refused::NoPlace) => {}
             Err(Refused::Os(error)) => {

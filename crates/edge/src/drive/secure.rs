@@ -265,7 +265,7 @@ pub fn objection(exchange: &Exchange<'_>) -> Option<(u16, String)> {
     if shown.is_some() && facts.generation != exchange.conf.generation {
         // A certificate that was trusted may not be trusted any more; a new connection is judged again (nginx closes
         // waiting connections).
-        return Some((421, "client SSL certificate was judged by an earlier configuration".to_owned()));
+        return Some((421, "client SSL certificate was verified by an earlier configuration".to_owned()));
     }
     match (shown, settings.verify) {
         (Some((_, Err(complaint))), verify) if verify != Verify::OptionalNoCa || !complaint.is_about_trust_alone() => {

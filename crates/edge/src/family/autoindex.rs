@@ -54,7 +54,7 @@ pub static FAMILY: Family = Family::new(
             Ok(())
         })
         .default("off"),
-        Directive::new("autoindex_format", HSL, ONE, "The form of the list.", |b, s| {
+        Directive::new("autoindex_format", HSL, ONE, "The format of the list.", |b, s| {
             let formats =
                 [("html", Format::Html), ("json", Format::Json), ("jsonp", Format::Jsonp), ("xml", Format::Xml)];
             b.settings().autoindex.format = Some(value::choice(s, &formats)?);
@@ -205,7 +205,7 @@ fn entries(exchange: &mut Exchange<'_>, directory: &[u8]) -> io::Result<Vec<Entr
             let shown = String::from_utf8_lossy(directory);
             exchange.log(
                 Level::Warn,
-                format_args!("more than {ENTRIES_MAX} entries in \"{shown}\", the others are not listed"),
+                format_args!("\"{shown}\" has more than {ENTRIES_MAX} entries, the others are not listed"),
             );
             break;
         }

@@ -39,7 +39,7 @@ pub static FAMILY: Family = Family::new(
         "early_hints",
         HSL,
         Arity::AtLeast(1),
-        "Interim answers (1xx) of an upstream are passed on where one of these is neither empty nor 0.",
+        "weir passes an upstream's interim answers (1xx) on if one of these values is neither empty nor 0.",
         early_hints,
     )
     .default("1 over HTTP/2 and to clients that send Sec-Fetch-Mode, else 0 (nginx: 0)")],

@@ -42,7 +42,7 @@ pub static FAMILY: Family = Family::new(
             "error_page",
             HSL.or(LOCATION_IF),
             Arity::AtLeast(2),
-            "Defines the URI, named location or URL that answers for the given statuses.",
+            "Names the URI, named location or URL that answers in place of the given statuses.",
             error_page,
         )
         .many(),

@@ -44,12 +44,14 @@ pub type Declared = ();
 /// The family.
 pub static FAMILY: Family = Family::new("live", &[
     Directive::new("status_zone", SERVER.or(LOCATION).or(LOCATION_IF), ONE,
-        "Names the zone that requests are counted under; several may share one. Without it a server is counted under \
-         its first name, a location under SERVER/LOCATION; off counts a location under its server alone.", status_zone),
+        "Names the zone that counts the requests; several blocks may share a zone. By default the zone of a server has \
+         the server's first name, and the zone of a location is SERVER/LOCATION; off counts a location only in its \
+         server's zone.", status_zone),
     Directive::new("api", LOCATION, Arity::Between(0, 1),
-        "Answers NGINX Plus' API, versions 1 to 9, and weir's own at /weir: what runs, as JSON. write=on|off.", api)
+        "Serves the API of NGINX Plus, versions 1 to 9, and at /weir weir's own API: the live state as JSON. \
+         write=on|off.", api)
         .default("write=off"),
-    Directive::new("metrics", LOCATION, NONE, "weir's own: answers with everything counted, for Prometheus and OpenMetrics.",
+    Directive::new("metrics", LOCATION, NONE, "weir's own: serves all metrics, for Prometheus and OpenMetrics.",
         |b, _| { b.settings().live.is_api = Some(false); b.scope().handler = Some(|_| Next::Observe); Ok(()) }),
 ])
 .log(ended)
@@ -59,7 +61,7 @@ fn status_zone(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> 
     let name = statement.text(0).to_owned();
     if name.is_empty() || name.len() > NAME_BYTES_MAX || name.bytes().any(|byte| byte.is_ascii_control()) {
         return Err(Refusal::whole(format!("invalid zone name \"{name}\""))
-            .todo(format!("a name of 1 to {NAME_BYTES_MAX} bytes, without control characters")));
+            .todo(format!("write a name of 1 to {NAME_BYTES_MAX} bytes, without control characters")));
     }
     let is_server = b.scope().context == SERVER;
     let settings = &mut b.settings().live;
@@ -76,7 +78,9 @@ fn api(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         None | Some("write=off") => false,
         Some("write=on") => true,
         Some(other) => {
-            return Err(Refusal::whole(format!("invalid parameter \"{other}\"")).todo("write=on or write=off"));
+            return Err(
+                Refusal::whole(format!("invalid parameter \"{other}\"")).todo("write either write=on or write=off")
+            );
         }
     };
     let at = b.at();

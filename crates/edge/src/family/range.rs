@@ -28,10 +28,16 @@ const RANGES_MAX: usize = 1024;
 /// The family.
 pub static FAMILY: Family = Family::new(
     "range",
-    &[Directive::new("max_ranges", HSL, ONE, "How many ranges a request may ask for; 0 turns ranges off.", |b, s| {
-        b.settings().range.max = Some(Some(value::first_number(s)?));
-        Ok(())
-    })],
+    &[Directive::new(
+        "max_ranges",
+        HSL,
+        ONE,
+        "The largest number of ranges in a request; 0 turns ranges off.",
+        |b, s| {
+            b.settings().range.max = Some(Some(value::first_number(s)?));
+            Ok(())
+        },
+    )],
 )
 .filter(|location| location.values.range.max != Some(0), filter)
 .fixed(|_, _| true);

@@ -49,7 +49,7 @@ pub static FAMILY: Family = Family::new(
         "slice",
         HSL,
         ONE,
-        "The size of the parts in which a large answer is asked for; 0 for the whole.",
+        "The size of the parts in which weir requests a large answer; 0 requests the whole answer.",
         |b, s| {
             let size = value::size(s)?;
             if size > SLICE_BYTES_MAX {

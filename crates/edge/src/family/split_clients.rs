@@ -21,7 +21,7 @@ pub type Declared = Vec<Split>;
 /// The family.
 pub static FAMILY: Family = Family::new(
     "split_clients",
-    &[Directive::new("split_clients", HTTP, TWO, "Makes a variable that splits clients by percentages.", split)
+    &[Directive::new("split_clients", HTTP, TWO, "Defines a variable that splits clients by percentages.", split)
         .many()
         .block()],
 );

@@ -42,7 +42,8 @@ pub struct Declared {
 
 /// The family.
 pub static FAMILY: Family = Family::new("sticky", &[Directive::new("sticky", UPSTREAM, Arity::AtLeast(2),
-    "Keeps a client with its peer: cookie NAME [expires= domain= path= samesite= httponly secure], route $VARIABLE..., \
+    "Sends a client to the same peer each time: cookie NAME [expires= domain= path= samesite= httponly secure], route \
+     $VARIABLE..., \
      or learn create=$VARIABLE lookup=$VARIABLE zone=NAME:SIZE [timeout=] [header].", sticky)])
 .adopt(|new, old| new.sticky.adopt(&old.sticky));
 
@@ -122,7 +123,9 @@ fn sticky(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
             Sticky { lookups, how: How::Route }
         }
         "learn" => learn(b, words)?,
-        other => return Err(Refusal::whole(format!("unknown parameter \"{other}\"")).todo("cookie, route or learn")),
+        other => {
+            return Err(Refusal::whole(format!("unknown parameter \"{other}\"")).todo("write cookie, route or learn"));
+        }
     };
     b.settings().sticky.sticky = Some(Some(Arc::new(sticky)));
     Ok(())
@@ -149,7 +152,9 @@ fn cookie<'w>(b: &mut Build<'_>, mut words: impl Iterator<Item = &'w str>) -> Re
             ("samesite", Some(text)) => {
                 let template = b.template(text)?;
                 if template.literal().is_some() && !is_same_site(text.as_bytes()) {
-                    return Err(Refusal::directive("invalid \"samesite\" parameter value").todo("strict, lax or none"));
+                    return Err(
+                        Refusal::directive("invalid \"samesite\" parameter value").todo("write strict, lax or none")
+                    );
                 }
                 cookie.samesite.replace(template).is_some()
             }
@@ -170,7 +175,7 @@ fn expires(text: &str) -> Result<Expires, Refusal> {
         "max" => Ok(Expires::Never),
         text => value::time_of(text)
             .map(Expires::After)
-            .ok_or_else(|| Refusal::directive("invalid \"expires\" parameter value").todo("a time, or max")),
+            .ok_or_else(|| Refusal::directive("invalid \"expires\" parameter value").todo("write a time, or max")),
     }
 }
 
@@ -197,7 +202,7 @@ fn learn<'w>(b: &mut Build<'_>, words: impl Iterator<Item = &'w str>) -> Result<
             None if word == "header" => at_head = true,
             None if word == "sync" => {
                 return Err(Refusal::whole("\"sync\" is a parameter of NGINX Plus that weir does not have")
-                    .todo("sticky cookie and sticky route need nothing to be shared between edges"));
+                    .todo("use sticky cookie or sticky route, which need no state shared between edges"));
             }
             _ => return Err(Refusal::whole(format!("unknown parameter \"{word}\""))),
         }

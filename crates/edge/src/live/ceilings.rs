@@ -59,7 +59,7 @@ pub(super) fn limits(live: &Live, scene: &Scene, machine: &Machine, snapshot: &S
     }
     ports(machine, snapshot, &mut push);
     for worker in &snapshot.weir.workers {
-        push("worker_cpu", format!("worker {}", worker.id), "cores", worker.cpu, 1.0, 0, "one CPU a worker");
+        push("worker_cpu", format!("worker {}", worker.id), "cores", worker.cpu, 1.0, 0, "one CPU per worker");
     }
     if let Some(cpus) = machine.host.quota_cpus {
         push("cpu_quota", String::new(), "cores", machine.quota_used, cpus, machine.throttled_total, "cpu.max");

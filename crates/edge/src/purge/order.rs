@@ -98,22 +98,25 @@ const EXAMPLE: &str = r#"write {"tag": "news"}, {"key": "..."}, {"prefix": "..."
 impl fmt::Display for No {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            No::NotJson(why) => write!(f, "the body is no JSON ({why}); {EXAMPLE}"),
-            No::NotAnObject => write!(f, "the body is no JSON object; {EXAMPLE}"),
+            No::NotJson(why) => write!(f, "the body is not JSON ({why}); {EXAMPLE}"),
+            No::NotAnObject => write!(f, "the body is not a JSON object; {EXAMPLE}"),
             No::UnknownMember(name) => {
-                write!(f, "\"{name}\" means nothing here; there are zone, key, prefix, tag, all, soft and local")
+                write!(f, "unknown member \"{name}\"; the members are zone, key, prefix, tag, all, soft and local")
             }
-            No::Nothing => write!(f, "it does not say what to purge; {EXAMPLE}"),
-            No::Several => write!(f, "one of key, prefix, tag and all at a time; {EXAMPLE}"),
+            No::Nothing => write!(f, "the body names nothing to purge; {EXAMPLE}"),
+            No::Several => write!(f, "the body must contain only one of key, prefix, tag and all; {EXAMPLE}"),
             No::NoNames(kind) => {
                 let kind = kind.name();
-                write!(f, "\"{kind}\" wants a text or a list of texts, none of them empty: {{\"{kind}\": \"...\"}}")
+                write!(
+                    f,
+                    "\"{kind}\" must be a string or a list of strings, none of them empty: {{\"{kind}\": \"...\"}}"
+                )
             }
-            No::TooManyNames(kind) => write!(f, "at most {NAMES_MAX} of \"{}\" at a time", kind.name()),
-            No::LongName(kind) => write!(f, "\"{}\" has at most {KEY_BYTES_MAX} bytes", kind.name()),
-            No::NoFlag("all") => f.write_str("\"all\" is written {\"all\": true}"),
-            No::NoFlag(name) => write!(f, "\"{name}\" is true or false"),
-            No::NoZoneName => f.write_str("\"zone\" is the name of a keys_zone, as a text"),
+            No::TooManyNames(kind) => write!(f, "\"{}\" may have at most {NAMES_MAX} values", kind.name()),
+            No::LongName(kind) => write!(f, "a value of \"{}\" may have at most {KEY_BYTES_MAX} bytes", kind.name()),
+            No::NoFlag("all") => f.write_str("\"all\" must be true: {\"all\": true}"),
+            No::NoFlag(name) => write!(f, "\"{name}\" must be true or false"),
+            No::NoZoneName => f.write_str("\"zone\" must be the name of a keys_zone, as a string"),
         }
     }
 }

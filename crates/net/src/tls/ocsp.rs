@@ -123,7 +123,7 @@ impl fmt::Display for Fault {
                 };
                 write!(f, "OCSP response not successful ({number}: {words})")
             }
-            Fault::Signature => f.write_str("OCSP_basic_verify() failed (signed by nobody who may)"),
+            Fault::Signature => f.write_str("OCSP_basic_verify() failed (no allowed signer signed it)"),
             Fault::Foreign => f.write_str("certificate status not found in the OCSP response"),
             Fault::OutOfTime => f.write_str("OCSP_check_validity() failed"),
         }

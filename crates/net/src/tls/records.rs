@@ -213,7 +213,7 @@ impl State {
     pub(super) fn receive(&mut self, stream: &Stream) -> io::Result<usize> {
         let incoming = self.incoming.get_or_insert_with(|| lease(INCOMING_BYTES));
         if incoming.len() >= INCOMING_BYTES_MAX {
-            return Err(Failure::new("EPROTO", "a TLS message that does not end").into());
+            return Err(Failure::new("EPROTO", "the peer sent a TLS message that is too long").into());
         }
         let read = stream.try_read_vec(incoming, INCOMING_BYTES);
         if incoming.is_empty() {

@@ -20,7 +20,7 @@ pub(super) fn refused(
 ) -> Failure {
     let leaf = match X509::read(leaf) {
         Ok(leaf) => leaf,
-        Err(flaw) => return Failure::new("EPROTO", format!("the server's certificate cannot be read: {flaw}")),
+        Err(flaw) => return Failure::new("EPROTO", format!("the client cannot read the server's certificate: {flaw}")),
     };
     let others: Vec<X509<'_>> = others.iter().filter_map(|other| X509::read(other).ok()).collect();
     let (code, chain) = match fault {

@@ -56,7 +56,10 @@ pub async fn ask(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Said {
     }
     exchange.cache.key = key(exchange);
     if exchange.cache.key.0.len() > KEY_BYTES_MAX {
-        exchange.log(Level::Error, format_args!("cache key is longer than {KEY_BYTES_MAX} bytes, answer not cached"));
+        exchange.log(
+            Level::Error,
+            format_args!("the cache key is longer than {KEY_BYTES_MAX} bytes, so weir does not cache the answer"),
+        );
         return Said::Fetch;
     }
     if any_set(exchange, &cache.purge) {

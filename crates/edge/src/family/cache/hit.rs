@@ -27,7 +27,7 @@ pub fn serve(exchange: &mut Exchange<'_>, object: Arc<Object>, status: Status, r
     let answer = if keep::is_own_error(&object) {
         Answer::Outcome(Outcome::Status(code))
     } else if !is_sound {
-        exchange.log(Level::Crit, format_args!("cache object has a head that cannot be read"));
+        exchange.log(Level::Crit, format_args!("weir cannot read the head of a cache object"));
         Answer::Outcome(Outcome::Status(500))
     } else {
         answer(exchange, &object, &origin)

@@ -145,7 +145,10 @@ fn confirmed(exchange: &mut Exchange<'_>, origin: &Origin) -> Option<Answer> {
     let policy = policy(values);
     let fresh_tag = origin.field(Known::Etag);
     if !update::freshens(stored.field(Known::Etag), fresh_tag) {
-        exchange.log(Level::Warn, format_args!("upstream said 304 for another entity tag than it was asked about"));
+        exchange.log(
+            Level::Warn,
+            format_args!("upstream sent 304 with an entity tag other than the one that weir asked about"),
+        );
         exchange.worker.return_origin(stored);
         exchange.cache.leader = None;
         exchange.cache.distrusts = true;

@@ -81,7 +81,9 @@ impl Along for Watch {
             let key = String::from_utf8_lossy(&self.key);
             log::global(
                 Level::Warn,
-                format_args!("cache key \"{key}\" has answers that differ by who asks, they are shared no more"),
+                format_args!(
+                    "answers under the cache key \"{key}\" differ between users, so weir no longer shares them"
+                ),
             );
         }
         self.cache.zone.purge(Purge::Key(self.key), Force::Hard);

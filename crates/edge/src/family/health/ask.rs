@@ -335,9 +335,9 @@ fn is_ours(failure: &Failure) -> bool {
 impl Failed {
     fn why(self, status: u16) -> String {
         match self {
-            Failed::Status => format!("status {status} is not one that passes"),
-            Failed::Header => "a header is not as it has to be".to_owned(),
-            Failed::Body => "the body is not as it has to be".to_owned(),
+            Failed::Status => format!("the status {status} does not pass"),
+            Failed::Header => "a header does not pass".to_owned(),
+            Failed::Body => "the body does not pass".to_owned(),
             Failed::Require => "a required variable is empty or \"0\"".to_owned(),
         }
     }

@@ -84,7 +84,9 @@ pub(super) fn ticket_key(b: &mut Build<'_>, statement: &Statement) -> Result<(),
         .map_err(|(path, error)| Refusal::whole(format!("open() \"{path}\" failed {error}")))?;
     if !matches!(text.len(), 48 | 80) {
         let path = files::full_name(b, statement.text(0));
-        return Err(Refusal::whole(format!("\"{path}\" must be 48 or 80 bytes")).todo("make one with: openssl rand 80"));
+        return Err(
+            Refusal::whole(format!("\"{path}\" must be 48 or 80 bytes")).todo("make the file with: openssl rand 80")
+        );
     }
     b.settings().ssl.ticket_keys.get_or_insert_default().push(text.to_vec());
     Ok(())

@@ -170,7 +170,8 @@ impl Checks {
         certificate: &[u8],
         issuer: &[u8],
     ) -> Result<Status, String> {
-        let question = Question::new(certificate, issuer).ok_or("the certificate cannot be asked for")?;
+        let question =
+            Question::new(certificate, issuer).ok_or("weir cannot make an OCSP request for the certificate")?;
         let now = clock::unix_seconds() as i64;
         if let Some(status) = self.cache.as_ref().and_then(|cache| cache.find(question.id(), now)) {
             return Ok(status);

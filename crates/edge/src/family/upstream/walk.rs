@@ -248,7 +248,7 @@ impl<'g> Walk<'g> {
                             let error = log::Os(&error);
                             exchange.log(
                                 Level::Warn,
-                                format_args!("connect() failed {error}, waiting for a kept connection"),
+                                format_args!("connect() failed {error}, waiting for an existing connection"),
                             );
                             waiting = Some(pools(home).wait(number, id, party));
                         }
@@ -298,7 +298,7 @@ impl<'g> Walk<'g> {
         let Err(refusal) = decision else { return ControlFlow::Continue(()) };
         if refusal == retry::Refusal::Budget {
             let name = &self.upstream.name;
-            exchange.log(Level::Warn, format_args!("retry budget of upstream \"{name}\" is spent"));
+            exchange.log(Level::Warn, format_args!("the retry budget of upstream \"{name}\" is used up"));
         }
         exchange.cache.trouble = Some(trouble(kind));
         ControlFlow::Break(Answer::Outcome(Outcome::Status(kind.status())))
