@@ -87,7 +87,7 @@ pub static FAMILY: Family = Family::new(
 )
 .phase(Phase::Content, |location| location.values.autoindex.enabled, answer);
 
-/// The most entries in a list: a longer list is of no use and would hold the worker.
+/// The most entries in a list: a longer list is useless and would block the worker.
 const ENTRIES_MAX: usize = 100_000;
 
 /// HTML shows longer names cut, with `..>` at the end. weir counts characters of names in UTF-8, and bytes of other

@@ -58,7 +58,7 @@ pub struct UpstreamLog {
 }
 
 impl UpstreamLog {
-    /// Whether the log may hold lines about a request whose last try went to that peer.
+    /// Whether the log may contain lines about a request whose last try went to that peer.
     pub fn is_of(&self, peer: &str, snapshot: &Snapshot) -> bool {
         let has_peer = |name: &str| {
             let group = snapshot.http.upstreams.get(name);
@@ -100,7 +100,7 @@ pub static FAMILY: Family = Family::new("dashboard", &[
 .adopt(|new, old| { new.dashboard.adopt(&old.dashboard); Ok(()) });
 
 impl Declared {
-    /// The viewers' waiting place.
+    /// The hall: the data that the dashboard shows, and the viewers.
     pub fn hall(&self) -> &Arc<Hall> {
         self.hall.get_or_init(Arc::default)
     }
@@ -149,7 +149,7 @@ pub fn open(conf: &Conf) -> Result<(), String> {
         }
     }
     if !all().any(|values| values.dashboard.is_on) {
-        // No dashboard is left, so weir stops keeping the history.
+        // The configuration has no dashboard any more, so weir stops recording the history.
         if let Some(hall) = declared.hall.get() {
             drop(hall.keep_day(None));
         }

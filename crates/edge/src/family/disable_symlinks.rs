@@ -48,7 +48,7 @@ pub static FAMILY: Family = Family::new(
     .default("off")],
 );
 
-/// A file that could not be opened or looked at.
+/// A file that weir could not open or examine.
 pub struct Failed {
     /// The call, as nginx names it: `openat()`.
     pub call: &'static str,

@@ -283,7 +283,7 @@ pub fn client_accepts(exchange: &Exchange<'_>, settings: &Values) -> bool {
     !agent.is_some_and(is_disabled)
 }
 
-/// nginx: a match that fails also disables compression.
+/// nginx: an error of the regular expression engine also disables compression.
 fn is_disabled_by(exchange: &Exchange<'_>, pattern: &Regex, agent: &[u8]) -> bool {
     pattern.is_match(agent).unwrap_or_else(|failed| {
         crate::line::exchange_line(exchange, Level::Alert, format_args!("{failed}"));

@@ -91,9 +91,9 @@ fn api(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Warns of an API that may change the running server and has no guard.
+/// Warns of an API that may change the running server and has no access control.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
-    // Taken, so that inner blocks do not repeat the warning.
+    // Takes the place out, so that inner blocks do not repeat the warning.
     if let Some(Some(at)) = scope.settings.live.door.replace(None) {
         guard::warn(b, scope, Deed::Write, at);
     }
@@ -119,7 +119,7 @@ fn ended(exchange: &mut Exchange<'_>) {
     if let Some(number) = exchange.cache.zone {
         count_visit(exchange, number);
     }
-    // A tunnel and a dashboard viewer that waits for news say nothing about the speed of requests.
+    // Tunnels and the event streams of dashboard viewers last long, and say nothing about the speed of requests.
     if exchange.step != Step::Tunnel && !exchange.location.values.dashboard.is_on {
         let took = clock::now().us_since(exchange.started);
         cell.times.put(spot.or(took));
@@ -187,7 +187,7 @@ fn until_source(last: &Try, began: Instant) -> Option<u64> {
     Some(if started == began { response } else { started.us_since(began) + response })
 }
 
-/// Counts a mishap and keeps a sample of it. Rare, or load that weir sheds.
+/// Counts a mishap and keeps a sample of it. This happens rarely, or for requests that weir refuses under load.
 #[cold]
 fn tell(exchange: &Exchange<'_>, mishap: Mishap, upstream: String) {
     let (status, board) = (exchange.response.status, &exchange.worker.board);

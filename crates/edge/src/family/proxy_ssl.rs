@@ -32,7 +32,7 @@ crate::settings! {
     protocols: Protocols = Protocols::default(),
     /// `proxy_ssl_ciphers`, as written.
     ciphers: String = "DEFAULT".to_owned(),
-    /// `proxy_ssl_name`, also as written.
+    /// `proxy_ssl_name`: the template, and the text as written.
     name: Option<(Template, String)> = None,
     /// `proxy_ssl_server_name`.
     server_name: bool = false,
@@ -44,9 +44,9 @@ crate::settings! {
     trusted_certificate: String = String::new(),
     /// `proxy_ssl_crl`.
     crl: String = String::new(),
-    /// `proxy_ssl_certificate`, also as written.
+    /// `proxy_ssl_certificate`: the template, and the text as written.
     certificate: (Template, String) = Default::default(),
-    /// `proxy_ssl_certificate_key`, also as written.
+    /// `proxy_ssl_certificate_key`: the template, and the text as written.
     certificate_key: Option<(Template, String)> = None,
     /// `proxy_ssl_certificate_cache`.
     certificate_cache: Option<Arc<CertificateCache>> = None,
@@ -399,7 +399,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     scope.settings.proxy_ssl = settings;
 }
 
-/// Compiles a block that passes requests over TLS, or whose target may turn out to.
+/// Compiles a block that passes requests over TLS, or that may do so because its target has variables.
 pub(crate) fn compile_block(
     b: &mut Build<'_>,
     settings: &mut Settings,

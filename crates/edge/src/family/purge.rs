@@ -151,9 +151,9 @@ fn parameter(b: &Build<'_>, settings: &mut LogSettings, word: &str) -> Result<()
     Ok(())
 }
 
-/// Warns of a purge API without a guard: anybody who empties a cache loads the origin.
+/// Warns of a purge API without access control: emptying a cache puts load on the origin.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
-    // Taken, so that inner blocks do not repeat the warning.
+    // Takes the place out, so that inner blocks do not repeat the warning.
     let Some(Some(at)) = scope.settings.purge.api.replace(None) else { return };
     guard::warn(b, scope, Deed::Purge, at);
 }

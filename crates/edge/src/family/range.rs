@@ -141,7 +141,7 @@ fn parse(set: &[u8], length: u64, max: Option<u64>) -> Asked {
     match ranges.len() {
         0 => Asked::Nothing,
         1 => Asked::Ranges(ranges),
-        // Overlapping ranges that ask for more than the whole body are not worth a multipart body.
+        // If overlapping ranges ask for more bytes than the whole body has, weir sends the whole body instead.
         _ if size > length => Asked::Whole,
         count if max.is_none() && size + count as u64 * 256 > length + 4096 => Asked::Whole,
         _ => Asked::Ranges(ranges),

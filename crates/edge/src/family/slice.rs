@@ -1,9 +1,9 @@
 //! `slice`: fetches and keeps a large answer in parts of one size.
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_slice_module.html>. `$slice_range` becomes the upstream's `Range` and a
-//! part of the cache key; the client gets one answer. An exchange of its own fetches each part after the first, once
-//! the part before was sent. Invariant: all parts belong to one answer (same length, same entity tag), or weir cuts
-//! the connection.
+//! part of the cache key; the client gets one answer. weir fetches each later part by a separate exchange, after it has
+//! sent the previous part. Invariant: all parts belong to one answer (same length, same entity tag); otherwise weir
+//! closes the connection.
 
 use std::io::Write;
 use std::os::unix::fs::FileExt;

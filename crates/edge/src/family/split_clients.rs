@@ -38,7 +38,7 @@ struct Part {
     value: Box<[u8]>,
 }
 
-/// The whole, in nginx's hundredths of a percent.
+/// 100 %, in nginx's hundredths of a percent.
 const WHOLE: u32 = 10_000;
 
 fn split(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {

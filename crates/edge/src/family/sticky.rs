@@ -1,5 +1,5 @@
-//! `sticky`: keeps an exchange with the peer that earlier ones had: by weir's cookie, by a route that the request
-//! names, or by a session that the peer was seen to start.
+//! `sticky`: sends an exchange to the peer of the client's earlier exchanges: by weir's cookie, by a route that the
+//! request names, or by a session that weir saw the peer start.
 //!
 //! ```text
 //!  before a peer is chosen:   bound()  the name of a peer, from the request

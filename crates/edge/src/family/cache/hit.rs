@@ -1,4 +1,4 @@
-//! Answers from the cache: the head goes the way of an upstream's head, the body is sent as stored.
+//! Answers from the cache: weir handles the head like an upstream's head, and sends the body as stored.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub fn serve(exchange: &mut Exchange<'_>, object: Arc<Object>, status: Status, r
     answer
 }
 
-/// The same for a fresh object that the look-up found.
+/// Puts the fresh object that the look-up found in place of the upstream's answer.
 pub fn serve_found(exchange: &mut Exchange<'_>, object: Arc<Object>, reason: Reason, facts: &RequestFacts) -> Answer {
     if plain::serve(exchange, &object, reason, facts) {
         return Answer::Outcome(Outcome::Respond);

@@ -139,7 +139,7 @@ impl Declared {
         self.opened(number).map(|opened| &opened.zone)
     }
 
-    /// The same, with the record of the bodies that clients got.
+    /// The cache of that number, with the record of the bodies that clients got.
     pub fn opened(&self, number: usize) -> Option<&Opened> {
         self.zones.get()?.get(number)
     }
@@ -445,7 +445,8 @@ pub fn policy<'v>(values: &'v crate::family::Values) -> Policy<'v> {
 fn count(exchange: &mut Exchange<'_>) {
     let (Some(number), Some(status)) = (exchange.cache.zone, exchange.cache.status) else { return };
     let Some(zone) = exchange.conf.declared.cache.zone(number) else { return };
-    // A client that left before the first byte was not served; `family::live` counts it with the errors.
+    // The cache did not serve a client that left before the first byte; `family::live` counts this request with the
+    // errors.
     if exchange.bytes_sent > 0 {
         zone.counters().served(status, exchange.body_bytes_sent);
     }

@@ -32,7 +32,7 @@ impl Opened {
         Opened { zone, detector: Arc::default() }
     }
 
-    /// Whether bodies under this key were seen to differ by client.
+    /// Whether weir has seen that bodies under this key differ by client.
     pub fn is_personal(&self, key: &[u8]) -> bool {
         let detector = self.detector.lock().unwrap_or_else(PoisonError::into_inner);
         detector.is_personal(hash(key), clock::unix_ms() as i64)

@@ -53,7 +53,7 @@ pub struct Zone {
     /// The most bytes of its pairs.
     pub size: u64,
     kind: Kind,
-    /// How long a pair stays if it does not say.
+    /// The lifetime of a pair that has no lifetime of its own.
     timeout: Option<Duration>,
     /// The file that keeps the pairs across restarts.
     state: Option<String>,

@@ -33,9 +33,9 @@ use crate::refusal::Refusal;
 use crate::value;
 
 crate::settings! {
-    /// `ssl_certificate`, all of a block.
+    /// `ssl_certificate`: all certificates of a block.
     certificates: Vec<Source> = Vec::new(),
-    /// `ssl_certificate_key`, all of a block.
+    /// `ssl_certificate_key`: all keys of a block.
     keys: Vec<Source> = Vec::new(),
     /// `ssl_password_file`: its lines.
     passwords: Arc<Vec<Vec<u8>>> = Arc::default(),

@@ -1,5 +1,5 @@
-//! The caches of sessions, and the keys that seal tickets. The process has one of each kind, so that workers share
-//! them and a reload finds them again.
+//! The caches of sessions, and the keys that seal tickets. They belong to the process, so that workers share them and
+//! they survive a reload.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

@@ -56,7 +56,7 @@ pub struct Cache {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // An entry is there completely or not at all.
+    // Each change adds or removes a whole entry, so a panic of a lock holder leaves a valid table.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -144,7 +144,7 @@ impl Live {
         let _ = self.rules.set(rules);
     }
 
-    /// The current version number.
+    /// The number of the current version.
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
@@ -328,7 +328,7 @@ impl AllSeen {
         {
             return seen.clone();
         }
-        // If the peers are newer than this version number, the next look reads them again.
+        // These peers may already be newer than `version`, which was read first. Then the next call reads them again.
         let upstream = live.current();
         let names = upstream.group.peers().map(|peer| peer.address.as_str().into()).collect();
         let seen = Rc::new(Seen { version, upstream, names, cells: OnceCell::new() });

@@ -194,7 +194,7 @@ impl<'g> Walk<'g> {
                 if let Some(begun) = lines(generation).begin(number, id, terms) {
                     return Ok(begun);
                 }
-                // If a connection that another exchange opened has failed, each waiter opens its own.
+                // Another exchange failed to open the connection, so each waiting exchange opens its own.
                 let opening = lines(generation).opening(number, id, terms).filter(|_| may_wait);
                 let Some(opening) = opening else { break };
                 exchange.step = Step::Connect;
@@ -224,7 +224,7 @@ impl<'g> Walk<'g> {
         let Some(address) = self.upstream.addresses.get(peer) else { return Err(Failure::Closed) };
         let values = &exchange.location.values.proxy;
         let (give_up, watch) = (clock::now() + values.connect_timeout, exchange.is_for_its_client_alone());
-        // If others wait already, no port is free: do not try to connect.
+        // Other tries already wait, so no port is free: weir does not try to connect.
         let id = self.upstream.pool_id(peer);
         let mut waiting = match self.hold.group.home() {
             Some((home, number)) if bound.is_none() && pools(home).is_awaited(number, id) => {
