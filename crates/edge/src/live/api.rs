@@ -136,7 +136,7 @@ fn rest(exchange: &Exchange<'_>) -> String {
     uri.strip_prefix(prefix).unwrap_or(&uri).trim_start_matches('/').to_owned()
 }
 
-/// Why there is no answer: status, code and words as in NGINX Plus.
+/// An error answer: status, code and text as in NGINX Plus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct No(pub u16, pub &'static str, pub &'static str);
 
