@@ -343,7 +343,7 @@ impl Work<'_> {
                     discard += S::early(records, |bytes| sink.push(bytes, self.surplus))?;
                 }
                 Ok(ConnectionState::EncodeTlsData(message)) => encode(message, self.outgoing)?,
-                // Encoded bytes are sent at the end of the turn: several messages in one call to the kernel.
+                // weir sends encoded bytes at the end of the turn: several messages in one call to the kernel.
                 Ok(ConnectionState::TransmitTlsData(encoded)) => encoded.done(),
                 Ok(ConnectionState::BlockedHandshake) => end = Some(At::Handshake),
                 Ok(ConnectionState::WriteTraffic(open)) => {

@@ -1,7 +1,7 @@
 //! Explains in OpenSSL's terms why a chain of certificates is not trusted.
 //!
 //! webpki says `UnknownIssuer`; OpenSSL, and so Node and its users, distinguish four kinds of it. An expired
-//! certificate outweighs them all, because Node reports the last complaint (seen with Node 20 and 24).
+//! certificate takes precedence, because Node reports the last complaint (seen with Node 20 and 24).
 
 use super::error::{Failure, certificate};
 use super::x509::X509;
