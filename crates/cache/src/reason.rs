@@ -1,4 +1,4 @@
-//! The reasons for the cache's decisions: the values of `$weir_cache_reason`, one name for every yes and every no.
+//! The reasons for the cache's decisions: the values of `$weir_cache_reason`. Every decision has its own name.
 
 /// The decision that a [`Reason`] explains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ macro_rules! reasons {
                 match self { $(Reason::$variant => $meaning,)+ }
             }
 
-            /// The decision it explains.
+            /// The decision that the reason explains.
             pub const fn kind(self) -> Kind {
                 match self { $(Reason::$variant => Kind::$kind,)+ }
             }

@@ -37,7 +37,7 @@ pub(super) struct Hand {
 }
 
 impl Drop for Hand {
-    /// The thread ends early: give up its writes, so that nobody waits for it.
+    /// The thread ends early: it gives up its writes, so that no task waits for it.
     fn drop(&mut self) {
         self.writing.iter().for_each(|writing| writing.spool.give_up());
     }
@@ -230,7 +230,7 @@ impl Zone {
                 Some((serial, record, body))
             }
             Err(Unread::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
-                // Somebody emptied the directory, which is common for caches.
+                // The file is missing: users often empty the directory of a cache.
                 self.forget_file(&load.label, load.serial);
                 None
             }

@@ -253,7 +253,7 @@ impl Zone {
                 keep(&zone, &queue);
             }
         })?;
-        // The thread sends nothing: it drops its end.
+        // The thread sends no message: dropping its end of the channel is the signal.
         let _ = is_opened.recv() as Result<(), _>;
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! The leader of a flight: it reports the result of the fetch. Dropping it gives up: then a waiter leads.
+//! The leader of a flight: it reports the result of the fetch. Dropping the leader gives the fetch up: then a waiting
+//! request leads.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
