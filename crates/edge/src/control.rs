@@ -271,7 +271,8 @@ impl Running {
         purge::open(&conf);
         trace::open(&conf, count, identity.as_ref());
         if let Err(message) = dashboard::open_shelf(&conf, identity.as_ref()) {
-            // weir serves requests without the shelf's thread; the page shows that nobody reads files.
+            // weir serves requests without the thread that reads files; the dashboard shows that this thread does not
+            // run.
             log::global(Level::Alert, format_args!("{message}"));
         }
         self.crew.take_over(&conf, hired, &sockets);
@@ -314,7 +315,7 @@ impl Running {
             .map_err(|error| format!("open() \"{}\" failed {}", path.display(), log::Os(&error)))
     }
 
-    /// Answers signals until one of them ends the process.
+    /// Handles signals until one of them ends the process.
     pub fn serve(mut self, signals: process::Signals, files: &dyn Files) {
         log::leave_terminal();
         let handle = signals.handle();

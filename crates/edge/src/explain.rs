@@ -11,10 +11,10 @@ use crate::directive::{
 };
 use crate::family::FAMILIES;
 
-/// If a directive is written more often than this, the first places are named and the others counted.
+/// If a file sets a directive more often than this, the text names the first places and counts the others.
 const PLACES_SHOWN: usize = 3;
 
-/// The text: each line is a comment.
+/// Makes the text; each line is a comment.
 pub fn explain(tree: &Tree) -> String {
     let mut found = Vec::new();
     collect(&tree.root, MAIN, &mut found);

@@ -162,7 +162,7 @@ static REMEDIES: &[(Rule, &str)] = &[
     (Names("scgi_"), SCGI),
     (Names("memcached_"), "read memcached in the application, use proxy_cache, or keep nginx for this location"),
     (Names("tunnel_"), "keep nginx for CONNECT: weir is not a forward proxy"),
-    // Whole areas.
+    // Whole groups of modules.
     (Module("ngx_mail"), "weir is not a mail proxy: keep nginx for mail"),
     (Module("ngx_stream"), "weir proxies only HTTP: use nginx or HAProxy for plain TCP and UDP"),
     (Module("ngx_http_v3"), "remove the line (clients fall back to TCP), or keep nginx in front for HTTP/3"),

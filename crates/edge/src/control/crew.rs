@@ -226,7 +226,7 @@ impl Member {
     }
 
     fn stop(&self) {
-        // Drop it before the thread ends: a later drop could not even log.
+        // The worker must be dropped before the thread ends: a later drop could not write to the log.
         self.remote.run(|| drop(THIS.take()));
         self.remote.stop();
     }

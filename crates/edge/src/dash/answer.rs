@@ -1,8 +1,8 @@
 //! The answers of a location with `dashboard`.
 //!
-//! Everybody who may reach the location gets the files of the page. The data needs the token. Without a token, it
-//! needs a client on loopback that also used a loopback name as the host: a page of another site can make a browser
-//! send a request, but not under that name.
+//! Every client that may reach the location gets the files of the page. For the data it needs the token. Without a
+//! token, it needs a client on loopback that also used a loopback name as the host: a page of another site can make a
+//! browser send a request, but not under that name.
 
 use std::future::poll_fn;
 use std::io::IoSlice;

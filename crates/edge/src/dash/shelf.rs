@@ -1,4 +1,4 @@
-//! A thread of its own reads the files that the dashboard shows in part, so that no worker waits for a disk.
+//! The shelf: a separate thread reads the files of which the dashboard shows parts, so that no worker waits for a disk.
 
 mod lab;
 

@@ -149,7 +149,7 @@ mod tests {
         assert!(list["runs"][1]["note"].as_str().unwrap().contains("is no run of a lab"));
         assert_eq!(lab.known.len(), 1, "what goes on is read again");
         assert_eq!(json_of(show(&folder, "20260103-1"))["running"], true);
-        // A run that has its `ID.json` goes on no longer.
+        // A run with an `ID.json` has ended.
         fs::write(folder.join("20260103-1.json"), run("20260103-1")).unwrap();
         assert_eq!(json_of(show(&folder, "20260103-1"))["running"], Value::Null);
         assert_eq!(show(&folder, "20260104-1").0, 404);
