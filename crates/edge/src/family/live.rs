@@ -318,7 +318,7 @@ mod tests {
             ("location /a { api write=on; internal; }", 1),
         ] {
             let (_, said) = of_text(&format!("events {{}} http {{ server {{ listen 1; {location} }} }}"));
-            let count = said.iter().filter(|what| what.contains("\"api write=on\" has no guard")).count();
+            let count = said.iter().filter(|what| what.contains("\"api write=on\" has no access control")).count();
             assert_eq!((count, said.len()), (warns, warns), "{location}: {said:?}");
         }
     }

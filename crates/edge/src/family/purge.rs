@@ -181,7 +181,7 @@ mod tests {
             ("location /p { cache_purge_api; internal; }", 0),
         ] {
             let (_, said) = read(&format!("server {{ listen 1; {location} }}"));
-            let count = said.iter().filter(|what| what.contains("has no guard")).count();
+            let count = said.iter().filter(|what| what.contains("has no access control")).count();
             assert_eq!((count, said.len()), (warns, warns), "{location}: {said:?}");
         }
     }
