@@ -27,11 +27,11 @@ pub static FAMILY: Family = Family::new(
     "map",
     &[
         Directive::new("map", HTTP, TWO, "Defines a variable whose value depends on another text.", map).many().block(),
-        Directive::new("map_hash_max_size", HTTP, ONE, "Has no effect: weir sizes its tables itself.", |_, s| {
+        Directive::new("map_hash_max_size", HTTP, ONE, "No effect: weir sizes its tables itself.", |_, s| {
             value::first_number(s).map(drop)
         })
         .default("2048"),
-        Directive::new("map_hash_bucket_size", HTTP, ONE, "Has no effect: weir sizes its tables itself.", |_, s| {
+        Directive::new("map_hash_bucket_size", HTTP, ONE, "No effect: weir sizes its tables itself.", |_, s| {
             value::first_number(s).map(drop)
         })
         .default("64"),

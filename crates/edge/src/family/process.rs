@@ -96,7 +96,7 @@ pub static FAMILY: Family = Family::new("process", &[
         "weir has no debug points", |_, _| Ok(())),
     Directive::idle("thread_pool", MAIN, Arity::Between(2, 3), "",
         "weir reads files without a thread pool", |_, _| Ok(())).many(),
-    Directive::new("load_module", MAIN, ONE, "Has no effect: weir loads no modules. It refuses each directive of a module that it does not have.", load_module).many(),
+    Directive::new("load_module", MAIN, ONE, "No effect: weir loads no modules. It refuses each directive of a module that it does not have.", load_module).many(),
     Directive::new("events", MAIN, NONE, "Holds the connection processing directives.", events).block(),
     Directive::new("worker_connections", EVENTS, ONE,
         "The largest number of connections per worker, to clients and to upstreams; by default the limit on open files \

@@ -44,7 +44,7 @@ pub static FAMILY: Family = Family::new(
             "referer_hash_max_size",
             SERVER.or(LOCATION),
             ONE,
-            "Has no effect: weir sizes its tables itself.",
+            "No effect: weir sizes its tables itself.",
             |_, s| value::first_number(s).map(drop),
         )
         .default("2048"),
@@ -52,7 +52,7 @@ pub static FAMILY: Family = Family::new(
             "referer_hash_bucket_size",
             SERVER.or(LOCATION),
             ONE,
-            "Has no effect: weir sizes its tables itself.",
+            "No effect: weir sizes its tables itself.",
             |_, s| value::first_number(s).map(drop),
         )
         .default("64"),

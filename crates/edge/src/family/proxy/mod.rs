@@ -247,9 +247,9 @@ pub static FAMILY: Family = Family::new("proxy", passing!(proxy, "proxy", [
     Directive::idle("proxy_temp_file_write_size", HSL, ONE, "",
         "weir manages this memory itself", |_, _| Ok(())),
     Directive::new("proxy_headers_hash_max_size", HSL, ONE,
-        "Has no effect: weir sizes its tables itself.", |_, _| Ok(())),
+        "No effect: weir sizes its tables itself.", |_, _| Ok(())),
     Directive::new("proxy_headers_hash_bucket_size", HSL, ONE,
-        "Has no effect: weir sizes its tables itself.", |_, _| Ok(())),
+        "No effect: weir sizes its tables itself.", |_, _| Ok(())),
     Directive::idle("proxy_send_lowat", HSL, ONE, "",
         "Linux has no such limit", |_, _| Ok(())),
 ]))
