@@ -60,7 +60,7 @@ export function labRun(id = "20261122-193801-105") {
 const labRuns = () => ({ more: 3, runs: [
   { id: "20261122-193801-105", kind: "ab", factor: "keepalive", before: "/etc/nginx/before.conf", after: "/etc/nginx/after.conf", load: "/1k at 300 a second over 16 connections", started_ms: LAB_AT, ended_ms: LAB_AT + 90_000, blocks: 12, of: 12, verdict: { name: "better", text: "cheaper by 27–43 % (95 % CI), cpu 319→205 µs, 6 pairs" } },
   { id: "20261122-183801-101", kind: "capacity", factor: "", before: "/etc/nginx/before.conf", after: "", load: "/", started_ms: LAB_AT - 3_600_000, blocks: 9, verdict: { name: "", text: "1 400 requests a second" } },
-  { id: "20261122-173801-100", note: "\"20261122-173801-100.json\" is no run of a lab" },
+  { id: "20261122-173801-100", note: "\"20261122-173801-100.json\" is not a run of a lab" },
 ] });
 
 export function document(s, seq, start, mood) {

@@ -189,7 +189,7 @@ mod tests {
         fs::create_dir_all(&directory).unwrap();
         let log = directory.join("app.log");
         assert!(asked(&log)["logs"][0]["note"]["en"].as_str().unwrap().starts_with("no such file"));
-        assert!(asked(&directory)["logs"][0]["note"]["en"].as_str().unwrap().starts_with("it is no regular file"));
+        assert!(asked(&directory)["logs"][0]["note"]["en"].as_str().unwrap().starts_with("this is not a regular file"));
         fs::write(directory.join("app.log.1"), "2026-11-22T20:09:16Z old 0123456789abcdef").unwrap();
         fs::write(&log, "2026-11-22T20:09:18Z new 0123456789abcdef\n").unwrap();
         let answer = asked(&log);

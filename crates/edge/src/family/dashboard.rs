@@ -316,7 +316,7 @@ mod tests {
             assert_eq!(conf.is_some(), said_of.is_empty(), "{line}");
         }
         let many: String = (0..=LOGS_MAX).map(|n| format!("dashboard_upstream_log {n}.log; ")).collect();
-        assert!(of_text(&with(&many)).1.join("").contains("is there 8 times already"));
+        assert!(of_text(&with(&many)).1.join("").contains("is set more than 8 times"));
     }
 
     #[test]

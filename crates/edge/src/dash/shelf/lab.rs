@@ -146,7 +146,7 @@ mod tests {
         let ids: Vec<&str> = list["runs"].as_array().unwrap().iter().map(|run| run["id"].as_str().unwrap()).collect();
         assert_eq!(ids, ["20260103-1", "20260102-1", "20260101-1"]);
         assert_eq!((&list["runs"][0]["running"], &list["runs"][2]["running"]), (&json!(true), &Value::Null));
-        assert!(list["runs"][1]["note"].as_str().unwrap().contains("is no run of a lab"));
+        assert!(list["runs"][1]["note"].as_str().unwrap().contains("is not a run of a lab"));
         assert_eq!(lab.known.len(), 1, "what goes on is read again");
         assert_eq!(json_of(show(&folder, "20260103-1"))["running"], true);
         // A run with an `ID.json` has ended.
