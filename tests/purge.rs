@@ -124,7 +124,7 @@ fn three_edges_and_one_of_them_cut_off() {
     let version = origin.publish();
     for edge in &edges {
         within("all is doubted", || edge.get("/other") == version);
-        assert_eq!(edge.log_lines("has no entry"), if edge.name == "c" { 2 } else { 1 });
+        assert_eq!(edge.log_lines("no longer has the entry"), if edge.name == "c" { 2 } else { 1 });
     }
     a.until_edges(3);
     assert_eq!(a.purge(&["--all"]).0, Some(0));
@@ -201,7 +201,7 @@ fn the_api_says_what_to_write() {
             "\"applied\":\"everywhere\"",
         ),
         ("POST /purge HTTP/1.1\r\nTransfer-Encoding: chunked\r\n", 415, "send Content-Type: application/json"),
-        ("POST /purge HTTP/1.1\r\nContent-Length: 70000\r\n", 413, "at most 65536 bytes"),
+        ("POST /purge HTTP/1.1\r\nContent-Length: 70000\r\n", 413, "larger than 65536 bytes"),
         ("PUT /purge HTTP/1.1\r\nContent-Length: 0\r\n", 405, "purge with POST"),
         ("POST /purge HTTP/1.1\r\nSec-Fetch-Site: cross-site\r\nContent-Length: 0\r\n", 403, "another site"),
         ("GET /purge HTTP/1.1\r\n", 200, "\"zones\":[\"one\"]"),
