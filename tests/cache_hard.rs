@@ -158,7 +158,7 @@ fn damaged_files_are_never_served() {
     intact.iter().for_each(|page| edge.has(page, 1));
     let log = edge.log();
     for name in damaged {
-        let lines = log.lines().filter(|line| line.contains(&name) && line.contains("is dropped"));
+        let lines = log.lines().filter(|line| line.contains(&name) && line.contains("removed the cache file"));
         assert_eq!(lines.count(), 1, "{name}: {log}");
     }
     // After a restart, the edge finds the pages that were fetched again.

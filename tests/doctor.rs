@@ -86,7 +86,7 @@ fn who_reads_a_change_decides_whether_it_acts() {
     }
     for (more, after) in [(&["--for", "weir"][..], &after), (&["--nginx", WEIR][..], &after), (&[][..], &ours)] {
         let (code, said) = against(more, after);
-        assert!(code == Some(1) && said.contains("has no effect in weir: files are opened anew"), "{more:?}: {said}");
+        assert!(code == Some(1) && said.contains("has no effect in weir: weir opens files anew"), "{more:?}: {said}");
     }
     // The rules, too, depend on the reader of the file.
     let rules = |reader: &str| said(&doctor(&["--no-host", "--for", reader, &after]));

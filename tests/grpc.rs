@@ -114,7 +114,7 @@ http {{
     for line in [
         format!("peer is healthy while health checking, {peer} \"app\""),
         format!("the service is not serving while checking gRPC status, {peer} \"sick\""),
-        format!("gRPC status 5 is not one that passes while checking gRPC status, {peer} \"unknown\""),
+        format!("the gRPC status 5 does not pass while checking gRPC status, {peer} \"unknown\""),
         format!("peer is healthy while health checking, {peer} \"excused\""),
     ] {
         let log = || std::fs::read_to_string(room.join("error.log")).unwrap_or_default();

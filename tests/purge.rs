@@ -94,8 +94,8 @@ fn three_edges_and_one_of_them_cut_off() {
     within("c has caught up", || c.is_up_to_date());
     pages.iter().for_each(|page| assert_eq!(c.get(page), version, "{page} at c: a purge was lost"));
     assert_eq!(c.get("/other"), old, "what nobody purged stays");
-    assert_eq!(c.log_lines("cannot be reached"), 1);
-    assert_eq!(c.log_lines("reached again"), 1);
+    assert_eq!(c.log_lines("weir cannot reach the purge log"), 1);
+    assert_eq!(c.log_lines("weir is connected again to"), 1);
 
     // Cut off so long that the stream has lost entries: the edge fetches everything again.
     net.cut("c");
@@ -105,7 +105,7 @@ fn three_edges_and_one_of_them_cut_off() {
     net.join("c");
     within("c doubts all it has", || c.get("/other") == version);
     pages.iter().for_each(|page| assert_eq!(c.get(page), version, "{page} at c"));
-    assert_eq!(c.log_lines("everything is soft-purged"), 1);
+    assert_eq!(c.log_lines("so weir soft-purges everything"), 1);
 
     // Redis dies: all edges keep serving, and a purge reports that it cannot be logged.
     redis.kill();
@@ -116,7 +116,7 @@ fn three_edges_and_one_of_them_cut_off() {
     }
     origin.publish();
     let (code, said) = a.purge(&["--tag", "page-1"]);
-    assert!(code == Some(4) && said.contains("purged here only"), "{code:?} {said}");
+    assert!(code == Some(4) && said.contains("purged on this edge only"), "{code:?} {said}");
     let (code, said) = a.purge(&["--tag", "page-1", "--local"]);
     assert!(code == Some(0) && said.contains("on this edge only"), "{code:?} {said}");
     // Redis is back and empty: the edges cannot know which purges they missed.
@@ -124,7 +124,7 @@ fn three_edges_and_one_of_them_cut_off() {
     let version = origin.publish();
     for edge in &edges {
         within("all is doubted", || edge.get("/other") == version);
-        assert_eq!(edge.log_lines("has no entry"), if edge.name == "c" { 2 } else { 1 });
+        assert_eq!(edge.log_lines("no longer has the entry"), if edge.name == "c" { 2 } else { 1 });
     }
     a.until_edges(3);
     assert_eq!(a.purge(&["--all"]).0, Some(0));
@@ -172,7 +172,7 @@ fn a_reload_keeps_the_log_or_changes_it() {
     b.reload(|text| text.replace("keys_zone=one:1m", "keys_zone=two:1m").replace("proxy_cache one", "proxy_cache two"));
     within("the zone of the new configuration is there", || b.state_of_api().contains("\"two\""));
     let old = origin.version();
-    assert_eq!((b.get("/n/1"), b.log_lines("reached")), (old, 1));
+    assert_eq!((b.get("/n/1"), b.log_lines("weir is connected to")), (old, 1));
     let version = origin.publish();
     assert_eq!(a.post(&["--tag", "news"]), 200);
     assert_eq!(b.get("/n/1"), version);
@@ -189,11 +189,11 @@ fn the_api_says_what_to_write() {
     let old = origin.version();
     assert_eq!(a.get("/n/1"), old);
     for (request, status, words) in [
-        ("POST /purge HTTP/1.1\r\nContent-Length: 0\r\n", 400, "the body is no JSON"),
+        ("POST /purge HTTP/1.1\r\nContent-Length: 0\r\n", 400, "the body is not JSON"),
         (
             "POST /purge HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 2\r\n",
             400,
-            "it does not say what to purge",
+            "the body names nothing to purge",
         ),
         (
             "POST /purge HTTP/1.1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n",
@@ -201,8 +201,8 @@ fn the_api_says_what_to_write() {
             "\"applied\":\"everywhere\"",
         ),
         ("POST /purge HTTP/1.1\r\nTransfer-Encoding: chunked\r\n", 415, "send Content-Type: application/json"),
-        ("POST /purge HTTP/1.1\r\nContent-Length: 70000\r\n", 413, "at most 65536 bytes"),
-        ("PUT /purge HTTP/1.1\r\nContent-Length: 0\r\n", 405, "POST an order"),
+        ("POST /purge HTTP/1.1\r\nContent-Length: 70000\r\n", 413, "larger than 65536 bytes"),
+        ("PUT /purge HTTP/1.1\r\nContent-Length: 0\r\n", 405, "purge with POST"),
         ("POST /purge HTTP/1.1\r\nSec-Fetch-Site: cross-site\r\nContent-Length: 0\r\n", 403, "another site"),
         ("GET /purge HTTP/1.1\r\n", 200, "\"zones\":[\"one\"]"),
     ] {
@@ -215,7 +215,7 @@ fn the_api_says_what_to_write() {
         assert!(said == status && text.contains(words), "{request}: {said} {text}");
     }
     let (code, said) = a.purge(&["--tag", "x", "--zone", "nowhere"]);
-    assert!(code == Some(1) && said.contains("no zone \"nowhere\" here; zones: one"), "{code:?} {said}");
+    assert!(code == Some(1) && said.contains("no zone has the name \"nowhere\"; zones: one"), "{code:?} {said}");
     assert_eq!(a.get("/n/1"), old, "nothing of that purged anything");
     let version = origin.publish();
     let (code, said) = a.purge(&["--tag", "news", "page-1", "--soft", "--zone", "one"]);

@@ -44,7 +44,7 @@ function logs(place, now) {
   const entry = (i) => [`${iso(now - i * 3000 - 59_900)}  INFO 1 --- [nio-8080-exec-${i}] c.e.shop.Orders : GET /api/orders/${4000 + i}`, `${iso(now - i * 3000 - 100)} ERROR 1 --- [nio-8080-exec-${i}] c.e.shop.Orders : pool exhausted\n\tat com.example.shop.Pool.take(Pool.java:91)`];
   return {
     ...samples(place, now),
-    logs: [{ file: "/var/log/shop/app.log", of: "app" }, { file: "/var/log/shop/worker.log", of: "", note: both("weir may not read it: let the user of its workers do so, as with setfacl -m u:www-data:r FILE", "weir가 읽을 권한 없음: 워커의 사용자에게 허용하기, 예: setfacl -m u:www-data:r FILE") }],
+    logs: [{ file: "/var/log/shop/app.log", of: "app" }, { file: "/var/log/shop/worker.log", of: "", note: both("weir may not read the file: allow it for the user of the workers, for example with setfacl -m u:www-data:r FILE", "weir가 읽을 권한 없음: 워커의 사용자에게 허용하기, 예: setfacl -m u:www-data:r FILE") }],
     found: [{ sample: 4, log: 0, by: "id", entries: entry(0), more: 0 }, { sample: 3, log: 0, by: "time", entries: entry(1), more: 12 }],
   };
 }
@@ -60,7 +60,7 @@ export function labRun(id = "20261122-193801-105") {
 const labRuns = () => ({ more: 3, runs: [
   { id: "20261122-193801-105", kind: "ab", factor: "keepalive", before: "/etc/nginx/before.conf", after: "/etc/nginx/after.conf", load: "/1k at 300 a second over 16 connections", started_ms: LAB_AT, ended_ms: LAB_AT + 90_000, blocks: 12, of: 12, verdict: { name: "better", text: "cheaper by 27–43 % (95 % CI), cpu 319→205 µs, 6 pairs" } },
   { id: "20261122-183801-101", kind: "capacity", factor: "", before: "/etc/nginx/before.conf", after: "", load: "/", started_ms: LAB_AT - 3_600_000, blocks: 9, verdict: { name: "", text: "1 400 requests a second" } },
-  { id: "20261122-173801-100", note: "\"20261122-173801-100.json\" is no run of a lab" },
+  { id: "20261122-173801-100", note: "\"20261122-173801-100.json\" is not a run of a lab" },
 ] });
 
 export function document(s, seq, start, mood) {

@@ -1,9 +1,9 @@
 //! Notices that answers under one key differ by client (`reference/lab.md` B32).
 //!
 //! For each fill it gets the key, the client ([`identity`](crate::personal::identity)) and a hash of the body. A page
-//! that changes with time differs for everybody. A personal page is the same again for the same person, and different
-//! for another. So two persons must have got different bodies, and one of them must get the same body again after the
-//! other's.
+//! that changes with time differs for everybody. A personal page stays the same for one person and differs between
+//! persons. So the detector waits until two persons got different bodies, and one of them then gets the same body
+//! again.
 
 /// The most watched keys; beyond it the detector drops the key not seen for longest. About 96 bytes each.
 pub const KEYS_MAX: usize = 8192;
@@ -147,7 +147,7 @@ mod tests {
             (&[(0, 10), (2, 20), (0, 10)], Noticed::Diverges),
             (&[(1, 10), (2, 20), (3, 30), (1, 10)], Noticed::Diverges),
             (&[(1, 10), (2, 20), (1, 10), (5, 5)], Noticed::Known),
-            // The same for all.
+            // All persons get the same body.
             (&[(1, 10), (2, 10), (1, 10)], Noticed::Nothing),
             // The page changes with time, for everybody.
             (&[(1, 10), (2, 20), (1, 30), (2, 40)], Noticed::Nothing),

@@ -1,6 +1,6 @@
 //! Detects personal messages: session cookies, and a number that identifies "the same person".
 //!
-//! Guides tell people to ignore `Set-Cookie` and to cache for a second; then everybody gets the first page of a
+//! Some guides recommend ignoring `Set-Cookie` and caching for one second. Then every client gets the page of the first
 //! logged-in user. A cookie with one of these names shows that somebody is logged in, or soon will be.
 
 use std::hash::{DefaultHasher, Hasher};

@@ -1,4 +1,4 @@
-//! The reasons for the cache's decisions: the values of `$weir_cache_reason`, one name for every yes and every no.
+//! The reasons for the cache's decisions: the values of `$weir_cache_reason`. Every decision has its own name.
 
 /// The decision that a [`Reason`] explains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ macro_rules! reasons {
                 match self { $(Reason::$variant => $meaning,)+ }
             }
 
-            /// The decision it explains.
+            /// The decision that the reason explains.
             pub const fn kind(self) -> Kind {
                 match self { $(Reason::$variant => Kind::$kind,)+ }
             }
@@ -52,64 +52,64 @@ reasons! {
     MaxAge Stored "stored-max-age" "Cache-Control: max-age gave it a lifetime.";
     CdnMaxAge Stored "stored-cdn-cache-control" "CDN-Cache-Control gave it a lifetime.";
     Expires Stored "stored-expires" "Expires gave it a lifetime.";
-    Valid Stored "stored-proxy-cache-valid" "It says nothing itself; proxy_cache_valid gave it a lifetime.";
-    Heuristic Stored "stored-heuristic" "It says nothing itself; a tenth of its age since Last-Modified is its lifetime.";
-    ToRevalidate Stored "stored-to-revalidate" "It may not be used unasked, but has a validator to ask with.";
-    ToServeStale Stored "stored-to-serve-stale" "It is never fresh, but stale-while-revalidate or stale-if-error lets it be used.";
+    Valid Stored "stored-proxy-cache-valid" "It states no lifetime; proxy_cache_valid gave it one.";
+    Heuristic Stored "stored-heuristic" "It states no lifetime; weir uses a tenth of its age since Last-Modified.";
+    ToRevalidate Stored "stored-to-revalidate" "It must be revalidated before use, and it has a validator for that.";
+    ToServeStale Stored "stored-to-serve-stale" "It is never fresh, but stale-while-revalidate or stale-if-error allows its use.";
 
     Method NotStored "method" "The method is not among proxy_cache_methods.";
-    Interim NotStored "interim" "A 1xx answer is not the last one.";
-    NotModified NotStored "not-modified" "A 304 without a stored answer that it could be for.";
-    Partial NotStored "partial" "A part of a body (206), and the key does not tell parts from the whole.";
+    Interim NotStored "interim" "A 1xx answer is not the final answer.";
+    NotModified NotStored "not-modified" "It is a 304, and it belongs to no stored answer.";
+    Partial NotStored "partial" "It is a part of a body (206), and the key does not separate parts from the whole.";
     NoStore NotStored "no-store" "Cache-Control: no-store.";
-    NotUnderstood NotStored "must-understand" "Cache-Control: must-understand, and a status with no known meaning.";
+    NotUnderstood NotStored "must-understand" "Cache-Control: must-understand, and weir does not know the status.";
     Private NotStored "private" "Cache-Control: private: for one user only.";
-    NoCache NotStored "no-cache" "Cache-Control: no-cache, with no validator to ask with or proxy_cache_revalidate off.";
-    NoLifetime NotStored "no-lifetime" "Neither the answer nor proxy_cache_valid says how long it may be kept.";
-    LifetimeZero NotStored "lifetime-zero" "It is stale when it comes: its lifetime is zero or already used up.";
-    LifetimeInvalid NotStored "lifetime-invalid" "max-age, s-maxage or Expires cannot be read, which counts as stale.";
+    NoCache NotStored "no-cache" "Cache-Control: no-cache, and it has no validator or proxy_cache_revalidate is off.";
+    NoLifetime NotStored "no-lifetime" "Neither the answer nor proxy_cache_valid gives it a lifetime.";
+    LifetimeZero NotStored "lifetime-zero" "It is stale when it arrives: its lifetime is zero or already over.";
+    LifetimeInvalid NotStored "lifetime-invalid" "weir cannot read max-age, s-maxage or Expires, so it counts as stale.";
     AccelZero NotStored "x-accel-expires-0" "X-Accel-Expires: 0.";
-    AccelRedirect NotStored "x-accel-redirect" "X-Accel-Redirect names a place of ours that answers instead.";
+    AccelRedirect NotStored "x-accel-redirect" "X-Accel-Redirect names a URI on this server, which answers instead.";
     SetCookie NotStored "set-cookie" "It sets a cookie, which is meant for one user.";
     SetsSession NotStored "sets-session-cookie" "It sets a session-like cookie, whatever proxy_ignore_headers says.";
-    VaryStar NotStored "vary-star" "Vary: * means that no other request can be known to match.";
-    VaryLong NotStored "vary-long" "Vary names more fields than are compared.";
+    VaryStar NotStored "vary-star" "Vary: * means that weir cannot know whether another request matches.";
+    VaryLong NotStored "vary-long" "Vary names more fields than weir compares.";
     RequestAuthorization NotStored "authorization" "The request was authorized, and the answer does not say that it is for everybody.";
     RequestSession NotStored "session-cookie" "The request had a session-like cookie, and the answer does not say that it is for everybody.";
     RequestNoStore NotStored "request-no-store" "The request says Cache-Control: no-store.";
-    Divergent NotStored "divergent" "Bodies under this key were seen to differ by cookie.";
-    NoCacheDirective NotStored "proxy-no-cache" "proxy_no_cache says so.";
-    MinUses NotStored "min-uses" "The key has not been asked for proxy_cache_min_uses times.";
-    CutShort NotStored "cut-short" "The origin ended before the body did.";
-    TooLarge NotStored "too-large" "It is larger than the zone lets one object be.";
-    NoRoom NotStored "no-room" "Neither tier had room, or writing failed.";
+    Divergent NotStored "divergent" "weir saw that bodies under this key differ by cookie.";
+    NoCacheDirective NotStored "proxy-no-cache" "proxy_no_cache excludes it.";
+    MinUses NotStored "min-uses" "The key has been requested fewer than proxy_cache_min_uses times.";
+    CutShort NotStored "cut-short" "The origin broke off before the end of the body.";
+    TooLarge NotStored "too-large" "It is larger than the zone allows for one object.";
+    NoRoom NotStored "no-room" "Neither memory nor disk had room, or writing failed.";
 
     Fresh Served "fresh" "It is fresh.";
-    Revalidated Served "revalidated" "The origin said 304: what is stored still holds.";
-    StaleRefreshing Served "stale-while-revalidate" "It is stale by no more than allowed; a refresh was started.";
+    Revalidated Served "revalidated" "The origin answered 304: the stored answer is still valid.";
+    StaleRefreshing Served "stale-while-revalidate" "It is stale by no more than allowed; weir started a refresh.";
     StaleUpdating Served "stale-updating" "It is stale, and another request is fetching it.";
     StaleError Served "stale-error" "The origin could not be reached or broke off.";
     StaleTimeout Served "stale-timeout" "The origin took too long.";
-    StaleInvalid Served "stale-invalid-header" "The origin's answer could not be understood.";
-    StaleStatus Served "stale-status" "The origin answered by a status that proxy_cache_use_stale names.";
-    StaleAsked Served "stale-max-stale" "The request says that stale is good enough.";
+    StaleInvalid Served "stale-invalid-header" "weir could not understand the origin's answer.";
+    StaleStatus Served "stale-status" "The origin answered with a status that proxy_cache_use_stale names.";
+    StaleAsked Served "stale-max-stale" "The request accepts a stale answer.";
 
     Absent Fetched "absent" "Nothing is stored under the key.";
-    VariantAbsent Fetched "variant-absent" "What is stored was selected by other request fields (Vary).";
+    VariantAbsent Fetched "variant-absent" "The stored variants were selected by other values of the request fields (Vary).";
     Expired Fetched "expired" "Its lifetime is over.";
-    MustAsk Fetched "must-ask" "It was stored to be revalidated each time.";
-    Purged Fetched "purged" "It was purged softly.";
-    ClockWentBack Fetched "clock-went-back" "It was stored later than now: its age cannot be told.";
-    AskedNoCache Fetched "request-no-cache" "The request says no-cache, and request directives are honoured.";
+    MustAsk Fetched "must-ask" "It must be revalidated before each use.";
+    Purged Fetched "purged" "A soft purge made it stale.";
+    ClockWentBack Fetched "clock-went-back" "Its storage time is in the future, so weir cannot know its age.";
+    AskedNoCache Fetched "request-no-cache" "The request says no-cache, and weir is set to obey request directives.";
     AskedMaxAge Fetched "request-max-age" "It is older than the request's max-age allows.";
-    AskedMinFresh Fetched "request-min-fresh" "It is not fresh for as long as the request's min-fresh wants.";
-    OnlyIfCached Fetched "only-if-cached" "The request wanted a stored answer or none: 504.";
+    AskedMinFresh Fetched "request-min-fresh" "It does not stay fresh for as long as the request's min-fresh asks.";
+    OnlyIfCached Fetched "only-if-cached" "The request accepts only a stored answer: 504.";
 
-    BypassDirective Bypassed "bypass" "proxy_cache_bypass says so.";
+    BypassDirective Bypassed "bypass" "proxy_cache_bypass excludes the cache.";
     BypassMethod Bypassed "bypass-method" "The method is not among proxy_cache_methods.";
-    BypassAuthorization Bypassed "bypass-authorization" "An authorized request, and what is stored is not said to be for everybody.";
-    BypassSession Bypassed "bypass-session-cookie" "A request with a session-like cookie, and what is stored is not said to be for everybody.";
-    BypassDivergent Bypassed "bypass-divergent" "Bodies under this key were seen to differ by cookie.";
+    BypassAuthorization Bypassed "bypass-authorization" "The request is authorized, and the stored answer does not say that it is for everybody.";
+    BypassSession Bypassed "bypass-session-cookie" "The request has a session-like cookie, and the stored answer does not say that it is for everybody.";
+    BypassDivergent Bypassed "bypass-divergent" "weir saw that bodies under this key differ by cookie.";
     BypassRange Bypassed "bypass-range-offset" "The range begins beyond proxy_cache_max_range_offset.";
     LockTimeout Bypassed "lock-timeout" "Waiting for another request's fetch took longer than proxy_cache_lock_timeout.";
 }
@@ -126,5 +126,28 @@ mod tests {
             assert!(reason.meaning().ends_with('.'));
             assert!(Reason::ALL.iter().filter(|other| other.as_str() == reason.as_str()).count() == 1, "{reason:?}");
         }
+    }
+
+    /// The row of a reason in the table of `docs/guide/cache.md`.
+    fn row(reason: &Reason) -> String {
+        let kind = match reason.kind() {
+            Kind::Stored => "stored",
+            Kind::NotStored => "not stored",
+            Kind::Served => "served from the cache",
+            Kind::Fetched => "fetched",
+            Kind::Bypassed => "bypassed",
+        };
+        format!("| `{}` | {kind} | {} |\n", reason.as_str(), reason.meaning())
+    }
+
+    #[test]
+    fn the_guide_has_the_same_table() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/cache.md");
+        let guide = std::fs::read_to_string(path).unwrap_or_default();
+        let head = "| reason | | |\n|---|---|---|\n";
+        let (_, rest) = guide.split_once(head).unwrap_or_default();
+        let (table, _) = rest.split_once("\n\n").unwrap_or_default();
+        let expected: String = Reason::ALL.iter().map(row).collect();
+        assert!(format!("{table}\n") == expected, "stale table in docs/guide/cache.md; it must be:\n{head}{expected}");
     }
 }

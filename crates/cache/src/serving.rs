@@ -65,7 +65,8 @@ pub fn judge(stored: &Validity, request: &RequestFacts, policy: &Policy<'_>, now
     (ask_or_refuse(request, policy), Reason::Expired)
 }
 
-/// Whether the request is personal, so that an answer fetched for others is not for it unless that answer allows it.
+/// Whether the request is personal: it may get an answer that was fetched for another client only if that answer allows
+/// it.
 ///
 /// Such a request neither waits for another's fetch nor lets others wait for its own: they would wait for an answer
 /// that is most likely not for them. Its answer may still be stored, if the answer says that it is for everybody.

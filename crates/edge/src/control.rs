@@ -188,7 +188,7 @@ fn oversized_table(conf: &Conf, tree: &Tree) -> Option<Problem> {
     (written as u64 > files).then(|| {
         let what = format!("{written} worker_connections exceed open file resource limit: {files}");
         let problem = Problem::nowhere(Gravity::Warn, what).at(statement.map(|statement| statement.at));
-        problem.todo("raise the limit on open files of the service, or lower worker_connections")
+        problem.todo("raise the service's limit on open files, or lower worker_connections")
     })
 }
 
@@ -272,7 +272,8 @@ impl Running {
         purge::open(&conf);
         trace::open(&conf, count, identity.as_ref());
         if let Err(message) = dashboard::open_shelf(&conf, identity.as_ref()) {
-            // weir serves requests without the shelf's thread; the page shows that nobody reads files.
+            // weir serves requests without the thread that reads files; the dashboard shows that this thread does not
+            // run.
             log::global(Level::Alert, format_args!("{message}"));
         }
         self.crew.take_over(&conf, hired, &sockets);
@@ -315,7 +316,7 @@ impl Running {
             .map_err(|error| format!("open() \"{}\" failed {}", path.display(), log::Os(&error)))
     }
 
-    /// Answers signals until one of them ends the process.
+    /// Handles signals until one of them ends the process.
     pub fn serve(mut self, signals: process::Signals, files: &dyn Files) {
         log::leave_terminal();
         let handle = signals.handle();
@@ -425,8 +426,9 @@ fn refused(signal: Signal, sender: process::Sender) {
     log::global(
         Level::Notice,
         format_args!(
-            "{name} of process {pid} of user {uid} (si_code {code}) is ignored, and so are more of its kind: signals of root \
-             and of the user who started weir count, sent with kill(); give weir a \"user\" that runs nothing else"
+            "weir ignores {name} from process {pid} of user {uid} (si_code {code}), and further such signals: it obeys \
+             only signals that root or the user who started weir sends with kill(); give weir a \"user\" that runs \
+             nothing else"
         ),
     );
 }

@@ -10,31 +10,30 @@ use weir_http::directive::{
 
 use crate::family::ALL;
 
-/// If a directive is written more often than this, the first places are named and the others counted.
+/// If a file sets a directive more often than this, the text names the first places and counts the others.
 const PLACES_SHOWN: usize = 3;
 
-/// The text: each line is a comment.
+/// Makes the text; each line is a comment.
 pub fn explain(tree: &Tree) -> String {
     let mut found = Vec::new();
     collect(&tree.root, MAIN, &mut found);
-    let mut text = String::from(
-        "# defaults that differ from nginx's; where a directive stands in the file, it means what it means in nginx\n",
-    );
+    let mut text =
+        String::from("# defaults that differ from nginx's; a directive that the file sets has nginx's meaning\n");
     for directive in ALL.all.iter().flat_map(|family| family.directives) {
         if let Some((ours, theirs)) = directive.default.split_once(" (nginx: ") {
             let theirs = theirs.trim_end_matches(')');
             let decided = match places(tree, &found, directive, |_| true) {
-                Some(places) => format!("the file says it in {places}"),
-                None => "the file does not say it".to_owned(),
+                Some(places) => format!("set in {places}"),
+                None => "not set in the file".to_owned(),
             };
-            line(&mut text, format_args!("{}: {ours}, in nginx {theirs}; {decided}", directive.name));
+            line(&mut text, format_args!("{}: {ours} (nginx: {theirs}); {decided}", directive.name));
         }
     }
     let mut begun = false;
     for directive in ALL.all.iter().flat_map(|family| family.directives).filter(|directive| directive.idle) {
         if let Some(places) = places(tree, &found, directive, |statement| directive.is_idle_in(statement)) {
             if !begun {
-                line(&mut text, format_args!("directives of the file that have no effect"));
+                line(&mut text, format_args!("directives in the file that have no effect"));
                 begun = true;
             }
             line(&mut text, format_args!("{} in {places}: {}", directive.name, directive.doc));
@@ -115,9 +114,9 @@ mod tests {
     fn a_differing_default_is_compared_with_the_file() {
         let text = of_text("events {}\nhttp { sendfile off;\n upstream u { keepalive 4; } server { sendfile on; } }");
         for expected in [
-            "# worker_processes: auto, in nginx 1; the file says it in command line\n",
-            "# sendfile: on, in nginx off; the file says it in /p/nginx.conf:2, /p/nginx.conf:3\n",
-            "# proxy_buffer_size: 16k, in nginx 4k|8k; the file does not say it\n",
+            "# worker_processes: auto (nginx: 1); set in command line\n",
+            "# sendfile: on (nginx: off); set in /p/nginx.conf:2, /p/nginx.conf:3\n",
+            "# proxy_buffer_size: 16k (nginx: 4k|8k); not set in the file\n",
         ] {
             assert!(text.contains(expected), "{text}");
         }
@@ -136,7 +135,7 @@ mod tests {
         );
         assert!(!text.contains("# aio in") && !text.contains("# multi_accept in"), "{text}");
         assert!(text.contains("# accept_mutex in /p/nginx.conf:1: the kernel"), "{text}");
-        let places = "# open_file_cache in /p/nginx.conf:2, /p/nginx.conf:3, /p/nginx.conf:4 and 1 more: files are";
+        let places = "# open_file_cache in /p/nginx.conf:2, /p/nginx.conf:3, /p/nginx.conf:4 and 1 more: weir opens";
         assert!(text.contains(places), "{text}");
     }
 }

@@ -45,7 +45,8 @@ pub fn objection(exchange: &Exchange<'_>, deed: Deed) -> Option<Objection> {
         && let Some(why) = another_site(exchange)
     {
         return Some(forbidden(format!(
-            "{why}: a page of another site may not do this; call from the same origin, or without a browser"
+            "{why}: weir allows no change from a page of another site; send the request from the same origin, or \
+             without a browser"
         )));
     }
     let token = crate::values(exchange.location).dashboard.token.as_ref();
@@ -57,7 +58,7 @@ pub fn objection(exchange: &Exchange<'_>, deed: Deed) -> Option<Objection> {
             return None;
         }
         if deed == Deed::Write {
-            return Some(forbidden("writing takes the dashboard_token here: send it as Authorization: Bearer"));
+            return Some(forbidden("changes need the dashboard_token: send it as Authorization: Bearer"));
         }
     }
     if deed != Deed::Look && (exchange.knows_password || has_good_certificate(exchange)) {
@@ -70,20 +71,20 @@ pub fn objection(exchange: &Exchange<'_>, deed: Deed) -> Option<Objection> {
         return None;
     }
     let why = match token {
-        Some(_) => "it does not bring the dashboard_token".to_owned(),
+        Some(_) => "the request does not contain the dashboard_token".to_owned(),
         None => not_local(exchange, deed)?,
     };
     let remedy = match deed {
-        Deed::Look => "set dashboard_token, and anybody who has it may look",
-        Deed::Write => "set dashboard_token (then send Authorization: Bearer), auth_basic or ssl_verify_client",
+        Deed::Look => "set dashboard_token and sign in with it",
+        Deed::Write => "set dashboard_token (and send it as Authorization: Bearer), auth_basic or ssl_verify_client",
         Deed::Purge => {
             "set auth_basic, ssl_verify_client, dashboard_token, or allow and deny (behind a proxy with set_real_ip_from)"
         }
     };
     let rule = match deed {
-        Deed::Look => "this dashboard answers on loopback only",
-        Deed::Write => "without a proof of who it is only a direct local client may write",
-        Deed::Purge => "without a proof of who it is only a direct local client may purge",
+        Deed::Look => "without a token this dashboard answers only clients on loopback",
+        Deed::Write => "a client without credentials may make changes only over a direct local connection",
+        Deed::Purge => "a client without credentials may purge only over a direct local connection",
     };
     Some(forbidden(format!("{rule}, and {why}: {remedy}")))
 }
@@ -94,8 +95,10 @@ pub fn media_objection(exchange: &Exchange<'_>, body: &[u8]) -> Option<Objection
     let value = exchange.request.field(Known::ContentType).unwrap_or_default();
     let essence = value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
     let is_json = essence.eq_ignore_ascii_case(b"application/json");
-    (!body.is_empty() && !is_json)
-        .then(|| Objection { status: 415, text: "only JSON is taken: send Content-Type: application/json".to_owned() })
+    (!body.is_empty() && !is_json).then(|| Objection {
+        status: 415,
+        text: "weir accepts only JSON here: send Content-Type: application/json".to_owned(),
+    })
 }
 
 fn forbidden(text: impl Into<String>) -> Objection {
@@ -114,10 +117,10 @@ fn another_site(exchange: &Exchange<'_>) -> Option<&'static str> {
     for field in request.fields() {
         let (name, value) = (request.text(field.name), request.text(field.value));
         if name.eq_ignore_ascii_case(b"sec-fetch-site") && !matches!(value, b"same-origin" | b"none") {
-            return Some("Sec-Fetch-Site names another site");
+            return Some("the field Sec-Fetch-Site says that another site sent the request");
         }
         if field.known == Some(Known::Origin) && !is_own_origin(value, &request.host, request.port) {
-            return Some("its Origin is not the Host it asks");
+            return Some("the field Origin names another host than the field Host");
         }
     }
     None
@@ -154,7 +157,7 @@ fn not_local(exchange: &Exchange<'_>, deed: Deed) -> Option<String> {
         return Some(format!("the request came through a relay ({how})"));
     }
     if !is_loopback_name(&exchange.request.host) {
-        return Some("it did not name this machine as localhost or by a loopback address in Host".to_owned());
+        return Some("the field Host is neither localhost nor a loopback address".to_owned());
     }
     // Looking needs no more than that. For example, a user of the machine makes an ssh tunnel.
     if deed == Deed::Look {
@@ -162,11 +165,12 @@ fn not_local(exchange: &Exchange<'_>, deed: Deed) -> Option<String> {
     }
     let trusted = [0, process::starter()];
     match diag::holder(exchange.client.shared.stream.socket()) {
-        None => Some("the kernel does not say whose connection it is".to_owned()),
+        None => Some("the kernel does not report the user of the connection".to_owned()),
         Some(holder) if holder.is_us => Some("the request came through this edge itself (proxy_pass)".to_owned()),
-        Some(holder) if !trusted.contains(&holder.uid) => {
-            Some(format!("its connection is of user {}, neither root nor the user who started weir", holder.uid))
-        }
+        Some(holder) if !trusted.contains(&holder.uid) => Some(format!(
+            "the connection belongs to user {}, who is neither root nor the user who started weir",
+            holder.uid
+        )),
         Some(_) => None,
     }
 }
@@ -227,11 +231,12 @@ pub fn warn(b: &mut Build<'_>, scope: &Scope, door: Deed, at: At) {
     }
     let (what, todo) = match door {
         Deed::Purge => (
-            "\"cache_purge_api\" has no guard: every local client of root or of weir's own user may purge",
+            "\"cache_purge_api\" has no access control: every local program of root or of weir's own user may purge",
             "add to the location: allow 127.0.0.1; deny all; or auth_basic",
         ),
         Deed::Write => (
-            "\"api write=on\" has no guard: every local client of root or of weir's own user may change what runs",
+            "\"api write=on\" has no access control: every local program of root or of weir's own user may change the \
+             running configuration",
             "add to the location: dashboard_token FILE; or auth_basic, ssl_verify_client, allow and deny",
         ),
         // Without a token, only this machine can open it.

@@ -28,7 +28,7 @@ pub fn first_unopened(conf: &Conf, tree: &Tree) -> Option<Problem> {
             Problem::nowhere(weir_conf::Level::Emerg, what).at(first(&tree.root, &names_it).map(|found| found.at));
         let Some(directory) = file.missing_directory() else { return Some(problem) };
         let otherwise = if directive == "access_log" { "access_log off;" } else { "error_log stderr;" };
-        Some(problem.todo(&format!("mkdir -p {directory}, or write: {otherwise}")))
+        Some(problem.todo(&format!("create the directory with mkdir -p {directory}, or write: {otherwise}")))
     })
 }
 

@@ -69,8 +69,10 @@ pub fn configure_arguments() -> String {
 /// Every directive, family by family, as the page `docs/reference/directives.md`.
 pub fn reference() -> String {
     let mut text = String::from(
-        "# Directives\n\nPrinted by `weir edge --reference` from the tables that read them; do not edit. A name means what\n\
-         it means in nginx (<https://nginx.org/en/docs/dirindex.html>); where a default differs, nginx's stands beside it.\n",
+        "# Directives\n\nPrinted by `weir edge --reference` from weir's own tables; do not edit. A directive has \
+         nginx's meaning\n\
+         (<https://nginx.org/en/docs/dirindex.html>). Where weir's default differs, nginx's default follows in \
+         parentheses.\n",
     );
     for family in ALL.all.iter().filter(|family| !family.directives.is_empty()) {
         text.push_str(&format!("\n## {}\n\n| directive | where | default | |\n|---|---|---|---|\n", family.name));

@@ -1,4 +1,4 @@
-//! Purges that people and programs ask for, here and on all edges.
+//! Purges by people and programs, on this edge and on all other edges.
 //!
 //! ```text
 //!  POST ─ api ─► Order ─► zones of this edge, at once

@@ -1,4 +1,4 @@
-//! The host and the port of an address as a file writes it, and the addresses that it means.
+//! Reads the host and the port of an address in a file, and finds its socket addresses.
 
 use std::net::SocketAddr;
 
@@ -21,7 +21,7 @@ pub fn split_host_port(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// The addresses of `HOST[:PORT]` or `unix:PATH` of an upstream; `default_port` where none is written.
+/// The addresses of `HOST[:PORT]` or `unix:PATH` of an upstream; `default_port` if the text has no port.
 pub fn resolve(b: &Build<'_>, text: &str, default_port: u16) -> Result<Vec<Address>, Refusal> {
     resolve_in(b, text, default_port, "upstream")
 }

@@ -21,10 +21,10 @@ use weir_meter::live::{ErrorSample, NAMES_MAX, PATH};
 use weir_net::tls::{Fault, failure};
 
 pub use lock::lock;
-/// The steps of a request's way, in the order of [`PATH`].
+/// The steps of a request, in the order of [`PATH`].
 #[derive(Clone, Copy, Debug)]
 pub enum Leg {
-    /// Reading its head, from its first byte.
+    /// Reading the request's head, from its first byte.
     Accept,
     /// The TLS handshake before the first request of a connection.
     Tls,
@@ -91,15 +91,15 @@ pub struct Board {
     peers: Cells<PeerCell>,
     limits: Cells<LimitCell>,
     caches: Cells<CacheCell>,
-    /// The way of requests.
+    /// The times of the steps of requests.
     pub path: [Histogram; PATH.len()],
     /// Upgraded connections.
     pub tunnels: TunnelCell,
     /// Errors, by class.
     pub mishaps: MishapCells,
-    /// Connections that could not be accepted: out of files, mostly.
+    /// Connections that weir could not accept, mostly because the process had no free descriptor.
     pub accept_failed: Count,
-    /// Connections that found no place in the worker's table: clients that weir dropped, and tries at peers.
+    /// Connections for which the worker's table had no place: dropped clients, and failed tries at peers.
     pub places_refused: Count,
     /// Places taken in the worker's connection table, as of the last second.
     pub places: Count,
@@ -170,7 +170,8 @@ impl Board {
         }
     }
 
-    /// Keeps a sample of an error if there is room and nobody is reading: a worker does not wait for the reader.
+    /// Keeps a sample of an error if there is room and the observer is not reading: a worker does not wait for the
+    /// observer.
     pub fn sample(&self, make: impl FnOnce() -> (Mishap, ErrorSample)) {
         let mut samples = match self.samples.try_lock() {
             Ok(samples) => samples,
@@ -210,7 +211,7 @@ impl<T> Default for Cells<T> {
 }
 
 impl<T: Default> Cells<T> {
-    /// `Names` gives no number above the last one; should one appear, the cell of the others counts it.
+    /// `Names` gives no number above the last one. If one appears all the same, the cell for all other names counts it.
     #[inline]
     fn cell(&self, number: u32) -> &T {
         let index = number as usize;

@@ -25,7 +25,7 @@ use crate::request_body::{Left, Reader, RequestBody};
 /// Why a body could not be read.
 #[derive(Debug)]
 pub enum Failed {
-    /// Refused: the exchange ends with this status and the connection with it.
+    /// weir refuses the body: the exchange ends with this status, and then the connection ends.
     Status(u16),
     /// The client is gone.
     Gone(Gone),
@@ -91,7 +91,7 @@ pub fn poll_read(exchange: &mut Exchange<'_>, conn: &Conn, out: &mut Vec<u8>) ->
     }
 }
 
-/// Whether a stream's body has been taken to its end; notes it.
+/// Whether the exchange has read a stream's body to its end; if so, notes this.
 fn is_at_end(exchange: &mut Exchange<'_>, conn: &Conn) -> bool {
     let Some(reader) = exchange.reader.as_mut().filter(|reader| matches!(reader.left, Left::All)) else { return false };
     let is_read = exchange.request.unread().is_empty() && conn.carried.as_ref().is_some_and(|stream| stream.is_read());
@@ -343,8 +343,8 @@ async fn next(
     }
 }
 
-/// Reads and throws away the rest of the body, so that the connection can serve another request; with the limits of a
-/// lingering close.
+/// Reads and drops the rest of the body, so that the connection can serve another request; the limits of a lingering
+/// close apply.
 pub async fn discard(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(), Gone> {
     if is_consumed(exchange) {
         return Ok(());

@@ -1,7 +1,7 @@
-//! The configuration while it is being read: a stack of blocks, and the declarations so far.
+//! The state while weir reads a configuration: a stack of blocks, and the declarations so far.
 //!
-//! Families write into the innermost block through `Build`. Nothing here touches the OS; names are resolved by a
-//! function passed in. Every problem of the file is kept, not only the first.
+//! Families write into the innermost block through `Build`. This module makes no system call; a function that the
+//! caller passes resolves names. weir collects every problem in the file, not only the first.
 
 mod absent;
 mod lost;
@@ -67,7 +67,7 @@ pub enum Kind {
 pub struct Scope {
     /// The kind of the block.
     pub kind: Kind,
-    /// The bit directives are checked against.
+    /// The bit for checking where a directive may stand.
     pub context: Contexts,
     /// The settings written in it.
     pub settings: Settings,
@@ -75,11 +75,11 @@ pub struct Scope {
     pub above: above::Settings,
     /// Its rewrite rules, in order.
     pub rules: Vec<crate::conf::Rule>,
-    /// The handler that answers here, if a directive named it.
+    /// The handler that answers here, if a directive sets one.
     pub handler: Option<Enter>,
     /// The inner blocks that become places of their own: servers, locations, `if`s, `limit_except`.
     pub children: Vec<Scope>,
-    /// Where it opens.
+    /// The place where the block opens.
     pub at: At,
     /// The statements read in it, in order; once it is finished, also the statements it inherits from the blocks
     /// around it.
@@ -242,7 +242,7 @@ impl<'r> Build<'r> {
         self.names.here = at;
     }
 
-    /// Notes that `name` was written in this block; `false` when it was before.
+    /// Notes that this block contains `name`; `false` if `name` was noted before.
     pub fn first_time(&mut self, name: &'static str) -> bool {
         let seen = &mut self.scope().seen;
         if seen.contains(&name) {
@@ -407,7 +407,7 @@ impl Unknown {
         let problem = Problem::emerg(format!("unknown \"{name}\" variable"), narrowed(at, &name, tree));
         match (nginx_only::variable_module(&name), meant) {
             (Some(module), _) => {
-                problem.todo(&format!("it is a variable of nginx's {module}, which weir does not have"))
+                problem.todo(&format!("this variable belongs to nginx's {module}, which weir does not have"))
             }
             (None, Some(meant)) => problem.todo(&format!("did you mean \"{meant}\"?")),
             (None, None) => problem,

@@ -1,4 +1,4 @@
-//! The compiled configuration: immutable, shared by all workers, swapped whole by a reload.
+//! The compiled configuration: it is immutable, all workers share it, and a reload replaces it as a whole.
 //!
 //! Blocks become flat arenas of servers and locations that refer to each other by number. A location
 //! keeps only the handlers and filters its settings activate, so an unused feature costs nothing.
@@ -19,7 +19,7 @@ use crate::slots::{SlotStore, VariableId};
 use crate::variable::{Definition, Template};
 use crate::zone_names::ZoneNames;
 
-/// A configuration in force. Never changes; an exchange ends with the one it began with.
+/// A configuration in force. It never changes: an exchange uses one configuration from start to end.
 pub struct Conf {
     /// 1 at start, one more with each reload.
     pub generation: u32,
@@ -200,7 +200,7 @@ impl Conf {
         server.places.find(&|id| &self.location(id).places, uri, slots).map(|(place, _)| place)
     }
 
-    /// The dashboard's own socket takes no place of `worker_connections`: the author of the file did not count it.
+    /// The dashboard's own socket takes no place of `worker_connections`, because the user did not count it.
     pub fn stands_beside(&mut self, dashboard: SocketAddr) {
         let own = self.sockets.iter().filter(|socket| socket.address.tcp() == Some(dashboard)).count();
         self.places_fixed = self.places_fixed.saturating_sub(own);

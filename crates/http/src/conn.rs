@@ -91,8 +91,9 @@ impl Conn {
         &self.shared.stream
     }
 
-    /// Waits for the client's next bytes until the deadline, then for the remaining idle time; `false` when none
-    /// came. Resets a client that does not accept the answer it got: else the answer would stay in the kernel.
+    /// Waits for the client's next bytes until the deadline, then for the remaining idle time; `false` when none came.
+    /// Resets the connection of a client that does not accept its answer; otherwise the answer would stay in the
+    /// kernel.
     pub fn poll_wakes(&self) -> Poll<bool> {
         if self.stream().poll_readable().is_ready() {
             return Poll::Ready(true);

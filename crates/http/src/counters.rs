@@ -46,8 +46,8 @@ pub const WORKERS_MAX: usize = 256;
 /// Workers that serve or still finish, at most: a reload may start as many new workers as there are.
 pub const SEATS_MAX: usize = 2 * WORKERS_MAX;
 
-/// All workers' counters. Each worker has a seat; when its thread has ended, another worker takes the seat and counts
-/// on, so that no count is lost. As a slice, it contains the seats that were ever taken.
+/// All workers' counters. Each worker has a seat. After its thread has ended, another worker takes the seat and adds to
+/// the same counters, so that no count is lost. As a slice, it contains the seats that were ever taken.
 #[derive(Clone)]
 pub struct AllCounters(Arc<Seats>);
 

@@ -87,7 +87,7 @@ pub fn apply(build: &mut Build<'_>, directive: &'static Directive, statement: &S
     let name = directive.name;
     if !directive.contexts.meets(context) {
         return Err(Refusal::whole(format!("\"{name}\" directive is not allowed here"))
-            .todo(format!("it belongs in: {}", directive.contexts)));
+            .todo(format!("the directive belongs in: {}", directive.contexts)));
     }
     match (directive.block, &statement.block) {
         (true, None) => return Err(Refusal::whole(format!("directive \"{name}\" has no opening \"{{\""))),

@@ -1,4 +1,4 @@
-//! One request, its answer, and all that is learnt meanwhile.
+//! One request, its answer, and the facts that weir learns during both.
 
 use std::rc::Rc;
 use std::sync::Arc;

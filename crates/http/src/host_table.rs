@@ -1,4 +1,4 @@
-//! Keys that may be host names with wildcards, for `map` with `hostnames` and for `valid_referers`.
+//! A table whose keys may be host names with wildcards, for `map` with `hostnames` and for `valid_referers`.
 //!
 //! nginx's order: exact, then the longest `*.suffix`, then the longest `prefix.*`. Keys and the names looked up are
 //! lower case.
@@ -83,7 +83,7 @@ impl<T: Clone> HostTable<T> {
         dots(name).rev().find_map(|at| self.prefixes.get(name.get(..=at)?))
     }
 
-    /// Whether it holds nothing.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.exact.is_empty() && self.suffixes.is_empty() && self.prefixes.is_empty()
     }

@@ -23,7 +23,7 @@ pub struct Request {
     pub used: usize,
     /// How long its body is.
     pub length: Option<BodyLength>,
-    /// `Host` without port, lower case; empty when there was none.
+    /// `Host` without port, lower case; empty if the request has none.
     pub host: Vec<u8>,
     /// The port in `Host`.
     pub port: Option<u16>,

@@ -124,40 +124,35 @@ impl Rule {
 
 use Rule::{Module, Name, Names};
 
-const NO_COUNTERPART: &str = "weir has no counterpart: keep nginx for it on a port of its own, and proxy_pass there";
-const NOTHING_TO_TUNE: &str = "it tunes how nginx itself works inside, which weir does not share: remove the line";
+const NO_COUNTERPART: &str = "weir has no counterpart: run nginx for it on another port, and proxy_pass to that port";
+const NOTHING_TO_TUNE: &str = "remove the line: it tunes internals of nginx that weir does not have";
 const AT_THE_ORIGIN: &str = "let the origin answer with the final body, or keep nginx for this location";
-const COMPUTE: &str = "compute the value with map, set or rewrite where that is enough, let the \
-                       origin decide, or keep nginx for this location";
-const TLS_IN_FRONT: &str = "remove it if what it asks for is the default anyway, or keep nginx for \
-                            the TLS of this server";
-const FIND_THE_CLIENT_S_PLACE: &str =
-    "choose by address with geo, which needs no database, or keep nginx for this server";
-const WATCH: &str = "watch weir's own live status instead: remove the line";
-const JWT: &str = "let the application, or a proxy for logins in front of it, check the token, or keep NGINX Plus";
-const FASTCGI: &str = "php-fpm speaks no HTTP: run FrankenPHP, Apache or nginx beside it on 127.0.0.1:8080, and write \
-                       proxy_pass http://127.0.0.1:8080; here";
-const UWSGI: &str = "let uWSGI speak HTTP (its http-socket option) and use proxy_pass, or keep \
-                     nginx for this location";
-const SCGI: &str = "let the SCGI application speak HTTP and use proxy_pass, or keep nginx for \
-                    this location";
+const COMPUTE: &str =
+    "compute the value with map, set or rewrite, let the origin decide, or keep nginx for this location";
+const TLS_IN_FRONT: &str = "remove the line if it only repeats the default, or keep nginx for the TLS of this server";
+const FIND_THE_CLIENT_S_PLACE: &str = "use geo, which maps addresses without a database, or keep nginx for this server";
+const WATCH: &str = "remove the line, and use weir's own live status (api, metrics, dashboard)";
+const JWT: &str = "check the token in the application or in a login proxy in front of it, or keep NGINX Plus";
+const FASTCGI: &str = "php-fpm does not speak HTTP: run FrankenPHP, Apache or nginx on 127.0.0.1:8080, and write here: proxy_pass http://127.0.0.1:8080;";
+const UWSGI: &str = "run uWSGI with its http-socket option and use proxy_pass, or keep nginx for this location";
+const SCGI: &str = "run the application behind an HTTP server and use proxy_pass, or keep nginx for this location";
 
 /// Remedies, the most specific first: the first rule that fits an entry gives its remedy.
 #[rustfmt::skip]
 static REMEDIES: &[(Rule, &str)] = &[
     // Names that need a sentence of their own.
-    (Name("load_module"), "weir loads no modules: the line has no effect; a directive of the module that weir lacks is named where it stands"),
-    (Name("ssl"), "write \"listen ADDRESS ssl;\" instead of \"ssl on;\", as nginx since 1.25.1 demands"),
-    (Name("limit_zone"), "write limit_conn_zone instead, as nginx since 1.7.6 demands"),
-    (Names("spdy_"), "remove the line: SPDY is gone from clients and from nginx"),
-    (Name("post_action"), "use mirror, or let the application do the second step"),
-    (Name("debug_points"), "it stops nginx in its debugger: remove the line"),
+    (Name("load_module"), "weir loads no modules: the line has no effect, and weir reports each directive of the module that it lacks"),
+    (Name("ssl"), "write \"listen ADDRESS ssl;\" instead of \"ssl on;\", which nginx requires since 1.25.1"),
+    (Name("limit_zone"), "write limit_conn_zone instead, which nginx requires since 1.7.6"),
+    (Names("spdy_"), "remove the line: neither clients nor nginx support SPDY any more"),
+    (Name("post_action"), "use mirror, or do the second request in the application"),
+    (Name("debug_points"), "remove the line: it only stops nginx in a debugger"),
     (Name("debug_connection"), "set the level with error_log: remove the line"),
-    (Name("env"), "set the environment where weir is started (systemd: Environment=)"),
-    (Name("working_directory"), "set it where weir is started (systemd: WorkingDirectory=)"),
-    (Name("worker_priority"), "set it where weir is started (systemd: Nice=)"),
-    (Name("worker_rlimit_core"), "set it where weir is started (systemd: LimitCORE=)"),
-    (Name("ssl_engine"), "OpenSSL engines are not loaded: use a key file"),
+    (Name("env"), "set the environment when you start weir (systemd: Environment=)"),
+    (Name("working_directory"), "set the directory when you start weir (systemd: WorkingDirectory=)"),
+    (Name("worker_priority"), "set the priority when you start weir (systemd: Nice=)"),
+    (Name("worker_rlimit_core"), "set the limit when you start weir (systemd: LimitCORE=)"),
+    (Name("ssl_engine"), "weir loads no OpenSSL engines: use a key file"),
     (Name("stub_status"), WATCH),
     (Name("slice"), "let proxy_cache store whole answers, or keep nginx for this location"),
     (Name("perl_modules"), COMPUTE),
@@ -165,13 +160,13 @@ static REMEDIES: &[(Rule, &str)] = &[
     (Names("fastcgi_"), FASTCGI),
     (Names("uwsgi_"), UWSGI),
     (Names("scgi_"), SCGI),
-    (Names("memcached_"), "let the application read memcached, or use proxy_cache, or keep nginx for this location"),
-    (Names("tunnel_"), "keep nginx for CONNECT: weir is no forward proxy"),
-    // Whole areas.
-    (Module("ngx_mail"), "weir is no mail proxy: keep nginx for mail"),
-    (Module("ngx_stream"), "weir proxies HTTP only: keep nginx, or HAProxy, for plain TCP and UDP"),
-    (Module("ngx_http_v3"), "remove the line: clients fall back to TCP, or keep nginx for HTTP/3 in front"),
-    (Names("quic_"), "remove the line: clients fall back to TCP, or keep nginx for HTTP/3 in front"),
+    (Names("memcached_"), "read memcached in the application, use proxy_cache, or keep nginx for this location"),
+    (Names("tunnel_"), "keep nginx for CONNECT: weir is not a forward proxy"),
+    // Whole groups of modules.
+    (Module("ngx_mail"), "weir is not a mail proxy: keep nginx for mail"),
+    (Module("ngx_stream"), "weir proxies only HTTP: use nginx or HAProxy for plain TCP and UDP"),
+    (Module("ngx_http_v3"), "remove the line (clients fall back to TCP), or keep nginx in front for HTTP/3"),
+    (Names("quic_"), "remove the line (clients fall back to TCP), or keep nginx in front for HTTP/3"),
     (Module("ngx_http_ssl"), TLS_IN_FRONT),
     (Names("ssl_"), TLS_IN_FRONT),
     // Bodies and values that nginx makes itself.
@@ -181,17 +176,17 @@ static REMEDIES: &[(Rule, &str)] = &[
     (Module("ngx_http_ssi"), "assemble the page at the origin, or keep nginx for this location"),
     (Module("ngx_http_sub_filter"), AT_THE_ORIGIN),
     (Module("ngx_http_addition_filter"), AT_THE_ORIGIN),
-    (Module("ngx_http_auth_request"), "put the login proxy in the way (proxy_pass to oauth2-proxy --upstream, say), or keep nginx for it on a port of its own"),
-    (Module("ngx_http_charset_filter"), "name the charset in the origin's Content-Type; bodies are not recoded: keep nginx for that"),
-    (Module("ngx_http_gunzip"), "proxy_set_header Accept-Encoding \"\" asks the origin for plain bodies"),
+    (Module("ngx_http_auth_request"), "put a login proxy in front of the origin (such as oauth2-proxy --upstream), or run nginx for this on another port"),
+    (Module("ngx_http_charset_filter"), "let the origin name the charset in Content-Type; weir does not convert bodies: keep nginx for that"),
+    (Module("ngx_http_gunzip"), "request plain bodies from the origin with: proxy_set_header Accept-Encoding \"\""),
     (Module("ngx_http_geoip"), FIND_THE_CLIENT_S_PLACE),
-    (Module("ngx_http_browser"), "match $http_user_agent with map"),
+    (Module("ngx_http_browser"), "test $http_user_agent with map"),
     (Module("ngx_http_userid"), "set the cookie in the application, or keep nginx for this location"),
     (Module("ngx_http_secure_link"), "check signed links in the application, or keep nginx for this location"),
     // Files.
     (Module("ngx_http_dav"), "use a WebDAV server behind proxy_pass, or keep nginx for this location"),
     (Module("ngx_http_flv"), "keep nginx for seeking in FLV files"),
-    (Module("ngx_http_mp4"), "players seek by byte range, which needs no directive: remove it, or keep nginx"),
+    (Module("ngx_http_mp4"), "remove the line if the players seek by byte range, which needs no directive, or keep nginx"),
     (Module("ngx_http_random_index"), "keep nginx for this location"),
     (Module("ngx_http_autoindex"), "list directories with a file server behind proxy_pass, or keep nginx for this location"),
     (Module("ngx_http_empty_gif"), "answer with \"return 204;\", or put the file on disk"),
@@ -208,7 +203,7 @@ static REMEDIES: &[(Rule, &str)] = &[
     (Module("ngx_http_copy_filter"), NOTHING_TO_TUNE),
     (Names("aio"), NOTHING_TO_TUNE),
     (Names("directio"), NOTHING_TO_TUNE),
-    (Names("msie_"), "remove the line: it is for browsers that are gone"),
+    (Names("msie_"), "remove the line: it is for browsers that nobody uses any more"),
     (Names("open_file_cache"), NOTHING_TO_TUNE),
     (Names("server_names_hash_"), NOTHING_TO_TUNE),
     (Names("types_hash_"), NOTHING_TO_TUNE),
@@ -228,25 +223,25 @@ static REMEDIES: &[(Rule, &str)] = &[
     // NGINX Plus.
     (Names("auth_jwt"), JWT),
     (Name("auth_require"), JWT),
-    (Names("auth_oidc"), "let the application, or a proxy for logins in front of it, sign users in, or keep NGINX Plus"),
-    (Name("oidc_provider"), "let the application, or a proxy for logins in front of it, sign users in, or keep NGINX Plus"),
-    (Names("zone_sync"), "weir's instances share no state: keep NGINX Plus, or send one key to one instance with hash"),
+    (Names("auth_oidc"), "sign users in by the application or by a login proxy in front of it, or keep NGINX Plus"),
+    (Name("oidc_provider"), "sign users in by the application or by a login proxy in front of it, or keep NGINX Plus"),
+    (Names("zone_sync"), "instances of weir share no state: send each key to one instance with hash, or keep NGINX Plus"),
     (Names("status"), WATCH),
     (Name("api"), WATCH),
     (Name("upstream_conf"), "change the upstream block and reload: no request is lost"),
     (Name("state"), "write the servers into the upstream block and reload: no request is lost"),
-    (Name("sticky_cookie_insert"), "write sticky cookie, as nginx since 1.29.6 does, or use ip_hash"),
+    (Name("sticky_cookie_insert"), "write sticky cookie, which nginx has since 1.29.6, or use ip_hash"),
     (Name("internal_redirect"), "use error_page, rewrite or try_files"),
-    (Names("session_log"), "log with access_log, one line a request, or keep NGINX Plus"),
+    (Names("session_log"), "use access_log, which writes one line for each request, or keep NGINX Plus"),
     (Names("hls"), "cut the stream into segments with ffmpeg and serve the files, or keep NGINX Plus"),
-    (Names("f4f"), "serve HLS or DASH segments as files: HDS is gone from players"),
+    (Names("f4f"), "serve HLS or DASH segments as files: players support HDS no more"),
     (Names("mqtt"), "keep NGINX Plus, or a broker, for MQTT"),
-    (Name("ntlm"), "let clients sign in by another scheme: NTLM ties a connection to a user; or keep NGINX Plus"),
+    (Name("ntlm"), "use another authentication scheme (NTLM binds a connection to a user), or keep NGINX Plus"),
     (Module("NGINX Plus"), "keep NGINX Plus for this server or location"),
     // Separate modules.
     (Names("js_"), COMPUTE),
-    (Names("brotli"), "use gzip, or let the origin compress: its Content-Encoding passes through"),
-    (Names("zstd"), "use gzip, or let the origin compress: its Content-Encoding passes through"),
+    (Names("brotli"), "use gzip, or let the origin compress: weir passes its Content-Encoding on"),
+    (Names("zstd"), "use gzip, or let the origin compress: weir passes its Content-Encoding on"),
     (Names("more_set_input_headers"), "use proxy_set_header"),
     (Names("more_clear_input_headers"), "use proxy_set_header NAME \"\""),
     (Names("more_set_headers"), "use add_header, with proxy_hide_header for a field the origin sends"),
@@ -261,7 +256,7 @@ static REMEDIES: &[(Rule, &str)] = &[
     (Names("modsecurity"), "put a web application firewall in front, or keep nginx for this server"),
     (Names("passenger"), "let the application server listen on a port and use proxy_pass"),
     (Names("check"), "use health_check, or max_fails and fail_timeout"),
-    (Names("pagespeed"), "optimise pages when they are built: the module is no longer kept up"),
+    (Names("pagespeed"), "optimise pages when you build them: nobody maintains this module any more"),
     (Module("separate module lua"), COMPUTE),
     (Module("separate module set-misc"), COMPUTE),
     (Module("separate module"), "weir loads no modules: keep nginx for this server or location"),

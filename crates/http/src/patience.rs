@@ -1,4 +1,4 @@
-//! How long weir waits for a client that sends or accepts few bytes.
+//! Decides how long weir waits for a client that sends or accepts few bytes.
 //!
 //! A time in the file has nginx's meaning: the longest pause between two reads, or between two writes. If the file
 //! sets no time, a client that has sent or accepted hardly anything gets less: an attacker opens thousands of

@@ -1,4 +1,4 @@
-//! `$name` and the texts that hold them: nginx's "complex values".
+//! Variables (`$name`), and texts that contain them: nginx's "complex values".
 //!
 //! Names are interned while the file is read, and bound when the whole file is read, so a `map` may follow its use.
 //! At run time a name is an index: into the definitions of the configuration and into the slots of the exchange. A
@@ -62,7 +62,7 @@ impl Variable {
     }
 }
 
-/// How a name of the configuration is read.
+/// How weir computes the value of a name.
 #[derive(Clone)]
 pub enum Definition {
     /// A value kept in the exchange: `set`, named captures.

@@ -19,7 +19,7 @@ pub struct Visit {
     pub zone: Option<usize>,
     /// The text of the key.
     pub key: Key,
-    /// A stored object that is too old: the upstream confirms it, or it is served if the upstream fails.
+    /// A stale object: the upstream may confirm it, and weir serves it if the upstream fails.
     pub old: Option<Arc<Object>>,
     /// The object that was served, or that is too old: for `$upstream_cache_last_modified` and its kin.
     pub shown: Option<Arc<Object>>,
@@ -144,7 +144,8 @@ impl Visit {
             watch.read(bytes);
         }
         if last && let Some(fill) = self.fill.take() {
-            // The store refuses here only after a purge or for want of room: the client has its answer anyway.
+            // Here the store refuses only after a purge, or if it has no room. The client gets its answer in either
+            // case.
             match fill.finish(clock::now()) {
                 Ok(object) => {
                     self.written = Some(object.body.len());
@@ -165,7 +166,7 @@ impl Visit {
         }
     }
 
-    /// The upstream broke off: nothing is stored, and the requests that read along see the end.
+    /// The upstream broke off: weir stores nothing, and the requests that read the growing body see its end.
     pub fn cut(&mut self) {
         self.saving = None;
         if self.fill.take().is_some() {

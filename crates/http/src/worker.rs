@@ -34,13 +34,13 @@ pub struct Generation {
 }
 
 impl Drop for Generation {
-    /// The last exchange of this generation on this worker is over. When it is over on all workers, nothing is left
-    /// of the configuration. In nginx, a worker process exits at this point.
+    /// The last exchange of this generation on this worker has ended. Once this has happened on all workers, no part of
+    /// the configuration is in use. In nginx, a worker process exits at this point.
     fn drop(&mut self) {
         if self.conf.holders.fetch_sub(1, Ordering::AcqRel) > 1 {
             return;
         }
-        // nginx's words, because scripts wait for them after a reload; the parentheses add what ended in weir.
+        // nginx's words, because scripts wait for them after a reload; the text in parentheses explains them for weir.
         log::global(
             Level::Notice,
             format_args!(
@@ -115,7 +115,7 @@ pub struct Worker {
     noted_reuse: Cell<u64>,
 }
 
-/// A client connection's entry in the worker's list; struck off when dropped.
+/// The entry of a client connection in the worker's list; dropping it removes it from the list.
 pub struct Entry {
     /// The worker.
     pub worker: Rc<Worker>,
@@ -131,7 +131,7 @@ impl Drop for Entry {
     }
 }
 
-/// The entry of a connection without a client; struck off when dropped.
+/// The entry of a connection without a client; dropping it removes it from the list.
 pub struct OwnEntry {
     worker: Rc<Worker>,
     key: Key,
@@ -348,7 +348,7 @@ impl Worker {
         match (conf.places(), conf.main.process.connections) {
             ((_, true), Some(written)) => format!("{written} worker_connections"),
             ((places, _), _) => {
-                format!("{places} connections, which is what the limit on open files leaves to a worker,")
+                format!("{places} connections per worker (from the limit on open files)")
             }
         }
     }

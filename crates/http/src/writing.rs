@@ -16,7 +16,7 @@ use crate::response_body::Framing;
 /// Bodies up to this size are copied behind the head: this is cheaper than a vector of two pieces.
 pub const COPY_MAX: usize = 4 << 10;
 
-/// One `sendfile` call moves at most this much, so that one connection does not hold the worker.
+/// One `sendfile` call moves at most this many bytes, so that one connection does not block the worker.
 const SENDFILE_MAX: usize = 2 << 20;
 
 /// Writes pieces, as many with one call as the kernel takes.

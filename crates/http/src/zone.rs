@@ -145,7 +145,7 @@ impl<T, P> Zone<T, P> {
         self.size
     }
 
-    /// The key of this exchange; `None` when it is empty or too long to count by, which is logged.
+    /// The key of this exchange; `None` if it is empty, or if it is too long, which weir logs.
     pub fn key_of(&self, exchange: &mut Exchange<'_>, bytes_max: usize) -> Option<Lease> {
         let mut key = buffer::lease(0);
         self.key.eval(exchange, &mut key);

@@ -163,9 +163,9 @@ mod tests {
             (r#"{"passphrase": "x"}"#, "config.tls.passphrase: "),
             (r#"{"cert": "x"}"#, "config.tls.cert: a certificate needs its `key`"),
             (r#"{"certificate": "x"}"#, "config.tls.certificate: a certificate needs its `key`"),
-            (r#"{"certificate": "x", "key": "y"}"#, "config.tls.certificate has no certificate in it"),
-            (r#"{"ca": ["./ca.pem"]}"#, "config.tls.ca has no certificate in it"),
-            (r#"{"certificateAuthority": "ca"}"#, "config.tls.certificateAuthority has no certificate in it"),
+            (r#"{"certificate": "x", "key": "y"}"#, "config.tls.certificate contains no certificate"),
+            (r#"{"ca": ["./ca.pem"]}"#, "config.tls.ca contains no certificate"),
+            (r#"{"certificateAuthority": "ca"}"#, "config.tls.certificateAuthority contains no certificate"),
         ] {
             let error = Tls::new(&map(json)).unwrap_err();
             assert!(error.starts_with(wanted), "{json}: {error}");
@@ -193,7 +193,7 @@ mod tests {
         let own = tls.with(&map(r#"{"servername": "b"}"#)).unwrap();
         assert_eq!((own.options.accepts_anyone, own.server_name.as_deref()), (false, Some("b")));
         let error = tls.with(&map(r#"{"ca": "none"}"#)).unwrap_err();
-        assert!(error.contains("has no certificate in it"), "{error}");
+        assert!(error.contains("contains no certificate"), "{error}");
     }
 
     fn map(json: &str) -> Map {

@@ -1,10 +1,10 @@
 //! Moments with nanosecond resolution and the tasks that wait for them, in order. Pure.
 //!
 //! The timer wheel counts milliseconds, which suits the deadlines of connections: there are thousands, they move all
-//! the time, and hardly any is reached. An alarm is different: it is set once, is nearly always reached, and must
-//! ring on time. With an ordered map, an alarm costs a search; without alarms, a turn costs a look at an empty map.
-//! Invariant: there is one entry for each alarm that a task waits for, so there are never more alarms than waiting
-//! tasks.
+//! the time, and hardly any is reached. An alarm is different: a task sets it once, it is nearly always reached, and it
+//! must wake the task on time. The alarms are in an ordered map: each alarm costs a search, and a turn without alarms
+//! only checks that the map is empty. Invariant: there is one entry for each alarm that a task waits for, so there are
+//! never more alarms than waiting tasks.
 
 use crate::slots::Key;
 use std::collections::BTreeMap;

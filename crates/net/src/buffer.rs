@@ -1,8 +1,8 @@
 //! Buffers on loan: per-worker pools that give out the last returned buffer first.
 //!
 //! A connection that waits holds no buffer; it leases one when there is something to read and gives it back when the
-//! bytes are handled, so a thousand connections share a few buffers that stay in the cache. Invariant: a pool keeps
-//! at most [`POOL_BYTES_MAX`] per size, however much was on loan at the peak.
+//! bytes are handled, so a thousand connections share a few buffers that stay in the cache. Invariant: a pool keeps at
+//! most [`POOL_BYTES_MAX`] bytes per size, regardless of the largest number of loans.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -52,7 +52,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// An empty loan: takes no memory until somebody writes to it.
+    /// An empty buffer: it takes no memory until the first write.
     pub const fn none() -> Lease {
         Lease { buf: Vec::new() }
     }

@@ -1,4 +1,4 @@
-//! The heart of a worker: tasks, sockets, timers, one loop.
+//! The runtime of a worker: its tasks, sockets, timers, and its loop.
 //!
 //! Everything lives in one thread-local [`Core`]. `turn` is the loop, `wake` makes the wakers of tasks, `sockets` keeps
 //! the readiness of sockets, and `waiting` waits in the kernel.
@@ -39,7 +39,7 @@ pub(crate) use registration::{ENDING, FAILED, HUNG_UP, PEER_CLOSED, READ, Side, 
 
 /// Turn-end hooks per worker.
 pub(crate) const HOOKS_MAX: usize = 64;
-/// Marks the bell of the mailbox, in place of a registration's key.
+/// Marks the mailbox's eventfd, in place of a registration's key.
 const BELL: u64 = u64::MAX;
 
 thread_local! {
@@ -83,7 +83,7 @@ pub(crate) struct Core {
     pub(crate) clock: Clock,
     /// The task being polled.
     current: Cell<Key>,
-    /// A waker the current task cloned, on its way to the task's slot.
+    /// A waker that the current task cloned; after the poll it moves to the task's slot.
     cloned: RefCell<Option<Waker>>,
     hooks: RefCell<Vec<Rc<dyn Fn()>>>,
     panic_hook: RefCell<Option<PanicHook>>,
@@ -211,10 +211,10 @@ impl Core {
             .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
             .unwrap_or("unknown");
         if let Some(hook) = hook {
-            // If the hook itself panics, it must not be called again for that.
+            // If the hook itself panics, weir does not call the hook for that panic.
             let _ = catch_unwind(AssertUnwindSafe(|| hook(what)));
         }
-        // The payload is foreign too, and its drop may panic.
+        // Foreign code made the payload too, so dropping it may panic.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(panic)));
     }
 

@@ -71,8 +71,9 @@ pub struct Listening {
     address: Address,
 }
 
-/// Binds and listens. `SO_REUSEADDR` is always set; a unix socket that a dead process left behind is replaced, and
-/// gets mode 0666 as in nginx. (To find out, one connection is attempted; nginx fails with `EADDRINUSE` instead.)
+/// Binds and listens. `SO_REUSEADDR` is always set; a unix socket that a dead process left behind is replaced, and gets
+/// mode 0666 as in nginx. (weir tries one connection to find out whether the process is dead; nginx fails with
+/// `EADDRINUSE` instead.)
 pub fn bind(address: &SocketAddress, options: &ListenOptions) -> io::Result<Listening> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let fd = net::socket_with(address.family(), SocketType::STREAM, flags, None)?;

@@ -61,7 +61,8 @@ pub fn open_default(path: &Path) {
                 Err(what) => {
                     global(Level::Alert, format_args!("could not open error log file: {what}"));
                     if let Some(directory) = file.missing_directory() {
-                        stderr(format!("      = mkdir -p {directory}, or start with: -e stderr\n").as_bytes());
+                        let todo = format!("create the directory with mkdir -p {directory}, or start with: -e stderr");
+                        stderr(format!("      = {todo}\n").as_bytes());
                     }
                     None
                 }

@@ -1,4 +1,4 @@
-//! The way for other threads to reach a worker: closures, wake-ups and stop.
+//! The mailbox through which other threads reach a worker: they send closures, wake-ups and a stop.
 //!
 //! Two parts: the [`Mailbox`] itself (a locked queue and an eventfd), and the [`TaskWake`] behind every cloned `Waker`.
 //! Invariant: the lock is never held while foreign code runs, and a worker takes no lock if the mailbox was not rung.
@@ -46,7 +46,7 @@ impl Mailbox {
         })
     }
 
-    /// Leaves an errand; false if the worker has ended or [`MAIL_MAX`] wait.
+    /// Adds a closure (an errand); false if the worker has ended, or if [`MAIL_MAX`] closures wait.
     pub(crate) fn send(&self, errand: Errand) -> bool {
         let mut mail = self.lock();
         if mail.closed || mail.errands.len() >= MAIL_MAX {
@@ -58,7 +58,7 @@ impl Mailbox {
         true
     }
 
-    /// Leaves a wake-up; one of the same task that waits already is enough.
+    /// Adds a wake-up; a task has at most one waiting wake-up.
     pub(crate) fn send_wake(&self, wake: &Arc<TaskWake>) {
         if wake.sent.swap(true, Ordering::AcqRel) {
             return;
@@ -80,7 +80,7 @@ impl Mailbox {
         self.stop.load(Ordering::Acquire)
     }
 
-    /// Everything sent since the last call. Takes no lock if the mailbox was not rung.
+    /// All closures and wake-ups since the last call. Takes no lock if nothing was sent.
     pub(crate) fn fetch(&self) -> Option<Mail> {
         if !self.rung.load(Ordering::Acquire) {
             return None;
@@ -102,7 +102,7 @@ impl Mailbox {
         self.bell.as_fd()
     }
 
-    /// The bell is edge-triggered and never read: each ring is a new edge.
+    /// The eventfd is edge-triggered and never read: each write is a new edge.
     fn ring(&self) {
         if !self.rung.swap(true, Ordering::SeqCst) {
             count(Kind::Notify);
@@ -112,7 +112,7 @@ impl Mailbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, Mail> {
-        // Nothing that panics runs under the lock; the data is whole regardless.
+        // No code that may panic runs under the lock, so the data is always valid.
         self.mail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,8 @@
-//! Paths out of bytes, and opening a file without following links that others may have made (nginx: `disable_symlinks`).
+//! Makes paths of bytes, and opens a file without following links that other users may have made (nginx:
+//! `disable_symlinks`).
 //!
-//! Each component is opened from the one before it, so a link put in place meanwhile is found out too. Two calls a
-//! component, or four where owners are compared.
+//! Each component is opened from the one before it, so weir also notices a link that another process puts in place
+//! meanwhile. Two calls a component, or four where owners are compared.
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
@@ -48,7 +49,7 @@ pub fn free_bytes(path: &std::path::Path) -> io::Result<u64> {
     Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
-/// `O_PATH`: the directory is only passed, so no permission to read it is needed.
+/// `O_PATH`: weir only passes through the directory, and needs no permission to read it.
 const SEARCH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 fn walk(path: &[u8], trusted: usize, links: Links, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {

@@ -1,8 +1,9 @@
-//! A slab whose keys carry a generation, so a key to a reused slot finds nothing.
+//! A slab whose keys contain a generation: after a slot is reused, an old key finds nothing.
 //!
 //! Tasks, socket registrations and timer entries live here and refer to each other by [`Key`]: plain numbers, no
 //! reference counts, no pointers to dangle. It grows by chunks: doubling would copy the entries of ten thousand
-//! connections, and leave the old memory to the allocator. Invariant: a key finds the value it was made for, or none.
+//! connections, and leave the old memory to the allocator. Invariant: a key finds the value that it was made for, or no
+//! value.
 
 /// Slots in one chunk of memory: some kilobytes.
 const CHUNK: usize = 1 << CHUNK_BITS;
@@ -85,7 +86,7 @@ impl<T> Slots<T> {
             return Key { index, generation: slot.generation };
         }
         let index = self.len;
-        assert!(index < u32::MAX, "more slots than a u32 can name");
+        assert!(index < u32::MAX, "more slots than a u32 can number");
         let slot = Slot { generation: 0, value: Some(value) };
         match self.chunks.last_mut() {
             Some(chunk) if chunk.len() < CHUNK => chunk.push(slot),

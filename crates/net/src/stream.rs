@@ -116,8 +116,8 @@ impl Stream {
         Ok((Stream::register(fd, Side::Theirs, WRITE)?, other))
     }
 
-    /// A connected, non-blocking socket; readiness to read is not assumed, since
-    /// epoll reports what is there at registration.
+    /// A connected, non-blocking socket. It is not assumed to be readable, because epoll reports available bytes at
+    /// registration.
     pub(crate) fn register(fd: OwnedFd, side: Side, ready: u8) -> io::Result<Stream> {
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP;
         let key = core::with(|core| core.register(fd.as_fd(), side, ready, flags))

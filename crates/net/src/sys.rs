@@ -1,4 +1,4 @@
-//! Every `unsafe` of weir.
+//! All `unsafe` code of weir.
 //!
 //! The one waker that borrows (so that polling a task allocates nothing), and the few socket options and look-ups that
 //! rustix does not wrap. Everything else goes through rustix's safe calls. Invariant: each block says why it is sound.
@@ -139,8 +139,8 @@ pub(crate) fn tcp_info(fd: BorrowedFd<'_>) -> io::Result<libc::tcp_info> {
     Ok(unsafe { info.assume_init() })
 }
 
-/// The process and the real user that sent a signal. If the kernel wrote neither, both numbers are the other data of
-/// that place.
+/// The process and the real user that sent a signal. If the kernel wrote neither, both numbers are other data, and have
+/// no meaning.
 pub(crate) fn sender(info: &libc::siginfo_t) -> (i32, u32) {
     // SAFETY: both read four bytes inside the union that follows `si_code`, which the kernel or the C library
     // initialised as a whole; every value of them is a valid integer.

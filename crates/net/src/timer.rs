@@ -1,10 +1,11 @@
 //! Deadlines and sleep.
 //!
-//! Each connection or exchange has one [`Deadline`] for its whole life: a new phase stores a new moment, and the
-//! wheel notices it when the old one fires. No timer syscall, no tree operation on the steady path. Resolution 1 ms;
-//! never early by the worker's clock, which is as old as the loop turn.
+//! Each connection or exchange has one [`Deadline`] for its whole life: a new phase stores a new moment, and the wheel
+//! notices it when the old one fires. No timer syscall, no tree operation on the steady path. Resolution 1 ms; never
+//! early by the worker's clock, which weir reads once per loop turn.
 //!
-//! [`until`] is for tasks that must be on time: it asks the kernel for the nanosecond, and is some microseconds late.
+//! [`until`] is for tasks that must be on time: it gives the kernel a time in nanoseconds, and wakes some microseconds
+//! late.
 
 use crate::core;
 use crate::instant::Instant;

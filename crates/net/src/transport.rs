@@ -1,4 +1,4 @@
-//! Plain, TLS, or one stream of many: code for HTTP or WebSocket need not know which.
+//! A connection as code for HTTP or WebSocket sees it: plain, TLS, or one of many streams of a connection.
 
 use crate::stream::Stream;
 use crate::timer::{Deadline, TimedOut};
@@ -9,7 +9,7 @@ use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::task::Poll;
 
-/// A connection as protocols see it; every method is the one of that name in [`Stream`].
+/// A connection, independent of its kind; every method does the same as the method of that name in [`Stream`].
 #[derive(Debug)]
 pub enum Transport {
     /// The socket's bytes are the protocol's.

@@ -12,8 +12,8 @@ pub(crate) const NEVER: u64 = u64::MAX;
 const LEVELS: usize = 6;
 const SLOTS: usize = 64;
 const BITS: u32 = 6;
-/// The farthest an entry can be placed, half the wheel so that it never laps
-/// itself; later ones are re-inserted on the way.
+/// The farthest place of an entry: half of the wheel, so that the wheel never overtakes itself. Later entries are
+/// inserted again on the way.
 const SPAN_MS: u64 = 1 << (BITS * LEVELS as u32 - 1);
 const NIL: u32 = u32::MAX;
 

@@ -1,8 +1,8 @@
 //! Worker threads: how to start them, spawn tasks, reach them from outside, and stop them.
 //!
-//! A worker is one OS thread with one single-threaded executor; nothing is stolen and nothing is shared. Other
-//! threads reach it through its [`Remote`]. A panic in a task ends that task only; it is counted and handed to
-//! [`on_panic`]'s hook.
+//! A worker is one OS thread with one single-threaded executor; workers neither share tasks nor take tasks from each
+//! other. Other threads reach it through its [`Remote`]. A panic in a task ends that task only; it is counted and
+//! handed to [`on_panic`]'s hook.
 //!
 //! Our own primitives wake the *task* that polled them last, not the `Waker` they were polled with: inside one task
 //! poll them directly (`poll_fn`, a hand-written join), not through combinators that make their own wakers, such as
@@ -133,7 +133,7 @@ impl Remote {
     pub fn join(&self) {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(thread) = thread.take() {
-            // Foreign code is guarded; a panic that gets here was already reported.
+            // Panics of foreign code are caught earlier; a panic that gets here was already reported.
             let _ = thread.join();
         }
     }

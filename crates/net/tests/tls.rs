@@ -250,7 +250,7 @@ fn clients_show_who_they_are() {
     }
     let mismatched = Identity { certificates: made.read("good.pem"), key: made.read("ca.key") };
     let error = Client::new(&ClientOptions { identity: Some(mismatched), ..ClientOptions::default() }).unwrap_err();
-    assert!(error.to_string().starts_with("does not go with the certificate"), "{error}");
+    assert!(error.to_string().starts_with("does not match the certificate"), "{error}");
 }
 
 #[test]

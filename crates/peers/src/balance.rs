@@ -66,8 +66,8 @@ pub(crate) struct Field<'a> {
 }
 
 impl Field<'_> {
-    /// Whether the peer may be chosen: this exchange has not tried it, and it is not down, ejected, full, or kept out
-    /// by a health check.
+    /// Whether a policy may choose the peer: this exchange has not tried it, and it is not down, ejected, full, or
+    /// excluded by a health check.
     fn usable(&self, index: usize) -> bool {
         let (Some(slot), Some(state)) = (self.slots.get(index), self.states.get(index)) else {
             return false;

@@ -435,7 +435,7 @@ impl Group {
                 continue;
             }
             if !state.ejected(&slot.peer, now_s) {
-                // It is alive but was not chosen: it is full.
+                // This peer is alive but was not chosen, so it is full.
                 return None;
             }
             if !slot.saturated() && choice.is_none_or(|(failed, _)| state.accessed < failed) {

@@ -213,7 +213,8 @@ impl Slot {
     }
 
     pub(crate) fn leave(&self) {
-        // An unmatched leave would otherwise wrap around and make the peer full forever.
+        // Otherwise a leave without a matching entry would make the count wrap around, and the peer would be full
+        // forever.
         let _ = self.conns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| taken.checked_sub(1));
     }
 }

@@ -13,7 +13,7 @@ pub struct PoolPolicy {
     pub max_age_ms: u64,
     /// The longest idle time of a connection, in milliseconds.
     pub idle_timeout_ms: u64,
-    /// `keepalive` is written: the peer need not show first that it is reliable.
+    /// The file sets `keepalive`, so the peer does not have to show first that it is reliable.
     pub is_written: bool,
 }
 

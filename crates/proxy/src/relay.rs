@@ -435,7 +435,7 @@ impl Relay {
             return Poll::Pending;
         }
         let in_memory = self.spill.is_none() && (self.queued == 0 || self.queued < memory_max);
-        // weir does not read further here: this function runs again when the client has accepted something.
+        // weir reads no further now: this function runs again when the client has accepted some bytes.
         if !in_memory && !has_room(file_max, self.spill.as_ref().map_or(0, |spill| spill.written)) {
             return Poll::Pending;
         }

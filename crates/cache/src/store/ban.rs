@@ -1,7 +1,7 @@
 //! Purges of more than one key: kept as numbered rules, and applied to an object at its next look-up.
 //!
 //! A purge is in force for every worker once it has a number. A sweep (`lurk`) applies it to objects that nobody
-//! requests, then the rule is removed. Invariant: no rule hits an object whose `checked` number is the newest.
+//! requests, then the rule is removed. Invariant: no rule applies to an object whose `checked` number is the newest.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -70,11 +70,11 @@ pub(super) enum Corrupt {
 impl Corrupt {
     pub fn as_str(self) -> &'static str {
         match self {
-            Corrupt::Length => "its length is wrong",
-            Corrupt::Form => "it is not a cache file of this version",
-            Corrupt::Checksum => "its checksum is wrong",
-            Corrupt::Bounds => "a length in it is out of bounds",
-            Corrupt::Name => "it is named by another key",
+            Corrupt::Length => "the file has the wrong length",
+            Corrupt::Form => "the file is not a cache file of this version",
+            Corrupt::Checksum => "the checksum is wrong",
+            Corrupt::Bounds => "a length in the file is out of bounds",
+            Corrupt::Name => "its name belongs to another key",
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The fetching side: a fill takes the body while it arrives.
 //!
-//! Dropping it gives up: then a waiter leads, and requests that read along see that the body was cut.
+//! Dropping a fill gives the fetch up: then a waiting request leads, and requests that read the growing body see that
+//! it was cut.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex};
@@ -73,7 +74,7 @@ pub struct Fill {
     /// Present once the body is longer than the memory tier allows.
     spool: Option<Arc<Spool>>,
     is_over: bool,
-    /// The body will not be kept; it only serves requests that read along.
+    /// The store will not keep the body; only requests that read it while it grows use it.
     is_adrift: bool,
     /// The round in which this fill was noted as a waiter for the file.
     noted: Cell<u64>,

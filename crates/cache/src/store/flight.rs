@@ -1,4 +1,4 @@
-//! One fetch per key across all workers: the first request leads, the others wait or read along.
+//! One fetch per key across all workers: the first request leads; the others wait, or read the body while it grows.
 //!
 //! ```text
 //!   Leading ─ fill ─► Filling ─ finish ─► Over
@@ -6,7 +6,7 @@
 //!     └─ one waiter takes it ┘
 //! ```
 //!
-//! The mailbox of a waiter's worker wakes the waiter; nobody polls a clock. Invariant: if a flight is vacant and has
+//! The mailbox of a waiter's worker wakes the waiter; no task polls a clock. Invariant: if a flight is vacant and has
 //! waiters, the first waiter was woken since then or has yet to look.
 
 pub mod waiter;

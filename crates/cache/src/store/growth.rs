@@ -3,8 +3,8 @@
 //! Pieces that are in a file may leave memory, so a long body needs little of it. Invariant: pushed bytes can be read
 //! from memory or from the file until the last reader is gone.
 //!
-//! A body that neither memory nor a file can take goes adrift: it is not kept, its readers go on to its end, and the
-//! parts that all of them have read leave memory. A later request must fetch it.
+//! If neither memory nor a file has room for a body, the body goes adrift: weir does not keep it. Its current readers
+//! read it to the end, and weir frees the parts that all of them have read. A later request fetches the body again.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -145,8 +145,8 @@ impl Growth {
         wake(grown);
     }
 
-    /// Makes something of the whole body, from its pieces and its length; `None` if the body was cut, has not ended, or
-    /// has left memory in part.
+    /// Calls `make` with the pieces and the length of the whole body; `None` if the body was cut, has not ended, or is
+    /// no longer completely in memory.
     pub(super) fn whole<T>(&self, make: impl FnOnce(&VecDeque<(u64, Chunk)>, u64) -> T) -> Option<T> {
         let grown = self.lock();
         let starts_in_memory = grown.pieces.front().is_none_or(|(at, _)| *at == 0);

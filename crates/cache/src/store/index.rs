@@ -233,7 +233,7 @@ impl Zone {
         }
         gone.files.into_iter().for_each(&remove);
         for label in gone.marks {
-            // Without the mark it would be fresh again after a restart.
+            // Without the mark, the object would be fresh again after a restart.
             if let Err(Job::Mark(label)) = self.queue.push(Job::Mark(label)) {
                 self.drop_file(&label);
             }
@@ -266,7 +266,8 @@ impl Zone {
             }
         }
         self.purged.fetch_add(gone.objects, Ordering::Relaxed);
-        // Not by the thread: if the process is killed after the answer, it would find the files again.
+        // The thread must not do this later: if the process were killed after the answer, a restart would find the
+        // files again.
         self.finish_by(gone, |label| self.drop_file(&label));
         was_there
     }

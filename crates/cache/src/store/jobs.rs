@@ -37,7 +37,7 @@ pub(super) struct Hand {
 }
 
 impl Drop for Hand {
-    /// The thread ends early: give up its writes, so that nobody waits for it.
+    /// The thread ends early: it gives up its writes, so that no task waits for it.
     fn drop(&mut self) {
         self.writing.iter().for_each(|writing| writing.spool.give_up());
     }
@@ -51,7 +51,7 @@ impl Zone {
         {
             tier.errors.fetch_add(1, Ordering::Relaxed);
             let what =
-                format_args!("\"{}\" cannot be used, objects are kept in memory only ", tier.directory.path.display());
+                format_args!("weir cannot use \"{}\" and keeps objects in memory only ", tier.directory.path.display());
             self.complain(Level::Crit, what, Os(&error));
         }
     }
@@ -63,7 +63,11 @@ impl Zone {
         tier.directory.make()?;
         let restored = purges::read(&tier.directory.path)?;
         if restored.is_lost {
-            self.complain(Level::Error, "the record of purges cannot be read: what is on disk counts as purged", "");
+            self.complain(
+                Level::Error,
+                "weir cannot read the record of purges, so it treats all objects on disk as purged",
+                "",
+            );
         }
         self.bans.restore(restored.bans, restored.newest);
         // On a full disk the existing record is enough, if it could be read.
@@ -226,7 +230,7 @@ impl Zone {
                 Some((serial, record, body))
             }
             Err(Unread::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
-                // Somebody emptied the directory, which is common for caches.
+                // The file is missing: users often empty the directory of a cache.
                 self.forget_file(&load.label, load.serial);
                 None
             }
@@ -248,7 +252,11 @@ impl Zone {
             }
             Unread::Corrupt(corrupt) => {
                 if is_told {
-                    self.complain(Level::Crit, format_args!("cache file \"{shown}\" is dropped: "), corrupt.as_str());
+                    self.complain(
+                        Level::Crit,
+                        format_args!("weir removed the cache file \"{shown}\": "),
+                        corrupt.as_str(),
+                    );
                 }
                 let _ = std::fs::remove_file(path);
             }
@@ -296,7 +304,9 @@ impl Zone {
         tier.resting_until_s.store(until, Ordering::Release);
         if !std::mem::replace(&mut hand.has_complained, true) {
             let path = tier.directory.path.display();
-            let what = format_args!("writing to \"{path}\" failed, objects are kept in memory only until it works ");
+            let what = format_args!(
+                "writing to \"{path}\" failed, weir keeps objects in memory only until writing works again "
+            );
             self.complain(Level::Crit, what, Os(error));
         }
     }

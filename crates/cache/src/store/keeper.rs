@@ -130,7 +130,7 @@ impl Keeper {
         for _ in 0..tuning.loader_files.max(1) {
             if !loader.step(zone, tier, now) {
                 if loader.dropped > LINES_MAX {
-                    zone.complain(Level::Crit, loader.dropped, " cache files were dropped");
+                    zone.complain(Level::Crit, loader.dropped, " cache files were removed");
                 }
                 self.loader = None;
                 tier.is_cold.store(false, Ordering::Release);
@@ -253,7 +253,7 @@ impl Zone {
                 keep(&zone, &queue);
             }
         })?;
-        // The thread sends nothing: it drops its end.
+        // The thread sends no message: dropping its end of the channel is the signal.
         let _ = is_opened.recv() as Result<(), _>;
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! The leader of a flight: it reports the result of the fetch. Dropping it gives up: then a waiter leads.
+//! The leader of a flight: it reports the result of the fetch. Dropping the leader gives the fetch up: then a waiting
+//! request leads.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -26,9 +27,9 @@ impl Refused {
     /// A sentence for `$weir_cache_reason`.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Refused::TooLarge => "not stored: larger than the memory tier takes and not on disk",
-            Refused::TooManyNames => "not stored: too many tags or names in Vary",
-            Refused::Purged => "not stored: purged while it was fetched",
+            Refused::TooLarge => "not stored: too large for memory, and the disk has not taken it",
+            Refused::TooManyNames => "not stored: it has too many tags, or Vary names too many fields",
+            Refused::Purged => "not stored: a purge removed it during the fetch",
         }
     }
 }

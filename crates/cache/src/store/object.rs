@@ -146,7 +146,7 @@ pub struct Object {
     pub(super) is_spooled: bool,
     /// Its derived forms.
     pub(super) forms: Forms,
-    /// A request compresses it to keep the result.
+    /// A request is compressing the body, and will keep the result.
     pub(super) is_being_packed: AtomicBool,
 }
 

@@ -9,13 +9,13 @@ use super::label::{Label, Place};
 use super::object::Object;
 use super::spool::Spool;
 
-/// The most bytes of objects that wait to be written; beyond it an object is kept in memory only.
+/// The most bytes of objects that wait to be written; beyond this, weir keeps an object in memory only.
 pub const QUEUED_BYTES_MAX: u64 = 64 << 20;
 
 /// The most waiting writes, marks and removals.
 pub const QUEUED_JOBS_MAX: usize = 16_384;
 
-/// The most waiting reads; beyond it a cold object counts as not stored.
+/// The most waiting reads; beyond this, a cold object counts as not stored.
 pub const LOADS_MAX: usize = 16_384;
 
 /// A job on files.

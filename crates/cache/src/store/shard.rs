@@ -194,8 +194,8 @@ impl Shard {
         true
     }
 
-    /// Lets requests find a node whose body is in a file while the header of that file is rewritten; the node is in no
-    /// queue.
+    /// While weir rewrites the header of a file, requests can still find the node whose body is in that file; the node
+    /// is in no queue.
     pub fn hold(&mut self, at: u32, object: Arc<Object>) {
         let Some(node) = self.nodes.get_mut(at) else { return };
         self.objects += u64::from(node.memory.is_none() && node.disk == Disk::None);

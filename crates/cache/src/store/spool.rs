@@ -65,7 +65,7 @@ impl Writing {
     /// Writes the available bytes. An error ends the file: the body was cut, or the disk failed.
     pub fn turn(&mut self) -> io::Result<Progress> {
         let growth = self.spool.growth.clone();
-        // Checked first: the next turn sees bytes that are pushed between the two checks.
+        // This must be checked first: if the fill pushes bytes between the two checks, the next turn writes them.
         let is_whole = growth.is_whole().map_err(|Cut| io::Error::from(io::ErrorKind::UnexpectedEof))?;
         let mut count = 0;
         while let Some((chunk, skip)) = growth.piece_at(self.written) {

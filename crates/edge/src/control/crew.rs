@@ -181,7 +181,8 @@ impl Crew {
         let taken =
             |seat: &usize| self.serving.iter().chain(&self.finishing).chain(fresh).any(|member| member.seat == *seat);
         let seat = (0..SEATS_MAX).find(|seat| !taken(seat));
-        let seat = seat.ok_or_else(|| format!("{SEATS_MAX} workers serve or finish already, try again later"))?;
+        let seat =
+            seat.ok_or_else(|| format!("{SEATS_MAX} workers are running already (new and old ones), try again later"))?;
         let cpu = match &conf.main.process.affinity {
             Affinity::None => None,
             Affinity::Auto => Some(index % weir_meter::host::effective_cpus().max(1)),
@@ -225,7 +226,7 @@ impl Member {
     }
 
     fn stop(&self) {
-        // Drop it before the thread ends: a later drop could not even log.
+        // The worker must be dropped before the thread ends: a later drop could not write to the log.
         self.remote.run(|| drop(THIS.take()));
         self.remote.stop();
     }

@@ -8,8 +8,8 @@ const RESERVED_MIN: u64 = 8;
 const OWN: u64 = 16;
 /// Descriptors that a worker without connections has open.
 const OWN_OF_WORKER: u64 = 4;
-/// If the limit leaves a worker fewer places than this, it does not bound the table: clients then wait in the
-/// kernel's queue until a descriptor is free, while a full table would refuse them.
+/// If the limit leaves a worker fewer places than this, weir does not limit the table by it. Clients then wait in the
+/// kernel's queue until a descriptor is free; a full table would refuse them.
 const PLACES_MIN: u64 = 8;
 
 /// The places in the table of one of `workers`, if the process may have `files` open and listens on `sockets`.

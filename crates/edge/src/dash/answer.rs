@@ -1,8 +1,8 @@
 //! The answers of a location with `dashboard`.
 //!
-//! Everybody who may reach the location gets the files of the page. The data needs the token. Without a token, it
-//! needs a client on loopback that also used a loopback name as the host: a page of another site can make a browser
-//! send a request, but not under that name.
+//! Every client that may reach the location gets the files of the page. For the data it needs the token. Without a
+//! token, it needs a client on loopback that also used a loopback name as the host: a page of another site can make a
+//! browser send a request, but not under that name.
 
 use std::future::poll_fn;
 use std::io::IoSlice;
@@ -122,7 +122,7 @@ fn refuse(exchange: &mut Exchange<'_>, status: u16, why: &str) -> Outcome {
 
 fn method_not_allowed(exchange: &mut Exchange<'_>, allowed: &[u8]) -> Outcome {
     exchange.response.fields.push(b"Allow", allowed);
-    refuse(exchange, 405, "this is read with GET\n")
+    refuse(exchange, 405, "the method is not allowed here; the field Allow names the allowed methods\n")
 }
 
 /// A file of the page. A browser keeps its copy and uses the tag to ask whether the copy is still current.
@@ -150,7 +150,7 @@ async fn sign_in(exchange: &mut Exchange<'_>, conn: &mut Conn, token: Option<&To
         Err(Failed::Gone(gone)) => return Err(gone),
     };
     let Some(token) = token.filter(|token| token.is(bytes.trim_ascii())) else {
-        return Ok(refuse(exchange, 403, "that is not the token\n"));
+        return Ok(refuse(exchange, 403, "the token is wrong\n"));
     };
     let cookie = token.cookie(&exchange.location.name, exchange.client.shared.is_secure());
     common(exchange);
@@ -162,7 +162,11 @@ async fn sign_in(exchange: &mut Exchange<'_>, conn: &mut Conn, token: Option<&To
 }
 
 fn busy(exchange: &mut Exchange<'_>) -> Outcome {
-    refuse(exchange, 503, &format!("{VIEWERS_MAX} viewers watch already\n"))
+    refuse(
+        exchange,
+        503,
+        &format!("the dashboard already has {VIEWERS_MAX} viewers, the most it allows: try again later\n"),
+    )
 }
 
 /// The events.
@@ -197,7 +201,7 @@ fn class_of<'s>(exchange: &Exchange<'_>, snapshot: &'s Snapshot) -> Option<&'s E
 }
 
 fn no_class(exchange: &mut Exchange<'_>) -> Outcome {
-    refuse(exchange, 404, "there is no class of errors with that number: 0 is the first\n")
+    refuse(exchange, 404, "no class of errors has this number; the first number is 0\n")
 }
 
 /// The samples of one class of errors, and the lines about them in the logs of upstreams.
@@ -222,14 +226,18 @@ async fn logs(exchange: &mut Exchange<'_>) -> Outcome {
 /// The runs of a lab, or the run that the query names.
 async fn lab_runs(exchange: &mut Exchange<'_>) -> Outcome {
     let Some(lab) = crate::declared(exchange.conf).dashboard.lab.clone() else {
-        return refuse(exchange, 404, "no lab's runs are shown here: dashboard_lab DIRECTORY; names them\n");
+        return refuse(
+            exchange,
+            404,
+            "the dashboard shows no lab runs: name their directory with dashboard_lab DIRECTORY;\n",
+        );
     };
     let id = String::from_utf8_lossy(&exchange.args).into_owned();
     if id.is_empty() {
         return shelved(exchange, Want::Runs(lab)).await;
     }
     if !runs::is_id(&id) {
-        return refuse(exchange, 400, "that is no name of a run: runs.json has those there are\n");
+        return refuse(exchange, 400, "this is not the name of a run: runs.json lists the names\n");
     }
     shelved(exchange, Want::Run(lab, id)).await
 }
@@ -238,7 +246,7 @@ async fn lab_runs(exchange: &mut Exchange<'_>) -> Outcome {
 async fn shelved(exchange: &mut Exchange<'_>, want: Want) -> Outcome {
     match crate::declared(exchange.conf).dashboard.hall().shelf.ask(want).await {
         Some((status, json)) => text(exchange, status, b"application/json", json),
-        None => refuse(exchange, 503, "files are being read for others: try again in a second\n"),
+        None => refuse(exchange, 503, "weir is busy reading files for other viewers: try again in a second\n"),
     }
 }
 
@@ -257,7 +265,7 @@ async fn document(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<Outcom
                 return Ok(text(exchange, 200, b"application/json", json));
             }
             None if clock::now().ms_since(begun) > PATIENCE_MS => {
-                return Ok(refuse(exchange, 503, "nothing was observed yet: try again in a second\n"));
+                return Ok(refuse(exchange, 503, "weir has no data yet: try again in a second\n"));
             }
             None => {}
         }

@@ -1,4 +1,4 @@
-//! The place where viewers wait for the next second.
+//! The hall: it holds the data of the dashboard, and viewers wait here for the next second.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -63,7 +63,8 @@ struct Board {
 }
 
 impl Hall {
-    /// Keeps a day of history in a file from now on, or in none: 24 hours at ten seconds, in a file of fixed size.
+    /// From now on, records a day of history in this file, or in no file: 24 hours, one point every ten seconds, in a
+    /// file of fixed size.
     ///
     /// # Errors
     /// The file cannot be opened, or it contains something else.
@@ -80,7 +81,7 @@ impl Hall {
         if length > 0 {
             let count = file.read_at(&mut head, 0)?;
             if !head.get(..count).is_some_and(journal::is_ours) {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no history of weir's"));
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is not a history that weir wrote"));
             }
         } else {
             file.write_all_at(&head, 0)?;

@@ -1,4 +1,4 @@
-//! A thread of its own reads the files that the dashboard shows in part, so that no worker waits for a disk.
+//! The shelf: a separate thread reads the files of which the dashboard shows parts, so that no worker waits for a disk.
 
 mod lab;
 
@@ -146,15 +146,16 @@ fn end_of(path: &Path, most: usize) -> io::Result<Tail> {
 fn hindrance(error: &io::Error) -> Said {
     match error.kind() {
         ErrorKind::NotFound => Said::new(
-            "no such file: the path is as weir sees it, outside of containers",
+            "no such file: give the path as weir sees it, not as a container sees it",
             "그런 파일 없음: 경로는 컨테이너 밖, weir가 보는 대로",
         ),
         ErrorKind::PermissionDenied => Said::new(
-            "weir may not read it: let the user of its workers do so, as with setfacl -m u:www-data:r FILE",
+            "weir may not read the file: allow it for the user of the workers, for example with setfacl -m \
+             u:www-data:r FILE",
             "weir가 읽을 권한 없음: 워커의 사용자에게 허용하기, 예: setfacl -m u:www-data:r FILE",
         ),
         ErrorKind::InvalidInput => Said::new(
-            "it is no regular file: name the file that the application appends to",
+            "this is not a regular file: name the file that the application appends to",
             "일반 파일이 아님: 애플리케이션이 쓰는 파일을 지정하기",
         ),
         _ => Said::new(log::Os(error).to_string(), log::Os(error).to_string()),
@@ -188,7 +189,7 @@ mod tests {
         fs::create_dir_all(&directory).unwrap();
         let log = directory.join("app.log");
         assert!(asked(&log)["logs"][0]["note"]["en"].as_str().unwrap().starts_with("no such file"));
-        assert!(asked(&directory)["logs"][0]["note"]["en"].as_str().unwrap().starts_with("it is no regular file"));
+        assert!(asked(&directory)["logs"][0]["note"]["en"].as_str().unwrap().starts_with("this is not a regular file"));
         fs::write(directory.join("app.log.1"), "2026-11-22T20:09:16Z old 0123456789abcdef").unwrap();
         fs::write(&log, "2026-11-22T20:09:18Z new 0123456789abcdef\n").unwrap();
         let answer = asked(&log);

@@ -45,7 +45,8 @@ impl Token {
             Source::Variable(name) => {
                 let text = std::env::var(name).map_err(|_| {
                     format!(
-                        "the environment has no variable \"{name}\" for \"dashboard_token\": set it before the start"
+                        "the environment has no variable \"{name}\" for \"dashboard_token\": set it before you start \
+                         weir"
                     )
                 })?;
                 (text.trim().to_owned(), format!("the variable \"{name}\""))
@@ -54,7 +55,8 @@ impl Token {
         match text.len() {
             BYTES_MIN..=BYTES_MAX => Ok(Token::new(&text)),
             length => Err(format!(
-                "{name} has {length} bytes, a \"dashboard_token\" has {BYTES_MIN} to {BYTES_MAX}: openssl rand -hex 16"
+                "{name} has {length} bytes, but a \"dashboard_token\" needs {BYTES_MIN} to {BYTES_MAX}: make one with \
+                 openssl rand -hex 16"
             )),
         }
     }

@@ -39,7 +39,7 @@ impl Stop {
         }
     }
 
-    /// The next connection; `None` once set.
+    /// The next connection; `None` after the stop.
     async fn or(&self, listener: &Listener) -> Option<io::Result<(Stream, Address)>> {
         poll_fn(|context| {
             if self.is_set.get() {
@@ -95,7 +95,7 @@ pub async fn accept(worker: Rc<Worker>, listening: Listening, socket: Rc<Address
     }
 }
 
-/// Takes the waiting connections of a queue that other workers serve from here on.
+/// Accepts the connections that already wait in a queue; other workers serve the queue afterwards.
 fn accept_rest(worker: &Rc<Worker>, listener: &Listener, socket: &Rc<Address>) {
     listener.leave();
     for _ in 0..REST_MAX {

@@ -10,15 +10,16 @@ use super::tunnel::Tunnel;
 
 /// The next step of a connection after a request.
 pub enum After {
-    /// It waits for the next one this long.
+    /// The connection waits this long for the next request.
     Idle(Duration),
-    /// It is closed.
+    /// weir closes the connection.
     Close,
-    /// The rest of the client's data is read first: the time in all, and the time for each read.
+    /// weir closes the connection after it has read the rest of the client's data: the time in all, and the time for
+    /// each read.
     Linger(Duration, Duration),
-    /// It carries another protocol from now on.
+    /// The connection now carries another protocol.
     Tunnel(Box<Tunnel>),
-    /// It carries streams from now on (HTTP/2); the bytes are the part that has arrived.
+    /// The connection now carries streams (HTTP/2); the bytes have already arrived.
     Streams(Box<[u8]>),
 }
 

@@ -1,4 +1,4 @@
-//! From an outcome of the phases to a response that is sent.
+//! Turns an outcome of the phases into a response and sends it.
 
 use weir_http::board::Leg;
 use weir_http::body::{self, Failed};
@@ -64,7 +64,7 @@ pub async fn answer(
                 exchange.worker.board.took(Leg::Queue, clock::now().us_since(begun));
                 walk::resume(exchange, resume)
             }
-            // Boxed: few exchanges read their body here, and every one would need the room for it.
+            // Boxed: few exchanges read their body here, and otherwise every exchange would be larger.
             Outcome::ReadBody(resume) => Box::pin(read_body(exchange, conn, resume)).await?,
             Outcome::Background(paths, resume) => {
                 background::start(exchange, paths);

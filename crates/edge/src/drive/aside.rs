@@ -1,8 +1,9 @@
-//! An exchange put aside while a tunnel lives: all that its log line needs, in as little memory as possible.
+//! An exchange that weir puts aside while its tunnel is open: it keeps the data for the log line in as little memory as
+//! possible.
 //!
 //! A WebSocket may be idle for days, and there may be ten thousand of them. Texts are packed into one allocation of
 //! exactly their size, heads are parsed again from their bytes, and fields that most exchanges do not use are boxed.
-//! Invariant: an exchange taken up again gives every variable the same value as before.
+//! Invariant: after weir takes an exchange up again, every variable has the same value as before.
 
 use std::rc::Rc;
 
@@ -68,8 +69,8 @@ struct Rare {
     filters: Vec<Box<dyn BodyFilter>>,
 }
 
-/// Fields of an exchange that are kept unchanged. The pattern in `of` names all other fields: if `Exchange` gets a
-/// new field, this does not compile until the field is handled here.
+/// Fields of an exchange that are kept unchanged. The pattern in `of` names all other fields. So if `Exchange` gets a
+/// new field, this file does not compile until it handles the field.
 macro_rules! plain {
     ($($field:ident: $kind:ty,)*) => {
         struct Plain { $($field: $kind,)* }
@@ -175,7 +176,7 @@ impl Aside {
 
 impl RequestFacts {
     fn of(request: &Request) -> RequestFacts {
-        // The parser's memory is for refusals, and a request this far was not refused. The exchange itself has the
+        // Only refusals need the parser's memory, and weir did not refuse this request. The exchange itself has the
         // start time.
         let Request {
             bytes: _,
@@ -377,8 +378,8 @@ fn pull_slots(from: &mut &[u8], slots: &mut SlotStore) {
 fn read_head(exchange: &mut Exchange<'_>) {
     let policy = head::policy(head::default_core(exchange.conf, exchange.client.listen.get()));
     let request = &mut exchange.request;
-    // The same parser accepted an HTTP/1 head before, so it accepts it again. An HTTP/2 head is not parsed again: it
-    // was kept.
+    // The same parser accepted an HTTP/1 head before, so it accepts it again. weir kept an HTTP/2 head and does not
+    // parse it again.
     let _ = request.parser.request(&request.bytes, &policy, &mut request.head);
     request.tokens = ConnectionTokens::of(&request.bytes, &request.head.fields);
     request.leave_out_named();

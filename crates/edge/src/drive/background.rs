@@ -1,4 +1,4 @@
-//! Exchanges in the background: requests that weir makes for a client's request, and answers that nobody gets.
+//! Exchanges in the background: weir makes them for a client's request, and no client gets their answers.
 //!
 //! nginx calls them background subrequests. Such an exchange has a copy of the client's request head and of the body
 //! that was read, and a connection without a client. It goes through the phases like any other, except for the checks
@@ -34,9 +34,9 @@ use crate::purge;
 /// The most exchanges in the background at a time on one worker; weir leaves out further ones, and logs each.
 pub const BACKGROUND_MAX: usize = 1024;
 
-/// There is at most one exchange in the background for so many places of the worker's table of connections. Each takes
-/// one place for itself and usually one for its peer. So the clients' exchanges keep half of the table, even if no copy
-/// gets an answer.
+/// The places of the worker's connection table for each exchange in the background. Such an exchange takes one place
+/// for itself and usually one for its peer. So the clients' exchanges keep half of the table, even if no copy gets an
+/// answer.
 pub const PLACES_PER_EXCHANGE: usize = 4;
 
 /// The most exchanges in the background with a table of this size.
@@ -97,8 +97,10 @@ pub fn start(exchange: &mut Exchange<'_>, paths: Vec<Vec<u8>>) {
         let shown = String::from_utf8_lossy(&path).into_owned();
         match begin(exchange) {
             Ok((copied, alone)) => weir_net::worker::spawn(run(copied, alone, path)),
-            Err(Refused::TooMany(most)) => exchange
-                .log(Level::Error, format_args!("{most} background requests are under way, \"{shown}\" is left out")),
+            Err(Refused::TooMany(most)) => exchange.log(
+                Level::Error,
+                format_args!("{most} background requests are already running, so weir does not send \"{shown}\""),
+            ),
             // `take_place` has logged it.
             Err(Refused::NoPlace) => {}
             Err(Refused::Os(error)) => {
@@ -170,7 +172,7 @@ async fn run(copied: Copied, mut alone: Alone, path: Vec<u8>) {
     exchange.limit_req_status = copied.limit_req_status;
     exchange.limit_conn_status = copied.limit_conn_status;
     exchange.body = body;
-    // The walk compares the length of the body with `client_max_body_size`, as long as there is no reader.
+    // Until there is a reader, the walk compares the length of the body with `client_max_body_size`.
     let outcome = walk::walk(&mut exchange, From::Server);
     exchange.reader = Some(Reader::at_end(exchange.body.length()));
     finish(&mut exchange, &mut alone.conn, outcome).await;
@@ -190,7 +192,7 @@ async fn finish(exchange: &mut Exchange<'_>, conn: &mut Conn, mut outcome: Outco
             outcome = Outcome::Status(open::withhold(exchange, why));
         }
         outcome = match outcome {
-            // Nobody sees the pages with counters.
+            // No client would see a page with counters.
             Outcome::Respond | Outcome::Observe | Outcome::Dashboard => return,
             Outcome::Status(status @ (408 | 444 | 499)) => {
                 exchange.response.status = status;
@@ -204,7 +206,7 @@ async fn finish(exchange: &mut Exchange<'_>, conn: &mut Conn, mut outcome: Outco
                 Some(_) => return,
                 None => walk::resume(exchange, resume),
             },
-            // The body is there, or it is not wanted.
+            // weir has read the body already, or does not need it.
             Outcome::ReadBody(resume) => walk::resume(exchange, resume),
             Outcome::Background(paths, resume) => {
                 start(exchange, paths);

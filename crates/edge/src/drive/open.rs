@@ -64,7 +64,8 @@ fn check_target(core: &Core, raw: &[u8]) -> Result<(), Violation> {
     if is_refused { Err(Violation::TargetByte) } else { Ok(()) }
 }
 
-/// The reason, in words for the log, why no origin may get the request although weir may answer it itself.
+/// The reason, as text for the log, why weir must not pass the request to an origin, although it may answer the request
+/// itself.
 ///
 /// First, a target with a fragment (RFC 9112 §3.2 allows none): an origin may read the fragment as part of the path,
 /// while weir's location did not. Second, a control byte in a value (RFC 9110 §5.5 allows none); over HTTP/1.1 it was

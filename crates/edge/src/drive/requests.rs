@@ -19,8 +19,8 @@ use super::after::{After, parting};
 use super::tunnel::Tunnel;
 use super::{answer, open, streams};
 
-/// Serves the requests that have arrived, one by one, as long as another one is there. On entry, `parts` hold only
-/// bytes that arrived before this task read anything; on return, only bytes that are not answered.
+/// Serves the requests that have arrived, one after the other. On entry, `parts` hold only bytes that arrived before
+/// this task read anything; on return, only bytes that are not answered.
 pub async fn active(conn: &mut Conn, worker: &Rc<Worker>, mut parts: Parts) -> (Parts, After) {
     loop {
         let generation = worker.generation();

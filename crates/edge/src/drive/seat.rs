@@ -1,9 +1,10 @@
-//! The memory in which a connection is served: the future of `requests::active`, which one connection uses after another.
+//! A seat is the memory that a connection needs while weir serves it: the future of `requests::active`. One connection
+//! after another uses it.
 //!
-//! That future has some kilobytes. A waiting connection should not keep it, and a new future for every request would
-//! be an allocation for every request. So the worker has seats, and a connection takes one while it is busy. The seat
-//! that was used last is taken first, because it is in the CPU's cache. Invariant: an empty seat refers to nothing
-//! outside itself.
+//! That future has some kilobytes. A waiting connection should not keep it, and a new future for every request would be
+//! an allocation for every request. So the worker has seats, and a connection takes one while it is busy. A connection
+//! takes the seat that was used last, because this seat is in the CPU's cache. Invariant: an empty seat refers to
+//! nothing outside itself.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -23,8 +24,8 @@ use super::requests;
 const SEATS_MAX: usize = 256;
 
 thread_local! {
-    /// The worker's empty seats. A worker is one thread, and each wake of a connection asks for a seat, so the way to
-    /// them is the shortest.
+    /// The worker's empty seats. A thread-local variable gives the fastest access, which matters because every wake of
+    /// a connection takes a seat.
     static SPARE: RefCell<Vec<Seat>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -45,7 +46,7 @@ pub fn give_back(seat: Seat) {
 /// A place to serve one connection.
 pub struct Seat {
     table: Rc<Table>,
-    /// Serves the guest on the table; never ends.
+    /// The future of this seat: it serves the connection on the table, and never ends.
     future: Pin<Box<dyn Future<Output = ()>>>,
 }
 
@@ -100,7 +101,7 @@ async fn serve(table: Rc<Table>) {
     loop {
         let Guest { mut conn, worker, early, begun } = poll_fn(|_| match table.guest.take() {
             Some(guest) => Poll::Ready(guest),
-            // No waker is needed: the worker polls a seat after a guest takes it.
+            // This needs no waker: the worker polls a seat after a connection has taken it.
             None => Poll::Pending,
         })
         .await;

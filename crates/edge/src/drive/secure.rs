@@ -68,7 +68,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 pub async fn say_why(conn: &Conn) {
     let Transport::Tls(tls) = conn.stream() else { return };
     if tls.has_failed() {
-        // A stop need not wait for this.
+        // A stop of the worker does not wait for this.
         conn.shared.lie_idle();
         conn.deadline.set(LAST_WORDS);
         tls.say_why(&conn.deadline).await;
@@ -263,9 +263,9 @@ pub fn objection(exchange: &Exchange<'_>) -> Option<(u16, String)> {
         return Some((421, told.to_owned()));
     }
     if shown.is_some() && facts.generation != exchange.conf.generation {
-        // A certificate that was trusted may not be trusted any more; a new connection is judged again (nginx closes
-        // waiting connections).
-        return Some((421, "client SSL certificate was judged by an earlier configuration".to_owned()));
+        // The new configuration may not trust the certificate any more. weir verifies it again on a new connection
+        // (nginx closes waiting connections).
+        return Some((421, "client SSL certificate was verified by an earlier configuration".to_owned()));
     }
     match (shown, settings.verify) {
         (Some((_, Err(complaint))), verify) if verify != Verify::OptionalNoCa || !complaint.is_about_trust_alone() => {

@@ -1,4 +1,4 @@
-//! The life of one client connection, as a straight line: wait, read a head, answer, keep or close.
+//! Serves one client connection from start to end: wait, read a head, answer, keep or close.
 //!
 //! Cost of a steady proxied exchange: one read and one write on each side, one pass over each head, no allocation. An
 //! idle connection holds no buffer and no future of an exchange: these belong to the worker's seats. It holds only
@@ -30,7 +30,7 @@ pub fn serve(entry: Entry, remote: SocketAddress, socket: Rc<Address>, listen: u
     let generation = entry.worker.generation();
     let core = default_core(&generation.conf, listen);
     if core.nodelay && !remote.is_unix() {
-        // Failing to set it costs latency, not correctness.
+        // If this fails, answers may be later, but they stay correct.
         let _ = shared.stream.socket().set_nodelay(true);
     }
     let client = Rc::new(Client {
@@ -125,7 +125,7 @@ pub async fn linger(conn: &Conn, worker: &Worker, time: Duration, timeout: Durat
     if conn.stream().shutdown_write().is_err() {
         return;
     }
-    // A stop need not wait for data that nobody reads: a draining worker may end this connection.
+    // A stop does not wait for data that weir only throws away: a draining worker may end this connection.
     conn.shared.lie_idle();
     let until = clock::now() + time;
     let mut sink = weir_net::buffer::lease(READ_BYTES);

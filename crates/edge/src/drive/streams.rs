@@ -173,8 +173,8 @@ impl Drive {
     fn read(&mut self) -> Result<bool, End> {
         let Drive { conn, entry, session, input, waits } = self;
         let read = input.read(session, &mut |event| {
-            // Each frame has its own time, else a long upload would exceed it. The frames of one header section share
-            // theirs.
+            // Each frame has its own time, because a long upload takes longer than one timeout. The frames of one
+            // header section share one time.
             if *waits == Waits::Frame && !session.wire.borrow().is_in_section() {
                 *waits = Waits::Nothing;
             }
@@ -204,7 +204,7 @@ impl Drive {
         }
     }
 
-    /// Sets the deadline for the current wait; `Ready(None)` if something must be sent since.
+    /// Sets the deadline for the current wait. `Ready(None)` if weir must send something first.
     fn poll_deadline(&mut self, has_sent: bool) -> Poll<Option<End>> {
         let has_streams = self.session.tasks() > 0;
         let waits = match () {

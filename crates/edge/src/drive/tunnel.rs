@@ -2,9 +2,9 @@
 //!
 //! weir counts the messages of a WebSocket as they pass (`frames`); this delays and changes no byte.
 //!
-//! The idle timeout is `proxy_read_timeout`, for both directions together, as in nginx; close codes are the peers'
-//! own bytes and pass through. An idle tunnel holds no buffer and no future but its connection's: its exchange is put
-//! aside until the log needs it.
+//! The idle timeout is `proxy_read_timeout`, for both directions together, as in nginx; close codes are the peers' own
+//! bytes and pass through. An idle tunnel holds no buffer, and only the future of its connection: weir puts its
+//! exchange aside until the end, for the log.
 
 mod frames;
 
@@ -167,7 +167,7 @@ pub struct Tunnel {
     writing: Writing,
 }
 
-/// Counts as a connection that is written to, until it is dropped, also if its task panics.
+/// The tunnel counts as a connection in the state "writing" until this is dropped, also if its task panics.
 struct Writing(Rc<Worker>);
 
 impl Writing {

@@ -33,11 +33,17 @@ const PLACES: Contexts = HSL.or(LIMIT_EXCEPT);
 pub static FAMILY: Family = Family::new(
     "auth_basic",
     &[
-        Directive::new("auth_basic", PLACES, ONE, "Asks for a name and a password; off for none.", |b, s| {
-            let realm = b.template(s.text(0))?;
-            crate::settings(b).auth_basic.realm = Some(Some(realm));
-            Ok(())
-        })
+        Directive::new(
+            "auth_basic",
+            PLACES,
+            ONE,
+            "Asks clients for a name and a password; off asks for none.",
+            |b, s| {
+                let realm = b.template(s.text(0))?;
+                crate::settings(b).auth_basic.realm = Some(Some(realm));
+                Ok(())
+            },
+        )
         .default("off"),
         Directive::new("auth_basic_user_file", PLACES, ONE, "The file with names and passwords.", |b, s| {
             let file = b.template(s.text(0))?;
@@ -100,7 +106,7 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
         Verdict::Unknown => {
             exchange.log(
                 Level::Crit,
-                format_args!("the password of user \"{shown}\" in \"{path}\" is hashed in a way that is not supported"),
+                format_args!("weir does not support the hash of the password of user \"{shown}\" in \"{path}\""),
             );
             Next::Status(500)
         }

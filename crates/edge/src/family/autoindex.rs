@@ -53,7 +53,7 @@ pub static FAMILY: Family = Family::new(
             Ok(())
         })
         .default("off"),
-        Directive::new("autoindex_format", HSL, ONE, "The form of the list.", |b, s| {
+        Directive::new("autoindex_format", HSL, ONE, "The format of the list.", |b, s| {
             let formats =
                 [("html", Format::Html), ("json", Format::Json), ("jsonp", Format::Jsonp), ("xml", Format::Xml)];
             crate::settings(b).autoindex.format = Some(value::choice(s, &formats)?);
@@ -86,7 +86,7 @@ pub static FAMILY: Family = Family::new(
 )
 .phase(Phase::Content, |location| crate::values(location).autoindex.enabled, answer);
 
-/// The most entries in a list: a longer list is of no use and would hold the worker.
+/// The most entries in a list: a longer list is useless and would block the worker.
 const ENTRIES_MAX: usize = 100_000;
 
 /// HTML shows longer names cut, with `..>` at the end. weir counts characters of names in UTF-8, and bytes of other
@@ -204,7 +204,7 @@ fn entries(exchange: &mut Exchange<'_>, directory: &[u8]) -> io::Result<Vec<Entr
             let shown = String::from_utf8_lossy(directory);
             exchange.log(
                 Level::Warn,
-                format_args!("more than {ENTRIES_MAX} entries in \"{shown}\", the others are not listed"),
+                format_args!("\"{shown}\" has more than {ENTRIES_MAX} entries, the others are not listed"),
             );
             break;
         }

@@ -33,13 +33,13 @@ const HSLI: Contexts = HSL.or(LOCATION_IF);
 pub static FAMILY: Family = Family::new(
     "charset",
     &[
-        Directive::new("charset", HSLI, ONE, "The character set named in Content-Type; off names none.", charset)
+        Directive::new("charset", HSLI, ONE, "The character set that Content-Type names; off names none.", charset)
             .default("off"),
         Directive::new(
             "charset_types",
             HSL,
             Arity::AtLeast(1),
-            "The media types that get one besides text/html; * for all.",
+            "The media types besides text/html that get the charset; * for all.",
             types,
         )
         .default("text/html text/xml text/plain text/vnd.wap.wml application/javascript application/rss+xml")

@@ -58,7 +58,7 @@ pub struct UpstreamLog {
 }
 
 impl UpstreamLog {
-    /// Whether the log may hold lines about a request whose last try went to that peer.
+    /// Whether the log may contain lines about a request whose last try went to that peer.
     pub fn is_of(&self, peer: &str, snapshot: &Snapshot) -> bool {
         let has_peer = |name: &str| {
             let group = snapshot.http.upstreams.get(name);
@@ -72,24 +72,25 @@ impl UpstreamLog {
 /// The family.
 pub static FAMILY: Family = Family::new("dashboard", &[
     Directive::new("dashboard", MAIN.or(LOCATION), Arity::Between(0, 1),
-        "weir's own: in a location, answers with the dashboard. At the top of the file, on|off|ADDR:PORT: whether and \
-         where the dashboard has a server of its own; weir edge has one on 127.0.0.1:9144 or the next free port.",
+        "weir's own: in a location, serves the dashboard. At the top of the file, on|off|ADDR:PORT decides whether and \
+         where the dashboard has its own server; weir edge uses 127.0.0.1:9144 or the next free port.",
         dashboard).default("on for weir edge, off when called as nginx"),
     Directive::new("dashboard_token", MAIN.or(HTTP).or(SERVER).or(LOCATION), ONE,
-        "weir's own: what opens the dashboard, the first line of a FILE or env:VARIABLE. Without it, only loopback may look.",
+        "weir's own: the token that opens the dashboard: the first line of a FILE, or env:VARIABLE. Without a token, \
+         only clients on loopback may open it.",
         token),
     Directive::new("dashboard_history", MAIN.or(HTTP), ONE,
-        "weir's own: keeps 24 hours of history, ten seconds a point, in a FILE of half a megabyte.",
+        "weir's own: keeps 24 hours of history, one point for every ten seconds, in a FILE of half a megabyte.",
         |b, s| { let path = b.path(s.text(0)); crate::declaring(b).dashboard.history = Some(PathBuf::from(path)); Ok(()) }),
     Directive::new("dashboard_upstream_log", MAIN.or(HTTP), Arity::Between(1, 2),
-        "weir's own: FILE [upstream=NAME|ADDRESS:PORT], a log that an upstream writes. Its lines about failed requests are \
-         shown beside them.",
+        "weir's own: FILE [upstream=NAME|ADDRESS:PORT], a log that an upstream writes. The dashboard shows the log's \
+         lines about failed requests beside these requests.",
         upstream_log).many(),
     Directive::new("dashboard_lab", MAIN.or(HTTP), ONE,
-        "weir's own: the DIRECTORY in which weir lab keeps its runs, .weir/runs unless told, is shown.",
+        "weir's own: the DIRECTORY with the runs of weir lab (by default .weir/runs); the dashboard shows them.",
         |b, s| {
             if s.text(0).is_empty() {
-                return Err(Refusal::directive("is empty").todo("the directory of weir lab --store"));
+                return Err(Refusal::directive("is empty").todo("name the directory of weir lab --store"));
             }
             crate::declaring(b).dashboard.lab = Some(PathBuf::from(b.path(s.text(0))));
             Ok(())
@@ -99,7 +100,7 @@ pub static FAMILY: Family = Family::new("dashboard", &[
 .adopt(|new, old| { crate::declared_mut(new).dashboard.adopt(&crate::declared(old).dashboard); Ok(()) });
 
 impl Declared {
-    /// The viewers' waiting place.
+    /// The hall: the data that the dashboard shows, and the viewers.
     pub fn hall(&self) -> &Arc<Hall> {
         self.hall.get_or_init(Arc::default)
     }
@@ -148,7 +149,7 @@ pub fn open(conf: &Conf) -> Result<(), String> {
         }
     }
     if !all().any(|values| values.dashboard.is_on) {
-        // No dashboard is left, so weir stops keeping the history.
+        // The configuration has no dashboard any more, so weir stops recording the history.
         if let Some(hall) = declared.hall.get() {
             drop(hall.keep_day(None));
         }
@@ -182,7 +183,7 @@ fn dashboard(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
             // Each request checks whether an address beyond loopback has a token.
             text if place::parse(text).is_some() => Ok(()),
             text => Err(Refusal::whole(format!("invalid value \"{text}\" in \"dashboard\" directive"))
-                .todo("on, off or ADDR:PORT")),
+                .todo("write on, off or ADDR:PORT")),
         };
     }
     if !statement.args.is_empty() {
@@ -202,7 +203,7 @@ fn dashboard(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 
 fn token(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let source = match statement.text(0) {
-        "" | "env:" => return Err(Refusal::directive("is empty").todo("a file, or env:VARIABLE")),
+        "" | "env:" => return Err(Refusal::directive("is empty").todo("name a file, or env:VARIABLE")),
         text => match text.strip_prefix("env:") {
             Some(name) => Source::Variable(name.to_owned()),
             None => Source::File(b.path(text)),
@@ -217,14 +218,15 @@ fn upstream_log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal>
         2.. => match statement.text(1).strip_prefix("upstream=") {
             Some(name) if !name.is_empty() => Some(name.to_owned()),
             _ => {
-                return Err(Refusal::whole(format!("invalid parameter \"{}\"", statement.text(1)))
-                    .todo("upstream=NAME, of an upstream block or as proxy_pass names it, or upstream=ADDRESS:PORT"));
+                return Err(Refusal::whole(format!("invalid parameter \"{}\"", statement.text(1))).todo(
+                    "write upstream=NAME (an upstream block, or a name in proxy_pass) or upstream=ADDRESS:PORT",
+                ));
             }
         },
         _ => None,
     };
     if statement.text(0).is_empty() {
-        return Err(Refusal::directive("is empty").todo("a file"));
+        return Err(Refusal::directive("is empty").todo("name a file"));
     }
     let log = UpstreamLog { file: PathBuf::from(b.path(statement.text(0))), upstream, at: b.at() };
     let logs = &mut crate::declaring(b).dashboard.logs;
@@ -232,8 +234,8 @@ fn upstream_log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal>
         return Err(Refusal::directive("is duplicate"));
     }
     if logs.len() >= LOGS_MAX {
-        return Err(Refusal::directive(format!("is there {LOGS_MAX} times already"))
-            .todo("let servers of one application write to one file"));
+        return Err(Refusal::directive(format!("is set more than {LOGS_MAX} times"))
+            .todo("let the servers of one application write to one file"));
     }
     logs.push(log);
     Ok(())
@@ -254,7 +256,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     let strange: Vec<_> = strange.filter(|(name, _)| !is_known(name)).collect();
     for (name, at) in strange {
         let refusal = Refusal::whole(format!("upstream \"{name}\" not found in \"dashboard_upstream_log\" directive"))
-            .todo("the name of an upstream block, what proxy_pass names, or ADDRESS:PORT of a server")
+            .todo("write the name of an upstream block, a name in proxy_pass, or ADDRESS:PORT of a server")
             .needs("upstream", &name);
         b.refuse_at("dashboard_upstream_log", refusal, at);
     }
@@ -315,7 +317,7 @@ mod tests {
             assert_eq!(conf.is_some(), said_of.is_empty(), "{line}");
         }
         let many: String = (0..=LOGS_MAX).map(|n| format!("dashboard_upstream_log {n}.log; ")).collect();
-        assert!(of_text(&with(&many)).1.join("").contains("is there 8 times already"));
+        assert!(of_text(&with(&many)).1.join("").contains("is set more than 8 times"));
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub static FAMILY: Family = Family::new(
         "geo",
         HTTP,
         Arity::Between(1, 2),
-        "Makes a variable whose value depends on a client's address.",
+        "Defines a variable whose value depends on the client's address.",
         geo,
     )
     .many()

@@ -44,7 +44,7 @@ pub static FAMILY: Family = Family::new(
         "gzip_static",
         HSL,
         ONE,
-        "Sends FILE.gz in place of FILE, to those who take it (on) or to all (always).",
+        "Sends FILE.gz in place of FILE, to clients that accept gzip (on) or to all clients (always).",
         |b, s| {
             let use_of = value::choice(s, &[("off", Use::Off), ("on", Use::On), ("always", Use::Always)])?;
             crate::settings(b).gzip_static.use_of = Some(use_of);

@@ -37,10 +37,23 @@ pub type Declared = Zones<u32>;
 pub static FAMILY: Family = Family::new(
     "limit_conn",
     &[
-        Directive::new("limit_conn_zone", HTTP, TWO, "Makes a zone that counts requests in work for keys.", zone)
-            .many(),
-        Directive::new("limit_conn", HSL, TWO, "Limits the requests in work for a key of a zone.", limit).many(),
-        Directive::new("limit_conn_log_level", HSL, ONE, "The level of the log for refusals.", |b, s| {
+        Directive::new(
+            "limit_conn_zone",
+            HTTP,
+            TWO,
+            "Declares a zone that counts the requests in progress for each key.",
+            zone,
+        )
+        .many(),
+        Directive::new(
+            "limit_conn",
+            HSL,
+            TWO,
+            "Limits the number of requests in progress for each key of a zone.",
+            limit,
+        )
+        .many(),
+        Directive::new("limit_conn_log_level", HSL, ONE, "The log level for refusals.", |b, s| {
             crate::settings(b).limit_conn.log_level = Some(value::choice(s, LOG_LEVELS)?);
             Ok(())
         })
@@ -50,7 +63,7 @@ pub static FAMILY: Family = Family::new(
             Ok(())
         })
         .default("503"),
-        Directive::new("limit_conn_dry_run", HSL, Arity::Flag, "Counts and logs, and lets everything pass.", |b, s| {
+        Directive::new("limit_conn_dry_run", HSL, Arity::Flag, "Counts and logs, but refuses no request.", |b, s| {
             crate::settings(b).limit_conn.dry_run = Some(value::flag(s)?);
             Ok(())
         })

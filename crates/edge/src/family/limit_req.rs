@@ -46,7 +46,7 @@ pub static FAMILY: Family = Family::new(
             "limit_req_zone",
             HTTP,
             Arity::exactly(3),
-            "Makes a zone that holds the state of requests for keys.",
+            "Declares a zone that stores the request rate of each key.",
             zone,
         )
         .many(),
@@ -54,7 +54,7 @@ pub static FAMILY: Family = Family::new(
             "limit_req",
             HSL,
             Arity::Between(1, 3),
-            "Limits the rate of requests for the keys of a zone.",
+            "Limits the rate of requests for each key of a zone.",
             limit,
         )
         .many(),
@@ -62,7 +62,7 @@ pub static FAMILY: Family = Family::new(
             "limit_req_log_level",
             HSL,
             ONE,
-            "The level of the log for refusals; delays are logged one lower.",
+            "The log level for refusals; weir logs delays one level lower.",
             |b, s| {
                 crate::settings(b).limit_req.log_level = Some(value::choice(s, LOG_LEVELS)?);
                 Ok(())
@@ -74,10 +74,16 @@ pub static FAMILY: Family = Family::new(
             Ok(())
         })
         .default("503"),
-        Directive::new("limit_req_dry_run", HSL, Arity::Flag, "Counts and logs, and lets everything pass.", |b, s| {
-            crate::settings(b).limit_req.dry_run = Some(value::flag(s)?);
-            Ok(())
-        })
+        Directive::new(
+            "limit_req_dry_run",
+            HSL,
+            Arity::Flag,
+            "Counts and logs, but delays and refuses no request.",
+            |b, s| {
+                crate::settings(b).limit_req.dry_run = Some(value::flag(s)?);
+                Ok(())
+            },
+        )
         .default("off"),
     ],
 )

@@ -44,7 +44,8 @@ pub static FAMILY: Family = Family::new(
             "api",
             LOCATION,
             Arity::Between(0, 1),
-            "Answers NGINX Plus' API, versions 1 to 9, and weir's own at /weir: what runs, as JSON. write=on|off.",
+            "Serves the API of NGINX Plus, versions 1 to 9, and at /weir weir's own API: the live state as JSON. \
+             write=on|off.",
             api,
         )
         .default("write=off"),
@@ -52,7 +53,7 @@ pub static FAMILY: Family = Family::new(
             "metrics",
             LOCATION,
             NONE,
-            "weir's own: answers with everything counted, for Prometheus and OpenMetrics.",
+            "weir's own: serves all metrics, for Prometheus and OpenMetrics.",
             |b, _| {
                 crate::settings(b).live.is_api = Some(false);
                 b.scope().handler = Some(|_| Next::Observe);
@@ -69,7 +70,9 @@ fn api(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         None | Some("write=off") => false,
         Some("write=on") => true,
         Some(other) => {
-            return Err(Refusal::whole(format!("invalid parameter \"{other}\"")).todo("write=on or write=off"));
+            return Err(
+                Refusal::whole(format!("invalid parameter \"{other}\"")).todo("write either write=on or write=off")
+            );
         }
     };
     let at = b.at();
@@ -80,9 +83,9 @@ fn api(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Warns of an API that may change the running server and has no guard.
+/// Warns of an API that may change the running server and has no access control.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
-    // Taken, so that inner blocks do not repeat the warning.
+    // Takes the place out, so that inner blocks do not repeat the warning.
     if let Some(Some(at)) = crate::written_mut(scope).live.door.replace(None) {
         guard::warn(b, scope, Deed::Write, at);
     }
@@ -108,7 +111,7 @@ fn ended(exchange: &mut Exchange<'_>) {
     if let Some(number) = exchange.cache.zone {
         count_visit(exchange, number);
     }
-    // A tunnel and a dashboard viewer that waits for news say nothing about the speed of requests.
+    // Tunnels and the event streams of dashboard viewers last long, and say nothing about the speed of requests.
     if exchange.step != Step::Tunnel && !crate::values(exchange.location).dashboard.is_on {
         let took = clock::now().us_since(exchange.started);
         cell.times.put(spot.or(took));
@@ -176,7 +179,7 @@ fn until_source(last: &Try, began: Instant) -> Option<u64> {
     Some(if started == began { response } else { started.us_since(began) + response })
 }
 
-/// Counts a mishap and keeps a sample of it. Rare, or load that weir sheds.
+/// Counts a mishap and keeps a sample of it. This happens rarely, or for requests that weir refuses under load.
 #[cold]
 fn tell(exchange: &Exchange<'_>, mishap: Mishap, upstream: String) {
     let (status, board) = (exchange.response.status, &exchange.worker.board);
@@ -307,7 +310,7 @@ mod tests {
             ("location /a { api write=on; internal; }", 1),
         ] {
             let (_, said) = of_text(&format!("events {{}} http {{ server {{ listen 1; {location} }} }}"));
-            let count = said.iter().filter(|what| what.contains("\"api write=on\" has no guard")).count();
+            let count = said.iter().filter(|what| what.contains("\"api write=on\" has no access control")).count();
             assert_eq!((count, said.len()), (warns, warns), "{location}: {said:?}");
         }
     }

@@ -78,7 +78,7 @@ pub static FAMILY: Family = Family::new(
             "access_log",
             HSL.or(LOCATION_IF).or(LIMIT_EXCEPT),
             Arity::AtLeast(1),
-            "Sets a log for requests: a file, its format, whether it is buffered, and which requests it takes.",
+            "Sets a log for requests: a file, its format, its buffer, and a condition for the requests that it logs.",
             access_log,
         )
         .many()
@@ -90,7 +90,7 @@ pub static FAMILY: Family = Family::new(
             "open_log_file_cache",
             HSL,
             Arity::Between(1, 4),
-            "Keeps files open whose names contain variables.",
+            "Keeps log files open whose names contain variables.",
             open_log_file_cache,
         )
         .default("off"),
@@ -172,7 +172,7 @@ fn format_of(b: &mut Build<'_>, name: &str) -> Result<Arc<Format>, Refusal> {
     }
     if !name.eq_ignore_ascii_case("combined") {
         return Err(Refusal::whole(format!("unknown log format \"{name}\""))
-            .todo("define it by log_format above this line")
+            .todo("define the format with log_format above this line")
             .needs("log_format", name));
     }
     let format = Arc::new(Format::compile(&[COMBINED], Escape::Default, &mut b.names)?);

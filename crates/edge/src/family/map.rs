@@ -25,12 +25,12 @@ pub type Declared = Vec<Map>;
 pub static FAMILY: Family = Family::new(
     "map",
     &[
-        Directive::new("map", HTTP, TWO, "Makes a variable whose value depends on another text.", map).many().block(),
-        Directive::new("map_hash_max_size", HTTP, ONE, "Accepted: weir's tables size themselves", |_, s| {
+        Directive::new("map", HTTP, TWO, "Defines a variable whose value depends on another text.", map).many().block(),
+        Directive::new("map_hash_max_size", HTTP, ONE, "No effect: weir sizes its tables itself.", |_, s| {
             value::first_number(s).map(drop)
         })
         .default("2048"),
-        Directive::new("map_hash_bucket_size", HTTP, ONE, "Accepted: weir's tables size themselves", |_, s| {
+        Directive::new("map_hash_bucket_size", HTTP, ONE, "No effect: weir sizes its tables itself.", |_, s| {
             value::first_number(s).map(drop)
         })
         .default("64"),

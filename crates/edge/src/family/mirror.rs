@@ -40,7 +40,7 @@ pub static FAMILY: Family = Family::new(
             "mirror_request_body",
             HSL,
             Arity::Flag,
-            "Reads the request's body before it is passed on, so that the copies have it.",
+            "Reads the request's body before weir passes the request on, so that the copies have the body.",
             |b, s| {
                 crate::settings(b).mirror.with_body = Some(value::flag(s)?);
                 Ok(())

@@ -27,7 +27,7 @@ pub static FAMILY: Family = Family::new(
         "if_modified_since",
         HSL,
         ONE,
-        "How the time of a response is compared with If-Modified-Since.",
+        "How weir compares the time of a response with If-Modified-Since.",
         |b, s| {
             let since = value::choice(s, &[("off", Since::Off), ("exact", Since::Exact), ("before", Since::Before)])?;
             crate::settings(b).not_modified.since = Some(Some(since));

@@ -36,8 +36,9 @@ pub struct Declared {
 /// The family.
 pub static FAMILY: Family = Family::new("purge", &[
     Directive::new("cache_purge_api", LOCATION, NONE,
-        "weir's own: answers orders to purge caches: POST {\"key\"|\"prefix\"|\"tag\": TEXT or \"all\": true, \"zone\": NAME, \
-         \"soft\": BOOL, \"local\": BOOL}; GET says how far the edges are.",
+        "weir's own: an API that purges caches: POST {\"key\"|\"prefix\"|\"tag\": TEXT or \"all\": true, \"zone\": \
+         NAME, \
+         \"soft\": BOOL, \"local\": BOOL}; GET reports the progress of all edges.",
         |b, _| {
             let at = b.at();
             crate::settings(b).purge.api = Some(Some(at));
@@ -45,8 +46,8 @@ pub static FAMILY: Family = Family::new("purge", &[
             Ok(())
         }),
     Directive::new("cache_purge_log", HTTP, Arity::AtLeast(1),
-        "weir's own: edges share purges through a stream in Redis: redis://[user:password@]HOST:PORT[/DB], or env:NAME or \
-         file:PATH that holds this URL; \
+        "weir's own: edges share purges through a stream in Redis: redis://[user:password@]HOST:PORT[/DB], or env:NAME \
+         or file:PATH with this URL; \
          [stream=weir:purges] [edge=HOSTNAME] [state=FILE] [timeout=1s] [maxlen=100000].", log),
 ])
 .adopt(|new, old| { crate::declared_mut(new).purge.adopt(&crate::declared(old).purge); Ok(()) })
@@ -84,7 +85,8 @@ pub fn open(conf: &Conf) {
         (Some(settings), None) => {
             let identity = crate::control::crew::identity(conf);
             let bus = identity.and_then(|identity| {
-                Bus::start(settings, zones, identity).map_err(|error| format!("thread failed {}", log::Os(&error)))
+                Bus::start(settings, zones, identity)
+                    .map_err(|error| format!("its thread could not be started {}", log::Os(&error)))
             });
             match bus {
                 // Nothing else opens this configuration.
@@ -131,7 +133,7 @@ fn parameter(b: &Build<'_>, settings: &mut LogSettings, word: &str) -> Result<()
     let bad = || Refusal::whole(format!("invalid parameter \"{word}\""));
     let name_of = |text: &str| match text.len() {
         1..=NAME_BYTES_MAX if !text.bytes().any(|byte| byte.is_ascii_control()) => Ok(text.to_owned()),
-        _ => Err(bad().todo(format!("a name of 1 to {NAME_BYTES_MAX} bytes"))),
+        _ => Err(bad().todo(format!("write a name of 1 to {NAME_BYTES_MAX} bytes"))),
     };
     match word.split_once('=') {
         Some(("stream", text)) => settings.stream = name_of(text)?,
@@ -139,19 +141,19 @@ fn parameter(b: &Build<'_>, settings: &mut LogSettings, word: &str) -> Result<()
         Some(("state", text)) if !text.is_empty() => settings.state = Some(PathBuf::from(b.path(text))),
         Some(("timeout", text)) => {
             let time = value::time_of(text).filter(|time| !time.is_zero() && *time <= TIMEOUT_MAX);
-            settings.timeout = time.ok_or_else(|| bad().todo("a time from 1ms to 60s"))?;
+            settings.timeout = time.ok_or_else(|| bad().todo("write a time from 1ms to 60s"))?;
         }
         Some(("maxlen", text)) => {
             settings.length_max = value::number(text).filter(|number| *number > 0).ok_or_else(bad)?;
         }
-        _ => return Err(bad().todo("stream=, edge=, state=, timeout= or maxlen=")),
+        _ => return Err(bad().todo("the parameters are stream=, edge=, state=, timeout= and maxlen=")),
     }
     Ok(())
 }
 
-/// Warns of a purge API without a guard: anybody who empties a cache loads the origin.
+/// Warns of a purge API without access control: emptying a cache puts load on the origin.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
-    // Taken, so that inner blocks do not repeat the warning.
+    // Takes the place out, so that inner blocks do not repeat the warning.
     let Some(Some(at)) = crate::written_mut(scope).purge.api.replace(None) else { return };
     guard::warn(b, scope, Deed::Purge, at);
 }
@@ -179,7 +181,7 @@ mod tests {
             ("location /p { cache_purge_api; internal; }", 0),
         ] {
             let (_, said) = read(&format!("server {{ listen 1; {location} }}"));
-            let count = said.iter().filter(|what| what.contains("has no guard")).count();
+            let count = said.iter().filter(|what| what.contains("has no access control")).count();
             assert_eq!((count, said.len()), (warns, warns), "{location}: {said:?}");
         }
     }

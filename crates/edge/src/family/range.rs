@@ -27,10 +27,16 @@ const RANGES_MAX: usize = 1024;
 /// The family.
 pub static FAMILY: Family = Family::new(
     "range",
-    &[Directive::new("max_ranges", HSL, ONE, "How many ranges a request may ask for; 0 turns ranges off.", |b, s| {
-        crate::settings(b).range.max = Some(Some(value::first_number(s)?));
-        Ok(())
-    })],
+    &[Directive::new(
+        "max_ranges",
+        HSL,
+        ONE,
+        "The largest number of ranges in a request; 0 turns ranges off.",
+        |b, s| {
+            crate::settings(b).range.max = Some(Some(value::first_number(s)?));
+            Ok(())
+        },
+    )],
 )
 .filter(|location| crate::values(location).range.max != Some(0), filter)
 .fixed(|_, _| true);
@@ -134,7 +140,7 @@ fn parse(set: &[u8], length: u64, max: Option<u64>) -> Asked {
     match ranges.len() {
         0 => Asked::Nothing,
         1 => Asked::Ranges(ranges),
-        // Overlapping ranges that ask for more than the whole body are not worth a multipart body.
+        // If overlapping ranges ask for more bytes than the whole body has, weir sends the whole body instead.
         _ if size > length => Asked::Whole,
         count if max.is_none() && size + count as u64 * 256 > length + 4096 => Asked::Whole,
         _ => Asked::Ranges(ranges),

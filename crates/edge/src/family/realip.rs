@@ -51,25 +51,31 @@ pub static FAMILY: Family = Family::new(
             "set_real_ip_from",
             HSL,
             ONE,
-            "Trusts an address, a network, a host or unix sockets to tell the client's.",
+            "Trusts an address, a network, a host or unix sockets to name the client's address.",
             from,
         )
         .many(),
-        Directive::new("real_ip_header", HSL, ONE, "Where a trusted proxy tells the client's address.", |b, s| {
-            let header = match s.text(0) {
-                "X-Forwarded-For" => Header::ForwardedFor,
-                "proxy_protocol" => Header::ProxyProtocol,
-                name => Header::Named(name.to_ascii_lowercase().into()),
-            };
-            crate::settings(b).realip.header = Some(header);
-            Ok(())
-        })
+        Directive::new(
+            "real_ip_header",
+            HSL,
+            ONE,
+            "The field in which a trusted proxy names the client's address.",
+            |b, s| {
+                let header = match s.text(0) {
+                    "X-Forwarded-For" => Header::ForwardedFor,
+                    "proxy_protocol" => Header::ProxyProtocol,
+                    name => Header::Named(name.to_ascii_lowercase().into()),
+                };
+                crate::settings(b).realip.header = Some(header);
+                Ok(())
+            },
+        )
         .default("X-Real-IP"),
         Directive::new(
             "real_ip_recursive",
             HSL,
             Arity::Flag,
-            "Passes over all trusted addresses, not only the last.",
+            "Skips all trusted addresses in the field, not only the last.",
             |b, s| {
                 crate::settings(b).realip.recursive = Some(value::flag(s)?);
                 Ok(())

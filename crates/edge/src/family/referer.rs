@@ -35,7 +35,7 @@ pub static FAMILY: Family = Family::new(
             "valid_referers",
             SERVER.or(LOCATION),
             Arity::AtLeast(1),
-            "Says which Referer fields leave $invalid_referer empty.",
+            "Names the Referer fields for which $invalid_referer is empty.",
             valid_referers,
         )
         .many(),
@@ -43,7 +43,7 @@ pub static FAMILY: Family = Family::new(
             "referer_hash_max_size",
             SERVER.or(LOCATION),
             ONE,
-            "Accepted: weir's tables size themselves",
+            "No effect: weir sizes its tables itself.",
             |_, s| value::first_number(s).map(drop),
         )
         .default("2048"),
@@ -51,7 +51,7 @@ pub static FAMILY: Family = Family::new(
             "referer_hash_bucket_size",
             SERVER.or(LOCATION),
             ONE,
-            "Accepted: weir's tables size themselves",
+            "No effect: weir sizes its tables itself.",
             |_, s| value::first_number(s).map(drop),
         )
         .default("64"),

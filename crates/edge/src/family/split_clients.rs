@@ -20,7 +20,7 @@ pub type Declared = Vec<Split>;
 /// The family.
 pub static FAMILY: Family = Family::new(
     "split_clients",
-    &[Directive::new("split_clients", HTTP, TWO, "Makes a variable that splits clients by percentages.", split)
+    &[Directive::new("split_clients", HTTP, TWO, "Defines a variable that splits clients by percentages.", split)
         .many()
         .block()],
 );
@@ -37,7 +37,7 @@ struct Part {
     value: Box<[u8]>,
 }
 
-/// The whole, in nginx's hundredths of a percent.
+/// 100 %, in nginx's hundredths of a percent.
 const WHOLE: u32 = 10_000;
 
 fn split(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {

@@ -30,7 +30,7 @@ pub type Declared = ();
 /// The family.
 pub static FAMILY: Family = Family::new(
     "static_files",
-    &[Directive::new("etag", HSL, Arity::Flag, "Gives files an ETag of modification time and size.", |b, s| {
+    &[Directive::new("etag", HSL, Arity::Flag, "Gives files an ETag made of modification time and size.", |b, s| {
         crate::settings(b).static_files.etag = Some(value::flag(s)?);
         Ok(())
     })

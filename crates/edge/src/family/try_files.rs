@@ -52,7 +52,7 @@ pub static FAMILY: Family = Family::new(
         "try_files",
         SERVER.or(LOCATION),
         Arity::AtLeast(2),
-        "Uses the first file that exists; else goes to the last parameter: a URI, a named location or =code.",
+        "Serves the first file that exists; if none exists, uses the last parameter: a URI, a named location or =code.",
         try_files,
     )],
 )

@@ -83,7 +83,9 @@ async fn carry(exchange: &mut Exchange<'_>, conn: &mut Conn, mut question: Quest
         None => crate::live::of(exchange.worker).ask(question).await,
     };
     let reply = reply.unwrap_or_else(|| {
-        let text = format!("{QUESTIONS_MAX} requests ask for what is counted already, or it takes too long: ask again");
+        let text = format!(
+            "weir is busy with {QUESTIONS_MAX} other requests to this API, or the answer took too long: try again"
+        );
         Reply { status: 503, content_type: "text/plain", body: format!("{text}\n").into_bytes() }
     });
     let response = &mut exchange.response;
@@ -134,7 +136,7 @@ fn rest(exchange: &Exchange<'_>) -> String {
     uri.strip_prefix(prefix).unwrap_or(&uri).trim_start_matches('/').to_owned()
 }
 
-/// Why there is no answer: status, code and words as in NGINX Plus.
+/// An error answer: status, code and text as in NGINX Plus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct No(pub u16, pub &'static str, pub &'static str);
 

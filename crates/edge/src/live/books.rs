@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use weir_meter::live::cells::{PeerSums, ZoneSums};
 use weir_meter::live::histogram::Tally;
 
-/// Something that only grows.
+/// A value that only grows.
 pub trait Since {
     /// The increase since `base`.
     fn since(&self, base: &Self) -> Self;
@@ -57,7 +57,7 @@ impl<T: Since> Book<T> {
         }
     }
 
-    /// Makes totals begin at `raw`.
+    /// Begins new totals at the counts `raw`.
     pub fn reset(&mut self, name: &str, raw: T) {
         self.bases.insert(name.to_owned(), raw);
     }

@@ -10,7 +10,7 @@ use super::{Live, Scene};
 pub(super) fn limits(live: &Live, scene: &Scene, machine: &Machine, snapshot: &Snapshot) -> Vec<Limit> {
     let mut all = Vec::new();
     let mut push = |kind: &str, of: String, unit: &str, used: f64, limit: f64, hits: u64, set_by: &str| {
-        // A limit of zero has no meaning: no use could stay below it.
+        // weir leaves out a limit of zero: every use would exceed it.
         if limit > 0.0 {
             let (kind, unit, set_by) = (kind.to_owned(), unit.to_owned(), set_by.to_owned());
             all.push(Limit { kind, of, unit, used, limit, max: used, hits, set_by });
@@ -59,7 +59,7 @@ pub(super) fn limits(live: &Live, scene: &Scene, machine: &Machine, snapshot: &S
     }
     ports(machine, snapshot, &mut push);
     for worker in &snapshot.weir.workers {
-        push("worker_cpu", format!("worker {}", worker.id), "cores", worker.cpu, 1.0, 0, "one CPU a worker");
+        push("worker_cpu", format!("worker {}", worker.id), "cores", worker.cpu, 1.0, 0, "one CPU per worker");
     }
     if let Some(cpus) = machine.host.quota_cpus {
         push("cpu_quota", String::new(), "cores", machine.quota_used, cpus, machine.throttled_total, "cpu.max");

@@ -56,7 +56,7 @@ pub enum Reset {
     Requests,
     /// All handshakes.
     Ssl,
-    /// Nothing: weir has no separate count of workers that ended badly.
+    /// Nothing: weir does not count workers that ended with an error.
     Processes,
     /// A server zone.
     Server(String),
@@ -199,7 +199,7 @@ impl Gatherer {
         snapshot
     }
 
-    /// Starts these totals anew.
+    /// Begins these totals again at zero.
     pub(super) fn reset(&mut self, live: &Live, what: &Reset) {
         let Some(conf) = lock(&live.scene).conf.clone() else { return };
         match what {

@@ -25,11 +25,11 @@ pub(super) struct Machine {
     pub(super) files: Option<host::FileLimit>,
     pub(super) open_files: u64,
     pub(super) overflows: u64,
-    /// Ports that the kernel gives to connections, towards each peer.
+    /// The number of local ports that the kernel can give to connections towards one peer.
     pub(super) port_range: Option<u64>,
     /// By network device that reports its speed: bytes sent in a second, and how many it can send.
     pub(super) links: BTreeMap<String, (f64, u64)>,
-    /// Seconds in which the hypervisor gave a good part of the CPUs to others.
+    /// Seconds in which the hypervisor gave a large share of the CPUs to other machines.
     pub(super) stolen_seconds: u64,
     /// Local ports in use towards peers.
     pub(super) ports: HashMap<SocketAddr, u64>,
@@ -49,8 +49,8 @@ struct Readings {
 }
 
 impl Machine {
-    /// Reads the machine's files below `root`; once a second. If the process is out of files, it cannot open these
-    /// either: then all of its files count as used, and everything else keeps its last value.
+    /// Reads the machine's files below `root`; once a second. If the process has no free descriptor, weir cannot open
+    /// these files either. Then all descriptors count as used, and every other figure keeps its last value.
     pub(super) fn look(&mut self, root: &Path, now_ms: u64) {
         // Read first and last: if both reads succeed, the reads in between could succeed too.
         let files = host::file_limit_under(root);
@@ -155,8 +155,8 @@ fn share(then: &host::ThreadTimes, now: &host::ThreadTimes, seconds: f64) -> (f6
     (per_second(now.ran_ns, then.ran_ns), wait)
 }
 
-/// A smaller share taken by the hypervisor is a neighbour's noise. A machine without CPU credits sees at least this
-/// share.
+/// A smaller share is noise from other virtual machines. If a machine has used up its CPU credits, the hypervisor takes
+/// at least this share.
 pub(super) const STEAL_MIN: f64 = 0.05;
 
 /// Peers whose ports are counted, at most.
@@ -192,7 +192,7 @@ mod tests {
         let files = machine.files.expect("/proc is mounted");
         assert!(machine.open_files > 0 && machine.open_files < files.soft);
         let memory = machine.host.memory_total;
-        // The same result as when the table of files is full and no file can be opened.
+        // This gives the same result as a full table of descriptors: no file can be opened.
         machine.look(Path::new("/nowhere"), 2000);
         assert_eq!((machine.open_files, machine.host.memory_total), (files.soft, memory));
         machine.look(Path::new("/"), 3000);

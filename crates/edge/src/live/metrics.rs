@@ -96,8 +96,8 @@ pub fn reply(snapshot: &Snapshot, is_openmetrics: bool) -> Reply {
 /// The table of all metrics, as `docs/reference/metrics.md` shows it.
 pub fn reference() -> String {
     let mut out = String::from(
-        "# Metrics\n\nPrinted by `weir edge --reference-metrics`; `cargo test` keeps it true. Counters end in `_total`; \
-         times are in seconds. What is\ncounted when, and how exactly, is in [the guide](../guide/live.md).\n\n\
+        "# Metrics\n\nPrinted by `weir edge --reference-metrics`; `cargo test` keeps it true. Counters end in \
+         `_total`; times are in seconds. [The guide](../guide/live.md) defines each metric.\n\n\
          | metric | kind | labels | meaning |\n|---|---|---|---|\n",
     );
     for Metric { name, kind, labels, help, .. } in METRICS {
@@ -126,9 +126,9 @@ fn limit(family: &mut Family<'_>, snapshot: &Snapshot, of: fn(&Limit) -> f64) {
 }
 
 metrics! {
-    "weir_up" Gauge "`version`" "1, and what runs."
+    "weir_up" Gauge "`version`" "Always 1; the label is the running version."
         |f, s| f.line(&[("version", &s.nginx.build)], 1.0);
-    "weir_config_generation" Gauge "" "How often the configuration was loaded."
+    "weir_config_generation" Gauge "" "The number of times that weir loaded the configuration."
         |f, s| f.line(&[], s.nginx.generation as f64);
     "weir_uptime_seconds" Gauge "" "Time since the process started."
         |f, s| f.line(&[], s.weir.uptime_ms as f64 / 1e3);
@@ -145,7 +145,7 @@ metrics! {
         |f, s| f.line(&[], s.http.requests.total as f64);
     "weir_requests_current" Gauge "" "Requests under way."
         |f, s| f.line(&[], s.http.requests.current as f64);
-    "weir_step_seconds" Summary "`step`" "How long a step of a request's way took, quantiles over the last 10 to 15 s."
+    "weir_step_seconds" Summary "`step`" "Time that requests spent in each step, quantiles over the last 10 to 15 s."
         |f, s| for step in &s.weir.path {
             let times = Times { count: step.total.count, sum_us: step.total.sum_us, ..step.recent.clone() };
             f.times(&[("step", &step.step)], &times);
@@ -160,7 +160,7 @@ metrics! {
         };
     "weir_server_discarded" Counter "`zone`" "Requests that ended without a response."
         |f, s| for (name, zone) in &s.http.server_zones { f.line(&[("zone", name)], zone.discarded as f64); };
-    "weir_server_failed" Counter "`zone`" "Requests that failed: answered 5xx, cut short, or not answered because the origin failed. Refusals of `limit_req` and `limit_conn` and clients that leave are not among them."
+    "weir_server_failed" Counter "`zone`" "Requests that failed: answered 5xx, cut short, or not answered because the origin failed. Refusals by `limit_req` and `limit_conn` and clients that disconnect do not count."
         |f, s| for (name, zone) in &s.weir.server_zones { f.line(&[("zone", name)], zone.failed as f64); };
     "weir_server_refused" Counter "`zone`" "Requests that `limit_req` or `limit_conn` refused."
         |f, s| for (name, zone) in &s.weir.server_zones { f.line(&[("zone", name)], zone.refused as f64); };
@@ -168,7 +168,7 @@ metrics! {
         |f, s| for (name, zone) in &s.http.server_zones { f.line(&[("zone", name)], zone.received as f64); };
     "weir_server_sent_bytes" Counter "`zone`" "Bytes to clients."
         |f, s| for (name, zone) in &s.http.server_zones { f.line(&[("zone", name)], zone.sent as f64); };
-    "weir_server_request_seconds" Summary "`zone`" "From the first byte of a request to the last of its response, quantiles over the last 10 to 15 s."
+    "weir_server_request_seconds" Summary "`zone`" "Time from the first byte of a request to the last byte of its response, quantiles over the last 10 to 15 s."
         |f, s| for (name, zone) in &s.weir.server_zones {
             f.times(&[("zone", name)], &zone.times.summary());
         };
@@ -187,11 +187,11 @@ metrics! {
         |f, s| for (name, zone) in &s.http.location_zones {
             for (code, count) in &zone.responses.codes { f.line(&[("zone", name), ("code", code)], *count as f64); }
         };
-    "weir_location_request_seconds" Summary "`zone`" "As weir_server_request_seconds, by location zone."
+    "weir_location_request_seconds" Summary "`zone`" "Like weir_server_request_seconds, but by location zone."
         |f, s| for (name, zone) in &s.weir.location_zones {
             f.times(&[("zone", name)], &zone.times.summary());
         };
-    "weir_upstream_requests" Counter "`upstream`, `peer`" "Tries at a peer."
+    "weir_upstream_requests" Counter "`upstream`, `peer`" "Tries at a peer, retries included."
         |f, s| for (name, group) in &s.http.upstreams {
             for peer in &group.peers { f.line(&[("upstream", name), ("peer", &peer.server)], peer.requests as f64); }
         };
@@ -199,7 +199,7 @@ metrics! {
         |f, s| for (name, group) in &s.http.upstreams {
             for peer in &group.peers { f.line(&[("upstream", name), ("peer", &peer.server)], peer.active as f64); }
         };
-    "weir_upstream_up" Gauge "`upstream`, `peer`" "1 where a peer may be asked, 0 where it is down or kept out by failures or health checks."
+    "weir_upstream_up" Gauge "`upstream`, `peer`" "1 if weir may send requests to the peer; 0 if the peer is down, or excluded by failures or health checks."
         |f, s| for (name, group) in &s.http.upstreams {
             for peer in &group.peers {
                 let is_up = peer.state == weir_meter::live::PeerState::Up;
@@ -231,14 +231,14 @@ metrics! {
                 }
             }
         };
-    "weir_upstream_connections" Counter "`upstream`, `peer`, `how`" "Tries by connection: opened for it, or kept from before."
+    "weir_upstream_connections" Counter "`upstream`, `peer`, `how`" "Tries by connection: opened for the try, or reused."
         |f, s| for (name, peers) in &s.weir.upstreams {
             for peer in peers {
                 f.line(&[("upstream", name), ("peer", &peer.server), ("how", &"opened")], peer.opened as f64);
                 f.line(&[("upstream", name), ("peer", &peer.server), ("how", &"reused")], peer.reused as f64);
             }
         };
-    "weir_upstream_idle" Gauge "`upstream`, `peer`" "Idle connections kept to a peer."
+    "weir_upstream_idle" Gauge "`upstream`, `peer`" "Idle connections that weir keeps to a peer."
         |f, s| for (name, peers) in &s.weir.upstreams {
             for peer in peers { f.line(&[("upstream", name), ("peer", &peer.server)], peer.idle as f64); }
         };
@@ -246,7 +246,7 @@ metrics! {
         |f, s| for (name, peers) in &s.weir.upstreams {
             for peer in peers { f.line(&[("upstream", name), ("peer", &peer.server)], peer.retries as f64); }
         };
-    "weir_upstream_header_seconds" Summary "`upstream`, `peer`" "Time to a peer's head, quantiles over the last 10 to 15 s."
+    "weir_upstream_header_seconds" Summary "`upstream`, `peer`" "Time to the head of a peer's response, quantiles over the last 10 to 15 s."
         |f, s| for (name, peers) in &s.weir.upstreams {
             for peer in peers {
                 let (total, recent) = (&peer.header.total, peer.header.recent.clone());
@@ -254,7 +254,7 @@ metrics! {
                 f.times(&[("upstream", name), ("peer", &peer.server)], &times);
             }
         };
-    "weir_cache_requests" Counter "`cache`, `status`" "Requests by what the cache did; error where they ended before that was known. They add up."
+    "weir_cache_requests" Counter "`cache`, `status`" "Requests by cache status; error counts requests that ended before they had a status. The sum is all requests."
         |f, s| for (name, cache) in &s.weir.caches {
             for (status, count) in [
                 ("hit", cache.hit), ("stale", cache.stale), ("updating", cache.updating),
@@ -264,21 +264,21 @@ metrics! {
                 f.line(&[("cache", name), ("status", &status)], count as f64);
             }
         };
-    "weir_cache_fetches" Counter "`cache`" "Answers fetched from the origin, refreshes behind clients' backs among them."
+    "weir_cache_fetches" Counter "`cache`" "Answers fetched from the origin, background refreshes included."
         |f, s| for (name, cache) in &s.weir.caches { f.line(&[("cache", name)], cache.fetches as f64); };
-    "weir_cache_reasons" Counter "`cache`, `reason`" "Why the cache did what it did, as $weir_cache_reason says it."
+    "weir_cache_reasons" Counter "`cache`, `reason`" "Decisions of the cache by reason, with the words of $weir_cache_reason."
         |f, s| for (name, cache) in &s.weir.caches {
             for (reason, count) in &cache.reasons { f.line(&[("cache", name), ("reason", reason)], *count as f64); }
         };
-    "weir_cache_bytes" Gauge "`cache`, `where`" "Bytes kept, on disk and in memory."
+    "weir_cache_bytes" Gauge "`cache`, `where`" "Bytes stored on disk and in memory."
         |f, s| for (name, cache) in &s.weir.caches {
             let size = s.http.caches.get(name).map_or(0, |cache| cache.size);
             f.line(&[("cache", name), ("where", &"kept")], size as f64);
             f.line(&[("cache", name), ("where", &"memory")], cache.memory as f64);
         };
-    "weir_cache_objects" Gauge "`cache`" "Objects kept."
+    "weir_cache_objects" Gauge "`cache`" "Objects stored."
         |f, s| for (name, cache) in &s.weir.caches { f.line(&[("cache", name)], cache.objects as f64); };
-    "weir_limit_req" Counter "`zone`, `verdict`" "What limit_req decided."
+    "weir_limit_req" Counter "`zone`, `verdict`" "Decisions of limit_req."
         |f, s| for (name, zone) in &s.http.limit_reqs {
             for (verdict, count) in [
                 ("passed", zone.passed), ("delayed", zone.delayed), ("rejected", zone.rejected),
@@ -287,7 +287,7 @@ metrics! {
                 f.line(&[("zone", name), ("verdict", &verdict)], count as f64);
             }
         };
-    "weir_limit_conn" Counter "`zone`, `verdict`" "What limit_conn decided."
+    "weir_limit_conn" Counter "`zone`, `verdict`" "Decisions of limit_conn."
         |f, s| for (name, zone) in &s.http.limit_conns {
             for (verdict, count) in
                 [("passed", zone.passed), ("rejected", zone.rejected), ("rejected_dry_run", zone.rejected_dry_run)]
@@ -295,7 +295,7 @@ metrics! {
                 f.line(&[("zone", name), ("verdict", &verdict)], count as f64);
             }
         };
-    "weir_trace_spans" Counter "`outcome`" "Spans of recorded requests: exported, dropped for want of room, failed at the collector."
+    "weir_trace_spans" Counter "`outcome`" "Spans of recorded requests: exported, dropped because the queue was full, or failed at the collector."
         |f, s| {
             let traces = &s.weir.traces;
             for (outcome, count) in
@@ -308,37 +308,37 @@ metrics! {
         |f, s| f.line(&[], s.weir.websockets.opened as f64);
     "weir_websockets" Gauge "" "Upgraded connections open."
         |f, s| f.line(&[], s.weir.websockets.open as f64);
-    "weir_websockets_closed" Counter "`by`" "Upgraded connections that ended, by who ended them."
+    "weir_websockets_closed" Counter "`by`" "Upgraded connections that ended, by the side that ended them."
         |f, s| for (by, count) in &s.weir.websockets.closes { f.line(&[("by", by)], *count as f64); };
-    "weir_websocket_messages" Counter "`from`" "WebSocket messages, by who sent them: client or upstream."
+    "weir_websocket_messages" Counter "`from`" "WebSocket messages by sender: client or upstream."
         |f, s| {
             let all = &s.weir.websockets;
             for (from, count) in [("client", all.messages_received), ("upstream", all.messages_sent)] {
                 f.line(&[("from", &from)], count.unwrap_or(0) as f64);
             }
         };
-    "weir_websocket_close_codes" Counter "`code`, `by`" "How WebSockets were closed, by code and who sent it first; 1005 without a code, 1006 without a Close."
+    "weir_websocket_close_codes" Counter "`code`, `by`" "Closed WebSockets by close code and by the side that sent it first; 1005: a Close without a code, 1006: no Close."
         |f, s| for close in &s.weir.websockets.codes {
             f.line(&[("code", &close.code), ("by", &close.by)], close.count as f64);
         };
-    "weir_websocket_age_seconds" Summary "" "How old upgraded connections were that ended."
+    "weir_websocket_age_seconds" Summary "" "Age of upgraded connections when they ended."
         |f, s| f.times(&[], &s.weir.websockets.age);
-    "weir_websocket_round_trip_seconds" Summary "`to`" "From a ping on its way to its pong: to clients, to upstreams."
+    "weir_websocket_round_trip_seconds" Summary "`to`" "Time from a ping to its pong: to clients, to upstreams."
         |f, s| {
             f.times(&[("to", &"client")], &s.weir.websockets.rtt_client);
             f.times(&[("to", &"upstream")], &s.weir.websockets.rtt_upstream);
         };
-    "weir_errors" Counter "`class`" "What went wrong, by status and reason."
+    "weir_errors" Counter "`class`" "Errors by status and reason."
         |f, s| for class in &s.weir.errors { f.line(&[("class", &class.class)], class.count as f64); };
-    "weir_limit_used" Gauge "`kind`, `of`" "How much of a limit is in use."
+    "weir_limit_used" Gauge "`kind`, `of`" "The amount in use, in the unit of the limit."
         |f, s| limit(f, s, |limit| limit.used);
-    "weir_limit_most" Gauge "`kind`, `of`" "The most that was in use since the start."
+    "weir_limit_most" Gauge "`kind`, `of`" "The largest amount in use since the start."
         |f, s| limit(f, s, |limit| limit.max);
     "weir_limit" Gauge "`kind`, `of`" "The limit."
         |f, s| limit(f, s, |limit| limit.limit);
-    "weir_limit_hits" Counter "`kind`, `of`" "How often the limit was met."
+    "weir_limit_hits" Counter "`kind`, `of`" "The number of times that the limit was reached."
         |f, s| limit(f, s, |limit| limit.hits as f64);
-    "weir_worker_cpu" Gauge "`worker`" "Share of one CPU a worker took in the last second."
+    "weir_worker_cpu" Gauge "`worker`" "Share of one CPU that a worker used in the last second."
         |f, s| for worker in &s.weir.workers { f.line(&[("worker", &worker.id)], worker.cpu); };
     "weir_host_cpu" Gauge "`kind`" "Share of all CPUs' time in the last second."
         |f, s| {
@@ -350,7 +350,7 @@ metrics! {
                 f.line(&[("kind", &kind)], share);
             }
         };
-    "weir_process_resident_bytes" Gauge "" "Bytes of memory resident in the process."
+    "weir_process_resident_bytes" Gauge "" "Resident memory of the process in bytes."
         |f, s| f.line(&[], s.weir.host.rss as f64);
 }
 

@@ -80,7 +80,7 @@ pub fn of(worker: &Worker) -> &Arc<Live> {
     worker.own.of(|| Live::new(worker.all_counters.clone()))
 }
 
-/// Tells a worker the counts that it belongs to; the first call decides.
+/// Connects a worker with the counts that it belongs to; only the first call has an effect.
 pub fn join(worker: &Worker, live: &Arc<Live>) {
     worker.own.of(|| live.clone());
 }

@@ -36,8 +36,7 @@ impl Live {
             let root = roots.get(&location.zone.server).copied().unwrap_or(OTHERS);
             let name = location.zone.location.as_deref();
             let own = name.map(|name| self.boards.zones.number(&zone_name(&location.zone.server, name)));
-            // A location without a number of its own is counted with its server, so that the server's totals stay
-            // right.
+            // weir counts a location without its own number in its server, so that the server's totals stay correct.
             location.cell = own.filter(|number| *number != OTHERS).unwrap_or(root);
         }
         let declared = crate::declared_mut(conf);

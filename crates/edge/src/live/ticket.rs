@@ -1,4 +1,4 @@
-//! An answer that one thread makes and one task of a worker waits for, while the worker serves others.
+//! A ticket: one thread makes an answer, and a task of a worker waits for it while the worker serves other requests.
 
 use std::future::poll_fn;
 use std::sync::mpsc::{SyncSender, TrySendError};

@@ -11,7 +11,8 @@ const MARK_EVERY_MS: u64 = 5_000;
 /// Marks kept: recent figures cover the last 10 to 15 s.
 const MARKS_MAX: usize = 3;
 
-/// The past, by key. A key that the last second did not report is forgotten: peers come and go while an edge runs.
+/// The past, by key. weir removes a key that the last second did not report, because peers come and go while an edge
+/// runs.
 pub(super) struct Trends {
     started_ms: u64,
     marks: VecDeque<Mark>,

@@ -1,5 +1,5 @@
-//! The writes of NGINX Plus' API: the servers of upstreams, the pairs of keyval zones. Whether the client may do this
-//! is decided before the question is asked.
+//! The writes of NGINX Plus' API: the servers of upstreams, the pairs of keyval zones. weir checks the client's
+//! permission before it asks the observer.
 
 use serde_json::Value;
 use weir_http::conf::Conf;

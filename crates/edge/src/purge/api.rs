@@ -35,14 +35,14 @@ pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<phas
                     Some(Objection { status, text }) => (status, said(&text)),
                     None => follow(exchange, &bytes).await,
                 },
-                Err(Failed::Status(413)) => (413, said(&format!("an order has at most {ORDER_BYTES_MAX} bytes"))),
+                Err(Failed::Status(413)) => (413, said(&format!("the body is larger than {ORDER_BYTES_MAX} bytes"))),
                 Err(Failed::Status(status)) => return Ok(phase::Outcome::Status(status)),
                 Err(Failed::Gone(gone)) => return Err(gone),
             },
         },
         _ => {
             exchange.response.fields.push(b"Allow", b"GET, HEAD, POST, PURGE");
-            (405, said("POST an order such as {\"tag\": \"news\"}; GET says how far the edges are"))
+            (405, said("purge with POST and a body such as {\"tag\": \"news\"}; GET reports the progress of the edges"))
         }
     };
     put(exchange, status, &value);
@@ -61,8 +61,8 @@ async fn follow(exchange: &Exchange<'_>, bytes: &[u8]) -> (u16, Value) {
     let zones = bus.map_or(&own, |bus| bus.zones());
     let names = zones.names();
     if let Some(zone) = order.zone.as_ref().filter(|zone| !names.contains(zone)) {
-        let known = if names.is_empty() { "there is none".to_owned() } else { names.join(", ") };
-        return (404, said(&format!("there is no zone \"{zone}\" here; zones: {known}")));
+        let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        return (404, said(&format!("no zone has the name \"{zone}\"; zones: {known}")));
     }
     let counted = count(&zones.of(order.zone.as_deref()), &order).await;
     for purge in order.purges() {
@@ -113,18 +113,30 @@ fn of_outcome(bus: Option<&Bus>, outcome: Option<Outcome>) -> (u16, Value) {
         Some(Outcome::Behind { id, applied, behind }) => {
             let value = with(of(&applied, &behind, id.to_string()), "applied", json!("here"));
             let names = behind.join(", ");
-            (202, with(value, "message", json!(format!("logged; {names} will apply it when the log can be reached"))))
+            (
+                202,
+                with(
+                    value,
+                    "message",
+                    json!(format!(
+                        "the purge is in the purge log; {names} will apply it on the next connection to the log"
+                    )),
+                ),
+            )
         }
         Some(Outcome::NotLogged(why)) => {
             let place = bus.map(|bus| bus.settings().server.to_string()).unwrap_or_default();
             let message = format!(
-                "purged here only: the purge log at {place} cannot be written: {why}; send it again later, or say \
-                 \"local\": true"
+                "purged on this edge only: weir cannot write the purge log at {place}: {why}; repeat the request \
+                 later, or add \"local\": true"
             );
             (503, json!({"applied": "here", "message": message}))
         }
         Some(Outcome::Busy) => {
-            let message = format!("purged here only: {PENDING_MAX} orders wait for the purge log; send it again later");
+            let message = format!(
+                "purged on this edge only: {PENDING_MAX} purges already wait for the purge log; repeat the request \
+                 later"
+            );
             (503, json!({"applied": "here", "message": message}))
         }
     }

@@ -178,13 +178,15 @@ impl Bus {
         match self.errands.try_send(Errand::Append { entries, ticket: ticket.clone() }) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => return Outcome::Busy,
-            Err(TrySendError::Disconnected(_)) => return Outcome::NotLogged("a reload has ended it".to_owned()),
+            Err(TrySendError::Disconnected(_)) => {
+                return Outcome::NotLogged("a reload has closed the connection".to_owned());
+            }
         }
         let deadline = Deadline::new();
         deadline.set(settings.timeout);
         let logged = poll_fn(|context| match ticket.poll(context) {
             Poll::Ready(logged) => Poll::Ready(logged),
-            Poll::Pending => deadline.poll_expired().map(|()| Err("it did not answer in time".to_owned())),
+            Poll::Pending => deadline.poll_expired().map(|()| Err("the server did not answer in time".to_owned())),
         });
         match logged.await {
             Err(why) => Outcome::NotLogged(why),

@@ -97,22 +97,25 @@ const EXAMPLE: &str = r#"write {"tag": "news"}, {"key": "..."}, {"prefix": "..."
 impl fmt::Display for No {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            No::NotJson(why) => write!(f, "the body is no JSON ({why}); {EXAMPLE}"),
-            No::NotAnObject => write!(f, "the body is no JSON object; {EXAMPLE}"),
+            No::NotJson(why) => write!(f, "the body is not JSON ({why}); {EXAMPLE}"),
+            No::NotAnObject => write!(f, "the body is not a JSON object; {EXAMPLE}"),
             No::UnknownMember(name) => {
-                write!(f, "\"{name}\" means nothing here; there are zone, key, prefix, tag, all, soft and local")
+                write!(f, "unknown member \"{name}\"; the members are zone, key, prefix, tag, all, soft and local")
             }
-            No::Nothing => write!(f, "it does not say what to purge; {EXAMPLE}"),
-            No::Several => write!(f, "one of key, prefix, tag and all at a time; {EXAMPLE}"),
+            No::Nothing => write!(f, "the body names nothing to purge; {EXAMPLE}"),
+            No::Several => write!(f, "the body must contain only one of key, prefix, tag and all; {EXAMPLE}"),
             No::NoNames(kind) => {
                 let kind = kind.name();
-                write!(f, "\"{kind}\" wants a text or a list of texts, none of them empty: {{\"{kind}\": \"...\"}}")
+                write!(
+                    f,
+                    "\"{kind}\" must be a string or a list of strings, none of them empty: {{\"{kind}\": \"...\"}}"
+                )
             }
-            No::TooManyNames(kind) => write!(f, "at most {NAMES_MAX} of \"{}\" at a time", kind.name()),
-            No::LongName(kind) => write!(f, "\"{}\" has at most {KEY_BYTES_MAX} bytes", kind.name()),
-            No::NoFlag("all") => f.write_str("\"all\" is written {\"all\": true}"),
-            No::NoFlag(name) => write!(f, "\"{name}\" is true or false"),
-            No::NoZoneName => f.write_str("\"zone\" is the name of a keys_zone, as a text"),
+            No::TooManyNames(kind) => write!(f, "\"{}\" may have at most {NAMES_MAX} values", kind.name()),
+            No::LongName(kind) => write!(f, "a value of \"{}\" may have at most {KEY_BYTES_MAX} bytes", kind.name()),
+            No::NoFlag("all") => f.write_str("\"all\" must be true: {\"all\": true}"),
+            No::NoFlag(name) => write!(f, "\"{name}\" must be true or false"),
+            No::NoZoneName => f.write_str("\"zone\" must be the name of a keys_zone, as a string"),
         }
     }
 }
@@ -222,17 +225,17 @@ mod tests {
         for (text, no, words) in [
             ("", No::NotJson("EOF while parsing a value at line 1 column 0".to_owned()), "write {\"tag\""),
             ("[]", No::NotAnObject, "write {"),
-            (r#"{"tags": "x"}"#, No::UnknownMember("tags".to_owned()), "there are zone, key"),
-            ("{}", No::Nothing, "what to purge"),
-            (r#"{"zone": "a"}"#, No::Nothing, "what to purge"),
-            (r#"{"key": "a", "tag": "b"}"#, No::Several, "one of"),
-            (r#"{"all": true, "tag": "b"}"#, No::Several, "one of"),
+            (r#"{"tags": "x"}"#, No::UnknownMember("tags".to_owned()), "the members are zone, key"),
+            ("{}", No::Nothing, "nothing to purge"),
+            (r#"{"zone": "a"}"#, No::Nothing, "nothing to purge"),
+            (r#"{"key": "a", "tag": "b"}"#, No::Several, "only one of"),
+            (r#"{"all": true, "tag": "b"}"#, No::Several, "only one of"),
             (r#"{"all": false}"#, No::NoFlag("all"), "{\"all\": true}"),
             (r#"{"all": "yes"}"#, No::NoFlag("all"), "{\"all\": true}"),
             (r#"{"tag": ""}"#, No::NoNames(Kind::Tag), "none of them empty"),
             (r#"{"tag": []}"#, No::NoNames(Kind::Tag), "none of them empty"),
-            (r#"{"prefix": [1]}"#, No::NoNames(Kind::Prefix), "\"prefix\" wants"),
-            (r#"{"tag": "a", "soft": 1}"#, No::NoFlag("soft"), "true or false"),
+            (r#"{"prefix": [1]}"#, No::NoNames(Kind::Prefix), "\"prefix\" must be"),
+            (r#"{"tag": "a", "soft": 1}"#, No::NoFlag("soft"), "must be true or false"),
             (r#"{"tag": "a", "zone": 1}"#, No::NoZoneName, "keys_zone"),
             (&many, No::TooManyNames(Kind::Tag), "at most 256"),
             (&long, No::LongName(Kind::Key), "at most 16384 bytes"),

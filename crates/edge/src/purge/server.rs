@@ -41,11 +41,15 @@ impl fmt::Display for Server {
 impl Server {
     /// Reads `redis://[USER:PASSWORD@]HOST[:PORT][/DB]`; the error is for the user, and does not contain the password.
     pub fn parse(url: &str) -> Result<Server, &'static str> {
-        const FORM: &str = "a purge log is written redis://[user:password@]HOST:PORT[/DB]";
+        const FORM: &str = "write the purge log as redis://[user:password@]HOST:PORT[/DB]";
         let (scheme, _) = url.split_once("://").ok_or(FORM)?;
         match scheme {
             "redis" => {}
-            "rediss" => return Err("weir speaks to Redis without TLS so far: redis://, or a tunnel such as stunnel"),
+            "rediss" => {
+                return Err(
+                    "weir connects to Redis without TLS: write redis://, if necessary through a tunnel such as stunnel",
+                );
+            }
             _ => return Err(FORM),
         }
         let info = url.into_connection_info().map_err(|_| FORM)?;
@@ -72,7 +76,7 @@ impl fmt::Display for Failed {
 impl From<redis::RedisError> for Failed {
     fn from(error: redis::RedisError) -> Failed {
         match error.is_timeout() {
-            true => Failed("it did not answer in time".to_owned()),
+            true => Failed("the server did not answer in time".to_owned()),
             false => Failed(error.to_string()),
         }
     }
@@ -235,7 +239,7 @@ fn newest(stream: &str) -> redis::Cmd {
 }
 
 fn unexpected() -> Failed {
-    Failed("it answers as no Redis from 5.0 on does".to_owned())
+    Failed("the answer is not that of Redis 5.0 or later".to_owned())
 }
 
 /// The items of a list; none for any other value.

@@ -1,4 +1,4 @@
-//! Locks of counters. A panic does not spoil them: each count is complete by itself.
+//! Locks of counters. A panic does not damage the counters, because each count is complete by itself.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -109,7 +109,7 @@ pub struct TunnelCell {
     pub messages_received: Count,
     /// Messages to clients.
     pub messages_sent: Count,
-    /// Directions in which weir found bytes that are no frame.
+    /// Directions in which weir found bytes that are not a frame.
     pub lost: Count,
     /// How WebSockets were closed.
     pub codes: CloseCodes,

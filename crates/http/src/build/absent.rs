@@ -113,7 +113,12 @@ impl Absent {
                 "the \"{}*\" directives have no effect: no location has \"{}\"",
                 protocol.prefix, protocol.pass
             );
-            self.add(Subject::Unspoken(protocol), Problem::warn(what, statement.at), statement, "the lines may stay");
+            self.add(
+                Subject::Unspoken(protocol),
+                Problem::warn(what, statement.at),
+                statement,
+                "you may keep the lines",
+            );
             return Ok(true);
         }
         let module = entry.modules.split(", ").next().unwrap_or_default();
@@ -158,7 +163,7 @@ fn check(entry: &Entry, statement: &Statement, context: Contexts) -> Result<(), 
     let name = entry.name;
     if !entry.is_allowed_in(&context.to_string()) {
         return Err(Refusal::whole(format!("\"{name}\" directive is not allowed here"))
-            .todo(format!("it belongs in: {}", entry.contexts)));
+            .todo(format!("the directive belongs in: {}", entry.contexts)));
     }
     if statement.is_block() {
         return Err(Refusal::whole(format!("directive \"{name}\" is not terminated by \";\"")));

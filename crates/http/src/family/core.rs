@@ -180,17 +180,19 @@ const HSLI: crate::directive::Contexts = HSL.or(LOCATION_IF);
 
 /// The family.
 pub static FAMILY: Family = Family::new("core", &[
-    time!("client_header_timeout", HS, header_timeout, "10s (nginx: 60s)", "How long reading a request head may take, and a TLS handshake."),
+    time!("client_header_timeout", HS, header_timeout, "10s (nginx: 60s)", "The longest time for reading a request head, and for a TLS handshake."),
     size!("client_header_buffer_size", HS, header_buffer, "1k", "Size of the first buffer for a request head."),
     Directive::new("large_client_header_buffers", HS, TWO, "Number and size of further buffers for large heads.",
         |b, s| { b.settings().core.large_headers = Some(value::buffers(s)?); Ok(()) }).default("4 8k"),
     Directive::new("max_headers", HS, ONE, "How many fields a request head may have.",
         |b, s| { b.settings().core.headers_max = Some(value::first_number(s)?); Ok(()) }).default("1000"),
-    flag!("ignore_invalid_headers", HS, ignore_invalid_headers, "on", "Leaves out fields with invalid names. Control bytes in a value, which nginx passes on, are refused with 400; off keeps both."),
-    flag!("underscores_in_headers", HS, underscores_in_headers, "off", "Takes underscores in field names as valid."),
-    flag!("merge_slashes", HS, merge_slashes, "on", "Takes adjacent slashes in a URI as one."),
+    flag!("ignore_invalid_headers", HS, ignore_invalid_headers, "on", "Removes fields with invalid names. weir refuses control bytes in a value with 400; nginx passes them on. off keeps both."),
+    flag!("underscores_in_headers", HS, underscores_in_headers, "off", "Treats underscores in field names as valid."),
+    flag!("merge_slashes", HS, merge_slashes, "on", "Treats adjacent slashes in a URI as one."),
     Directive::new("strict_targets", HS, ONE,
-        "Refuses request targets with bytes that no URI has. By default those with a fragment (\"#\") get 400 where an origin would get them. on refuses them everywhere, with bytes above 0x7f and others that RFC 3986 has no place for; off passes all on, as nginx.",
+        "Refuses request targets with bytes that a URI cannot contain. By default, a target with a fragment (\"#\") \
+         gets 400 if weir would pass it to an origin. on refuses fragments everywhere, and also bytes above 0x7f and \
+         others that RFC 3986 does not allow; off passes all targets on, as nginx does.",
         |b, s| {
             let choices = [("off", StrictTargets::Off), ("forwarded", StrictTargets::Forwarded), ("on", StrictTargets::On)];
             b.settings().core.strict_targets = Some(value::choice(s, &choices)?);
@@ -199,7 +201,8 @@ pub static FAMILY: Family = Family::new("core", &[
     size!("client_max_body_size", HSL, body_max, "1m", "Largest request body; 0 for no limit."),
     size!("client_body_buffer_size", HSL, body_buffer, "16k", "Request bodies above this size go to a file."),
     Directive::new("client_body_timeout", HSL, ONE,
-        "Longest pause between two reads of a request body. Unless it is written, a body must also bring 500 bytes a second on average, after 10 seconds.",
+        "Longest pause between two reads of a request body. If the directive is not set, the client must also send 500 \
+         bytes a second on average, after the first 10 seconds.",
         |b, s| { b.settings().core.body_timeout = Some(BodyTimeout::written(value::time(s)?)); Ok(()) })
         .default("60s, and 500 bytes a second (nginx: 60s)"),
     Directive::new("client_body_temp_path", HSL, Arity::Between(1, 4), "Directory for request bodies.",
@@ -210,18 +213,20 @@ pub static FAMILY: Family = Family::new("core", &[
             b.settings().core.body_in_file = Some(choice);
             Ok(())
         }).default("off"),
-    time!("auth_delay", HSL, auth_delay, "0s", "How long an unauthorised request waits for its 401."),
+    time!("auth_delay", HSL, auth_delay, "0s", "How long weir delays the 401 for an unauthorised request."),
     Directive::new("send_timeout", HSL, ONE,
-        "Longest pause between two writes to a client. Unless it is written, a client that has taken less than 64 KiB on its connection has 10 seconds.",
+        "Longest pause between two writes to a client. If the directive is not set, the pause is 10 seconds for a \
+         client that has taken less than 64 KiB on its connection.",
         |b, s| { b.settings().core.send_timeout = Some(SendTimeout::written(value::time(s)?)); Ok(()) })
         .default("60s, and 10s at first (nginx: 60s)"),
     Directive::new("keepalive_timeout", HSL, Arity::Between(1, 2), "How long an idle client connection stays open.", keepalive_timeout)
         .default("75s"),
-    Directive::new("keepalive_requests", HSL, ONE, "Requests one client connection may carry.",
+    Directive::new("keepalive_requests", HSL, ONE, "The largest number of requests on one client connection.",
         |b, s| { b.settings().core.keepalive_requests = Some(value::first_number(s)?); Ok(()) }).default("1000"),
-    time!("keepalive_time", HSL, keepalive_time, "1h", "How long requests may be served on one client connection."),
+    time!("keepalive_time", HSL, keepalive_time, "1h", "How long weir serves requests on one client connection."),
     Directive::idle("keepalive_min_timeout", HSL, ONE, "0",
-        "a graceful stop closes idle connections at once, as without it", |_, s| value::time(s).map(drop)),
+        "a graceful stop closes idle connections at once, as nginx does without this \
+         directive", |_, s| value::time(s).map(drop)),
     Directive::new("keepalive_disable", HSL, Arity::AtLeast(1), "Browsers that get no keep-alive after a POST.",
         |b, s| {
             let mut list = Vec::new();
@@ -235,14 +240,14 @@ pub static FAMILY: Family = Family::new("core", &[
             b.settings().core.keepalive_disable = Some(list);
             Ok(())
         }).default("msie6"),
-    Directive::new("lingering_close", HSL, ONE, "Whether what a client still sends is read before closing.",
+    Directive::new("lingering_close", HSL, ONE, "Whether weir reads the client's remaining data before it closes the connection.",
         |b, s| {
             let choice = value::choice(s, &[("on", Lingering::On), ("off", Lingering::Off), ("always", Lingering::Always)])?;
             b.settings().core.lingering_close = Some(choice);
             Ok(())
         }).default("on"),
-    time!("lingering_time", HSL, lingering_time, "30s", "How long what a client still sends is read at most."),
-    time!("lingering_timeout", HSL, lingering_timeout, "5s", "How long is waited for more of it."),
+    time!("lingering_time", HSL, lingering_time, "30s", "The longest time for which weir reads the client's remaining data."),
+    time!("lingering_timeout", HSL, lingering_timeout, "5s", "How long weir waits for more of that data."),
     flag!("reset_timedout_connection", HSL, reset_timedout, "off", "Closes timed-out connections by RST, freeing kernel memory."),
     flag!("tcp_nodelay", HSL, nodelay, "on", "Sends small packets at once."),
     flag!("tcp_nopush", HSL, nopush, "off", "Fills packets before sending files."),
@@ -252,15 +257,15 @@ pub static FAMILY: Family = Family::new("core", &[
     Directive::new("limit_rate_after", HSLI, ONE, "Bytes sent before the rate is limited.",
         |b, s| { let rate = rate(b, s)?; b.settings().core.limit_rate_after = Some(Some(rate)); Ok(()) }).default("0"),
     flag!("chunked_transfer_encoding", HSL, chunked, "on", "Allows chunked responses to HTTP/1.1 clients."),
-    Directive::new("server_tokens", HSL, ONE, "What the Server field and error pages say.",
+    Directive::new("server_tokens", HSL, ONE, "The name and version of the server in the Server field and on error pages.",
         |b, s| {
             let choice = value::choice(s, &[("on", Tokens::On), ("off", Tokens::Off), ("build", Tokens::Build)])?;
             b.settings().core.server_tokens = Some(choice);
             Ok(())
         }).default("off (nginx: on)"),
     flag!("absolute_redirect", HSL, absolute_redirect, "on", "Makes redirects of this server absolute."),
-    flag!("port_in_redirect", HSL, port_in_redirect, "on", "Names the port in absolute redirects."),
-    Directive::new("satisfy", HSL, ONE, "Whether all access rules must agree or any.",
+    flag!("port_in_redirect", HSL, port_in_redirect, "on", "Adds the port to absolute redirects."),
+    Directive::new("satisfy", HSL, ONE, "Whether all access checks must allow a request, or any one of them.",
         |b, s| { b.settings().core.satisfy_any = Some(value::choice(s, &[("all", false), ("any", true)])?); Ok(()) }).default("all"),
     flag!("log_not_found", HSL, log_not_found, "on", "Logs files that were not found."),
     flag!("log_subrequest", HSL, log_subrequest, "off", "Logs the requests that weir makes for a client's request (mirror)."),
@@ -273,45 +278,45 @@ pub static FAMILY: Family = Family::new("core", &[
     Directive::idle("output_buffers", HSL, TWO, "",
         "weir manages this memory itself", |_, _| Ok(())),
     Directive::idle("postpone_output", HSL, ONE, "",
-        "an answer leaves in as few writes as it comes in", |_, _| Ok(())),
+        "weir sends an answer in as few writes as it arrives in", |_, _| Ok(())),
     Directive::idle("sendfile_max_chunk", HSL, ONE, "",
-        "weir bounds what one call sends itself", |_, _| Ok(())),
+        "weir itself limits the bytes that one call sends", |_, _| Ok(())),
     Directive::idle("send_lowat", HSL, ONE, "",
-        "Linux knows no such limit", |_, _| Ok(())),
+        "Linux has no such limit", |_, _| Ok(())),
     Directive::idle("aio", HSL, ONE, "off",
-        "the page cache reads ahead", |_, _| Ok(())),
+        "the kernel's page cache reads ahead", |_, _| Ok(())),
     Directive::idle("aio_write", HSL, Arity::Flag, "off",
-        "the page cache writes behind", |_, _| Ok(())),
+        "the kernel's page cache writes in the background", |_, _| Ok(())),
     Directive::idle("directio", HSL, ONE, "off",
-        "files go through the page cache", |_, _| Ok(())),
+        "weir reads files through the kernel's page cache", |_, _| Ok(())),
     Directive::idle("directio_alignment", HSL, ONE, "",
-        "files go through the page cache", |_, _| Ok(())),
+        "weir reads files through the kernel's page cache", |_, _| Ok(())),
     Directive::idle("read_ahead", HSL, ONE, "",
-        "the page cache reads ahead by itself", |_, _| Ok(())),
+        "the kernel's page cache reads ahead by itself", |_, _| Ok(())),
     Directive::new("types_hash_max_size", HSL, ONE,
-        "Accepted: weir's tables size themselves", |_, _| Ok(())),
+        "No effect: weir sizes its tables itself.", |_, _| Ok(())),
     Directive::new("types_hash_bucket_size", HSL, ONE,
-        "Accepted: weir's tables size themselves", |_, _| Ok(())),
+        "No effect: weir sizes its tables itself.", |_, _| Ok(())),
     Directive::new("variables_hash_max_size", HTTP, ONE,
-        "Accepted: weir's tables size themselves", |_, _| Ok(())),
+        "No effect: weir sizes its tables itself.", |_, _| Ok(())),
     Directive::new("variables_hash_bucket_size", HTTP, ONE,
-        "Accepted: weir's tables size themselves", |_, _| Ok(())),
+        "No effect: weir sizes its tables itself.", |_, _| Ok(())),
     Directive::idle("msie_padding", HSL, Arity::Flag, "",
-        "it speaks of browsers that are gone", |_, _| Ok(())),
+        "it is for browsers that nobody uses any more", |_, _| Ok(())),
     Directive::idle("msie_refresh", HSL, Arity::Flag, "off",
-        "it speaks of browsers that are gone", |_, _| Ok(())),
+        "it is for browsers that nobody uses any more", |_, _| Ok(())),
     Directive::idle("subrequest_output_buffer_size", HSL, ONE, "",
-        "weir keeps no answer of a subrequest", |_, _| Ok(())),
+        "weir stores no answer of a subrequest", |_, _| Ok(())),
     Directive::idle("open_file_cache", HSL, Arity::Between(1, 2), "off",
-        "files are opened anew for each request, so none is stale", |_, _| Ok(())),
+        "weir opens files anew for each request, so no file is stale", |_, _| Ok(())),
     Directive::idle("open_file_cache_valid", HSL, ONE, "",
-        "files are opened anew for each request, so none is stale", |_, _| Ok(())),
+        "weir opens files anew for each request, so no file is stale", |_, _| Ok(())),
     Directive::idle("open_file_cache_min_uses", HSL, ONE, "",
-        "files are opened anew for each request, so none is stale", |_, _| Ok(())),
+        "weir opens files anew for each request, so no file is stale", |_, _| Ok(())),
     Directive::idle("open_file_cache_errors", HSL, Arity::Flag, "off",
-        "files are opened anew for each request, so none is stale", |_, _| Ok(())),
+        "weir opens files anew for each request, so no file is stale", |_, _| Ok(())),
     Directive::idle("optimize_server_names", HS, Arity::Flag, "",
-        "names are looked up only where several servers share an address", |_, _| Ok(())),
+        "weir compares names only where several servers share an address", |_, _| Ok(())),
 ]);
 
 fn keepalive_timeout(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {

@@ -35,13 +35,20 @@ pub struct Guard {
 }
 
 /// The family.
-pub static FAMILY: Family = Family::new("disable_symlinks", &[
-    Directive::new("disable_symlinks", HSL, Arity::Between(1, 2),
-        "Refuses files behind symbolic links: on, or if_not_owner; from= names a directory whose own links are followed.",
-        disable_symlinks).default("off"),
-]);
+pub static FAMILY: Family = Family::new(
+    "disable_symlinks",
+    &[Directive::new(
+        "disable_symlinks",
+        HSL,
+        Arity::Between(1, 2),
+        "Refuses files behind symbolic links: on, or if_not_owner; from= names the first part of the path, which weir \
+         does not check.",
+        disable_symlinks,
+    )
+    .default("off")],
+);
 
-/// A file that could not be opened or looked at.
+/// A file that weir could not open or examine.
 pub struct Failed {
     /// The call, as nginx names it: `openat()`.
     pub call: &'static str,

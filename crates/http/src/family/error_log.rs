@@ -36,7 +36,7 @@ pub static FAMILY: Family = Family::new(
         "error_log",
         MAIN.or(HSL),
         Arity::AtLeast(1),
-        "Sets a log for errors: a file, stderr or a syslog server, and the least grave level it takes.",
+        "Sets a log for errors: a file, stderr or a syslog server, and the lowest level that it logs.",
         error_log,
     )
     .many()
@@ -93,7 +93,7 @@ fn level(statement: &Statement) -> Result<Level, Refusal> {
             None if DEBUG_PARTS.contains(&word) && level.is_none() => has_parts = true,
             None => {
                 return Err(Refusal::whole(format!("invalid log level \"{word}\""))
-                    .todo(format!("one of: {}", Level::ALL.map(Level::name).join(", "))));
+                    .todo(format!("write one of: {}", Level::ALL.map(Level::name).join(", "))));
             }
         }
     }

@@ -27,8 +27,8 @@ pub type Declared = ();
 pub struct Page {
     /// The status that this row handles, 300 to 599.
     pub status: u16,
-    /// The status shown: `=code` gives this code, `=` gives 0 for the status of the new place; without either it
-    /// stays.
+    /// The status shown: `=code` gives this code, `=` gives 0 for the status of the new place; without `=`, the status
+    /// does not change.
     pub shown: Option<u16>,
     /// A URI of this server with or without arguments, `@name`, or a URL.
     pub target: Template,
@@ -42,7 +42,7 @@ pub static FAMILY: Family = Family::new(
             "error_page",
             HSL.or(LOCATION_IF),
             Arity::AtLeast(2),
-            "Defines the URI, named location or URL that answers for the given statuses.",
+            "Names the URI, named location or URL that answers in place of the given statuses.",
             error_page,
         )
         .many(),

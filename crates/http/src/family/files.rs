@@ -44,15 +44,23 @@ static DEFAULT_TYPES: LazyLock<Types> = LazyLock::new(|| {
 pub static FAMILY: Family = Family::new(
     "files",
     &[
-        Directive::new("root", HSL.or(LOCATION_IF), ONE, "The directory URIs are looked up in.", |b, s| {
-            root(b, s, false)
-        })
+        Directive::new(
+            "root",
+            HSL.or(LOCATION_IF),
+            ONE,
+            "The directory in which weir looks for the file of a URI.",
+            |b, s| root(b, s, false),
+        )
         .default("html"),
-        Directive::new("alias", LOCATION, ONE, "The directory, or the file, that stands for the location.", |b, s| {
-            root(b, s, true)
-        }),
+        Directive::new(
+            "alias",
+            LOCATION,
+            ONE,
+            "The directory or file that replaces the location's part of the URI.",
+            |b, s| root(b, s, true),
+        ),
         Directive::new("types", HSL, NONE, "Maps file name extensions to media types.", types).block().many(),
-        Directive::new("default_type", HSL, ONE, "The media type of files whose extension is in no map.", |b, s| {
+        Directive::new("default_type", HSL, ONE, "The media type of files whose extension is not in types.", |b, s| {
             b.settings().files.default_type = Some(Arc::from(s.text(0)));
             Ok(())
         })

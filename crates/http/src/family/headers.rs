@@ -132,7 +132,7 @@ pub static FAMILY: Family = Family::new(
             "add_header",
             HSL.or(LOCATION_IF),
             Arity::Between(2, 3),
-            "Adds a field to successful responses and redirects, with \"always\" to all.",
+            "Adds a field to successful responses and redirects; with \"always\", to all responses.",
             |b, s| {
                 let one = addition(b, s)?;
                 b.settings().headers.headers.get_or_insert_default().push(one);
@@ -144,7 +144,7 @@ pub static FAMILY: Family = Family::new(
             "add_trailer",
             HSL.or(LOCATION_IF),
             Arity::Between(2, 3),
-            "Adds a field after the body of chunked responses.",
+            "Adds a trailer field after the body of chunked responses.",
             |b, s| {
                 let one = addition(b, s)?;
                 b.settings().headers.trailers.get_or_insert_default().push(one);
@@ -156,7 +156,7 @@ pub static FAMILY: Family = Family::new(
             "add_header_inherit",
             HSL.or(LOCATION_IF),
             ONE,
-            "What a block takes of the add_header around it.",
+            "How a block inherits the add_header directives of the block around it.",
             |b, s| {
                 b.settings().headers.headers_inherit = Some(value::choice(s, INHERIT)?);
                 Ok(())
@@ -167,7 +167,7 @@ pub static FAMILY: Family = Family::new(
             "add_trailer_inherit",
             HSL.or(LOCATION_IF),
             ONE,
-            "What a block takes of the add_trailer around it.",
+            "How a block inherits the add_trailer directives of the block around it.",
             |b, s| {
                 b.settings().headers.trailers_inherit = Some(value::choice(s, INHERIT)?);
                 Ok(())

@@ -37,16 +37,22 @@ const CHUNK_MAX: u64 = (1 << 24) - 1;
 pub static FAMILY: Family = Family::new(
     "http2",
     &[
-        Directive::new("http2", HS, Arity::Flag, "Lets clients speak HTTP/2, by ALPN or with its preface.", |b, s| {
-            b.settings().http2.is_on = Some(value::flag(s)?);
-            Ok(())
-        })
+        Directive::new(
+            "http2",
+            HS,
+            Arity::Flag,
+            "Lets clients use HTTP/2, by ALPN or by its connection preface.",
+            |b, s| {
+                b.settings().http2.is_on = Some(value::flag(s)?);
+                Ok(())
+            },
+        )
         .default("off"),
         Directive::new(
             "http2_max_concurrent_streams",
             HS,
             ONE,
-            "Sets the number of streams a connection may have open.",
+            "Sets the largest number of open streams on a connection.",
             |b, s| {
                 b.settings().http2.streams_max = Some(value::bounded(s, 1, 65_535)? as u32);
                 Ok(())
@@ -57,7 +63,7 @@ pub static FAMILY: Family = Family::new(
             "http2_body_preread_size",
             HS,
             ONE,
-            "Sets how much of each request body a client may send before it is read.",
+            "Sets how much of each request body a client may send before weir reads the body.",
             preread,
         )
         .default("64k"),
@@ -69,16 +75,11 @@ pub static FAMILY: Family = Family::new(
             chunk,
         )
         .default("16k"),
-        Directive::idle(
-            "http2_recv_buffer_size",
-            HTTP,
-            ONE,
-            "",
-            "weir reads into buffers lent by the worker",
-            |_, s| value::size(s).map(drop),
-        ),
+        Directive::idle("http2_recv_buffer_size", HTTP, ONE, "", "weir reads into buffers of the worker", |_, s| {
+            value::size(s).map(drop)
+        }),
         Directive::idle("http2_pool_size", HS, ONE, "", "weir has no pools", |_, s| value::size(s).map(drop)),
-        Directive::idle("http2_streams_index_size", HS, ONE, "", "weir finds streams otherwise", |_, s| {
+        Directive::idle("http2_streams_index_size", HS, ONE, "", "weir uses another table of streams", |_, s| {
             value::first_number(s).map(drop)
         }),
         Directive::new("http2_max_requests", HS, ONE, "Obsolete in nginx: keepalive_requests.", |b, s| {

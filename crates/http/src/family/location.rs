@@ -37,7 +37,7 @@ pub static FAMILY: Family = Family::new(
             "internal",
             LOCATION,
             NONE,
-            "Only internal requests may use the location; others are answered 404.",
+            "Only internal requests may use the location; other requests get 404.",
             |b, _| {
                 b.settings().location.internal = Some(true);
                 Ok(())

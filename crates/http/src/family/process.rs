@@ -57,8 +57,8 @@ pub static FAMILY: Family = Family::new("process", &[
     Directive::new("pid", MAIN, ONE, "The file that holds the process id.",
         |b, s| { let path = b.path(s.text(0)); b.settings().process.pid = Some(Some(path)); Ok(()) }).default("logs/nginx.pid"),
     Directive::new("user", MAIN, Arity::Between(1, 2),
-        "User and group of the worker threads, when started by root. Give weir one that runs nothing else: its processes may \
-         kill a thread of it, and so weir.",
+        "User and group of the worker threads, if root starts weir. Give weir a user that runs nothing else: other \
+         processes of this user may kill a thread of weir, and so all of weir.",
         |b, s| {
             let group = s.args.get(1).map(|word| word.text.clone());
             b.settings().process.user = Some(Some((s.text(0).to_owned(), group)));
@@ -69,55 +69,57 @@ pub static FAMILY: Family = Family::new("process", &[
         workers).default("auto (nginx: 1)"),
     Directive::new("worker_cpu_affinity", MAIN, Arity::AtLeast(1), "Binds workers to CPUs.", affinity),
     Directive::new("worker_rlimit_nofile", MAIN, ONE,
-        "Limit of open files; without it the soft limit is raised to the hard one.",
+        "Limit on open files; by default weir raises the soft limit to the hard limit.",
         |b, s| { b.settings().process.nofile = Some(Some(value::first_number(s)?)); Ok(()) }),
     Directive::new("worker_shutdown_timeout", MAIN, ONE,
-        "How long an old configuration's connections may live on after a reload or a graceful stop.",
+        "How long connections of the old configuration may continue after a reload or a graceful stop.",
         |b, s| { b.settings().process.shutdown_timeout = Some(Some(value::time(s)?)); Ok(()) }),
     Directive::idle("worker_priority", MAIN, ONE, "",
-        "scheduling priority is the service manager's: set Nice= in the systemd unit",
+        "the service manager sets the scheduling priority: set Nice= in the systemd unit",
         |_, s| s.text(0).parse::<i32>().map(drop).map_err(|_| Refusal::directive("invalid number"))),
     Directive::idle("worker_rlimit_core", MAIN, ONE, "",
-        "core dumps are the service manager's: set LimitCORE= in the systemd unit", |_, s| value::size(s).map(drop)),
+        "the service manager limits core dumps: set LimitCORE= in the systemd unit", |_, s| value::size(s).map(drop)),
     Directive::idle("working_directory", MAIN, ONE, "",
-        "it says where core dumps go, and that is the service manager's: set WorkingDirectory= in the systemd unit", |_, _| Ok(())),
-    Directive::idle("env", MAIN, ONE, "", "nothing in weir reads the environment once it runs", |_, _| Ok(())).many(),
+        "the service manager sets the directory for core dumps: set WorkingDirectory= in the systemd \
+         unit", |_, _| Ok(())),
+    Directive::idle("env", MAIN, ONE, "", "weir does not read the environment after the start", |_, _| Ok(())).many(),
     Directive::new("pcre_jit", MAIN, Arity::Flag,
-        "Compiles patterns to machine code. A match that runs out of its stack is made again without.",
+        "Compiles patterns to machine code. If a match exhausts its stack, weir repeats it without machine code.",
         |_, s| value::flag(s).map(drop)).default("on (nginx: off)"),
     Directive::idle("timer_resolution", MAIN, ONE, "",
-        "weir reads the clock once a turn of its loop", |_, s| value::time(s).map(drop)),
+        "weir reads the clock once in each turn of its event loop", |_, s| value::time(s).map(drop)),
     Directive::idle("lock_file", MAIN, ONE, "",
         "weir's workers need no lock", |_, _| Ok(())),
-    Directive::new("ssl_engine", MAIN, ONE, "Refused: weir's TLS has no engines.",
+    Directive::new("ssl_engine", MAIN, ONE, "Refused: weir has no OpenSSL engines.",
         |_, _| Err(Refusal::directive("is not supported: weir has no OpenSSL engines"))),
     Directive::idle("debug_points", MAIN, ONE, "",
-        "weir has no such points", |_, _| Ok(())),
+        "weir has no debug points", |_, _| Ok(())),
     Directive::idle("thread_pool", MAIN, Arity::Between(2, 3), "",
-        "weir reads files without one", |_, _| Ok(())).many(),
-    Directive::new("load_module", MAIN, ONE, "Accepted, and has no effect: weir loads no modules; a directive of one is refused by name unless it is built in.", load_module).many(),
+        "weir reads files without a thread pool", |_, _| Ok(())).many(),
+    Directive::new("load_module", MAIN, ONE, "No effect: weir loads no modules. It refuses each directive of a module that it does not have.", load_module).many(),
     Directive::new("events", MAIN, NONE, "Holds the connection processing directives.", events).block(),
     Directive::new("worker_connections", EVENTS, ONE,
-        "Connections of a worker, both sides counted; without it the limit on open files decides.",
+        "The largest number of connections per worker, to clients and to upstreams; by default the limit on open files \
+         decides.",
         |b, s| { b.settings().process.connections = Some(Some(value::first_number(s)? as usize)); Ok(()) })
         .default("from the limit on open files (nginx: 512)"),
-    Directive::new("use", EVENTS, ONE, "The event method; weir has epoll.", |_, s| match s.text(0) {
+    Directive::new("use", EVENTS, ONE, "The event method; weir supports only epoll.", |_, s| match s.text(0) {
         "epoll" => Ok(()),
-        other => Err(Refusal::whole(format!("invalid event type \"{other}\"")).todo("remove the line: epoll is chosen by itself")),
+        other => Err(Refusal::whole(format!("invalid event type \"{other}\"")).todo("remove the line: weir always uses epoll")),
     }).default("epoll"),
-    Directive::idle("multi_accept", EVENTS, Arity::Flag, "on", "weir accepts all that wait, within a bound",
+    Directive::idle("multi_accept", EVENTS, Arity::Flag, "on", "weir accepts all waiting connections, up to a limit",
         |_, s| value::flag(s).map(drop)).default("on (nginx: off)"),
     Directive::idle("accept_mutex", EVENTS, Arity::Flag, "off",
-        "the kernel wakes one worker for a connection", |_, s| value::flag(s).map(drop)),
+        "the kernel wakes only one worker for each connection", |_, s| value::flag(s).map(drop)),
     Directive::idle("accept_mutex_delay", EVENTS, ONE, "",
-        "the kernel wakes one worker for a connection", |_, s| value::time(s).map(drop)),
+        "the kernel wakes only one worker for each connection", |_, s| value::time(s).map(drop)),
     Directive::idle("epoll_events", EVENTS, ONE, "",
-        "weir sizes its batches itself", |_, s| value::first_number(s).map(drop)),
+        "weir sizes its batches of events itself", |_, s| value::first_number(s).map(drop)),
     Directive::idle("worker_aio_requests", EVENTS, ONE, "",
         "weir reads files without asynchronous I/O", |_, s| value::first_number(s).map(drop)),
     Directive::idle("debug_connection", EVENTS, ONE, "", "weir has no debug log", |_, _| Ok(())).many(),
-    Directive::new("google_perftools_profiles", MAIN, TWO, "Refused: not a part of weir.",
-        |_, _| Err(Refusal::directive("is not supported").todo("use perf record -p PID"))),
+    Directive::new("google_perftools_profiles", MAIN, TWO, "Refused: weir has no support for it.",
+        |_, _| Err(Refusal::directive("is not supported").todo("profile weir with: perf record -p PID"))),
 ]);
 
 fn workers(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
@@ -126,7 +128,7 @@ fn workers(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         text => match value::number(text) {
             Some(count) if count > 0 && count <= WORKERS_MAX as u64 => Some(count as usize),
             Some(_) | None => {
-                return Err(Refusal::directive("invalid value").todo(format!("auto, or 1 to {WORKERS_MAX}")));
+                return Err(Refusal::directive("invalid value").todo(format!("write auto, or 1 to {WORKERS_MAX}")));
             }
         },
     };
@@ -172,7 +174,7 @@ fn load_module(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> 
     // Debian's default file loads every installed module, whether the configuration uses it or not.
     if b.first_time("a module that is not loaded") {
         b.warn("weir loads no modules: the \"load_module\" directives have no effect",
-            Some("the lines may stay: a directive that weir lacks is refused where it stands; `weir edge -V` lists what is built in".to_owned()));
+            Some("you may keep the lines: weir reports each directive that it lacks; `weir edge -V` lists the built-in modules".to_owned()));
     }
     Ok(())
 }

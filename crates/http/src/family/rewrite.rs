@@ -62,7 +62,7 @@ pub static FAMILY: Family = Family::new(
             "if",
             SERVER.or(LOCATION),
             Arity::AtLeast(1),
-            "Runs the rules inside, and in a location puts its settings in force, when a condition holds.",
+            "If a condition holds, runs the rules inside, and in a location also applies its settings.",
             if_,
         )
         .many()
@@ -72,7 +72,7 @@ pub static FAMILY: Family = Family::new(
             "rewrite_log",
             RULES.or(HTTP),
             Arity::Flag,
-            "Logs what rewrites do at the notice level.",
+            "Logs the results of rewrites at level notice.",
             |b, s| {
                 b.settings().rewrite.log = Some(value::flag(s)?);
                 Ok(())
@@ -115,7 +115,7 @@ fn rewrite(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
             "permanent" => redirect = Some(301),
             other => {
                 return Err(Refusal::whole(format!("invalid parameter \"{other}\""))
-                    .todo("a rewrite takes one of: last, break, redirect, permanent"));
+                    .todo("write one of the flags: last, break, redirect, permanent"));
             }
         }
     }
@@ -223,8 +223,9 @@ fn condition(b: &mut Build<'_>, statement: &Statement) -> Result<Condition, Refu
                     let regex = regex(b, operand, operator.ends_with('*'))?;
                     Ok(Condition::Matches(id, regex, !operator.starts_with('!')))
                 }
-                other => Err(Refusal::whole(format!("unexpected \"{other}\" in condition"))
-                    .todo("an if takes one of: =, !=, ~, ~*, !~, !~*, -f, -d, -e, -x and their ! forms")),
+                other => Err(Refusal::whole(format!("unexpected \"{other}\" in condition")).todo(
+                    "write one of the operators: =, !=, ~, ~*, !~, !~*, -f, -d, -e, -x, or ! and one of the last four",
+                )),
             }
         }
         [operator, file] => {

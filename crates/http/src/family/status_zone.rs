@@ -25,8 +25,9 @@ pub type Declared = ();
 #[rustfmt::skip]
 pub static FAMILY: Family = Family::new("status_zone", &[
     Directive::new("status_zone", SERVER.or(LOCATION).or(LOCATION_IF), ONE,
-        "Names the zone that requests are counted under; several may share one. Without it a server is counted under \
-         its first name, a location under SERVER/LOCATION; off counts a location under its server alone.", status_zone),
+        "Names the zone that counts the requests; several blocks may share a zone. By default the zone of a server has \
+         the server's first name, and the zone of a location is SERVER/LOCATION; off counts a location only in its \
+         server's zone.", status_zone),
 
 ]);
 
@@ -34,7 +35,7 @@ fn status_zone(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> 
     let name = statement.text(0).to_owned();
     if name.is_empty() || name.len() > NAME_BYTES_MAX || name.bytes().any(|byte| byte.is_ascii_control()) {
         return Err(Refusal::whole(format!("invalid zone name \"{name}\""))
-            .todo(format!("a name of 1 to {NAME_BYTES_MAX} bytes, without control characters")));
+            .todo(format!("write a name of 1 to {NAME_BYTES_MAX} bytes, without control characters")));
     }
     let is_server = b.scope().context == SERVER;
     let settings = &mut b.settings().status_zone;

@@ -164,7 +164,7 @@ fn read(wire: &mut Connection, origin: &mut Origin) -> Result<(), Lost> {
 /// The length of the body, if it is declared and matters.
 fn judge(origin: &Origin, replies: &Replies, ends: bool) -> Result<Option<u64>, Lost> {
     if replies.heads.borrow().len() >= HEADS_MAX {
-        return Err(Lost::Malformed("more interim answers than anybody takes"));
+        return Err(Lost::Malformed("too many interim answers"));
     }
     message::declared(&origin.head, &origin.bytes, replies.is_to_head.get(), ends).map_err(Lost::Malformed)
 }

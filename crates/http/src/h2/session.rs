@@ -164,7 +164,7 @@ impl Session {
         self.driver.get().wake();
     }
 
-    /// Whether nothing can be sent or received any more.
+    /// Whether weir can neither send nor receive anything any more.
     pub fn is_dead(&self) -> bool {
         self.is_dead.get()
     }

@@ -1,4 +1,4 @@
-//! One stream as its tasks see it: bytes in, bytes out, like a connection of its own.
+//! One HTTP/2 stream. For its tasks it is like a separate connection: they read and write bytes.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;

@@ -116,7 +116,7 @@ impl Carrier {
     async fn connect(&self) -> Result<Link, Failed> {
         let deadline = Deadline::new();
         deadline.set(CONNECT_PATIENCE);
-        let mut failed = io::Error::other("its name has no address");
+        let mut failed = io::Error::other("the collector's name has no address");
         for address in self.addresses()? {
             let connected = async {
                 let stream = Stream::connect(&address, &ConnectOptions::default())?;
@@ -166,7 +166,7 @@ impl Carrier {
 
     /// `TraceService/Export` (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>).
     async fn call(&self, link: &mut Link, h2: &mut Connection, body: &[u8], deadline: &Deadline) -> Result<(), Failed> {
-        let stream = h2.open().ok_or_else(|| Failed::Passing("the collector takes no more streams".to_owned()))?;
+        let stream = h2.open().ok_or_else(|| Failed::Passing("the collector accepts no more streams".to_owned()))?;
         let scheme: &[u8] = if self.endpoint.is_tls { b"https" } else { b"http" };
         h2.head(stream, false, |encoder, out| {
             encoder.pseudo(":method", b"POST", out);
@@ -177,8 +177,8 @@ impl Carrier {
                 encoder.field(name.as_bytes(), value.as_bytes(), Known::of(name.as_bytes()), out);
             }
         });
-        let rest =
-            weir_wire::grpc::frame(body).ok_or_else(|| Failed::Refused("an export of more than 4 GiB".to_owned()))?;
+        let rest = weir_wire::grpc::frame(body)
+            .ok_or_else(|| Failed::Refused("the export is larger than 4 GiB".to_owned()))?;
         let mut sent = 0;
         let mut answer = Answer::default();
         loop {
@@ -225,7 +225,9 @@ impl Carrier {
                 }
                 Ok(Progress::Done) => break,
                 Ok(Progress::Partial { .. }) => link.read(deadline).await?,
-                Err(violation) => return Err(Failed::Refused(format!("the collector answered no HTTP: {violation}"))),
+                Err(violation) => {
+                    return Err(Failed::Refused(format!("the collector's answer is not HTTP: {violation}")));
+                }
             }
         }
         let length = head.value(&link.input, Known::ContentLength).and_then(content_length);
@@ -364,7 +366,7 @@ impl Link {
                 Event::GoAway { last, code } => {
                     self.is_kept = false;
                     if last < ours {
-                        answer.failed = Some(format!("the collector went away with error {code}"));
+                        answer.failed = Some(format!("the collector closed the connection with GOAWAY, error {code}"));
                     }
                 }
                 _ => {}

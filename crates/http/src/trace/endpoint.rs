@@ -58,14 +58,14 @@ impl Endpoint {
             None => (rest, None),
         };
         if path.as_deref() == Some("/") {
-            return Err("a path that is none: /v1/traces is OTLP over HTTP, no path at all OTLP over gRPC");
+            return Err("the path / (write /v1/traces for OTLP over HTTP, and no path for OTLP over gRPC)");
         }
         if rest.bytes().any(|byte| !byte.is_ascii_graphic()) || authority.contains('@') {
-            return Err("a byte that no address has");
+            return Err("a byte that is not allowed");
         }
         let is_bare = authority.ends_with(']') || !authority.contains(':');
         let (host, port) = match authority.rsplit_once(':').filter(|_| !is_bare) {
-            Some((host, port)) => (host, port.parse().ok().filter(|port| *port > 0).ok_or("a port that is none")?),
+            Some((host, port)) => (host, port.parse().ok().filter(|port| *port > 0).ok_or("an invalid port")?),
             None => (authority, if path.is_some() { HTTP_PORT } else { GRPC_PORT }),
         };
         let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);

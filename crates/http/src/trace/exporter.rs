@@ -289,7 +289,7 @@ impl Delivery<'_> {
             };
             let is_over = matches!(failed, Failed::Refused(_)) || self.shared.is_closing();
             if self.says.may_tell(is_over, clock::precise()) {
-                let then = if is_over { format!("{count} spans are lost") } else { "it is tried again".to_owned() };
+                let then = if is_over { format!("{count} spans are lost") } else { "weir will try again".to_owned() };
                 log::global(
                     Level::Error,
                     format_args!("OTel export failure: {failed}; {then}, endpoint: {}", self.settings.endpoint),

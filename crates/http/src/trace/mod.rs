@@ -22,7 +22,7 @@ pub use exporter::{Counts, Exporter, Settings};
 /// Starts the exporter of a configuration that has not taken over an existing one.
 pub fn open(conf: &Conf, workers: usize, identity: Option<&Identity>) {
     if let Err(error) = conf.declared.otel.open(workers, identity) {
-        log::global(Level::Alert, format_args!("thread could not be started {}: no traces are sent", Os(&error)));
+        log::global(Level::Alert, format_args!("thread could not be started {}: weir sends no traces", Os(&error)));
     }
 }
 

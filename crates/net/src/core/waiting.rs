@@ -23,7 +23,7 @@ impl Core {
     /// Wakes the current task at that moment; the returned number removes the alarm again.
     pub(crate) fn add_alarm(&self, at: Instant) -> u64 {
         if !self.is_punctual.replace(true) {
-            // If the kernel refuses, alarms are late by its default, and nothing else is wrong.
+            // If the kernel refuses, its default delay makes alarms late, and nothing else changes.
             let _ = rustix::thread::set_current_timer_slack(Some(SLACK));
         }
         self.alarms.borrow_mut().add(at.ns(), self.current.get())

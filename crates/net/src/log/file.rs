@@ -31,7 +31,7 @@ static FILES: Mutex<Vec<Weak<LogFile>>> = Mutex::new(Vec::new());
 const COMPLAIN_EVERY: u64 = 60;
 
 impl LogFile {
-    /// The file of that path; not opened here, so that reading a configuration touches nothing.
+    /// The file of that path. It is not opened here, so that reading a configuration changes no file.
     pub fn shared(path: &str) -> Arc<LogFile> {
         let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(file) = files.iter().filter_map(Weak::upgrade).find(|file| file.path == path) {

@@ -1,4 +1,4 @@
-//! One line of the error log: how it begins and ends.
+//! Composes one line of the error log: its beginning and its end.
 
 use std::cell::Cell;
 use std::fmt;

@@ -46,7 +46,7 @@ pub struct Sink {
 #[derive(Clone, Default)]
 pub struct Sinks {
     list: Vec<Sink>,
-    /// The least grave level among them: a line that no sink takes costs only this one test.
+    /// The lowest level of all sinks: if no sink takes a line, this one comparison is the only cost.
     lowest: Option<Level>,
 }
 

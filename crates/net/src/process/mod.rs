@@ -1,4 +1,4 @@
-//! The process as a whole: the work of the control thread before, beside and after the workers.
+//! The process as a whole: the work of the control thread before the workers start, while they run, and after they end.
 //!
 //! Nothing here is on the data path. We never fork: a daemon and a new binary are started by exec (threads do not
 //! survive a fork). SIGPIPE is ignored by Rust's own start-up, so a write to a closed connection returns an error and
@@ -24,7 +24,7 @@ pub use signal::{Sender, Signal, Signals, SignalsHandle, send_signal, signals};
 pub use terminal::terminal_size;
 pub use upgrade::{ENV_SOCKETS, exec_new_binary, inherited, is_successor};
 
-/// Whether an error says that the process or the machine is out of file descriptors.
+/// Whether an error means that the process or the machine has no free file descriptor.
 pub fn is_out_of_files(error: &std::io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }

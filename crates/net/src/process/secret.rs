@@ -16,7 +16,7 @@ pub fn kept_elsewhere(text: &str, path: impl Fn(&str) -> String) -> Result<Strin
     if let Some(name) = text.strip_prefix("env:") {
         return match std::env::var(name) {
             Ok(value) if !value.trim().is_empty() => Ok(value.trim().to_owned()),
-            _ => Err(format!("the environment has no variable \"{name}\": set it before the start")),
+            _ => Err(format!("the environment has no variable \"{name}\": set it before you start weir")),
         };
     }
     let Some(name) = text.strip_prefix("file:") else { return Ok(text.to_owned()) };

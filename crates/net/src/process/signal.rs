@@ -1,4 +1,4 @@
-//! Signals, as a plain iterator for the control thread.
+//! Delivers signals to the control thread through an iterator.
 //!
 //! The caller gives signals nginx's meanings; this module only delivers them. Several signals of one kind may arrive
 //! as one.

@@ -1,11 +1,11 @@
 //! Checks whether a chain of certificates leads to a trusted authority, by OpenSSL's rules and in its words.
 //!
-//! nginx completes the handshake with every verdict, and shows the verdict: `FAILED:certificate has expired`. Its
-//! users compare these words, use certificates of version 1, and limit the depth of chains; webpki supports none of
-//! this. Security does not become weaker where webpki refuses and OpenSSL accepts. Signatures use the algorithms of
-//! rustls' provider (nothing with SHA-1, no RSA below 2048 bits). This module does not evaluate name constraints: an
-//! authority that has them makes the whole chain below it invalid. Later complaints replace earlier ones in the order
-//! of OpenSSL 3.0's `X509_verify_cert`, because its callback in nginx continues after each complaint.
+//! nginx completes the handshake with every verdict, and shows the verdict: `FAILED:certificate has expired`. Its users
+//! compare these words, use certificates of version 1, and limit the depth of chains; webpki supports none of this.
+//! Accepting chains that webpki refuses does not weaken security. Signatures use the algorithms of rustls' provider
+//! (nothing with SHA-1, no RSA below 2048 bits). This module does not evaluate name constraints: an authority that has
+//! them makes the whole chain below it invalid. Later complaints replace earlier ones in the order of OpenSSL 3.0's
+//! `X509_verify_cert`, because its callback in nginx continues after each complaint.
 
 use super::der::{Flaw, Opaque, Raw, Time, bits};
 use super::x509::{CRL_SIGN, DIGITAL_SIGNATURE, KEY_AGREEMENT, KEY_CERT_SIGN, X509};
@@ -417,7 +417,7 @@ mod tests {
             let read = RevocationList::read(&list(version, &[from, &[0xa0, 2, 0x30, 0]])).unwrap();
             assert_eq!((read.expires, read.serials.len()), (None, 0));
         }
-        // An entry that cannot be read is no reason to take its certificate as good.
+        // If weir cannot read an entry, it does not treat the entry's certificate as good.
         let broken = element(Tag::Sequence, &[&element(Tag::Sequence, &[&[2, 2, 0, 1], from])]);
         assert_eq!(RevocationList::read(&list(&[], &[from, to, &broken])).unwrap_err(), Flaw::Form);
         assert_eq!(RevocationList::read(&list(&[], &[from, to, &[5, 0]])).unwrap_err(), Flaw::Trailing);

@@ -85,7 +85,7 @@ impl Client {
                 let chain = certificates(&identity.certificates).map_err(OptionError::Certificates)?;
                 let key = key(&identity.key).map_err(OptionError::Key)?;
                 let with = builder.with_client_auth_cert(chain, key);
-                with.map_err(|error| OptionError::Key(format!("does not go with the certificate: {error}")))?
+                with.map_err(|error| OptionError::Key(format!("does not match the certificate: {error}")))?
             }
         };
         config.alpn_protocols = options.alpn.clone();
@@ -118,7 +118,7 @@ fn judge(options: &ClientOptions, provider: &Arc<CryptoProvider>) -> Result<Arc<
     } else {
         let (good, bad) = roots.add_parsable_certificates(trusted.iter().cloned());
         if good == 0 && bad > 0 {
-            return Err(OptionError::Authorities("none of the certificates can be read".to_owned()));
+            return Err(OptionError::Authorities("weir cannot read any of the certificates".to_owned()));
         }
     }
     let webpki = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build().ok();
@@ -140,11 +140,11 @@ fn certificates(given: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     }
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(given).collect();
     match read {
-        Ok(all) if all.is_empty() => Err("has no certificate in it; its text must be given, \
-             from -----BEGIN CERTIFICATE----- on"
-            .to_owned()),
+        Ok(all) if all.is_empty() => {
+            Err("contains no certificate; give its text, which begins with -----BEGIN CERTIFICATE-----".to_owned())
+        }
         Ok(all) => Ok(all),
-        Err(error) => Err(format!("is no PEM: {error}")),
+        Err(error) => Err(format!("is not PEM: {error}")),
     }
 }
 
@@ -153,10 +153,13 @@ fn key(given: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
         return PrivateKeyDer::try_from(given.to_vec()).map_err(str::to_owned);
     }
     if contains(given, b"ENCRYPTED") {
-        return Err("is encrypted, and weir does not decrypt keys; `openssl pkey -in KEY -out PLAIN` does".to_owned());
+        return Err(
+            "is encrypted, and weir does not decrypt this key; decrypt it with: openssl pkey -in KEY -out PLAIN"
+                .to_owned(),
+        );
     }
     PrivateKeyDer::from_pem_slice(given)
-        .map_err(|_| "has no private key in it; its text must be given, from -----BEGIN PRIVATE KEY----- on".to_owned())
+        .map_err(|_| "contains no private key; give its text, which begins with -----BEGIN PRIVATE KEY-----".to_owned())
 }
 
 /// DER begins with a SEQUENCE, PEM with letters.
@@ -180,12 +183,12 @@ mod tests {
         };
         let authorities = ClientOptions { authorities: vec![b"./ca.pem".to_vec()], ..ClientOptions::default() };
         for (options, wanted) in
-            [(authorities, "has no certificate in it"), (identity(b"zzz", b""), "has no certificate in it")]
+            [(authorities, "contains no certificate"), (identity(b"zzz", b""), "contains no certificate")]
         {
             let error = Client::new(&options).expect_err("refused").to_string();
             assert!(error.starts_with(wanted), "{error}");
         }
         assert!(key(b"-----BEGIN ENCRYPTED PRIVATE KEY-----").is_err_and(|error| error.starts_with("is encrypted")));
-        assert!(key(b"zzz").is_err_and(|error| error.starts_with("has no private key")));
+        assert!(key(b"zzz").is_err_and(|error| error.starts_with("contains no private key")));
     }
 }

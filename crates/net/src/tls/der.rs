@@ -31,13 +31,13 @@ pub enum Flaw {
 impl fmt::Display for Flaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Flaw::Truncated => "it ends too early",
-            Flaw::Trailing => "bytes follow its end",
-            Flaw::Length => "a length is too large or not in its shortest form",
+            Flaw::Truncated => "the data end too early",
+            Flaw::Trailing => "further bytes follow the end of the data",
+            Flaw::Length => "a length is too large, or not in its shortest form",
             Flaw::Indefinite => "a length is indefinite",
             Flaw::Form => "a value is not in its shortest form",
-            Flaw::Time => "a time has a wrong form",
-            Flaw::Field => "a field is missing or of another type",
+            Flaw::Time => "a time has the wrong form",
+            Flaw::Field => "a field is missing or has the wrong type",
         })
     }
 }

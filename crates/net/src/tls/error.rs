@@ -120,7 +120,7 @@ impl Failure {
         let detail = match error {
             // A sentence for all these cases; rustls's own words name only one of them.
             Error::PeerMisbehaved(PeerMisbehaved::IllegalMiddleboxChangeCipherSpec) => {
-                "a record of a type that may not stand there".to_owned()
+                "the server sent a record of a type that is not allowed at this point".to_owned()
             }
             // A server without TLS answers a ClientHello like this.
             Error::InvalidMessage(_) if !has_shaken_hands => format!("the server does not speak TLS: {error}"),

@@ -96,7 +96,7 @@ pub fn open(bytes: &[u8]) -> Opening {
     Opening::Broken
 }
 
-/// The body of the ClientHello at the beginning, if it is whole.
+/// The body of the ClientHello at the beginning, if it is complete.
 fn message(bytes: &[u8]) -> Option<&[u8]> {
     let [CLIENT_HELLO, high, middle, low, rest @ ..] = bytes else { return None };
     rest.get(..usize::try_from(u32::from_be_bytes([0, *high, *middle, *low])).ok()?)

@@ -108,11 +108,14 @@ impl KeyPair {
     /// Reads certificates (the server's own first) and its key; `passwords` are tried in turn on an encrypted one.
     pub fn read(certificates: &[u8], key: &[u8], passwords: &[Vec<u8>]) -> Result<KeyPair, KeyError> {
         let chain = pem::certificates(certificates).map_err(KeyError::Certificate)?;
-        let Some(leaf) = chain.first() else { return Err(KeyError::Certificate("no certificate in it".to_owned())) };
+        let Some(leaf) = chain.first() else {
+            return Err(KeyError::Certificate("the file contains no certificate".to_owned()));
+        };
         let leaf = X509::read(leaf)
-            .map_err(|flaw| KeyError::Certificate(format!("its first certificate cannot be read: {flaw}")))?;
+            .map_err(|flaw| KeyError::Certificate(format!("weir cannot read its first certificate: {flaw}")))?;
         let key = private_key(key, passwords).map_err(KeyError::Key)?;
-        let key = any_supported_type(&key).map_err(|_| KeyError::Key("no key of a kind that is known".to_owned()))?;
+        let key =
+            any_supported_type(&key).map_err(|_| KeyError::Key("weir does not support this type of key".to_owned()))?;
         if key.public_key().is_some_and(|public| public.as_ref() != leaf.key.info) {
             return Err(KeyError::Mismatch);
         }
@@ -194,7 +197,7 @@ fn private_key(text: &[u8], passwords: &[Vec<u8>]) -> Result<PrivateKeyDer<'stat
             _ => PrivateKeyDer::Sec1(der.into()),
         });
     }
-    Err("no private key in it".to_owned())
+    Err("the file contains no private key".to_owned())
 }
 
 /// Why a password did not open the key.
@@ -211,7 +214,7 @@ fn decrypt_with(passwords: &[Vec<u8>], decrypt: impl Fn(&[u8]) -> Result<Vec<u8>
         if let Err(Locked::Unknown(why)) = decrypt(b"") {
             return Err(why);
         }
-        return Err("it is encrypted and no password is given".to_owned());
+        return Err("the key is encrypted, and no password is given".to_owned());
     }
     for password in passwords {
         match decrypt(password) {
@@ -220,12 +223,13 @@ fn decrypt_with(passwords: &[Vec<u8>], decrypt: impl Fn(&[u8]) -> Result<Vec<u8>
             Err(Locked::Unknown(why)) => return Err(why),
         }
     }
-    Err("none of the passwords decrypts it".to_owned())
+    Err("none of the passwords decrypts the key".to_owned())
 }
 
 fn unknown(what: &str) -> Locked {
     Locked::Unknown(format!(
-        "it is encrypted with {what}; \"openssl pkey -aes128 -in KEY -out NEW\" makes one that is read"
+        "weir does not support the key's encryption ({what}); convert the key with: openssl pkey -aes128 -in KEY -out \
+         NEW"
     ))
 }
 
@@ -267,28 +271,30 @@ fn pkcs8(der: &[u8], password: &[u8]) -> Result<Vec<u8>, Locked> {
     let outer = Encrypted::from_der(der).ok();
     let scheme = outer.as_ref().filter(|outer| outer.scheme.id == Oid(PBES2)).and_then(|outer| outer.scheme.parameters);
     let (Some(outer), Some(Ok(scheme))) = (&outer, scheme.map(|read| read.decode_as::<Pbes2<'_>>())) else {
-        return Err(unknown("no PBES2"));
+        return Err(unknown("not PBES2"));
     };
     let (Oid(PBKDF2), Some(parameters)) = (scheme.derivation.id, scheme.derivation.parameters) else {
-        return Err(unknown("a key that is not derived by PBKDF2"));
+        return Err(unknown("key derivation other than PBKDF2"));
     };
     let Ok(parameters) = parameters.decode_as::<Pbkdf2<'_>>() else {
-        return Err(unknown("parameters that cannot be read"));
+        return Err(unknown("unreadable parameters"));
     };
     let rounds = u32::try_from(parameters.rounds).ok().filter(|rounds| *rounds <= ROUNDS_MAX);
-    let Some(rounds) = rounds.and_then(NonZeroU32::new) else { return Err(unknown("too many rounds")) };
+    let Some(rounds) = rounds.and_then(NonZeroU32::new) else {
+        return Err(unknown("the number of rounds is zero or too large"));
+    };
     let hmac = match parameters.function.map(|function| function.id.0.strip_prefix(HMAC)) {
         None | Some(Some([7])) => PBKDF2_HMAC_SHA1,
         Some(Some([9])) => PBKDF2_HMAC_SHA256,
         Some(Some([10])) => PBKDF2_HMAC_SHA384,
         Some(Some([11])) => PBKDF2_HMAC_SHA512,
-        Some(_) => return Err(unknown("an unknown hash")),
+        Some(_) => return Err(unknown("unknown hash")),
     };
     let algorithm = match scheme.cipher.id.0.strip_prefix(AES) {
         Some([2]) => &AES_128,
         Some([22]) => &AES_192,
         Some([42]) => &AES_256,
-        _ => return Err(unknown("another cipher than AES in CBC mode")),
+        _ => return Err(unknown("cipher other than AES in CBC mode")),
     };
     let iv = scheme.cipher.parameters.and_then(|iv| iv.decode_as::<&OctetStringRef>().ok());
     let iv = iv.map(OctetStringRef::as_bytes).unwrap_or_default();
@@ -329,9 +335,9 @@ fn key_bytes(algorithm: &cipher::Algorithm) -> usize {
 }
 
 fn decrypt(algorithm: &'static cipher::Algorithm, key: &[u8], iv: &[u8], encrypted: &[u8]) -> Result<Vec<u8>, Locked> {
-    let iv: [u8; 16] = iv.try_into().map_err(|_| unknown("an IV of another size"))?;
+    let iv: [u8; 16] = iv.try_into().map_err(|_| unknown("wrong size of the IV"))?;
     let key = UnboundCipherKey::new(algorithm, key).and_then(PaddedBlockDecryptingKey::cbc_pkcs7);
-    let key = key.map_err(|_| unknown("a cipher that is not there"))?;
+    let key = key.map_err(|_| unknown("unsupported cipher"))?;
     let mut buffer = encrypted.to_vec();
     let context = DecryptionContext::Iv128(FixedLength::from(iv));
     let plain = key.decrypt(&mut buffer, context).map_err(|_| Locked::Wrong)?;

@@ -70,7 +70,7 @@ impl Status {
     }
 }
 
-/// An answer that counts.
+/// A valid answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The status of the certificate.
@@ -89,7 +89,7 @@ pub enum Signer<'t> {
     Appointed(&'t Trust),
 }
 
-/// Why an answer does not count.
+/// Why an answer is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It is not an OCSP response in DER.
@@ -123,7 +123,7 @@ impl fmt::Display for Fault {
                 };
                 write!(f, "OCSP response not successful ({number}: {words})")
             }
-            Fault::Signature => f.write_str("OCSP_basic_verify() failed (signed by nobody who may)"),
+            Fault::Signature => f.write_str("OCSP_basic_verify() failed (no allowed signer signed it)"),
             Fault::Foreign => f.write_str("certificate status not found in the OCSP response"),
             Fault::OutOfTime => f.write_str("OCSP_check_validity() failed"),
         }
@@ -159,7 +159,7 @@ struct Basic<'a> {
     body: Raw<'a, Body<'a>>,
     algorithm: Opaque<'a>,
     signature: BitStringRef<'a>,
-    /// One that cannot be read does not make the others unreadable.
+    /// If weir cannot read one certificate, it can still read the others.
     #[asn1(context_specific = "0", tag_mode = "EXPLICIT", optional = "true")]
     certificates: Option<Vec<Raw<'a, Opaque<'a>>>>,
 }

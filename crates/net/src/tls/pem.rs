@@ -34,7 +34,7 @@ pub(super) fn sections(text: &[u8]) -> Result<Vec<Section<'_>>, String> {
         let mut headers = Vec::new();
         let mut body = String::new();
         loop {
-            let Some(line) = lines.next() else { return Err(format!("the section \"{label}\" does not end")) };
+            let Some(line) = lines.next() else { return Err(format!("the section \"{label}\" has no END line")) };
             let line = line.trim();
             if line.starts_with("-----END ") {
                 break;
@@ -61,7 +61,7 @@ pub(super) fn certificates(given: &[u8]) -> Result<Vec<Vec<u8>>, String> {
             "CERTIFICATE" | "X509 CERTIFICATE" => found.push(section.der),
             // The certificate, then the purposes for which OpenSSL trusts it.
             "TRUSTED CERTIFICATE" => {
-                let first = first(&section.der).map_err(|flaw| format!("a certificate cannot be read: {flaw}"))?;
+                let first = first(&section.der).map_err(|flaw| format!("weir cannot read a certificate: {flaw}"))?;
                 found.push(first.to_vec());
             }
             _ => {}

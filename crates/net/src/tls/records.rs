@@ -213,7 +213,7 @@ impl State {
     pub(super) fn receive(&mut self, stream: &Stream) -> io::Result<usize> {
         let incoming = self.incoming.get_or_insert_with(|| lease(INCOMING_BYTES));
         if incoming.len() >= INCOMING_BYTES_MAX {
-            return Err(Failure::new("EPROTO", "a TLS message that does not end").into());
+            return Err(Failure::new("EPROTO", "the peer sent a TLS message that is too long").into());
         }
         let read = stream.try_read_vec(incoming, INCOMING_BYTES);
         if incoming.is_empty() {
@@ -343,7 +343,7 @@ impl Work<'_> {
                     discard += S::early(records, |bytes| sink.push(bytes, self.surplus))?;
                 }
                 Ok(ConnectionState::EncodeTlsData(message)) => encode(message, self.outgoing)?,
-                // Encoded bytes are sent at the end of the turn: several messages in one call to the kernel.
+                // weir sends encoded bytes at the end of the turn: several messages in one call to the kernel.
                 Ok(ConnectionState::TransmitTlsData(encoded)) => encoded.done(),
                 Ok(ConnectionState::BlockedHandshake) => end = Some(At::Handshake),
                 Ok(ConnectionState::WriteTraffic(open)) => {

@@ -146,7 +146,7 @@ impl Server {
         }
         if options.early_data_max > 0 {
             config.max_early_data_size = options.early_data_max;
-            // A client that sends early data wants its answer early.
+            // A client that sends early data expects its answer early.
             config.send_half_rtt_data = true;
         }
         if let Some(file) = &options.key_log {
@@ -182,7 +182,7 @@ impl Server {
     }
 }
 
-/// Facts about a handshake that rustls does not keep, as numbers of RFC 8446 §4.2.3.
+/// Facts about a handshake that rustls does not store, as numbers of RFC 8446 §4.2.3.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Noted {
     /// The scheme that the server chose to sign with; `None` if a session was resumed.

@@ -43,7 +43,10 @@ impl TlsStream {
     ) -> Result<TlsStream, Failure> {
         // A trailing dot marks a complete name; certificates never have it.
         let name = ServerName::try_from(server.strip_suffix('.').unwrap_or(server)).map_err(|_| {
-            Failure::new("ERR_TLS_INVALID_SERVERNAME", format!("no certificate can be for \"{server}\""))
+            Failure::new(
+                "ERR_TLS_INVALID_SERVERNAME",
+                format!("\"{server}\" is not a host name that a certificate can contain"),
+            )
         })?;
         TlsStream::towards(stream, client, name.to_owned(), sessions)
     }

@@ -1,4 +1,5 @@
-//! Sessions that clients may resume: tickets, sealed with keys that rotate, and a store for clients without tickets.
+//! The sessions that clients may resume: in tickets, which weir seals with rotating keys, and in a store for clients
+//! without tickets.
 //!
 //! Both are shared by all workers and outlive a reload. Each session is bound to a *context*, a digest of the
 //! server's certificates and its trusted authorities. So a session of one server cannot be resumed at another server

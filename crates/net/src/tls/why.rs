@@ -1,7 +1,7 @@
 //! Explains in OpenSSL's terms why a chain of certificates is not trusted.
 //!
 //! webpki says `UnknownIssuer`; OpenSSL, and so Node and its users, distinguish four kinds of it. An expired
-//! certificate outweighs them all, because Node reports the last complaint (seen with Node 20 and 24).
+//! certificate takes precedence, because Node reports the last complaint (seen with Node 20 and 24).
 
 use super::error::{Failure, certificate};
 use super::x509::X509;
@@ -20,7 +20,7 @@ pub(super) fn refused(
 ) -> Failure {
     let leaf = match X509::read(leaf) {
         Ok(leaf) => leaf,
-        Err(flaw) => return Failure::new("EPROTO", format!("the server's certificate cannot be read: {flaw}")),
+        Err(flaw) => return Failure::new("EPROTO", format!("the client cannot read the server's certificate: {flaw}")),
     };
     let others: Vec<X509<'_>> = others.iter().filter_map(|other| X509::read(other).ok()).collect();
     let (code, chain) = match fault {

@@ -248,7 +248,7 @@ fn backups_serve_while_the_primaries_cannot() {
     assert!(world.answers(4).iter().all(|&peer| peer < 2));
 }
 
-/// The peers that take exchanges that never end, by policy and `max_conns`.
+/// The peers that get exchanges which never end, by policy and `max_conns`.
 #[test]
 fn max_conns_holds_under_every_policy() {
     let limits = |limits: &[u32]| -> Vec<Peer> {

@@ -1,4 +1,5 @@
-//! One question, asked until it is answered: server after server, over UDP, and over TCP if the answer is truncated.
+//! Asks one question until a server answers: one server after the other, over UDP, and over TCP if the answer is
+//! truncated.
 //!
 //! Each datagram has its own number and its own port, both chosen at random, and the kernel checks the peer. A
 //! datagram that does not answer this question is ignored: weir goes on listening.
@@ -34,7 +35,7 @@ const TRIES_MAX: usize = 60;
 /// Earlier datagrams that may still be answered.
 const LISTENED_MAX: usize = 4;
 
-/// Datagrams that weir reads and logs though they are no answer, at most, for one question between two of its sends.
+/// The most datagrams that weir reads and logs for one question between two sends, although they do not answer it.
 const FOREIGN_MAX: usize = 64;
 
 /// Room for a datagram (nginx: 4096); longer answers are truncated, and weir asks again over TCP.

@@ -1,10 +1,9 @@
 //! `early_hints`: which interim answers (1xx) of an upstream weir passes on to the client.
 //!
-//! nginx passes a 103 on where the directive is written and true, and nothing else. RFC 9110 §15.2 requires a proxy to
-//! pass on all of them, so weir passes them to HTTP/2 clients where the directive is not written. HTTP/1.1 clients do
-//! not get them: a client that does not know interim answers takes one for the final answer (RFC 8297 §3).
-//! `docs/why/007-cache-meaning.md` has the rule.
-//! <https://nginx.org/en/docs/http/ngx_http_core_module.html#early_hints>
+//! nginx passes on only a 103, and only if the directive is set and true. RFC 9110 §15.2 requires a proxy to pass on
+//! all of them, so weir passes them to HTTP/2 clients if the directive is not set. HTTP/1.1 clients do not get them: a
+//! client that does not know interim answers takes one for the final answer (RFC 8297 §3).
+//! `docs/why/007-cache-meaning.md` has the rule. <https://nginx.org/en/docs/http/ngx_http_core_module.html#early_hints>
 
 use std::io;
 use std::sync::Arc;
@@ -25,7 +24,7 @@ use crate::family::proxy;
 use crate::family::proxy::hidden::{Hidden, Named};
 
 weir_http::settings! {
-    /// `early_hints`; `None` where it is not written.
+    /// `early_hints`; `None` if it is not set.
     conditions: Option<Arc<Vec<Template>>> = None,
 }
 
@@ -39,7 +38,7 @@ pub static FAMILY: Family = Family::new(
         "early_hints",
         HSL,
         Arity::AtLeast(1),
-        "Interim answers (1xx) of an upstream are passed on where one of these is neither empty nor 0.",
+        "weir passes an upstream's interim answers (1xx) on if one of these values is neither empty nor 0.",
         early_hints,
     )
     .default("1 over HTTP/2 and to clients that send Sec-Fetch-Mode, else 0 (nginx: 0)")],
@@ -53,8 +52,8 @@ fn early_hints(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> 
 
 /// Passes the interim answer in `origin` on to the client, if the client should get it.
 ///
-/// Fails if the client takes nothing for `send_timeout`. If others wait for the answer too, weir does not wait for the
-/// client: the answer goes on without the hint.
+/// Fails if the client takes nothing for `send_timeout`. If other requests wait for the answer too, weir does not wait
+/// for this client: the client gets the answer without the hint.
 pub async fn pass(exchange: &mut Exchange<'_>, conn: &mut Conn, origin: &Origin) -> Result<(), Gone> {
     if !is_wanted(exchange, origin.head.status) {
         return Ok(());
@@ -136,7 +135,7 @@ async fn send(exchange: &Exchange<'_>, conn: &mut Conn, text: &[u8]) -> Result<u
     match conn.stream().try_write(text) {
         Ok(written) if written == text.len() => Ok(written),
         Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(0),
-        // Half of a head is sent, or the client is gone: the client gets no more, and the others get their answer.
+        // The client got half of a head, or is gone: it gets nothing more. The other requests still get their answer.
         half => {
             conn.stream().shutdown();
             Ok(half.unwrap_or(0))

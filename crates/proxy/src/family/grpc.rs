@@ -35,7 +35,8 @@ pub static FAMILY: Family = Family::new(
             "grpc_pass",
             LOCATION.or(LOCATION_IF),
             ONE,
-            "Where gRPC requests of this location go: [grpc://]HOST:PORT, unix:PATH or an upstream; grpcs:// over TLS.",
+            "The server for gRPC requests of this location: [grpc://]HOST:PORT, unix:PATH or an upstream; grpcs:// \
+             uses TLS.",
             pass
         ),]
     ),

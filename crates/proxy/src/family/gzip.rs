@@ -84,15 +84,21 @@ pub static FAMILY: Family = Family::new(
             "gzip_types",
             HSL,
             Arity::AtLeast(1),
-            "The media types compressed besides text/html; * for all.",
+            "The media types besides text/html that weir compresses; * for all.",
             types,
         )
         .default("text/html")
         .many(),
-        Directive::new("gzip_min_length", HSL, ONE, "Bodies known to be shorter are left alone.", |b, s| {
-            crate::settings(b).gzip.min_length = Some(value::size(s)?);
-            Ok(())
-        })
+        Directive::new(
+            "gzip_min_length",
+            HSL,
+            ONE,
+            "weir does not compress a body with a shorter Content-Length.",
+            |b, s| {
+                crate::settings(b).gzip.min_length = Some(value::size(s)?);
+                Ok(())
+            },
+        )
         .default("20"),
         Directive::new("gzip_comp_level", HSL, ONE, "From 1, fast, to 9, small.", |b, s| {
             crate::settings(b).gzip.level = Some(value::bounded(s, 1, 9)? as u32);
@@ -103,7 +109,7 @@ pub static FAMILY: Family = Family::new(
             "gzip_http_version",
             HSL,
             ONE,
-            "The lowest version of requests that get compressed answers.",
+            "The lowest HTTP version of requests that get compressed answers.",
             |b, s| {
                 let version = value::choice(s, &[("1.0", Version::Http10), ("1.1", Version::Http11)])?;
                 crate::settings(b).gzip.version = Some(version);
@@ -111,13 +117,19 @@ pub static FAMILY: Family = Family::new(
             },
         )
         .default("1.1"),
-        Directive::new("gzip_proxied", HSL, Arity::AtLeast(1), "Which answers to proxies are compressed.", proxied)
-            .default("off"),
+        Directive::new(
+            "gzip_proxied",
+            HSL,
+            Arity::AtLeast(1),
+            "Selects the answers to proxies that weir compresses.",
+            proxied,
+        )
+        .default("off"),
         Directive::new(
             "gzip_vary",
             HSL,
             Arity::Flag,
-            "Tells caches that the answer depends on Accept-Encoding.",
+            "Adds `Vary: Accept-Encoding`, so that caches store each encoding separately.",
             |b, s| {
                 crate::settings(b).gzip.vary = Some(value::flag(s)?);
                 Ok(())
@@ -270,7 +282,7 @@ pub fn client_accepts(exchange: &Exchange<'_>, settings: &Values) -> bool {
     !agent.is_some_and(is_disabled)
 }
 
-/// nginx: a match that fails also disables compression.
+/// nginx: an error of the regular expression engine also disables compression.
 fn is_disabled_by(exchange: &Exchange<'_>, pattern: &Regex, agent: &[u8]) -> bool {
     pattern.is_match(agent).unwrap_or_else(|failed| {
         weir_http::line::exchange_line(exchange, Level::Alert, format_args!("{failed}"));

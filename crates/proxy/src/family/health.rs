@@ -111,16 +111,18 @@ const INTERVAL_MIN: Duration = Duration::from_millis(1);
 /// The family.
 pub static FAMILY: Family = Family::new("health", &[
     Directive::new("health_check", LOCATION, Arity::AtLeast(0),
-        "Asks each server of the group behind proxy_pass again and again, and gives one that fails no requests: interval= jitter= fails= passes= uri= port= match= mandatory [persistent] keepalive_time= type=grpc [grpc_service=] [grpc_status=].",
+        "Checks each server of the group behind proxy_pass periodically, and sends no requests to a server that fails: \
+         interval= jitter= fails= passes= uri= port= match= mandatory [persistent] keepalive_time= type=grpc \
+         [grpc_service=] [grpc_status=].",
         health_check).many().default("interval=5s jitter=0 fails=1 passes=1 uri=/"),
-    Directive::new("match", HTTP, ONE, "Names tests that answers to health checks have to pass, all of them.", tests).many().block(),
-    Directive::new("status", MATCH, Arity::AtLeast(1), "The answer has one of these statuses (200, 301-303), or after \"!\" none of them.",
+    Directive::new("match", HTTP, ONE, "Names a set of tests; the answer to a health check must pass all of them.", tests).many().block(),
+    Directive::new("status", MATCH, Arity::AtLeast(1), "The answer must have one of these statuses (200, 301-303); after \"!\", none of them.",
         |b, s| { let test = Test::status(s)?; add(b, test) }).many(),
-    Directive::new("header", MATCH, Arity::Between(1, 3), "The answer has this field, or after \"!\" has not; a value follows =, !=, ~ or !~.",
+    Directive::new("header", MATCH, Arity::Between(1, 3), "The answer must have this field; after \"!\", it must not have it. A value follows =, !=, ~ or !~.",
         |b, s| { let test = Test::header(b, s)?; add(b, test) }).many(),
-    Directive::new("body", MATCH, TWO, "The first 256k of the answer's body match (~) a regular expression, or (!~) do not.",
+    Directive::new("body", MATCH, TWO, "The first 256k of the answer's body must match (~) or must not match (!~) a regular expression.",
         |b, s| { let test = Test::body(b, s)?; add(b, test) }).many(),
-    Directive::new("require", MATCH, Arity::AtLeast(1), "These variables are neither empty nor \"0\".", |b, s| {
+    Directive::new("require", MATCH, Arity::AtLeast(1), "None of these variables may be empty or \"0\".", |b, s| {
         for word in &s.args {
             let test = Test::require(b, &word.text)?;
             add(b, test)?;
@@ -169,7 +171,7 @@ fn health_check(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal>
     }
     if check.grpc.is_some() && (check.uri != URI || check.match_name.is_some()) {
         return Err(Refusal::whole("\"type=grpc\" is incompatible with \"uri\" and \"match\"")
-            .todo("leave them out: gRPC has its own call and its own answer"));
+            .todo("remove \"uri\" and \"match\": a gRPC check has its own call and its own answer"));
     }
     if check.persistent && !check.mandatory {
         return Err(Refusal::whole("\"persistent\" requires \"mandatory\"").todo("write: mandatory persistent"));
@@ -189,12 +191,14 @@ impl Check {
         let call = &mut self.grpc;
         match name {
             "type" if value == "grpc" && call.is_none() => *call = Some(Call::default()),
-            "grpc_service" | "grpc_status" if call.is_none() => return Err(invalid().todo("write type=grpc before it")),
+            "grpc_service" | "grpc_status" if call.is_none() => {
+                return Err(invalid().todo("write type=grpc before this parameter"));
+            }
             "grpc_service" if !value.is_empty() => call.get_or_insert_default().service = value.to_owned(),
             "grpc_status" => call.get_or_insert_default().status = count()?.try_into().map_err(|_| invalid())?,
             _ if call.is_some() => {
                 return Err(
-                    invalid().todo("type=grpc stands behind all others, grpc_service= and grpc_status= behind it")
+                    invalid().todo("write type=grpc after all other parameters, then grpc_service= and grpc_status=")
                 );
             }
             "mandatory" if name == text => self.mandatory = true,
@@ -202,7 +206,7 @@ impl Check {
             "interval" => {
                 self.interval = time()?;
                 if self.interval < INTERVAL_MIN {
-                    return Err(invalid().todo("the interval is at least 1ms"));
+                    return Err(invalid().todo("write an interval of at least 1ms"));
                 }
             }
             "jitter" => self.jitter = time()?,
@@ -211,7 +215,7 @@ impl Check {
             "uri" if value.starts_with('/') && value.bytes().all(|byte| byte.is_ascii_graphic()) => {
                 self.uri = value.to_owned()
             }
-            "uri" => return Err(invalid().todo("a URI begins with \"/\" and holds no spaces; others are written %20")),
+            "uri" => return Err(invalid().todo("begin the URI with \"/\", and write a space as %20")),
             "port" => self.port = Some(count()?.try_into().map_err(|_| invalid())?),
             "match" if !value.is_empty() => self.match_name = Some(value.to_owned()),
             "keepalive_time" => self.keepalive_time = Some(time()?),
@@ -275,16 +279,18 @@ fn place(b: &Build<'_>, check: &Check, location: &Location, servers: &[Server]) 
     let pass = crate::values(location).proxy.pass.as_ref().filter(|_| location.handler.is_some());
     let Some(pass) = pass else {
         return Err(Refusal::directive("needs \"proxy_pass\" or \"grpc_pass\" in the same location")
-            .todo("write proxy_pass http://GROUP; beside it, GROUP being an upstream with a zone")
+            .todo("add to the location: proxy_pass http://GROUP; where GROUP is an upstream with a zone")
             .needs(if check.grpc.is_some() { "grpc_pass" } else { "proxy_pass" }, ""));
     };
     if check.grpc.is_some() && !pass.is_grpc {
         return Err(Refusal::whole("\"type=grpc\" requires \"grpc_pass\"")
-            .todo("write grpc_pass in place of proxy_pass, or leave type=grpc out"));
+            .todo("write grpc_pass in place of proxy_pass, or remove type=grpc"));
     }
     if pass.template.is_some() {
-        return Err(Refusal::directive("needs a \"proxy_pass\" without variables: it has to know its group")
-            .todo("write proxy_pass http://GROUP; beside it, GROUP being an upstream with a zone"));
+        return Err(Refusal::directive(
+            "needs a \"proxy_pass\" without variables, because it checks the servers of one group",
+        )
+        .todo("add to the location: proxy_pass http://GROUP; where GROUP is an upstream with a zone"));
     }
     let Some(group) = pass.group else { return Ok(None) };
     let Some(upstream) = crate::declared_so_far(b).upstream.groups.get(group) else { return Ok(None) };
@@ -373,7 +379,8 @@ mod tests_of_reading {
             (
                 ZONE,
                 "proxy_pass http://$host; health_check;",
-                "\"health_check\" directive needs a \"proxy_pass\" without variables: it has to know its group",
+                "\"health_check\" directive needs a \"proxy_pass\" without variables, because it checks the servers of \
+                 one group",
             ),
             (ZONE, "proxy_pass http://u; health_check match=n;", "match \"n\" is not found"),
             (ZONE, "proxy_pass http://u; health_check persistent;", "\"persistent\" requires \"mandatory\""),

@@ -32,7 +32,7 @@ weir_http::settings! {
     protocols: Protocols = Protocols::default(),
     /// `proxy_ssl_ciphers`, as written.
     ciphers: String = "DEFAULT".to_owned(),
-    /// `proxy_ssl_name`, also as written.
+    /// `proxy_ssl_name`: the template, and the text as written.
     name: Option<(Template, String)> = None,
     /// `proxy_ssl_server_name`.
     server_name: bool = false,
@@ -44,9 +44,9 @@ weir_http::settings! {
     trusted_certificate: String = String::new(),
     /// `proxy_ssl_crl`.
     crl: String = String::new(),
-    /// `proxy_ssl_certificate`, also as written.
+    /// `proxy_ssl_certificate`: the template, and the text as written.
     certificate: (Template, String) = Default::default(),
-    /// `proxy_ssl_certificate_key`, also as written.
+    /// `proxy_ssl_certificate_key`: the template, and the text as written.
     certificate_key: Option<(Template, String)> = None,
     /// `proxy_ssl_certificate_cache`.
     certificate_cache: Option<Arc<CertificateCache>> = None,
@@ -147,7 +147,7 @@ macro_rules! towards_origins {
                 concat!($prefix, "_protocols"),
                 HSL,
                 Arity::AtLeast(1),
-                "Versions of TLS offered to upstreams: TLSv1.2 TLSv1.3.",
+                "The TLS versions that weir offers to upstreams: TLSv1.2 TLSv1.3.",
                 |b, s| protocols(b, s, |all| &mut all.$family),
             )
             .default("TLSv1.2 TLSv1.3"),
@@ -155,7 +155,7 @@ macro_rules! towards_origins {
                 concat!($prefix, "_ciphers"),
                 HSL,
                 ONE,
-                "Cipher suites of TLS 1.2 offered to upstreams, in OpenSSL's words.",
+                "The cipher suites of TLS 1.2 that weir offers to upstreams, as an OpenSSL list.",
                 |b, s| ciphers(b, s, |all| &mut all.$family),
             )
             .default("DEFAULT"),
@@ -163,7 +163,7 @@ macro_rules! towards_origins {
                 concat!($prefix, "_name"),
                 HSL,
                 ONE,
-                "The name the upstream's certificate must be for, and that is sent to it.",
+                "The name that the upstream's certificate must contain, and that weir sends to the upstream.",
                 |b, s| {
                     let template = b.template(s.text(0))?;
                     crate::settings(b).$family.name = Some(Some((template, s.text(0).to_owned())));
@@ -197,7 +197,7 @@ macro_rules! towards_origins {
                 concat!($prefix, "_verify_depth"),
                 HSL,
                 ONE,
-                "Authorities between an upstream's certificate and a trusted one, at most.",
+                "The largest number of authorities between an upstream's certificate and a trusted one.",
                 |b, s| {
                     crate::settings(b).$family.verify_depth = Some(value::bounded(s, 0, u64::from(u16::MAX))? as u16);
                     Ok(())
@@ -208,7 +208,7 @@ macro_rules! towards_origins {
                 concat!($prefix, "_trusted_certificate"),
                 HSL,
                 ONE,
-                "File with the authorities that are trusted, PEM.",
+                "A PEM file with the trusted authorities.",
                 |b, s| {
                     crate::settings(b).$family.trusted_certificate = Some(s.text(0).to_owned());
                     Ok(())
@@ -218,7 +218,7 @@ macro_rules! towards_origins {
                 concat!($prefix, "_crl"),
                 HSL,
                 ONE,
-                "File with what the authorities revoked, PEM; one list for each authority.",
+                "A PEM file with the revocation lists, one for each authority.",
                 |b, s| {
                     crate::settings(b).$family.crl = Some(s.text(0).to_owned());
                     Ok(())
@@ -228,7 +228,7 @@ macro_rules! towards_origins {
                 concat!($prefix, "_certificate"),
                 HSL,
                 ONE,
-                "File with the certificate shown to upstreams that ask, PEM; variables are allowed.",
+                "A PEM file with the certificate that weir shows to upstreams that request one; variables are allowed.",
                 |b, s| {
                     let template = b.template(s.text(0))?;
                     crate::settings(b).$family.certificate = Some((template, s.text(0).to_owned()));
@@ -239,7 +239,7 @@ macro_rules! towards_origins {
                 concat!($prefix, "_certificate_key"),
                 HSL,
                 ONE,
-                "File with that certificate's key, PEM; variables are allowed.",
+                "A PEM file with the key of that certificate; variables are allowed.",
                 |b, s| {
                     let template = b.template(s.text(0))?;
                     crate::settings(b).$family.certificate_key = Some(Some((template, s.text(0).to_owned())));
@@ -250,7 +250,8 @@ macro_rules! towards_origins {
                 concat!($prefix, "_certificate_cache"),
                 HSL,
                 Arity::Between(1, 3),
-                "Keeps certificates and keys that variables name: off, or max=N [inactive=TIME] [valid=TIME].",
+                "Caches certificates and keys whose file names contain variables: off, or max=N [inactive=TIME] \
+                 [valid=TIME].",
                 |b, s| {
                     crate::settings(b).$family.certificate_cache = Some(certificates::source::cache(s)?);
                     Ok(())
@@ -261,7 +262,7 @@ macro_rules! towards_origins {
                 concat!($prefix, "_password_file"),
                 HSL,
                 ONE,
-                "File with the passwords of encrypted keys, one a line, tried in turn.",
+                "A file with passwords for encrypted keys, one per line; weir tries each in turn.",
                 |b, s| {
                     let lines = certificates::passwords(b, s)?;
                     crate::settings(b).$family.passwords = Some(lines);
@@ -280,7 +281,7 @@ macro_rules! towards_origins {
                 concat!($prefix, "_key_log"),
                 HSL,
                 ONE,
-                "File that the keys of connections to upstreams are written to, for Wireshark.",
+                "The file to which weir writes the keys of connections to upstreams, for Wireshark.",
                 |b, s| {
                     let path = b.path(s.text(0));
                     crate::settings(b).$family.key_log = Some(Some(path));
@@ -303,21 +304,23 @@ pub type Of = fn(&mut crate::family::Settings) -> &mut Settings;
 pub fn protocols(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Refusal> {
     for word in &statement.args {
         if Protocols::of_words([word.text.as_str()]).is_none() {
-            return Err(Refusal::whole(format!("invalid value \"{}\"", word.text)).todo("TLSv1.2 or TLSv1.3, or both"));
+            return Err(
+                Refusal::whole(format!("invalid value \"{}\"", word.text)).todo("write TLSv1.2, TLSv1.3 or both")
+            );
         }
     }
     let words = statement.args.iter().map(|word| word.text.as_str());
     let Some(chosen) = Protocols::of_words(words) else { return Ok(()) };
     if chosen.kept.is_empty() {
         let asked = chosen.left_out.join(" ");
-        return Err(Refusal::whole(format!("weir does not speak {asked}, which is not safe any more")).todo(
-            "write: proxy_ssl_protocols TLSv1.2 TLSv1.3; or put something in front of that upstream that speaks more",
+        return Err(Refusal::whole(format!("weir does not support {asked}, which is no longer safe")).todo(
+            "write: proxy_ssl_protocols TLSv1.2 TLSv1.3; or put a TLS proxy in front of an upstream that is older",
         ));
     }
     if !chosen.left_out.is_empty() {
         b.warn(
-            format!("weir does not speak {}", chosen.left_out.join(" ")),
-            Some("upstreams are spoken to by the rest of the list".to_owned()),
+            format!("weir does not support {}", chosen.left_out.join(" ")),
+            Some("weir uses the other versions of the list".to_owned()),
         );
     }
     of(crate::settings(b)).protocols = Some(chosen.kept);
@@ -396,7 +399,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     crate::written_mut(scope).proxy_ssl = settings;
 }
 
-/// Compiles a block that passes requests over TLS, or whose target may turn out to.
+/// Compiles a block that passes requests over TLS, or that may do so because its target has variables.
 pub fn compile_block(
     b: &mut Build<'_>,
     settings: &mut Settings,
@@ -454,8 +457,8 @@ fn compile(b: &mut Build<'_>, values: &Values, is_h2: bool) -> Result<Tls, Refus
         key_log: values.key_log.as_ref().map(|path| Arc::new(KeyLogFile::new(path))),
     };
     let client = Client::for_origins(options).map_err(|error| {
-        Refusal::whole(format!("no TLS can be spoken to upstreams: {error}"))
-            .todo("name suites that go with proxy_ssl_protocols")
+        Refusal::whole(format!("weir cannot use TLS to upstreams: {error}"))
+            .todo("name cipher suites of the versions in proxy_ssl_protocols")
     })?;
     let written = values.certificate.0.literal();
     let client = match (written, &values.certificate_key) {
@@ -500,15 +503,15 @@ fn trust(b: &mut Build<'_>, values: &Values) -> Result<Trust, Refusal> {
     let name = &values.trusted_certificate;
     if name.is_empty() {
         return Err(Refusal::whole("no proxy_ssl_trusted_certificate for proxy_ssl_verify")
-            .todo("name a file, such as the system's own: proxy_ssl_trusted_certificate /etc/ssl/certs/ca-certificates.crt")
+            .todo("name a file, such as the system's file: proxy_ssl_trusted_certificate /etc/ssl/certs/ca-certificates.crt")
             .about("proxy_ssl_verify", 0));
     }
     const FILE: &str = "proxy_ssl_trusted_certificate";
     let text = read(b, "SSL_CTX_load_verify_locations()", name).map_err(|refusal| refusal.about(FILE, 0))?;
     let bad = |doing: &str, name: &str, why: &str| Refusal::whole(format!("{doing}(\"{name}\") failed (SSL: {why})"));
     let mut trust = certificates(&text)
-        .and_then(|all| if all.is_empty() { Err("no certificate in it".to_owned()) } else { Ok(all) })
-        .and_then(|all| Trust::new(all).map_err(|flaw| format!("a certificate cannot be read: {flaw}")))
+        .and_then(|all| if all.is_empty() { Err("the file contains no certificate".to_owned()) } else { Ok(all) })
+        .and_then(|all| Trust::new(all).map_err(|flaw| format!("weir cannot read a certificate: {flaw}")))
         .map_err(|why| bad("SSL_CTX_load_verify_locations", name, &why).about(FILE, 0))?;
     if !values.crl.is_empty() {
         let text =
@@ -517,12 +520,10 @@ fn trust(b: &mut Build<'_>, values: &Values) -> Result<Trust, Refusal> {
             .map_err(|why| bad("X509_LOOKUP_load_file", &values.crl, &why).about("proxy_ssl_crl", 0))?;
         let refused = |why: &str| bad("X509_LOOKUP_load_file", &values.crl, why).about("proxy_ssl_crl", 0);
         if lists.is_empty() {
-            return Err(refused("no list of revoked certificates in it"));
+            return Err(refused("the file contains no revocation list"));
         }
         for list in &lists {
-            trust
-                .add_list(list)
-                .map_err(|flaw| refused(&format!("a list of revoked certificates cannot be read: {flaw}")))?;
+            trust.add_list(list).map_err(|flaw| refused(&format!("weir cannot read a revocation list: {flaw}")))?;
         }
     }
     Ok(trust)

@@ -57,19 +57,13 @@ pub static FAMILY: Family = Family::new(
             "resolver",
             HSL.or(UPSTREAM),
             Arity::AtLeast(1),
-            "Names the DNS servers that are asked while the edge serves: addresses, valid= ipv4= ipv6= status_zone=.",
+            "Names the DNS servers that weir asks at run time: addresses, valid= ipv4= ipv6= status_zone=.",
             resolver,
         ),
-        Directive::new(
-            "resolver_timeout",
-            HSL.or(UPSTREAM),
-            ONE,
-            "How long a name may take to be resolved.",
-            |b, s| {
-                crate::settings(b).resolver.timeout = Some(value::time(s)?);
-                Ok(())
-            },
-        )
+        Directive::new("resolver_timeout", HSL.or(UPSTREAM), ONE, "The longest time for resolving a name.", |b, s| {
+            crate::settings(b).resolver.timeout = Some(value::time(s)?);
+            Ok(())
+        })
         .default("30s"),
     ],
 )
@@ -99,7 +93,7 @@ fn resolver(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         return Err(Refusal::whole("\"ipv4\" and \"ipv6\" cannot both be \"off\""));
     }
     if servers.is_empty() {
-        return Err(Refusal::whole("no name servers defined").todo("name one: resolver 127.0.0.53;"));
+        return Err(Refusal::whole("no name servers defined").todo("name a server: resolver 127.0.0.53;"));
     }
     if servers.len() > SERVERS_MAX {
         return Err(Refusal::whole(format!("more than {SERVERS_MAX} name servers in resolver")));
@@ -130,7 +124,7 @@ fn server(b: &Build<'_>, word: &str) -> Result<Vec<SocketAddr>, Refusal> {
     let tcp: Vec<SocketAddr> = addresses.iter().filter_map(weir_net::Address::tcp).collect();
     if tcp.is_empty() {
         return Err(Refusal::whole(format!("invalid address in resolver \"{word}\""))
-            .todo("name servers are asked over UDP and TCP"));
+            .todo("write an address: weir asks name servers over UDP and TCP"));
     }
     Ok(tcp)
 }

@@ -1,9 +1,9 @@
 //! `slice`: fetches and keeps a large answer in parts of one size.
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_slice_module.html>. `$slice_range` becomes the upstream's `Range` and a
-//! part of the cache key; the client gets one answer. An exchange of its own fetches each part after the first, once
-//! the part before was sent. Invariant: all parts belong to one answer (same length, same entity tag), or weir cuts
-//! the connection.
+//! part of the cache key; the client gets one answer. weir fetches each later part by a separate exchange, after it has
+//! sent the previous part. Invariant: all parts belong to one answer (same length, same entity tag); otherwise weir
+//! closes the connection.
 
 use std::io::Write;
 use std::os::unix::fs::FileExt;
@@ -47,7 +47,7 @@ pub static FAMILY: Family = Family::new(
         "slice",
         HSL,
         ONE,
-        "The size of the parts in which a large answer is asked for; 0 for the whole.",
+        "The size of the parts in which weir requests a large answer; 0 requests the whole answer.",
         |b, s| {
             let size = value::size(s)?;
             if size > SLICE_BYTES_MAX {

@@ -1,5 +1,5 @@
-//! `sticky`: keeps an exchange with the peer that earlier ones had: by weir's cookie, by a route that the request
-//! names, or by a session that the peer was seen to start.
+//! `sticky`: sends an exchange to the peer of the client's earlier exchanges: by weir's cookie, by a route that the
+//! request names, or by a session that weir saw the peer start.
 //!
 //! ```text
 //!  before a peer is chosen:   bound()  the name of a peer, from the request
@@ -41,7 +41,8 @@ pub struct Declared {
 
 /// The family.
 pub static FAMILY: Family = Family::new("sticky", &[Directive::new("sticky", UPSTREAM, Arity::AtLeast(2),
-    "Keeps a client with its peer: cookie NAME [expires= domain= path= samesite= httponly secure], route $VARIABLE..., \
+    "Sends a client to the same peer each time: cookie NAME [expires= domain= path= samesite= httponly secure], route \
+     $VARIABLE..., \
      or learn create=$VARIABLE lookup=$VARIABLE zone=NAME:SIZE [timeout=] [header].", sticky)])
 .adopt(|new, old| crate::declared_mut(new).sticky.adopt(&crate::declared(old).sticky));
 
@@ -121,7 +122,9 @@ fn sticky(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
             Sticky { lookups, how: How::Route }
         }
         "learn" => learn(b, words)?,
-        other => return Err(Refusal::whole(format!("unknown parameter \"{other}\"")).todo("cookie, route or learn")),
+        other => {
+            return Err(Refusal::whole(format!("unknown parameter \"{other}\"")).todo("write cookie, route or learn"));
+        }
     };
     crate::settings(b).sticky.sticky = Some(Some(Arc::new(sticky)));
     Ok(())
@@ -148,7 +151,9 @@ fn cookie<'w>(b: &mut Build<'_>, mut words: impl Iterator<Item = &'w str>) -> Re
             ("samesite", Some(text)) => {
                 let template = b.template(text)?;
                 if template.literal().is_some() && !is_same_site(text.as_bytes()) {
-                    return Err(Refusal::directive("invalid \"samesite\" parameter value").todo("strict, lax or none"));
+                    return Err(
+                        Refusal::directive("invalid \"samesite\" parameter value").todo("write strict, lax or none")
+                    );
                 }
                 cookie.samesite.replace(template).is_some()
             }
@@ -169,7 +174,7 @@ fn expires(text: &str) -> Result<Expires, Refusal> {
         "max" => Ok(Expires::Never),
         text => value::time_of(text)
             .map(Expires::After)
-            .ok_or_else(|| Refusal::directive("invalid \"expires\" parameter value").todo("a time, or max")),
+            .ok_or_else(|| Refusal::directive("invalid \"expires\" parameter value").todo("write a time, or max")),
     }
 }
 
@@ -196,7 +201,7 @@ fn learn<'w>(b: &mut Build<'_>, words: impl Iterator<Item = &'w str>) -> Result<
             None if word == "header" => at_head = true,
             None if word == "sync" => {
                 return Err(Refusal::whole("\"sync\" is a parameter of NGINX Plus that weir does not have")
-                    .todo("sticky cookie and sticky route need nothing to be shared between edges"));
+                    .todo("use sticky cookie or sticky route, which need no state shared between edges"));
             }
             _ => return Err(Refusal::whole(format!("unknown parameter \"{word}\""))),
         }

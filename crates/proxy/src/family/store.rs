@@ -49,13 +49,13 @@ pub enum Store {
 pub static FAMILY: Family = Family::new(
     "store",
     &[
-        Directive::new("proxy_store", HSL, ONE, "Saves answers as files: on, off, or the file's path.", store)
+        Directive::new("proxy_store", HSL, ONE, "Stores answers as files: on, off, or the file's path.", store)
             .default("off"),
         Directive::new(
             "proxy_store_access",
             HSL,
             Arity::Between(1, 3),
-            "The rights of those files: user:rw group:r all:r.",
+            "The permissions of those files: user:rw group:r all:r.",
             access,
         )
         .default("user:rw"),

@@ -17,8 +17,8 @@ pub const WAITERS_MAX: usize = 16_384;
 
 /// The result of waiting.
 pub enum Waited {
-    /// The response is arriving and may be stored. Read along if its `label.vary` gives the same variant for this
-    /// request; if not, ask again with that variant's place.
+    /// The response is arriving and may be stored. If its `label.vary` gives the same variant for this request, read
+    /// the growing body; if not, ask again with that variant's place.
     Filling(Arc<Object>),
     /// A new response was stored, or the old one was confirmed.
     Stored(Arc<Object>),

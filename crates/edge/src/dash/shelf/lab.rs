@@ -97,25 +97,25 @@ fn read(path: &Path) -> Result<(Value, u64), String> {
     let failed = |error: io::Error| trouble(path, &error);
     let facts = fs::metadata(path).map_err(failed)?;
     if !facts.is_file() {
-        return Err(format!("\"{}\" is no regular file", path.display()));
+        return Err(format!("\"{}\" is not a regular file", path.display()));
     }
     let mut text = Vec::new();
     File::open(path).map_err(failed)?.take(RUN_BYTES_MAX + 1).read_to_end(&mut text).map_err(failed)?;
     if text.len() as u64 > RUN_BYTES_MAX {
         let most = RUN_BYTES_MAX >> 20;
-        return Err(format!("\"{}\" has more than {most} MiB: weir lab report reads it", path.display()));
+        return Err(format!("\"{}\" has more than {most} MiB: read it with weir lab report", path.display()));
     }
     let run: Value = serde_json::from_slice(&text).map_err(|error| format!("\"{}\": {error}", path.display()))?;
     let changed = facts.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
     if runs::is_run(&run) {
         Ok((run, u64::try_from(changed.as_millis()).unwrap_or(u64::MAX)))
     } else {
-        Err(format!("\"{}\" is no run of a lab", path.display()))
+        Err(format!("\"{}\" is not a run of a lab", path.display()))
     }
 }
 
 fn trouble(path: &Path, error: &io::Error) -> String {
-    format!("\"{}\" cannot be read {}", path.display(), log::Os(error))
+    format!("weir cannot read \"{}\" {}", path.display(), log::Os(error))
 }
 
 fn bytes(json: &Value) -> Vec<u8> {
@@ -146,10 +146,10 @@ mod tests {
         let ids: Vec<&str> = list["runs"].as_array().unwrap().iter().map(|run| run["id"].as_str().unwrap()).collect();
         assert_eq!(ids, ["20260103-1", "20260102-1", "20260101-1"]);
         assert_eq!((&list["runs"][0]["running"], &list["runs"][2]["running"]), (&json!(true), &Value::Null));
-        assert!(list["runs"][1]["note"].as_str().unwrap().contains("is no run of a lab"));
+        assert!(list["runs"][1]["note"].as_str().unwrap().contains("is not a run of a lab"));
         assert_eq!(lab.known.len(), 1, "what goes on is read again");
         assert_eq!(json_of(show(&folder, "20260103-1"))["running"], true);
-        // A run that has its `ID.json` goes on no longer.
+        // A run with an `ID.json` has ended.
         fs::write(folder.join("20260103-1.json"), run("20260103-1")).unwrap();
         assert_eq!(json_of(show(&folder, "20260103-1"))["running"], Value::Null);
         assert_eq!(show(&folder, "20260104-1").0, 404);

@@ -1,8 +1,8 @@
 //! Counts the traffic of a WebSocket as it passes: messages, round trips of pings, the close code.
 //!
 //! Socket.IO does not ping with WebSocket's frames but with messages of one digit (Engine.IO's `2`, answered by `3`);
-//! if the request is for Engine.IO, weir counts these messages as pings. Invariant: it uses as many bytes for a
-//! WebSocket that is a day old as for a new one.
+//! if the request is for Engine.IO, weir counts these messages as pings. Invariant: the memory for a WebSocket does not
+//! grow with its age.
 
 use weir_http::board::tunnels::{Sender, TunnelCell};
 use weir_http::exchange::Exchange;
@@ -25,7 +25,7 @@ struct Ping {
     at: Instant,
     mark: Mark,
     from: Sender,
-    /// An equal ping before this one was not answered: the next pong may belong to that ping.
+    /// A ping with the same payload before this one has no answer yet, so the next pong may belong to that ping.
     is_doubtful: bool,
 }
 

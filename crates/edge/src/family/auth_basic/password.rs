@@ -60,7 +60,7 @@ pub fn verify(secret: &[u8], stored: &[u8]) -> Verdict {
     if right { Verdict::Right } else { Verdict::Wrong }
 }
 
-/// Compares in constant time: the duration does not show the position of the difference.
+/// Compares in constant time: so the duration does not reveal where the texts differ.
 fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
 }

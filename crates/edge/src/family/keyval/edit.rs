@@ -38,7 +38,7 @@ impl Zone {
     pub fn add(&self, body: &Value) -> Result<(), Refused> {
         let change = change(body, "added")?;
         let Some(value) = change.value.clone().flatten() else {
-            return Err(misformed("a value is a text"));
+            return Err(misformed("a value must be a string"));
         };
         self.edit(|pairs, now_ms| {
             if pairs.get(&change.key, now_ms).is_some() {
@@ -99,7 +99,7 @@ impl Zone {
         pairs.expire(now_ms);
         what(&mut pairs, now_ms)?;
         state::write(path, &pairs, now_ms).map_err(|error| {
-            let text = format!("the state file \"{path}\" cannot be written {}", Os(&error));
+            let text = format!("weir cannot write the state file \"{path}\" {}", Os(&error));
             Refused { status: 500, code: "KeyvalStateError", text }
         })?;
         *self.write() = pairs;
@@ -119,12 +119,14 @@ fn shown(pair: &Pair, now_ms: u64) -> Value {
 fn set(pairs: &mut Pairs, key: &str, pair: Pair) -> Result<(), Refused> {
     pairs.set(key, pair).map_err(|misfit| match misfit {
         Misfit::Key => misformed("invalid key format"),
-        Misfit::Full => no(413, "KeyvalZoneFull", "the zone has no room for this pair: give keyval_zone a larger size"),
+        Misfit::Full => {
+            no(413, "KeyvalZoneFull", "the zone has no room for this pair: increase the size of the keyval_zone")
+        }
     })
 }
 
 fn change(body: &Value, done: &str) -> Result<Change, Refused> {
-    let Value::Object(members) = body else { return Err(misformed("a JSON object is expected")) };
+    let Value::Object(members) = body else { return Err(misformed("the body must be a JSON object")) };
     let mut members = members.iter();
     let (Some((key, said)), others) = (members.next(), members.len()) else { return Err(misformed("key required")) };
     if key.is_empty() {
@@ -146,17 +148,17 @@ fn change(body: &Value, done: &str) -> Result<Change, Refused> {
         None => None,
         Some(Value::Null) => Some(None),
         Some(Value::String(text)) => Some(Some(text.clone())),
-        Some(_) => return Err(misformed("a value is a text")),
+        Some(_) => return Err(misformed("a value must be a string")),
     };
     let expire = expire.map(|expire| {
         let milliseconds = expire.as_u64().filter(|milliseconds| *milliseconds > 0).map(Duration::from_millis);
         milliseconds
             .filter(|time| *time <= TIMEOUT_MAX)
-            .ok_or_else(|| misformed("expire is milliseconds, 1 to 24 days"))
+            .ok_or_else(|| misformed("expire must be a number of milliseconds, from 1 ms to 24 days"))
     });
     let expire = expire.transpose()?;
     if value.is_none() && expire.is_none() {
-        return Err(misformed("neither value nor expire is said"));
+        return Err(misformed("the body contains neither value nor expire"));
     }
     Ok(Change { key: key.clone(), value, expire })
 }

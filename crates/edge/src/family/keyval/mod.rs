@@ -36,10 +36,11 @@ pub struct Declared {
 /// The family.
 pub static FAMILY: Family = Family::new("keyval", &[
     Directive::new("keyval_zone", HTTP, Arity::AtLeast(1),
-        "Keeps pairs of key and value that the API sets: zone=NAME:SIZE [state=FILE] [timeout=TIME] [type=string|ip|prefix].",
+        "Declares a zone of pairs of key and value that the API can set: zone=NAME:SIZE [state=FILE] [timeout=TIME] \
+         [type=string|ip|prefix].",
         keyval_zone).many(),
     Directive::new("keyval", HTTP, Arity::exactly(3),
-        "Makes a variable that looks a key up in a zone: KEY $VARIABLE zone=NAME.", keyval).many(),
+        "Defines a variable with the value of a key in a zone: KEY $VARIABLE zone=NAME.", keyval).many(),
 ])
 .adopt(|new, old| { crate::declared_mut(new).keyval.adopt(&crate::declared(old).keyval); Ok(()) })
 .finish(finish);
@@ -51,7 +52,7 @@ pub struct Zone {
     /// The most bytes of its pairs.
     pub size: u64,
     kind: Kind,
-    /// How long a pair stays if it does not say.
+    /// The lifetime of a pair that has no lifetime of its own.
     timeout: Option<Duration>,
     /// The file that keeps the pairs across restarts.
     state: Option<String>,
@@ -89,15 +90,15 @@ fn keyval_zone(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> 
             Some(("timeout", time)) => {
                 let least = |time: &Duration| !time.is_zero() && *time <= TIMEOUT_MAX;
                 let read = value::time_of(time).filter(least);
-                timeout = Some(read.ok_or_else(|| invalid().todo("a time between 1ms and 24d"))?);
+                timeout = Some(read.ok_or_else(|| invalid().todo("write a time between 1ms and 24d"))?);
             }
             Some(("type", name)) => {
                 let known = value::choice_of(name, KINDS);
-                kind = known.ok_or_else(|| invalid().todo("type=string, type=ip or type=prefix"))?;
+                kind = known.ok_or_else(|| invalid().todo("write type=string, type=ip or type=prefix"))?;
             }
             None if word == "sync" => {
                 return Err(Refusal::whole("\"sync\" is a parameter of NGINX Plus that weir does not have")
-                    .todo("weir's instances share no pairs: send each change to the API of every one"));
+                    .todo("instances of weir share no pairs: send each change to the API of every instance"));
             }
             _ => return Err(invalid()),
         }

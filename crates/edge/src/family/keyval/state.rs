@@ -25,8 +25,8 @@ pub fn read(path: &str, pairs: &mut Pairs, now_ms: u64) -> Result<(), Refusal> {
         return Ok(());
     }
     let broken = |why: &str| {
-        Refusal::whole(format!("\"{path}\" is no state of a keyval_zone: {why}"))
-            .todo("the file is the API's to write: move it away to begin without pairs")
+        Refusal::whole(format!("\"{path}\" is not the state file of a keyval_zone: {why}"))
+            .todo("only the API writes this file; to begin without pairs, move the file away")
     };
     let all: Map<String, Value> = serde_json::from_slice(&bytes).map_err(|error| broken(&error.to_string()))?;
     for (key, value) in all {
@@ -36,7 +36,7 @@ pub fn read(path: &str, pairs: &mut Pairs, now_ms: u64) -> Result<(), Refusal> {
         }
         pairs.set(&key, pair).map_err(|misfit| match misfit {
             Misfit::Key => broken(&format!("invalid key \"{key}\"")),
-            Misfit::Full => Refusal::whole(format!("the pairs of \"{path}\" do not fit into the zone"))
+            Misfit::Full => Refusal::whole(format!("the pairs in \"{path}\" do not fit into the zone"))
                 .todo("give the zone a larger size"),
         })?;
     }

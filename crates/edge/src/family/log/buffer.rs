@@ -39,7 +39,7 @@ pub struct Buffer {
 #[derive(Default)]
 struct Held {
     bytes: Vec<u8>,
-    /// The file as it was open when the first line came.
+    /// The file that was open when the first line arrived.
     handle: Option<Arc<File>>,
     /// Counts first lines: a timer can see whether the lines it was set for are still here.
     number: u64,
@@ -72,7 +72,7 @@ impl Buffer {
         buffer
     }
 
-    /// Appends a line that `write` composes. The buffer is not locked meanwhile.
+    /// Appends a line that `write` composes. The buffer is not locked while `write` runs.
     pub fn append(self: &Arc<Self>, write: impl FnOnce(&mut Vec<u8>)) {
         let mut line = LINE.take();
         line.clear();

@@ -1,6 +1,6 @@
-//! Lines that a worker holds back until the end of its turn or of a connection: one write takes all of them.
+//! Lines that a worker holds back until the end of its turn or of a connection; then it writes all of them at once.
 //!
-//! Invariant: lines go to the file that was open when the first of them came, so they never land in a file that a
+//! Invariant: weir writes the lines to the file that was open when the first of them arrived, never to a file that a
 //! rotation opened later.
 
 use std::cell::RefCell;

@@ -111,9 +111,9 @@ impl ServerTls {
             Ok(pairs) => {
                 *speakers = speakers.with(&self.stapled(pairs));
                 watch.settle(changed);
-                log::global(Level::Notice, format_args!("certificate \"{}\" was read again", self.shown()));
+                log::global(Level::Notice, format_args!("weir read the certificate \"{}\" again", self.shown()));
             }
-            Err(error) => log::global(Level::Error, format_args!("{error}, the one before stays")),
+            Err(error) => log::global(Level::Error, format_args!("{error}, weir keeps the previous certificate")),
         }
     }
 
@@ -260,7 +260,7 @@ fn trust(b: &mut Build<'_>, values: &Values) -> Result<(Trust, Vec<Vec<u8>>), Re
     let unreadable = |flaw: Flaw| {
         let is_told = values.authorities.is_empty();
         let directive = if is_told { "ssl_client_certificate" } else { "ssl_trusted_certificate" };
-        Refusal::whole(format!("a trusted certificate cannot be read: {flaw}")).about(directive, 0)
+        Refusal::whole(format!("weir cannot read a trusted certificate: {flaw}")).about(directive, 0)
     };
     let mut trust = Trust::new(told.into_iter().chain(trusted)).map_err(unreadable)?;
     if !values.revoked.is_empty() {
@@ -273,12 +273,10 @@ fn trust(b: &mut Build<'_>, values: &Values) -> Result<(Trust, Vec<Vec<u8>>), Re
         };
         let lists = revocation_lists(&text).map_err(|why| bad(&why))?;
         if lists.is_empty() {
-            return Err(bad("no list of revoked certificates in it"));
+            return Err(bad("the file contains no revocation list"));
         }
         for list in &lists {
-            trust
-                .add_list(list)
-                .map_err(|flaw| bad(&format!("a list of revoked certificates cannot be read: {flaw}")))?;
+            trust.add_list(list).map_err(|flaw| bad(&format!("weir cannot read a revocation list: {flaw}")))?;
         }
     }
     Ok((trust, hints))
@@ -293,7 +291,7 @@ pub(super) fn authorities(b: &mut Build<'_>, name: &str) -> Result<Vec<Vec<u8>>,
     let text = certificates::read(b, name).map_err(|(path, error)| failed(&path, &error))?;
     match certificates(&text) {
         Ok(all) if !all.is_empty() => Ok(all),
-        Ok(_) => Err(failed(name, "(no certificate in it)")),
+        Ok(_) => Err(failed(name, "(the file contains no certificate)")),
         Err(why) => Err(failed(name, &format!("({why})"))),
     }
 }
@@ -350,7 +348,7 @@ fn speakers(
         compresses: values.compresses,
     };
     let http1 = Server::new(&options).map_err(|tls::Unusable(why)| {
-        Refusal::whole(format!("\"ssl_protocols\" and \"ssl_ciphers\" leave nothing to speak ({why})"))
+        Refusal::whole(format!("\"ssl_protocols\" and \"ssl_ciphers\" leave no version and cipher suite ({why})"))
             .about("ssl_protocols", 0)
     })?;
     // HTTP/2 streams cannot tell which of them came early, and only `$ssl_early_data` makes early data safe.

@@ -37,7 +37,7 @@ pub(super) fn apply(b: &mut Build<'_>, settings: &mut Settings, name: &str, valu
                     "NoRenegotiation" | "EncryptThenMac" | "ExtendedMasterSecret" | "AntiReplay" | "Bugs" if is_on => {}
                     _ => {
                         return Err(failed().todo(format!(
-                            "\"{option}\" has no meaning for weir's TLS; it knows ServerPreference and SessionTicket"
+                            "weir does not have the option \"{option}\"; it has ServerPreference and SessionTicket"
                         )));
                     }
                 }
@@ -47,7 +47,7 @@ pub(super) fn apply(b: &mut Build<'_>, settings: &mut Settings, name: &str, valu
             let kept = settings.ciphers.clone().unwrap_or_default();
             let kept = kept.with_suites(value).map_err(|_| {
                 failed()
-                    .todo("there are TLS_AES_256_GCM_SHA384, TLS_CHACHA20_POLY1305_SHA256 and TLS_AES_128_GCM_SHA256")
+                    .todo("weir has TLS_AES_256_GCM_SHA384, TLS_CHACHA20_POLY1305_SHA256 and TLS_AES_128_GCM_SHA256")
             })?;
             settings.ciphers = Some(kept.into());
         }
@@ -70,7 +70,7 @@ pub(super) fn apply(b: &mut Build<'_>, settings: &mut Settings, name: &str, valu
         "privatekey" => settings.keys = Some(vec![Source::read(b, value)?]),
         _ => {
             return Err(failed().todo(
-                "weir knows Options, Ciphersuites, CipherString, Groups, MinProtocol, MaxProtocol, Protocol, \
+                "weir has Options, Ciphersuites, CipherString, Groups, MinProtocol, MaxProtocol, Protocol, \
                  Certificate and PrivateKey",
             ));
         }

@@ -14,10 +14,10 @@ use weir_net::worker::Task;
 /// The result of a query: a status, or why there is none.
 pub type Heard = Result<Status, String>;
 
-/// The asker, by an address that stays unique while somebody waits there; and the certificate.
+/// The server that asks, as an address that is unique while a task waits there, and the certificate.
 type Key = (usize, Vec<u8>);
 
-/// See the module. There are never more than handshakes in progress.
+/// The queries in progress: at most one for each handshake in progress.
 #[derive(Default)]
 pub struct Flights(RefCell<HashMap<Key, Rc<Flight>>>);
 

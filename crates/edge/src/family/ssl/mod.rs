@@ -31,9 +31,9 @@ use self::assemble::ServerTls;
 use self::status::Checked;
 
 weir_http::settings! {
-    /// `ssl_certificate`, all of a block.
+    /// `ssl_certificate`: all certificates of a block.
     certificates: Vec<Source> = Vec::new(),
-    /// `ssl_certificate_key`, all of a block.
+    /// `ssl_certificate_key`: all keys of a block.
     keys: Vec<Source> = Vec::new(),
     /// `ssl_password_file`: its lines.
     passwords: Arc<Vec<Vec<u8>>> = Arc::default(),
@@ -127,76 +127,83 @@ const HS: Contexts = HTTP.or(SERVER);
 #[rustfmt::skip]
 pub static FAMILY: Family = Family::new("ssl", &[
     Directive::new("ssl_certificate", HS, ONE,
-        "A file of certificates in PEM, the server's own first; may hold variables, or be data: and the PEM itself.",
+        "A PEM file of certificates, the server's own first. The name may contain variables; data: introduces the PEM \
+         text itself.",
         |b, s| certificate(b, s, |settings| &mut settings.certificates)).many(),
     Directive::new("ssl_certificate_key", HS, ONE,
-        "The file of the key of the ssl_certificate in the same place; may hold variables, or be data: and the PEM itself.",
+        "The key file of the ssl_certificate at the same position. The name may contain variables; data: introduces \
+         the PEM text itself.",
         |b, s| certificate(b, s, |settings| &mut settings.keys)).many(),
-    Directive::new("ssl_password_file", HS, ONE, "A file of passwords for encrypted keys, one a line, tried in turn.", passwords),
+    Directive::new("ssl_password_file", HS, ONE, "A file with passwords for encrypted keys, one per line; weir tries each in turn.", passwords),
     Directive::new("ssl_certificate_cache", HS, Arity::Between(1, 3),
-        "Keeps certificates whose names hold variables: max=N [inactive=TIME] [valid=TIME], or off.", certificate_cache).default("off"),
+        "Caches certificates whose file names contain variables: max=N [inactive=TIME] [valid=TIME], or \
+         off.", certificate_cache).default("off"),
     Directive::new("ssl_certificate_refresh", HS, ONE,
-        "weir's own: reads certificates and keys again, without a reload, when a file has changed; asked so often at most, or off.",
+        "weir's own: reads changed certificates and keys again without a reload. The value is the shortest time \
+         between two checks of the files, or off.",
         |b, s| { crate::settings(b).ssl.refresh = Some(refresh(s)?); Ok(()) }).default("off"),
     Directive::new("ssl_certificate_compression", HS, Arity::Flag, "Compresses certificates for clients that offer it (RFC 8879).",
         |b, s| { crate::settings(b).ssl.compresses = Some(value::flag(s)?); Ok(()) }).default("off"),
-    Directive::new("ssl_protocols", HS, Arity::AtLeast(1), "Versions of TLS spoken: TLSv1.2, TLSv1.3; older ones are left out with a warning.",
+    Directive::new("ssl_protocols", HS, Arity::AtLeast(1), "The TLS versions: TLSv1.2, TLSv1.3; weir leaves older ones out with a warning.",
         protocols).default("TLSv1.2 TLSv1.3"),
-    Directive::new("ssl_ciphers", HS, ONE, "Cipher suites for TLS 1.2, as a list for OpenSSL; those without forward secrecy are not there.",
+    Directive::new("ssl_ciphers", HS, ONE, "The cipher suites for TLS 1.2, as an OpenSSL list; weir has no suites without forward secrecy.",
         |b, s| { let kept = ciphers(b, s.text(0))?; crate::settings(b).ssl.ciphers = Some(Arc::new(kept)); Ok(()) }).default("HIGH:!aNULL:!MD5"),
-    Directive::new("ssl_prefer_server_ciphers", HS, Arity::Flag, "The server's order of cipher suites goes before the client's.",
+    Directive::new("ssl_prefer_server_ciphers", HS, Arity::Flag, "Prefers the server's order of cipher suites to the client's.",
         |b, s| { crate::settings(b).ssl.prefers_own_order = Some(value::flag(s)?); Ok(()) }).default("off"),
-    Directive::new("ssl_ecdh_curve", HS, ONE, "Groups for key exchange, the best first; auto is X25519MLKEM768:X25519:prime256v1:secp384r1.",
+    Directive::new("ssl_ecdh_curve", HS, ONE, "The groups for key exchange, the preferred first; auto is X25519MLKEM768:X25519:prime256v1:secp384r1.",
         |b, s| { let kept = groups(b, s.text(0))?; crate::settings(b).ssl.groups = Some(Arc::new(kept)); Ok(()) }).default("auto"),
-    Directive::idle("ssl_dhparam", HS, ONE, "", "keys are exchanged over elliptic curves and ML-KEM only", |_, _| Ok(())),
+    Directive::idle("ssl_dhparam", HS, ONE, "", "weir exchanges keys only over elliptic curves and ML-KEM", |_, _| Ok(())),
     Directive::new("ssl_session_cache", HS, Arity::Between(1, 2),
-        "Keeps sessions in memory, shared by all workers and kept over a reload: shared:NAME:SIZE, builtin[:SESSIONS], none or off.",
+        "Keeps sessions in memory, shared by all workers and kept across a reload: shared:NAME:SIZE, \
+         builtin[:SESSIONS], none or off.",
         sessions::cache).default("none"),
-    Directive::new("ssl_session_timeout", HS, ONE, "How long a session may be resumed.",
+    Directive::new("ssl_session_timeout", HS, ONE, "How long a client may resume a session.",
         |b, s| { crate::settings(b).ssl.timeout = Some(value::time(s)?); Ok(()) }).default("5m"),
-    Directive::new("ssl_session_tickets", HS, Arity::Flag, "Gives clients sealed tickets to resume sessions by.",
+    Directive::new("ssl_session_tickets", HS, Arity::Flag, "Gives clients encrypted tickets with which they can resume sessions.",
         |b, s| { crate::settings(b).ssl.tickets = Some(value::flag(s)?); Ok(()) }).default("on"),
     Directive::new("ssl_session_ticket_key", HS, ONE,
-        "A file of 48 or 80 random bytes that seals tickets; the first seals, all open. Without one, keys roll by themselves.",
+        "A file of 48 or 80 random bytes, the key for tickets. weir encrypts with the first file and decrypts with \
+         all. Without a file, weir changes its keys itself.",
         sessions::ticket_key).many(),
     Directive::new("ssl_verify_client", HS, ONE, "Asks clients for a certificate: on, optional, optional_no_ca or off.", verify_client).default("off"),
-    Directive::new("ssl_verify_depth", HS, ONE, "Certificates between the client's and the authority's, at most.",
+    Directive::new("ssl_verify_depth", HS, ONE, "The largest number of certificates between the client's and the authority's.",
         |b, s| { crate::settings(b).ssl.depth = Some(value::bounded(s, 0, 100)? as usize); Ok(()) }).default("1"),
-    Directive::new("ssl_client_certificate", HS, ONE, "A file of authorities that clients are told of and that are trusted.",
+    Directive::new("ssl_client_certificate", HS, ONE, "A file of trusted authorities; weir sends their names to clients.",
         |b, s| { crate::settings(b).ssl.client_authorities = Some(s.text(0).to_owned()); Ok(()) }),
-    Directive::new("ssl_trusted_certificate", HS, ONE, "A file of authorities that are trusted without telling clients.",
+    Directive::new("ssl_trusted_certificate", HS, ONE, "A file of trusted authorities; weir does not send their names to clients.",
         |b, s| { crate::settings(b).ssl.authorities = Some(s.text(0).to_owned()); Ok(()) }),
-    Directive::new("ssl_crl", HS, ONE, "A file of lists of revoked certificates, one for each authority of a chain.",
+    Directive::new("ssl_crl", HS, ONE, "A file of revocation lists, one for each authority of a chain.",
         |b, s| { crate::settings(b).ssl.revoked = Some(s.text(0).to_owned()); Ok(()) }),
-    Directive::new("ssl_stapling_file", HS, ONE, "A file with the OCSP response, in DER, that is shown with the certificate.",
+    Directive::new("ssl_stapling_file", HS, ONE, "A DER file with the OCSP response that weir sends with the certificate.",
         |b, s| { crate::settings(b).ssl.staple = Some(s.text(0).to_owned()); Ok(()) }),
-    Directive::new("ssl_stapling", HS, Arity::Flag, "Fetches OCSP responses for certificates and shows them in handshakes.",
+    Directive::new("ssl_stapling", HS, Arity::Flag, "Fetches OCSP responses for certificates and sends them in handshakes.",
         |b, s| { crate::settings(b).ssl.stapling = Some(value::flag(s)?); Ok(()) }).default("off"),
-    Directive::new("ssl_stapling_verify", HS, Arity::Flag, "Takes only responses signed by whom a trusted issuer appointed.",
+    Directive::new("ssl_stapling_verify", HS, Arity::Flag, "Accepts only OCSP responses whose signer a trusted issuer has authorised.",
         |b, s| { crate::settings(b).ssl.stapling_verify = Some(value::flag(s)?); Ok(()) }).default("off"),
-    Directive::new("ssl_stapling_responder", HS, ONE, "The responder's http:// URL, instead of that in the certificate.",
+    Directive::new("ssl_stapling_responder", HS, ONE, "The http:// URL of the responder, instead of the URL in the certificate.",
         |b, s| { crate::settings(b).ssl.stapling_responder = Some(s.text(0).to_owned()); Ok(()) }),
-    Directive::new("ssl_ocsp", HS, ONE, "Asks OCSP responders about clients' certificates: on for the chain, leaf for the first, off.",
+    Directive::new("ssl_ocsp", HS, ONE, "Asks OCSP responders about clients' certificates: on for the whole chain, leaf for the client's own certificate, off.",
         |b, s| {
             let checked = value::choice(s, &[("off", Checked::Off), ("on", Checked::Chain), ("leaf", Checked::Leaf)])?;
             crate::settings(b).ssl.checked = Some(checked);
             Ok(())
         }).default("off"),
-    Directive::new("ssl_ocsp_responder", HS, ONE, "The responder's http:// URL, instead of that in clients' certificates.",
+    Directive::new("ssl_ocsp_responder", HS, ONE, "The http:// URL of the responder, instead of the URL in clients' certificates.",
         |b, s| { crate::settings(b).ssl.status_responder = Some(s.text(0).to_owned()); Ok(()) }),
-    Directive::new("ssl_ocsp_cache", HS, ONE, "Keeps what responders said, for all workers and over a reload: shared:NAME:SIZE or off.",
+    Directive::new("ssl_ocsp_cache", HS, ONE, "Caches the responders' answers for all workers, across a reload: shared:NAME:SIZE or off.",
         status::cache).default("off"),
-    Directive::new("ssl_reject_handshake", HS, Arity::Flag, "Turns away whoever asks for this server.",
+    Directive::new("ssl_reject_handshake", HS, Arity::Flag, "Refuses every TLS handshake for this server.",
         |b, s| { crate::settings(b).ssl.rejects = Some(value::flag(s)?); Ok(()) }).default("off"),
     Directive::new("ssl_early_data", HS, Arity::Flag,
-        "Takes data before the handshake is done (0-RTT) from clients that resume; sessions are then kept in the cache and used once.",
+        "Accepts early data (0-RTT) from clients that resume a session. weir then keeps sessions in its cache, and a \
+         client can resume each session only once.",
         |b, s| { crate::settings(b).ssl.early_data = Some(value::flag(s)?); Ok(()) }).default("off"),
-    Directive::new("ssl_buffer_size", HS, ONE, "The largest record that is sent.",
+    Directive::new("ssl_buffer_size", HS, ONE, "The largest TLS record that weir sends.",
         |b, s| { crate::settings(b).ssl.record_bytes = Some(value::size(s)?); Ok(()) }).default("16k"),
     Directive::new("ssl_conf_command", HS, TWO,
         "OpenSSL's command: Options (ServerPreference, SessionTicket), Ciphersuites, CipherString, Groups, MinProtocol, MaxProtocol, Protocol, Certificate, PrivateKey.",
         command::read).many(),
-    Directive::new("ssl_key_log", HS, ONE, "A file to which secrets of connections are written, for debugging alone.", key_log),
+    Directive::new("ssl_key_log", HS, ONE, "A file to which weir writes the secrets of connections, for debugging only.", key_log),
 ])
 .watch(stapling::watch)
 .variables(variables::ALL)
@@ -247,14 +254,16 @@ fn protocols(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let Some(chosen) = Protocols::of_words(words) else { return Err(Refusal::directive("invalid value")) };
     if chosen.kept.is_empty() {
         let left = chosen.left_out.join(" ");
-        return Err(Refusal::whole(format!("\"ssl_protocols\" names only what is not spoken here: {left}"))
-            .todo("write TLSv1.2 TLSv1.3: every browser since 2013 speaks one of them"));
+        return Err(Refusal::whole(format!(
+            "\"ssl_protocols\" names only versions that weir does not support: {left}"
+        ))
+        .todo("write TLSv1.2 TLSv1.3: every browser since 2013 supports one of them"));
     }
     if !chosen.left_out.is_empty() {
         let left = chosen.left_out.join(" ");
         b.warn(
-            format!("\"{left}\" in \"ssl_protocols\" is not spoken, ignored"),
-            Some("remove it: RFC 8996 forbids it, and no browser offers it".to_owned()),
+            format!("weir does not support \"{left}\" in \"ssl_protocols\", ignored"),
+            Some("remove the version: RFC 8996 forbids it, and no browser offers it".to_owned()),
         );
     }
     crate::settings(b).ssl.protocols = Some(chosen.kept);
@@ -268,8 +277,8 @@ fn ciphers(b: &mut Build<'_>, text: &str) -> Result<Ciphers, Refusal> {
             if !chosen.left_out.is_empty() {
                 let left = chosen.left_out.join(":");
                 b.warn(
-                    format!("ciphers that are not spoken are ignored: {left}"),
-                    Some("the line may stay as it is; clients since 2014 know one of those that are left".to_owned()),
+                    format!("weir ignores ciphers that it does not support: {left}"),
+                    Some("you may keep the line; clients since 2014 support one of the other ciphers".to_owned()),
                 );
             }
             Ok(chosen.kept)
@@ -278,7 +287,7 @@ fn ciphers(b: &mut Build<'_>, text: &str) -> Result<Ciphers, Refusal> {
             Err(Refusal::whole(format!("SSL_CTX_set_cipher_list(\"{text}\") failed (no cipher match)")))
         }
         Err(Nothing { left_out }) => Err(Refusal::whole(format!(
-            "SSL_CTX_set_cipher_list(\"{text}\") failed (not spoken: {})",
+            "SSL_CTX_set_cipher_list(\"{text}\") failed (weir does not support: {})",
             left_out.join(":")
         ))
         .todo("write ECDHE+AESGCM:ECDHE+CHACHA20: suites with forward secrecy and authenticated encryption")),
@@ -290,7 +299,7 @@ fn groups(b: &mut Build<'_>, text: &str) -> Result<Groups, Refusal> {
         Ok(chosen) => {
             if !chosen.left_out.is_empty() {
                 let left = chosen.left_out.join(":");
-                b.warn(format!("curves that are not there are ignored: {left}"), None);
+                b.warn(format!("weir ignores curves that it does not support: {left}"), None);
             }
             Ok(chosen.kept)
         }
@@ -312,7 +321,7 @@ fn verify_client(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal
 
 fn key_log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let path = b.path(statement.text(0));
-    b.warn("\"ssl_key_log\" lets whoever reads its file read all connections", None);
+    b.warn("anyone who can read the file of \"ssl_key_log\" can decrypt all connections", None);
     crate::settings(b).ssl.key_log = Some(Some(Arc::new(KeyLogFile::new(path))));
     Ok(())
 }

@@ -78,7 +78,7 @@ impl Asked {
 
     /// The first answer from one of its addresses; the error is for the log.
     pub async fn ask(&self, worker: &Rc<Worker>, request: &[u8]) -> Result<Vec<u8>, String> {
-        let mut outcome = Err("no address of the OCSP responder is known".to_owned());
+        let mut outcome = Err("the OCSP responder has no address".to_owned());
         for address in &self.addresses(worker).await? {
             outcome = ask(&self.url, address, request).await;
             if outcome.is_ok() {
@@ -146,7 +146,7 @@ async fn receive(stream: &Stream, deadline: &Deadline) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     loop {
         if bytes.len() >= ANSWER_BYTES_MAX {
-            return Err(io::Error::other("more than 256k"));
+            return Err(io::Error::other("the response is larger than 256k"));
         }
         match stream.try_read_vec(&mut bytes, READ_BYTES) {
             Ok(0) => return Ok(bytes),

@@ -1,5 +1,5 @@
-//! The caches of sessions, and the keys that seal tickets. The process has one of each kind, so that workers share
-//! them and a reload finds them again.
+//! The caches of sessions, and the keys that seal tickets. They belong to the process, so that workers share them and
+//! they survive a reload.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -83,7 +83,9 @@ pub(super) fn ticket_key(b: &mut Build<'_>, statement: &Statement) -> Result<(),
         .map_err(|(path, error)| Refusal::whole(format!("open() \"{path}\" failed {error}")))?;
     if !matches!(text.len(), 48 | 80) {
         let path = certificates::full_name(b, statement.text(0));
-        return Err(Refusal::whole(format!("\"{path}\" must be 48 or 80 bytes")).todo("make one with: openssl rand 80"));
+        return Err(
+            Refusal::whole(format!("\"{path}\" must be 48 or 80 bytes")).todo("make the file with: openssl rand 80")
+        );
     }
     crate::settings(b).ssl.ticket_keys.get_or_insert_default().push(text.to_vec());
     Ok(())

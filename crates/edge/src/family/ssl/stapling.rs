@@ -98,7 +98,7 @@ fn stapler(
         .ok_or_else(|| format!("invalid URL prefix in OCSP responder \"{text}\" in the certificate \"{name}\""))?;
     let responder = Asked::new(b, url, resolver).map_err(|refusal| refusal.what)?;
     let trust = values.stapling_verify.then(|| Trust::new(trusted)).transpose();
-    let trust = trust.map_err(|flaw| format!("a trusted certificate cannot be read: {flaw}"))?;
+    let trust = trust.map_err(|flaw| format!("weir cannot read a trusted certificate: {flaw}"))?;
     let (digest, name, staple) = (pair.digest(), name.to_owned(), Arc::default());
     Ok(Stapler { name, digest, question, responder, trust, staple, is_watched: AtomicBool::new(false) })
 }

@@ -56,7 +56,7 @@ pub struct Cache {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // An entry is there completely or not at all.
+    // Each change adds or removes a whole entry, so a panic of a lock holder leaves a valid table.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -170,7 +170,8 @@ impl Checks {
         certificate: &[u8],
         issuer: &[u8],
     ) -> Result<Status, String> {
-        let question = Question::new(certificate, issuer).ok_or("the certificate cannot be asked for")?;
+        let question =
+            Question::new(certificate, issuer).ok_or("weir cannot make an OCSP request for the certificate")?;
         let now = clock::unix_seconds() as i64;
         if let Some(status) = self.cache.as_ref().and_then(|cache| cache.find(question.id(), now)) {
             return Ok(status);

@@ -92,7 +92,12 @@ impl Tail<'_> {
         let (server, stream) = (&self.shared.settings.server, &self.shared.settings.stream);
         let from = self.applied.unwrap_or_default();
         let again = if self.is_lost { " again" } else { "" };
-        log::global(Level::Notice, format_args!("purge log {stream} at {server} reached{again}, followed from {from}"));
+        log::global(
+            Level::Notice,
+            format_args!(
+                "weir is connected{again} to the purge log {stream} at {server} and reads it from entry {from}"
+            ),
+        );
         self.is_lost = false;
         let applied = self.applied;
         self.shared.note(|book| {
@@ -148,7 +153,9 @@ impl Tail<'_> {
             let name = &self.shared.settings.edge;
             log::global(
                 Level::Error,
-                format_args!("another edge is called \"{name}\" in the purge log, too: give each its name with edge="),
+                format_args!(
+                    "another edge in the purge log is also called \"{name}\": give each edge its own name with edge="
+                ),
             );
         }
         Ok(())
@@ -170,7 +177,9 @@ impl Tail<'_> {
                     let id = entry.id;
                     log::global(
                         Level::Error,
-                        format_args!("purge log entry {id} is of a kind unknown here, everything is soft-purged"),
+                        format_args!(
+                            "weir does not know the kind of the purge log entry {id}, so it soft-purges everything"
+                        ),
                     );
                 }
             }
@@ -184,7 +193,7 @@ impl Tail<'_> {
             let stream = &self.shared.settings.stream;
             log::global(
                 Level::Error,
-                format_args!("purge log {stream} has no entry {gone} any more, everything is soft-purged"),
+                format_args!("the purge log {stream} no longer has the entry {gone}, so weir soft-purges everything"),
             );
         }
         self.move_to(newest);
@@ -204,7 +213,7 @@ impl Tail<'_> {
             Err(error) => {
                 if !std::mem::replace(&mut self.is_unsaved, true) {
                     let (path, error) = (path.display(), log::Os(&error));
-                    log::global(Level::Error, format_args!("purge log state \"{path}\" cannot be written {error}"));
+                    log::global(Level::Error, format_args!("weir cannot write the purge log state \"{path}\" {error}"));
                 }
             }
         }
@@ -225,7 +234,7 @@ impl Tail<'_> {
             let (server, stream) = (&self.shared.settings.server, &self.shared.settings.stream);
             log::global(
                 Level::Error,
-                format_args!("purge log {stream} at {server} cannot be reached: {failed}; tried again until it can"),
+                format_args!("weir cannot reach the purge log {stream} at {server}: {failed}; it keeps trying"),
             );
         }
     }

@@ -37,7 +37,7 @@ pub static FAMILY: Family = Family::new(
         "ssl_object_cache_inheritable",
         MAIN,
         Arity::Flag,
-        "Takes certificates and keys over from before a reload if their files are unchanged.",
+        "Keeps certificates and keys across a reload if their files are unchanged.",
         |b, s| {
             b.declared.certificates.inherits = value::flag(s)?;
             Ok(())
@@ -63,7 +63,7 @@ static LAST: Mutex<Option<Read>> = Mutex::new(None);
 type Read = HashMap<String, (Stamp, Arc<Vec<u8>>)>;
 
 impl Stamp {
-    /// Whether nginx takes it for the same file; nginx compares whole seconds.
+    /// Whether nginx would treat both as the same file; nginx compares whole seconds.
     fn is_as(&self, other: &Stamp) -> bool {
         (self.inode, self.changed.0) == (other.inode, other.changed.0)
     }

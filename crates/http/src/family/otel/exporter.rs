@@ -44,8 +44,10 @@ pub fn read(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     };
     let (size, count) = (draft.batch_size.unwrap_or(512), draft.batch_count.unwrap_or(4));
     if size.saturating_mul(count) > SPANS_MAX {
-        return Err(Refusal::whole(format!("{size} times {count} spans would wait for each worker"))
-            .todo(format!("batch_size times batch_count may be {SPANS_MAX}")));
+        return Err(Refusal::whole(format!(
+            "batch_size times batch_count is {size} times {count} spans for each worker, which is too much"
+        ))
+        .todo(format!("the product may be at most {SPANS_MAX}")));
     }
     let tls = if endpoint.is_tls { Some(tls(&draft.trusted, endpoint.path.is_none())?) } else { None };
     b.declared.otel.settings = Some(Settings {
@@ -66,14 +68,15 @@ fn tls(trusted: &Option<Vec<u8>>, is_grpc: bool) -> Result<Client, Refusal> {
     let alpn = vec![alpn.to_vec()];
     let Some(text) = trusted else {
         let options = ClientOptions { alpn, ..ClientOptions::default() };
-        return Client::new(&options).map_err(|error| Refusal::whole(format!("the system's authorities: {error}")));
+        return Client::new(&options)
+            .map_err(|error| Refusal::whole(format!("weir cannot use the system's trusted authorities: {error}")));
     };
-    let bad = |why: String| said("trusted_certificate", &format!("names a file that holds no authority: {why}"));
+    let bad = |why: String| said("trusted_certificate", &format!("names a file without an authority: {why}"));
     let all = certificates(text).map_err(bad)?;
     if all.is_empty() {
-        return Err(bad("no certificate in it".to_owned()));
+        return Err(bad("the file contains no certificate".to_owned()));
     }
-    let trust = Trust::new(all).map_err(|flaw| bad(format!("a certificate cannot be read: {flaw}")))?;
+    let trust = Trust::new(all).map_err(|flaw| bad(format!("weir cannot read a certificate: {flaw}")))?;
     let options = OriginOptions {
         protocols: Protocols::default(),
         ciphers: Ciphers::default(),
@@ -103,7 +106,7 @@ impl Draft {
         let Some((name, arguments)) = STATEMENTS.iter().find(|(name, _)| *name == written) else {
             let known: Vec<&str> = STATEMENTS.iter().map(|(name, _)| *name).collect();
             return Err(Refusal::whole(format!("unknown directive \"{written}\" in \"otel_exporter\""))
-                .todo(format!("it takes: {}", known.join(", "))));
+                .todo(format!("its directives are: {}", known.join(", "))));
         };
         if line.args.len() != *arguments || line.block.is_some() {
             return Err(Refusal::whole(format!(
@@ -119,7 +122,8 @@ impl Draft {
         match *name {
             "endpoint" => {
                 let read = Endpoint::parse(text).map_err(|why| said(name, &format!("has {why} in \"{text}\"")));
-                self.endpoint = Some(read.map_err(|refusal| refusal.todo("[http://|https://]HOST:PORT[/v1/traces]"))?);
+                self.endpoint =
+                    Some(read.map_err(|refusal| refusal.todo("write [http://|https://]HOST:PORT[/v1/traces]"))?);
             }
             "trusted_certificate" => {
                 let path = b.path(text);

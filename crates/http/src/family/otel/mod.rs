@@ -82,33 +82,35 @@ pub struct Declared {
 /// The family.
 pub static FAMILY: Family = Family::new("otel", &[
     Directive::new("otel_exporter", HTTP, NONE,
-        "Where spans go: endpoint, trusted_certificate, header, interval (5s), batch_size (512), batch_count (4).",
+        "The collector that gets the spans: endpoint, trusted_certificate, header, interval (5s), batch_size (512), \
+         batch_count (4).",
         exporter::read).block(),
     Directive::new("otel_service_name", HTTP, ONE, "The \"service.name\" of the spans.",
         |b, s| { b.declared.otel.service_name = Some(s.text(0).to_owned()); Ok(()) }).default("unknown_service:nginx"),
-    Directive::new("otel_resource_attr", HTTP, TWO, "An attribute of the resource that the spans are of.",
+    Directive::new("otel_resource_attr", HTTP, TWO, "An attribute of the spans' resource.",
         |b, s| { b.declared.otel.attribute(s.text(0), s.text(1)); Ok(()) }).many(),
-    Directive::new("otel_trace", HSL, ONE, "Records requests: on, off, or a text with variables that comes to on or 1.", |b, s| {
+    Directive::new("otel_trace", HSL, ONE, "Records requests: on, off, or a text with variables; the values on and 1 record.", |b, s| {
         let template = b.template(s.text(0))?;
         b.settings().otel.trace = Some(Some(template));
         Ok(())
     }).default("off"),
     Directive::new("otel_trace_context", HSL, ONE,
-        "What becomes of traceparent and tracestate: extract reads them, inject writes them for the upstream, propagate does both.",
+        "Handles the fields traceparent and tracestate: extract reads them, inject writes them for the upstream, \
+         propagate does both.",
         |b, s| { b.settings().otel.context = Some(value::choice(s, Propagation::WORDS)?); Ok(()) }).default("ignore"),
-    Directive::new("otel_span_name", HSL, ONE, "The name of a request's span; without it that of the location.", |b, s| {
+    Directive::new("otel_span_name", HSL, ONE, "The name of a request's span; by default the name of the location.", |b, s| {
         let template = b.template(s.text(0))?;
         b.settings().otel.span_name = Some(Some(template));
         Ok(())
     }),
-    Directive::new("otel_span_attr", HSL, TWO, "A further attribute of a request's span.", |b, s| {
+    Directive::new("otel_span_attr", HSL, TWO, "An additional attribute of a request's span.", |b, s| {
         let template = b.template(s.text(1))?;
         let attributes = b.settings().otel.attributes.get_or_insert_default();
         Arc::make_mut(attributes).push((s.text(0).to_owned(), template));
         Ok(())
     }).many(),
     Directive::new("otel_upstream_spans", HSL, Arity::Flag,
-        "weir's own: a span for each try at an upstream, instead of an event of the request's.",
+        "weir's own: records a span for each try at an upstream, instead of an event in the request's span.",
         |b, s| { b.settings().otel.upstream_spans = Some(value::flag(s)?); Ok(()) }).default("off"),
 ])
 .variables(&[
@@ -144,7 +146,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
         && !std::mem::replace(&mut b.declared.otel.is_missing_said, true)
     {
         let refusal = Refusal::whole("\"otel_exporter\" block is missing")
-            .todo("say in http where spans go: otel_exporter { endpoint HOST:4317; }")
+            .todo("add in http: otel_exporter { endpoint HOST:4317; }")
             .needs("otel_exporter", "")
             .about("otel_trace", 0);
         b.refuse_in(scope, "otel_trace", refusal);
@@ -349,7 +351,7 @@ mod tests {
             ("otel_exporter { endpoint a; header \"x y\" 1; }", "has invalid header name"),
             ("otel_exporter { endpoint a; header x \"\u{1}\"; }", "has invalid header value"),
             ("otel_exporter { endpoint https://a; trusted_certificate /nowhere; }", "/nowhere"),
-            ("otel_exporter { endpoint a; batch_size 60000; batch_count 60000; }", "spans would wait"),
+            ("otel_exporter { endpoint a; batch_size 60000; batch_count 60000; }", "60000 times 60000 spans"),
             ("otel_trace_context both;", "invalid value \"both\""),
         ] {
             let (_, said) = of_text(&format!("events {{}} http {{ {text} }}"));

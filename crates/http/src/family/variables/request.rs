@@ -92,7 +92,7 @@ pub fn port(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> boo
     }
 }
 
-/// `$is_request_port`: `:` before a port, empty without.
+/// `$is_request_port`: `:` if there is a port, empty otherwise.
 pub fn is_port(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
     text(out, if exchange.request.port.is_some_and(|port| port > 0) { b":" } else { b"" })
 }

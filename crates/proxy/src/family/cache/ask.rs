@@ -1,8 +1,8 @@
 //! Asks the cache before the upstream.
 //!
-//! The order is nginx's: zone, method, key, purge, bypass, then the stored object and whether it may be served. If
-//! not, the first request leads and the others wait for the answer it fetches. Invariant: a request that leads and
-//! does not fetch gives the lead up by dropping it.
+//! The order is nginx's: zone, method, key, purge, bypass, then the stored object and whether it may be served. If not,
+//! the first request leads and the others wait for the answer it fetches. Invariant: if a request leads but does not
+//! fetch, it drops the lead, so that a waiting request can lead.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -56,7 +56,10 @@ pub async fn ask(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Said {
     }
     exchange.cache.key = key(exchange);
     if exchange.cache.key.0.len() > KEY_BYTES_MAX {
-        exchange.log(Level::Error, format_args!("cache key is longer than {KEY_BYTES_MAX} bytes, answer not cached"));
+        exchange.log(
+            Level::Error,
+            format_args!("the cache key is longer than {KEY_BYTES_MAX} bytes, so weir does not cache the answer"),
+        );
         return Said::Fetch;
     }
     if any_set(exchange, &cache.purge) {
@@ -132,7 +135,7 @@ async fn look(exchange: &mut Exchange<'_>, conn: &mut Conn, zone: &Arc<Zone>) ->
     let asked = Asked { zone, place, facts, policy };
     let found = match found {
         Found::Object(object) => Some(object),
-        // Boxed: this case is rare, and every exchange would carry its size.
+        // Boxed: this case is rare, and otherwise every exchange would be larger.
         Found::Cold(cold) => Box::pin(cold.load()).await,
         Found::Nothing => None,
     };
@@ -156,7 +159,7 @@ async fn look(exchange: &mut Exchange<'_>, conn: &mut Conn, zone: &Arc<Zone>) ->
         exchange.cache.may_not_keep = Some(Reason::MinUses);
         return Said::Fetch;
     }
-    // Nobody waits for a personal answer, because nobody else may get it.
+    // No other request waits for a personal answer, because no other client may get it.
     if !asked.is_locked(exchange) || serving::is_guarded(&facts, &asked.policy) {
         return asked.beside(exchange);
     }
@@ -214,7 +217,7 @@ impl Asked<'_> {
         }
     }
 
-    /// The stored object is too old: the first request has the upstream confirm or replace it.
+    /// The stored object is stale: the first request asks the upstream to confirm or replace it.
     async fn ask_about(
         self,
         exchange: &mut Exchange<'_>,
@@ -282,7 +285,8 @@ impl Asked<'_> {
                 exchange.cache.old = None;
                 Said::Fetch
             }
-            // nginx's lock holds until the answer is whole. Others read along only where no `proxy_cache_lock` is set.
+            // nginx's lock holds until the answer is complete. Other requests read the growing answer only if the file
+            // sets no `proxy_cache_lock`.
             Waited::Filling(object) if crate::values(exchange.location).cache.lock == Some(true) => {
                 match wait_for_whole(exchange, conn, &object).await {
                     Ok(true) => self.by_other(exchange, object),
@@ -305,14 +309,14 @@ impl Asked<'_> {
     }
 
     /// Whether an object that another request fetched answers this request too. The fetch ended after this request
-    /// came, so the object will do even if it is stale already.
+    /// arrived, so the object is good enough even if it is already stale.
     fn may_have(&self, exchange: &Exchange<'_>, object: &Object) -> bool {
         let now_ms = clock::unix_ms() as i64;
         let (verdict, _) = serving::judge(&keep::validity(&object.times), &self.facts, &self.policy, now_ms);
         !matches!(verdict, Verdict::Bypass | Verdict::Refuse) && keep::fits(&exchange.request, object)
     }
 
-    /// Refreshes a fresh object before it becomes stale, where `proxy_cache_refresh_ahead` says so.
+    /// Refreshes a fresh object before it becomes stale, if `proxy_cache_refresh_ahead` is set.
     fn ahead(&self, exchange: &mut Exchange<'_>, conn: &Conn, object: &Arc<Object>, now_ms: i64) {
         let part = u64::from(crate::values(exchange.location).cache.refresh_ahead);
         if part == 0 || !may_be_repeated(exchange) {
@@ -335,10 +339,10 @@ fn may_be_repeated(exchange: &Exchange<'_>) -> bool {
     matches!(exchange.request.method(), b"GET" | b"HEAD")
 }
 
-/// Waits for the request that leads, and watches the client meanwhile.
+/// Waits for the request that leads, and watches whether the client disconnects.
 async fn wait(exchange: &Exchange<'_>, conn: &Conn, waiter: Waiter) -> std::io::Result<Waited> {
     let values = crate::values(exchange.location);
-    // Where no `proxy_cache_lock` is set, a slow origin is no reason to send it all waiting requests at once.
+    // If the file sets no `proxy_cache_lock`, weir does not send all waiting requests to a slow origin at once.
     let timeout = match values.cache.lock {
         Some(_) => values.cache.lock_timeout,
         None => values.cache.lock_timeout.max(values.proxy.read_timeout),
@@ -352,7 +356,7 @@ async fn wait(exchange: &Exchange<'_>, conn: &Conn, waiter: Waiter) -> std::io::
     .await
 }
 
-/// Waits until a body is whole; `false` if this takes longer than `proxy_cache_lock_age`, or cannot happen any more.
+/// Waits until a body is whole; `false` if this takes longer than `proxy_cache_lock_age`, or if the fetch has failed.
 async fn wait_for_whole(exchange: &Exchange<'_>, conn: &Conn, object: &Arc<Object>) -> std::io::Result<bool> {
     let values = crate::values(exchange.location);
     let (end, age) = (Reader::new(object.clone(), u64::MAX), Deadline::new());
@@ -366,7 +370,8 @@ async fn wait_for_whole(exchange: &Exchange<'_>, conn: &Conn, object: &Arc<Objec
     .await
 }
 
-/// Prepares the upstream request: it asks for the whole answer, by GET, or whether the stored object still holds.
+/// Prepares the upstream request: it requests the whole answer by GET, or asks whether the stored object is still
+/// valid.
 fn fetch(exchange: &mut Exchange<'_>) -> Said {
     let location = exchange.location;
     let cache = &crate::values(location).cache;
@@ -404,7 +409,7 @@ fn range_begins_beyond(exchange: &Exchange<'_>, max: Option<u64>) -> bool {
     }
 }
 
-/// Starts a refresh of a stored object; `false` if it cannot start: the next client tries again.
+/// Starts a refresh of a stored object. Returns `false` if it cannot start; the next request then tries again.
 fn behind(exchange: &mut Exchange<'_>, conn: &Conn, leader: Leader, old: Arc<Object>) -> bool {
     let cache = &crate::values(exchange.location).cache;
     let mut key = buffer::lease(exchange.cache.key.0.len());

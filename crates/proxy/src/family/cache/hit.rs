@@ -1,4 +1,4 @@
-//! Answers from the cache: the head goes the way of an upstream's head, the body is sent as stored.
+//! Answers from the cache: weir handles the head like an upstream's head, and sends the body as stored.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub fn serve(exchange: &mut Exchange<'_>, object: Arc<Object>, status: Status, r
     let answer = if keep::is_own_error(&object) {
         Answer::Outcome(Outcome::Status(code))
     } else if !is_sound {
-        exchange.log(Level::Crit, format_args!("cache object has a head that cannot be read"));
+        exchange.log(Level::Crit, format_args!("weir cannot read the head of a cache object"));
         Answer::Outcome(Outcome::Status(500))
     } else {
         answer(exchange, &object, &origin)
@@ -39,7 +39,7 @@ pub fn serve(exchange: &mut Exchange<'_>, object: Arc<Object>, status: Status, r
     answer
 }
 
-/// The same for a fresh object that the look-up found.
+/// Puts the fresh object that the look-up found in place of the upstream's answer.
 pub fn serve_found(exchange: &mut Exchange<'_>, object: Arc<Object>, reason: Reason, facts: &RequestFacts) -> Answer {
     if plain::serve(exchange, &object, reason, facts) {
         return Answer::Outcome(Outcome::Respond);

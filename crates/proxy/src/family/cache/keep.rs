@@ -1,4 +1,4 @@
-//! Keeps answers of the upstream: judges the head, then stores the body while it comes.
+//! Stores answers of the upstream: decides by the head, then stores the body while it arrives.
 
 use weir_cache::policy::{Ignored, Policy};
 use weir_cache::reason::Reason;
@@ -24,7 +24,8 @@ use crate::family::upstream::forward::Answer;
 /// A field in the kept head that marks weir's own 502 and 504, which `proxy_cache_valid` may name.
 const OWN_ERROR: &[u8] = b"X-Weir-Own-Error";
 
-/// Judges the upstream's answer before weir uses any part of it: begins to keep it, or puts another in its place.
+/// Judges the upstream's answer before weir uses any part of it: begins to store the answer, or replaces it by a stored
+/// one.
 pub fn judge(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) -> Option<Answer> {
     if exchange.cache.zone.is_none() {
         purge::after_unsafe(exchange, origin);
@@ -43,7 +44,7 @@ pub fn judge(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) -
     None
 }
 
-/// A stored answer in place of the one the upstream failed to give, if there is one and the rules allow it.
+/// A stored answer, if the upstream failed to answer, there is one, and the rules allow it.
 pub fn instead_of(exchange: &mut Exchange<'_>, trouble: Trouble) -> Option<Answer> {
     let old = exchange.cache.old.as_ref()?;
     let values = crate::values(exchange.location);
@@ -102,7 +103,7 @@ pub fn validity(times: &Times) -> Validity {
     }
 }
 
-/// Converts back.
+/// Converts the rules' validity back to the times in the store.
 pub fn times(validity: &Validity) -> Times {
     let fresh_until_ms = u64::try_from(validity.fresh_until_ms).unwrap_or(0);
     let until = |seconds: u32| fresh_until_ms.saturating_add(u64::from(seconds) * 1000);
@@ -145,7 +146,10 @@ fn confirmed(exchange: &mut Exchange<'_>, origin: &Origin) -> Option<Answer> {
     let policy = policy(values);
     let fresh_tag = origin.field(Known::Etag);
     if !update::freshens(stored.field(Known::Etag), fresh_tag) {
-        exchange.log(Level::Warn, format_args!("upstream said 304 for another entity tag than it was asked about"));
+        exchange.log(
+            Level::Warn,
+            format_args!("upstream sent 304 with an entity tag other than the one that weir asked about"),
+        );
         exchange.worker.return_origin(stored);
         exchange.cache.leader = None;
         exchange.cache.distrusts = true;

@@ -138,7 +138,7 @@ impl Declared {
         self.opened(number).map(|opened| &opened.zone)
     }
 
-    /// The same, with the record of the bodies that clients got.
+    /// The cache of that number, with the record of the bodies that clients got.
     pub fn opened(&self, number: usize) -> Option<&Opened> {
         self.zones.get()?.get(number)
     }
@@ -212,54 +212,58 @@ pub static FAMILY: Family = Family::new("cache", &[
         "Declares a cache: PATH keys_zone=NAME:SIZE [levels= use_temp_path= inactive= max_size= min_free= manager_files= \
          manager_sleep= manager_threshold= loader_files= loader_sleep= loader_threshold=], and weir's memory=SIZE.",
         declare).many(),
-    setting!("proxy_cache", zone, ONE, "off", "The zone in which answers are kept.", zone),
-    Directive::new("proxy_cache_key", HSL, ONE, "What tells answers apart.", key).default("$scheme://$proxy_host$request_uri"),
+    setting!("proxy_cache", zone, ONE, "off", "The zone that stores the answers.", zone),
+    Directive::new("proxy_cache_key", HSL, ONE, "The key that identifies an answer.", key).default("$scheme://$proxy_host$request_uri"),
     Directive::new("proxy_cache_valid", HSL, Arity::AtLeast(1),
-        "How long answers of these statuses are kept that do not say so themselves: [STATUS...|any] TIME.", valid).many(),
-    Directive::new("proxy_cache_methods", HSL, Arity::AtLeast(1), "The methods whose answers are kept.", methods)
+        "The lifetime of answers with these statuses that state no lifetime themselves: [STATUS...|any] \
+         TIME.", valid).many(),
+    Directive::new("proxy_cache_methods", HSL, Arity::AtLeast(1), "The methods whose answers weir caches.", methods)
         .many().default("GET HEAD"),
-    setting!("proxy_cache_min_uses", min_uses, ONE, "1", "The request for a key from which on its answer is kept.",
+    setting!("proxy_cache_min_uses", min_uses, ONE, "1", "The number of requests for a key after which weir stores the answer.",
         |_, s| value::first_number(s)),
     setting!("proxy_cache_bypass", bypass, Arity::AtLeast(1), "",
-        "The cache is not asked where one of these is neither empty nor 0.", templates),
+        "weir bypasses the cache if one of these values is neither empty nor 0.", templates),
     setting!("proxy_no_cache", no_cache, Arity::AtLeast(1), "",
-        "The answer is not kept where one of these is neither empty nor 0.", templates),
+        "weir does not store the answer if one of these values is neither empty nor 0.", templates),
     setting!("proxy_cache_purge", purge, Arity::AtLeast(1), "",
-        "The key, or all keys that begin with it if it ends in *, is forgotten where one of these is neither empty nor 0.",
+        "If one of these values is neither empty nor 0, weir purges the key; if the key ends in *, all keys that begin \
+         with it.",
         templates),
     setting!("proxy_cache_purge_tag", purge_tag, Arity::AtLeast(1), "",
-        "weir's own: where proxy_cache_purge holds and one of these names tags, parted by spaces or commas, all answers of the \
-         zone that have one of them are forgotten instead of the key.", templates),
+        "weir's own: if proxy_cache_purge applies and one of these values names tags, separated by spaces or commas, \
+         weir purges all answers of the zone with one of the tags, in place of the key.", templates),
     Directive::new("proxy_cache_lock", HSL, Arity::Flag,
-        "One request at a time asks for a new key; the others wait for its answer.",
+        "Only one request at a time fetches a new key; the other requests wait for its answer.",
         |b, s| {
             let on = value::flag(s)?;
             crate::declaring(b).cache.lock_is_written = true;
             crate::settings(b).cache.lock = Some(Some(on));
             Ok(())
-        }).default("on, but off in a file that writes it anywhere (nginx: off)"),
-    setting!("proxy_cache_lock_timeout", lock_timeout, ONE, "5s", "How long a request waits for another's answer.",
+        }).default("on, but off if the file sets it anywhere (nginx: off)"),
+    setting!("proxy_cache_lock_timeout", lock_timeout, ONE, "5s", "How long a request waits for the answer to another request.",
         |_, s| value::time(s)),
-    setting!("proxy_cache_lock_age", lock_age, ONE, "5s", "After this time one more request may ask for the same key.",
+    setting!("proxy_cache_lock_age", lock_age, ONE, "5s", "After this time one more request may fetch the same key.",
         |_, s| value::time(s)),
-    Directive::new("proxy_cache_use_stale", HSL, Arity::AtLeast(1), "When an answer is given that is too old.", use_stale)
-        .many().default("off, but for a day where the upstream cannot be reached (nginx: off)"),
+    Directive::new("proxy_cache_use_stale", HSL, Arity::AtLeast(1), "The cases in which weir serves a stale answer.", use_stale)
+        .many().default("off, but for one day if the upstream cannot be reached (nginx: off)"),
     setting!("proxy_cache_background_update", background_update, Arity::Flag, "on (nginx: off)",
-        "Gives what is too old at once and asks for the new answer meanwhile.", |_, s| value::flag(s)),
+        "Serves the stale answer at once and fetches a new answer in the background.", |_, s| value::flag(s)),
     setting!("proxy_cache_revalidate", revalidate, Arity::Flag, "off",
-        "Asks whether what is too old has changed, by its time and its tag.", |_, s| value::flag(s)),
+        "Asks the upstream whether a stale answer has changed, by its Last-Modified and ETag.", |_, s| value::flag(s)),
     setting!("proxy_cache_max_range_offset", max_range_offset, ONE, "",
-        "Ranges that begin further on are asked of the upstream, and not kept.", |_, s| value::size(s).map(Some)),
-    setting!("proxy_cache_convert_head", convert_head, Arity::Flag, "on", "Asks with GET where the client said HEAD.",
+        "weir passes a range that begins beyond this offset to the upstream, and does not cache \
+         it.", |_, s| value::size(s).map(Some)),
+    setting!("proxy_cache_convert_head", convert_head, Arity::Flag, "on", "Sends GET to the upstream if the client sent HEAD.",
         |_, s| value::flag(s)),
     setting!("proxy_cache_guard", guard, Arity::Flag, "on",
-        "weir's own: keeps answers to credentials and session-like cookies from being shared, unless they say public or the \
-         key tells persons apart.", |_, s| value::flag(s)),
+        "weir's own: does not share answers to requests with credentials or session-like cookies, unless the answer \
+         says public or the key separates the users.", |_, s| value::flag(s)),
     setting!("proxy_cache_honor", honor, Arity::AtLeast(1), "off",
-        "weir's own: what of the RFCs is obeyed besides: requests (their Cache-Control), guesses (lifetimes from Last-Modified), \
-         errors (stale-if-error for 500, 502, 503 and 504, too).", honor),
+        "weir's own: further rules of the RFCs to obey: requests (their Cache-Control), guesses (lifetimes from \
+         Last-Modified), errors (stale-if-error also for 500, 502, 503 and 504).", honor),
     setting!("proxy_cache_refresh_ahead", refresh_ahead, ONE, "0",
-        "weir's own: the last hundredths of an answer's life in which a hit has it fetched anew.",
+        "weir's own: the last part of an answer's lifetime, in percent, in which a hit makes weir fetch the answer \
+         again.",
         |_, s| value::bounded(s, 0, 99).map(|part| part as u32)),
 ])
 .variables(variables::VARIABLES)
@@ -296,7 +300,7 @@ fn honor(_: &mut Build<'_>, statement: &Statement) -> Result<Honors, Refusal> {
             "off" => {}
             other => {
                 let refusal = Refusal::whole(format!("invalid value \"{other}\""));
-                return Err(refusal.todo("requests, guesses, errors or off"));
+                return Err(refusal.todo("write requests, guesses, errors or off"));
             }
         }
     }
@@ -394,7 +398,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     if number.is_none() {
         let refusal = Refusal::whole(format!("\"proxy_cache\" zone \"{name}\" is unknown"));
         let refusal = refusal
-            .todo(format!("declare it: proxy_cache_path PATH keys_zone={name}:10m; in http"))
+            .todo(format!("declare the zone in http: proxy_cache_path PATH keys_zone={name}:10m;"))
             .needs("proxy_cache_path", name)
             .about("proxy_cache", 0);
         // nginx reports this at the end of the block; the number keeps a second place that inherits the name from
@@ -440,7 +444,8 @@ pub fn policy<'v>(values: &'v crate::family::Values) -> Policy<'v> {
 fn count(exchange: &mut Exchange<'_>) {
     let (Some(number), Some(status)) = (exchange.cache.zone, exchange.cache.status) else { return };
     let Some(zone) = crate::declared(exchange.conf).cache.zone(number) else { return };
-    // A client that left before the first byte was not served; `family::live` counts it with the errors.
+    // The cache did not serve a client that left before the first byte; `family::live` counts this request with the
+    // errors.
     if exchange.bytes_sent > 0 {
         zone.counters().served(status, exchange.body_bytes_sent);
     }

@@ -1,14 +1,15 @@
 //! Compressed bodies of stored answers: `gzip` makes one for the first client that accepts it, and later clients reuse
 //! it.
 //!
-//! Only for bodies in memory. The compressed body counts in the zone's memory, and goes when its answer goes.
+//! Only for bodies in memory. The compressed body counts in the zone's memory, and weir removes it together with its
+//! answer.
 
 use weir_cache::store::Packing;
 use weir_http::exchange::Exchange;
 use weir_http::response_body::{Body, Kept};
 
-/// Puts the compressed body of a stored answer in place of the plain one; `false` if none is kept for this level. Then
-/// the filter's output will be kept.
+/// Puts the compressed body of a stored answer in place of the plain one; Returns `false` if there is none of this
+/// level; weir then stores the output of the filter.
 pub fn replace(exchange: &mut Exchange<'_>, level: u32) -> bool {
     let Body::Kept(kept) = &exchange.response.body else { return false };
     if !kept.is_all() {

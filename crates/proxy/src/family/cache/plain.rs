@@ -3,7 +3,7 @@
 //!
 //! The compiler of the configuration decides which locations qualify (`is_possible`): each response filter states
 //! whether it reads the request; weir assumes that a filter without a statement does. For a request, a few comparisons
-//! decide. All other requests take the long way and get the same bytes.
+//! decide. For all other requests, weir composes the head anew; the bytes are the same.
 
 use std::sync::Arc;
 
@@ -112,8 +112,8 @@ fn find<'o>(
             other => known = other,
         }
     }
-    // Two locations that share answers would replace each other's head forever; only a head of an older configuration
-    // gives way.
+    // Two locations that share answers would replace each other's head forever, so weir replaces only a head of an
+    // older configuration.
     Err(known.is_none_or(|ready| ready.made_in.0 != here.0))
 }
 

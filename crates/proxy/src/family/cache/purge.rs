@@ -36,7 +36,7 @@ pub fn answer(exchange: &mut Exchange<'_>, zone: &Zone) -> Answer {
         }
         count => {
             let what =
-                format_args!("client names {count} tags to purge, {TAGS_MAX} at a time are taken: nothing purged");
+                format_args!("client names {count} tags to purge, but at most {TAGS_MAX} are allowed: nothing purged");
             exchange.log(Level::Error, what);
             return Answer::Outcome(Outcome::Status(400));
         }

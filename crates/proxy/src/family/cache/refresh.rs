@@ -29,7 +29,7 @@ use crate::family::cache::keep;
 use crate::family::upstream::forward;
 use crate::relay;
 
-/// The most refreshes in progress on one worker; beyond it, the next client of the key tries again.
+/// The most refreshes in progress on one worker; beyond this number, the next request for the key tries again.
 pub const REFRESHES_MAX: usize = 1024;
 
 thread_local! {
@@ -79,7 +79,8 @@ struct Flags {
     internal: bool,
 }
 
-/// Starts a refresh with `visit`, which leads the flight. Returns `false`, and frees the flight, if it cannot start.
+/// Starts a refresh with `visit`, which leads the flight. If the refresh cannot start, returns `false` and lets another
+/// request lead the flight.
 pub fn start(exchange: &mut Exchange<'_>, conn: &Conn, visit: Visit) -> bool {
     let Some(turn) = Turn::take() else { return false };
     let (conn, other) = match Conn::of_nobody(exchange.worker, &conn.client, exchange.conf.generation) {

@@ -32,7 +32,7 @@ impl Opened {
         Opened { zone, detector: Arc::default() }
     }
 
-    /// Whether bodies under this key were seen to differ by client.
+    /// Whether weir has seen that bodies under this key differ by client.
     pub fn is_personal(&self, key: &[u8]) -> bool {
         let detector = self.detector.lock().unwrap_or_else(PoisonError::into_inner);
         detector.is_personal(hash(key), clock::unix_ms() as i64)
@@ -81,7 +81,9 @@ impl Along for Watch {
             let key = String::from_utf8_lossy(&self.key);
             log::global(
                 Level::Warn,
-                format_args!("cache key \"{key}\" has answers that differ by who asks, they are shared no more"),
+                format_args!(
+                    "answers under the cache key \"{key}\" differ between users, so weir no longer shares them"
+                ),
             );
         }
         self.cache.zone.purge(Purge::Key(self.key), Force::Hard);

@@ -38,7 +38,8 @@ use crate::family::upstream::source::{GroupRef, Hold, Read, Source};
 const BODY_MAX: usize = 256 << 10;
 /// Bytes of the body to read at a time.
 const READ_BYTES: usize = 16 << 10;
-/// The time a check may take beyond the timeouts of its location's steps: a body may come byte by byte.
+/// The longest time of a whole check, in addition to the location's three timeouts. The timeouts limit only each step,
+/// and a body may arrive byte by byte.
 const TIME_MAX: Duration = Duration::from_secs(60);
 
 /// The result of a check.
@@ -98,7 +99,7 @@ pub(super) async fn ask(
     ended
 }
 
-/// The server's address, or this port of its host; an address without ports stays.
+/// The server's address, with this port if one is given. An address without ports does not change.
 fn at_port(address: &Address, port: Option<u16>) -> Address {
     let mut address = address.clone();
     if let (Address::Tcp(address), Some(port)) = (&mut address, port) {
@@ -107,7 +108,7 @@ fn at_port(address: &Address, port: Option<u16>) -> Address {
     address
 }
 
-/// Stands in for a client's request; most variables that read a request find nothing in it.
+/// The request in place of a client's request; most variables that read a request are empty.
 fn request(check: &Check) -> Request {
     let mut request = Request::default();
     let text = match &check.grpc {
@@ -178,7 +179,7 @@ impl Question<'_> {
         }
     }
 
-    /// The answer's head and its connection: the one kept from the last check, or a new one.
+    /// The head of the answer, and its connection: the connection kept from the last check, or a new one.
     async fn answer(
         &self,
         exchange: &mut Exchange<'_>,
@@ -335,9 +336,9 @@ fn is_ours(failure: &Failure) -> bool {
 impl Failed {
     fn why(self, status: u16) -> String {
         match self {
-            Failed::Status => format!("status {status} is not one that passes"),
-            Failed::Header => "a header is not as it has to be".to_owned(),
-            Failed::Body => "the body is not as it has to be".to_owned(),
+            Failed::Status => format!("the status {status} does not pass"),
+            Failed::Header => "a header does not pass".to_owned(),
+            Failed::Body => "the body does not pass".to_owned(),
             Failed::Require => "a required variable is empty or \"0\"".to_owned(),
         }
     }

@@ -32,7 +32,7 @@ impl Call {
     /// Whether an answer passes, or why not. `grpc_status` comes from its head or its trailers.
     pub fn judge(&self, status: u16, grpc_status: Option<&[u8]>, body: &[u8]) -> Result<(), String> {
         if status != 200 {
-            return Err(format!("status {status} is not one of gRPC"));
+            return Err(format!("the HTTP status is {status}, but gRPC answers have 200"));
         }
         let code =
             grpc_status.and_then(|text| std::str::from_utf8(text).ok()).and_then(|text| text.parse::<u16>().ok());
@@ -43,7 +43,7 @@ impl Call {
             }
             Some(0) => Err("the service is not serving".to_owned()),
             Some(code) if code == self.status => Ok(()),
-            Some(code) => Err(format!("gRPC status {code} is not one that passes")),
+            Some(code) => Err(format!("the gRPC status {code} does not pass")),
         }
     }
 }

@@ -103,7 +103,7 @@ impl Test {
     pub fn status(statement: &Statement) -> Result<Test, Refusal> {
         let words: Vec<&str> = statement.args.iter().map(|word| word.text.as_str()).collect();
         let (is_negated, codes) = match words.as_slice() {
-            ["!"] => return Err(Refusal::whole("no status is given").todo("name one: status ! 500;")),
+            ["!"] => return Err(Refusal::whole("no status is given").todo("name a status: status ! 500;")),
             ["!", codes @ ..] => (true, codes),
             codes => (false, codes),
         };
@@ -145,9 +145,8 @@ impl Test {
     /// Reads a variable of a `require` line.
     pub fn require(b: &mut Build<'_>, text: &str) -> Result<Test, Refusal> {
         if !text.starts_with('$') {
-            return Err(
-                Refusal::whole(format!("invalid variable name \"{text}\"")).todo("a variable begins with \"$\"")
-            );
+            return Err(Refusal::whole(format!("invalid variable name \"{text}\""))
+                .todo("write \"$\" before the name of the variable"));
         }
         Ok(Test(Kind::Require(b.template(text)?)))
     }

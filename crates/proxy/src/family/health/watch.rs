@@ -47,7 +47,7 @@ pub fn watch(worker: &Rc<Worker>) {
 /// One running `health_check`.
 struct Rounds {
     worker: Rc<Worker>,
-    /// Weak, because the task sleeps: after a reload its memory must become free.
+    /// Weak, because the task sleeps: a strong reference would keep the old configuration in memory after a reload.
     generation: Weak<Generation>,
     check: Arc<Check>,
     turns: Turns,
@@ -168,7 +168,7 @@ impl Rounds {
     }
 }
 
-/// Turns for checks, in first-come order.
+/// The turns of checks, in the order in which they asked.
 struct Turns {
     free: Cell<usize>,
     waiting: RefCell<VecDeque<Waker>>,

@@ -148,39 +148,39 @@ macro_rules! passing {
         use $crate::family::proxy::{bind, ignore, next_upstream};
         use weir_http::value;
         &[
-            Directive::new(concat!($prefix, "_connect_timeout"), HSL, ONE, "How long opening a connection may take.",
+            Directive::new(concat!($prefix, "_connect_timeout"), HSL, ONE, "The longest time for opening a connection.",
                 |b, s| { crate::settings(b).$family.connect_timeout = Some(value::time(s)?); Ok(()) }).default("60s"),
             Directive::new(concat!($prefix, "_send_timeout"), HSL, ONE, "Longest pause between two writes to the upstream.",
                 |b, s| { crate::settings(b).$family.send_timeout = Some(value::time(s)?); Ok(()) }).default("60s"),
             Directive::new(concat!($prefix, "_read_timeout"), HSL, ONE, "Longest pause between two reads from the upstream.",
                 |b, s| { crate::settings(b).$family.read_timeout = Some(value::time(s)?); Ok(()) }).default("60s"),
-            Directive::new(concat!($prefix, "_buffer_size"), HSL, ONE, "Room for the head of an answer.",
+            Directive::new(concat!($prefix, "_buffer_size"), HSL, ONE, "The buffer size for the head of an answer.",
                 |b, s| { crate::settings(b).$family.buffer_size = Some(value::size(s)?); Ok(()) }).default("16k (nginx: 4k|8k)"),
-            Directive::new(concat!($prefix, "_set_header"), HSL, TWO, "Sets or, with an empty value, drops a field of the request.", |b, s| {
+            Directive::new(concat!($prefix, "_set_header"), HSL, TWO, "Sets a field of the request; an empty value removes the field.", |b, s| {
                 let template = b.template(s.text(1))?;
                 let name = s.text(0).to_owned();
                 crate::settings(b).$family.set_headers.get_or_insert_default().push((name, template));
                 Ok(())
             }).many().default("Host $proxy_host"),
-            Directive::new(concat!($prefix, "_hide_header"), HSL, ONE, "Does not pass a field of the answer on.", |b, s| {
+            Directive::new(concat!($prefix, "_hide_header"), HSL, ONE, "Names a field of the answer that weir does not pass on.", |b, s| {
                 let name = s.text(0).to_owned();
                 crate::settings(b).$family.hide.get_or_insert_default().push(name);
                 Ok(())
             }).many(),
-            Directive::new(concat!($prefix, "_pass_header"), HSL, ONE, "Passes a field on that is otherwise hidden.", |b, s| {
+            Directive::new(concat!($prefix, "_pass_header"), HSL, ONE, "Names a field of the answer that weir passes on although it hides it by default.", |b, s| {
                 let name = s.text(0).to_owned();
                 crate::settings(b).$family.show.get_or_insert_default().push(name);
                 Ok(())
             }).many(),
-            Directive::new(concat!($prefix, "_ignore_headers"), HSL, Arity::AtLeast(1), "Fields of the answer that are not obeyed.", |b, s| ignore(b, s, |all| &mut all.$family)).many(),
+            Directive::new(concat!($prefix, "_ignore_headers"), HSL, Arity::AtLeast(1), "Names fields of the answer that weir does not obey.", |b, s| ignore(b, s, |all| &mut all.$family)).many(),
             Directive::new(concat!($prefix, "_intercept_errors"), HSL, Arity::Flag, "Lets error_page answer in place of answers of 300 and above.",
                 |b, s| { crate::settings(b).$family.intercept_errors = Some(value::flag(s)?); Ok(()) }).default("off"),
-            Directive::new(concat!($prefix, "_next_upstream"), HSL, Arity::AtLeast(1), "When another peer is asked.", |b, s| next_upstream(b, s, |all| &mut all.$family)).default("error timeout"),
-            Directive::new(concat!($prefix, "_next_upstream_tries"), HSL, ONE, "How many peers are asked at most; 0 for no limit.",
+            Directive::new(concat!($prefix, "_next_upstream"), HSL, Arity::AtLeast(1), "The failures after which weir tries another peer.", |b, s| next_upstream(b, s, |all| &mut all.$family)).default("error timeout"),
+            Directive::new(concat!($prefix, "_next_upstream_tries"), HSL, ONE, "The largest number of tries; 0 for no limit.",
                 |b, s| { crate::settings(b).$family.tries = Some(value::bounded(s, 0, u64::from(u32::MAX))? as u32); Ok(()) }).default("0"),
-            Directive::new(concat!($prefix, "_next_upstream_timeout"), HSL, ONE, "How long further peers are asked; 0 for no limit.",
+            Directive::new(concat!($prefix, "_next_upstream_timeout"), HSL, ONE, "The longest time in which weir tries further peers; 0 for no limit.",
                 |b, s| { crate::settings(b).$family.tries_timeout = Some(value::time(s)?); Ok(()) }).default("0"),
-            Directive::new(concat!($prefix, "_bind"), HSL, Arity::Between(1, 2), "The local address connections to upstreams come from.", |b, s| bind(b, s, |all| &mut all.$family)).default("off"),
+            Directive::new(concat!($prefix, "_bind"), HSL, Arity::Between(1, 2), "The local address of connections to upstreams.", |b, s| bind(b, s, |all| &mut all.$family)).default("off"),
             Directive::new(concat!($prefix, "_socket_keepalive"), HSL, Arity::Flag, "TCP keep-alive towards upstreams.",
                 |b, s| { crate::settings(b).$family.socket_keepalive = Some(value::flag(s)?); Ok(()) }).default("off"),
             Directive::new(concat!($prefix, "_socket_rcvbuf"), HSL, ONE, "Receive buffer of upstream sockets.",
@@ -206,31 +206,31 @@ macro_rules! flag {
 
 /// The family.
 pub static FAMILY: Family = Family::new("proxy", passing!(proxy, "proxy", [
-    Directive::new("proxy_pass", PASS_CONTEXTS, ONE, "Where requests of this location go: http://HOST[:PORT][/URI] or http://unix:PATH:/URI; https:// likewise.", pass),
+    Directive::new("proxy_pass", PASS_CONTEXTS, ONE, "The server for requests of this location: http://HOST[:PORT][/URI] or http://unix:PATH:/URI; https:// likewise.", pass),
     flag!("proxy_buffering", buffering, "on", "Reads the answer as fast as the upstream sends it."),
-    flag!("proxy_request_buffering", request_buffering, "on", "Reads the request's body before asking the upstream."),
+    flag!("proxy_request_buffering", request_buffering, "on", "Reads the whole request body before weir asks the upstream."),
     Directive::new("proxy_buffers", HSL, TWO, "Memory for an answer that the client takes slowly.",
         |b, s| { crate::settings(b).proxy.buffers = Some(value::buffers(s)?); Ok(()) }).default("8 32k (nginx: 8 4k|8k)"),
-    Directive::new("proxy_max_temp_file_size", HSL, ONE, "How much of an answer may wait in a file; 0 for none.",
+    Directive::new("proxy_max_temp_file_size", HSL, ONE, "The largest part of an answer that weir buffers in a file; 0 for no file.",
         |b, s| { crate::settings(b).proxy.max_temp_file = Some(Some(value::size(s)?)); Ok(()) })
-        .default("1024m of all answers together (nginx: 1024m of each)"),
+        .default("1024m for all answers together (nginx: 1024m for each)"),
     Directive::new("proxy_temp_path", HSL, Arity::Between(1, 4), "Directory for those files.",
         |b, s| { let path = b.path(s.text(0)); crate::settings(b).proxy.temp_path = Some(Some(path)); Ok(()) }).default("proxy_temp"),
-    Directive::new("proxy_limit_rate", HSL, ONE, "Bytes a second read from an upstream; 0 for no limit.",
+    Directive::new("proxy_limit_rate", HSL, ONE, "The bytes that weir reads from an upstream per second; 0 for no limit.",
         |b, s| { let t = b.template(s.text(0))?; crate::settings(b).proxy.limit_rate = Some(Some(t)); Ok(()) }).default("0"),
-    Directive::new("proxy_http_version", HSL, ONE, "The version spoken to upstreams.", |b, s| {
+    Directive::new("proxy_http_version", HSL, ONE, "The HTTP version for upstreams.", |b, s| {
         let version = match s.text(0) {
             "1.0" => Version::Http10,
             "1.1" => Version::Http11,
             "2" => Version::Http2,
-            other => return Err(Refusal::whole(format!("invalid value \"{other}\"")).todo("1.0, 1.1 or 2")),
+            other => return Err(Refusal::whole(format!("invalid value \"{other}\"")).todo("write 1.0, 1.1 or 2")),
         };
         crate::settings(b).proxy.version = Some(version);
         Ok(())
     }).default("1.1"),
-    Directive::new("proxy_method", HSL, ONE, "The method sent instead of the client's.",
+    Directive::new("proxy_method", HSL, ONE, "The method that weir sends instead of the client's.",
         |b, s| { let t = b.template(s.text(0))?; crate::settings(b).proxy.method = Some(Some(t)); Ok(()) }),
-    Directive::new("proxy_set_body", HSL, ONE, "The body sent instead of the client's.",
+    Directive::new("proxy_set_body", HSL, ONE, "The body that weir sends instead of the client's.",
         |b, s| { let t = b.template(s.text(0))?; crate::settings(b).proxy.set_body = Some(Some(t)); Ok(()) }),
     flag!("proxy_pass_request_headers", pass_headers, "on", "Passes the client's fields on."),
     flag!("proxy_pass_request_body", pass_body, "on", "Passes the client's body on."),
@@ -238,19 +238,19 @@ pub static FAMILY: Family = Family::new("proxy", passing!(proxy, "proxy", [
     Directive::new("proxy_cookie_domain", HSL, Arity::Between(1, 2), "Changes the domain of cookies.", rewrite::cookie_domain).many().default("off"),
     Directive::new("proxy_cookie_path", HSL, Arity::Between(1, 2), "Changes the path of cookies.", rewrite::cookie_path).many().default("off"),
     Directive::new("proxy_cookie_flags", HSL, Arity::Between(1, 4), "Sets flags of cookies.", rewrite::cookie_flags).many().default("off"),
-    flag!("proxy_ignore_client_abort", ignore_client_abort, "off", "Goes on when the client has closed."),
-    flag!("proxy_force_ranges", force_ranges, "off", "Answers ranges whatever the upstream says of them."),
-    flag!("proxy_pass_trailers", pass_trailers, "off", "Passes the fields on that follow a body; of upstreams that are asked over HTTP/2."),
+    flag!("proxy_ignore_client_abort", ignore_client_abort, "off", "Continues the request to the upstream when the client has closed its connection."),
+    flag!("proxy_force_ranges", force_ranges, "off", "Answers range requests even if the upstream does not offer ranges."),
+    flag!("proxy_pass_trailers", pass_trailers, "off", "Passes on trailer fields from upstreams over HTTP/2."),
     Directive::idle("proxy_busy_buffers_size", HSL, ONE, "",
         "weir manages this memory itself", |_, _| Ok(())),
     Directive::idle("proxy_temp_file_write_size", HSL, ONE, "",
         "weir manages this memory itself", |_, _| Ok(())),
     Directive::new("proxy_headers_hash_max_size", HSL, ONE,
-        "weir's tables size themselves", |_, _| Ok(())),
+        "No effect: weir sizes its tables itself.", |_, _| Ok(())),
     Directive::new("proxy_headers_hash_bucket_size", HSL, ONE,
-        "weir's tables size themselves", |_, _| Ok(())),
+        "No effect: weir sizes its tables itself.", |_, _| Ok(())),
     Directive::idle("proxy_send_lowat", HSL, ONE, "",
-        "Linux knows no such limit", |_, _| Ok(())),
+        "Linux has no such limit", |_, _| Ok(())),
 ]))
 .variables(&[
     Variable::without_answer("proxy_host", |ex, _, out| {
@@ -404,11 +404,9 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
         && proxy.version != Some(Version::Http2)
     {
         let refusal = Refusal::directive(
-            "is not supported here: of HTTP/1.1 upstreams weir passes no trailer fields on",
+            "is not supported here: weir passes on no trailer fields from HTTP/1.1 upstreams",
         )
-        .todo(
-            "write proxy_http_version 2 for an upstream that speaks it, or proxy_pass_trailers off for this location",
-        );
+        .todo("write proxy_http_version 2 if the upstream supports it, or proxy_pass_trailers off for this location");
         b.refuse_at("proxy_pass_trailers", refusal, trailers_at);
     }
     compile(b, proxy, "proxy_pass", at, false);

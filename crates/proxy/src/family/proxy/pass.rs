@@ -115,7 +115,7 @@ pub fn parse_grpc_url(url: &str) -> Result<Pass, Refusal> {
     let is_unix = rest.starts_with("unix:");
     if rest.is_empty() || !is_unix && rest.contains('/') {
         return Err(Refusal::whole(format!("invalid host in upstream \"{rest}\""))
-            .todo("write [grpc://]HOST:PORT, or grpcs://; gRPC passes the path on as it is"));
+            .todo("write [grpc://]HOST:PORT or grpcs://HOST:PORT; gRPC always passes the path on unchanged"));
     }
     let host = if is_unix { "localhost" } else { rest };
     let port = if is_unix { "" } else { split_host_port(rest).1.unwrap_or_default() };

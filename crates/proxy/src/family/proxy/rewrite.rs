@@ -24,9 +24,9 @@ use super::pass::Pass;
 /// `proxy_redirect`: how Location and Refresh change.
 #[derive(Clone)]
 pub enum Redirects {
-    /// `off`: they stay.
+    /// `off`: the fields do not change.
     Off,
-    /// No `proxy_redirect`, and no fixed `proxy_pass` that implies a change: they stay.
+    /// No `proxy_redirect`, and no fixed `proxy_pass` that implies a change: the fields do not change.
     Default,
     /// The changes written in the file, in order; if there are none, the one that `proxy_pass` implies.
     List(Vec<Change>),

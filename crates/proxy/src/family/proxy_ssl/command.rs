@@ -59,7 +59,7 @@ impl Commands {
                 return Err(Refusal::whole(format!(
                     "SSL_CONF_cmd(\"{name}\", \"{value}\") failed: weir has no such setting"
                 ))
-                .todo("Ciphersuites, CipherString, MinProtocol, MaxProtocol, Certificate and PrivateKey are here"));
+                .todo("weir has Ciphersuites, CipherString, MinProtocol, MaxProtocol, Certificate and PrivateKey"));
             }
         }
         Ok(())
@@ -75,9 +75,7 @@ impl Commands {
             tls13: protocols.tls13 && is_within(Version::Tls13),
         };
         if protocols.is_empty() {
-            return Err(Refusal::whole(
-                "proxy_ssl_protocols and proxy_ssl_conf_command leave no version of TLS to speak",
-            ));
+            return Err(Refusal::whole("proxy_ssl_protocols and proxy_ssl_conf_command leave no TLS version"));
         }
         let refused = |_| Refusal::whole("SSL_CONF_cmd() failed (SSL: no cipher match)");
         let ciphers = match &self.list {

@@ -113,8 +113,8 @@ pub async fn shake_hands(
     deadline: &Deadline,
 ) -> Result<TlsStream, Failure> {
     exchange.step = Step::TlsOrigin;
-    // A handshake is a few small writes, and none may wait until the one before is acknowledged. Unix sockets have no
-    // such delay and refuse the option.
+    // A handshake is a few small writes. No write may wait for the acknowledgement of the previous one. Unix sockets
+    // have no such delay and refuse the option.
     let _ = stream.set_nodelay(true);
     let client = client(exchange, party).map_err(|line| Failure::Tls(Fault::Certificate(line)))?;
     let sessions = sessions(exchange.generation).of(&party.tls, address);

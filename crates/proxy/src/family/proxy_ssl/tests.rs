@@ -38,7 +38,7 @@ fn statements_are_refused_in_nginx_words() {
             "cannot load certificate \"/nowhere/a.pem\": BIO_new_file() failed (2: No such file or directory)",
         ),
         ("proxy_ssl_protocols TLSv1.4;", "invalid value \"TLSv1.4\""),
-        ("proxy_ssl_protocols SSLv3 TLSv1;", "weir does not speak SSLv3 TLSv1, which is not safe any more"),
+        ("proxy_ssl_protocols SSLv3 TLSv1;", "weir does not support SSLv3 TLSv1, which is no longer safe"),
         ("proxy_ssl_ciphers AES128-SHA;", "SSL_CTX_set_cipher_list(\"AES128-SHA\") failed (SSL: no cipher match)"),
         ("proxy_ssl_certificate_cache inactive=1s;", "\"proxy_ssl_certificate_cache\" must have the \"max\" parameter"),
         ("proxy_ssl_certificate_cache max=0;", "invalid parameter \"max=0\""),
@@ -52,7 +52,7 @@ fn statements_are_refused_in_nginx_words() {
         ),
         (
             "proxy_ssl_protocols TLSv1.2; proxy_ssl_conf_command MinProtocol TLSv1.3;",
-            "proxy_ssl_protocols and proxy_ssl_conf_command leave no version of TLS to speak",
+            "proxy_ssl_protocols and proxy_ssl_conf_command leave no TLS version",
         ),
         ("proxy_ssl_verify_depth -1;", "invalid number"),
         ("proxy_ssl_password_file absent;", "open() \"/nowhere/absent\" failed (2: No such file or directory)"),

@@ -1,6 +1,7 @@
-//! Workers lend each other idle connections: a worker without one to a peer asks the worker that keeps most, before it
-//! opens another. Each worker has its own pool. An origin that serves one connection per process (Apache's prefork,
-//! many a Python server) would let a new connection wait until the other worker closes its idle one.
+//! Workers lend each other idle connections: before a worker opens a new connection to a peer, it asks the worker that
+//! keeps most idle connections to this peer. Each worker has its own pool. Some origins serve one connection per
+//! process (Apache's prefork, many Python servers). There, a new connection would wait until the other worker closes
+//! its idle connection.
 
 use std::future::Future;
 use std::os::fd::OwnedFd;

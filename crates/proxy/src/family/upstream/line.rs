@@ -53,7 +53,7 @@ pub struct Line {
     opened: Instant,
     /// The number of streams it has carried.
     carried: Cell<u64>,
-    /// It takes no more streams, and ends after the last one.
+    /// The line accepts no more streams, and ends after the last one.
     is_going: Cell<bool>,
     idle_since: Cell<Option<Instant>>,
     /// The peer reads even while the line is idle: it has shown this, or the configuration states it.
@@ -163,7 +163,7 @@ impl Line {
         self.session.tell_driver();
     }
 
-    /// The same for an idle line; frees its place at once.
+    /// Ends an idle line, and frees its place at once.
     fn end_idle(&self) {
         self.place.take();
         self.retire();
@@ -360,7 +360,7 @@ async fn live(mut driver: Driver) {
     }
     if matches!(end, End::Done) {
         line.session.wire.borrow_mut().goaway(Code::NoError);
-        // If this cannot be sent now, the end of the connection shows it.
+        // If weir cannot send this now, the peer learns it from the end of the connection.
         line.session.flush().ok();
         line.session.transport().shutdown_write().ok();
     }
@@ -413,7 +413,7 @@ impl Driver {
             if let Over::Fault(fault) = over {
                 line.session.blame(fault.what);
                 line.session.wire.borrow_mut().fail(fault);
-                // The peer is at fault, so it does not matter whether this reaches it.
+                // The peer is at fault, so weir does not make sure that this frame arrives.
                 line.session.flush().ok();
             }
             End::Broken

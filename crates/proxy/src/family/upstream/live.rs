@@ -144,7 +144,7 @@ impl Live {
         let _ = self.rules.set(rules);
     }
 
-    /// The current version number.
+    /// The number of the current version.
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
@@ -203,12 +203,12 @@ impl Live {
         if too_many {
             log::global(
                 Level::Error,
-                format_args!("upstream \"{name}\" has more than {MAX_PEERS} peers, the rest is left out"),
+                format_args!("upstream \"{name}\" has more than {MAX_PEERS} peers, weir ignores the others"),
             );
         }
         match assemble(&self.frame, peers, known) {
             Ok(upstream) => self.put(upstream, known),
-            Err(error) => log::global(Level::Error, format_args!("upstream \"{name}\" stays as it is: {error}")),
+            Err(error) => log::global(Level::Error, format_args!("upstream \"{name}\" keeps its servers: {error}")),
         }
     }
 
@@ -263,7 +263,7 @@ pub fn give_resolver(b: &mut Build<'_>, http: &resolver::Settings) {
                 let name = &live.frame.name;
                 let refusal =
                     Refusal::whole(format!("no resolver defined to resolve names at run time in upstream \"{name}\""))
-                        .todo("name one in http or in the upstream: resolver 127.0.0.53;")
+                        .todo("name a resolver in http or in the upstream: resolver 127.0.0.53;")
                         .needs("resolver", "");
                 b.refuse_at("upstream", refusal, live.frame.at);
             }
@@ -329,7 +329,7 @@ impl AllSeen {
         {
             return seen.clone();
         }
-        // If the peers are newer than this version number, the next look reads them again.
+        // These peers may already be newer than `version`, which was read first. Then the next call reads them again.
         let upstream = live.current();
         let names = upstream.group.peers().map(|peer| peer.address.as_str().into()).collect();
         let seen = Rc::new(Seen { version, upstream, names, cells: OnceCell::new() });

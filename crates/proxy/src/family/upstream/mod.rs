@@ -150,22 +150,22 @@ pub static FAMILY: Family = Family::new("upstream", &[
     Directive::new("server", UPSTREAM, Arity::AtLeast(1),
         "Defines an address of the group: weight= max_conns= max_fails= fail_timeout= backup down drain route= resolve service=.", server).many(),
     Directive::new("zone", UPSTREAM, Arity::Between(1, 2),
-        "Names the group's state, which all workers share; its servers may be changed by the API.", zone),
-    Directive::new("state", UPSTREAM, ONE, "The file that keeps the group's servers as the API has changed them; it stands for them.",
+        "Names the group's state. All workers share the state, and the API can change its servers.", zone),
+    Directive::new("state", UPSTREAM, ONE, "The file that stores the group's servers and the API's changes; it replaces the server directives.",
         state),
     Directive::new("least_conn", UPSTREAM, NONE, "Prefers the peer with the fewest active connections.",
         |b, _| method(b, Policy::LeastConn)),
     Directive::new("ip_hash", UPSTREAM, NONE, "Chooses by the client's address: three octets of IPv4, all of IPv6.",
         |b, _| method(b, Policy::IpHash)),
     Directive::new("hash", UPSTREAM, Arity::Between(1, 2), "Chooses by a key; consistent moves few keys when peers change.", hash),
-    Directive::new("random", UPSTREAM, Arity::Between(0, 2), "Chooses at random; two takes the better of two.", random),
-    Directive::new("keepalive", UPSTREAM, Arity::Between(1, 2), "Idle connections a worker keeps to the group; 0 keeps none.",
+    Directive::new("random", UPSTREAM, Arity::Between(0, 2), "Chooses at random; two chooses the better of two random peers.", random),
+    Directive::new("keepalive", UPSTREAM, Arity::Between(1, 2), "The idle connections that each worker keeps to the group; 0 keeps none.",
         keepalive).default("1024 (nginx: 32)"),
-    Directive::new("keepalive_requests", UPSTREAM, ONE, "Requests one connection to a peer may carry.",
+    Directive::new("keepalive_requests", UPSTREAM, ONE, "The largest number of requests on one connection to a peer.",
         |b, s| { crate::settings(b).upstream.keepalive_requests = Some(value::first_number(s)?); Ok(()) }).default("1000"),
-    Directive::new("keepalive_time", UPSTREAM, ONE, "How long one connection to a peer may be used.",
+    Directive::new("keepalive_time", UPSTREAM, ONE, "How long weir may use one connection to a peer.",
         |b, s| { crate::settings(b).upstream.keepalive_time = Some(value::time(s)?); Ok(()) }).default("1h"),
-    Directive::new("keepalive_timeout", UPSTREAM, ONE, "How long an idle connection to a peer is kept.",
+    Directive::new("keepalive_timeout", UPSTREAM, ONE, "How long weir keeps an idle connection to a peer.",
         |b, s| { crate::settings(b).upstream.keepalive_timeout = Some(value::time(s)?); Ok(()) }).default("60s"),
 ])
 .adopt(|new, old| {
@@ -265,7 +265,9 @@ fn parse_address(text: &str) -> Option<Address> {
 
 fn server(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     if crate::settings(b).upstream.state.is_some() {
-        return Err(Refusal::whole(STATE_AND_SERVER).todo("leave the servers to the file"));
+        return Err(
+            Refusal::whole(STATE_AND_SERVER).todo("remove the server directives: the state file contains the servers")
+        );
     }
     let written = statement.text(0).to_owned();
     let mut pattern = Peer { server: written.clone(), ..Peer::new(written.clone()) };
@@ -307,7 +309,7 @@ fn named(written: &str, pattern: &Peer, resolves: bool, service: Option<String>)
         }
         if split_host_port(written).1.is_some() {
             return Err(Refusal::whole(format!("service upstream \"{written}\" may not have port"))
-                .todo("the service brings its port"));
+                .todo("remove the port: the DNS record of the service contains the port"));
         }
     }
     if is_address {
@@ -331,7 +333,7 @@ fn server_parameter(peer: &mut Peer, word: &str) -> Result<(), Refusal> {
         Some(("fail_timeout", text)) => peer.fail_timeout_s = value::time_of(text).ok_or_else(invalid)?.as_secs(),
         Some(("route", text)) => peer.route = route(text)?,
         Some(("slow_start", _)) => {
-            return Err(Refusal::whole(format!("the \"{word}\" parameter is one that weir does not have yet")));
+            return Err(Refusal::whole(format!("weir does not have the parameter \"{word}\" yet")));
         }
         None if word == "backup" => peer.backup = true,
         None if word == "down" => peer.down = true,
@@ -355,7 +357,9 @@ fn state(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let path = b.path(statement.text(0));
     let written = &crate::settings(b).upstream;
     if written.servers.is_some() || written.named.is_some() {
-        return Err(Refusal::whole(STATE_AND_SERVER).todo("leave the servers to the file"));
+        return Err(
+            Refusal::whole(STATE_AND_SERVER).todo("remove the server directives: the state file contains the servers")
+        );
     }
     for read in live::read(&path, statement)? {
         server(b, &read)?;

@@ -40,7 +40,7 @@ pub struct Link {
     pub h2: Option<Held>,
 }
 
-/// A stream that is left when this is dropped; a socket closes itself.
+/// The stream of a link. Dropping this leaves the stream; a socket closes itself.
 pub struct Held(pub Rc<h2::stream::Stream>);
 
 impl Deref for Held {
@@ -85,7 +85,7 @@ impl Terms<'_> {
 pub(super) fn is_same(one: Option<&Arc<Party>>, other: Option<&Arc<Party>>) -> bool {
     match (one, other) {
         (None, None) => true,
-        // Nearly always the same object, so names are rarely compared.
+        // Both are nearly always the same object, so weir rarely compares names.
         (Some(one), Some(other)) => Arc::ptr_eq(one, other) || one == other,
         (Some(_), None) | (None, Some(_)) => false,
     }
@@ -176,7 +176,7 @@ impl Pools {
         let idle = groups.get_mut(group)?;
         let fits = |idle: &Idle| idle.link.peer == peer && terms.fit(&idle.link);
         for _ in 0..DEAD_LINKS_MAX {
-            // Usually the newest one fits, and needs no search.
+            // Usually the newest connection fits, so no search is needed.
             let index = if idle.back().is_some_and(fits) { idle.len() - 1 } else { idle.iter().rposition(fits)? };
             // The remaining connections are in the order of use: keep that order.
             let last = index + 1 == idle.len();

@@ -39,7 +39,7 @@ pub(super) struct Sending<'h> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BodyState {
-    /// Nothing after head and piece.
+    /// No bytes follow the head and the current piece.
     Done,
     /// `RequestBody::Memory`, from this byte.
     Memory(usize),
@@ -155,8 +155,8 @@ impl<'h> Sending<'h> {
             if wanted == 0 {
                 return Poll::Ready(self.end(link));
             }
-            // No retry before there is room: the kernel may take a little at any time, and each bit would restart the
-            // timeout of a peer that takes nothing.
+            // weir writes again only when the socket reports room. The kernel may accept a few bytes at any time, and
+            // each such write would restart the timeout of a peer that accepts nothing.
             if self.is_blocked {
                 if link.stream.poll_writable().is_pending() {
                     return Poll::Pending;

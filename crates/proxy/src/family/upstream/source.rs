@@ -349,7 +349,7 @@ impl Source {
         }
     }
 
-    /// The same, if it has not happened yet.
+    /// Does the same as `finish_early`, if the answer has not been finished yet.
     pub fn finish_if_open(mut self, exchange: &mut Exchange<'_>) {
         self.finish_early(exchange);
     }
@@ -359,7 +359,7 @@ impl Source {
         self.finish_early(exchange);
     }
 
-    /// The same for an answer that another one replaces: `sticky learn` does not learn from it.
+    /// Ends an answer that another answer replaces: `sticky learn` does not learn from it.
     pub fn dismiss(mut self, exchange: &mut Exchange<'_>) {
         self.release(exchange);
         self.end_unlearnt(exchange, Outcome::Ok);

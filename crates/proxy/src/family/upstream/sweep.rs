@@ -14,7 +14,8 @@ use super::source::GroupRef;
 /// How often weir checks idle upstream connections.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
-/// Starts the checks of a worker. When the worker's table is full, it may close connections that are kept here.
+/// Starts the checks of a worker. When its connection table is full, the worker may close connections that the pools
+/// keep.
 pub fn start(worker: &Rc<Worker>) {
     worker.on_full(|generation| pools(generation).close_oldest() || lines(generation).close_oldest());
     weir_net::worker::spawn(sweep(worker.clone()));

@@ -194,7 +194,7 @@ impl<'g> Walk<'g> {
                 if let Some(begun) = lines(generation).begin(number, id, terms) {
                     return Ok(begun);
                 }
-                // If a connection that another exchange opened has failed, each waiter opens its own.
+                // Another exchange failed to open the connection, so each waiting exchange opens its own.
                 let opening = lines(generation).opening(number, id, terms).filter(|_| may_wait);
                 let Some(opening) = opening else { break };
                 exchange.step = Step::Connect;
@@ -224,7 +224,7 @@ impl<'g> Walk<'g> {
         let Some(address) = self.upstream.addresses.get(peer) else { return Err(Failure::Closed) };
         let values = &crate::values(exchange.location).proxy;
         let (give_up, watch) = (clock::now() + values.connect_timeout, proxy::is_for_its_client_alone(exchange));
-        // If others wait already, no port is free: do not try to connect.
+        // Other tries already wait, so no port is free: weir does not try to connect.
         let id = self.upstream.pool_id(peer);
         let mut waiting = match self.hold.group.home() {
             Some((home, number)) if bound.is_none() && pools(home).is_awaited(number, id) => {
@@ -248,7 +248,7 @@ impl<'g> Walk<'g> {
                             let error = log::Os(&error);
                             exchange.log(
                                 Level::Warn,
-                                format_args!("connect() failed {error}, waiting for a kept connection"),
+                                format_args!("connect() failed {error}, waiting for an existing connection"),
                             );
                             waiting = Some(pools(home).wait(number, id, party));
                         }
@@ -298,7 +298,7 @@ impl<'g> Walk<'g> {
         let Err(refusal) = decision else { return ControlFlow::Continue(()) };
         if refusal == retry::Refusal::Budget {
             let name = &self.upstream.name;
-            exchange.log(Level::Warn, format_args!("retry budget of upstream \"{name}\" is spent"));
+            exchange.log(Level::Warn, format_args!("the retry budget of upstream \"{name}\" is used up"));
         }
         exchange.cache.trouble = Some(trouble(kind));
         ControlFlow::Break(Answer::Outcome(Outcome::Status(kind.status())))

@@ -85,7 +85,7 @@ impl Change {
                     route => change.route = Some(route),
                 },
                 "slow_start" => {
-                    return Err(Refused::format(format!("\"{name}\" is a parameter that weir does not have yet")));
+                    return Err(Refused::format(format!("weir does not have the parameter \"{name}\" yet")));
                 }
                 "backup" => change.backup = Some(flag(name, given)?),
                 "down" => change.down = Some(flag(name, given)?),
@@ -190,9 +190,11 @@ fn position(members: &Members, id: u32) -> Result<usize, Refused> {
     let is_child = |member: &Member| matches!(&member.kind, Kind::Named(_, places) if places.iter().any(|(other, _)| *other == id));
     match members.list.iter().position(|member| member.id == id) {
         Some(at) => Ok(at),
-        None if members.list.iter().any(is_child) => {
-            Err(Refused::new(400, "UpstreamServerImmutable", "server is immutable: it is what a name stands for"))
-        }
+        None if members.list.iter().any(is_child) => Err(Refused::new(
+            400,
+            "UpstreamServerImmutable",
+            "server is immutable: its address comes from resolving a name",
+        )),
         None => Err(Refused::unknown()),
     }
 }
@@ -266,7 +268,7 @@ impl Live {
             && let Err(error) = state::write(path, &members)
         {
             known.pool_ids = pool_ids;
-            let text = format!("the state file \"{path}\" cannot be written {}", weir_net::log::Os(&error));
+            let text = format!("weir cannot write the state file \"{path}\" {}", weir_net::log::Os(&error));
             return Err(Refused::new(500, "UpstreamStateError", text));
         }
         known.members = members;

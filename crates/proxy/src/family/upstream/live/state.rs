@@ -25,7 +25,10 @@ pub fn read(path: &str, statement: &Statement) -> Result<Vec<Statement>, Refusal
     }
     let mut statements = parsed.statements;
     if let Some(other) = statements.iter().find(|statement| statement.name.text != "server") {
-        return Err(Refusal::whole(format!("\"{}\" in {path}, which holds nothing but servers", other.name.text)));
+        return Err(Refusal::whole(format!(
+            "\"{}\" in {path}, but a state file contains only \"server\" directives",
+            other.name.text
+        )));
     }
     statements.iter_mut().for_each(|read| read.at = statement.at);
     Ok(statements)
