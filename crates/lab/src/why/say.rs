@@ -497,8 +497,8 @@ mod tests {
         run["language"] = json!(KOREAN);
         let korean = text(&run);
         assert!(korean.starts_with("SUSPECTED (의심됨)  엣지 → 127.0.0.1:3000: 로컬 포트   (규칙 B01)\n"), "{korean}");
-        assert!(korean.contains("\n  제외됨       edge CPU 20 %, 포트 200 중 3\n"), "{korean}");
-        assert!(korean.contains("다음 한계: 초당 약 667건에서 app의 CPU\n"), "{korean}");
+        assert!(korean.contains("\n  제외됨       edge CPU 20 %, 포트 200개 중 3개\n"), "{korean}");
+        assert!(korean.contains("다음 병목: app의 CPU, 초당 약 667건에서\n"), "{korean}");
         assert_eq!(korean.lines().count(), english.lines().count());
     }
 
