@@ -26,12 +26,12 @@ pub const WORDS: &[(&str, &str)] = &[
     ),
     (
         "PROVED",
-        "answers shrink with the suspect when it is squeezed (elasticity surely above 0.3), rise when there is more of it (surely by 3 %, or by half of the few that failed), and shrink with nothing else (surely below 0.2)",
+        "good answers fall when the lab takes a part of the suspect away (elasticity surely above 0.3), rise when the lab adds to it (surely by 3 %, or by half of the few that failed), and do not fall when the lab takes from another resource (surely below 0.2)",
     ),
-    ("SHARED", "answers shrink with two or more suspects, each surely above 0.3, and rise with more of each"),
+    ("SHARED", "good answers fall when the lab takes from any of two or more suspects (elasticity of each surely above 0.3), and rise when it adds to each"),
     (
         "SUSPECTED",
-        "a count or the use of the suspect points to it, but the lab has no proof: it did not squeeze the suspect, squeezing gave no clear result, or more of it changed nothing or was impossible",
+        "a count, or the use of the suspect, points to it, but the lab has no proof: it did not squeeze the suspect, squeezing gave no clear result, or adding to the suspect changed nothing or was impossible",
     ),
     (
         "UNATTRIBUTED",
