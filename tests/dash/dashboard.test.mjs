@@ -155,7 +155,7 @@ test("the books of the cache add up, and what was hit is there", async () => {
   await show(page, "caches");
   // At any moment: what is under way is all that may be amiss, and the page says how much that is.
   for (let second = 0; second < 4; second++) {
-    assert.match(await page.$eval(".books .mark", (mark) => mark.textContent), /they add up/);
+    assert.match(await page.$eval(".books .mark", (mark) => mark.textContent), /the counters add up/);
     await new Promise((done) => setTimeout(done, 1000));
   }
   await page.close();
