@@ -102,6 +102,12 @@ fn ending(text: &str) -> Option<Ending> {
             8 => Ending::Rieul,
             _ => Ending::Consonant,
         },
+        // An abbreviation such as CPU: its letters are read one by one.
+        letter @ 'A'..='Z' if is_abbreviation(text) => match letter {
+            'L' | 'R' => Ending::Rieul,
+            'M' | 'N' => Ending::Consonant,
+            _ => Ending::Vowel,
+        },
         // 퍼센트, 이, 사, 오, 구.
         '%' | '2' | '4' | '5' | '9' => Ending::Vowel,
         // 일, 칠, 팔.
@@ -110,6 +116,12 @@ fn ending(text: &str) -> Option<Ending> {
         '0' | '3' | '6' => Ending::Consonant,
         _ => return None,
     })
+}
+
+/// True if the last word of a text has at least two letters and only capitals.
+fn is_abbreviation(text: &str) -> bool {
+    let word = text.rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or_default();
+    word.len() >= 2 && word.chars().all(|c| c.is_ascii_uppercase())
 }
 
 #[cfg(test)]
@@ -124,6 +136,7 @@ mod tests {
             ("풀 (POOL)을(를) 1320건(66 %)을(를) 66 %을(를)", "풀 (POOL)을 1320건(66 %)을 66 %를"),
             ("\"keepalive 64\"은(는) 앱과(와)", "\"keepalive 64\"는 앱과"),
             ("app이(가) nginx(으)로", "app이(가) nginx(으)로"),
+            ("CPU과(와) URL(으)로 RAM을(를) POOL_SIZE을(를)", "CPU와 URL로 RAM을 POOL_SIZE을(를)"),
             ("", ""),
         ] {
             assert_eq!(particles(text), chosen);

@@ -471,7 +471,7 @@ mod tests {
             (
                 "link of app from 1 to 2: answers 9 % more [8 %, 10 %]; CPU of edge that app leaves from 1 to 2: answers 5 % more [4 %, 6 %]"
                     .to_owned(),
-                "app의 링크 1 → 2: 응답 9 % 증가 [8 %, 10 %]; app이(가) 쓰고 남은 엣지의 CPU 1 → 2: 응답 5 % 증가 [4 %, 6 %]",
+                "app의 링크 1 → 2: 응답 9 % 증가 [8 %, 10 %]; app에서 쓰고 남은 엣지의 CPU 1 → 2: 응답 5 % 증가 [4 %, 6 %]",
             ),
             (
                 "pool of app (POOL_SIZE) may matter too: elasticity up to 0.31".to_owned(),

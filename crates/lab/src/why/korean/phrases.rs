@@ -210,7 +210,7 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ("{} from {} to {}: answers {} more [{}, {}]", "{1} {2} → {3}: 응답 {4} 증가 [{5}, {6}]"),
     ("{} from {} to {}: answers {} more [{}, {}]; {}", "{1} {2} → {3}: 응답 {4} 증가 [{5}, {6}]; {7}"),
     ("CPU of {}", "{1}의 CPU"),
-    ("CPU of {} that {} leaves", "{2}이(가) 쓰고 남은 {1}의 CPU"),
+    ("CPU of {} that {} leaves", "{2}에서 쓰고 남은 {1}의 CPU"),
     ("local ports of {}", "{1}의 로컬 포트"),
     ("descriptors of {}", "{1}의 파일 디스크립터"),
     ("link of {}", "{1}의 링크"),
@@ -269,7 +269,7 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ),
     (
         "without root, the copy must stand beside the file, because its relative paths begin there",
-        "root가 아니면 사본을 원본 파일과 같은 디렉터리에 두어야 합니다. 상대 경로가 그 디렉터리를 기준으로 하기 때문입니다",
+        "root가 아니면 사본을 설정 파일과 같은 디렉터리에 두어야 합니다. 상대 경로가 그 디렉터리를 기준으로 하기 때문입니다",
     ),
     (
         "the blocks are unusable because of the load generator or other work",
@@ -286,7 +286,7 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ("this file has no {} for this line", "이 파일에는 이 줄을 넣을 {1}이(가) 없습니다"),
     ("upstream block", "upstream 블록"),
     ("the lab knows no place for the line {}", "{1} 줄을 넣을 위치를 알 수 없습니다"),
-    ("this file already has an upstream {}", "이 파일에 upstream {1}이(가) 이미 있습니다"),
+    ("this file already has an upstream {}", "이 파일에 이름이 {1}인 upstream 블록이 이미 있습니다"),
     ("this file has no http block", "이 파일에 http 블록이 없습니다"),
     (
         "answers shrink with it, and the lab could not give more of it: {}",
@@ -306,7 +306,7 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ),
     (
         "{} computes in one thread, and a thread uses only one CPU",
-        "{1}은(는) 스레드 하나로 계산하고, 스레드 하나는 CPU를 하나만 씁니다",
+        "{1}: 스레드 하나로 계산하고, 스레드 하나는 CPU를 하나만 씁니다",
     ),
     (
         "the other CPU has no room: {} of it is used, by {}",
@@ -507,7 +507,7 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ),
     (
         "the mean answer took {} ms, and the limit alone takes {}",
-        "응답 하나에 평균 {1} ms가 걸렸고, 이 제한만으로 {2}이(가) 걸립니다",
+        "응답 하나에 평균 {1} ms가 걸렸고, 이 제한만으로 걸리는 시간은 {2}입니다",
     ),
     (
         "for faster answers, raise limit_rate, or set limit_rate_after above the size of these answers",
@@ -1063,7 +1063,7 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ("this timeout ended {} upgraded connections", "이 시간 제한 때문에 업그레이드된 연결 {1}개가 끝났습니다"),
     (
         "messages or pings more often than {} ms; or a longer {}",
-        "{1} ms보다 자주 메시지나 핑을 보내거나, {2}을(를) 늘리세요",
+        "{1} ms보다 자주 메시지나 핑을 보내거나, {2} 값을 늘리세요",
     ),
     ("the spike moves with the timeout", "시간 제한을 바꾸면 스파이크도 따라 움직입니다"),
     (
@@ -1087,7 +1087,7 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ),
     (
         "find the resource that the application waits for; {} only decides when the edge gives up",
-        "앱이 기다리는 자원을 찾으세요. {1}은(는) 엣지가 포기하는 시점만 정합니다",
+        "앱이 기다리는 자원을 찾으세요. {1} 값은 엣지가 포기하는 시점만 정합니다",
     ),
     ("504 → 0", "504가 사라집니다"),
     (
