@@ -193,8 +193,10 @@ fn dead(last: &Snapshot, window: &Window<'_>) -> Option<Verdict> {
         .upstreams
         .iter()
         .find(|(_, group)| !group.peers.is_empty() && !group.peers.iter().any(|peer| is_up(peer.state)))?;
-    let words =
-        Said::new(format!("no server of upstream {name} is up"), format!("업스트림 {name}: 사용할 수 있는 서버가 없습니다"));
+    let words = Said::new(
+        format!("no server of upstream {name} is up"),
+        format!("업스트림 {name}: 사용할 수 있는 서버가 없습니다"),
+    );
     let costs = last.weir.upstreams.get(name);
     let errors = costs.into_iter().flatten().filter(|peer| !peer.last_error.is_empty());
     let mut evidence: Vec<Said> =

@@ -66,7 +66,10 @@ pub static KINDS: &[Kind] = &[
         en: "Ports to",
         ko: "업스트림 포트",
         counts: true,
-        full: ("connect fails with EADDRNOTAVAIL, clients get 502", "connect가 EADDRNOTAVAIL로 실패하고, 클라이언트는 502를 받습니다"),
+        full: (
+            "connect fails with EADDRNOTAVAIL, clients get 502",
+            "connect가 EADDRNOTAVAIL로 실패하고, 클라이언트는 502를 받습니다",
+        ),
         remedy: (
             "keep connections: upstream { keepalive 64; } with proxy_http_version 1.1 and proxy_set_header Connection \"\"",
             "연결을 유지하세요: upstream { keepalive 64; }와 proxy_http_version 1.1, proxy_set_header Connection \"\"",
@@ -110,7 +113,10 @@ pub static KINDS: &[Kind] = &[
         en: "CPU quota",
         ko: "CPU 쿼터",
         counts: true,
-        full: ("the kernel stops all threads for the rest of each period", "커널이 주기가 끝날 때까지 모든 스레드를 멈춥니다"),
+        full: (
+            "the kernel stops all threads for the rest of each period",
+            "커널이 주기가 끝날 때까지 모든 스레드를 멈춥니다",
+        ),
         remedy: ("raise the container's or unit's CPU quota", "컨테이너나 유닛의 CPU 쿼터를 늘리세요"),
     },
     Kind {
@@ -141,7 +147,10 @@ pub static KINDS: &[Kind] = &[
         ko: "캐시",
         counts: false,
         full: ("weir removes the least recently used object", "weir가 가장 오래 쓰이지 않은 객체를 지웁니다"),
-        remedy: ("raise max_size in proxy_cache_path if misses grow", "미스가 늘어나면 proxy_cache_path의 max_size를 늘리세요"),
+        remedy: (
+            "raise max_size in proxy_cache_path if misses grow",
+            "미스가 늘어나면 proxy_cache_path의 max_size를 늘리세요",
+        ),
     },
     Kind {
         name: "upstream_conns",

@@ -28,7 +28,10 @@ pub const WORDS: &[(&str, &str)] = &[
         "PROVED",
         "good answers fall when the lab takes a part of the suspect away (elasticity surely above 0.3), rise when the lab adds to it (surely by 3 %, or by half of the few that failed), and do not fall when the lab takes from another resource (surely below 0.2)",
     ),
-    ("SHARED", "good answers fall when the lab takes from any of two or more suspects (elasticity of each surely above 0.3), and rise when it adds to each"),
+    (
+        "SHARED",
+        "good answers fall when the lab takes from any of two or more suspects (elasticity of each surely above 0.3), and rise when it adds to each",
+    ),
     (
         "SUSPECTED",
         "a count, or the use of the suspect, points to it, but the lab has no proof: it did not squeeze the suspect, squeezing gave no clear result, or adding to the suspect changed nothing or was impossible",
