@@ -148,7 +148,7 @@ fn a_lab_speaks_the_language_that_it_is_asked_in_and_keeps_none() {
     let page = fs::read_to_string(bench.dir.join("r.html")).unwrap();
     assert!(page.contains("<html lang=\"ko\">") && page.contains("변경 전과 후"), "{page}");
     assert!(has_korean(&text(&bench.run(&["runs", "--lang", "ko"]).stdout)));
-    assert!(text(&bench.run(&["words", "--lang", "ko"]).stdout).contains("| PROVED | 원인 후보를"));
+    assert!(text(&bench.run(&["words", "--lang", "ko"]).stdout).contains("| PROVED | 원인 후보의"));
 }
 
 fn a_language_that_is_none_is_named_and_so_is_a_flag() {

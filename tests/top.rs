@@ -31,7 +31,7 @@ fn it_draws_and_takes_keys() {
     for (size, key, more, expected) in [
         ((100, 30), "q", "", ["weir requests", "LIMIT", "Memory"]),
         ((40, 10), "\x03", "", ["weir requests", "LIMIT", "Memory"]),
-        ((100, 30), "\x1b", "--lang=ko", ["weir 요청", "한계", "메모리"]),
+        ((100, 30), "\x1b", "--lang=ko", ["weir 요청", "한도", "메모리"]),
     ] {
         let mut top = Top::start(size, &edge.url, more);
         let is_drawn = |text: &str| expected.iter().all(|part| words(text).contains(&squeezed(part)));

@@ -78,7 +78,7 @@ impl Widget for &Screen<'_> {
         self.draw_waterlines(&waterlines, lines, buffer);
         let (first, others) = (Constraint::Fill(1), Constraint::Length(9));
         self.table(
-            self.say("ZONE", "존"),
+            self.say("ZONE", "이름"),
             &["req/s", "p50", "p95", "p99", "4xx", "5xx"],
             zones,
             [first, others],
@@ -122,7 +122,7 @@ impl<'s> Screen<'s> {
         put("CPU", percent(number("cpu")));
         let sockets = self.doc.pointer("/snapshot/weir/websockets").unwrap_or(&Value::Null);
         if sockets["opened"].as_u64().is_some_and(|opened| opened > 0) {
-            put(self.say("WebSockets", "웹소켓"), short(sockets["open"].as_f64()));
+            put(self.say("WebSockets", "WebSocket"), short(sockets["open"].as_f64()));
             let grew = |side: &str| self.grew(&format!("/snapshot/weir/websockets/messages_{side}"));
             let messages = grew("received").zip(grew("sent")).map(|(up, down)| up + down);
             put(self.say("messages", "메시지"), rate(messages));
@@ -137,10 +137,10 @@ impl<'s> Screen<'s> {
         let verdict = &self.doc["verdict"];
         let (mark, colour, word) = match verdict["state"].as_str().unwrap_or_default() {
             "healthy" => ("●", Color::Cyan, self.say("healthy", "정상")),
-            "near" => ("▲", Color::Yellow, self.say("near a limit", "한계 근접")),
-            "limited" => ("■", Color::Red, self.say("limited", "한계 도달")),
+            "near" => ("▲", Color::Yellow, self.say("near a limit", "한도 근접")),
+            "limited" => ("■", Color::Red, self.say("limited", "한도 도달")),
             "failing" => ("■", Color::Red, self.say("failing", "오류 발생")),
-            _ => ("○", Color::Gray, self.say("no figures yet", "아직 수치 없음")),
+            _ => ("○", Color::Gray, self.say("no figures yet", "수치 없음")),
         };
         Line::from(vec![
             Span::styled(format!("{mark} {word}  "), Style::new().fg(colour).add_modifier(Modifier::BOLD)),
@@ -180,7 +180,7 @@ impl<'s> Screen<'s> {
             ]);
             let left = match (line["trend"].as_str(), line["eta_s"].as_f64()) {
                 (Some("rising"), Some(eta)) => format!("{} {}", self.say("in", "남음"), time(Some(eta * 1000.0))),
-                (Some("flat"), _) => self.say("not rising", "오르지 않음").to_owned(),
+                (Some("flat"), _) => self.say("not rising", "증가 없음").to_owned(),
                 _ => String::new(),
             };
             let name = format!("{} {}", self.said(&line["name"]), line["of"].as_str().unwrap_or_default());
@@ -203,7 +203,7 @@ impl<'s> Screen<'s> {
             Constraint::Length(left),
         ];
         let names =
-            ["", self.say("LIMIT", "한계"), "", "", self.say("use", "사용"), self.say("time left", "남은 시간")];
+            ["", self.say("LIMIT", "한도"), "", "", self.say("use", "사용"), self.say("time left", "남은 시간")];
         let head = Row::new(names.map(|name| Line::from(Span::styled(name, DIM))));
         Widget::render(Table::new(rows, widths).header(head), area, buffer);
     }

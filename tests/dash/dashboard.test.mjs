@@ -102,7 +102,7 @@ test("a lab that runs shows its blocks as they come, and its verdict when it has
   await rm(join(edge.place, "runs", `${id}.running`));
   await bars(12);
   await page.waitForSelector(".bands .ci", { timeout: 15_000 });
-  assert.match(await page.$eval(".labsaid", (said) => said.textContent), /나아짐.*요청당 CPU: 319/);
+  assert.match(await page.$eval(".labsaid", (said) => said.textContent), /개선.*요청당 CPU: 319/);
   // Another run is one press away.
   await page.$$eval(".short tbody button", (all) => all.at(-1).click());
   await page.waitForFunction(() => document.querySelector(".short tbody button[aria-pressed=true]")?.textContent.endsWith("-105"), { timeout: 5000 });
@@ -155,7 +155,7 @@ test("the books of the cache add up, and what was hit is there", async () => {
   await show(page, "caches");
   // At any moment: what is under way is all that may be amiss, and the page says how much that is.
   for (let second = 0; second < 4; second++) {
-    assert.match(await page.$eval(".books .mark", (mark) => mark.textContent), /they add up/);
+    assert.match(await page.$eval(".books .mark", (mark) => mark.textContent), /the counters add up/);
     await new Promise((done) => setTimeout(done, 1000));
   }
   await page.close();

@@ -44,7 +44,7 @@ function logs(place, now) {
   const entry = (i) => [`${iso(now - i * 3000 - 59_900)}  INFO 1 --- [nio-8080-exec-${i}] c.e.shop.Orders : GET /api/orders/${4000 + i}`, `${iso(now - i * 3000 - 100)} ERROR 1 --- [nio-8080-exec-${i}] c.e.shop.Orders : pool exhausted\n\tat com.example.shop.Pool.take(Pool.java:91)`];
   return {
     ...samples(place, now),
-    logs: [{ file: "/var/log/shop/app.log", of: "app" }, { file: "/var/log/shop/worker.log", of: "", note: both("weir may not read the file: allow it for the user of the workers, for example with setfacl -m u:www-data:r FILE", "weir가 읽을 권한 없음: 워커의 사용자에게 허용하기, 예: setfacl -m u:www-data:r FILE") }],
+    logs: [{ file: "/var/log/shop/app.log", of: "app" }, { file: "/var/log/shop/worker.log", of: "", note: both("weir may not read the file: allow it for the user of the workers, for example with setfacl -m u:www-data:r FILE", "weir에 읽기 권한이 없습니다: 워커의 사용자에게 권한을 주세요. 예: setfacl -m u:www-data:r FILE") }],
     found: [{ sample: 4, log: 0, by: "id", entries: entry(0), more: 0 }, { sample: 3, log: 0, by: "time", entries: entry(1), more: 12 }],
   };
 }
@@ -82,9 +82,9 @@ export function document(s, seq, start, mood) {
     .map(([step, a, b, c]) => ({ step, recent: times(Math.round(p.rps * ({ accept: 0.6, tls: 0.4, connect: 0.2 }[step] ?? 10)), a, b, c), total: times(n, a, b, c) }));
   const portsLine = waterline("ports", servers[0], "count", both("Ports to an upstream peer", "업스트림 피어로 가는 포트"), ports, 28_232, ports, "net.ipv4.ip_local_port_range", mood === "calm" ? {} : { trend: "rising", eta_s: (28_232 - ports) / 9, hits: mood === "failing" ? 40_772 : 0 });
   const verdict = {
-    calm: { state: "healthy", words: both("limited by CPU of worker 0 (0.71) · headroom ×1.4 · next: Connections (0.28)", "가장 가까운 한계 워커 0의 CPU (0.71) · 여유 ×1.4 · 다음: 연결 (0.28)"), evidence: [both("CPU of worker 0: 0.71 of 1 core, highest 0.82", "워커 0의 CPU: 1코어 중 0.71, 최고 0.82"), both("No request has failed in the last 10 s", "최근 10초 동안 실패한 요청 없음")] },
-    rising: { state: "near", words: both(`Ports to 10.0.0.21:3000 (${(ports / 28_232).toFixed(2)}) run out in ${Math.round((28_232 - ports) / 9)} s`, `10.0.0.21:3000(으)로 가는 포트 (${(ports / 28_232).toFixed(2)})가 ${Math.round((28_232 - ports) / 9)}초 뒤에 바닥납니다`), evidence: [both(`${ports} of 28 232 ports, 9 more each second`, `포트 28 232개 중 ${ports}개, 초당 9개씩 늘어남`), both("One new connection for each request: connections are not kept", "요청마다 새 연결: 연결이 유지되지 않음")], remedy: both("upstream app { keepalive 64; }", "upstream app { keepalive 64; }") },
-    failing: { state: "failing", words: both("12 % of requests fail: 504 while reading response header from upstream", "요청의 12 %가 실패: 504 while reading response header from upstream"), evidence: [both("504: 118/s, all from 10.0.0.23:3000", "504: 초당 118건, 모두 10.0.0.23:3000에서")] },
+    calm: { state: "healthy", words: both("limited by CPU of worker 0 (0.71) · headroom ×1.4 · next: Connections (0.28)", "가장 먼저 도달할 한도: 워커 0의 CPU (0.71) · 여유 ×1.4 · 다음: 연결 (0.28)"), evidence: [both("CPU of worker 0: 0.71 of 1 core, highest 0.82", "워커 0의 CPU: 1코어 중 0.71, 최고 0.82"), both("No request has failed in the last 10 s", "최근 10초 동안 실패한 요청이 없습니다")] },
+    rising: { state: "near", words: both(`Ports to 10.0.0.21:3000 (${(ports / 28_232).toFixed(2)}) run out in ${Math.round((28_232 - ports) / 9)} s`, `10.0.0.21:3000으로 가는 포트 (${(ports / 28_232).toFixed(2)})가 ${Math.round((28_232 - ports) / 9)}초 뒤에 바닥납니다`), evidence: [both(`${ports} of 28 232 ports, 9 more each second`, `포트 28 232개 중 ${ports}개, 초당 9개씩 늘어납니다`), both("One new connection for each request: connections are not kept", "요청마다 새 연결을 엽니다: 연결이 유지되지 않습니다")], remedy: both("upstream app { keepalive 64; }", "upstream app { keepalive 64; }") },
+    failing: { state: "failing", words: both("12 % of requests fail: 504 while reading response header from upstream", "요청의 12 %가 실패합니다: 504 while reading response header from upstream"), evidence: [both("504: 118/s, all from 10.0.0.23:3000", "504: 초당 118건, 모두 10.0.0.23:3000에서")] },
   }[mood];
   return {
     v: 1, seq, at: start + s * 1000, thresholds: { near: 0.8, limited: 0.95 }, verdict, point: { ...p, at: start + s * 1000 },
@@ -92,7 +92,7 @@ export function document(s, seq, start, mood) {
       waterline("connections", "", "count", both("Connections", "연결"), p.active + p.idle, 4096, 1630, "worker_connections"),
       waterline("fds", "", "count", both("Open files", "열린 파일"), p.active * 2 + 900, 65_536, 2210, "RLIMIT_NOFILE"),
       portsLine,
-      waterline("accept_queue", "0.0.0.0:443", "count", both("Accept queue", "수락 대기열"), 3, 511, 66, "listen backlog"),
+      waterline("accept_queue", "0.0.0.0:443", "count", both("Accept queue", "accept 큐"), 3, 511, 66, "listen backlog"),
       waterline("worker_cpu", "worker 0", "cores", both("CPU of a worker", "워커의 CPU"), p.cpu, 1, 0.82, ""),
       waterline("cache_size", "assets", "bytes", both("Cache on disk", "디스크 캐시"), 412 << 20, 1 << 30, 520 << 20, "proxy_cache_path max_size"),
     ],

@@ -58,6 +58,8 @@ test("both languages have all words, with the same places for values", () => {
     assert.deepEqual(places(WORDS.ko[key]), places(WORDS.en[key]), key);
   }
   assert.equal(translator("ko")("water.inTime", "42초"), "42초 뒤");
+  assert.equal(translator("ko")("water.inTime", "2\u202fm 47\u202fs"), "2분 47초 뒤");
+  assert.equal(translator("ko")("kpi.in", "5.0\u202fMB/s"), "수신 5.0\u202fMB/s");
   assert.equal(translator("xx")("nav.zones"), "Zones");
   assert.deepEqual(["ko-KR", "en-GB", "fr"].map((tag) => choose([tag])), ["ko", "en", "en"]);
 });
@@ -161,7 +163,7 @@ test("a run of the lab says what its figures say, in both languages", () => {
   assert.ok(sentence(run, ko).includes("6쌍"));
   assert.equal(sentence({ ...run, running: true, blocks: 3, of: 48 }, en), "running: 3 of at most 48 blocks");
   assert.equal(sentence({ ...run, metrics: [] }, en), run.verdict.text);
-  assert.deepEqual(["better", "no difference", "trade-off", "", "what nobody knows"].map((name) => word(name, ko)), ["나아짐", "차이 없음", "득과 실", "진행 중", "what nobody knows"]);
+  assert.deepEqual(["better", "no difference", "trade-off", "", "what nobody knows"].map((name) => word(name, ko)), ["개선", "차이 없음", "트레이드오프", "진행 중", "what nobody knows"]);
   assert.deepEqual([signed(0.042), signed(-0.15), signed(0), signed(null)].map(plain), ["+4.2 %", "−15 %", "0 %", "–"]);
   assert.deepEqual([figureOf("p95", 12.4), figureOf("cpu", 205), figureOf("throughput", null), figureOf("else", 1200)].map(plain), ["12.4 ms", "205 µs", "–", "1.2k"]);
 });

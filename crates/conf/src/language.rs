@@ -11,13 +11,18 @@ pub enum Language {
 }
 
 /// The Korean glossary: a preferred word, and the words that must not be used instead. Sentences end in 합니다.
-pub const GLOSSARY: [(&str, &[&str]); 6] = [
+pub const GLOSSARY: [(&str, &[&str]); 11] = [
     ("오리진", &["원본 서버", "원본"]),
     ("앱", &["애플리케이션", "응용 프로그램"]),
     ("워커", &["작업자", "worker가", "worker는", "worker마다", "worker의"]),
     ("쿼터", &["할당량", "quota"]),
     ("연결 테이블", &["연결 표"]),
     ("WebSocket", &["웹소켓"]),
+    ("accept 큐", &["수락 대기열"]),
+    ("머신", &["장비"]),
+    ("원인 후보", &["용의자"]),
+    ("지시어", &["지시문"]),
+    ("부하 생성기", &["부하 발생기"]),
 ];
 
 /// A text in every language.
@@ -40,6 +45,101 @@ impl Words {
         match language {
             Language::English => self.en,
             Language::Korean => self.ko,
+        }
+    }
+}
+
+/// Particles in their two forms: as written in a text with holes, after a consonant, after a vowel.
+const PARTICLES: [(&str, &str, &str); 5] = [
+    ("이(가)", "이", "가"),
+    ("을(를)", "을", "를"),
+    ("은(는)", "은", "는"),
+    ("과(와)", "과", "와"),
+    ("(으)로", "으로", "로"),
+];
+
+/// Chooses the form of each Korean particle such as `이(가)` by the word before it. After a Latin letter both forms stay,
+/// because the letters do not show how a reader pronounces a name.
+pub fn particles(text: &str) -> String {
+    let mut chosen = String::with_capacity(text.len());
+    let mut rest = text;
+    let next = |rest: &str| {
+        let found = PARTICLES.iter().filter_map(|particle| Some((rest.find(particle.0)?, *particle)));
+        found.min_by_key(|(at, _)| *at)
+    };
+    while let Some((at, (both, after_consonant, after_vowel))) = next(rest) {
+        let (before, after) = rest.split_at(at);
+        chosen.push_str(before);
+        let form = match ending(&chosen) {
+            Some(Ending::Vowel) => after_vowel,
+            Some(Ending::Rieul) if both == "(으)로" => after_vowel,
+            Some(Ending::Rieul | Ending::Consonant) => after_consonant,
+            None => both,
+        };
+        chosen.push_str(form);
+        rest = after.strip_prefix(both).unwrap_or_default();
+    }
+    chosen + rest
+}
+
+/// The last sound of a word.
+enum Ending {
+    Vowel,
+    /// The consonant ㄹ, which takes 로.
+    Rieul,
+    Consonant,
+}
+
+/// The last sound of a text, without quotes and without brackets at its end. `None` if its spelling does not show it.
+fn ending(text: &str) -> Option<Ending> {
+    let text = text.trim_end_matches(['"', '\'', '`', ' ']);
+    if let Some(open) = text.strip_suffix(')').and_then(|inside| inside.rfind('(')) {
+        return ending(text.get(..open)?);
+    }
+    Some(match text.chars().next_back()? {
+        syllable @ '가'..='힣' => match (u32::from(syllable) - u32::from('가')) % 28 {
+            0 => Ending::Vowel,
+            8 => Ending::Rieul,
+            _ => Ending::Consonant,
+        },
+        // An abbreviation such as CPU: its letters are read one by one.
+        letter @ 'A'..='Z' if is_abbreviation(text) => match letter {
+            'L' | 'R' => Ending::Rieul,
+            'M' | 'N' => Ending::Consonant,
+            _ => Ending::Vowel,
+        },
+        // 퍼센트, 이, 사, 오, 구.
+        '%' | '2' | '4' | '5' | '9' => Ending::Vowel,
+        // 일, 칠, 팔.
+        '1' | '7' | '8' => Ending::Rieul,
+        // 영 or 십, 삼, 육.
+        '0' | '3' | '6' => Ending::Consonant,
+        _ => return None,
+    })
+}
+
+/// True if the last word of a text has at least two letters and only capitals.
+fn is_abbreviation(text: &str) -> bool {
+    let word = text.rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or_default();
+    word.len() >= 2 && word.chars().all(|c| c.is_ascii_uppercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_particle_fits_the_word_before_it() {
+        for (text, chosen) in [
+            ("블록이(가) 없고 서버이(가) 없음", "블록이 없고 서버가 없음"),
+            ("3000(으)로 71(으)로 2(으)로 풀(으)로", "3000으로 71로 2로 풀로"),
+            ("풀 (POOL)을(를) 1320건(66 %)을(를) 66 %을(를)", "풀 (POOL)을 1320건(66 %)을 66 %를"),
+            ("\"keepalive 64\"은(는) 앱과(와)", "\"keepalive 64\"는 앱과"),
+            ("app이(가) nginx(으)로", "app이(가) nginx(으)로"),
+            ("CPU과(와) URL(으)로 RAM을(를) POOL_SIZE을(를)", "CPU와 URL로 RAM을 POOL_SIZE을(를)"),
+            ("", ""),
+        ] {
+            assert_eq!(particles(text), chosen);
         }
     }
 }

@@ -84,7 +84,7 @@ pub struct Verdict {
 pub fn judge(recent: &[Arc<Snapshot>], lines: &[Waterline]) -> Verdict {
     let [first, .., last] = recent else {
         return Verdict {
-            words: Said::new("waiting for the figures of two seconds", "비교할 2초를 기다리는 중"),
+            words: Said::new("waiting for the figures of two seconds", "2초 동안의 수치를 기다리는 중입니다"),
             ..Verdict::default()
         };
     };
@@ -102,7 +102,7 @@ pub fn judge(recent: &[Arc<Snapshot>], lines: &[Waterline]) -> Verdict {
         let refused = group(window.refused as f64);
         Said::new(
             format!("limit_req or limit_conn refused {refused}, as configured"),
-            format!("{refused}건은 설정대로 limit_req·limit_conn이 거절"),
+            format!("limit_req나 limit_conn이 설정대로 {refused}건을 거절했습니다"),
         )
     }));
     verdict.evidence.extend(absent(last));
@@ -159,7 +159,7 @@ impl Window<'_> {
         Some(match (self.requests, self.failed) {
             (0, 0) => Said::new(
                 format!("No request has come in the last {seconds} s"),
-                format!("최근 {seconds}초 동안 요청 없음"),
+                format!("최근 {seconds}초 동안 요청이 없습니다"),
             ),
             (_, 0) => Said::new(
                 format!("{requests} requests in the last {seconds} s, none failed"),
@@ -167,7 +167,7 @@ impl Window<'_> {
             ),
             _ => Said::new(
                 format!("{failed} of {requests} requests in the last {seconds} s failed"),
-                format!("최근 {seconds}초 동안 요청 {requests}건 중 {failed}건 실패"),
+                format!("최근 {seconds}초 동안 요청 {requests}건 중 {failed}건이 실패했습니다"),
             ),
         })
     }
@@ -180,7 +180,7 @@ fn met(window: &Window<'_>, fullest: &[&Waterline]) -> Option<Verdict> {
     let (used, limit) = amounts(line);
     let words = Said::new(
         format!("{}: {used} of {limit}, reached {hits} times in {seconds} s", title.en),
-        format!("{}: {limit} 중 {used}, {seconds}초 동안 {hits}번 한계에 닿음", title.ko),
+        format!("{}: {limit} 중 {used}, {seconds}초 동안 {hits}번 한도 도달", title.ko),
     );
     Some(about(State::Limited, words, line, fullest, window))
 }
@@ -193,8 +193,10 @@ fn dead(last: &Snapshot, window: &Window<'_>) -> Option<Verdict> {
         .upstreams
         .iter()
         .find(|(_, group)| !group.peers.is_empty() && !group.peers.iter().any(|peer| is_up(peer.state)))?;
-    let words =
-        Said::new(format!("no server of upstream {name} is up"), format!("업스트림 {name}: 살아 있는 서버 없음"));
+    let words = Said::new(
+        format!("no server of upstream {name} is up"),
+        format!("업스트림 {name}: 사용할 수 있는 서버가 없습니다"),
+    );
     let costs = last.weir.upstreams.get(name);
     let errors = costs.into_iter().flatten().filter(|peer| !peer.last_error.is_empty());
     let mut evidence: Vec<Said> =
@@ -215,9 +217,9 @@ fn failing(window: &Window<'_>, fullest: &[&Waterline]) -> Option<Verdict> {
     let share = percent(window.share());
     let words = match window.class() {
         Some((class, _)) => {
-            Said::new(format!("{share} of requests fail: {class}"), format!("요청의 {share} 실패: {class}"))
+            Said::new(format!("{share} of requests fail: {class}"), format!("요청의 {share}가 실패합니다: {class}"))
         }
-        None => Said::new(format!("{share} of requests get 5xx"), format!("요청의 {share}에 5xx 응답")),
+        None => Said::new(format!("{share} of requests get 5xx"), format!("요청의 {share}가 5xx 응답을 받습니다")),
     };
     let mut verdict = Verdict { state: State::Failing, words, ..Verdict::default() };
     if let Some(line) = fullest.first().filter(|line| line.ratio >= NEAR) {
@@ -240,13 +242,13 @@ fn close(fullest: &[&Waterline], window: &Window<'_>) -> Option<Verdict> {
     let (state, words) = match line.eta_s.filter(|_| is_soon(line)) {
         _ if full.is_some() => (
             State::Limited,
-            Said::new(format!("limited by {} ({ratio})", title.en), format!("한계: {} ({ratio})", title.ko)),
+            Said::new(format!("limited by {} ({ratio})", title.en), format!("한도 도달: {} ({ratio})", title.ko)),
         ),
         Some(eta) => {
             let eta = eta.max(1.0);
             let words = Said::new(
                 format!("{} ({ratio}) will be used up in {eta:.0} s", title.en),
-                format!("{} ({ratio}) · {eta:.0}초 뒤 한계", title.ko),
+                format!("{} ({ratio}) · {eta:.0}초 뒤 한도 도달", title.ko),
             );
             (State::Near, words)
         }
@@ -273,7 +275,7 @@ fn is_soon(line: &Waterline) -> bool {
 
 fn healthy(fullest: &[&Waterline]) -> Verdict {
     let Some(line) = fullest.first() else {
-        let words = Said::new("weir knows no limit here", "알려진 한계가 없음");
+        let words = Said::new("weir knows no limit here", "weir가 아는 한도가 없습니다");
         return Verdict { state: State::Healthy, words, ..Verdict::default() };
     };
     let (title, ratio) = (words::title(&line.kind, &line.of), two(line.ratio));
@@ -281,7 +283,7 @@ fn healthy(fullest: &[&Waterline]) -> Verdict {
     if line.ratio < MENTIONED {
         let words = Said::new(
             format!("no resource is near its limit · fullest: {} ({ratio})", title.en),
-            format!("한계에 가까운 것 없음 · 가장 찬 것: {} ({ratio})", title.ko),
+            format!("한도에 가까운 자원이 없습니다 · 사용률 최고: {} ({ratio})", title.ko),
         );
         let mut verdict = Verdict { state: State::Healthy, words, ..Verdict::default() };
         (verdict.limit, verdict.next) = (Some(named(line)), next.map(named));
@@ -291,7 +293,7 @@ fn healthy(fullest: &[&Waterline]) -> Verdict {
     let headroom = 1.0 / line.ratio;
     let mut words = Said::new(
         format!("limited by {} ({ratio}) · headroom ×{headroom:.1}", title.en),
-        format!("가장 가까운 한계: {} ({ratio}) · 여유 ×{headroom:.1}", title.ko),
+        format!("가장 먼저 도달할 한도: {} ({ratio}) · 여유 ×{headroom:.1}", title.ko),
     );
     if let Some(next) = next {
         let title = words::title(&next.kind, &next.of);
@@ -315,14 +317,14 @@ fn about(state: State, words: Said, line: &Waterline, fullest: &[&Waterline], wi
     let mut evidence = vec![stands(line)];
     evidence.extend(line.growth.map(|growth| {
         let (growth, unit) = (group(growth.max(1.0)), if line.unit == "bytes" { " B" } else { "" });
-        Said::new(format!("It grows by {growth}{unit} each second"), format!("초당 {growth}{unit}씩 늘어남"))
+        Said::new(format!("It grows by {growth}{unit} each second"), format!("초당 {growth}{unit}씩 늘어납니다"))
     }));
     let reuse = (line.kind == "ports").then(|| reuse(window.last, &line.of)).flatten();
     evidence.extend(reuse.filter(|reuse| *reuse < REUSE_POOR).map(|reuse| {
         if reuse <= 0.0 {
             return Said::new(
                 "No request to it uses a kept connection: each request takes a port for a minute",
-                "유지된 연결로 가는 요청이 없음: 요청마다 포트를 1분씩 차지",
+                "keepalive 연결을 쓰는 요청이 없습니다: 요청마다 포트 하나를 1분 동안 차지합니다",
             );
         }
         let share = percent(reuse);
@@ -330,14 +332,14 @@ fn about(state: State, words: Said, line: &Waterline, fullest: &[&Waterline], wi
             format!(
                 "Only {share} of requests to it use a kept connection: each other request takes a port for a minute"
             ),
-            format!("요청의 {share}만 유지된 연결로 감: 나머지는 하나마다 포트를 1분씩 차지"),
+            format!("요청의 {share}만 keepalive 연결을 씁니다: 나머지 요청은 각각 포트 하나를 1분 동안 차지합니다"),
         )
     }));
     evidence.push(Said::new(format!("When it is full: {}", kind.full.0), format!("가득 차면: {}", kind.full.1)));
     let remedy = match (line.kind.as_str(), reuse) {
         ("ports", Some(reuse)) if reuse >= REUSE_POOR => Said::new(
             "add peers, or source addresses with proxy_bind: connections are already kept",
-            "피어를 늘리거나 proxy_bind로 출발 주소 늘리기: 연결은 이미 유지되고 있음",
+            "피어를 추가하거나 proxy_bind로 출발지 주소를 추가하세요: 연결은 이미 keepalive로 유지되고 있습니다",
         ),
         _ => Said::new(kind.remedy.0, kind.remedy.1),
     };
@@ -384,7 +386,7 @@ fn absent(snapshot: &Snapshot) -> Vec<Said> {
         let server = &peer.server;
         Said::new(
             format!("{server} of {name} is unavailable after failures"),
-            format!("{name}의 {server}: 실패로 제외됨"),
+            format!("{name}의 {server}: 실패해서 제외되었습니다"),
         )
     });
     said.collect()

@@ -41,10 +41,10 @@ pub static KINDS: &[Kind] = &[
         en: "Connections",
         ko: "연결",
         counts: true,
-        full: ("weir closes idle clients and drops new ones", "새 클라이언트는 버려지고 유휴 연결은 닫힘"),
+        full: ("weir closes idle clients and drops new ones", "weir가 유휴 연결을 닫고 새 클라이언트를 끊습니다"),
         remedy: (
             "raise worker_connections, or remove the line: weir then derives it from RLIMIT_NOFILE",
-            "worker_connections를 올리거나 지우기: 지우면 RLIMIT_NOFILE에서 정해짐",
+            "worker_connections를 늘리거나 그 줄을 지우세요: 지우면 weir가 RLIMIT_NOFILE에서 값을 정합니다",
         ),
     },
     Kind {
@@ -54,11 +54,11 @@ pub static KINDS: &[Kind] = &[
         counts: true,
         full: (
             "weir closes idle connections for new ones, then refuses new connections",
-            "유휴 연결을 닫아 새 연결을 받고, 그래도 없으면 새 연결을 거절",
+            "weir가 유휴 연결을 닫아 새 연결을 받고, 그래도 부족하면 새 연결을 거절합니다",
         ),
         remedy: (
             "LimitNOFILE= in the systemd unit, or worker_rlimit_nofile",
-            "systemd 유닛의 LimitNOFILE= 또는 worker_rlimit_nofile",
+            "systemd 유닛의 LimitNOFILE=이나 worker_rlimit_nofile을 늘리세요",
         ),
     },
     Kind {
@@ -66,43 +66,46 @@ pub static KINDS: &[Kind] = &[
         en: "Ports to",
         ko: "업스트림 포트",
         counts: true,
-        full: ("connect fails with EADDRNOTAVAIL, clients get 502", "connect가 EADDRNOTAVAIL로 실패, 클라이언트는 502"),
+        full: (
+            "connect fails with EADDRNOTAVAIL, clients get 502",
+            "connect가 EADDRNOTAVAIL로 실패하고, 클라이언트는 502를 받습니다",
+        ),
         remedy: (
             "keep connections: upstream { keepalive 64; } with proxy_http_version 1.1 and proxy_set_header Connection \"\"",
-            "연결 유지: upstream { keepalive 64; }와 proxy_http_version 1.1, proxy_set_header Connection \"\"",
+            "연결을 유지하세요: upstream { keepalive 64; }와 proxy_http_version 1.1, proxy_set_header Connection \"\"",
         ),
     },
     Kind {
         name: "accept_queue",
         en: "Accept queue",
-        ko: "수락 대기열",
+        ko: "accept 큐",
         counts: true,
         full: (
             "the kernel drops new connections; clients wait a second or more",
-            "커널이 새 연결을 버려 클라이언트가 1초 이상 기다림",
+            "커널이 새 연결을 버리고, 클라이언트는 1초 이상 기다립니다",
         ),
         remedy: (
             "listen … backlog= and net.core.somaxconn, if a worker's CPU is not the cause",
-            "listen … backlog=와 net.core.somaxconn (워커 CPU가 원인이 아닐 때)",
+            "워커의 CPU가 원인이 아니면 listen … backlog=와 net.core.somaxconn을 늘리세요",
         ),
     },
     Kind {
         name: "pool",
         en: "Kept connections",
-        ko: "유지 연결",
+        ko: "keepalive 연결",
         counts: false,
-        full: ("weir closes further connections after use", "넘치는 연결은 쓰고 나서 닫힘"),
-        remedy: ("raise keepalive in the upstream block", "upstream 블록의 keepalive 올리기"),
+        full: ("weir closes further connections after use", "weir가 넘치는 연결을 쓴 뒤에 닫습니다"),
+        remedy: ("raise keepalive in the upstream block", "upstream 블록의 keepalive를 늘리세요"),
     },
     Kind {
         name: "worker_cpu",
         en: "CPU of",
         ko: "CPU",
         counts: true,
-        full: ("requests wait for their turn", "요청이 차례를 기다림"),
+        full: ("requests wait for their turn", "요청이 차례를 기다립니다"),
         remedy: (
             "more CPUs with worker_processes auto, or less work for each request",
-            "worker_processes auto와 더 많은 CPU, 또는 요청당 일 줄이기",
+            "worker_processes auto로 CPU를 더 쓰거나, 요청마다 하는 일을 줄이세요",
         ),
     },
     Kind {
@@ -110,18 +113,21 @@ pub static KINDS: &[Kind] = &[
         en: "CPU quota",
         ko: "CPU 쿼터",
         counts: true,
-        full: ("the kernel stops all threads for the rest of each period", "남은 주기 동안 모든 스레드가 멈춤"),
-        remedy: ("raise the container's or unit's CPU quota", "컨테이너나 유닛의 CPU 쿼터 올리기"),
+        full: (
+            "the kernel stops all threads for the rest of each period",
+            "커널이 주기가 끝날 때까지 모든 스레드를 멈춥니다",
+        ),
+        remedy: ("raise the container's or unit's CPU quota", "컨테이너나 유닛의 CPU 쿼터를 늘리세요"),
     },
     Kind {
         name: "cpu_credits",
         en: "CPU time from the hypervisor",
-        ko: "하이퍼바이저가 남긴 CPU",
+        ko: "하이퍼바이저가 주는 CPU 시간",
         counts: true,
-        full: ("requests wait while other machines use the CPU", "다른 쪽이 CPU를 쓰는 동안 요청이 기다림"),
+        full: ("requests wait while other machines use the CPU", "다른 머신이 CPU를 쓰는 동안 요청이 기다립니다"),
         remedy: (
             "a machine without CPU credits, or unlimited credits",
-            "크레딧 제한이 없는 인스턴스, 또는 unlimited 크레딧",
+            "CPU 크레딧이 없는 머신이나 무제한 크레딧을 쓰세요",
         ),
     },
     Kind {
@@ -131,33 +137,36 @@ pub static KINDS: &[Kind] = &[
         counts: true,
         full: (
             "answers queue in the kernel, and clients get them slower",
-            "응답이 커널에서 밀려 클라이언트가 늦게 받음",
+            "응답이 커널에 쌓여 클라이언트가 늦게 받습니다",
         ),
-        remedy: ("compress (gzip on), cache, or a faster link", "압축(gzip on), 캐시, 또는 더 빠른 링크"),
+        remedy: ("compress (gzip on), cache, or a faster link", "압축(gzip on), 캐시 또는 더 빠른 링크를 쓰세요"),
     },
     Kind {
         name: "cache_size",
         en: "Cache",
         ko: "캐시",
         counts: false,
-        full: ("weir removes the least recently used object", "가장 오래 안 쓴 것부터 지워짐"),
-        remedy: ("raise max_size in proxy_cache_path if misses grow", "miss가 늘면 proxy_cache_path의 max_size 올리기"),
+        full: ("weir removes the least recently used object", "weir가 가장 오래 쓰이지 않은 객체를 지웁니다"),
+        remedy: (
+            "raise max_size in proxy_cache_path if misses grow",
+            "미스가 늘어나면 proxy_cache_path의 max_size를 늘리세요",
+        ),
     },
     Kind {
         name: "upstream_conns",
         en: "max_conns of",
         ko: "max_conns",
         counts: true,
-        full: ("requests go to other peers, wait, or get 502", "요청이 다른 피어로 가거나 기다리거나 502를 받음"),
-        remedy: ("raise max_conns, or add a server to the group", "max_conns를 올리거나 그룹에 서버 추가"),
+        full: ("requests go to other peers, wait, or get 502", "요청이 다른 피어로 가거나, 기다리거나, 502를 받습니다"),
+        remedy: ("raise max_conns, or add a server to the group", "max_conns를 늘리거나 그룹에 서버를 추가하세요"),
     },
     Kind {
         name: "memory",
         en: "Memory",
         ko: "메모리",
         counts: true,
-        full: ("the kernel ends the process", "커널이 프로세스를 끝냄"),
-        remedy: ("more memory, or smaller caches and buffers", "메모리를 늘리거나 캐시와 버퍼 줄이기"),
+        full: ("the kernel ends the process", "커널이 프로세스를 강제 종료합니다"),
+        remedy: ("more memory, or smaller caches and buffers", "메모리를 늘리거나 캐시와 버퍼를 줄이세요"),
     },
 ];
 
@@ -166,7 +175,7 @@ static OTHER: Kind = Kind {
     en: "",
     ko: "",
     counts: true,
-    full: ("weir refuses the next one", "다음 것은 거절됨"),
+    full: ("weir refuses the next one", "weir가 그다음 요청을 거절합니다"),
     remedy: ("", ""),
 };
 

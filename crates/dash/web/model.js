@@ -18,7 +18,7 @@ export const ms = (times, quantile) => (times?.count !== 0 && times?.[quantile] 
 /** How many of a peer's responses were 5xx. */
 export const failed = (responses) => Object.entries(responses.codes ?? {}).reduce((sum, [code, count]) => (code >= 500 ? sum + count : sum), 0);
 
-/** Waterlines, the fullest first. */
+/** Limits and their use, the fullest first. */
 export function waterlines(doc) {
   return (doc.waterlines ?? []).map((line, place) => ({ ...line, place })).sort((a, b) => b.ratio - a.ratio || a.place - b.place);
 }

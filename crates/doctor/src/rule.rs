@@ -1,6 +1,6 @@
 //! Rules, their inputs, and their findings.
 
-pub use weir_conf::language::{GLOSSARY, Language, Words, words};
+pub use weir_conf::language::{GLOSSARY, Language, Words, particles, words};
 use weir_conf::{At, Tree};
 
 use crate::edit::Edit;
@@ -109,7 +109,7 @@ pub fn same(text: impl Into<String>) -> Said {
 #[macro_export]
 macro_rules! said {
     ($en:literal, $ko:literal $(, $value:expr)* $(,)?) => {
-        $crate::rule::Said { en: format!($en $(, $value)*), ko: format!($ko $(, $value)*) }
+        $crate::rule::Said { en: format!($en $(, $value)*), ko: $crate::rule::particles(&format!($ko $(, $value)*)) }
     };
 }
 

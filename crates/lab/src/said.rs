@@ -9,7 +9,7 @@ use std::ops::Deref;
 
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
-use weir_conf::language::Language;
+use weir_conf::language::{Language, particles};
 
 use crate::texts::ALL;
 
@@ -43,7 +43,7 @@ impl Text {
     pub fn with(&self, holes: &[Said]) -> Said {
         Said {
             en: filled(self.en, &|number| holes.get(number).map(|hole| hole.en.as_str())),
-            ko: filled(self.ko, &|number| holes.get(number).map(|hole| hole.ko.as_str())),
+            ko: particles(&filled(self.ko, &|number| holes.get(number).map(|hole| hole.ko.as_str()))),
             kept: json!({"text": self.name, "holes": holes}),
         }
     }

@@ -18,7 +18,7 @@ macro_rules! texts {
 texts! {
     // Verdicts on a change.
     NO_VERDICT: "no verdict: {0}", "no verdict (판정 없음): {0}";
-    ANSWER_UNREADABLE: "the lab cannot read the keeper's answer: {0}", "측정 프로세스의 응답을 읽을 수 없습니다: {0}";
+    ANSWER_UNREADABLE: "the lab cannot read the result of its measuring process: {0}", "측정 프로세스가 보낸 결과를 읽을 수 없습니다: {0}";
     NOT_COMPARABLE: "not comparable: {0}", "not comparable (비교할 수 없음): {0}";
     NO_ERRORS: "no errors in either: {0} before, {1} after", "no errors (오류 없음): 변경 전 {0}, 변경 후 {1}";
     ERRORS_BOUND: "0 of {0} (95 %: at most {1} %)", "{0}건 중 0건 (95 %: 최대 {1} %)";
@@ -62,26 +62,26 @@ texts! {
     WHEN_NEGLIGIBLE: "the interval excludes zero, and lies within the threshold", "구간에 0이 없지만 모두 기준값 안에 있을 때";
     WHEN_BETTER: "the interval excludes zero, in the better direction", "구간에 0이 없고 좋아지는 쪽일 때";
     WHEN_WORSE: "the interval excludes zero, in the worse direction", "구간에 0이 없고 나빠지는 쪽일 때";
-    WHEN_AS_EXPECTED: "weir doctor says that the change has no effect, and the lab sees none", "정적 검사가 효과 없는 변경이라고 했고, 실제로 효과가 보이지 않을 때";
+    WHEN_AS_EXPECTED: "weir doctor says that the change has no effect, and the lab sees none", "weir doctor가 효과 없는 변경이라고 했고, 측정에서도 차이가 보이지 않을 때";
     WHEN_NO_DIFFERENCE: "the 90 % interval lies within the threshold: two one-sided tests at 5 %", "90 % 구간이 기준값 안에 있을 때 (5 % 수준의 단측 검정 두 번)";
     WHEN_INCONCLUSIVE: "otherwise", "그 밖의 경우";
-    WHEN_POLICY: "the configuration refuses or delays so many requests on purpose that the lab cannot see another limit; the verdict names the statement, its line and its number", "설정이 의도적으로 거절하거나 지연시킨 요청이 너무 많아 다른 원인을 볼 수 없을 때. 해당 지시어와 줄, 값을 알려 줍니다";
-    WHEN_PROVED: "answers shrink with the suspect when it is squeezed (elasticity surely above 0.3), rise when there is more of it (surely by 3 %, or by half of the few that failed), and shrink with nothing else (surely below 0.2)", "원인 후보를 조이면 응답이 줄고(탄력도가 확실히 0.3 초과), 더 주면 늘며(확실히 3 % 이상, 또는 얼마 안 되는 실패의 절반 이상), 다른 것을 조이면 줄지 않을 때(확실히 0.2 미만)";
-    WHEN_SHARED: "answers shrink with two or more suspects, each surely above 0.3, and rise with more of each", "원인 후보 둘 이상에서 응답이 줄고(탄력도가 각각 확실히 0.3 초과), 각각 더 주면 늘 때";
-    WHEN_SUSPECTED: "a count or the use of the suspect points to it, but the lab has no proof: it did not squeeze the suspect, squeezing gave no clear result, or more of it changed nothing or was impossible", "횟수나 사용률이 원인을 가리키지만, 조여 보지 않았거나, 조여도 결론이 나지 않았거나, 더 주어도 달라지지 않았거나 더 줄 수 없었을 때";
-    WHEN_UNATTRIBUTED: "a resource is at its limit and no rule names it, or squeezing excluded every suspect; the verdict says where the time went", "무엇인가 한도에 이르렀지만 해당하는 규칙이 없거나, 조여 본 결과 모든 후보가 제외되었을 때. 시간이 어디에 쓰였는지는 알려 줍니다";
-    WHEN_NOT_SATURATED: "the stack answered the whole load in time: this figure is the load, not the capacity", "보낸 만큼 제때 응답했을 때. 이 값은 부하이지 용량이 아닙니다";
+    WHEN_POLICY: "the configuration refuses or delays so many requests on purpose that the lab cannot see another limit; the verdict names the statement, its line and its number", "설정이 의도적으로 거절하거나 지연시킨 요청이 너무 많아 다른 병목을 볼 수 없을 때. 판정은 해당 지시어와 줄, 횟수를 알려 줍니다";
+    WHEN_PROVED: "good answers fall when the lab takes a part of the suspect away (elasticity surely above 0.3), rise when the lab adds to it (surely by 3 %, or by half of the few that failed), and do not fall when the lab takes from another resource (surely below 0.2)", "원인 후보의 자원을 줄이면 응답이 줄고(탄력도가 확실히 0.3 초과), 늘리면 응답이 늘며(확실히 3 % 이상, 실패가 적었다면 그 절반 이상), 다른 자원을 줄여도 응답이 줄지 않을 때(확실히 0.2 미만)";
+    WHEN_SHARED: "good answers fall when the lab takes from any of two or more suspects (elasticity of each surely above 0.3), and rise when it adds to each", "원인 후보 둘 이상이 각각, 자원을 줄이면 응답이 줄고(탄력도가 확실히 0.3 초과) 늘리면 응답이 늘 때";
+    WHEN_SUSPECTED: "a count, or the use of the suspect, points to it, but the lab has no proof: it did not squeeze the suspect, squeezing gave no clear result, or adding to the suspect changed nothing or was impossible", "횟수나 사용률이 이 원인 후보를 가리키지만 증명하지 못했을 때: 자원을 줄여 보지 않았거나, 줄여도 결과가 분명하지 않았거나, 늘려도 달라지지 않았거나, 늘릴 수 없었던 경우입니다";
+    WHEN_UNATTRIBUTED: "a resource is at its limit and no rule names it, or squeezing excluded every suspect; the verdict says where the time went", "어떤 자원이 한도에 이르렀지만 해당하는 규칙이 없거나, 자원을 줄여 본 결과 모든 원인 후보가 제외되었을 때. 판정은 시간이 걸린 구간을 알려 줍니다";
+    WHEN_NOT_SATURATED: "the stack answered the whole load in time: this figure is the load, not the capacity", "스택이 모든 부하에 제때 응답했을 때. 이 값은 부하이며 용량이 아닙니다";
     WHEN_WHY_NO_VERDICT: "the lab cannot use the blocks, because of the load generator, the host or the stack", "부하 생성기, 호스트 또는 스택 때문에 블록을 쓸 수 없을 때";
     VERDICT_HEADING: "verdict", "판정";
     WHEN_HEADING: "condition", "조건";
 
     // About blocks.
     TOO_FEW_REQUESTS: "{0} needs {1} requests in a block, and one block had {2}: use longer blocks (--block), more load, or another --metric", "{0}에는 블록마다 요청 {1}건이 필요한데 {2}건뿐인 블록이 있습니다: 블록을 늘리거나(--block), 부하를 늘리거나, 다른 --metric을 쓰세요";
-    TOO_FEW_AT_RATE: "{0} needs {1} requests in a block, and --rate {2} for {3} s gives {4}: use --block {5}s, --rate {6}, or another --metric", "{0}에는 블록마다 요청 {1}건이 필요한데 --rate {2}로 {3}초 동안 보내면 {4}건입니다: --block {5}s, --rate {6} 또는 다른 --metric을 쓰세요";
-    TOO_FEW_FOR_OBJECTIVE: "{0} needs {1} requests in a block, and --rate {2} for {3} s gives {4}: use --block {5}s, --rate {6}, or a lower quantile in --slo", "{0}에는 블록마다 요청 {1}건이 필요한데 --rate {2}로 {3}초 동안 보내면 {4}건입니다: --block {5}s, --rate {6} 또는 --slo에 더 낮은 분위수를 쓰세요";
-    TOO_FEW_TO_PROVE: "--prove: a block of {0} s at --rate {1} has {2} requests, so one request is more than 1 %: use --block {3}s", "--prove: --rate {1}로 {0}초인 블록의 요청은 {2}건이어서 1건이 1 %를 넘습니다: --block {3}s로 늘리세요";
-    HALF_HAS_FEW: "Half of the load is {0} requests in a block, so one request is more than 1 %: --block {1}s is more exact", "절반의 부하는 블록마다 요청이 {0}건이어서 1건이 1 %를 넘습니다: --block {1}s로 늘리면 더 정확합니다";
-    FIRST_BLOCK_TELLS: "The first block shows the number of requests in a block: the load has no fixed rate", "블록의 요청 수는 첫 블록에서 알 수 있습니다: 부하에 정해진 속도가 없습니다";
+    TOO_FEW_AT_RATE: "{0} needs {1} requests in a block, and --rate {2} for {3} s gives {4}: use --block {5}s, --rate {6}, or another --metric", "{0}에는 블록마다 요청 {1}건이 필요한데 --rate {2}(으)로 {3}초 동안 보내면 {4}건입니다: --block {5}s, --rate {6} 또는 다른 --metric을 쓰세요";
+    TOO_FEW_FOR_OBJECTIVE: "{0} needs {1} requests in a block, and --rate {2} for {3} s gives {4}: use --block {5}s, --rate {6}, or a lower quantile in --slo", "{0}에는 블록마다 요청 {1}건이 필요한데 --rate {2}(으)로 {3}초 동안 보내면 {4}건입니다: --block {5}s, --rate {6} 또는 --slo에 더 낮은 분위수를 쓰세요";
+    TOO_FEW_TO_PROVE: "--prove: a block of {0} s at --rate {1} has {2} requests, so one request is more than 1 %: use --block {3}s", "--prove: --rate {1}(으)로 {0}초 동안 보내면 블록의 요청이 {2}건이어서 1건이 1 %를 넘습니다: --block {3}s로 늘리세요";
+    HALF_HAS_FEW: "Half of the load is {0} requests in a block, so one request is more than 1 %: --block {1}s is more exact", "절반의 부하에서는 블록의 요청이 {0}건이어서 1건이 1 %를 넘습니다: --block {1}s로 늘리면 더 정확합니다";
+    FIRST_BLOCK_TELLS: "The first block shows the number of requests in a block: the load has no fixed rate", "부하의 속도가 정해져 있지 않아, 블록의 요청 수는 첫 블록을 실행한 뒤에 알 수 있습니다";
     SATURATED: "load generator saturated (core {0} %)", "부하 생성기가 포화되었습니다 (코어 {0} %)";
     LOAD_LIMIT: "load generator: {0}", "부하 생성기가 한도에 이르렀습니다 (가장 바쁜 코어 {1} %, 100건 중 1건은 {2} ms 이상 늦게 시작)";
     RAN_OUT: "the load generator ran out of a resource: {0}", "부하 생성기의 자원이 부족합니다: {0}";
@@ -92,8 +92,8 @@ texts! {
     NOT_WARM: "not warmed up after {0} rounds: use a longer --warmup", "워밍업 {0}회 뒤에도 안정되지 않았습니다: --warmup을 늘리세요";
     INCOMPLETE: "{0}", "보내야 할 요청을 다 보내지 못했습니다: 모든 연결이 응답을 기다리고 있었거나(-c로 늘릴 수 있습니다) 부하가 중단되었습니다";
     TOO_FEW_TO_SAY: "{0} requests are too few for a result", "요청이 {0}건뿐이어서 결론을 낼 수 없습니다";
-    DRIFTED: "{0} drifted by {1} %", "블록이 진행되는 동안 {0}이 {1} % 변했습니다";
-    STEPPED: "{0} stepped by {1} % after {2} % of the block", "블록의 {2} % 지점에서 {0}이 {1} % 급변했습니다";
+    DRIFTED: "{0} drifted by {1} %", "블록이 진행되는 동안 {0}이(가) {1} % 변했습니다";
+    STEPPED: "{0} stepped by {1} % after {2} % of the block", "블록의 {2} % 지점에서 {0}이(가) {1} % 급변했습니다";
     THROUGHPUT: "throughput", "처리량";
     MEDIAN_LATENCY: "the median latency", "지연 중앙값";
     DUET_FULL: "duet: an edge used {0} % of its share of CPU (at most {1} %): use a lower --rate", "duet: 엣지가 자기 CPU 몫의 {0} %를 썼습니다 (허용 {1} %): --rate를 낮추세요";
@@ -112,20 +112,20 @@ texts! {
     TRIES_REMEDY: "If the remedy is a line of the file, the lab tries it in {0} pairs of blocks: about {1} s more", "제안하는 변경이 파일의 줄이면 블록 쌍 {0}개로 시험합니다: 약 {1}초 더 걸립니다";
     TRIES_NOTHING: "The lab does not try the remedy (--try)", "제안하는 변경을 시험하지 않습니다 (--try)";
     TRIES_NOTHING_AS: "The lab does not try the remedy: {0}", "제안하는 변경을 시험하지 않습니다: {0}";
-    NO_ROOT: "without root: the lab cannot see the edge's own account and log, and cannot squeeze anything", "root 권한 없음: 엣지의 집계와 로그를 볼 수 없고, 아무것도 조여 볼 수 없습니다";
+    NO_ROOT: "without root: the lab cannot see the edge's own account and log, and cannot squeeze anything", "root 권한 없음: 엣지의 집계와 로그를 읽을 수 없고, 자원을 줄여 볼 수 없습니다";
     EXPECTED_NONE: "Expected: no difference: {0}", "예상: 차이 없음: {0}";
     PAIR: "pair {0} {1}", "{0}번째 쌍 {1}";
     ROUND: "round {0} of {1}, {2}", "{1}라운드 중 {0}번째, {2}";
-    LOOK: "look at {0} pairs: {1}", "{0}쌍에서 본 판정: {1}";
-    TURN_NOT_USED: "{0}: not used: {1}", "{0}: 쓰지 않음: {1}";
-    AGAIN_NOT_USED: "{0}, again: not used: {1}", "{0}, 재시도: 쓰지 않음: {1}";
+    LOOK: "look at {0} pairs: {1}", "{0}쌍을 측정한 시점의 판정: {1}";
+    TURN_NOT_USED: "{0}: not used: {1}", "{0}: 이 블록을 쓰지 않습니다: {1}";
+    AGAIN_NOT_USED: "{0}, again: not used: {1}", "{0}, 재시도: 이 블록을 쓰지 않습니다: {1}";
     BLOCKS_DONE: "{0} of at most {1} blocks, {2}", "블록 최대 {1}개 중 {0}개 완료, {2}";
     BAR: "{bar:24} {pos}/{len} blocks  {msg}  {elapsed}, at most {eta} left", "{bar:24} 블록 {pos}/{len}  {msg}  {elapsed} 경과, 최대 {eta} 남음";
     NOBODY_WATCHES: "the lab cannot record its progress: {0}", "진행 상황을 기록할 수 없습니다: {0}";
     KEPT_AT: "Kept: {0}", "저장: {0}";
     SWEEP_UNKNOWN: "the lab cannot read the records of killed labs: {0}", "강제 종료된 랩의 기록을 읽을 수 없습니다: {0}";
-    SWEPT: "removed {0}: a lab that has ended left it", "{0} 삭제: 종료된 랩이 남긴 것입니다";
-    SWEPT_GROUP: "ended process group {0}: a lab that has ended left it", "프로세스 그룹 {0} 종료: 종료된 랩이 남긴 것입니다";
+    SWEPT: "removed {0}: a lab that has ended left it", "{0}을(를) 삭제했습니다: 종료된 랩이 남긴 디렉터리입니다";
+    SWEPT_GROUP: "ended process group {0}: a lab that has ended left it", "프로세스 그룹 {0}을(를) 종료했습니다: 종료된 랩이 남긴 프로세스입니다";
 
     // The settings.
     LOAD_AT_RATE: "{0} at {1} a second over {2} connections", "{0}, 초당 {1}건, 연결 {2}개";
@@ -166,7 +166,7 @@ texts! {
     THROTTLED: "The edge waited for its CPU quota in {0} of {1} periods", "엣지가 CPU 쿼터 때문에 주기 {1}개 중 {0}개에서 기다렸습니다";
     VERDICT: "Verdict: {0}", "판정: {0}";
     CALIBRATED: "Calibration: no false alarm", "보정: 거짓 경보가 없습니다";
-    FALSE_ALARM: "Calibration: false alarm of {0}: this machine shows differences where there are none", "보정: {0}에서 거짓 경보가 났습니다: 이 서버에서는 차이가 없어도 차이가 나타납니다";
+    FALSE_ALARM: "Calibration: false alarm of {0}: this machine shows differences where there are none", "보정: {0}에서 거짓 경보가 났습니다: 이 머신에서는 차이가 없어도 차이가 나타납니다";
 
     // Reports of runs that another tool made.
     ELSEWHERE: "runs that were made elsewhere", "다른 곳에서 실행한 결과";
@@ -195,7 +195,7 @@ texts! {
     HALF: "; half of all tries pass at {0}/s (95 % CI {1}–{2}/s)", "; 시도의 절반이 통과하는 속도는 초당 {0}건입니다 (95 % 신뢰 구간 {1}–{2}건)";
     NO_RATE: "no rate holds: not even 1/s has {0}", "만족하는 속도가 없습니다: 초당 1건에서도 {0} 조건을 만족하지 못합니다";
     NO_LIMIT: "no limit found: {0}/s still has {1}", "한도를 찾지 못했습니다: 초당 {0}건에서도 {1} 조건을 만족합니다";
-    MIXED: "no verdict: after {0} tries what holds and what fails lie among each other{1}: longer blocks (--block)", "no verdict (판정 없음): {0}번 시도했지만 만족한 속도와 실패한 속도가 뒤섞여 있습니다{1}: 블록을 늘리세요 (--block)";
+    MIXED: "no verdict: after {0} tries, some rates that fail lie below rates that hold{1}: longer blocks (--block)", "no verdict (판정 없음): {0}번 시도했지만, 실패한 속도 중에 만족한 속도보다 낮은 속도가 있습니다{1}: 블록을 늘리세요 (--block)";
     OBJECTIVE_LINE: "Objective  {0}", "목표  {0}";
     CONFIRMATION: " (confirmation)", " (재확인)";
     LAW: "Scalability law: σ {0}, κ {1}; {2}", "확장성 법칙(USL): σ {0}, κ {1}; {2}";
@@ -219,8 +219,8 @@ texts! {
     KEPT: "kept", "채택";
     DROPPED: "dropped", "제외";
     TRY_RUN: "  (run {0})", "  (실행 {0})";
-    WRITE_IT: "To write it: weir lab apply {0}    to undo: weir lab undo {0}", "쓰기: weir lab apply {0}    되돌리기: weir lab undo {0}";
-    WRITTEN: "Written. To undo: weir lab {0} {1}. To apply: nginx -t && nginx -s reload", "썼습니다. 되돌리려면: weir lab {0} {1}. 적용하려면: nginx -t && nginx -s reload";
+    WRITE_IT: "To write it: weir lab apply {0}    to undo: weir lab undo {0}", "파일에 쓰려면: weir lab apply {0}    되돌리려면: weir lab undo {0}";
+    WRITTEN: "Written. To undo: weir lab {0} {1}. To apply: nginx -t && nginx -s reload", "파일에 썼습니다. 되돌리려면: weir lab {0} {1}. 적용하려면: nginx -t && nginx -s reload";
 
     // Several changes at once.
     NOTHING: "nothing", "변경 없음";
@@ -245,13 +245,13 @@ texts! {
     SOME_FAIL: "{0} of {1} expectations do not hold", "예상 {1}건 중 {0}건이 맞지 않았습니다";
     COUNT_HOLDS: "{0} of {1} holds", "{1}건 중 {0}건 일치";
     NOT_MEASURED: "not measured: {0}", "측정되지 않음: {0}";
-    VARIANT_NOT_RUN: "variant {0} was not run", "변형 {0}이(가) 실행되지 않았습니다";
+    VARIANT_NOT_RUN: "variant {0} was not run", "변형 {0}: 실행되지 않았습니다";
     NOT_COMPARED: "not compared", "비교하지 않음";
     OR: "{0} or {1}", "{0} 또는 {1}";
     VARIANT_PAIR: "{0}, pair {1}", "{0}, {1}번째 쌍";
     LEFT_OUT: "Lab {0}: left out, {1}", "실험 {0}: 건너뜀, {1}";
     NOT_INSTALLED: "not installed here: {0}", "설치되어 있지 않음: {0}";
-    WITHIN_OVER: "the time of --within ({0}) is over", "--within으로 정한 {0}이(가) 지났습니다";
+    WITHIN_OVER: "the time of --within ({0}) is over", "--within으로 정한 시간({0})이 지났습니다";
     LAB_OF: "{0} of {1}: {2}: {3}", "실험 {1}개 중 {0}번째: {2}: {3}";
     LABS_DONE: "{0} of {1} experiments, {2} min {3} s", "실험 {1}개 중 {0}개 완료, {2}분 {3}초";
     ANSWERS: "answers", "응답";
@@ -265,9 +265,9 @@ texts! {
     PAGE_LIMIT: "limit", "한도";
     PAGE_OF_THEM: "of them", "비율";
     EDGE_CPUS: "the edge's CPUs", "엣지의 CPU";
-    GENERATOR_CPU: "the load generator's CPU, used by any process", "부하 생성기가 쓰는 CPU (누가 쓰든)";
-    OTHER_WORK: "the share of these CPUs that other work may use", "다른 작업이 써도 되는 CPU";
-    HOST_MAY_TAKE: "the share of the CPUs that the hypervisor may take (steal)", "하이퍼바이저가 가져가도 되는 CPU (steal)";
+    GENERATOR_CPU: "the load generator's CPU, used by any process", "부하 생성기의 CPU (모든 프로세스의 사용량)";
+    OTHER_WORK: "the share of these CPUs that other work may use", "다른 작업에 허용되는 CPU";
+    HOST_MAY_TAKE: "the share of the CPUs that the hypervisor may take (steal)", "하이퍼바이저에 허용되는 CPU (steal)";
     PAGE_ALONE: "A configuration beside itself", "같은 설정끼리 비교 (A/A)";
     PAGE_CAPACITY: "Capacity", "용량";
     PAGE_WHY: "What limits", "병목";

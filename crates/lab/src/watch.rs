@@ -166,7 +166,7 @@ impl Watcher {
         watched.inside = inside;
         for target in targets.iter().filter(|target| !target.is_edge && !self.plan.dir.as_os_str().is_empty()) {
             let (lines, unread) = errors::count(&self.plan.dir.join(format!("{}.err", target.name)), 0);
-            watched.unread.extend(unread.map(|why| format!("what {} wrote: {why}", target.name)));
+            watched.unread.extend(unread.map(|why| format!("the output of {}: {why}", target.name)));
             if !lines.is_empty() {
                 watched.wrote.insert(target.name.clone(), lines);
             }

@@ -6,7 +6,7 @@ fn document(requests: u64) -> Value {
     json!({
         "at": 1_795_363_200_000u64 + requests, "thresholds": {"near": 0.8, "limited": 0.95},
         "point": {"rps": 1240.0, "failed": 0, "p50": 2.1, "p99": 47.7, "active": 173, "cpu": 0.51},
-        "verdict": {"state": "near", "words": {"en": "Ports to 10.0.0.1:3000 (0.85) will be used up in 9 s", "ko": "업스트림 포트 (0.85) · 9초 뒤 한계"}},
+        "verdict": {"state": "near", "words": {"en": "Ports to 10.0.0.1:3000 (0.85) will be used up in 9 s", "ko": "업스트림 포트 (0.85) · 9초 뒤 한도 도달"}},
         "waterlines": [
             {"kind": "fds", "of": "", "unit": "count", "used": 47, "limit": 20000, "ratio": 0.00235, "trend": "flat", "name": {"en": "Open files", "ko": "열린 파일"}},
             {"kind": "ports", "of": "10.0.0.1:3000", "unit": "count", "used": 24000, "limit": 28230, "ratio": 0.85, "trend": "rising", "eta_s": 9.0, "name": {"en": "Ports to", "ko": "업스트림 포트"}},
@@ -51,8 +51,8 @@ fn a_screen_says_what_the_document_says() {
 #[test]
 fn it_is_said_in_korean_too() {
     let shown = screen(100, 40, true);
-    assert!(shown.contains("▲ 한계 근접  업스트림 포트 (0.85) · 9초 뒤 한계"), "{shown}");
-    assert!(shown.contains("오르지 않음") && shown.contains("재사용"), "{shown}");
+    assert!(shown.contains("▲ 한도 근접  업스트림 포트 (0.85) · 9초 뒤 한도 도달"), "{shown}");
+    assert!(shown.contains("증가 없음") && shown.contains("재사용"), "{shown}");
 }
 
 #[test]

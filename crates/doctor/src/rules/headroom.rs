@@ -12,7 +12,7 @@ pub static RULE: Rule = Rule {
     ),
     remedy: words(
         "Little's law: concurrent clients = arrivals per second × seconds that each client stays. Another resource is the limit.",
-        "리틀의 법칙: 동시 클라이언트 = 초당 도착 × 머무는 초. 한계는 다른 자원에 있습니다.",
+        "리틀의 법칙: 동시 클라이언트 = 초당 도착 × 머무는 초. 병목은 다른 자원에 있습니다.",
     ),
     source: "Little 1961; lab.md B08, 0-19, 1-11",
     check,

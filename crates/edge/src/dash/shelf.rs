@@ -147,16 +147,16 @@ fn hindrance(error: &io::Error) -> Said {
     match error.kind() {
         ErrorKind::NotFound => Said::new(
             "no such file: give the path as weir sees it, not as a container sees it",
-            "그런 파일 없음: 경로는 컨테이너 밖, weir가 보는 대로",
+            "파일이 없습니다: 컨테이너 밖에서 weir가 보는 경로를 쓰세요",
         ),
         ErrorKind::PermissionDenied => Said::new(
             "weir may not read the file: allow it for the user of the workers, for example with setfacl -m \
              u:www-data:r FILE",
-            "weir가 읽을 권한 없음: 워커의 사용자에게 허용하기, 예: setfacl -m u:www-data:r FILE",
+            "weir에 읽기 권한이 없습니다: 워커의 사용자에게 권한을 주세요. 예: setfacl -m u:www-data:r FILE",
         ),
         ErrorKind::InvalidInput => Said::new(
             "this is not a regular file: name the file that the application appends to",
-            "일반 파일이 아님: 애플리케이션이 쓰는 파일을 지정하기",
+            "일반 파일이 아닙니다: 앱이 쓰는 파일을 지정하세요",
         ),
         _ => Said::new(log::Os(error).to_string(), log::Os(error).to_string()),
     }

@@ -103,23 +103,28 @@ struct Aggregate {
 
 /// All signals of one block. The error names the part of the answer that could not be read.
 pub fn signals(answer: &Value, known: &Known<'_>) -> Result<Signals, String> {
-    let read =
-        Answer::deserialize(answer).map_err(|error| format!("the lab cannot read the keeper's answer: {error}"))?;
+    let read = Answer::deserialize(answer)
+        .map_err(|error| format!("the lab cannot read the result of its measuring process: {error}"))?;
     let hdr = Hdr::decode(&read.load.weir.response.hdr_ns);
-    let hdr = hdr.ok_or("the lab cannot read the keeper's answer: load.weir.response.hdr_ns is no histogram")?;
+    let hdr = hdr
+        .ok_or("the lab cannot read the result of its measuring process: load.weir.response.hdr_ns is no histogram")?;
     let counters: BTreeMap<String, u64> =
         read.load.aggregate.counters.iter().filter_map(|(name, count)| Some((name.clone(), count.as_u64()?))).collect();
     let watched = match (read.watched, &known.spec.watch) {
         (Some(watched), _) => watched,
         (None, None) => Watched::default(),
-        (None, Some(_)) => return Err("the lab cannot read the keeper's answer: nothing was watched".to_owned()),
+        (None, Some(_)) => {
+            return Err("the lab cannot read the result of its measuring process: nothing was watched".to_owned());
+        }
     };
     let asked = Asked { is_steady: false, is_noisy: known.is_noisy, is_search: true };
     let block = Block::of(answer, 0, Arm::Before, 0, asked);
     let weir = &read.load.weir;
     let measured = (weir.ended_ms - weir.started_ms) / 1000.0;
     if weir.response.count > 0 && sent::QUANTILES.iter().any(|key| answer["load"]["weir"]["response"][key].is_null()) {
-        return Err("the lab cannot read the keeper's answer: load.weir.response lacks a latency".to_owned());
+        return Err(
+            "the lab cannot read the result of its measuring process: load.weir.response lacks a latency".to_owned()
+        );
     }
     let processes = processes(&watched, known, answer);
     let unread = unread::unread(&watched, known, answer, &processes);
@@ -693,7 +698,8 @@ mod tests {
             let value = object.remove(key).unwrap();
             object.insert(format!("{key}_renamed"), value);
             assert!(
-                signals(&torn, &known).is_err_and(|why| why.starts_with("the lab cannot read the keeper's answer")),
+                signals(&torn, &known)
+                    .is_err_and(|why| why.starts_with("the lab cannot read the result of its measuring process")),
                 "{key}"
             );
         }

@@ -5,6 +5,7 @@
 mod phrases;
 
 use phrases::{LABELS, NAMES, PHRASES};
+use weir_conf::language::particles;
 
 /// Longer texts are not looked up.
 const TEXT_MAX: usize = 4096;
@@ -26,7 +27,7 @@ pub fn say(text: &str) -> Option<String> {
         let inner = say(hole).unwrap_or_else(|| (*hole).to_owned());
         said = said.replace(&format!("{{{}}}", number + 1), &inner);
     }
-    Some(said)
+    Some(particles(&said))
 }
 
 /// As [`say`], but text that the table lacks stays as it is.
@@ -374,7 +375,8 @@ mod tests {
     #[test]
     fn a_policy_is_said_in_korean() {
         let text = "POLICY  limit_conn addr 5 at nginx.conf:14 refused 1320 of 2000 (66 %) requests   (rule P02)";
-        let ko = "POLICY (정책)  nginx.conf:14의 limit_conn addr 5이(가) 요청 2000 중 1320 (66 %) 거절함   (규칙 P02)";
+        let ko =
+            "POLICY (정책)  nginx.conf:14의 limit_conn addr 5: 요청 2000건 중 1320건(66 %)을 거절했습니다   (규칙 P02)";
         assert_eq!(say(text).as_deref(), Some(ko));
         let text = "16 of 2000 good (2xx, 3xx): 503 × 1984, 200 × 16";
         assert_eq!(say(text).as_deref(), Some("2000건 중 16건이 정상(2xx, 3xx): 503 × 1984, 200 × 16"));
@@ -417,7 +419,7 @@ mod tests {
         let mut wrong = Vec::new();
         for (en, ko) in PHRASES.iter().filter(|(en, _)| *en != "{}") {
             let holes = en.matches("{}").count();
-            let (english, korean) = (filled(en, &value, 0), filled(ko, &value, holes));
+            let (english, korean) = (filled(en, &value, 0), particles(&filled(ko, &value, holes)));
             if say(&english).as_deref() != Some(&korean) {
                 wrong.push(format!("{english}\n  said {:?}\n  not  {korean}", say(&english)));
             }
@@ -438,51 +440,51 @@ mod tests {
         let shared = "load generator and application share CPU 1, of which they used 64 %";
         let crowd = "edge and load generator and application used 97 % of the CPUs that they share";
         for (en, ko) in [
-            (format!("edge on CPU 0; {shared}"), "엣지: CPU 0; 부하 생성기와 앱: CPU 1 함께 사용, 그 사용률 64 %"),
+            (format!("edge on CPU 0; {shared}"), "엣지: CPU 0; 부하 생성기와 앱: CPU 1 공유, 사용률 64 %"),
             (
                 format!("edge on CPU 0; {shared}; the lab chose this, because the first assignment was full"),
-                "엣지: CPU 0; 부하 생성기와 앱: CPU 1 함께 사용, 그 사용률 64 %; 처음 배정이 가득 차서 이렇게 정했습니다",
+                "엣지: CPU 0; 부하 생성기와 앱: CPU 1 공유, 사용률 64 %; 처음 배정한 CPU가 가득 차서 랩이 이렇게 다시 배정했습니다",
             ),
             (
                 "edge and application share CPU 0, of which they used 9 %; load generator on CPU 1,2".to_owned(),
-                "엣지와 앱: CPU 0 함께 사용, 그 사용률 9 %; 부하 생성기: CPU 1,2",
+                "엣지와 앱: CPU 0 공유, 사용률 9 %; 부하 생성기: CPU 1,2",
             ),
             (
                 format!(
                     "{crowd}, and there is only one CPU, so the lab cannot separate them (run weir load from another machine)"
                 ),
-                "엣지와 부하 생성기와 앱: 함께 쓰는 CPU의 사용률 97 %, CPU가 하나뿐이라 달리 나눌 방법이 없음 (다른 머신에서 weir load)",
+                "엣지와 부하 생성기와 앱: 공유하는 CPU의 사용률 97 %. CPU가 하나뿐이라 랩이 나눌 수 없습니다 (다른 머신에서 weir load를 실행하세요)",
             ),
             (
                 "cannot be tried: this file has no upstream block for this line".to_owned(),
-                "시험할 수 없음: 이 파일에는 이것을 적용할 upstream 블록이(가) 없음",
+                "시험할 수 없습니다: 이 파일에는 이 줄을 넣을 upstream 블록이 없습니다",
             ),
             (
                 "helps: good answers more than tenfold [+9 %, more than tenfold], from 0 to 200/s, 8 pairs of blocks"
                     .to_owned(),
-                "도움이 됨: 성공 응답 10배 초과 [+9 %, 10배 초과], 초당 0건에서 200건으로, 블록 쌍 8개",
+                "도움이 됩니다: 정상 응답 10배 초과 [+9 %, 10배 초과], 초당 0건에서 200건으로, 블록 쌍 8개",
             ),
             (
                 "CPU of app from 1 to 1.5: answers tenfold and more [40 %, tenfold and]".to_owned(),
-                "app의 CPU 1에서 1.5(으)로: 응답 10배 이상 증가 [40 %, 10배 이상]",
+                "app의 CPU 1 → 1.5: 응답 10배 이상 증가 [40 %, 10배 이상]",
             ),
             (
                 "link of app from 1 to 2: answers 9 % more [8 %, 10 %]; CPU of edge that app leaves from 1 to 2: answers 5 % more [4 %, 6 %]"
                     .to_owned(),
-                "app의 링크 1에서 2(으)로: 응답 9 % 증가 [8 %, 10 %]; app이(가) 남긴 엣지의 CPU 1에서 2(으)로: 응답 5 % 증가 [4 %, 6 %]",
+                "app의 링크 1 → 2: 응답 9 % 증가 [8 %, 10 %]; app에서 쓰고 남은 엣지의 CPU 1 → 2: 응답 5 % 증가 [4 %, 6 %]",
             ),
             (
                 "pool of app (POOL_SIZE) may matter too: elasticity up to 0.31".to_owned(),
-                "app의 풀 (POOL_SIZE)도 영향을 줄 수 있음: 탄력도 최대 0.31",
+                "app의 풀 (POOL_SIZE)도 영향을 줄 수 있습니다: 탄력도 최대 0.31",
             ),
             (
                 "answers shrink with CPU of app and local ports of edge, but no other measurement confirms this".to_owned(),
-                "app의 CPU, 엣지의 로컬 포트에 따라 줄지만, 그것이 가득 찼다는 다른 증거가 없음",
+                "app의 CPU와 엣지의 로컬 포트를 줄이면 응답이 줄지만, 이를 뒷받침하는 다른 측정값이 없습니다",
             ),
             ("link of app 97 %".to_owned(), "app의 링크 97 %"),
             (
                 "the other CPU has no room: 97 % of it is used, by app and the load generator".to_owned(),
-                "다른 CPU에 여유가 없음: app, 부하 생성기이(가) 97 % 사용",
+                "다른 CPU에 여유가 없습니다: app, 부하 생성기에서 이미 97 % 사용 중입니다",
             ),
         ] {
             assert_eq!(say(&en).as_deref(), Some(ko));
@@ -491,7 +493,7 @@ mod tests {
 
     #[test]
     fn the_glossary_is_kept() {
-        let others = || weir_conf::language::GLOSSARY.iter().flat_map(|(_, others)| *others).chain([&"부하 발생기"]);
+        let others = || weir_conf::language::GLOSSARY.iter().flat_map(|(_, others)| *others);
         let all = PHRASES.iter().chain(LABELS).map(|(_, ko)| *ko);
         let wrong: Vec<&str> = all.filter(|ko| others().any(|other| ko.contains(*other))).collect();
         assert_eq!(wrong, Vec::<&str>::new());

@@ -26,12 +26,15 @@ pub const WORDS: &[(&str, &str)] = &[
     ),
     (
         "PROVED",
-        "answers shrink with the suspect when it is squeezed (elasticity surely above 0.3), rise when there is more of it (surely by 3 %, or by half of the few that failed), and shrink with nothing else (surely below 0.2)",
+        "good answers fall when the lab takes a part of the suspect away (elasticity surely above 0.3), rise when the lab adds to it (surely by 3 %, or by half of the few that failed), and do not fall when the lab takes from another resource (surely below 0.2)",
     ),
-    ("SHARED", "answers shrink with two or more suspects, each surely above 0.3, and rise with more of each"),
+    (
+        "SHARED",
+        "good answers fall when the lab takes from any of two or more suspects (elasticity of each surely above 0.3), and rise when it adds to each",
+    ),
     (
         "SUSPECTED",
-        "a count or the use of the suspect points to it, but the lab has no proof: it did not squeeze the suspect, squeezing gave no clear result, or more of it changed nothing or was impossible",
+        "a count, or the use of the suspect, points to it, but the lab has no proof: it did not squeeze the suspect, squeezing gave no clear result, or adding to the suspect changed nothing or was impossible",
     ),
     (
         "UNATTRIBUTED",
@@ -497,8 +500,8 @@ mod tests {
         run["language"] = json!(KOREAN);
         let korean = text(&run);
         assert!(korean.starts_with("SUSPECTED (의심됨)  엣지 → 127.0.0.1:3000: 로컬 포트   (규칙 B01)\n"), "{korean}");
-        assert!(korean.contains("\n  제외됨       edge CPU 20 %, 포트 200 중 3\n"), "{korean}");
-        assert!(korean.contains("다음 한계: 초당 약 667건에서 app의 CPU\n"), "{korean}");
+        assert!(korean.contains("\n  제외됨       edge CPU 20 %, 포트 200개 중 3개\n"), "{korean}");
+        assert!(korean.contains("다음 병목: app의 CPU, 초당 약 667건에서\n"), "{korean}");
         assert_eq!(korean.lines().count(), english.lines().count());
     }
 

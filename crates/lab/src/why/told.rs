@@ -47,7 +47,7 @@ fn one(answers: &Answers) -> Told {
     }
     let lacking: Vec<&str> = counters.iter().copied().filter(|name| !to.contains_key(*name)).collect();
     if !lacking.is_empty() {
-        told.partly.push(format!("it does not tell {}", lacking.join(", ")));
+        told.partly.push(format!("it does not report {}", lacking.join(", ")));
     }
     told
 }
@@ -89,7 +89,7 @@ mod tests {
         );
         // The list names the figures that this kind of redis does not report. It does not list events that did not
         // happen.
-        let lacks = "redis of cache: it does not tell command_us, evicted, refused";
+        let lacks = "redis of cache: it does not report command_us, evicted, refused";
         assert_eq!(unread(&told), [lacks, "mysql: no client"]);
         assert_eq!((told[0].grew.get("evicted"), told[0].grew.get("commands")), (None, Some(&1000.0)));
     }

@@ -109,7 +109,7 @@ fn turned_away(s: &Signals) -> Option<Found> {
         .with("cpu", format!("its CPUs were {} used: it waits instead of working", percent(used)))
         .slows(&[Segment::Connect, Segment::Wait, Segment::Outside]);
     Some(found.knob(
-        "find the work that keeps the application from accepting; for bursts, use a larger backlog (listen(port, host, 4096), net.core.somaxconn)",
+        "find the work that keeps the application from accepting connections; for bursts, use a larger backlog (listen(port, host, 4096), net.core.somaxconn)",
         "no connection waits a second for a repeated SYN",
     ))
 }
@@ -160,7 +160,7 @@ fn edges_names(s: &Signals) -> Option<Found> {
     }
     let unresolved = s.said("unresolved");
     let found = Found::new("edge: name resolution is slow", part)
-        .with("queries", format!("{} datagrams from its host, and a socket towards a name server", hub.questions.1))
+        .with("queries", format!("its host sent {} datagrams, and has a socket towards a name server", hub.questions.1))
         .with(
             "waits",
             format!(

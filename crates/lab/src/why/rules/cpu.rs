@@ -261,12 +261,15 @@ fn imbalance(s: &Signals) -> Option<Found> {
         return None;
     }
     let found = Found::new("edge: one of its workers", edge.wanted())
-        .with("workers", format!("one ran {} of the time, the next {}", percent(first.0), percent(second.0)))
+        .with("workers", format!("one worker ran {} of the time, the next one {}", percent(first.0), percent(second.0)))
         .with("connections", format!("{clients} of clients at once"))
         // A response that has arrived also waits for its worker.
         .slows(&[Segment::Outside, Segment::Edge, Segment::Wait])
         .squeezed(squeeze(edge));
-    Some(found.knob("listen … reuseport;", "connections are spread by the kernel; the tail shortens"))
+    Some(found.knob(
+        "listen … reuseport;",
+        "the kernel spreads connections over the workers; the slowest answers become faster",
+    ))
 }
 
 fn crowded(s: &Signals) -> Option<Found> {
@@ -290,7 +293,10 @@ fn crowded(s: &Signals) -> Option<Found> {
             format!("{} times a second the kernel switched from one worker to another", digits(edge.preempted)),
         )
         .slows(&[Segment::Outside, Segment::Edge]);
-    Some(found.knob(format!("worker_processes {cpus};"), "the tail shortens: no request waits for a worker that waits"))
+    Some(found.knob(
+        format!("worker_processes {cpus};"),
+        "the slowest answers become faster: no request waits for a worker that itself waits for a CPU",
+    ))
 }
 
 fn quota(s: &Signals) -> Option<Found> {
@@ -335,7 +341,7 @@ fn credits(s: &Signals) -> Option<Found> {
         .with(
             "throttled",
             format!(
-                "from about {} s on, in {} of its periods; before, not at all",
+                "from about {} s on, it stopped in {} of its periods; before, in none",
                 digits(since),
                 percent(process.throttled_strip.last().copied().unwrap_or(0.0))
             ),
@@ -552,7 +558,7 @@ fn full_thread(s: &Signals) -> Option<Found> {
     if app.cpus < 1.5 {
         return Some(found.knob(
             "add a CPU for it, then a process; or reduce its computation for each request",
-            "up to a factor of its number of CPUs: with one CPU, a second process would wait for the first",
+            "with N CPUs, up to N times the answers a second; with one CPU, a second process would wait for the first",
         ));
     }
     let knob = if app.is_node {
@@ -560,7 +566,7 @@ fn full_thread(s: &Signals) -> Option<Found> {
     } else {
         "run as many of its processes or threads as CPUs"
     };
-    Some(found.knob(knob, "up to a factor of the number of idle CPUs"))
+    Some(found.knob(knob, "with N idle CPUs, up to N times the answers a second"))
 }
 
 fn subject(process: &Process) -> String {

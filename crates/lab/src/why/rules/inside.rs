@@ -186,7 +186,7 @@ fn little(s: &Signals) -> Option<Found> {
     let found = Found::new(format!("application {}: its pool ({})", pool.process, pool.variable), 0.9)
         .with(
             "pool",
-            format!("{} places, and {} requests in the application on the average", pool.size, digits(inside)),
+            format!("its size is {}, and {} requests are in the application on the average", pool.size, digits(inside)),
         )
         .with("cpu", cpu_of(s, &pool.process))
         .with("wait", wait(s))
@@ -279,7 +279,7 @@ fn store(s: &Signals) -> Option<Found> {
     let subject = if full.is_some() {
         format!("Redis {name}: its one thread")
     } else {
-        format!("Redis {name}: commands one by one")
+        format!("Redis {name}: it gets commands one by one")
     };
     let found = Found::new(subject, if full.is_some() { 1.0 } else { 0.5 })
         .with("commands", format!("{}/s, {} for a good answer", digits(told.rate("commands")), digits(calls)))
@@ -316,11 +316,15 @@ fn shared(s: &Signals) -> Option<Found> {
     }
     let busiest = s.servers().map(Process::usage).fold(0.0, f64::max);
     let edge = s.edge_process().map_or(0.0, Process::usage);
-    let found = Found::new(format!("behind the {servers} servers of the upstream: a resource that they share"), 0.5)
+    let found = Found::new(format!("a resource that the {servers} servers of the upstream share"), 0.5)
         .with("wait", wait(s))
         .with(
             "cpu",
-            format!("of {servers} servers and what they ask {} at most; edge {}", percent(busiest), percent(edge)),
+            format!(
+                "of {servers} servers and the servers behind them, at most {}; of the edge {}",
+                percent(busiest),
+                percent(edge)
+            ),
         )
         .slows(&[Segment::Wait])
         .squeezed(Squeeze::Servers(s.conf.servers.last().cloned().unwrap_or_default()));

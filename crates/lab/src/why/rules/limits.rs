@@ -146,7 +146,7 @@ fn ports(s: &Signals) -> Option<Found> {
         .with(
             "predicted",
             format!(
-                "{} / 60 s = {} new connections a second are possible without end; the edge answered {}/s",
+                "{} / 60 s = {} new connections a second are the most that can continue; the edge answered {}/s",
                 hub.ports,
                 digits(cap),
                 digits(ok)
@@ -193,7 +193,7 @@ fn table(s: &Signals) -> Option<Found> {
         "worker_connections {};   (descriptors: worker_rlimit_nofile at least that)",
         next_size(s.conf.worker_connections.unwrap_or(512))
     );
-    Some(found.knob(knob, "every connection finds a slot; the upstream then gets all of them at once"))
+    Some(found.knob(knob, "every connection finds a slot; the upstream then gets all connections at once"))
 }
 
 /// Four times as many, rounded up to a power of two.
@@ -282,7 +282,7 @@ fn queue(s: &Signals, of_edge: bool) -> Option<Found> {
         )
         .slows(&[Segment::Outside]);
     Some(found.knob(
-        "first find the work that keeps the edge from accepting; then write listen … backlog=4096 and raise net.core.somaxconn to match",
+        "first find the work that keeps the edge from accepting connections; then write listen … backlog=4096 and raise net.core.somaxconn to match",
         "no connection waits for a repeated SYN",
     ))
 }

@@ -170,7 +170,12 @@ fn memory(s: &Signals) -> Option<Found> {
         )
         .with("pressure", format!("some task waited for memory {} of the time", percent(pressed)))
         .slows(&[Segment::Wait, Segment::Outside]);
-    Some(found.knob("a larger limit, or a smaller heap or fewer processes within it", "these pauses end; p99 falls"))
+    Some(
+        found.knob(
+            "a larger limit, or a smaller heap or fewer processes within it",
+            "these pauses disappear; p99 falls",
+        ),
+    )
 }
 
 fn heap(told: &Told, collected: f64) -> Found {

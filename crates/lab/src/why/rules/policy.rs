@@ -251,7 +251,7 @@ fn requests(s: &Signals) -> Option<Found> {
         let more = if delayed > 0 { format!("it also delayed {delayed} requests") } else { String::new() };
         return Some(clients(s, found).with("delayed", more).knob(
             "send less than its rate (--rate); if you want these requests, raise rate or burst",
-            "the edge answers the requests that it refused; the lab cannot know the next limit before",
+            "the edge answers the requests that it refused; the lab cannot see the next limit until then",
         ));
     }
     let each = delay_ms * s.load.sent as f64 / delayed.max(1) as f64;
@@ -261,7 +261,7 @@ fn requests(s: &Signals) -> Option<Found> {
     let more = if refused > 0 { format!("it also refused {refused} requests") } else { String::new() };
     Some(clients(s, found).with("refused", more).knob(
         "send less than its rate (--rate); if you want these requests, raise rate; nodelay answers a burst at once",
-        "no request waits; the lab cannot know the next limit before",
+        "no request waits; the lab cannot see the next limit until then",
     ))
 }
 
@@ -276,7 +276,7 @@ fn connections(s: &Signals) -> Option<Found> {
     let open = format!("{} connections of clients were open at most", s.edge.active_max);
     Some(clients(s, found.with("connections", open)).knob(
         "use fewer connections (-c); if you want these connections, raise the limit",
-        "the edge answers the requests that it refused; the lab cannot know the next limit before",
+        "the edge answers the requests that it refused; the lab cannot see the next limit until then",
     ))
 }
 
@@ -339,7 +339,7 @@ fn servers(s: &Signals) -> Option<Found> {
         );
     Some(clients(s, found).knob(
         "use fewer connections (-c); if the servers can serve more, raise max_conns",
-        "the edge answers the requests that it refused; the lab cannot know the next limit before",
+        "the edge answers the requests that it refused; the lab cannot see the next limit until then",
     ))
 }
 
@@ -358,7 +358,7 @@ fn answers(s: &Signals) -> Option<Found> {
     );
     Some(clients(s, found).knob(
         "send the load to a path, or with fields (--load), that this statement allows; if these answers are correct, use --good",
-        "requests reach the application; the lab cannot know the next limit before",
+        "requests reach the application; the lab cannot see the next limit until then",
     ))
 }
 
@@ -410,7 +410,7 @@ fn unasked(s: &Signals) -> Option<Found> {
     let found = Found::new(format!("edge: it answered {} requests with {status} itself", of(made, s.load.sent)), share);
     Some(clients(s, found).knob(
         "send the load to a path that the configuration has; if these answers are correct, use --good",
-        "requests reach the application; the lab cannot know the next limit before",
+        "requests reach the application; the lab cannot see the next limit until then",
     ))
 }
 
@@ -425,7 +425,7 @@ fn given(s: &Signals) -> Option<Found> {
         .with("answers", format!("{} of its answers", of(*count, s.edge.tries)));
     Some(clients(s, found).knob(
         "read the cause in the application's log; if these answers are correct, use --good",
-        "the application's answers are good; the lab cannot know the next limit before",
+        "the application's answers are good; the lab cannot see the next limit until then",
     ))
 }
 

@@ -279,7 +279,10 @@ fn one_bad(s: &Signals) -> Option<Found> {
     if dead {
         let failed = of(s.failed(), s.load.sent);
         let found = Found::new(format!("upstream: its server {name}"), 0.9)
-            .with("server", format!("{} of its tries failed; {others} of all the others'", of(bad, tries)))
+            .with(
+                "server",
+                format!("{} of its tries failed; {others} tries of all other servers failed", of(bad, tries)),
+            )
             .with("clients", format!("{failed} of their requests failed; {no_live} times no server was left"));
         return Some(found.knob(
             format!(
@@ -293,7 +296,7 @@ fn one_bad(s: &Signals) -> Option<Found> {
         .slows(&[Segment::Wait]);
     Some(found.knob(
         "upstream … { least_conn; }   (until that server is as fast as the others)",
-        "the tail is that of the other servers",
+        "the slowest answers take as long as those of the other servers",
     ))
 }
 
@@ -345,7 +348,7 @@ fn cut(s: &Signals) -> Option<Found> {
                 percent(around)
             ),
         )
-        .with("tunnels", format!("{tunnels} upgraded connections ended by it"))
+        .with("tunnels", format!("this timeout ended {tunnels} upgraded connections"))
         .slows(&[Segment::Wait]);
     Some(found.knob(
         format!("messages or pings more often than {ms} ms; or a longer {name}"),
