@@ -18,6 +18,7 @@ pub(crate) use nginx_version;
 
 pub mod above;
 pub mod authority;
+pub mod background;
 pub mod base64;
 pub mod board;
 pub mod body;

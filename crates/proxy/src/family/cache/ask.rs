@@ -190,13 +190,13 @@ impl Asked<'_> {
                 self.ask_about(exchange, conn, object, reason).await
             }
             Verdict::Serve => {
-                self.ahead(exchange, conn, &object, now_ms);
+                self.ahead(exchange, &object, now_ms);
                 Said::Answer(hit::serve_found(exchange, object, reason, &self.facts))
             }
             Verdict::ServeAndRefresh => {
                 let status = match self.join(exchange, Some(&object)) {
                     Joined::Lead(leader) => {
-                        let is_begun = behind(exchange, conn, leader, object.clone());
+                        let is_begun = behind(exchange, leader, object.clone());
                         if is_begun { Status::Stale } else { Status::Updating }
                     }
                     Joined::Stored(newer) if self.may_have(exchange, &newer) => {
@@ -317,7 +317,7 @@ impl Asked<'_> {
     }
 
     /// Refreshes a fresh object before it becomes stale, if `proxy_cache_refresh_ahead` is set.
-    fn ahead(&self, exchange: &mut Exchange<'_>, conn: &Conn, object: &Arc<Object>, now_ms: i64) {
+    fn ahead(&self, exchange: &mut Exchange<'_>, object: &Arc<Object>, now_ms: i64) {
         let part = u64::from(crate::values(exchange.location).cache.refresh_ahead);
         if part == 0 || !may_be_repeated(exchange) {
             return;
@@ -329,7 +329,7 @@ impl Asked<'_> {
             return;
         }
         if let Joined::Lead(leader) = self.join(exchange, Some(object)) {
-            behind(exchange, conn, leader, object.clone());
+            behind(exchange, leader, object.clone());
         }
     }
 }
@@ -410,7 +410,7 @@ fn range_begins_beyond(exchange: &Exchange<'_>, max: Option<u64>) -> bool {
 }
 
 /// Starts a refresh of a stored object. Returns `false` if it cannot start; the next request then tries again.
-fn behind(exchange: &mut Exchange<'_>, conn: &Conn, leader: Leader, old: Arc<Object>) -> bool {
+fn behind(exchange: &mut Exchange<'_>, leader: Leader, old: Arc<Object>) -> bool {
     let cache = &crate::values(exchange.location).cache;
     let mut key = buffer::lease(exchange.cache.key.0.len());
     key.extend_from_slice(&exchange.cache.key.0);
@@ -425,7 +425,7 @@ fn behind(exchange: &mut Exchange<'_>, conn: &Conn, leader: Leader, old: Arc<Obj
         converts_head: cache.convert_head && exchange.request.is_head(),
         ..Visit::default()
     };
-    refresh::start(exchange, conn, visit)
+    refresh::start(exchange, visit)
 }
 
 /// Records the time a request waited for the fetch of another request.
