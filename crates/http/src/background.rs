@@ -14,6 +14,7 @@ use weir_net::{SocketAddress, clock};
 use crate::conn::Conn;
 use crate::exchange::{Exchange, Parts};
 use crate::message::Request;
+use crate::own::Own;
 use crate::route::ServerId;
 use crate::slots::SlotStore;
 use crate::worker::{Generation, Worker};
@@ -64,6 +65,7 @@ pub struct Background {
     slots: SlotStore,
     args: Vec<u8>,
     told_address: Option<SocketAddress>,
+    own: Own,
     conn: Conn,
     /// Held until the exchange ends: the other end of the connection, and its places in the worker's lists.
     held: Box<dyn std::any::Any>,
@@ -97,6 +99,7 @@ impl Background {
             slots: (*exchange.slots).clone(),
             args: exchange.args.clone(),
             told_address: exchange.told_address.clone(),
+            own: exchange.own.copy(),
             conn,
             held: Box::new((other, entry, turn)),
         })
@@ -114,6 +117,7 @@ impl Background {
         let (worker, generation, server) = (&self.worker, &self.generation, conf.server(self.server));
         let mut exchange = Exchange::new(conf, worker, generation, &client, server, parts, now, wall_ms);
         exchange.told_address = self.told_address;
+        exchange.own = self.own;
         work(&mut exchange, &mut self.conn).await;
         drop(exchange.into_parts());
         drop(self.held);

@@ -12,6 +12,7 @@ use weir_wire::fields::Fields;
 use crate::client::Client;
 use crate::conf::{Conf, Location, Server};
 use crate::message::{Origin, Request, Try};
+use crate::own::Own;
 use crate::phase::Next;
 use crate::request_body::RequestBody;
 use crate::response_body::{Body, Framing};
@@ -203,29 +204,19 @@ pub struct Exchange<'c> {
     pub told_address: Option<SocketAddress>,
     /// `auth_basic` accepted the password, for the current location.
     pub knows_password: bool,
-    /// `$limit_req_status`; empty until a limit was checked.
-    pub limit_req_status: &'static str,
-    /// `$limit_conn_status`; empty until a limit was checked.
-    pub limit_conn_status: &'static str,
     /// The cache's part in this exchange.
     pub cache: Visit,
     /// Whether its head is copied from a ready one, or will become one.
     pub plain: Plain,
-    /// Where the requested part begins (`slice`).
-    pub slice_start: Option<u64>,
-    /// It fetches one more part of another exchange's answer.
-    pub is_part: bool,
     /// weir started it in the background for another exchange: no client gets its answer (nginx: a background
     /// subrequest).
     pub is_background: bool,
-    /// The rest of the request, if the upstream answered before weir had sent all of it.
-    pub upload: Option<Box<dyn std::any::Any>>,
     /// The trace it is part of, once something needs it.
     pub trace: Option<Box<Trace>>,
     /// Its start was counted; its end must be counted too.
     pub is_counted: bool,
-    /// Things that last until the exchange ends, and act when they are dropped: places under `limit_conn`.
-    pub until_end: Vec<Box<dyn std::any::Any>>,
+    /// The values that families keep with it, until it ends.
+    pub own: Own,
 }
 
 /// nginx allows ten internal redirects.
@@ -287,17 +278,12 @@ impl<'c> Exchange<'c> {
             refused_by: None,
             told_address: None,
             knows_password: false,
-            limit_req_status: "",
-            limit_conn_status: "",
             cache: Visit::default(),
             plain: Plain::No,
-            slice_start: None,
-            is_part: false,
             is_background: false,
-            upload: None,
             trace: None,
             is_counted: false,
-            until_end: Vec::new(),
+            own: Own::default(),
         }
     }
 
@@ -325,20 +311,6 @@ impl<'c> Exchange<'c> {
         parts.slots.clear();
         parts.tries.clear();
         parts
-    }
-
-    /// Continues from the state of another exchange, to fetch the part of the same answer that begins at `start`.
-    pub fn continue_as_part(&mut self, whole: &Exchange<'c>, start: u64) {
-        self.location = whole.location;
-        self.target_is_valid = whole.target_is_valid;
-        self.uri_was_quoted = whole.uri_was_quoted;
-        self.uri_changed = whole.uri_changed;
-        self.internal = whole.internal;
-        self.told_address = whole.told_address.clone();
-        self.trace = whole.trace.clone();
-        self.body = RequestBody::Gone;
-        self.slice_start = Some(start);
-        self.is_part = true;
     }
 
     /// Reads a variable into `out`; `false` when it is not found.

@@ -52,6 +52,7 @@ mod macros;
 pub mod media_types;
 pub mod message;
 pub mod nginx_only;
+pub mod own;
 pub mod pace;
 pub mod patience;
 pub mod phase;

@@ -3,6 +3,7 @@
 
 pub mod dns;
 pub mod family;
+pub mod part;
 pub mod relay;
 
 pub use family::{

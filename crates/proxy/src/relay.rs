@@ -181,10 +181,9 @@ async fn whole(
 
 /// Sends the rest of the request, if the answer arrived before all of the request was sent.
 fn poll_upload(exchange: &mut Exchange<'_>, conn: &Conn, source: &Source) -> Result<(), End> {
-    let upload = exchange.upload.take().and_then(|upload| upload.downcast::<Upload>().ok());
-    let (Some(mut upload), Some(link)) = (upload, source.link()) else { return Ok(()) };
+    let (Some(mut upload), Some(link)) = (exchange.own.take::<Upload>(), source.link()) else { return Ok(()) };
     match upload.poll(exchange, conn, link) {
-        Poll::Pending => exchange.upload = Some(upload),
+        Poll::Pending => exchange.own.add(*upload),
         Poll::Ready(Ok(())) => {}
         Poll::Ready(Err(Failure::TimedOut)) => return Err(End::Origin(Broken::TimedOut)),
         Poll::Ready(Err(Failure::Client(gone) | Failure::Body(Failed::Gone(gone)))) => return Err(End::Client(gone)),

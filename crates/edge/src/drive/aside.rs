@@ -12,6 +12,7 @@ use weir_http::conf::Location;
 use weir_http::exchange::{Exchange, Parts, Response};
 use weir_http::head;
 use weir_http::message::{Origin, Request, Try};
+use weir_http::own::Own;
 use weir_http::request_body::{Reader, RequestBody};
 use weir_http::response_body::{Body, BodyFilter};
 use weir_http::route::{LocationId, ServerId};
@@ -63,7 +64,7 @@ struct Rare {
     reader: Option<Reader>,
     told_address: Option<SocketAddress>,
     trace: Option<Box<Trace>>,
-    until_end: Vec<Box<dyn std::any::Any>>,
+    own: Own,
     captures: Captures,
     sent: Body,
     filters: Vec<Box<dyn BodyFilter>>,
@@ -80,7 +81,7 @@ macro_rules! plain {
                 let Exchange {
                     conf: _, worker: _, generation: _, client: _, server: _, location: _, request: _, uri: _, args: _,
                     proxy_host: _, response: _, body: _, reader: _, slots: _, tries: _, origin: _, told_address: _,
-                    trace: _, until_end: _, cache: _, plain: _, upload: _, is_counted: _, $($field,)*
+                    trace: _, own: _, cache: _, plain: _, is_counted: _, $($field,)*
                 } = exchange;
                 Plain { $($field: *$field,)* }
             }
@@ -118,10 +119,6 @@ plain! {
     complete: bool,
     is_cut: bool,
     refused_by: Option<Policy>,
-    limit_req_status: &'static str,
-    limit_conn_status: &'static str,
-    slice_start: Option<u64>,
-    is_part: bool,
     is_background: bool,
 }
 
@@ -259,7 +256,7 @@ impl Rare {
             && exchange.reader.is_none()
             && exchange.told_address.is_none()
             && exchange.trace.is_none()
-            && exchange.until_end.is_empty()
+            && exchange.own.is_empty()
             && exchange.slots.captures.is_empty()
             && matches!(exchange.response.body, Body::Empty)
             && exchange.response.body_filters.is_empty();
@@ -271,7 +268,7 @@ impl Rare {
             reader: exchange.reader.take(),
             told_address: exchange.told_address.take(),
             trace: exchange.trace.take(),
-            until_end: std::mem::take(&mut exchange.until_end),
+            own: std::mem::take(&mut exchange.own),
             captures: std::mem::take(&mut exchange.slots.captures),
             sent: std::mem::take(&mut exchange.response.body),
             filters: std::mem::take(&mut exchange.response.body_filters),
@@ -283,7 +280,7 @@ impl Rare {
         exchange.reader = self.reader;
         exchange.told_address = self.told_address;
         exchange.trace = self.trace;
-        exchange.until_end = self.until_end;
+        exchange.own = self.own;
         exchange.slots.captures = self.captures;
         exchange.response.body = self.sent;
         exchange.response.body_filters = self.filters;

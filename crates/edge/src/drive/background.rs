@@ -46,12 +46,10 @@ fn begin(exchange: &Exchange<'_>, path: Vec<u8>) -> Result<(), Refused> {
         background.request.length = Some(BodyLength::Exact(body.length()));
     }
     let trace = exchange.trace.clone();
-    let limits = (exchange.limit_req_status, exchange.limit_conn_status);
     background.spawn(path, async move |exchange: &mut Exchange<'_>, conn: &mut Conn| {
         exchange.is_background = true;
         exchange.internal = true;
         exchange.trace = trace;
-        (exchange.limit_req_status, exchange.limit_conn_status) = limits;
         exchange.body = body;
         // Until there is a reader, the walk compares the length of the body with `client_max_body_size`.
         let outcome = walk::walk(exchange, From::Server);

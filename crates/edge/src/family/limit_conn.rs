@@ -9,6 +9,7 @@ use weir_http::build::{Build, Scope};
 use weir_http::directive::{Arity, Directive, HSL, HTTP, ONE, TWO};
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
+use weir_http::own::Owned;
 use weir_http::phase::{Next, Phase};
 use weir_http::refusal::Refusal;
 use weir_http::value;
@@ -71,8 +72,9 @@ pub static FAMILY: Family = Family::new(
     ],
 )
 .variables(&[Variable::without_answer("limit_conn_status", |exchange, _, out| {
-    out.extend_from_slice(exchange.limit_conn_status.as_bytes());
-    !exchange.limit_conn_status.is_empty()
+    let status = exchange.own.get::<Status>();
+    out.extend_from_slice(status.map_or("", |status| status.0).as_bytes());
+    status.is_some()
 })])
 .phase(Phase::Preaccess, |location| !crate::values(location).limit_conn.limits.is_empty(), enter)
 .adopt(|new, old| crate::declared_mut(new).limit_conn.adopt(&crate::declared(old).limit_conn, "limit_conn_zone"))
@@ -85,6 +87,8 @@ pub struct Limit {
     zone: Option<usize>,
     most: u32,
 }
+
+impl Owned for Held {}
 
 /// A place in a zone's count; dropping it gives the place back.
 struct Held {
@@ -149,19 +153,29 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     }
 }
 
+/// `$limit_conn_status`, once a limit was checked.
+struct Status(&'static str);
+
+impl Owned for Status {
+    // A request is counted once, not again for the requests that weir makes for it.
+    fn copy(&self) -> Option<Box<dyn Owned>> {
+        Some(Box::new(Status(self.0)))
+    }
+}
+
 fn enter(exchange: &mut Exchange<'_>) -> Next {
-    if !exchange.limit_conn_status.is_empty() {
+    if exchange.own.get::<Status>().is_some() {
         return Next::Continue;
     }
     let (conf, location) = (exchange.conf, exchange.location);
     for limit in crate::values(location).limit_conn.limits.iter() {
         let Some(zone) = limit.zone.and_then(|zone| crate::declared(conf).limit_conn.get(zone)) else { continue };
         let Some(key) = zone.key_of(exchange, KEY_BYTES_MAX) else { continue };
-        exchange.limit_conn_status = "PASSED";
+        exchange.own.set(Status("PASSED"));
         match take(&zone.table, &key, limit.most) {
             Ok(held) => {
                 exchange.worker.board.limit(zone.cell).passed.one();
-                exchange.until_end.push(Box::new(held));
+                exchange.own.add(held);
             }
             Err(full) => {
                 let cell = exchange.worker.board.limit(zone.cell);
@@ -195,14 +209,14 @@ fn take(table: &Arc<Table<u32>>, key: &[u8], most: u32) -> Result<Held, Full> {
 }
 
 fn refuse(exchange: &mut Exchange<'_>, zone: Option<&Zone<u32>>) -> Next {
-    exchange.until_end.retain(|thing| !thing.is::<Held>());
+    exchange.own.remove::<Held>();
     let settings = &crate::values(exchange.location).limit_conn;
     let (level, status, dry_run) = (settings.log_level, settings.status, settings.dry_run);
     if let Some(zone) = zone {
         let note = if dry_run { ", dry run," } else { "" };
         exchange.log(level, format_args!("limiting connections{note} by zone \"{}\"", zone.name));
     }
-    exchange.limit_conn_status = if dry_run { "REJECTED_DRY_RUN" } else { "REJECTED" };
+    exchange.own.set(Status(if dry_run { "REJECTED_DRY_RUN" } else { "REJECTED" }));
     if dry_run {
         return Next::Continue;
     }

@@ -11,6 +11,7 @@ use weir_http::build::{Build, Scope};
 use weir_http::directive::{Arity, Directive, HSL, HTTP, ONE};
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
+use weir_http::own::Owned;
 use weir_http::phase::{Next, Phase};
 use weir_http::refusal::Refusal;
 use weir_http::value;
@@ -88,8 +89,9 @@ pub static FAMILY: Family = Family::new(
     ],
 )
 .variables(&[Variable::without_answer("limit_req_status", |exchange, _, out| {
-    out.extend_from_slice(exchange.limit_req_status.as_bytes());
-    !exchange.limit_req_status.is_empty()
+    let status = exchange.own.get::<Status>();
+    out.extend_from_slice(status.map_or("", |status| status.0).as_bytes());
+    status.is_some()
 })])
 .phase(Phase::Preaccess, |location| !crate::values(location).limit_req.limits.is_empty(), enter)
 .adopt(|new, old| crate::declared_mut(new).limit_req.adopt(&crate::declared(old).limit_req, "limit_req"))
@@ -200,8 +202,18 @@ enum Verdict {
     Overflows { excess: i64 },
 }
 
+/// `$limit_req_status`, once a limit was checked.
+struct Status(&'static str);
+
+impl Owned for Status {
+    // A request is counted once, not again for the requests that weir makes for it.
+    fn copy(&self) -> Option<Box<dyn Owned>> {
+        Some(Box::new(Status(self.0)))
+    }
+}
+
 fn enter(exchange: &mut Exchange<'_>) -> Next {
-    if !exchange.limit_req_status.is_empty() {
+    if exchange.own.get::<Status>().is_some() {
         return Next::Continue;
     }
     let (conf, location) = (exchange.conf, exchange.location);
@@ -235,7 +247,7 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
                     exchange.worker.board.limit(buckets.cell).passed.one();
                 }
             }
-            exchange.limit_req_status = "PASSED";
+            exchange.own.set(Status("PASSED"));
             Next::Continue
         }
     }
@@ -252,7 +264,7 @@ fn refuse(exchange: &mut Exchange<'_>, buckets: &Buckets, excess: i64) -> Next {
     );
     let cell = exchange.worker.board.limit(buckets.cell);
     if dry_run { &cell.rejected_dry_run } else { &cell.rejected }.one();
-    exchange.limit_req_status = if dry_run { "REJECTED_DRY_RUN" } else { "REJECTED" };
+    exchange.own.set(Status(if dry_run { "REJECTED_DRY_RUN" } else { "REJECTED" }));
     if dry_run {
         return Next::Continue;
     }
@@ -288,7 +300,7 @@ impl Delay<'_> {
         );
         let cell = exchange.worker.board.limit(self.zone.cell);
         if dry_run { &cell.delayed_dry_run } else { &cell.delayed }.one();
-        exchange.limit_req_status = if dry_run { "DELAYED_DRY_RUN" } else { "DELAYED" };
+        exchange.own.set(Status(if dry_run { "DELAYED_DRY_RUN" } else { "DELAYED" }));
         if dry_run { Next::Continue } else { Next::Wait(self.wait) }
     }
 }

@@ -22,6 +22,7 @@ use weir_wire::{Known, ResponseHead, Version, encode};
 
 use crate::family::proxy;
 use crate::family::proxy::hidden::{Hidden, Named};
+use crate::part;
 
 weir_http::settings! {
     /// `early_hints`; `None` if it is not set.
@@ -81,7 +82,11 @@ pub async fn pass(exchange: &mut Exchange<'_>, conn: &mut Conn, origin: &Origin)
 fn is_wanted(exchange: &mut Exchange<'_>, status: u16) -> bool {
     // A 100 answers weir's own request; `body::welcome` has answered the client's `Expect`. HTTP/1.0 has no interim
     // answers, and in the middle of a body there is no place for one.
-    if status == 100 || exchange.request.version() < Version::Http11 || exchange.is_part || exchange.is_background {
+    if status == 100
+        || exchange.request.version() < Version::Http11
+        || part::is_part(exchange)
+        || exchange.is_background
+    {
         return false;
     }
     match crate::values(exchange.location).early_hints.conditions.clone() {

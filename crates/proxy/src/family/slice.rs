@@ -17,6 +17,7 @@ use weir_http::families::Family;
 use weir_http::pace::Pace;
 use weir_http::phase::Outcome;
 use weir_http::refusal::Refusal;
+use weir_http::request_body::RequestBody;
 use weir_http::response_body::{Body, Framing, Kept, Sending, Stream};
 use weir_http::variable::Variable;
 use weir_http::{counting, respond, value, writing};
@@ -27,6 +28,7 @@ use weir_wire::Known;
 use crate::family::cache;
 use crate::family::upstream::forward::Answer;
 use crate::family::upstream::source::Source;
+use crate::part::{Part, is_part, start};
 use crate::relay;
 
 weir_http::settings! {
@@ -64,10 +66,23 @@ pub static FAMILY: Family = Family::new(
     if size == 0 {
         return false;
     }
-    let start = exchange.slice_start.unwrap_or_else(|| first_start(exchange, size));
+    let start = start(exchange).unwrap_or_else(|| first_start(exchange, size));
     // Writing to a vector does not fail.
     write!(out, "bytes={start}-{}", start.saturating_add(size - 1)).is_ok()
 })]);
+
+/// Continues from the state of `whole`, to fetch the part of the same answer that begins at `start`.
+fn continue_as_part<'c>(exchange: &mut Exchange<'c>, whole: &Exchange<'c>, start: u64) {
+    exchange.location = whole.location;
+    exchange.target_is_valid = whole.target_is_valid;
+    exchange.uri_was_quoted = whole.uri_was_quoted;
+    exchange.uri_changed = whole.uri_changed;
+    exchange.internal = whole.internal;
+    exchange.told_address = whole.told_address.clone();
+    exchange.trace = whole.trace.clone();
+    exchange.body = RequestBody::Gone;
+    exchange.own.set(Part { start, is_further: true });
+}
 
 /// A sliced answer that is being sent to the client.
 pub struct Sliced {
@@ -113,8 +128,8 @@ pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answer {
 /// Records the first part of a request before the cache or the upstream is asked.
 fn begin(exchange: &mut Exchange<'_>) {
     let size = crate::values(exchange.location).slice.size;
-    if size > 0 && exchange.slice_start.is_none() {
-        exchange.slice_start = Some(first_start(exchange, size));
+    if size > 0 && start(exchange).is_none() {
+        exchange.own.set(Part { start: first_start(exchange, size), is_further: false });
     }
 }
 
@@ -138,10 +153,10 @@ fn first_start(exchange: &Exchange<'_>, size: u64) -> u64 {
 async fn take(exchange: &mut Exchange<'_>, conn: &mut Conn, answer: Answer) -> Answer {
     let size = crate::values(exchange.location).slice.size;
     let stands = matches!(answer, Answer::Response(_) | Answer::Outcome(Outcome::Respond));
-    if size == 0 || !stands || exchange.response.status != 206 || exchange.is_part {
+    if size == 0 || !stands || exchange.response.status != 206 || is_part(exchange) {
         return answer;
     }
-    let start = exchange.slice_start.unwrap_or(0);
+    let start = start(exchange).unwrap_or(0);
     let length = match expected(exchange, start, size) {
         Ok(length) => length,
         Err(message) => {
@@ -302,7 +317,7 @@ async fn part(
         clock::now(),
         clock::unix_ms(),
     );
-    sub.continue_as_part(exchange, start);
+    continue_as_part(&mut sub, exchange, start);
     let answer = cache::forward::forward(&mut sub, conn).await;
     let stands = matches!(answer, Answer::Response(_) | Answer::Outcome(Outcome::Respond));
     let told = if !stands || sub.response.status != 206 {

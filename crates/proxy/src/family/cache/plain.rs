@@ -20,6 +20,7 @@ use weir_wire::{Known, Version};
 
 use super::{Use, keep};
 use crate::family::gzip;
+use crate::part;
 
 /// Decides for each place whether heads of stored answers may be kept ready.
 pub fn judge(locations: &mut [Location], reading: &Reading<'_>) {
@@ -79,7 +80,7 @@ fn is_plain(exchange: &Exchange<'_>, facts: &RequestFacts) -> bool {
         && !facts.is_conditional
         && exchange.error_status == 0
         && exchange.limit_rate.is_none()
-        && !exchange.is_part
+        && !part::is_part(exchange)
         && response.fields.is_empty()
         && response.content_type.is_empty()
 }

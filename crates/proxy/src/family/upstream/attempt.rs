@@ -176,7 +176,7 @@ pub async fn exchange_heads(
             Received::Final(origin) => {
                 let Heads { sending, progressed, .. } = heads;
                 if link.h2.is_some() && !progressed.request_complete {
-                    exchange.upload = Some(Box::new(sending.into_upload()));
+                    exchange.own.set(sending.into_upload());
                 }
                 return Ok(origin);
             }

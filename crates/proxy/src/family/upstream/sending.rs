@@ -11,6 +11,7 @@ use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::Exchange;
 use weir_http::h2;
 use weir_http::h2::ask::Unsent;
+use weir_http::own::Owned;
 use weir_http::request_body::RequestBody;
 use weir_net::{Deadline, Lease, buffer};
 use weir_wire::encode;
@@ -271,6 +272,8 @@ impl<'h> Sending<'h> {
 pub struct Upload {
     sending: Sending<'static>,
 }
+
+impl Owned for Upload {}
 
 impl Upload {
     /// Sends as much as possible; ready when all is sent, or when the peer wants no more.
