@@ -15,7 +15,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("weir-cache", &["weir-wire", "weir-net"]),
     ("weir-edge", &["weir-conf", "weir-wire", "weir-net", "weir-meter", "weir-dash", "weir-cache", "weir-peers"]),
     ("weir-doctor", &["weir-conf", "weir-edge", "weir-meter"]),
-    ("weir-load", &["weir-wire", "weir-net", "weir-meter"]),
+    ("weir-load", &["weir-wire", "weir-net", "weir-meter", "weir-dash"]),
     ("weir-origin", &["weir-wire", "weir-net"]),
     ("weir-lab", &["weir-load", "weir-conf", "weir-wire", "weir-net", "weir-meter"]),
     (
