@@ -252,6 +252,31 @@ test("the day is drawn, and a marked moment divides before from after", async ()
   }
 });
 
+test("a pointer and the keyboard read values of a chart, while seconds pass", async () => {
+  const page = await open(browser, `${edge.url}/open/`, { size: 1440 });
+  const area = (await page.$$(".area"))[1];
+  const tip = () => area.$eval(".tip", (tip) => (getComputedStyle(tip).display === "none" ? null : tip.innerText));
+  const clock = /^\d\d:\d\d:\d\d\n/;
+  await area.scrollIntoView();
+  const box = await area.boundingBox();
+  await page.mouse.move(box.x + box.width - 2, box.y + 30);
+  const read = await tip();
+  assert.match(read, clock);
+  assert.match(read, /p99 {2}[\d.]+\u202f[µm]?s/);
+  await new Promise((done) => setTimeout(done, 2200));
+  assert.equal(await tip(), read, "the words stay while the chart moves on");
+  await page.mouse.move(1, 1);
+  assert.equal(await tip(), null);
+  await area.focus();
+  await page.keyboard.press("End");
+  assert.match(await tip(), clock);
+  await page.keyboard.press("Escape");
+  assert.equal(await tip(), null);
+  assert.match(await area.evaluate((one) => one.ariaLabel), /^Request time: p99 [\d.]+/);
+  assert.deepEqual([await violations(page), page.said], [[], []]);
+  await page.close();
+});
+
 test("a feed that breaks comes back by itself", async () => {
   const page = await open(browser, `${edge.url}/open/`, { size: 390 });
   edge.process.kill("SIGSTOP");

@@ -136,7 +136,7 @@ export function serve(port, mood = "calm") {
     if (path === "feed") {
       response.writeHead(200, { "Content-Type": "text/event-stream", "Cache-Control": "no-store" });
       let [s, seq] = [600, 1];
-      const past = Array.from({ length: 600 }, (_, at) => point(at, mood));
+      const past = Array.from({ length: 600 }, (_, at) => ({ ...point(at, mood), at: start + at * 1000 }));
       response.write(`event: may\ndata: {"purge":true,"servers":true,"lab":true}\n\n`);
       response.write(`event: whole\ndata: ${JSON.stringify({ ...document(s, seq, start, mood), past })}\n\n`);
       const timer = setInterval(() => response.write(`event: delta\ndata: ${JSON.stringify(document(++s, ++seq, start, mood))}\n\n`), 1000);

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFile, readdir } from "node:fs/promises";
 import { test } from "node:test";
-import { area, ceiling, line, thin } from "../../crates/dash/web/chart.js";
+import { area, ceiling, chart, columns, dots, line, scale, spark, stacked, thin } from "../../crates/dash/web/chart.js";
 import { h } from "../../crates/dash/web/dom.js";
 import { POINTS_MAX, merge, step } from "../../crates/dash/web/feed.js";
 import { WORDS, choose, translator } from "../../crates/dash/web/i18n.js";
@@ -15,6 +15,7 @@ import { changes, possible } from "../../crates/dash/web/views/upstreams.js";
 import { about, hindered } from "../../crates/dash/web/views/logs.js";
 import { figureOf, laid, meanStrip, sentence, signed, word } from "../../crates/dash/web/views/lab.js";
 import { isNearTimeout } from "../../crates/dash/web/views/websockets.js";
+import { described, sortable } from "../../crates/load/src/output/html/report.js";
 import { document, labRun } from "./fixture.mjs";
 
 const plain = (text) => text.replaceAll("\u202f", " ");
@@ -75,14 +76,74 @@ test("every word that is asked for is there, and every one that is there is aske
 });
 
 test("paths have a point for each number and a gap for none", () => {
-  const size = { width: 100, height: 10, max: 10, slots: 3 };
+  const size = { width: 100, height: 10, slots: 3, part: (n) => n / 10 };
   assert.equal(line([0, 10, 5], size), "M0.0 10.0L50.0 0.0L100.0 5.0");
   assert.equal(line([5, null, 5], size), "M0.0 5.0M100.0 5.0");
   assert.equal(line([5], size), "M100.0 5.0");
+  assert.equal(line([NaN, 99, Infinity, -1], { ...size, slots: 4 }), "M33.3 0.0M100.0 10.0", "within the frame");
+  assert.equal(dots([5, null, 5, 5], { ...size, slots: 4 }), "M0.0 5.0h0", "a lone number can be seen");
   assert.equal(area([0, 10], { ...size, slots: 2 }), "M0.0 10L0.0 10.0L100.0 0.0L100.0 10Z");
   assert.equal(area([null], size), "");
   assert.deepEqual(thin([1, 9, 2, 3, null, 4], 2), [9, 3, 4]);
   assert.deepEqual([0, 1, 3, 12, 99, 1000, 0.03].map(ceiling), [1, 1, 5, 20, 100, 1000, 0.05]);
+});
+
+test("areas stand on each other, and columns side by side", () => {
+  const size = { width: 100, height: 10, slots: 2, part: (n) => n / 10 };
+  assert.deepEqual(stacked([[1, 2], [3, null], []], size), ["M0.0 9.0L100.0 8.0L100.0 10.0L0.0 10.0Z", "M0.0 6.0L100.0 8.0L100.0 8.0L0.0 9.0Z", ""]);
+  assert.equal(columns([5, 0, null, 10], size), "M0.0 10V5.0h23.0V10ZM75.0 10V0.0h23.0V10Z");
+});
+
+test("an axis has a few round numbers, and every value is on it", () => {
+  const rounded = (ticks) => ticks.map((n) => Number(n.toPrecision(6)));
+  assert.deepEqual(scale([1012, null]).ticks, [0, 500, 1000, 1500]);
+  assert.deepEqual(scale([400, 60]).ticks, [0, 100, 200, 300, 400]);
+  assert.deepEqual(rounded(scale([0.9]).ticks), [0, 0.5, 1]);
+  assert.deepEqual(scale([0.9], { whole: true }).ticks, [0, 1]);
+  assert.deepEqual([scale([]).ticks, scale([0, NaN], { log: true }).ticks], [[0, 1], [0, 1]]);
+  assert.deepEqual(rounded(scale([0.3, 40, 0], { log: true }).ticks), [0.1, 1, 10, 100]);
+  assert.deepEqual(scale([1000], { log: true }).ticks, [1000, 10_000]);
+  const log = scale([0.1, 1000], { log: true });
+  assert.deepEqual([0, 0.1, 1, 10, 1000].map((n) => Number(log.part(n).toFixed(6))), [0, 0, 0.25, 0.5, 1]);
+});
+
+/** All elements of a description with a class. */
+const withClass = (of, name) => [...(of.props?.class?.split(" ").includes(name) ? [of] : []), ...(of.children ?? []).flatMap((child) => withClass(child, name))];
+const text = (of) => (typeof of === "string" ? of : of.children.map(text).join(""));
+
+test("a chart says its newest or its extreme values, and draws each shape", () => {
+  const what = { title: "Load", series: [{ name: "sent", tone: "c0", values: [3, 40, null, 10] }, { name: "lost", tone: "c3", values: [1, null, null, null] }], format: units.si, ticks: [[0, "0s"], [1, "3s"]] };
+  const label = (more) => withClass(chart({ ...what, ...more }), "area")[0].props["aria-label"];
+  assert.equal(label({}), "Load: sent 3 … 40, lost 1 … 1");
+  assert.equal(label({ note: "a second", latest: true }), "Load, a second: sent 10, lost –");
+  for (const [shape, paths] of [["lines", { line: 4, dot: 2 }], ["log", { line: 4, dot: 2 }], ["stack", { fill: 4 }], ["columns", { fill: 4 }]]) {
+    const figure = chart({ ...what, shape });
+    for (const name of ["line", "dot", "fill"]) assert.equal(withClass(figure, name).length, paths[name] ?? 0, `${shape} ${name}`);
+    const drawn = JSON.stringify(figure);
+    assert.ok(!drawn.includes("NaN") && !drawn.includes("Infinity"), drawn);
+  }
+  assert.deepEqual(withClass(chart({ ...what, shape: "stack" }), "scale")[0].children.map(text), ["0", "10", "20", "30", "40"]);
+  assert.deepEqual([withClass(chart(what), "d0").length, withClass(chart(what), "d1").length], [2, 2], "in the legend and in the drawing");
+  const empty = [{ ...what, series: [] }, { ...what, series: [{ name: "a", tone: "c0", values: [] }] }];
+  for (const nothing of empty) for (const shape of ["lines", "log", "stack", "columns"]) assert.ok(!JSON.stringify(chart({ ...nothing, shape, label: String })).includes("NaN"));
+  assert.equal(spark([]).children[1].props.d, "");
+});
+
+test("a phase begins with a line, and its whole text is its title", () => {
+  const phases = [{ from: 0, to: 0.5, text: "warm", all: "warm · 5 a second" }, { from: 0.5, to: 1, text: "hold", all: "hold" }];
+  const figure = chart({ title: "t", series: [], format: String, ticks: [], phases });
+  assert.deepEqual(withClass(figure, "begins").map((line) => line.props.x1), [500]);
+  assert.deepEqual(withClass(figure, "phases")[0].children.map((band) => [text(band), band.props.title, band.props.css.left]), [["warm", "warm · 5 a second", "0.00%"], ["hold", "hold", "50.00%"]]);
+});
+
+test("a table's texts and a report's settings make a chart", () => {
+  const settings = { title: "Latency", unit: "ms", shape: "log", ticks: [], phases: [], series: [{ name: "p50", tone: "c0", dash: 0 }, { name: "p99", tone: "c2", dash: 1 }] };
+  const what = described(settings, [["0s", "1.5", "\n"], ["1s", "0", "20.25"]]);
+  assert.deepEqual(what.series, [{ name: "p50", tone: "c0", dash: 0, values: [1.5, 0] }, { name: "p99", tone: "c2", dash: 1, values: [null, 20.25] }]);
+  assert.deepEqual([what.label(1), what.exact(20.25), plain(what.format(1500)), what.whole], ["1s", "20.25 ms", "1.5 s", false]);
+  assert.deepEqual(["%", "/s", ""].map((unit) => plain(described({ ...settings, unit }, []).format(1500))), ["1.5k %", "1.5k", "1.5k"]);
+  assert.ok(described({ ...settings, unit: "" }, []).whole);
+  assert.deepEqual([sortable("7\u00a0410", false), sortable("–", false), sortable("0", false), sortable("200 × 7", true)], [7410, null, 0, "200 × 7"]);
 });
 
 test("rows are sorted, what is unknown last, equals as they were", () => {

@@ -50,13 +50,14 @@ fn smoke(weir: &Path) -> Result<(), String> {
     run(Command::new(weir).args(["edge", "-V"]))
 }
 
-/// The dashboard's page: first the tests without a browser, then Chromium on a loaded edge, for a minute.
+/// The dashboard's page and the report's: first the tests without a browser, then Chromium on a load report, and on a
+/// loaded edge for a minute.
 fn dashboard(root: &Path, weir: &Path) -> Result<(), String> {
     let tests = root.join("tests/dash");
-    run_tests(Command::new("node").arg("--test").arg(tests.join("pure.test.mjs")))?;
-    let mut node = Command::new("node");
-    node.arg("--test").arg(tests.join("dashboard.test.mjs")).env("WEIR", weir);
-    run_tests(&mut node)
+    ["pure", "report", "dashboard"].iter().try_for_each(|name| {
+        let file = tests.join(format!("{name}.test.mjs"));
+        run_tests(Command::new("node").arg("--test").arg(file).env("WEIR", weir))
+    })
 }
 
 fn fuzz() -> Result<(), String> {

@@ -29,11 +29,13 @@ macro_rules! assets {
 }
 
 const HTML: &str = "text/html; charset=utf-8";
+const STYLE: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 assets! {
     "" "index.html" HTML;
-    "style.css" "style.css" "text/css; charset=utf-8";
+    "style.css" "style.css" STYLE;
+    "chart.css" "chart.css" STYLE;
     "icon.svg" "icon.svg" "image/svg+xml";
     "app.js" "app.js" SCRIPT;
     "chart.js" "chart.js" SCRIPT;

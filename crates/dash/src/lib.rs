@@ -10,6 +10,7 @@
 pub mod assets;
 pub mod feed;
 pub mod history;
+pub mod inline;
 pub mod journal;
 pub mod logs;
 pub mod point;

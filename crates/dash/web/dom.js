@@ -8,7 +8,7 @@ const SVG_TAGS = new Set(["svg", "path", "line", "g", "rect", "circle", "text", 
  * An element to be. Children may be strings, numbers, elements, lists of them, or nothing.
  * @param {string} tag
  * @param {Record<string, any> | null} [props] attributes; `on…` is a listener, `css` an object of style properties,
- *   `key` what a child of a list is recognised by
+ *   `key` what a child of a list is recognised by, `own` says that the element's children are not described here
  * @param {...any} children
  */
 export function h(tag, props, ...children) {
@@ -72,11 +72,11 @@ function update(node, child) {
   for (const name in before) if (!(name in child.props)) put(node, name, before[name], undefined);
   for (const name in child.props) put(node, name, before[name], child.props[name]);
   node.weirProps = child.props;
-  draw(node, child.children);
+  if (!child.props.own) draw(node, child.children);
 }
 
 function put(node, name, before, now) {
-  if (name === "key") return;
+  if (name === "key" || name === "own") return;
   if (name.startsWith("on")) {
     node[name] = now ?? null;
   } else if (name === "css") {

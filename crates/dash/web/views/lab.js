@@ -228,8 +228,9 @@ function overlay(blocks, t) {
       title: t("lab.overlay"),
       series: [{ name: `A ${t("compare.before")}`, tone: "soft", values: a }, { name: `B ${t("compare.after")}`, tone: "water", values: b }],
       format: units.rate,
-      times: [t("lab.blockBegins"), t("lab.blockEnds")],
-      window: Math.max(a.length, b.length),
+      ticks: [[0, t("lab.blockBegins")], [1, t("lab.blockEnds")]],
+      by: 2,
+      latest: true,
     }),
   );
 }

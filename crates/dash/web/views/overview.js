@@ -198,10 +198,10 @@ function compared(doc, past, t, ui) {
   const words = !ui.marked ? t("compare.how") : both.seconds < 5 ? t("compare.wait") : said(both, t);
   const top = h("section", { class: "card wide" }, h("header", null, h("h2", null, t("day.compare")), set), h("p", { class: "compared", role: "status" }, words), h("p", { class: "hint" }, t("compare.lab")));
   if (!both || both.seconds < 5) return top;
-  const times = ["0 s", units.span(both.seconds)];
   const one = (title, format, name) =>
     h("section", { class: "card" }, chart({
-      title, format, times, window: both.seconds,
+      title, format, ticks: [[0, "0\u202fs"], [1, units.span(both.seconds)]], slots: both.seconds, by: 2, latest: true,
+      label: (at) => units.span(at),
       series: [
         { name: t("compare.before"), tone: "soft", values: both.before.map((point) => point?.[name]) },
         { name: t("compare.after"), tone: "deep", values: both.after.map((point) => point?.[name]) },
@@ -217,9 +217,9 @@ function said(both, t) {
 
 function charts(past, seconds, t) {
   const of = (name) => past.map((point) => point?.[name]);
-  const window = past.length > 600 ? past.length : 600;
-  const times = [t("chart.ago", units.span(seconds)), t("chart.now")];
-  const one = (title, format, series) => h("section", { class: "card" }, chart({ title, format, series, times, window }));
+  const ticks = [[0, t("chart.ago", units.span(seconds))], [1, t("chart.now")]];
+  const label = (at) => units.clock(past[at]?.at);
+  const one = (title, format, series) => h("section", { class: "card" }, chart({ title, format, series, ticks, slots: 600, by: 2, latest: true, label }));
   return [
     one(t("chart.requests"), units.si, [
       { name: t("chart.answered"), tone: "water", values: of("rps"), fill: true },

@@ -1,4 +1,5 @@
-//! The report as one page: offline, light and dark, readable on a phone and without JavaScript.
+//! The report as one page: offline, light and dark, readable on a phone and without JavaScript. The charts are the
+//! dashboard's: the page has its modules inside.
 //!
 //! The page is made from the JSON report, so that a stored report of weir or of Artillery gives the same page.
 
@@ -8,7 +9,10 @@ mod over_time;
 mod tables;
 mod verdict;
 
+use base64::Engine as _;
 use serde_json::Value;
+use sha2::Digest as _;
+use weir_dash::inline;
 
 use super::legacy::iso;
 use super::number::{self, duration, js, ms};
@@ -17,6 +21,7 @@ use chart::{Chart, Line, Shape, Stroke, short};
 use lines::Lines;
 
 const TEMPLATE: &str = include_str!("html/template.html");
+const SCRIPT: &str = include_str!("html/report.js");
 /// Columns of the histogram of latencies, and the decades it covers.
 const BARS: usize = 72;
 const BAR_LOW_NS: f64 = 1e4;
@@ -39,8 +44,23 @@ pub fn render(report: &Value) -> String {
         footer(weir),
     ]
     .concat();
-    // Insert the body last, so that placeholders in its text are not replaced.
-    TEMPLATE.replace("{{title}}", &escape(title)).replacen("{{body}}", &body, 1)
+    let script = inline::script("report", SCRIPT) + "$report.begin(document);\n";
+    let filled = [
+        ("{{title}}", escape(title)),
+        ("{{digest}}", base64::engine::general_purpose::STANDARD.encode(sha2::Sha256::digest(&script))),
+        ("{{charts}}", inline::CHART_STYLE.to_owned()),
+        ("{{body}}", body),
+        ("{{script}}", script),
+    ];
+    // One after the other and each from where the last one ended, so that placeholders in a value are not replaced.
+    let (mut out, mut rest) = (String::new(), TEMPLATE);
+    for (placeholder, value) in filled {
+        let (before, after) = rest.split_once(placeholder).unwrap_or((rest, ""));
+        out += before;
+        out += &value;
+        rest = after;
+    }
+    out + rest
 }
 
 /// Escapes a text for HTML.
@@ -162,6 +182,7 @@ fn latencies(report: &Value) -> String {
         note: "per cent of all requests, by latency in ms on a logarithmic axis".to_owned(),
         unit: "%",
         lines: drawn.collect(),
+        place: "latency",
         labels: bounds.windows(2).map(|pair| format!("{} to {} ms", label(pair[0]), label(pair[1]))).collect(),
         ticks: (from as i32..=to as i32)
             .map(|power| ((f64::from(power) - from) / (to - from), format!("{} ms", short(10f64.powi(power - 6)))))
@@ -218,10 +239,24 @@ mod tests {
     #[test]
     fn one_file_that_asks_nobody() {
         let page = render(&report());
-        for outside in ["http-equiv", "src=", "<link", "@import", "url(", "fetch(", "//cdn"] {
+        for outside in ["src=", "<link", "@import", "import ", "url(", "fetch(", "//cdn", "refresh"] {
             assert!(!page.contains(outside), "{outside}");
         }
-        assert_eq!(page.matches("{{").count(), 2, "only the script's own name");
+        assert_eq!(page.matches("{{body}}").count(), 2, "only the script's own name");
+        for placeholder in ["{{title}}", "{{digest}}", "{{charts}}", "{{script}}"] {
+            assert!(!page.contains(placeholder), "{placeholder}");
+        }
+    }
+
+    #[test]
+    fn the_policy_allows_the_pages_own_script_only() {
+        let page = render(&report());
+        let (_, script) = page.split_once("<script type=\"module\">").unwrap();
+        let (script, rest) = script.split_once("</script>").unwrap();
+        assert!(script.contains("const $chart = (() => {") && !rest.contains("<script"));
+        let digest = base64::engine::general_purpose::STANDARD.encode(sha2::Sha256::digest(script));
+        let policy = format!("content=\"default-src 'none'; script-src 'sha256-{digest}'; style-src ");
+        assert!(page.contains(&policy), "{policy}");
     }
 
     #[test]
@@ -229,7 +264,8 @@ mod tests {
         let page = render(&report());
         assert!(!page.contains("<b>&") && !page.contains("<y>") && !page.contains("/a<b>"));
         assert!(page.contains("/a&lt;b&gt;") && page.contains("&lt;y&gt;"));
-        assert_eq!(page.matches("<script>").count(), 1);
+        assert_eq!(page.matches("<script").count(), page.matches("</script>").count());
+        assert!(!page.contains("<script>"));
     }
 
     #[test]

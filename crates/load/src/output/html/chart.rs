@@ -1,15 +1,14 @@
-//! A chart: lines or stacked areas over evenly spaced places, as SVG that stretches with the page.
+//! The data of a chart: lines or stacked areas over evenly spaced places. `report.js` draws it with the dashboard's
+//! `chart.js`.
 //!
-//! Texts are HTML beside the SVG, so that they keep their size on a phone.
+//! The figures are a table, so that they can be read, printed and copied, also where no script runs. The script reads
+//! this table and folds it.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::escape;
 use crate::output::number;
 
-/// Size of the drawing, width and height.
-const WIDTH: f64 = 1000.0;
-const HEIGHT: f64 = 100.0;
 /// Largest number of labels on the time axis.
 const TICKS_X: usize = 6;
 
@@ -23,6 +22,8 @@ pub struct Chart {
     pub lines: Vec<Line>,
     /// One label for each place.
     pub labels: Vec<String>,
+    /// The name of the column of labels.
+    pub place: &'static str,
     /// Ticks under the axis: position, 0 to 1, and text.
     pub ticks: Vec<(f64, String)>,
     /// Bands under the ticks.
@@ -43,8 +44,8 @@ pub struct Band {
     pub more: String,
 }
 
-/// The kind of drawing.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// The kind of drawing, with its name in `chart.js`.
+#[derive(Clone, Copy)]
 pub enum Shape {
     /// Lines over an axis from zero.
     Lines,
@@ -59,242 +60,83 @@ pub enum Shape {
 /// One series.
 pub struct Line {
     pub name: String,
-    /// A custom CSS property: `c0`.
+    /// The class that gives the colour: `c0`.
     pub color: String,
     pub stroke: Stroke,
     /// One value for each place.
     pub values: Vec<Option<f64>>,
 }
 
-/// The style of a line, and its mark in the legend.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// The style of a line, as the number that `chart.js` gives it.
+#[derive(Clone, Copy)]
 pub enum Stroke {
     Solid,
     Dashed,
     Dotted,
 }
 
-impl Stroke {
-    fn class(self) -> &'static str {
-        match self {
-            Stroke::Solid => "",
-            Stroke::Dashed => " dashed",
-            Stroke::Dotted => " dotted",
-        }
-    }
-}
-
 impl Chart {
-    /// The figure element; empty if there is nothing to draw.
+    /// The place of the drawing, the table of figures, and the settings of the drawing.
     pub fn render(&self) -> String {
-        let scale = Scale::of(self);
-        let drawn: String = match self.shape {
-            Shape::Stack => self.stacked(&scale),
-            Shape::Columns => self.lines.iter().map(|line| columns(line, &scale)).collect(),
-            Shape::Lines | Shape::Log => self.lines.iter().map(|line| path(line, &scale)).collect(),
-        };
-        let grid: String = scale
-            .ticks
-            .iter()
-            .map(|value| {
-                let y = scale.y(*value);
-                format!(r#"<line class="grid" x1="0" x2="{WIDTH}" y1="{y:.2}" y2="{y:.2}"/>"#)
-            })
-            .collect();
-        let marks: String = self
-            .bands
-            .iter()
-            .filter(|band| band.from > 0.0)
-            .map(|band| {
-                let x = band.from * WIDTH;
-                format!(r#"<line class="at" x1="{x:.1}" x2="{x:.1}" y1="0" y2="{HEIGHT}"/>"#)
-            })
-            .collect();
-        let y_labels: String = scale
-            .ticks
-            .iter()
-            .map(|value| format!(r#"<span style="bottom:{:.1}%">{}</span>"#, HEIGHT - scale.y(*value), short(*value)))
-            .collect();
-        let x_labels: String = self
-            .ticks
-            .iter()
-            .map(|(at, text)| format!(r#"<span style="left:{:.2}%">{}</span>"#, at * 100.0, escape(text)))
-            .collect();
         format!(
             concat!(
-                r#"<figure class="chart card" data-n><div class="head"><h3>{title}</h3><span class="soft">{note}</span>{legend}</div>"#,
-                r#"<div class="plot"><div class="y">{y}</div><div class="area" role="img" tabindex="0" aria-label="{label}"><svg viewBox="0 0 {width} {height}" "#,
-                r#"preserveAspectRatio="none" aria-hidden="true">{grid}{marks}{drawn}</svg>"#,
-                r#"<div class="cursor"></div><div class="tip" role="status"></div></div><div class="x">{x}</div>{bands}</div>"#,
-                r#"<script type="application/json">{data}</script></figure>"#
+                "<div class=\"card drawn\"><div class=\"drawing\"></div>",
+                "<details open><summary>{title} in figures</summary><p class=\"soft\">{note}</p>",
+                "<div class=\"scroll\" role=\"region\" aria-label=\"{title} in figures\" tabindex=\"0\">{table}</div></details>",
+                "<script type=\"application/json\">{settings}</script></div>\n"
             ),
             title = escape(&self.title),
-            label = escape(&self.label()),
             note = escape(&self.note),
-            legend = self.legend(),
-            y = y_labels,
-            width = WIDTH,
-            height = HEIGHT,
-            grid = grid,
-            marks = marks,
-            drawn = drawn,
-            x = x_labels,
-            bands = self.phases(),
-            data = self.data(),
+            table = self.table(),
+            // In a script element only the end tag has a meaning.
+            settings = self.settings().to_string().replace('<', "\\u003c"),
         )
     }
 
-    /// A description of the chart in words.
-    fn label(&self) -> String {
-        let lines = self.lines.iter().filter_map(|line| {
-            let values = || line.values.iter().flatten().copied().filter(|value| value.is_finite());
-            let (low, high) = (values().reduce(f64::min)?, values().reduce(f64::max)?);
-            Some(format!("{} {} to {} {}", line.name, short(low), short(high), self.unit).trim_end().to_owned())
-        });
-        format!("{}, {}: {}", self.title, self.note, lines.collect::<Vec<_>>().join("; "))
-    }
-
-    fn legend(&self) -> String {
-        let areas = if matches!(self.shape, Shape::Stack | Shape::Columns) { " area" } else { "" };
-        let entries = self.lines.iter().map(|line| {
-            let class = line.stroke.class();
-            let name = escape(&line.name);
-            format!(r#"<span><i class="mark{class}{areas}" style="color:var(--{})"></i>{name}</span>"#, line.color)
-        });
-        format!(r#"<span class="legend">{}</span>"#, entries.collect::<String>())
-    }
-
-    fn phases(&self) -> String {
-        if self.bands.is_empty() {
-            return String::new();
-        }
-        let bands = self.bands.iter().map(|band| {
-            let (left, width) = (band.from * 100.0, (band.to - band.from).max(0.0) * 100.0);
-            let (name, more) = (escape(&band.name), escape(&band.more));
-            let all =
-                if name.is_empty() || more.is_empty() { format!("{name}{more}") } else { format!("{name} · {more}") };
-            let text = if self.is_wide || name.is_empty() { &all } else { &name };
-            format!(r#"<span style="left:{left:.2}%;width:{width:.2}%" title="{all}">{text}</span>"#)
-        });
-        format!(r#"<div class="phases">{}</div>"#, bands.collect::<String>())
-    }
-
-    /// The data for the pointer's display.
-    fn data(&self) -> String {
-        let lines: Vec<_> = self
-            .lines
-            .iter()
-            .map(|line| {
-                let values: Vec<_> =
-                    line.values.iter().map(|value| value.map(|value| number::json(rounded(value)))).collect();
-                json!({"name": line.name, "color": format!("var(--{})", line.color), "values": values})
-            })
-            .collect();
-        // In a script element only the end tag has a meaning.
-        json!({"unit": self.unit, "labels": self.labels, "lines": lines, "columns": self.shape == Shape::Columns})
-            .to_string()
-            .replace('<', "\\u003c")
-    }
-
-    fn stacked(&self, scale: &Scale) -> String {
-        let places = scale.places;
-        let mut below = vec![0.0; places];
-        let mut out = String::new();
-        for line in &self.lines {
-            let top: Vec<f64> =
-                below.iter().zip(&line.values).map(|(below, value)| below + value.unwrap_or(0.0)).collect();
-            let up = top.iter().enumerate().map(|(at, value)| format!("{:.1} {:.2}", scale.x(at), scale.y(*value)));
-            let down =
-                below.iter().enumerate().rev().map(|(at, value)| format!("{:.1} {:.2}", scale.x(at), scale.y(*value)));
-            let points: Vec<String> = up.chain(down).collect();
-            out.push_str(&format!(
-                r#"<path d="M{}Z" fill="var(--{})" fill-opacity=".75"/>"#,
-                points.join("L"),
-                line.color
-            ));
-            below = top;
-        }
-        out
-    }
-}
-
-/// A line with gaps where values are missing; a value between two gaps is a dot.
-fn path(line: &Line, scale: &Scale) -> String {
-    let value = |at: usize| line.values.get(at).copied().flatten().filter(|value| value.is_finite());
-    let (mut d, mut dots) = (String::new(), String::new());
-    for (at, here) in (0..line.values.len()).filter_map(|at| Some((at, value(at)?))) {
-        let (x, y) = (scale.x(at), scale.y(here));
-        let follows = at.checked_sub(1).and_then(value).is_some();
-        match (follows, value(at + 1).is_some()) {
-            (false, false) => dots.push_str(&format!("M{x:.1} {y:.2}h0")),
-            (true, _) => d.push_str(&format!("L{x:.1} {y:.2}")),
-            (false, true) => d.push_str(&format!("M{x:.1} {y:.2}")),
-        }
-    }
-    let mut out = String::new();
-    for (class, d) in [(line.stroke.class(), d), (" dot", dots)].into_iter().filter(|(_, d)| !d.is_empty()) {
-        out.push_str(&format!(r#"<path class="l{class}" d="{d}" stroke="var(--{})"/>"#, line.color));
-    }
-    out
-}
-
-fn columns(line: &Line, scale: &Scale) -> String {
-    let width = WIDTH / scale.places.max(1) as f64;
-    let column = |(at, value): (usize, &Option<f64>)| {
-        let y = value.filter(|value| *value > 0.0).map(|value| scale.y(value))?;
-        let (x, width, height) = (at as f64 * width, width * 0.92, HEIGHT - y);
-        Some(format!(r#"<rect x="{x:.2}" y="{y:.2}" width="{width:.2}" height="{height:.2}"/>"#))
-    };
-    let columns: String = line.values.iter().enumerate().filter_map(column).collect();
-    format!(r#"<g fill="var(--{})" fill-opacity=".55">{columns}</g>"#, line.color)
-}
-
-/// Maps values to positions on the drawing.
-struct Scale {
-    places: usize,
-    low: f64,
-    high: f64,
-    is_log: bool,
-    ticks: Vec<f64>,
-}
-
-impl Scale {
-    fn of(chart: &Chart) -> Scale {
-        let places = chart.lines.iter().map(|line| line.values.len()).max().unwrap_or(0);
-        let values =
-            || chart.lines.iter().flat_map(|line| line.values.iter().flatten().copied()).filter(|v| v.is_finite());
-        let high = match chart.shape {
-            Shape::Stack => (0..places)
-                .map(|at| chart.lines.iter().filter_map(|line| *line.values.get(at)?).sum())
-                .fold(0.0, f64::max),
-            _ => values().fold(0.0, f64::max),
+    /// A row for each place, a column for each line.
+    fn table(&self) -> String {
+        let heads: String =
+            self.lines.iter().map(|line| format!("<th scope=\"col\">{}</th>", escape(&line.name))).collect();
+        let cell = |at: usize, line: &Line| {
+            let value = line.values.get(at).copied().flatten().filter(|value| value.is_finite());
+            // A page has thousands of these cells, and a cell needs no end tag.
+            format!("<td>{}", value.map_or_else(String::new, |value| number::js(rounded(value))))
         };
-        if chart.shape == Shape::Log {
-            return Scale::log(places, values().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min), high);
-        }
-        let whole = if chart.unit.is_empty() { 1.0 } else { 0.0 };
-        let step = if high > 0.0 { nice_step(high / 4.0).max(whole) } else { 1.0 };
-        let steps = (high / step).ceil().max(1.0);
-        let ticks = (0..=steps as usize).map(|at| at as f64 * step).collect();
-        Scale { places, low: 0.0, high: steps * step, is_log: false, ticks }
+        let row = |(at, label): (usize, &String)| {
+            let cells: String = self.lines.iter().map(|line| cell(at, line)).collect();
+            format!("<tr><td>{}{cells}</tr>\n", escape(label))
+        };
+        let rows: String = self.labels.iter().enumerate().map(row).collect();
+        let place = self.place;
+        format!("<table><thead><tr><th scope=\"col\">{place}</th>{heads}</tr></thead><tbody>\n{rows}</tbody></table>")
     }
 
-    fn log(places: usize, low: f64, high: f64) -> Scale {
-        let (low, high) = if low.is_finite() && high > 0.0 { (low, high) } else { (0.1, 1.0) };
-        let (from, mut to) = (low.log10().floor(), high.log10().ceil());
-        to = to.max(from + 1.0);
-        let ticks = (from as i32..=to as i32).map(|power| 10f64.powi(power)).collect();
-        Scale { places, low: from, high: to, is_log: true, ticks }
+    /// Everything but the figures, as `chart.js` takes it.
+    fn settings(&self) -> Value {
+        let shape = match self.shape {
+            Shape::Lines => "lines",
+            Shape::Log => "log",
+            Shape::Stack => "stack",
+            Shape::Columns => "columns",
+        };
+        let series = |line: &Line| json!({"name": line.name, "tone": line.color, "dash": line.stroke as u8});
+        json!({
+            "title": self.title,
+            "note": self.note,
+            "unit": self.unit,
+            "shape": shape,
+            "ticks": self.ticks,
+            "phases": self.bands.iter().map(|band| self.phase(band)).collect::<Vec<_>>(),
+            "series": self.lines.iter().map(series).collect::<Vec<_>>(),
+        })
     }
 
-    fn x(&self, at: usize) -> f64 {
-        if self.places < 2 { WIDTH / 2.0 } else { at as f64 / (self.places - 1) as f64 * WIDTH }
-    }
-
-    fn y(&self, value: f64) -> f64 {
-        let value = if self.is_log { value.max(1e-9).log10() } else { value };
-        let part = (value - self.low) / (self.high - self.low).max(f64::MIN_POSITIVE);
-        HEIGHT - part.clamp(0.0, 1.0) * HEIGHT
+    fn phase(&self, band: &Band) -> Value {
+        let Band { from, to, name, more } = band;
+        let all = [name.as_str(), more.as_str()];
+        let all = all.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" · ");
+        let text = if self.is_wide || name.is_empty() { &all } else { name };
+        json!({"from": from, "to": to, "text": text, "all": all})
     }
 }
 
@@ -320,13 +162,7 @@ pub fn clock(seconds: f64) -> String {
     }
 }
 
-/// The smallest step of 1, 2 or 5 times a power of ten that is at least this large.
-fn nice_step(least: f64) -> f64 {
-    let power = 10f64.powf(least.log10().floor());
-    [1.0, 2.0, 5.0, 10.0].iter().map(|by| by * power).find(|step| *step >= least * 0.999_999).unwrap_or(least)
-}
-
-/// A value on an axis: `1.5k`, `20`, `0.1`.
+/// A value in short: `15k`, `20`, `0.1`.
 pub fn short(value: f64) -> String {
     match value {
         _ if value >= 1e6 => format!("{}M", number::js(rounded(value / 1e6))),
@@ -352,15 +188,16 @@ mod tests {
         let line = |values: &&[Option<f64>]| Line {
             name: "<a>".to_owned(),
             color: "c0".to_owned(),
-            stroke: Stroke::Solid,
+            stroke: Stroke::Dotted,
             values: values.to_vec(),
         };
         Chart {
             title: "t & u".to_owned(),
-            note: String::new(),
+            note: "</script>".to_owned(),
             unit: "ms",
             lines: lines.iter().map(line).collect(),
-            labels: vec!["</script>".to_owned(); 3],
+            labels: ["0s", "</td>", "2s"].map(str::to_owned).into(),
+            place: "time",
             ticks: time_ticks(2.0),
             bands: [(0.0, "warm"), (0.5, "")].map(|(from, name)| band(from, name)).into(),
             shape,
@@ -373,51 +210,41 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_value_can_be_seen() {
-        let text = chart(Shape::Lines, &[&[Some(1.0), None, Some(3.0), Some(4.0), None]]).render();
-        assert_eq!((text.matches("class=\"l dot\"").count(), text.matches("class=\"l\"").count()), (1, 1), "{text}");
-        assert!(text.contains("tabindex=\"0\" aria-label=\"t &amp; u, : &lt;a&gt; 1 to 4 ms\""), "{text}");
+    fn all_figures_are_in_the_table() {
+        let text = chart(Shape::Log, &[&[Some(12.3456), None, Some(f64::NAN)], &[Some(0.0)]]).render();
+        let rows = "<th scope=\"col\">&lt;a&gt;</th></tr></thead><tbody>\n<tr><td>0s<td>12.35<td>0</tr>\n<tr><td>&lt;/td&gt;<td><td></tr>\n<tr><td>2s<td><td></tr>\n</tbody>";
+        assert!(text.contains(rows), "{text}");
+        assert!(text.contains("<summary>t &amp; u in figures</summary>"), "{text}");
     }
 
     #[test]
-    fn bands_are_named_as_far_as_there_is_room() {
-        let mut chart = chart(Shape::Lines, &[&[Some(1.0), Some(2.0)]]);
-        let text = chart.render();
-        assert!(
-            text.contains("title=\"warm · 5 a second\">warm</span>") && text.contains(">5 a second</span>"),
-            "{text}"
+    fn the_script_gets_all_but_the_figures() {
+        let text = chart(Shape::Log, &[&[Some(1.0)]]).render();
+        let (_, settings) = text.split_once("<script type=\"application/json\">").unwrap();
+        let (settings, rest) = settings.split_once("</script>").unwrap();
+        assert_eq!(rest, "</div>\n");
+        assert_eq!(
+            serde_json::from_str::<Value>(settings).unwrap(),
+            json!({
+                "title": "t & u", "note": "</script>", "unit": "ms", "shape": "log",
+                "ticks": [[0.0, "0s"], [0.5, "1s"], [1.0, "2s"]],
+                "phases": [
+                    {"from": 0.0, "to": 0.5, "text": "warm", "all": "warm · 5 a second"},
+                    {"from": 0.5, "to": 1.0, "text": "5 a second", "all": "5 a second"},
+                ],
+                "series": [{"name": "<a>", "tone": "c0", "dash": 2}],
+            })
         );
-        chart.is_wide = true;
-        assert!(chart.render().contains(">warm · 5 a second</span>"));
     }
 
     #[test]
-    fn nothing_from_outside_is_markup() {
-        let text = chart(Shape::Lines, &[&[Some(1.0), None, Some(3.0)]]).render();
-        assert!(text.contains("t &amp; u") && text.contains("&lt;a&gt;"), "{text}");
-        assert_eq!(text.matches("</script>").count(), 1);
-        assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+    fn a_wide_chart_has_room_for_the_longer_text() {
+        let wide = Chart { is_wide: true, ..chart(Shape::Stack, &[]) };
+        assert_eq!(wide.settings()["phases"][0]["text"], "warm · 5 a second");
     }
 
     #[test]
-    fn every_shape_stays_within_its_frame() {
-        let values: &[Option<f64>] = &[Some(0.0), Some(1e9), None, Some(f64::NAN), Some(0.02)];
-        for shape in [Shape::Lines, Shape::Log, Shape::Stack, Shape::Columns] {
-            for lines in [&[values, values][..], &[], &[&[]], &[&[None]]] {
-                let scale = Scale::of(&chart(shape, lines));
-                assert!((0.0..=HEIGHT).contains(&scale.y(5.0)) && scale.ticks.len() < 20, "{:?}", scale.ticks);
-                chart(shape, lines).render();
-            }
-        }
-    }
-
-    #[test]
-    fn axes_have_round_numbers() {
-        let scale = Scale::of(&chart(Shape::Lines, &[&[Some(1012.0)]]));
-        assert_eq!(scale.ticks, [0.0, 500.0, 1000.0, 1500.0]);
-        assert_eq!(Scale::of(&chart(Shape::Lines, &[&[Some(0.0)]])).ticks, [0.0, 1.0]);
-        let scale = Scale::of(&chart(Shape::Log, &[&[Some(0.3), Some(40.0)]]));
-        assert_eq!(scale.ticks, [0.1, 1.0, 10.0, 100.0]);
+    fn an_axis_of_time_has_round_labels() {
         assert_eq!(
             time_ticks(90.0).into_iter().map(|(_, text)| text).collect::<Vec<_>>(),
             ["0s", "15s", "30s", "45s", "1:00", "1:15", "1:30"]

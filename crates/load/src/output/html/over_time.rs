@@ -7,6 +7,8 @@ use super::lines::{Four, Lines};
 
 /// Kinds of errors that are drawn: the most frequent ones.
 const ERRORS_DRAWN: usize = 6;
+/// The note where no script runs.
+const NO_SCRIPT: &str = "<noscript><p class=\"soft\">A script draws the charts of this page, and no script runs here. The tables have all figures of the charts.</p></noscript>\n";
 
 /// Load and latency over the whole width, the other charts in two columns; a sentence if the run was too short.
 pub fn charts(report: &Value, lines: &Lines) -> String {
@@ -38,7 +40,7 @@ pub fn charts(report: &Value, lines: &Lines) -> String {
         drawer.draw("Virtual users", "at once", "", Shape::Lines, false, active(lines)),
         drawer.draw("Arrivals", "virtual users per second", "/s", Shape::Lines, false, arrivals(lines)),
     ];
-    format!("<h2>Over time</h2>\n{}<div class=\"two\">{}</div>\n", wide.concat(), narrow.concat())
+    format!("<h2>Over time</h2>\n{NO_SCRIPT}{}<div class=\"two\">{}</div>\n", wide.concat(), narrow.concat())
 }
 
 /// The data that all charts share.
@@ -66,6 +68,7 @@ impl Drawer<'_> {
             unit,
             lines,
             labels: self.lines.labels(),
+            place: "time",
             ticks: time_ticks(self.lines.seconds()),
             bands: self.bands.clone(),
             shape,
@@ -174,9 +177,12 @@ mod tests {
             "start_ms": 0, "interval_ms": 1000, "length": 2, "counts": {}, "response": four(900.0), "service": four(2.0),
         }}});
         let page = charts(&report, &Lines::of(&report).unwrap());
-        assert_eq!(page.matches("<figure").count(), 1, "{page}");
-        assert!(page.contains(">1000</span>") && page.contains(">1</span>"), "{page}");
-        assert!(page.contains("mark dashed") && page.contains("service p99"));
+        assert_eq!(page.matches("class=\"card drawn\"").count(), 1, "{page}");
+        assert!(
+            page.contains("\"shape\":\"log\"") && page.contains("<tr><td>1s<td>900<td>900<td>2<td>900<td>2</tr>\n"),
+            "{page}"
+        );
+        assert!(page.contains(r#"{"name":"service p99","tone":"c3","dash":1}"#), "{page}");
     }
 
     #[test]
@@ -200,6 +206,6 @@ mod tests {
             "weir": {"series": {"start_ms": 0, "interval_ms": 1000, "length": 1, "counts": {"http.requests": [1]}}},
         });
         let page = charts(&report, &Lines::of(&report).unwrap());
-        assert!(page.contains("no chart over time") && !page.contains("<figure"), "{page}");
+        assert!(page.contains("no chart over time") && !page.contains("drawn"), "{page}");
     }
 }

@@ -157,7 +157,7 @@ fn endpoint_row(label: &str, endpoint: &Endpoint) -> String {
             let class = code.get(..1).unwrap_or("1");
             let (class, code) = (escape(class), escape(code));
             format!(
-                "<span class=\"code\"><i class=\"mark area\" style=\"color:var(--s{class})\"></i>{code}</span> × {}",
+                "<span class=\"code\"><i class=\"mark\" style=\"color:var(--s{class})\"></i>{code}</span> × {}",
                 grouped(*count)
             )
         })

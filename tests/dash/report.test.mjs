@@ -1,0 +1,175 @@
+// Chromium on the page of a load report: from a disk, light and dark, wide and narrow, with and without scripts.
+//
+//   npm ci --prefix tests/dash && cargo build && node --test tests/dash/report.test.mjs
+//
+// `WEIR=BIN` tests another binary, `SHOTS=DIR` keeps pictures.
+
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { promisify } from "node:util";
+import { SIZES, launch, overflow, violations } from "./browser.mjs";
+
+const weir = process.env.WEIR ?? fileURLToPath(new URL("../../target/debug/weir", import.meta.url));
+const shots = process.env.SHOTS;
+/** More paths than a table shows at first. */
+const PATHS = 20;
+let [place, browser, file, report] = [];
+
+/** A run of a few seconds against a server that answers some requests with 503 and cuts some off. */
+before(async () => {
+  place = await mkdtemp(join(tmpdir(), "weir-report-"));
+  const server = createServer((request, response) => {
+    const number = Number(request.url.slice(2));
+    // The last one, because a virtual user ends with it.
+    if (number === PATHS - 1) request.socket.destroy();
+    else setTimeout(() => response.writeHead(number % 10 === 3 ? 503 : 200).end("ok"), number);
+  });
+  await new Promise((done) => server.listen(0, "127.0.0.1", done));
+  const flow = Array.from({ length: PATHS }, (_, at) => `      - get: { url: "/p${at}" }`).join("\n");
+  await writeFile(join(place, "shop.yml"), `config:
+  target: http://127.0.0.1:${server.address().port}
+  plugins: { metrics-by-endpoint: {} }
+  phases:
+    - { name: warm, duration: 2, arrivalRate: 5 }
+    - { name: "<b>hold</b>", duration: 3, arrivalRate: 10 }
+scenarios:
+  - flow:
+${flow}
+`);
+  file = join(place, "shop.html");
+  await promisify(execFile)(weir, ["load", "shop.yml", "-o", "shop.json", "--html", file], { cwd: place }).catch((error) => {
+    throw new Error(`${error.stdout}\n${error.stderr}`);
+  });
+  server.close();
+  report = JSON.parse(await readFile(join(place, "shop.json"), "utf8"));
+  browser = await launch();
+  if (shots) await mkdir(shots, { recursive: true });
+});
+after(async () => {
+  await browser?.close();
+  await rm(place, { recursive: true, force: true });
+});
+
+async function open({ size = "1440", theme = "light", scripts = true } = {}) {
+  const page = await browser.newPage();
+  page.said = [];
+  page.asked = [];
+  page.on("console", (message) => page.said.push(message.text()));
+  page.on("pageerror", (error) => page.said.push(String(error)));
+  page.on("request", (request) => page.asked.push(request.url()));
+  await page.setViewport(SIZES[size]);
+  await page.setJavaScriptEnabled(scripts);
+  await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: theme }]);
+  await page.goto(pathToFileURL(file).href, { waitUntil: "load" });
+  return page;
+}
+
+const CHARTS = ["Latency", "Load", "Status codes", "Errors", "Virtual users", "Arrivals", "How often each latency occurred"];
+const titles = (page, selector) => page.$$eval(selector, (all) => all.map((one) => one.textContent));
+
+for (const size of Object.keys(SIZES)) {
+  for (const theme of ["light", "dark"]) {
+    test(`the page of a report, ${theme}, ${size} wide`, async () => {
+      const page = await open({ size, theme });
+      assert.deepEqual(await titles(page, ".chart h3"), CHARTS);
+      const empty = await page.$$eval(".chart", (all) => all.filter((one) => ![...one.querySelectorAll(".plot path")].some((path) => path.getBoundingClientRect().width > 0)).length);
+      assert.equal(empty, 0, "every chart has something drawn");
+      assert.equal((await page.$$(".drawn details[open]")).length, 0, "the tables of figures are folded");
+      // The table of latencies scrolls in its frame; the page itself does not.
+      assert.ok((await overflow(page)) <= 0, "wider than the window");
+      assert.deepEqual(page.said, []);
+      assert.deepEqual(page.asked, [pathToFileURL(file).href], "one file that asks nobody");
+      if (shots) await page.screenshot({ path: `${shots}/report-${theme}-${size}.png`, fullPage: true });
+      assert.deepEqual(await violations(page), [], "axe");
+      await page.close();
+    });
+  }
+}
+
+test("a pointer and the keyboard read the figures that the table has", async () => {
+  const page = await open();
+  const row = (at) => page.$$eval(".drawn", (all, at) => [...[...all[1].querySelectorAll("tbody tr")].at(at).cells].map((cell) => cell.textContent.trim()), at);
+  const load = (await page.$$(".area"))[1];
+  const tip = () => load.$eval(".tip", (tip) => (getComputedStyle(tip).display === "none" ? null : tip.innerText));
+  assert.equal(await tip(), null);
+  await page.$$eval(".drawn details", (all) => (all[1].open = true));
+  await load.scrollIntoView();
+  const box = await load.boundingBox();
+  for (const [part, at] of [[0.001, 0], [0.5, Math.round((report.weir.series.length - 1) / 2)], [0.999, -1]]) {
+    await page.mouse.move(box.x + box.width * part, box.y + 40);
+    const [time, requests] = await row(at);
+    // A place that the run hardly covers has no rate.
+    assert.equal(await tip(), requests ? `${time}\nrequests  ${requests} /s` : time);
+  }
+  await page.mouse.move(1, 1);
+  assert.equal(await tip(), null);
+  await load.focus();
+  await page.keyboard.press("Home");
+  await page.keyboard.press("ArrowRight");
+  assert.equal((await tip()).split("\n")[0], (await row(1))[0]);
+  await page.keyboard.press("Escape");
+  assert.equal(await tip(), null);
+  assert.match(await load.evaluate((area) => area.ariaLabel), /^Load, per second; one point for each 1s: requests \d/);
+  assert.deepEqual((await titles(page, ".phases span")).slice(2, 4), ["warm · 5 a second", "<b>hold</b> · 10 a second"]);
+  await page.close();
+});
+
+test("without a script the tables have all figures, on a screen and on paper", async () => {
+  for (const media of ["screen", "print"]) {
+    const page = await open({ size: "390", scripts: false });
+    await page.emulateMediaType(media);
+    assert.match((await titles(page, "noscript")).join(), /The tables have all figures/);
+    assert.deepEqual(await titles(page, ".drawn summary"), CHARTS.map((title) => `${title} in figures`));
+    const tables = await page.$$eval(".drawn table", (all) => all.map((one) => [one.getBoundingClientRect().height > 0, one.tBodies[0].rows.length]));
+    const seconds = report.weir.series.length;
+    assert.deepEqual(tables.slice(0, 6), Array(6).fill([true, seconds]));
+    const figures = await page.$eval(".drawn tbody", (body) => [...body.rows].map((row) => row.cells[2].textContent));
+    assert.deepEqual(figures, report.weir.series.response.p99.map((ms) => (ms === null ? "" : String(Number(ms.toPrecision(4))))));
+    if (media === "print") {
+      const cut = await page.$$eval(".drawn .scroll", (all) => all.filter((one) => one.scrollHeight > one.clientHeight + 1).length);
+      assert.equal(cut, 0, "paper does not scroll");
+    }
+    assert.ok((await overflow(page)) <= 0);
+    if (shots) await page.screenshot({ path: `${shots}/report-noscript-${media}.png`, fullPage: true });
+    await page.close();
+  }
+});
+
+test("a script that the page did not come with does not run", async () => {
+  const page = await open();
+  await page.evaluate(() => {
+    const script = document.createElement("script");
+    script.textContent = "document.title = 'changed'";
+    document.body.append(script);
+  });
+  assert.equal(await page.title(), "shop.yml");
+  assert.match(page.said.join(), /Content Security Policy/);
+  await page.close();
+});
+
+test("the table of endpoints sorts, and shows all its rows on demand", async () => {
+  const page = await open();
+  const column = (at) => page.$$eval(".sorts tbody tr", (rows, at) => rows.filter((row) => row.getBoundingClientRect().height > 0).map((row) => row.cells[at].textContent), at);
+  assert.equal((await column(0)).length, 12);
+  await page.click(".more");
+  assert.equal((await column(0)).length, PATHS);
+  const press = async (at) => {
+    await page.click(`.sorts th:nth-child(${at + 1}) button`);
+    return [await page.$eval(`.sorts th:nth-child(${at + 1})`, (head) => head.ariaSort), await column(at)];
+  };
+  const names = Array.from({ length: PATHS }, (_, at) => `/p${at}`).sort((a, b) => a.localeCompare(b));
+  assert.deepEqual(await press(0), ["ascending", names]);
+  assert.deepEqual(await press(0), ["descending", [...names].reverse()]);
+  const [order, medians] = await press(4);
+  const known = medians.filter((text) => text !== "–").map(Number);
+  assert.equal(order, "descending");
+  assert.deepEqual(known, [...known].sort((a, b) => b - a));
+  assert.equal(medians.indexOf("–"), medians.includes("–") ? known.length : -1, "what is unknown comes last");
+  await page.close();
+});
