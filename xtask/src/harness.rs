@@ -13,11 +13,10 @@ use std::time::Instant;
 /// Programs that run at the same time.
 const LANES: usize = 3;
 
-/// Programs that run longest, the longest first: they begin first, so that no other waits for them at the end.
-const LONG: [&str; 0] = [];
-
-/// Programs that measure a load, each alone: a neighbour would take the CPU that they measure.
-const ALONE: [&str; 0] = [];
+/// Programs that run for more than ten seconds, the longest first: they begin first, so that nothing waits for them at
+/// the end.
+const LONG: [&str; 11] =
+    ["weir_load", "inside", "limits", "why", "vtc", "lab", "engines", "purge", "cache_hard", "agents", "load"];
 
 /// A program of tests.
 #[derive(Debug, PartialEq)]
@@ -63,14 +62,15 @@ pub fn run(mut harnesses: Vec<Harness>, (variable, value): (&str, &str)) -> Resu
     let began = Instant::now();
     let said = format!("{} programs of tests, {LANES} at a time", harnesses.len());
     println!("\n$ {said}");
-    let place = |list: &[&str], name: &str| list.iter().position(|long| *long == name).unwrap_or(list.len());
-    harnesses.sort_by_key(|harness| place(&LONG, &harness.name));
-    let (alone, shared): (Vec<_>, Vec<_>) =
-        harnesses.into_iter().partition(|harness| ALONE.contains(&harness.name.as_str()));
-    let mut failures = in_lanes(shared, LANES, |harness| one(harness, variable, value));
-    failures.extend(in_lanes(alone, 1, |harness| one(harness, variable, value)));
+    harnesses.sort_by_key(|harness| place(&harness.name));
+    let failures = in_lanes(harnesses, LANES, |harness| one(harness, variable, value));
     took(&said, began);
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
+}
+
+/// The place of a program in the order of the run.
+fn place(name: &str) -> usize {
+    LONG.iter().position(|long| *long == name).unwrap_or(LONG.len())
 }
 
 /// Does the work for every item, a few at the same time; returns the errors.
