@@ -9,6 +9,7 @@
 mod ci;
 mod end_to_end;
 mod format;
+mod harness;
 mod labs;
 mod nginx_suite;
 mod run;

@@ -17,7 +17,7 @@ pub fn run(command: &mut Command) -> Result<(), String> {
     println!("\n$ {said}");
     let began = Instant::now();
     let status = command.status().map_err(|e| format!("{said}: {e}"))?;
-    took(began);
+    took(&said, began);
     if status.success() { Ok(()) } else { Err(format!("{said}: {status}")) }
 }
 
@@ -35,7 +35,7 @@ pub fn run_tests(command: &mut Command) -> Result<(), String> {
         println!("{line}");
     }
     let status = tests.wait().map_err(|e| format!("{said}: {e}"))?;
-    took(began);
+    took(&said, began);
     match (status.success(), not_run) {
         (true, 0) => Ok(()),
         (true, _) => Err(format!("{said}: {not_run} tests were ignored or skipped; all of them must run here")),
@@ -43,13 +43,14 @@ pub fn run_tests(command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// Says how long a step took: the whole has a limit of 20 minutes, and a reader wants to know where they go.
-fn took(began: Instant) {
-    println!("({} s)", began.elapsed().as_secs());
+/// Says how long a step took: the whole has a limit of 20 minutes, and a reader wants to know where they go. Steps run
+/// beside each other, so the line repeats the name of the step.
+pub fn took(said: &str, began: Instant) {
+    println!("({} s: {said})", began.elapsed().as_secs());
 }
 
 /// Number of tests that a summary line of libtest, libtest-mimic or `node --test` counts as ignored, skipped or todo.
-fn tests_not_run(line: &str) -> u64 {
+pub fn tests_not_run(line: &str) -> u64 {
     if let Some((_, counts)) = line.split_once("test result: ") {
         let ignored = counts.split(';').find_map(|count| count.trim().strip_suffix(" ignored"));
         return ignored.and_then(|count| count.parse().ok()).unwrap_or(0);

@@ -4,6 +4,7 @@
 //! body of up to 1 MiB is sent with its head in one `writev`.
 
 use std::io::{self, IoSlice};
+use std::sync::LazyLock;
 
 use weir_net::{buffer, clock};
 use weir_wire::encode::{CHUNK_HEAD_BYTES, CRLF, LAST_CHUNK, chunk_head, push_decimal, push_field, push_field_decimal};
@@ -16,17 +17,8 @@ use crate::connection::{Connection, Next, PATIENCE, Request, is_passing};
 const LINE: &[u8; 64] = b"weir origin: the request says size, delay, status, or failure. \n";
 
 const FILLER_BYTES: usize = 64 << 10;
-static FILLER: [u8; FILLER_BYTES] = filler();
-
-const fn filler() -> [u8; FILLER_BYTES] {
-    let mut bytes = [0; FILLER_BYTES];
-    let mut at = 0;
-    while at < FILLER_BYTES {
-        bytes[at] = LINE[at % LINE.len()];
-        at += 1;
-    }
-    bytes
-}
+/// Made at its first use: the binary does not contain it.
+static FILLER: LazyLock<Vec<u8>> = LazyLock::new(|| LINE.repeat(FILLER_BYTES / LINE.len()));
 
 /// A head, 1 MiB of filler and a tail.
 const PIECES_MAX: usize = (1 << 20) / FILLER_BYTES + 2;
