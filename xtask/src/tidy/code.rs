@@ -103,6 +103,27 @@ pub fn silent_tests(checkout: &Checkout) -> Vec<Remark> {
     remarks
 }
 
+/// An example in a doc comment is a test that `cargo xtask ci` does not run: it has to be text.
+pub fn doc_tests(checkout: &Checkout) -> Vec<Remark> {
+    let mut remarks = Vec::new();
+    for file in ours(checkout) {
+        let mut is_open = false;
+        for (number, line) in file.text.lines().enumerate() {
+            let line = line.trim_start();
+            let comment = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
+            let Some(fence) = comment.and_then(|comment| comment.trim().strip_prefix("```")) else { continue };
+            if !is_open && fence != "text" {
+                let at = format!("{}:{}", file.path, number + 1);
+                remarks.push(Remark::error(format!(
+                    "{at}: no test of documentation runs: begin the example with ```text"
+                )));
+            }
+            is_open = !is_open;
+        }
+    }
+    remarks
+}
+
 /// Rust files of this workspace.
 fn ours(checkout: &Checkout) -> impl Iterator<Item = &File> {
     checkout.ending(".rs").filter(|file| !OTHER_WORKSPACES.iter().any(|other| file.path.starts_with(other)))
@@ -158,6 +179,14 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
     use super::*;
+
+    #[test]
+    fn an_example_in_a_doc_comment_is_text() {
+        let fine = "/// A.\n/// ```text\n/// a\n/// ```\nfn a() {}\n";
+        assert_eq!(doc_tests(&Checkout::of(&[("crates/http/src/a.rs", fine)])), []);
+        let code = "/// A.\n/// ```\n/// a();\n/// ```\nfn a() {}\n";
+        assert_eq!(doc_tests(&Checkout::of(&[("crates/http/src/a.rs", code)])).len(), 1);
+    }
 
     #[test]
     fn unsafe_is_seen_in_code_only() {

@@ -39,6 +39,7 @@ fn remarks(checkout: &Checkout) -> Vec<Remark> {
         code::lengths,
         code::words,
         code::silent_tests,
+        code::doc_tests,
         documents::titles,
         documents::architecture,
         documents::dependencies,
