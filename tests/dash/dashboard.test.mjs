@@ -188,7 +188,7 @@ test("a token is asked for, and opens", async () => {
   await page.waitForSelector(".token input");
   await page.type(".token input", "not the token");
   await page.keyboard.press("Enter");
-  await page.waitForFunction(() => document.querySelector(".token .answer").textContent.includes("not the token"));
+  await page.waitForFunction(() => document.querySelector(".token .answer").textContent.includes("token is wrong"));
   await page.$eval(".token input", (input) => { input.value = ""; });
   await page.type(".token input", TOKEN);
   await Promise.all([page.waitForSelector(".tabs"), page.keyboard.press("Enter")]);

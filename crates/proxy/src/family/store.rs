@@ -107,9 +107,8 @@ pub struct Saving {
 }
 
 /// Begins to save an answer with the head `origin`, if the location and the answer allow it.
-pub fn begin(exchange: &mut Exchange<'_>, origin: &Origin) -> Option<Box<dyn Along>> {
-    let location = exchange.location;
-    let values = &crate::values(location).store;
+pub fn begin(exchange: &mut Exchange<'_>, settings: &crate::family::Values, origin: &Origin) -> Option<Box<dyn Along>> {
+    let values = &settings.store;
     if origin.head.status != 200 || exchange.request.method() != b"GET" {
         return None;
     }
@@ -119,8 +118,7 @@ pub fn begin(exchange: &mut Exchange<'_>, origin: &Origin) -> Option<Box<dyn Alo
         Store::At(template) => template.text(exchange),
     };
     let path = weir_net::path::as_path(&path).to_path_buf();
-    let proxy = &crate::values(location).proxy;
-    let (file, temporary) = body::temporary(exchange, proxy.temp_path.as_deref(), relay::DIRECTORY)?;
+    let (file, temporary) = body::temporary(exchange, settings.proxy.temp_path.as_deref(), relay::DIRECTORY)?;
     let modified = origin.field(weir_wire::Known::LastModified).and_then(weir_wire::date::parse_http_date);
     Some(Box::new(Saving { file, temporary, path, mode: values.access, modified, is_broken: false }))
 }

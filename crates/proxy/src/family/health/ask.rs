@@ -74,8 +74,7 @@ pub(super) async fn ask(
 ) -> Ended {
     let conf = &*generation.conf;
     let location = conf.location(placed.location);
-    let address =
-        group.get().and_then(|upstream| upstream.addresses.get(peer)).map(|address| at_port(address, check.port));
+    let address = group.get().addresses.get(peer).map(|address| at_port(address, check.port));
     let (Some(pass), Some(address)) = (&crate::values(location).proxy.pass, address) else {
         return Ended::NotMade("no server to ask".to_owned());
     };
@@ -152,11 +151,12 @@ impl Question<'_> {
         }
         let mut head = exchange.worker.lease_out();
         self.compose(exchange, framing, &mut head);
+        let proxy = &crate::values(exchange.location).proxy;
         let asked = proxy_ssl::asked(exchange, self.pass.host.as_bytes());
         let (name, _) = self.group.known_peer(&exchange.worker.boards, self.peer);
         let is_tls = !matches!(asked, Asked::Nothing);
         exchange.tries.push(Try { started: Some(clock::now()), is_tls, ..Try::at(name) });
-        let answered = self.answer(exchange, conn, &asked, Outgoing { head: &head, framing }, target).await;
+        let answered = self.answer(exchange, conn, &asked, Outgoing { head: &head, framing, proxy }, target).await;
         exchange.worker.return_out(head);
         match answered {
             Ok((origin, link)) => self.judge(exchange, origin, link, target).await,
@@ -169,8 +169,8 @@ impl Question<'_> {
     fn compose(&self, exchange: &mut Exchange<'_>, framing: BodyFraming, head: &mut Vec<u8>) {
         let (host, uri) = (self.pass.host.clone().into_bytes(), Some(self.check.asked().as_bytes().to_vec()));
         let target = request::Target { host, uri, is_tls: self.pass.is_tls };
-        request::compose(exchange, self.pass, Some(&target), framing, head);
         let proxy = &crate::values(exchange.location).proxy;
+        request::compose(exchange, (proxy, self.pass), Some(&target), framing, head);
         let is_said = proxy.set_headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("connection"));
         if self.check.keepalive_time.is_none() && proxy.version == Version::Http11 && !is_said {
             // The peer need not keep a connection that the check does not reuse.
@@ -289,7 +289,7 @@ impl Question<'_> {
     ) -> Result<Source, String> {
         let length = weir_wire::response_body(&origin.bytes, &origin.head, exchange.upstream_method());
         let length = length.map_err(|violation| violation.upstream_message().to_owned())?;
-        let Some(upstream) = self.group.get() else { return Err("no server to ask".to_owned()) };
+        let upstream = self.group.get();
         // HTTP/2 frames mark the end of the body, and carry the trailers after it.
         let length = if link.h2.is_some() && length != BodyLength::None { BodyLength::UntilClose } else { length };
         // Balancing did not choose this peer, so its result does not count for passive health.

@@ -103,9 +103,9 @@ impl Rounds {
         mut before: HashMap<Name, Rc<Target>>,
         is_due: bool,
     ) -> HashMap<Name, Rc<Target>> {
-        let group = GroupRef::declared(generation.clone(), placed.group);
         let mut targets = HashMap::new();
-        let Some(upstream) = group.get() else { return targets };
+        let Some(group) = GroupRef::declared(generation.clone(), placed.group) else { return targets };
+        let upstream = group.get();
         for (index, peer) in upstream.group.peers().enumerate() {
             let name = (peer.id, peer.address.clone());
             let known = before.remove(&name);
@@ -139,7 +139,7 @@ impl Rounds {
 
     /// Records the result, and logs the changes it makes.
     fn note(&self, generation: &Generation, placed: &Placed, group: &GroupRef, index: usize, ended: Ended) {
-        let Some(upstream) = group.get() else { return };
+        let upstream = group.get();
         let (Some(peer), Some(health)) = (upstream.group.peer(index), upstream.group.health(index)) else { return };
         let location = generation.conf.location(placed.location);
         let turned = match &ended {

@@ -457,5 +457,12 @@ fn group_of(b: &mut Build<'_>, pass: &Pass) -> Result<usize, Refusal> {
 /// Whether weir may drop the upstream request once the client has left: no other request waits for the answer, and
 /// `proxy_ignore_client_abort` is off (nginx fetches an answer for the cache to its end).
 pub fn is_for_its_client_alone(exchange: &Exchange<'_>) -> bool {
-    !crate::values(exchange.location).proxy.ignore_client_abort && !exchange.cache.is_for_others()
+    crate::values(exchange.location).proxy.follows_client(exchange)
+}
+
+impl Values {
+    /// The same, with the settings of the exchange's location at hand.
+    pub fn follows_client(&self, exchange: &Exchange<'_>) -> bool {
+        !self.ignore_client_abort && !exchange.cache.is_for_others()
+    }
 }

@@ -9,6 +9,7 @@ use weir_wire::fields::make_safe;
 use weir_wire::{Known, KnownSet, Version, encode, escape};
 
 use super::pass::Pass;
+use crate::family::proxy::Values;
 
 /// The fields that a location sends, compiled once: fields it sets, and client fields it leaves out.
 #[derive(Default)]
@@ -123,10 +124,10 @@ pub struct Target {
 }
 
 /// Whether the client asks for a WebSocket that weir passes on by default.
-pub fn passes_upgrade(exchange: &Exchange<'_>) -> bool {
+pub fn passes_upgrade(exchange: &Exchange<'_>, proxy: &Values) -> bool {
     let request = &exchange.request;
-    crate::values(exchange.location).proxy.plan.upgrades
-        && crate::values(exchange.location).proxy.version == Version::Http11
+    proxy.plan.upgrades
+        && proxy.version == Version::Http11
         && request.tokens.upgrade
         && request.version() >= Version::Http11
         && request.method() == b"GET"
@@ -136,13 +137,11 @@ pub fn passes_upgrade(exchange: &Exchange<'_>) -> bool {
 /// Composes the request line and the fields into `out`.
 pub fn compose(
     exchange: &mut Exchange<'_>,
-    pass: &Pass,
+    (proxy, pass): (&Values, &Pass),
     target: Option<&Target>,
     framing: BodyFraming,
     out: &mut Vec<u8>,
 ) {
-    let location = exchange.location;
-    let proxy = &crate::values(location).proxy;
     let plan = &proxy.plan;
     out.clear();
     match &proxy.method {
@@ -168,7 +167,7 @@ pub fn compose(
     if plan.passes_te && takes_trailers(exchange) {
         out.extend_from_slice(b"TE: trailers\r\n");
     }
-    if passes_upgrade(exchange) {
+    if passes_upgrade(exchange, proxy) {
         out.extend_from_slice(b"Connection: upgrade\r\nUpgrade: websocket\r\n");
     }
     match framing {
@@ -221,12 +220,12 @@ fn push_set(exchange: &mut Exchange<'_>, plan: &Plan, out: &mut Vec<u8>) {
 /// Whether the request of this try asked the upstream for another protocol (RFC 9110 §7.8: `Upgrade`, and a
 /// `Connection` that names it). Used for the rare 101: it evaluates the fields again.
 pub fn asks_for_upgrade(exchange: &mut Exchange<'_>) -> bool {
-    if passes_upgrade(exchange) {
+    let proxy = &crate::values(exchange.location).proxy;
+    if passes_upgrade(exchange, proxy) {
         return true;
     }
     let mut lines = Vec::new();
-    let location = exchange.location;
-    push_set(exchange, &crate::values(location).proxy.plan, &mut lines);
+    push_set(exchange, &proxy.plan, &mut lines);
     let (mut names_protocol, mut is_named) = (false, false);
     for line in lines.split(|byte| *byte == b'\n') {
         let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };

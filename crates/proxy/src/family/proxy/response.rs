@@ -13,6 +13,7 @@ use weir_wire::{BodyLength, Known, KnownSet, Version};
 
 use super::hidden::Named;
 use super::rewrite;
+use crate::family::proxy::Values;
 
 /// The target of `X-Accel-Redirect`.
 pub enum Elsewhere {
@@ -47,10 +48,8 @@ pub fn pass_authentication(exchange: &mut Exchange<'_>, origin: &Origin) {
 }
 
 /// Fills the response from the upstream's head; `Some` if the head redirects to another location.
-pub fn accept(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) -> Option<Elsewhere> {
-    let location = exchange.location;
-    let proxy = &crate::values(location).proxy;
-    if let Some(elsewhere) = accel_redirect(exchange, origin) {
+pub fn accept(exchange: &mut Exchange<'_>, proxy: &Values, origin: &Origin, length: BodyLength) -> Option<Elsewhere> {
+    if let Some(elsewhere) = accel_redirect(exchange, proxy, origin) {
         return Some(elsewhere);
     }
     exchange.response.status = origin.head.status;
@@ -126,8 +125,8 @@ pub fn pass_trailers(exchange: &mut Exchange<'_>, trailers: Fields) {
 }
 
 /// X-Accel-Redirect: the upstream names a location of this server that answers instead.
-fn accel_redirect(exchange: &mut Exchange<'_>, origin: &Origin) -> Option<Elsewhere> {
-    if crate::values(exchange.location).proxy.ignore.has("X-Accel-Redirect") {
+fn accel_redirect(exchange: &mut Exchange<'_>, proxy: &Values, origin: &Origin) -> Option<Elsewhere> {
+    if proxy.ignore.has("X-Accel-Redirect") {
         return None;
     }
     let to = origin.field(Known::XAccelRedirect)?.to_vec();
@@ -138,9 +137,7 @@ fn accel_redirect(exchange: &mut Exchange<'_>, origin: &Origin) -> Option<Elsewh
             Some(Known::SetCookie | Known::CacheControl | Known::Expires | Known::AcceptRanges) => {
                 exchange.response.fields.push_known(name, value, field.known);
             }
-            Some(Known::XAccelLimitRate)
-                if !crate::values(exchange.location).proxy.ignore.has("X-Accel-Limit-Rate") =>
-            {
+            Some(Known::XAccelLimitRate) if !proxy.ignore.has("X-Accel-Limit-Rate") => {
                 exchange.limit_rate = std::str::from_utf8(value).ok().and_then(value::number);
             }
             Some(_) | None => {

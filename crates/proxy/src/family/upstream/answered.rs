@@ -24,14 +24,14 @@ pub(super) fn take_answer(
     mut hold: Hold,
     judge: Option<Judge>,
 ) -> Option<Answer> {
-    let status = origin.head.status;
+    let (status, values) = (origin.head.status, crate::values(exchange.location));
     if status == 101 {
         // The client's request for an upgrade does not show that weir asked this peer for one.
         if !exchange.request.wants_upgrade() || !request::asks_for_upgrade(exchange) {
             refuse(exchange, &mut hold, "upstream switched protocols unasked");
             return None;
         }
-        response::accept(exchange, &origin, BodyLength::None);
+        response::accept(exchange, &values.proxy, &origin, BodyLength::None);
         exchange.origin = Some(origin);
         return Some(Answer::Tunnel(Upgraded { link, hold }));
     }
@@ -53,7 +53,6 @@ pub(super) fn take_answer(
         exchange.worker.return_origin(origin);
         return Some(answer);
     }
-    let values = crate::values(exchange.location);
     if values.proxy.intercept_errors && status >= 300 && weir_http::special::is_intercepted(exchange, status) {
         response::pass_authentication(exchange, &origin);
         // The cache keeps only the status of an intercepted answer.
@@ -62,12 +61,12 @@ pub(super) fn take_answer(
         exchange.origin = Some(origin);
         return Some(Answer::Outcome(Outcome::Status(status)));
     }
-    let trails = may_trail(exchange, &link);
+    let trails = may_trail(exchange, &link, values.proxy.pass_trailers);
     exchange.response.expects_trailers |= trails;
     // HTTP/2 frames mark the end of the body; its length is checked as well.
     let to_read = if trails && length != BodyLength::None { BodyLength::UntilClose } else { length };
     let source = Source::new(link, hold, &origin, to_read, exchange.request_complete);
-    match response::accept(exchange, &origin, length) {
+    match response::accept(exchange, &values.proxy, &origin, length) {
         Some(elsewhere) => {
             exchange.cache.cut();
             source.finish_unread(exchange);
@@ -76,7 +75,7 @@ pub(super) fn take_answer(
             Some(Answer::Outcome(elsewhere.enter(exchange)))
         }
         None => {
-            exchange.cache.saving = store::begin(exchange, &origin);
+            exchange.cache.saving = store::begin(exchange, values, &origin);
             exchange.origin = Some(origin);
             Some(Answer::Response(source))
         }
@@ -102,8 +101,8 @@ fn refuse(exchange: &mut Exchange<'_>, hold: &mut Hold, why: &str) {
 }
 
 /// Whether trailers may follow for a client over HTTP/2: then the stream ends with them, not with the length.
-fn may_trail(exchange: &Exchange<'_>, link: &Link) -> bool {
-    crate::values(exchange.location).proxy.pass_trailers
+fn may_trail(exchange: &Exchange<'_>, link: &Link, pass_trailers: bool) -> bool {
+    pass_trailers
         && exchange.request.version() == Version::Http2
         && link.h2.as_ref().is_some_and(|stream| stream.has_trailers() || !stream.is_read())
 }

@@ -22,6 +22,7 @@ use super::line::Opened;
 use super::pool::{Link, Terms};
 use super::reading::{Reading, Received};
 use super::sending::{BodyState, Sending};
+use crate::family::proxy::Values;
 use crate::family::proxy::request::BodyFraming;
 use crate::family::proxy_ssl::handshake::{Fault, shake_hands};
 use crate::family::{early_hints, proxy};
@@ -146,6 +147,8 @@ pub struct Outgoing<'h> {
     pub head: &'h [u8],
     /// The framing of the body.
     pub framing: BodyFraming,
+    /// The location's settings.
+    pub proxy: &'h Values,
 }
 
 /// Sends the request over `link` and reads the answer's head.
@@ -167,7 +170,8 @@ pub async fn exchange_heads(
         sending.send_head(exchange, stream, outgoing.framing)?;
         progressed.request_sent = true;
     }
-    let mut heads = Heads { link, progressed, streams, is_timed: false, sending, reading: Reading::default() };
+    let (proxy, reading) = (outgoing.proxy, Reading::default());
+    let mut heads = Heads { link, proxy, progressed, streams, is_timed: false, sending, reading };
     if streams {
         conn.deadline.set(exchange.location.values.core.body_timeout.longest);
     }
@@ -189,6 +193,7 @@ pub async fn exchange_heads(
 /// A request being sent to a peer, and the head of the answer being read.
 struct Heads<'h> {
     link: &'h Link,
+    proxy: &'h Values,
     progressed: &'h mut Progressed,
     /// The body passes through while the client sends it.
     streams: bool,
@@ -208,7 +213,7 @@ impl Heads<'_> {
     ) -> Result<(), Failure> {
         early_hints::pass(exchange, conn, &origin).await.map_err(Failure::Client)?;
         self.reading.go_on(origin);
-        self.link.deadline.set(crate::values(exchange.location).proxy.read_timeout);
+        self.link.deadline.set(self.proxy.read_timeout);
         if self.streams {
             conn.deadline.set(exchange.location.values.core.body_timeout.longest);
         }
@@ -216,30 +221,32 @@ impl Heads<'_> {
     }
 
     fn poll(&mut self, exchange: &mut Exchange<'_>, conn: &Conn) -> Poll<Result<Received, Failure>> {
-        let (link, proxy) = (self.link, &crate::values(exchange.location).proxy);
+        let (link, proxy) = (self.link, self.proxy);
         if !self.progressed.request_complete {
-            match self.sending.poll(exchange, conn, link, self.progressed) {
+            match self.sending.poll(exchange, conn, link, proxy, self.progressed) {
                 Poll::Ready(Ok(())) => {
                     self.progressed.request_complete = true;
                     exchange.step = Step::AwaitHead;
                     link.deadline.set(proxy.read_timeout);
                 }
                 // The peer may have answered before it stopped reading: look for the answer first.
-                Poll::Ready(Err(Failure::Send(error))) => match self.reading.poll(exchange, link, self.progressed) {
-                    Poll::Ready(Ok(received)) => return Poll::Ready(Ok(received)),
-                    _ => return Poll::Ready(Err(Failure::Send(error))),
-                },
+                Poll::Ready(Err(Failure::Send(error))) => {
+                    match self.reading.poll(exchange, link, proxy, self.progressed) {
+                        Poll::Ready(Ok(received)) => return Poll::Ready(Ok(received)),
+                        _ => return Poll::Ready(Err(Failure::Send(error))),
+                    }
+                }
                 Poll::Ready(Err(failure)) => return Poll::Ready(Err(failure)),
                 Poll::Pending if !self.is_timed => link.deadline.set(proxy.send_timeout),
                 Poll::Pending => {}
             }
             self.is_timed = true;
         }
-        if let Poll::Ready(result) = self.reading.poll(exchange, link, self.progressed) {
+        if let Poll::Ready(result) = self.reading.poll(exchange, link, proxy, self.progressed) {
             return Poll::Ready(result);
         }
         if (!self.streams || self.progressed.request_complete)
-            && proxy::is_for_its_client_alone(exchange)
+            && proxy.follows_client(exchange)
             && let Poll::Ready(error) = conn.poll_gone()
         {
             return Poll::Ready(Err(Failure::Client(Gone::Closed(error))));

@@ -24,7 +24,7 @@ pub(super) fn group(exchange: &mut Exchange<'_>, pass: &Pass) -> Result<Chosen, 
     let generation = exchange.generation.clone();
     let Some(template) = &pass.template else {
         let number = pass.group.ok_or(500u16)?;
-        return Ok(Chosen::Group(GroupRef::declared(generation, number), None));
+        return Ok(Chosen::Group(GroupRef::declared(generation, number).ok_or(500u16)?, None));
     };
     // One character per byte: the URI keeps its bytes, and only the host must be text.
     let text: String = template.text(exchange).iter().map(|byte| char::from(*byte)).collect();
@@ -49,7 +49,8 @@ pub(super) fn group(exchange: &mut Exchange<'_>, pass: &Pass) -> Result<Chosen, 
     };
     let declared = &crate::declared(&generation.conf).upstream;
     if let Some(number) = declared.find(&parsed.url).or_else(|| declared.find_implicit(&dialled)) {
-        return Ok(Chosen::Group(GroupRef::declared(generation.clone(), number), Some(target)));
+        let group = GroupRef::declared(generation.clone(), number).ok_or(500u16)?;
+        return Ok(Chosen::Group(group, Some(target)));
     }
     match literal_address(&dialled) {
         Some(address) => {

@@ -22,6 +22,7 @@ use super::choose::{self, Chosen, Unresolved};
 use super::pool::Link;
 use super::source::{GroupRef, Hold, Source};
 use super::walk::Walk;
+use crate::family::proxy::Values;
 use crate::family::proxy::request::{self, BodyFraming};
 use crate::family::proxy_ssl::{self, Asked, Party};
 
@@ -52,7 +53,8 @@ pub type Judge = fn(&mut Exchange<'_>, &Origin, BodyLength) -> Option<Answer>;
 /// Asks the location's upstream.
 pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn, judge: Option<Judge>) -> Answer {
     let location = exchange.location;
-    let Some(pass) = &crate::values(location).proxy.pass else { return Answer::Outcome(Outcome::Status(500)) };
+    let proxy = &crate::values(location).proxy;
+    let Some(pass) = &proxy.pass else { return Answer::Outcome(Outcome::Status(500)) };
     let (group, target) = match choose::group(exchange, pass) {
         Ok(Chosen::Group(group, target)) => (group, target),
         // Boxed: few exchanges resolve a name, and every one would need the room for it.
@@ -63,25 +65,24 @@ pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn, judge: Option
         },
         Err(status) => return Answer::Outcome(Outcome::Status(status)),
     };
-    if let Err(answer) = ready_body(exchange, conn).await {
+    if let Err(answer) = ready_body(exchange, conn, proxy).await {
         return answer;
     }
     let mut head = exchange.worker.lease_out();
-    let framing = framing(exchange);
-    request::compose(exchange, pass, target.as_ref(), framing, &mut head);
+    let framing = framing(exchange, proxy);
+    request::compose(exchange, (proxy, pass), target.as_ref(), framing, &mut head);
     let asked = match &target {
         Some(target) if target.is_tls => proxy_ssl::asked(exchange, &target.host),
         None if pass.is_tls => proxy_ssl::asked(exchange, pass.host.as_bytes()),
         Some(_) | None => Asked::Nothing,
     };
-    let answer = ask_peers(exchange, conn, &group, asked.party(), Outgoing { head: &head, framing }, judge).await;
+    let answer =
+        ask_peers(exchange, conn, &group, asked.party(), Outgoing { head: &head, framing, proxy }, judge).await;
     exchange.worker.return_out(head);
     answer
 }
 
-async fn ready_body(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(), Answer> {
-    let location = exchange.location;
-    let proxy = &crate::values(location).proxy;
+async fn ready_body(exchange: &mut Exchange<'_>, conn: &mut Conn, proxy: &Values) -> Result<(), Answer> {
     if let Some(template) = &proxy.set_body {
         let text = template.text(exchange);
         body::discard(exchange, conn).await.map_err(Answer::Gone)?;
@@ -110,8 +111,7 @@ async fn ready_body(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(), 
     }
 }
 
-fn framing(exchange: &Exchange<'_>) -> BodyFraming {
-    let proxy = &crate::values(exchange.location).proxy;
+fn framing(exchange: &Exchange<'_>, proxy: &Values) -> BodyFraming {
     if !proxy.pass_body {
         return BodyFraming::None;
     }
@@ -134,7 +134,7 @@ async fn ask_peers(
     outgoing: Outgoing<'_>,
     judge: Option<Judge>,
 ) -> Answer {
-    let Some(upstream) = group.get() else { return Answer::Outcome(Outcome::Status(500)) };
+    let upstream = group.get();
     let mut walk = Walk::begin(exchange, group, upstream, party, outgoing);
     loop {
         let Some(next) = walk.next_peer(exchange) else {

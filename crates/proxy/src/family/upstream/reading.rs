@@ -11,6 +11,7 @@ use weir_wire::{Progress, Version};
 
 use super::attempt::{Failure, HeadFault, Progressed};
 use super::pool::Link;
+use crate::family::proxy::Values;
 
 /// Bytes to read at a time before the length of the body is known.
 const READ_BYTES: usize = 16 << 10;
@@ -49,11 +50,11 @@ impl Reading {
         &mut self,
         exchange: &mut Exchange<'_>,
         link: &Link,
+        proxy: &Values,
         progressed: &mut Progressed,
     ) -> Poll<Result<Received, Failure>> {
-        let proxy = &crate::values(exchange.location).proxy;
         if let Some(stream) = &link.h2 {
-            return self.poll_frames(exchange, stream, progressed);
+            return self.poll_frames(exchange, stream, proxy, progressed);
         }
         loop {
             // Checked first: usually the answer has not come yet, and a needless read costs a system call.
@@ -86,9 +87,10 @@ impl Reading {
         &mut self,
         exchange: &mut Exchange<'_>,
         stream: &h2::stream::Stream,
+        proxy: &Values,
         progressed: &mut Progressed,
     ) -> Poll<Result<Received, Failure>> {
-        let buffer_size = crate::values(exchange.location).proxy.buffer_size as usize;
+        let buffer_size = proxy.buffer_size as usize;
         let origin = match stream.poll_head() {
             Poll::Ready(Ok(origin)) => origin,
             Poll::Ready(Err(lost)) => return Poll::Ready(Err(Failure::Lost(lost))),

@@ -18,6 +18,7 @@ use weir_wire::encode;
 
 use super::attempt::{Failure, Outgoing, Progressed};
 use super::pool::Link;
+use crate::family::proxy::Values;
 use crate::family::proxy::request::BodyFraming;
 
 /// Bytes of a request's body to send at a time.
@@ -65,7 +66,7 @@ impl BodyState {
 }
 
 impl<'h> Sending<'h> {
-    pub fn new(Outgoing { head, framing }: Outgoing<'h>, body: BodyState) -> Sending<'h> {
+    pub fn new(Outgoing { head, framing, .. }: Outgoing<'h>, body: BodyState) -> Sending<'h> {
         let chunked = framing == BodyFraming::Chunked;
         Sending {
             head,
@@ -131,9 +132,9 @@ impl<'h> Sending<'h> {
         exchange: &mut Exchange<'_>,
         conn: &Conn,
         link: &Link,
+        proxy: &Values,
         progressed: &mut Progressed,
     ) -> Poll<Result<(), Failure>> {
-        let values = crate::values(exchange.location);
         loop {
             if self.piece_sent == self.piece.len()
                 && self.body != BodyState::Done
@@ -185,7 +186,7 @@ impl<'h> Sending<'h> {
                     {
                         return Poll::Ready(self.end(link));
                     }
-                    self.await_peer(link, values.proxy.send_timeout);
+                    self.await_peer(link, proxy.send_timeout);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.is_blocked = true,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -279,7 +280,7 @@ impl Upload {
     /// Sends as much as possible; ready when all is sent, or when the peer wants no more.
     pub fn poll(&mut self, exchange: &mut Exchange<'_>, conn: &Conn, link: &Link) -> Poll<Result<(), Failure>> {
         let (core, proxy) = (&exchange.location.values.core, &crate::values(exchange.location).proxy);
-        match self.sending.poll(exchange, conn, link, &mut Progressed::default()) {
+        match self.sending.poll(exchange, conn, link, proxy, &mut Progressed::default()) {
             // The answer shows why sending broke.
             Poll::Ready(Ok(()) | Err(Failure::Send(_))) => Poll::Ready(Ok(())),
             Poll::Ready(Err(failure)) => Poll::Ready(Err(failure)),

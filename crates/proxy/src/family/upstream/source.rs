@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 
 use weir_http::board::boards::Boards;
@@ -26,8 +27,8 @@ use crate::family::sticky::Sticky;
 /// The group of an exchange: from the configuration, or made for this exchange.
 #[derive(Clone)]
 pub enum GroupRef {
-    /// The group's number; keeps its configuration alive.
-    Declared(Rc<Generation>, usize),
+    /// The group and its number; keeps its configuration alive.
+    Declared(Rc<Generation>, usize, Arc<Upstream>),
     /// The same for a group whose peers change: with the peers from the start of the exchange.
     Live(Rc<Generation>, usize, Rc<Seen>),
     /// The address that a `proxy_pass` with variables gave.
@@ -55,20 +56,22 @@ fn known_peer(generation: &Generation, boards: &Boards, group: usize, peer: usiz
 }
 
 impl GroupRef {
-    /// A group of a configuration, in its current version.
-    pub fn declared(generation: Rc<Generation>, number: usize) -> GroupRef {
-        let live =
-            crate::declared(&generation.conf).upstream.groups.get(number).and_then(|upstream| upstream.live.as_ref());
-        match live.map(|live| all_seen(&generation).look(number, live)) {
-            Some(seen) => GroupRef::Live(generation, number, seen),
-            None => GroupRef::Declared(generation, number),
-        }
+    /// A group of a configuration, in its current version; `None` if the configuration has no group of this number.
+    pub fn declared(generation: Rc<Generation>, number: usize) -> Option<GroupRef> {
+        let upstream = crate::declared(&generation.conf).upstream.groups.get(number)?.clone();
+        Some(match &upstream.live {
+            Some(live) => {
+                let seen = all_seen(&generation).look(number, live);
+                GroupRef::Live(generation, number, seen)
+            }
+            None => GroupRef::Declared(generation, number, upstream),
+        })
     }
 
     /// The configuration that keeps connections to its peers, and the number of the group.
     pub fn home(&self) -> Option<(&Rc<Generation>, usize)> {
         match self {
-            GroupRef::Declared(generation, number) | GroupRef::Live(generation, number, _) => {
+            GroupRef::Declared(generation, number, _) | GroupRef::Live(generation, number, _) => {
                 Some((generation, *number))
             }
             GroupRef::Own(_) => None,
@@ -78,7 +81,7 @@ impl GroupRef {
     /// A peer's name, shared by all tries at this peer, and the number of the cell that counts them.
     pub fn known_peer(&self, boards: &Boards, peer: usize) -> (Rc<str>, u32) {
         match self {
-            GroupRef::Declared(generation, number) => known_peer(generation, boards, *number, peer),
+            GroupRef::Declared(generation, number, _) => known_peer(generation, boards, *number, peer),
             GroupRef::Live(_, _, seen) => seen.known_peer(boards, peer),
             GroupRef::Own(upstream) => {
                 (upstream.group.peer(peer).map(|peer| peer.address.as_str().into()).unwrap_or_default(), 0)
@@ -87,13 +90,11 @@ impl GroupRef {
     }
 
     /// The group.
-    pub fn get(&self) -> Option<&Upstream> {
+    pub fn get(&self) -> &Upstream {
         match self {
-            GroupRef::Declared(generation, number) => {
-                crate::declared(&generation.conf).upstream.groups.get(*number).map(AsRef::as_ref)
-            }
-            GroupRef::Live(_, _, seen) => Some(&seen.upstream),
-            GroupRef::Own(upstream) => Some(upstream),
+            GroupRef::Declared(_, _, upstream) => upstream,
+            GroupRef::Live(_, _, seen) => &seen.upstream,
+            GroupRef::Own(upstream) => upstream,
         }
     }
 }
@@ -114,10 +115,7 @@ impl Hold {
 
     /// Gives the peer back; `true` if the peer is disabled from this moment.
     pub fn release(&mut self, outcome: Outcome) -> bool {
-        match self.group.get() {
-            Some(upstream) => upstream.group.release(&mut self.selection, outcome, clock::unix_seconds()),
-            None => false,
-        }
+        self.group.get().group.release(&mut self.selection, outcome, clock::unix_seconds())
     }
 }
 
@@ -409,7 +407,7 @@ impl Source {
     }
 
     fn end(&mut self, exchange: &mut Exchange<'_>, outcome: Outcome) {
-        let bond = self.hold.group.get().and_then(|upstream| self.hold.bond(upstream));
+        let bond = self.hold.bond(self.hold.group.get());
         if let Some((sticky, peer)) = bond.filter(|(sticky, _)| outcome == Outcome::Ok && !sticky.learns_at_head()) {
             sticky.learn(exchange, peer);
         }
@@ -431,7 +429,8 @@ impl Source {
 
 /// Puts a connection back into the worker's pool, if its group is declared. Only `Source::release` may call this.
 fn keep(exchange: &Exchange<'_>, group: &GroupRef, link: Box<Link>) {
-    if let (Some((generation, number)), Some(upstream)) = (group.home(), group.get()) {
+    if let Some((generation, number)) = group.home() {
+        let upstream = group.get();
         // If variables name a certificate, weir loads it for each connection, as in nginx, or keeps it while its cache
         // allows. A connection with an old certificate would outlive both. A block with `keepalive` accepts that.
         let may_be_stale = upstream.is_implicit && link.party.as_ref().is_some_and(|party| party.shows_its_own());

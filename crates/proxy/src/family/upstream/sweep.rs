@@ -36,8 +36,8 @@ fn publish(worker: &Worker) {
     worker.board.places.set(worker.places_taken() as u64);
     let generation = worker.generation();
     pools(&generation).count_idle(|group, idle| {
-        let group = GroupRef::declared(generation.clone(), group);
-        let Some(upstream) = group.get() else { return };
+        let Some(group) = GroupRef::declared(generation.clone(), group) else { return };
+        let upstream = group.get();
         for peer in 0..upstream.addresses.len() {
             let (_, cell) = group.known_peer(&worker.boards, peer);
             worker.board.peer(cell).idle.set(idle.get(upstream.pool_id(peer)).copied().unwrap_or(0));

@@ -77,7 +77,7 @@ impl<'g> Walk<'g> {
         party: Option<&'g Arc<Party>>,
         outgoing: Outgoing<'g>,
     ) -> Walk<'g> {
-        let proxy = &crate::values(exchange.location).proxy;
+        let proxy = outgoing.proxy;
         let timeout_ms = proxy.tries_timeout.as_millis() as u64;
         let policy = RetryPolicy { conditions: proxy.next_upstream, tries: proxy.tries, timeout_ms };
         upstream.budget.earn();
@@ -136,10 +136,10 @@ impl<'g> Walk<'g> {
         conn: &mut Conn,
         Next { peer, may_reuse }: Next,
     ) -> Result<(Box<Origin>, Box<Link>), FailedTry> {
-        let bind = &crate::values(exchange.location).proxy.bind;
-        let bound = bind.as_ref().and_then(|template| parse_bind(&template.text(exchange)));
+        let proxy = self.outgoing.proxy;
+        let bound = proxy.bind.as_ref().and_then(|template| parse_bind(&template.text(exchange)));
         let terms = Terms { bound, party: self.party };
-        let is_h2 = crate::values(exchange.location).proxy.version == Version::Http2;
+        let is_h2 = proxy.version == Version::Http2;
         let id = self.upstream.pool_id(peer);
         let kept =
             if may_reuse && !is_h2 { take_kept(exchange.worker, &self.hold.group, id, terms).await } else { None };
@@ -188,7 +188,7 @@ impl<'g> Walk<'g> {
         let (home, id) = (self.hold.group.home(), self.upstream.pool_id(peer));
         if let (Some((generation, number)), true) = (home, may_reuse) {
             let give_up = Deadline::new();
-            give_up.set(crate::values(exchange.location).proxy.connect_timeout);
+            give_up.set(self.outgoing.proxy.connect_timeout);
             let mut may_wait = true;
             loop {
                 if let Some(begun) = lines(generation).begin(number, id, terms) {
@@ -222,8 +222,8 @@ impl<'g> Walk<'g> {
     ) -> Result<(Box<Link>, bool), Failure> {
         let Terms { bound, party } = terms;
         let Some(address) = self.upstream.addresses.get(peer) else { return Err(Failure::Closed) };
-        let values = &crate::values(exchange.location).proxy;
-        let (give_up, watch) = (clock::now() + values.connect_timeout, proxy::is_for_its_client_alone(exchange));
+        let proxy = self.outgoing.proxy;
+        let (give_up, watch) = (clock::now() + proxy.connect_timeout, proxy.follows_client(exchange));
         // Other tries already wait, so no port is free: weir does not try to connect.
         let id = self.upstream.pool_id(peer);
         let mut waiting = match self.hold.group.home() {
