@@ -117,11 +117,12 @@ impl Stream for Sliced {
 
 /// Asks the location's cache and its upstream; part by part if `slice` is set.
 pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answer {
-    if crate::values(exchange.location).slice.size == 0 {
-        return cache::forward::forward(exchange, conn).await;
+    let values = crate::values(exchange.location);
+    if values.slice.size == 0 {
+        return cache::forward::forward(exchange, conn, values).await;
     }
     begin(exchange);
-    let answer = cache::forward::forward(exchange, conn).await;
+    let answer = cache::forward::forward(exchange, conn, values).await;
     take(exchange, conn, answer).await
 }
 
@@ -318,7 +319,8 @@ async fn part(
         clock::unix_ms(),
     );
     continue_as_part(&mut sub, exchange, start);
-    let answer = cache::forward::forward(&mut sub, conn).await;
+    let values = crate::values(sub.location);
+    let answer = cache::forward::forward(&mut sub, conn, values).await;
     let stands = matches!(answer, Answer::Response(_) | Answer::Outcome(Outcome::Respond));
     let told = if !stands || sub.response.status != 206 {
         Err(format!("unexpected status code {} in slice response", sub.response.status))

@@ -24,6 +24,7 @@ use weir_net::{Deadline, Instant, buffer, clock};
 use weir_wire::Known;
 
 use super::{Use, hit, keep, policy, purge, refresh};
+use crate::family::Values;
 use crate::family::proxy::request;
 use crate::family::upstream::forward::Answer;
 
@@ -35,26 +36,25 @@ pub enum Said {
     Fetch,
 }
 
-/// Asks the cache of the location.
-pub async fn ask(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Said {
+/// Asks the cache of the location; `values` are the settings of the location.
+pub async fn ask(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Values) -> Said {
     if !exchange.cache.is_untouched() {
         exchange.cache = Visit { distrusts: exchange.cache.distrusts, ..Visit::default() };
         exchange.plain = Plain::No;
     }
-    let number = match zone_of(exchange) {
+    let number = match zone_of(exchange, values) {
         Ok(Some(number)) => number,
         Ok(None) => return Said::Fetch,
         Err(status) => return Said::Answer(Answer::Outcome(Outcome::Status(status))),
     };
     let Some(zone) = crate::declared(exchange.conf).cache.zone(number) else { return Said::Fetch };
-    let location = exchange.location;
-    let cache = &crate::values(location).cache;
+    let cache = &values.cache;
     let is_kept = cache.methods.has(exchange.request.method());
     if !is_kept && cache.purge.is_empty() && weir_cache::request::is_safe(exchange.request.method()) {
         exchange.cache.reason = Some(Reason::BypassMethod);
         return Said::Fetch;
     }
-    exchange.cache.key = key(exchange);
+    exchange.cache.key = key(exchange, values);
     if exchange.cache.key.0.len() > KEY_BYTES_MAX {
         exchange.log(
             Level::Error,
@@ -79,13 +79,13 @@ pub async fn ask(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Said {
         exchange.cache.leader = zone.lead_beside(&key, place, clock::now());
         return fetch(exchange);
     }
-    look(exchange, conn, zone).await
+    look(exchange, conn, values, zone).await
 }
 
 /// The zone's number; `Err` is a status.
-fn zone_of(exchange: &mut Exchange<'_>) -> Result<Option<usize>, u16> {
+fn zone_of(exchange: &mut Exchange<'_>, values: &Values) -> Result<Option<usize>, u16> {
     let conf = exchange.conf;
-    match &crate::values(exchange.location).cache.zone {
+    match &values.cache.zone {
         Use::Off => Ok(None),
         Use::Zone(_, number) => Ok(*number),
         Use::Named(template) => {
@@ -104,13 +104,12 @@ fn zone_of(exchange: &mut Exchange<'_>) -> Result<Option<usize>, u16> {
 }
 
 /// The key. Without `proxy_cache_key` it is nginx's default: scheme, host and URI as the upstream gets them.
-fn key(exchange: &mut Exchange<'_>) -> Key {
-    let location = exchange.location;
+fn key(exchange: &mut Exchange<'_>, values: &Values) -> Key {
     let mut key = buffer::lease(0);
-    match &crate::values(location).cache.key {
+    match &values.cache.key {
         Some(template) => template.eval(exchange, &mut key),
         None => {
-            let pass = crate::values(location).proxy.pass.as_deref();
+            let pass = values.proxy.pass.as_deref();
             match pass.and_then(|pass| pass.template.as_ref()) {
                 Some(template) => template.eval(exchange, &mut key),
                 None => {
@@ -124,9 +123,8 @@ fn key(exchange: &mut Exchange<'_>) -> Key {
     Key(key)
 }
 
-async fn look(exchange: &mut Exchange<'_>, conn: &mut Conn, zone: &Arc<Zone>) -> Said {
-    let location = exchange.location;
-    let policy = policy(crate::values(location));
+async fn look(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Values, zone: &Arc<Zone>) -> Said {
+    let policy = policy(values);
     let facts = RequestFacts::read(keep::request_fields(&exchange.request));
     let (place, found) = {
         let (key, request) = (zone.key(&exchange.cache.key.0), &exchange.request);
@@ -154,7 +152,7 @@ async fn look(exchange: &mut Exchange<'_>, conn: &mut Conn, zone: &Arc<Zone>) ->
         exchange.cache.may_not_keep = Some(Reason::BypassDivergent);
         return Said::Fetch;
     }
-    let min_uses = crate::values(location).cache.min_uses;
+    let min_uses = values.cache.min_uses;
     if min_uses > 1 && u64::from(zone.note_use(&zone.key(&exchange.cache.key.0), place, clock::now())) < min_uses {
         exchange.cache.may_not_keep = Some(Reason::MinUses);
         return Said::Fetch;

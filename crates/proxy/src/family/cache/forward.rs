@@ -6,25 +6,26 @@ use weir_http::exchange::{Exchange, Plain};
 use weir_http::phase::Outcome;
 
 use super::{Use, ask, keep};
+use crate::family::Values;
 use crate::family::upstream::forward::{self, Answer};
 
-/// Asks the location's cache, then its upstream.
-pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Answer {
+/// Asks the location's cache, then its upstream; `values` are the settings of the location.
+pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Values) -> Answer {
     // A tunnel belongs to one client.
-    if matches!(crate::values(exchange.location).cache.zone, Use::Off) || exchange.request.wants_upgrade() {
+    if matches!(values.cache.zone, Use::Off) || exchange.request.wants_upgrade() {
         if exchange.cache.is_concerned() {
             exchange.cache.leave();
             exchange.plain = Plain::No;
         }
-        return forward::forward(exchange, conn, None).await;
+        return forward::forward(exchange, conn, values, None).await;
     }
     let begun = weir_net::clock::now();
-    let said = ask::ask(exchange, conn).await;
+    let said = ask::ask(exchange, conn, values).await;
     exchange.worker.board.took(Leg::Cache, weir_net::clock::now().us_since(begun));
     match said {
         ask::Said::Answer(answer) => answer,
         ask::Said::Fetch => {
-            let answer = forward::forward(exchange, conn, Some(keep::judge)).await;
+            let answer = forward::forward(exchange, conn, values, Some(keep::judge)).await;
             without_upstream(exchange, answer)
         }
     }

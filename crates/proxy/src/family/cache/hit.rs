@@ -83,7 +83,7 @@ fn answer(exchange: &mut Exchange<'_>, object: &Arc<Object>, origin: &Origin) ->
         (false, Some(told)) => BodyLength::Exact(told),
         (false, None) => BodyLength::UntilClose,
     };
-    if let Some(elsewhere) = response::accept(exchange, &crate::values(exchange.location).proxy, origin, length) {
+    if let Some(elsewhere) = response::accept(exchange, crate::values(exchange.location), origin, length) {
         return Answer::Outcome(elsewhere.enter(exchange));
     }
     let age_s = keep::validity(&object.times).current_age_s(clock::unix_ms() as i64);

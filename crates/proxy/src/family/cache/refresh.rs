@@ -47,7 +47,8 @@ pub fn start(exchange: &mut Exchange<'_>, visit: Visit) -> bool {
 }
 
 async fn refresh(exchange: &mut Exchange<'_>, conn: &mut Conn) {
-    match forward::forward(exchange, conn, Some(keep::judge)).await {
+    let values = crate::values(exchange.location);
+    match forward::forward(exchange, conn, values, Some(keep::judge)).await {
         forward::Answer::Response(source) if exchange.cache.is_filling() => relay::drain(exchange, source).await,
         forward::Answer::Response(source) => source.finish_unread(exchange),
         // Nobody gets this status, but the span reports it.

@@ -151,12 +151,12 @@ impl Question<'_> {
         }
         let mut head = exchange.worker.lease_out();
         self.compose(exchange, framing, &mut head);
-        let proxy = &crate::values(exchange.location).proxy;
+        let values = crate::values(exchange.location);
         let asked = proxy_ssl::asked(exchange, self.pass.host.as_bytes());
         let (name, _) = self.group.known_peer(&exchange.worker.boards, self.peer);
         let is_tls = !matches!(asked, Asked::Nothing);
         exchange.tries.push(Try { started: Some(clock::now()), is_tls, ..Try::at(name) });
-        let answered = self.answer(exchange, conn, &asked, Outgoing { head: &head, framing, proxy }, target).await;
+        let answered = self.answer(exchange, conn, &asked, Outgoing { head: &head, framing, values }, target).await;
         exchange.worker.return_out(head);
         match answered {
             Ok((origin, link)) => self.judge(exchange, origin, link, target).await,
@@ -169,8 +169,9 @@ impl Question<'_> {
     fn compose(&self, exchange: &mut Exchange<'_>, framing: BodyFraming, head: &mut Vec<u8>) {
         let (host, uri) = (self.pass.host.clone().into_bytes(), Some(self.check.asked().as_bytes().to_vec()));
         let target = request::Target { host, uri, is_tls: self.pass.is_tls };
-        let proxy = &crate::values(exchange.location).proxy;
-        request::compose(exchange, (proxy, self.pass), Some(&target), framing, head);
+        let values = crate::values(exchange.location);
+        let proxy = &values.proxy;
+        request::compose(exchange, (values, self.pass), Some(&target), framing, head);
         let is_said = proxy.set_headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("connection"));
         if self.check.keepalive_time.is_none() && proxy.version == Version::Http11 && !is_said {
             // The peer need not keep a connection that the check does not reuse.

@@ -9,7 +9,7 @@ use weir_wire::fields::make_safe;
 use weir_wire::{Known, KnownSet, Version, encode, escape};
 
 use super::pass::Pass;
-use crate::family::proxy::Values;
+use crate::family::Values;
 
 /// The fields that a location sends, compiled once: fields it sets, and client fields it leaves out.
 #[derive(Default)]
@@ -124,8 +124,8 @@ pub struct Target {
 }
 
 /// Whether the client asks for a WebSocket that weir passes on by default.
-pub fn passes_upgrade(exchange: &Exchange<'_>, proxy: &Values) -> bool {
-    let request = &exchange.request;
+pub fn passes_upgrade(exchange: &Exchange<'_>, values: &Values) -> bool {
+    let (request, proxy) = (&exchange.request, &values.proxy);
     proxy.plan.upgrades
         && proxy.version == Version::Http11
         && request.tokens.upgrade
@@ -137,11 +137,12 @@ pub fn passes_upgrade(exchange: &Exchange<'_>, proxy: &Values) -> bool {
 /// Composes the request line and the fields into `out`.
 pub fn compose(
     exchange: &mut Exchange<'_>,
-    (proxy, pass): (&Values, &Pass),
+    (values, pass): (&Values, &Pass),
     target: Option<&Target>,
     framing: BodyFraming,
     out: &mut Vec<u8>,
 ) {
+    let proxy = &values.proxy;
     let plan = &proxy.plan;
     out.clear();
     match &proxy.method {
@@ -167,7 +168,7 @@ pub fn compose(
     if plan.passes_te && takes_trailers(exchange) {
         out.extend_from_slice(b"TE: trailers\r\n");
     }
-    if passes_upgrade(exchange, proxy) {
+    if passes_upgrade(exchange, values) {
         out.extend_from_slice(b"Connection: upgrade\r\nUpgrade: websocket\r\n");
     }
     match framing {
@@ -220,12 +221,12 @@ fn push_set(exchange: &mut Exchange<'_>, plan: &Plan, out: &mut Vec<u8>) {
 /// Whether the request of this try asked the upstream for another protocol (RFC 9110 §7.8: `Upgrade`, and a
 /// `Connection` that names it). Used for the rare 101: it evaluates the fields again.
 pub fn asks_for_upgrade(exchange: &mut Exchange<'_>) -> bool {
-    let proxy = &crate::values(exchange.location).proxy;
-    if passes_upgrade(exchange, proxy) {
+    let values = crate::values(exchange.location);
+    if passes_upgrade(exchange, values) {
         return true;
     }
     let mut lines = Vec::new();
-    push_set(exchange, &proxy.plan, &mut lines);
+    push_set(exchange, &values.proxy.plan, &mut lines);
     let (mut names_protocol, mut is_named) = (false, false);
     for line in lines.split(|byte| *byte == b'\n') {
         let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };

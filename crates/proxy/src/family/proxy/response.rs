@@ -13,7 +13,7 @@ use weir_wire::{BodyLength, Known, KnownSet, Version};
 
 use super::hidden::Named;
 use super::rewrite;
-use crate::family::proxy::Values;
+use crate::family::Values;
 
 /// The target of `X-Accel-Redirect`.
 pub enum Elsewhere {
@@ -48,8 +48,9 @@ pub fn pass_authentication(exchange: &mut Exchange<'_>, origin: &Origin) {
 }
 
 /// Fills the response from the upstream's head; `Some` if the head redirects to another location.
-pub fn accept(exchange: &mut Exchange<'_>, proxy: &Values, origin: &Origin, length: BodyLength) -> Option<Elsewhere> {
-    if let Some(elsewhere) = accel_redirect(exchange, proxy, origin) {
+pub fn accept(exchange: &mut Exchange<'_>, values: &Values, origin: &Origin, length: BodyLength) -> Option<Elsewhere> {
+    let proxy = &values.proxy;
+    if let Some(elsewhere) = accel_redirect(exchange, values, origin) {
         return Some(elsewhere);
     }
     exchange.response.status = origin.head.status;
@@ -125,7 +126,8 @@ pub fn pass_trailers(exchange: &mut Exchange<'_>, trailers: Fields) {
 }
 
 /// X-Accel-Redirect: the upstream names a location of this server that answers instead.
-fn accel_redirect(exchange: &mut Exchange<'_>, proxy: &Values, origin: &Origin) -> Option<Elsewhere> {
+fn accel_redirect(exchange: &mut Exchange<'_>, values: &Values, origin: &Origin) -> Option<Elsewhere> {
+    let proxy = &values.proxy;
     if proxy.ignore.has("X-Accel-Redirect") {
         return None;
     }

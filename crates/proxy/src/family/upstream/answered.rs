@@ -13,25 +13,26 @@ use super::forward::{Answer, Judge, Upgraded};
 use super::pool::Link;
 use super::source::{Hold, Source};
 use super::walk::end_try;
+use crate::family::Values;
 use crate::family::proxy::{request, response};
 use crate::family::store;
 
 /// Interprets the head of the final answer. If it makes no sense, logs it, blames the peer and returns `None`.
 pub(super) fn take_answer(
     exchange: &mut Exchange<'_>,
+    values: &Values,
     origin: Box<Origin>,
-    link: Box<Link>,
-    mut hold: Hold,
+    (link, mut hold): (Box<Link>, Hold),
     judge: Option<Judge>,
 ) -> Option<Answer> {
-    let (status, values) = (origin.head.status, crate::values(exchange.location));
+    let status = origin.head.status;
     if status == 101 {
         // The client's request for an upgrade does not show that weir asked this peer for one.
         if !exchange.request.wants_upgrade() || !request::asks_for_upgrade(exchange) {
             refuse(exchange, &mut hold, "upstream switched protocols unasked");
             return None;
         }
-        response::accept(exchange, &values.proxy, &origin, BodyLength::None);
+        response::accept(exchange, values, &origin, BodyLength::None);
         exchange.origin = Some(origin);
         return Some(Answer::Tunnel(Upgraded { link, hold }));
     }
@@ -66,7 +67,7 @@ pub(super) fn take_answer(
     // HTTP/2 frames mark the end of the body; its length is checked as well.
     let to_read = if trails && length != BodyLength::None { BodyLength::UntilClose } else { length };
     let source = Source::new(link, hold, &origin, to_read, exchange.request_complete);
-    match response::accept(exchange, &values.proxy, &origin, length) {
+    match response::accept(exchange, values, &origin, length) {
         Some(elsewhere) => {
             exchange.cache.cut();
             source.finish_unread(exchange);

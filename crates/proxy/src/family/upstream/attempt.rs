@@ -22,7 +22,7 @@ use super::line::Opened;
 use super::pool::{Link, Terms};
 use super::reading::{Reading, Received};
 use super::sending::{BodyState, Sending};
-use crate::family::proxy::Values;
+use crate::family::Values;
 use crate::family::proxy::request::BodyFraming;
 use crate::family::proxy_ssl::handshake::{Fault, shake_hands};
 use crate::family::{early_hints, proxy};
@@ -148,7 +148,7 @@ pub struct Outgoing<'h> {
     /// The framing of the body.
     pub framing: BodyFraming,
     /// The location's settings.
-    pub proxy: &'h Values,
+    pub values: &'h Values,
 }
 
 /// Sends the request over `link` and reads the answer's head.
@@ -170,8 +170,8 @@ pub async fn exchange_heads(
         sending.send_head(exchange, stream, outgoing.framing)?;
         progressed.request_sent = true;
     }
-    let (proxy, reading) = (outgoing.proxy, Reading::default());
-    let mut heads = Heads { link, proxy, progressed, streams, is_timed: false, sending, reading };
+    let (values, reading) = (outgoing.values, Reading::default());
+    let mut heads = Heads { link, values, progressed, streams, is_timed: false, sending, reading };
     if streams {
         conn.deadline.set(exchange.location.values.core.body_timeout.longest);
     }
@@ -193,7 +193,7 @@ pub async fn exchange_heads(
 /// A request being sent to a peer, and the head of the answer being read.
 struct Heads<'h> {
     link: &'h Link,
-    proxy: &'h Values,
+    values: &'h Values,
     progressed: &'h mut Progressed,
     /// The body passes through while the client sends it.
     streams: bool,
@@ -213,7 +213,7 @@ impl Heads<'_> {
     ) -> Result<(), Failure> {
         early_hints::pass(exchange, conn, &origin).await.map_err(Failure::Client)?;
         self.reading.go_on(origin);
-        self.link.deadline.set(self.proxy.read_timeout);
+        self.link.deadline.set(self.values.proxy.read_timeout);
         if self.streams {
             conn.deadline.set(exchange.location.values.core.body_timeout.longest);
         }
@@ -221,7 +221,7 @@ impl Heads<'_> {
     }
 
     fn poll(&mut self, exchange: &mut Exchange<'_>, conn: &Conn) -> Poll<Result<Received, Failure>> {
-        let (link, proxy) = (self.link, self.proxy);
+        let (link, proxy) = (self.link, &self.values.proxy);
         if !self.progressed.request_complete {
             match self.sending.poll(exchange, conn, link, proxy, self.progressed) {
                 Poll::Ready(Ok(())) => {

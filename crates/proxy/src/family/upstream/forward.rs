@@ -22,7 +22,7 @@ use super::choose::{self, Chosen, Unresolved};
 use super::pool::Link;
 use super::source::{GroupRef, Hold, Source};
 use super::walk::Walk;
-use crate::family::proxy::Values;
+use crate::family::Values;
 use crate::family::proxy::request::{self, BodyFraming};
 use crate::family::proxy_ssl::{self, Asked, Party};
 
@@ -50,11 +50,9 @@ pub enum Answer {
 /// length is that of the body.
 pub type Judge = fn(&mut Exchange<'_>, &Origin, BodyLength) -> Option<Answer>;
 
-/// Asks the location's upstream.
-pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn, judge: Option<Judge>) -> Answer {
-    let location = exchange.location;
-    let proxy = &crate::values(location).proxy;
-    let Some(pass) = &proxy.pass else { return Answer::Outcome(Outcome::Status(500)) };
+/// Asks the location's upstream; `values` are the settings of the location.
+pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Values, judge: Option<Judge>) -> Answer {
+    let Some(pass) = &values.proxy.pass else { return Answer::Outcome(Outcome::Status(500)) };
     let (group, target) = match choose::group(exchange, pass) {
         Ok(Chosen::Group(group, target)) => (group, target),
         // Boxed: few exchanges resolve a name, and every one would need the room for it.
@@ -65,24 +63,25 @@ pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn, judge: Option
         },
         Err(status) => return Answer::Outcome(Outcome::Status(status)),
     };
-    if let Err(answer) = ready_body(exchange, conn, proxy).await {
+    if let Err(answer) = ready_body(exchange, conn, values).await {
         return answer;
     }
     let mut head = exchange.worker.lease_out();
-    let framing = framing(exchange, proxy);
-    request::compose(exchange, (proxy, pass), target.as_ref(), framing, &mut head);
+    let framing = framing(exchange, values);
+    request::compose(exchange, (values, pass), target.as_ref(), framing, &mut head);
     let asked = match &target {
         Some(target) if target.is_tls => proxy_ssl::asked(exchange, &target.host),
         None if pass.is_tls => proxy_ssl::asked(exchange, pass.host.as_bytes()),
         Some(_) | None => Asked::Nothing,
     };
     let answer =
-        ask_peers(exchange, conn, &group, asked.party(), Outgoing { head: &head, framing, proxy }, judge).await;
+        ask_peers(exchange, conn, &group, asked.party(), Outgoing { head: &head, framing, values }, judge).await;
     exchange.worker.return_out(head);
     answer
 }
 
-async fn ready_body(exchange: &mut Exchange<'_>, conn: &mut Conn, proxy: &Values) -> Result<(), Answer> {
+async fn ready_body(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Values) -> Result<(), Answer> {
+    let proxy = &values.proxy;
     if let Some(template) = &proxy.set_body {
         let text = template.text(exchange);
         body::discard(exchange, conn).await.map_err(Answer::Gone)?;
@@ -111,8 +110,8 @@ async fn ready_body(exchange: &mut Exchange<'_>, conn: &mut Conn, proxy: &Values
     }
 }
 
-fn framing(exchange: &Exchange<'_>, proxy: &Values) -> BodyFraming {
-    if !proxy.pass_body {
+fn framing(exchange: &Exchange<'_>, values: &Values) -> BodyFraming {
+    if !values.proxy.pass_body {
         return BodyFraming::None;
     }
     match (&exchange.body, exchange.request.length) {
@@ -149,7 +148,7 @@ async fn ask_peers(
                         sticky.mark(exchange, peer);
                     }
                     // Do not learn a sticky session from a response that weir rejected.
-                    let Some(answer) = take_answer(exchange, origin, link, walk.hold, judge) else {
+                    let Some(answer) = take_answer(exchange, outgoing.values, origin, (link, walk.hold), judge) else {
                         return Answer::Outcome(Outcome::Status(502));
                     };
                     let is_whole = !matches!(answer, Answer::Response(_));

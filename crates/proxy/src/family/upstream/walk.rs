@@ -77,7 +77,7 @@ impl<'g> Walk<'g> {
         party: Option<&'g Arc<Party>>,
         outgoing: Outgoing<'g>,
     ) -> Walk<'g> {
-        let proxy = outgoing.proxy;
+        let proxy = &outgoing.values.proxy;
         let timeout_ms = proxy.tries_timeout.as_millis() as u64;
         let policy = RetryPolicy { conditions: proxy.next_upstream, tries: proxy.tries, timeout_ms };
         upstream.budget.earn();
@@ -136,7 +136,7 @@ impl<'g> Walk<'g> {
         conn: &mut Conn,
         Next { peer, may_reuse }: Next,
     ) -> Result<(Box<Origin>, Box<Link>), FailedTry> {
-        let proxy = self.outgoing.proxy;
+        let proxy = &self.outgoing.values.proxy;
         let bound = proxy.bind.as_ref().and_then(|template| parse_bind(&template.text(exchange)));
         let terms = Terms { bound, party: self.party };
         let is_h2 = proxy.version == Version::Http2;
@@ -188,7 +188,7 @@ impl<'g> Walk<'g> {
         let (home, id) = (self.hold.group.home(), self.upstream.pool_id(peer));
         if let (Some((generation, number)), true) = (home, may_reuse) {
             let give_up = Deadline::new();
-            give_up.set(self.outgoing.proxy.connect_timeout);
+            give_up.set(self.outgoing.values.proxy.connect_timeout);
             let mut may_wait = true;
             loop {
                 if let Some(begun) = lines(generation).begin(number, id, terms) {
@@ -222,7 +222,7 @@ impl<'g> Walk<'g> {
     ) -> Result<(Box<Link>, bool), Failure> {
         let Terms { bound, party } = terms;
         let Some(address) = self.upstream.addresses.get(peer) else { return Err(Failure::Closed) };
-        let proxy = self.outgoing.proxy;
+        let proxy = &self.outgoing.values.proxy;
         let (give_up, watch) = (clock::now() + proxy.connect_timeout, proxy.follows_client(exchange));
         // Other tries already wait, so no port is free: weir does not try to connect.
         let id = self.upstream.pool_id(peer);
