@@ -168,7 +168,7 @@ fn not_local(exchange: &Exchange<'_>, deed: Deed) -> Option<String> {
         None => Some("the kernel does not report the user of the connection".to_owned()),
         Some(holder) if holder.is_us => Some("the request came through this edge itself (proxy_pass)".to_owned()),
         Some(holder) if !trusted.contains(&holder.uid) => Some(format!(
-            "the connection belongs to user {}, who is neither root nor the user who started weir",
+            "user {} made the connection; only root and the user that started weir may do this",
             holder.uid
         )),
         Some(_) => None,

@@ -7,6 +7,7 @@
 
 use std::cell::Cell;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
 use weir_net::{SocketAddress, clock};
@@ -17,7 +18,7 @@ use crate::message::Request;
 use crate::own::Own;
 use crate::route::ServerId;
 use crate::slots::SlotStore;
-use crate::worker::{Generation, Worker};
+use crate::worker::{Generation, OwnEntry, Worker};
 
 /// The most exchanges in the background at a time on one worker.
 pub const BACKGROUND_MAX: usize = 1024;
@@ -68,7 +69,7 @@ pub struct Background {
     own: Own,
     conn: Conn,
     /// Held until the exchange ends: the other end of the connection, and its places in the worker's lists.
-    held: Box<dyn std::any::Any>,
+    held: (OwnedFd, OwnEntry, Turn),
 }
 
 /// Why an exchange in the background cannot start.
@@ -101,7 +102,7 @@ impl Background {
             told_address: exchange.told_address.clone(),
             own: exchange.own.copy(),
             conn,
-            held: Box::new((other, entry, turn)),
+            held: (other, entry, turn),
         })
     }
 

@@ -10,6 +10,7 @@ use crate::build::{Build, Scope};
 use crate::conf::{Conf, Location};
 use crate::directive::Directive;
 use crate::exchange::{Enter, Exchange};
+use crate::family;
 use crate::found::Found;
 use crate::known::Known;
 use crate::phase::Phase;
@@ -205,6 +206,9 @@ pub struct Level {
     /// engine, whose declarations are fields of the configuration.
     pub declare: Option<fn(&mut above::Declared)>,
 }
+
+/// The engine's own families.
+pub static ENGINE: Level = Level { families: family::FAMILIES, declare: None };
 
 /// All families.
 pub struct Families {

@@ -87,6 +87,6 @@ fn of_text(text: &str) -> (Option<crate::conf::Conf>, Vec<String>) {
 #[cfg(test)]
 fn families() -> &'static crate::families::Families {
     static ALL: std::sync::LazyLock<crate::families::Families> =
-        std::sync::LazyLock::new(|| crate::families::Families::new(&[&family::LEVEL], &["headers"]));
+        std::sync::LazyLock::new(|| crate::families::Families::new(&[&families::ENGINE], &["headers"]));
     &ALL
 }

@@ -31,7 +31,7 @@ macro_rules! declare {
         }
 
         /// The families of this crate, in the order in which their handlers of one phase run.
-        static FAMILIES: &[&$crate::families::Family] = &[ $( &$name::FAMILY, )* ];
+        pub static FAMILIES: &[&$crate::families::Family] = &[ $( &$name::FAMILY, )* ];
     };
 }
 
@@ -122,14 +122,5 @@ macro_rules! above {
             families: FAMILIES,
             declare: Some(|declared| drop(declared.get_mut($level, Declared::default))),
         };
-    };
-}
-
-/// Makes the list of the engine's own families, whose settings are fields of blocks and locations.
-#[macro_export]
-macro_rules! engine {
-    () => {
-        /// The families of this crate.
-        pub static LEVEL: $crate::families::Level = $crate::families::Level { families: FAMILIES, declare: None };
     };
 }

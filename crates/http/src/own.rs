@@ -26,6 +26,11 @@ impl Own {
         self.0.push(Box::new(value));
     }
 
+    /// Puts a value back that was taken out.
+    pub fn put_back(&mut self, value: Box<dyn Owned>) {
+        self.0.push(value);
+    }
+
     /// Replaces the values of this type by this one.
     pub fn set<T: Owned>(&mut self, value: T) {
         self.remove::<T>();

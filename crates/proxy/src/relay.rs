@@ -183,7 +183,7 @@ async fn whole(
 fn poll_upload(exchange: &mut Exchange<'_>, conn: &Conn, source: &Source) -> Result<(), End> {
     let (Some(mut upload), Some(link)) = (exchange.own.take::<Upload>(), source.link()) else { return Ok(()) };
     match upload.poll(exchange, conn, link) {
-        Poll::Pending => exchange.own.add(*upload),
+        Poll::Pending => exchange.own.put_back(upload),
         Poll::Ready(Ok(())) => {}
         Poll::Ready(Err(Failure::TimedOut)) => return Err(End::Origin(Broken::TimedOut)),
         Poll::Ready(Err(Failure::Client(gone) | Failure::Body(Failed::Gone(gone)))) => return Err(End::Client(gone)),

@@ -40,7 +40,7 @@ const FILTERS: &[&str] = &["not_modified", "headers", "charset", "gzip", "range"
 
 /// The families of all crates.
 pub static ALL: LazyLock<Families> =
-    LazyLock::new(|| Families::new(&[&weir_http::family::LEVEL, &weir_proxy::family::LEVEL, &LEVEL], FILTERS));
+    LazyLock::new(|| Families::new(&[&weir_http::families::ENGINE, &weir_proxy::family::LEVEL, &LEVEL], FILTERS));
 
 #[cfg(test)]
 mod tests {

@@ -17,5 +17,3 @@ crate::declare! {
     http2
     otel
 }
-
-crate::engine!();
