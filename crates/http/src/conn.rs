@@ -167,6 +167,7 @@ impl Conn {
     }
 
     /// Ready when the client has closed its side or the connection broke.
+    #[inline]
     pub fn poll_gone(&self) -> Poll<io::Error> {
         let is_malformed = self.carried.as_ref().is_some_and(|stream| stream.is_malformed());
         match self.stream().poll_closed() {

@@ -91,6 +91,7 @@ impl Deref for AllCounters {
 }
 
 /// Adds to a counter that only this thread writes: no locked instruction.
+#[inline]
 pub fn add(counter: &AtomicU64, n: u64) {
     counter.store(counter.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
 }
@@ -104,12 +105,14 @@ pub fn shift(gauge: &AtomicI64, by: i64) {
 pub struct Raised<'g>(&'g AtomicI64);
 
 /// Raises a gauge that only this thread writes.
+#[inline]
 pub fn raise(gauge: &AtomicI64) -> Raised<'_> {
     shift(gauge, 1);
     Raised(gauge)
 }
 
 impl Drop for Raised<'_> {
+    #[inline]
     fn drop(&mut self) {
         shift(self.0, -1);
     }

@@ -13,6 +13,7 @@ pub struct Opened<'w>(Option<&'w board::Board>, u32);
 
 impl Opened<'_> {
     /// The log phase counts the end.
+    #[inline]
     pub fn close(mut self) {
         self.0 = None;
     }

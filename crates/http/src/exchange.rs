@@ -370,6 +370,7 @@ impl Parts {
     }
 
     /// Clears the last request, and keeps the bytes that follow it (pipelining).
+    #[inline]
     pub fn next_request(&mut self) {
         let used = self.request.used.min(self.request.bytes.len());
         let left = self.request.bytes.len() - used;

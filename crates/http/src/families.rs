@@ -286,6 +286,7 @@ impl Reading<'_> {
 }
 
 /// Runs the families' log handlers, after the response was sent or has failed.
+#[inline]
 pub fn log_phase(exchange: &mut Exchange<'_>) {
     for log in &exchange.conf.log {
         log(exchange);

@@ -59,6 +59,7 @@ pub fn default_values(conf: &Conf, listen: usize) -> &Values {
 }
 
 /// The settings about requests among them.
+#[inline]
 pub fn default_core(conf: &Conf, listen: usize) -> &Core {
     &default_values(conf, listen).core
 }
@@ -149,6 +150,7 @@ fn is_bad_preface(request: &Request, violation: Violation) -> bool {
 }
 
 /// The limits of `client_header_buffer_size` and `large_client_header_buffers` on a complete head.
+#[inline]
 fn over_limits(bytes: &[u8], line_end: usize, head_len: usize, core: &Core) -> Option<Violation> {
     let (count, size) = core.large_headers;
     let line_max = size.max(core.header_buffer) as usize;

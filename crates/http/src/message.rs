@@ -57,6 +57,7 @@ impl Request {
 
     /// Removes the fields that the client's `Connection` names, so that variables, the cache and origins see the same
     /// request.
+    #[inline]
     pub fn leave_out_named(&mut self) {
         if self.tokens.names {
             self.head.leave_out_named(&self.bytes);
@@ -124,6 +125,7 @@ impl Request {
     }
 
     /// The first field of a known name.
+    #[inline]
     pub fn field(&self, known: Known) -> Option<&[u8]> {
         self.head.fields.iter().find(|field| field.known == Some(known)).map(|field| self.text(field.value))
     }
@@ -169,11 +171,13 @@ pub struct Try {
 
 impl Try {
     /// Microseconds since the try began.
+    #[inline]
     pub fn elapsed_us(&self) -> u64 {
         self.started.map_or(0, |started| clock::now().us_since(started))
     }
 
     /// Records the end of the try.
+    #[inline]
     pub fn end(&mut self) {
         if self.response_us.is_none() {
             self.response_us = Some(self.elapsed_us());
@@ -219,6 +223,7 @@ impl Default for Origin {
 
 impl Origin {
     /// The first field of a known name.
+    #[inline]
     pub fn field(&self, known: Known) -> Option<&[u8]> {
         self.head.value(&self.bytes, known)
     }

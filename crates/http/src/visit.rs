@@ -107,6 +107,7 @@ impl Visit {
     }
 
     /// The validators of the stored answer for the upstream request: Last-Modified in seconds, and the tag.
+    #[inline]
     pub fn validators(&self) -> Option<(Option<i64>, &[u8])> {
         let old = self.old.as_ref().filter(|_| self.revalidates)?;
         Some((old.head.last_modified, old.head.etag()))

@@ -102,6 +102,7 @@ fn server_rewrites(exchange: &mut Exchange<'_>) -> Option<Outcome> {
     }
 }
 
+#[inline]
 fn locate(exchange: &mut Exchange<'_>) -> Step {
     let place = match exchange.conf.place(exchange.server, &exchange.uri, &mut exchange.slots) {
         Ok(place) => place,

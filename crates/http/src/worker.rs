@@ -196,6 +196,7 @@ impl Worker {
     }
 
     /// The configuration in force.
+    #[inline]
     pub fn generation(&self) -> Rc<Generation> {
         self.generation.borrow().clone()
     }
@@ -385,6 +386,7 @@ impl Worker {
     }
 
     /// An empty buffer to compose a head in.
+    #[inline]
     pub fn lease_out(&self) -> Vec<u8> {
         self.spare_out.borrow_mut().pop().unwrap_or_default()
     }

@@ -26,6 +26,7 @@ pub fn wall() -> SystemTime {
 }
 
 /// Nanoseconds since 1970, as coarse as [`wall`]; 0 before it.
+#[inline]
 fn unix_ns() -> u64 {
     core::with(|core| core.clock.unix_ns()).flatten().unwrap_or_else(precise_unix_ns)
 }

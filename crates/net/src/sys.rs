@@ -198,6 +198,7 @@ pub(crate) fn utc_offset_minutes(unix_seconds: i64) -> i32 {
 
 /// Receives at most `max` bytes into the spare capacity of `buf`, which is not
 /// zeroed first. The spare capacity must not be empty unless `max` is 0.
+#[inline]
 pub(crate) fn recv_spare(fd: BorrowedFd<'_>, buf: &mut Vec<u8>, max: usize) -> rustix::io::Result<usize> {
     let spare = buf.spare_capacity_mut();
     let room = spare.len().min(max);

@@ -33,6 +33,7 @@ impl Deadline {
     }
 
     /// Moves it to `after` from now.
+    #[inline]
     pub fn set(&self, after: Duration) {
         core::with(|core| self.want(core, core.clock.after_ms(after)));
     }

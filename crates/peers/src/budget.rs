@@ -39,6 +39,7 @@ impl Default for Budget {
 impl Budget {
     /// Counts the first attempt of an exchange. With full savings this costs only a plain load; a healthy group has
     /// full savings.
+    #[inline]
     pub fn earn(&self) {
         let _ =
             update(&self.credit_milli, |credit| (credit < CAP_MILLI).then(|| (credit + EARNED_MILLI).min(CAP_MILLI)));

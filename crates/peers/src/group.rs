@@ -214,6 +214,7 @@ impl Group {
     /// Starts an exchange's selection. Its number of tries is the number of peers not down, limited by
     /// `proxy_next_upstream_tries` (0 is no limit).
     #[must_use]
+    #[inline]
     pub fn begin(&self, tries_limit: u32) -> Selection {
         let widest = self.primary.len.max(self.backup.len);
         let mut selection = Selection::new(widest, self.primary.tries + self.backup.tries);

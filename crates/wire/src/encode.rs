@@ -49,6 +49,7 @@ pub fn push_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
 }
 
 /// Appends `name: number` and CRLF.
+#[inline]
 pub fn push_field_decimal(out: &mut Vec<u8>, name: &[u8], value: u64) {
     push_field(out, name, decimal(value, &mut [0; DECIMAL_BYTES]));
 }

@@ -56,6 +56,7 @@ impl Fields {
     }
 
     /// Replaces the bytes that would end a line, whichever directive added them: see [`make_safe`].
+    #[inline]
     pub fn make_safe(&mut self) {
         make_safe(&mut self.text);
     }
@@ -76,6 +77,7 @@ impl Fields {
     }
 
     /// Whether the list has a field of that known name.
+    #[inline]
     pub fn has(&self, known: Known) -> bool {
         self.items.iter().any(|item| item.live && item.known == Some(known))
     }
@@ -121,6 +123,7 @@ impl Fields {
 
 /// CR, LF and NUL in the texts of a head become spaces (RFC 9110 §5.5): no variable with a client's text can begin a
 /// new line. nginx sends these bytes unchanged. Returns whether it replaced any.
+#[inline]
 pub fn make_safe(text: &mut [u8]) -> bool {
     let Some(first) = memchr::memchr3(b'\r', b'\n', 0, text) else { return false };
     for byte in text.iter_mut().skip(first).filter(|byte| matches!(byte, b'\r' | b'\n' | 0)) {

@@ -116,6 +116,7 @@ impl RequestHead {
     }
 
     /// Clears everything, but keeps the memory.
+    #[inline]
     pub fn clear(&mut self) {
         let RequestHead {
             method,
@@ -152,6 +153,7 @@ impl RequestHead {
     }
 
     /// The options of the Connection fields.
+    #[inline]
     pub fn tokens(&self, buf: &[u8]) -> ConnectionTokens {
         if self.seen.contains(Known::Connection) {
             ConnectionTokens::of(buf, &self.fields)
@@ -210,6 +212,7 @@ impl ResponseHead {
     }
 
     /// Forgets the last head; the allocations stay.
+    #[inline]
     pub fn clear(&mut self) {
         let ResponseHead { version, status, reason, status_line, fields, len, seen } = self;
         (*version, *status, *reason, *status_line, *len, *seen) = Default::default();
@@ -246,6 +249,7 @@ impl ResponseHead {
     }
 
     /// The options of the Connection fields.
+    #[inline]
     pub fn tokens(&self, buf: &[u8]) -> ConnectionTokens {
         if self.seen.contains(Known::Connection) {
             ConnectionTokens::of(buf, &self.fields)
@@ -262,6 +266,7 @@ impl ResponseHead {
 
     /// Whether this is an interim response (RFC 9110 §15.2): another head
     /// follows it. 101 is final for HTTP: the tunnel follows it.
+    #[inline]
     pub fn is_interim(&self) -> bool {
         (100..200).contains(&self.status) && self.status != 101
     }

@@ -39,6 +39,7 @@ impl Normalised {
     }
 
     /// The arguments without `?`; empty when there are none.
+    #[inline]
     pub fn args<'a>(&self, raw: &'a [u8]) -> &'a [u8] {
         let range = self.args.clone().unwrap_or_default();
         raw.get(range).unwrap_or_default()

@@ -50,6 +50,7 @@ impl Shared {
     }
 
     /// Marks it as waiting.
+    #[inline]
     pub fn lie_idle(&self) {
         if self.rest.get() == Rest::Busy {
             self.rest.set(Rest::Idle);

@@ -258,6 +258,7 @@ fn named<'e>(exchange: &'e Exchange<'_>, name: &'static [u8]) -> impl Iterator<I
 }
 
 /// The trace context that the upstream gets in place of the client's fields, if it gets one.
+#[inline]
 pub fn injected<'e>(exchange: &'e Exchange<'_>) -> Option<&'e Trace> {
     exchange.trace.as_deref().filter(|trace| trace.injects)
 }

@@ -109,6 +109,7 @@ pub struct Hold {
 
 impl Hold {
     /// The group's `sticky` and the name it has for the held peer; `upstream` is the group itself.
+    #[inline]
     pub fn bond<'u>(&self, upstream: &'u Upstream) -> Option<(&'u Sticky, &'u str)> {
         Some((upstream.sticky.as_deref()?, upstream.group.name_of(self.selection.peer()?)))
     }
@@ -241,6 +242,7 @@ impl Source {
     }
 
     /// Records that the first `count` bytes after the head were used in place.
+    #[inline]
     pub fn skip(&mut self, count: u64) {
         self.untaken = self.untaken.saturating_sub(count);
         if let Left::Exact(left) = &mut self.left {
