@@ -1,7 +1,7 @@
 """How often `weir lab ab` cries, with real processes: a configuration beside itself, and one with an answer 10 % later.
 
-    python3 bench/alarms.py --weir target/release/weir              # 40 and 20 labs, about two hours
-    python3 bench/alarms.py --weir target/release/weir --quick      # 4 and 2
+    python3 bench/alarms.py --weir target/dist/weir              # 40 and 20 labs, about two hours
+    python3 bench/alarms.py --weir target/dist/weir --quick      # 4 and 2
 
 The machine has to be quiet, and the user root: blocks that other work spoils are run again, and then give no verdict, which is
 counted apart. Exit 1 if of 40 more than 2 cried, of 20 fewer than 16 were found, or one was called faster. The statistics
@@ -44,7 +44,7 @@ def lab(chosen, place, files):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--weir', default='target/release/weir')
+    parser.add_argument('--weir', default='target/dist/weir')
     parser.add_argument('--edge', default='weir', help='weir, or the path of an nginx')
     parser.add_argument('--same', type=int, default=40)
     parser.add_argument('--slower', type=int, default=20)

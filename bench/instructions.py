@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What one proxied exchange costs in user instructions: weir, nginx and the floor relay under callgrind.
 
-    python3 bench/instructions.py --weir target/release/weir [--only weir-tuned,floor] [--path /1k]
-    python3 bench/instructions.py --weir target/release/weir --cached      # a hit instead: the answer is in the peer's cache
+    python3 bench/instructions.py --weir target/dist/weir [--only weir-tuned,floor] [--path /1k]
+    python3 bench/instructions.py --weir target/dist/weir --cached      # a hit instead: the answer is in the peer's cache
 
 Time on a shared machine is noise; instructions are not. Each peer serves a short and a long run of wrk under
 callgrind (Debian's `valgrind`); the difference of what they executed, divided by the difference of requests, is

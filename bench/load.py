@@ -5,7 +5,7 @@ Target on core 0, generator on core 1, interleaved in a random order; peers that
 and system time of the generator's whole process tree; for tools with a long start (Node, Go) that of a run of one
 request is taken off.
 
-    python3 bench/load.py --weir target/release/weir [--only get,script,hook,ws,socketio,socketio-full,h2,h2-tls,memory]
+    python3 bench/load.py --weir target/dist/weir [--only get,script,hook,ws,socketio,socketio-full,h2,h2-tls,memory]
         [--rounds 5] [--seconds 3] [--old PATH] [--artillery DIR] [--k6 PATH] [--origin PATH]
 
 DIR is where `npm i artillery@2.0.34 node@22` was run. `ws` asks `weir origin`, `socketio` a node application
@@ -170,7 +170,7 @@ def rss(pid):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--weir", default=str(ROOT / "target/release/weir"))
+    parser.add_argument("--weir", default=str(ROOT / "target/dist/weir"))
     parser.add_argument("--old", help="another build of it, to compare with")
     parser.add_argument("--artillery", type=Path, help="where npm installed artillery and node")
     parser.add_argument("--k6", default=shutil.which("k6"))

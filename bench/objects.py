@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What an object of 1 KiB costs in a cache that holds very many, and how long hits among them take: weir, nginx, Varnish.
 
-    python3 bench/objects.py --weir target/release/weir [--keys 200000] [--rate 8000]
+    python3 bench/objects.py --weir target/dist/weir [--keys 200000] [--rate 8000]
 
 Every key is asked for (a miss), then some of them `--rate` times a second for ten seconds, in turns (hits). `bytes each` is what the
 process holds more than before, its files in memory (nginx keeps bodies there: the cache lies on a tmpfs) counted apart as

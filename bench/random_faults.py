@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Stacks that are composed from a seed, with one fault or none, and what `weir lab why` says of each: the confusion table.
 
-    bench/random_faults.py --weir target/release/weir --stacks 60 --seed 1 --json runs.jsonl
-    bench/random_faults.py --weir target/release/weir --resume runs.jsonl --minutes 180       # goes on where that ended
+    bench/random_faults.py --weir target/dist/weir --stacks 60 --seed 1 --json runs.jsonl
+    bench/random_faults.py --weir target/dist/weir --resume runs.jsonl --minutes 180       # goes on where that ended
     bench/random_faults.py --seed 17 --stacks 1 --only pool-untold --edge nginx               # one of them again
 
 Needs root, nginx, node and python3; kinds that need more (redis, haproxy, a JDK) are left out where it is not installed. On a quiet

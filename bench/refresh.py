@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How long a hit takes while others' answers are fetched anew: weir beside nginx, with refreshes and without.
 
-    python3 bench/refresh.py --weir target/release/weir [--rate 8000] [--keys 200] [--delay 50] [--rounds 3] [--seconds 6]
+    python3 bench/refresh.py --weir target/dist/weir [--rate 8000] [--keys 200] [--delay 50] [--rounds 3] [--seconds 6]
 
 `floor load` asks for `--keys` answers in turns at a fixed rate over 64 connections; the origin takes `--delay` ms for each.
 With `refresh` an answer lives for a second and is then given stale while it is fetched (`conf/refresh.conf`, the same file

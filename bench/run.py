@@ -195,11 +195,11 @@ def arguments():
     parser.add_argument("--peers", type=words, help="peers, by name")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=3, help="of each run")
-    parser.add_argument("--weir", type=lambda p: str(Path(p).resolve()), help="the weir binary (release build)")
+    parser.add_argument("--weir", type=lambda p: str(Path(p).resolve()), help="the weir binary (profile dist)")
     parser.add_argument("--weir-as-nginx", action="store_true", help="start weir under the name nginx, with nginx's flags")
     args = parser.parse_args()
     if args.weir and not os.access(args.weir, os.X_OK):
-        sys.exit(f"no binary at {args.weir}; build it with: cargo build --release")
+        sys.exit(f"no binary at {args.weir}; build it with: cargo build --profile dist")
     if args.rounds < 1 or args.seconds < 1:
         sys.exit("--rounds and --seconds must be at least 1")
     return args

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Memory and open descriptors of an edge over time, idle or under a mixed load.
 
-    python3 bench/soak.py --weir target/release/weir [--minutes 30] [--rate 1200] [--idle] [--dashboard] [--json FILE]
+    python3 bench/soak.py --weir target/dist/weir [--minutes 30] [--rate 1200] [--idle] [--dashboard] [--json FILE]
 
     --idle        nobody sends a request
     --dashboard   the dashboard of the edge is on; without this flag the configuration says `dashboard off`

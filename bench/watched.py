@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What it costs to be watched: CPU per proxied exchange of one weir, interleaved, in an order thrown each round.
 
-    python3 bench/watched.py --weir target/release/weir [--rounds 12] [--seconds 3] [--instructions]
-    python3 bench/watched.py --weir target/release/weir --turns 50 [--seconds 3]
+    python3 bench/watched.py --weir target/dist/weir [--rounds 12] [--seconds 3] [--instructions]
+    python3 bench/watched.py --weir target/dist/weir --turns 50 [--seconds 3]
 
     off        `dashboard off`, and nobody asks
     on         a dashboard is there, and nobody looks
@@ -222,7 +222,7 @@ def arguments():
     parser.add_argument("--instructions", action="store_true", help="count them, too (valgrind)")
     args = parser.parse_args()
     if not os.access(args.weir, os.X_OK):
-        sys.exit(f"no binary at {args.weir}; build it with: cargo build --release")
+        sys.exit(f"no binary at {args.weir}; build it with: cargo build --profile dist")
     return args
 
 
