@@ -15,7 +15,7 @@ use weir_conf::Statement;
 use weir_http::build::{Build, Scope};
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
-use weir_http::family::certificates::source::{self, CertificateCache};
+use weir_http::family::certificates::source::{self, CertificateCache, Half};
 use weir_http::family::certificates::{self};
 use weir_http::refusal::Refusal;
 use weir_http::variable::Template;
@@ -489,14 +489,15 @@ fn compile(b: &mut Build<'_>, values: &Values, is_h2: bool) -> Result<Tls, Refus
     })
 }
 
-fn show(b: &Build<'_>, values: &Values, client: &Client, certificate: &str, key: &str) -> Result<Client, Refusal> {
-    let pair = source::load(&b.paths.conf_prefix, (certificate, key), &values.passwords);
-    let about = |words: String| {
-        let is_key = words.contains("key \"") || words.contains("PrivateKey(");
-        let directive = if is_key { "proxy_ssl_certificate_key" } else { "proxy_ssl_certificate" };
+fn show(b: &mut Build<'_>, values: &Values, client: &Client, certificate: &str, key: &str) -> Result<Client, Refusal> {
+    let about = |(half, words): (Half, String)| {
+        let directive = match half {
+            Half::Certificate => "proxy_ssl_certificate",
+            Half::Key => "proxy_ssl_certificate_key",
+        };
         Refusal::whole(words).about(directive, 0)
     };
-    pair.map(|pair| client.showing(&pair)).map_err(about)
+    source::load_once(b, (certificate, key), &values.passwords).map(|pair| client.showing(&pair)).map_err(about)
 }
 
 fn trust(b: &mut Build<'_>, values: &Values) -> Result<Trust, Refusal> {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_http::build::{Build, Scope};
 use weir_http::directive::SERVER;
-use weir_http::family::certificates::source::{self, CertificateCache, Half, Named, Source, Watch};
+use weir_http::family::certificates::source::{self, CertificateCache, Source, Watch};
 use weir_http::family::certificates::{self};
 use weir_http::found::Found;
 use weir_http::refusal::Refusal;
@@ -234,15 +234,7 @@ fn staple_file(b: &mut Build<'_>, name: &str) -> Result<Option<Vec<u8>>, Refusal
 }
 
 fn read_pair(b: &mut Build<'_>, number: usize, names: (&str, &str), passwords: &[Vec<u8>]) -> Result<KeyPair, Refusal> {
-    let mut text = |half: Half, name: &str| match Named::of(name) {
-        Named::Text(text) => Ok(Arc::new(text.to_vec())),
-        Named::File(name) => certificates::read(b, name).map_err(|(path, error)| {
-            let what = format!("cannot load {} \"{path}\": BIO_new_file() failed {error}", half.words());
-            Refusal::whole(what).about(half.directive(), number)
-        }),
-    };
-    let texts = (text(Half::Certificate, names.0)?, text(Half::Key, names.1)?);
-    source::pair(names, (&texts.0, &texts.1), passwords)
+    source::load_once(b, names, passwords)
         .map_err(|(half, words)| Refusal::whole(words).about(half.directive(), number))
 }
 

@@ -69,6 +69,14 @@ impl<'n> Named<'n> {
         }
     }
 
+    /// The text, read once for the whole configuration; the error is nginx's.
+    pub fn fixed_text(&self, b: &mut Build<'_>) -> Result<Arc<Vec<u8>>, (String, String)> {
+        match self {
+            Named::Text(text) => Ok(Arc::new(text.to_vec())),
+            Named::File(name) => super::read(b, name),
+        }
+    }
+
     /// The text, read at this moment; the error is nginx's.
     pub fn text(&self, directory: &str) -> Result<Vec<u8>, String> {
         match self {
@@ -126,6 +134,17 @@ impl Half {
             Half::Key => "ssl_certificate_key",
         }
     }
+}
+
+/// Reads certificate and key by name, each file once for the whole configuration.
+pub fn load_once(b: &mut Build<'_>, names: (&str, &str), passwords: &[Vec<u8>]) -> Result<KeyPair, (Half, String)> {
+    let mut read = |half: Half, name: &str| {
+        let cannot =
+            |(path, error)| (half, format!("cannot load {} \"{path}\": BIO_new_file() failed {error}", half.words()));
+        Named::of(name).fixed_text(b).map_err(cannot)
+    };
+    let texts = (read(Half::Certificate, names.0)?, read(Half::Key, names.1)?);
+    pair(names, (&texts.0, &texts.1), passwords)
 }
 
 /// Reads certificate and key by name, at this moment.

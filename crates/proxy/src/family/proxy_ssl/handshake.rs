@@ -30,10 +30,11 @@ const TICKETS_MAX: usize = 8;
 /// The most upstreams whose sessions a worker keeps; beyond it, a new upstream replaces an old one.
 const UPSTREAMS_MAX: usize = 1024;
 
-/// The sessions that a worker can resume, by the party's settings and the address.
+/// The sessions that a worker can resume, by the party's settings, the peer's cell and the address: as in nginx, two
+/// groups share no sessions with a server that both have.
 #[derive(Default)]
 pub struct AllSessions {
-    known: RefCell<HashMap<(usize, Address), Sessions>>,
+    known: RefCell<HashMap<(usize, u32, Address), Sessions>>,
 }
 
 /// The sessions of a configuration on this worker.
@@ -42,10 +43,10 @@ fn sessions(generation: &Generation) -> &AllSessions {
 }
 
 impl AllSessions {
-    fn of(&self, tls: &Arc<Tls>, address: &Address) -> Sessions {
+    fn of(&self, tls: &Arc<Tls>, cell: u32, address: &Address) -> Sessions {
         let mut known = self.known.borrow_mut();
         // The settings live as long as the configuration, and so does this table: the pointer stays unique.
-        let key = (Arc::as_ptr(tls) as usize, address.clone());
+        let key = (Arc::as_ptr(tls) as usize, cell, address.clone());
         if let Some(sessions) = known.get(&key) {
             return sessions.clone();
         }
@@ -117,7 +118,8 @@ pub async fn shake_hands(
     // have no such delay and refuse the option.
     let _ = stream.set_nodelay(true);
     let client = client(exchange, party).map_err(|line| Failure::Tls(Fault::Certificate(line)))?;
-    let sessions = sessions(exchange.generation).of(&party.tls, address);
+    let cell = exchange.tries.last().map_or(0, |attempt| attempt.cell);
+    let sessions = sessions(exchange.generation).of(&party.tls, cell, address);
     let tls = TlsStream::to_origin(stream, &client, &party.name, Some(&sessions));
     let tls = tls.map_err(|failed| Failure::Tls(Fault::Handshake(failed.into())))?;
     let watch = proxy::is_for_its_client_alone(exchange);
@@ -134,7 +136,7 @@ pub async fn shake_hands(
         })
         .await?
     };
-    let cell = &exchange.worker.board.peer(exchange.tries.last().map_or(0, |attempt| attempt.cell)).ssl;
+    let cell = &exchange.worker.board.peer(cell).ssl;
     match shaken {
         Ok(()) if party.tls.verifies && !tls.is_for(&party.name) => {
             cell.failed.one();
