@@ -204,6 +204,8 @@ pub struct Exchange<'c> {
     pub told_address: Option<SocketAddress>,
     /// `auth_basic` accepted the password, for the current location.
     pub knows_password: bool,
+    /// An `if` whose handler would answer was left for an `if` without a handler.
+    pub handler_lost: bool,
     /// The cache's part in this exchange.
     pub cache: Visit,
     /// Whether its head is copied from a ready one, or will become one.
@@ -278,6 +280,7 @@ impl<'c> Exchange<'c> {
             refused_by: None,
             told_address: None,
             knows_password: false,
+            handler_lost: false,
             cache: Visit::default(),
             plain: Plain::No,
             is_background: false,
@@ -340,6 +343,7 @@ impl<'c> Exchange<'c> {
         self.location = self.conf.location(id);
         self.alias_takes_uri = false;
         self.knows_password = false;
+        self.handler_lost = false;
     }
 
     /// The method of the request to the upstream, as far as the cache decides it.

@@ -4,6 +4,7 @@ use crate::exchange::Exchange;
 use crate::family::rewrite::run as rewrite;
 use crate::phase::{From, Next, Outcome, Phase, Resume};
 use crate::route::Place;
+use weir_net::log::Level;
 
 /// Walks an exchange through rewrites, location choice and phases, internal redirects included.
 pub fn walk(exchange: &mut Exchange<'_>, from: From) -> Outcome {
@@ -245,6 +246,11 @@ fn handlers(exchange: &mut Exchange<'_>, from: usize) -> Step {
     if let Some(handler) = location.handler {
         let next = handler(exchange);
         return said(exchange, next);
+    }
+    if exchange.handler_lost {
+        // The file would not be protected by the rules of the `if` that was meant to answer.
+        exchange.log(Level::Error, format_args!("no upstream configuration"));
+        return Step::Over(Outcome::Status(500));
     }
     for enter in &location.content {
         match enter(exchange) {

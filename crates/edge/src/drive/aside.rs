@@ -100,6 +100,7 @@ plain! {
     expectation_met: bool,
     request_complete: bool,
     knows_password: bool,
+    handler_lost: bool,
     step: Step,
     started: Instant,
     started_wall_ms: u64,

@@ -105,7 +105,10 @@ impl Run {
                     return End::Rules;
                 }
                 if let Some(place) = place {
+                    // nginx keeps the handler of the first block, and it fails with the settings of the second.
+                    let had = exchange.location.handler.is_some() || exchange.handler_lost;
                     exchange.enter(*place);
+                    exchange.handler_lost = had && exchange.location.handler.is_none();
                 }
                 self.all(exchange, inner)
             }
