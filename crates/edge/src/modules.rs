@@ -31,7 +31,7 @@ const DEFAULT_MODULES: &[(&str, &str)] = &[
     ("http_split_clients_module", "split_clients"),
     ("http_ssi_module", "ssi"),
     ("http_tunnel_module", "tunnel"),
-    ("http_upstream_least_time_module", "least_time"),
+    ("http_upstream_least_time_module", "upstream"),
     ("http_upstream_sticky_module", "sticky"),
     ("http_userid_module", "userid"),
     ("http_uwsgi_module", "uwsgi"),

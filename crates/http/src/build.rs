@@ -152,6 +152,8 @@ pub struct Build<'r> {
     open: Vec<Statement>,
     /// `pcre_jit`: patterns become machine code.
     pub jit: bool,
+    /// A directive needs `CAP_NET_RAW` in the workers.
+    pub keeps_raw: bool,
 }
 
 /// Blocks inside blocks may not go deeper than this (nginx recurses without a limit).
@@ -175,6 +177,7 @@ impl<'r> Build<'r> {
             lost: Lost::new(|name| known.has(name)),
             open: Vec::new(),
             jit: true,
+            keeps_raw: false,
         }
     }
 
@@ -240,6 +243,15 @@ impl<'r> Build<'r> {
     pub fn stand(&mut self, at: At) {
         self.at = at;
         self.names.here = at;
+    }
+
+    /// Whether this is the first such statement of the whole file, for a warning that would repeat.
+    pub fn first_in_file(&mut self, name: &'static str) -> bool {
+        let is_first = !self.idle.contains(&name);
+        if is_first {
+            self.idle.push(name);
+        }
+        is_first
     }
 
     /// Notes that this block contains `name`; `false` if `name` was noted before.

@@ -27,7 +27,8 @@ pub fn compile(
 ) -> (Option<Conf>, Vec<Problem>) {
     let (build, root) = Build::new(paths, resolve, &families.known, families.declared()).read(&tree.root);
     let mut compiler = Compiler { build, families, servers: Vec::new(), locations: Vec::new(), drafts: Vec::new() };
-    let main = compiler.blocks(root);
+    let mut main = compiler.blocks(root);
+    main.process.keeps_raw = compiler.build.keeps_raw;
     compiler.finish(main, generation, tree)
 }
 
@@ -69,7 +70,7 @@ impl Compiler<'_> {
 
     fn server(&mut self, mut scope: Scope, outer: &Scope) {
         let Kind::Server(draft) = std::mem::replace(&mut scope.kind, Kind::Plain) else { return };
-        let Draft { listens, names } = draft;
+        let Draft { listens, names, quic: _ } = draft;
         scope.inherit(outer);
         self.finish_scope(&mut scope);
         let id = ServerId(self.servers.len() as u32);

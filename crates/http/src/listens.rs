@@ -13,6 +13,8 @@ use crate::route::{Hosts, Listen, Name, ServerId, Socket};
 pub struct Draft {
     /// Its `listen` statements; `*:80` if there are none.
     pub listens: Vec<ListenDraft>,
+    /// It has a `listen … quic`, which is in no list: weir does not speak HTTP/3.
+    pub quic: bool,
     /// Its names; one empty name if there are none.
     pub names: Vec<Name>,
 }
@@ -36,6 +38,8 @@ pub struct ListenDraft {
     pub ssl: bool,
     /// `http2`.
     pub http2: bool,
+    /// `quic`: it has no effect.
+    pub http3: bool,
     /// The place of the statement.
     pub at: At,
 }

@@ -151,6 +151,8 @@ pub struct Try {
     pub header_us: Option<u64>,
     /// Microseconds until the end.
     pub response_us: Option<u64>,
+    /// Microseconds in the queue of its group before it began.
+    pub queue_us: u64,
     /// Bytes of the answer's body.
     pub response_length: u64,
     /// Bytes read from the peer.
@@ -193,6 +195,7 @@ impl Try {
             connect_us: None,
             header_us: None,
             response_us: None,
+            queue_us: 0,
             response_length: 0,
             bytes_received: 0,
             bytes_sent: 0,

@@ -165,8 +165,6 @@ static REMEDIES: &[(Rule, &str)] = &[
     // Whole groups of modules.
     (Module("ngx_mail"), "weir is not a mail proxy: keep nginx for mail"),
     (Module("ngx_stream"), "weir proxies only HTTP: use nginx or HAProxy for plain TCP and UDP"),
-    (Module("ngx_http_v3"), "remove the line (clients fall back to TCP), or keep nginx in front for HTTP/3"),
-    (Names("quic_"), "remove the line (clients fall back to TCP), or keep nginx in front for HTTP/3"),
     (Module("ngx_http_ssl"), TLS_IN_FRONT),
     (Names("ssl_"), TLS_IN_FRONT),
     // Bodies and values that nginx makes itself.

@@ -46,7 +46,7 @@ pub use instant::Instant;
 pub use listener::{ListenOptions, Listener, Listening, Watched};
 pub use process::is_out_of_files;
 pub use slots::Slots;
-pub use stream::{ConnectOptions, Keepalive, Stream};
+pub use stream::{ConnectOptions, Keepalive, Local, Stream};
 pub use timer::{Deadline, TimedOut};
 pub use tls::TlsStream;
 pub use transport::{Carried, Transport};

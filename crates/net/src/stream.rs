@@ -28,13 +28,23 @@ use std::time::Duration;
 #[derive(Clone, Debug, Default)]
 pub struct ConnectOptions {
     /// The local address to connect from; nginx's `proxy_bind`.
-    pub bind: Option<SocketAddr>,
+    pub bind: Option<Local>,
     /// `SO_RCVBUF` in bytes; 0 leaves the system's.
     pub receive_buffer_bytes: usize,
     /// `SO_SNDBUF` in bytes; 0 leaves the system's.
     pub send_buffer_bytes: usize,
     /// `SO_KEEPALIVE`; nginx's `proxy_socket_keepalive`.
     pub keepalive: bool,
+}
+
+/// A local address to connect from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Local {
+    /// The address; port 0 lets the kernel choose one.
+    pub address: SocketAddr,
+    /// The address may belong to another machine; nginx's `transparent`. Needs `CAP_NET_RAW` or `CAP_NET_ADMIN`, and a
+    /// route that brings the answers back.
+    pub transparent: bool,
 }
 
 /// Probing of an idle connection by the kernel; nginx's `so_keepalive`.
@@ -434,7 +444,14 @@ fn prepare(fd: BorrowedFd<'_>, address: &Address, options: &ConnectOptions) -> i
     }
     if !address.is_unix() {
         sockopt::set_tcp_nodelay(fd, true)?;
-        if let Some(local) = &options.bind {
+        if let Some(Local { address: local, transparent }) = &options.bind {
+            if *transparent {
+                let (level, name) = match local {
+                    SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_TRANSPARENT),
+                    SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT),
+                };
+                sys::set_option(fd, level, name, 1)?;
+            }
             // The port is chosen at connect, when the whole 4-tuple is known.
             if local.port() == 0 {
                 let _ = sys::set_option(fd, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1);

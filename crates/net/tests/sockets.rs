@@ -10,8 +10,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 use weir_net::{
-    Address, ConnectOptions, Deadline, ListenOptions, Listener, Stream, TimedOut, buffer, counts, listener, process,
-    worker,
+    Address, ConnectOptions, Deadline, ListenOptions, Listener, Local, Stream, TimedOut, buffer, counts, listener,
+    process, worker,
 };
 
 fn block_on<T: 'static>(future: impl Future<Output = T> + 'static) -> T {
@@ -184,7 +184,7 @@ fn connecting_tells_its_outcome() {
         let deadline = Deadline::new();
         let listening = bind();
         let options = ConnectOptions {
-            bind: Some("127.0.0.1:0".parse().unwrap()),
+            bind: Some(Local { address: "127.0.0.1:0".parse().unwrap(), transparent: false }),
             receive_buffer_bytes: 65_536,
             send_buffer_bytes: 65_536,
             keepalive: true,

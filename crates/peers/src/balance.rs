@@ -7,12 +7,15 @@
 mod hash;
 mod ip_hash;
 mod least_conn;
+mod least_time;
 mod prng;
 mod random;
 mod ring;
 mod round_robin;
 
 use std::net::IpAddr;
+
+use std::cmp::Ordering;
 
 use crate::peer::{PeerState, Slot};
 use crate::selection::{Tried, Walk};
@@ -22,6 +25,9 @@ pub(crate) use ring::Ring;
 /// The misses that a hashing or random policy allows per exchange before round robin takes over; the number is
 /// nginx's.
 const MAX_MISSES: u32 = 20;
+
+/// The units of a full share in a group with `slow_start`.
+pub(crate) const SHARES: u16 = 1000;
 
 /// How a group spreads exchanges over its peers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,11 +44,51 @@ pub enum Policy {
         /// On a ketama ring instead of modulo the weights.
         consistent: bool,
     },
-    /// `random [two [least_conn]]`.
-    Random {
-        /// Draws two peers and takes the one with fewer exchanges in progress.
-        two: bool,
+    /// `least_time`: the shortest answers and the fewest exchanges in progress, relative to the weight.
+    LeastTime {
+        /// The time that counts.
+        until: Until,
+        /// The times of exchanges without an answer count as well.
+        inflight: bool,
     },
+    /// `random [two [METHOD]]`.
+    Random {
+        /// Draws two peers and takes the better one.
+        two: Option<Better>,
+    },
+}
+
+/// The end of the time that `least_time` measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// The head of the answer.
+    Header,
+    /// Its last byte.
+    LastByte,
+}
+
+/// How `random two` compares two peers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// By their exchanges in progress.
+    LeastConn,
+    /// By the time of their answers.
+    LeastTime(Until),
+}
+
+impl Policy {
+    /// Whether the policy compares the times of answers.
+    #[must_use]
+    pub fn measures(self) -> bool {
+        matches!(self, Self::LeastTime { .. } | Self::Random { two: Some(Better::LeastTime(_)) })
+    }
+
+    /// Whether the policy chooses among the primaries only, and ignores each peer's recovery (`backup` and
+    /// `slow_start`).
+    #[must_use]
+    pub fn is_plain(self) -> bool {
+        matches!(self, Self::IpHash | Self::Hash { .. } | Self::Random { .. })
+    }
 }
 
 /// The data of an exchange that a policy may use.
@@ -62,7 +108,9 @@ pub(crate) struct Field<'a> {
     pub states: &'a mut [PeerState],
     pub tried: &'a Tried,
     pub total_weight: u32,
-    pub now_s: u64,
+    /// The units of a full share: 1, or [`SHARES`] if a peer of the group has `slow_start`.
+    pub shares: u16,
+    pub now_ms: u64,
 }
 
 impl Field<'_> {
@@ -77,7 +125,10 @@ impl Field<'_> {
 
     /// Whether the peer could serve, regardless of `down` and `drain`.
     fn is_able(&self, index: usize, slot: &Slot, state: &PeerState) -> bool {
-        !self.tried.contains(index) && !state.ejected(&slot.peer, self.now_s) && !slot.saturated() && slot.is_healthy()
+        !self.tried.contains(index)
+            && !state.ejected(&slot.peer, self.now_ms / 1000)
+            && !slot.saturated()
+            && slot.is_healthy()
     }
 
     /// The peer of that name, if it may be chosen: a draining peer keeps its clients.
@@ -99,8 +150,49 @@ impl Field<'_> {
         None
     }
 
+    /// The weight in units of its share.
     fn weight(&self, index: usize) -> u64 {
-        self.slots.get(index).map_or(1, |slot| u64::from(slot.peer.weight))
+        self.slots.get(index).map_or(1, |slot| u64::from(slot.peer.weight)) * self.share(index) as u64
+    }
+
+    /// The part of its weight that the peer has now: less than all of it while a recovered peer starts slowly.
+    fn share(&self, index: usize) -> i64 {
+        let full = i64::from(self.shares);
+        if full == 1 {
+            return 1;
+        }
+        let (Some(slot), Some(state)) = (self.slots.get(index), self.states.get(index)) else { return full };
+        let since_ms = slot.recovered_ms(state);
+        let elapsed_ms = self.now_ms.saturating_sub(since_ms);
+        if since_ms == 0 || elapsed_ms >= slot.peer.slow_start_ms {
+            return full;
+        }
+        // Not zero: a group whose peers all start at this moment still serves.
+        (elapsed_ms as i64 * full / slot.peer.slow_start_ms as i64).max(1)
+    }
+
+    /// The usable peer that is first in this order; equal peers take turns by smooth weighted round robin.
+    fn least(&mut self, order: impl Fn(&Self, usize, usize) -> Ordering) -> Option<usize> {
+        let mut best: Option<usize> = None;
+        let mut several = false;
+        for index in 0..self.slots.len() {
+            if !self.usable(index) {
+                continue;
+            }
+            match best.map(|leader| order(self, index, leader)) {
+                None | Some(Ordering::Less) => {
+                    best = Some(index);
+                    several = false;
+                }
+                Some(Ordering::Equal) => several = true,
+                Some(Ordering::Greater) => {}
+            }
+        }
+        let leader = best?;
+        if !several {
+            return Some(leader);
+        }
+        self.rotate(Some(leader), |field, index| order(field, index, leader).is_eq())
     }
 
     fn conns(&self, index: usize) -> u64 {
@@ -110,16 +202,17 @@ impl Field<'_> {
     /// Charges a turn of round robin to a peer chosen in another way, so that the others get their turns meanwhile. A
     /// peer that already owes a whole round is not charged again.
     fn charge(&mut self, chosen: usize) {
-        let round = i64::from(self.total_weight) - self.weight(chosen) as i64;
+        let round = i64::from(self.total_weight) * i64::from(self.shares) - self.weight(chosen) as i64;
         if self.states.get(chosen).is_none_or(|state| state.current_weight <= -round) {
             return;
         }
         let mut turn_total = 0;
         for (index, slot) in self.slots.iter().enumerate() {
+            let share = self.share(index);
             if self.usable(index)
                 && let Some(state) = self.states.get_mut(index)
             {
-                turn_total += state.earn_credit(&slot.peer);
+                turn_total += state.earn_credit(&slot.peer, share);
             }
         }
         if let Some(state) = self.states.get_mut(chosen) {
@@ -136,10 +229,11 @@ impl Field<'_> {
             if !self.usable(index) || !joins(self, index) {
                 continue;
             }
+            let share = self.share(index);
             let Some(state) = self.states.get_mut(index) else {
                 continue;
             };
-            turn_total += state.earn_credit(&slot.peer);
+            turn_total += state.earn_credit(&slot.peer, share);
             let credit = state.current_weight;
             let leads =
                 best.and_then(|leader| self.states.get(leader)).is_none_or(|leader| credit > leader.current_weight);
@@ -172,11 +266,12 @@ pub(crate) fn choose(
         Policy::RoundRobin => None,
         // If no peer is usable here, round robin would not find one either.
         Policy::LeastConn => return least_conn::choose(field),
+        Policy::LeastTime { until, .. } => return least_time::choose(field, until),
         Policy::IpHash => ip_hash::choose(field, walk, affinity.client),
         Policy::Hash { consistent: false } => hash::choose(field, walk, affinity.key),
         Policy::Hash { consistent: true } => ring.choose(field, walk, affinity.key),
-        Policy::Random { two: false } => random::one(field, walk, random),
-        Policy::Random { two: true } => random::two(field, walk, random),
+        Policy::Random { two: None } => random::one(field, walk, random),
+        Policy::Random { two: Some(better) } => random::two(field, walk, better, random),
     };
     preferred.or_else(|| round_robin::choose(field))
 }

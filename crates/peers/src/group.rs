@@ -11,9 +11,9 @@ use std::fmt;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::balance::{self, Affinity, Field, Policy, Ring};
+use crate::balance::{self, Affinity, Field, Policy, Ring, SHARES, Until};
 use crate::health::{Health, Rule, Shown, State};
-use crate::peer::{Peer, PeerState, Slot};
+use crate::peer::{Peer, PeerState, Slot, Times};
 use crate::selection::{Held, Selection};
 
 /// The most peers of one group, backups included.
@@ -34,6 +34,8 @@ pub struct Group {
     primary: List,
     backup: List,
     ring: Ring,
+    /// The units of a full share: more than one if a peer has `slow_start`.
+    shares: u16,
     /// Guards picks and releases; never held during a wait.
     states: Mutex<Box<[PeerState]>>,
 }
@@ -52,7 +54,7 @@ struct List {
 struct Turn<'a> {
     affinity: &'a Affinity<'a>,
     random: &'a mut dyn FnMut(u32) -> u32,
-    now_s: u64,
+    now_ms: u64,
 }
 
 /// Why a list of peers is not a valid group.
@@ -171,7 +173,8 @@ impl Group {
             Policy::Hash { consistent: true } => Ring::build(primary.of_slice(&slots)),
             _ => Ring::default(),
         };
-        Ok(Self { name: name.into(), policy, slots, primary, backup, ring, states: Mutex::new(states) })
+        let shares = if slots.iter().any(|slot| slot.peer.slow_start_ms > 0) { SHARES } else { 1 };
+        Ok(Self { name: name.into(), policy, slots, primary, backup, ring, shares, states: Mutex::new(states) })
     }
 
     /// A group without peers.
@@ -179,7 +182,8 @@ impl Group {
     pub fn nobody(name: &str, policy: Policy) -> Self {
         let none = List { start: 0, len: 0, total_weight: 0, tries: 0 };
         let (slots, states) = (Box::default(), Mutex::default());
-        Self { name: name.to_owned(), policy, slots, primary: none, backup: none, ring: Ring::default(), states }
+        let ring = Ring::default();
+        Self { name: name.to_owned(), policy, slots, primary: none, backup: none, ring, shares: 1, states }
     }
 
     /// The name that exchanges report if no peer could serve them.
@@ -224,7 +228,7 @@ impl Group {
 
     /// Chooses the peer of the exchange's next attempt and counts the attempt.
     ///
-    /// `now_s` is in seconds of one steady or wall clock; `random(n)` returns a number below `n`, and only
+    /// `now_ms` is in milliseconds of one steady or wall clock; `random(n)` returns a number below `n`, and only
     /// [`Policy::Random`] calls it. A peer still held from an earlier pick is given back first, as abandoned.
     ///
     /// If an exchange has tried no peer yet and only failures keep every peer out, it gets the peer whose failure is
@@ -239,20 +243,22 @@ impl Group {
         selection: &mut Selection,
         affinity: &Affinity<'_>,
         random: &mut dyn FnMut(u32) -> u32,
-        now_s: u64,
+        now_ms: u64,
     ) -> Result<Picked, NoLivePeers> {
         if selection.held.is_some() {
-            self.release(selection, Outcome::Abandoned, now_s);
+            self.release(selection, Outcome::Abandoned, now_ms);
         }
         let picked = match self.single() {
             Some(slot) => {
                 (slot.may_serve(affinity.bound) && slot.enter()).then_some(Picked { peer: 0, last_resort: false })
             }
-            None => self.pick_of_several(selection, &mut Turn { affinity, random, now_s }),
+            None => self.pick_of_several(selection, &mut Turn { affinity, random, now_ms }),
         }
         .ok_or(NoLivePeers)?;
         selection.picks = selection.picks.saturating_add(1);
-        selection.held = Some(Held { peer: picked.peer, last_resort: picked.last_resort });
+        let inflight = !picked.last_resort && !self.is_single() && self.policy.counts_inflight();
+        let Picked { peer, last_resort } = picked;
+        selection.held = Some(Held { peer, last_resort, since_ms: now_ms, header_ms: None, inflight });
         Ok(picked)
     }
 
@@ -260,7 +266,7 @@ impl Group {
     /// server temporarily disabled`).
     ///
     /// Every outcome costs a try. Without a held peer nothing happens.
-    pub fn release(&self, selection: &mut Selection, outcome: Outcome, now_s: u64) -> bool {
+    pub fn release(&self, selection: &mut Selection, outcome: Outcome, now_ms: u64) -> bool {
         let Some(held) = selection.held.take() else {
             return false;
         };
@@ -277,13 +283,45 @@ impl Group {
         let Some(state) = states.get_mut(held.peer) else {
             return false;
         };
+        if self.policy.measures() {
+            self.policy.note_end(&mut state.times, &held, outcome, now_ms);
+        }
         match outcome {
-            Outcome::Failed => return state.note_failure(&slot.peer, now_s),
+            Outcome::Failed => return state.note_failure(&slot.peer, now_ms / 1000),
             Outcome::Abandoned => {}
-            Outcome::Ok | Outcome::Next if held.last_resort => state.readmit(),
-            Outcome::Ok | Outcome::Next => state.note_success(),
+            Outcome::Ok | Outcome::Next if held.last_resort => state.readmit(&slot.peer, now_ms),
+            Outcome::Ok | Outcome::Next => state.note_success(&slot.peer, now_ms),
         }
         false
+    }
+
+    /// Records that the head of the held peer's answer has come and is used. Only a policy that measures times needs
+    /// this.
+    pub fn note_head(&self, selection: &mut Selection, now_ms: u64) {
+        let Some(held) = &mut selection.held else { return };
+        let header_ms = now_ms.saturating_sub(held.since_ms);
+        held.header_ms = Some(header_ms);
+        if !self.policy.ends_at_head() || !std::mem::take(&mut held.inflight) {
+            return;
+        }
+        if let Some(state) = self.lock().get_mut(held.peer) {
+            Times::average(&mut state.times.header, header_ms);
+            state.times.leave(now_ms, header_ms);
+        }
+    }
+
+    /// Whether a peer that cannot serve this exchange now may be able to do so later. A peer that is down, draining,
+    /// or tried already cannot.
+    #[must_use]
+    pub fn may_wait(&self, selection: &Selection) -> bool {
+        let list = if selection.on_backup { self.backup } else { self.primary };
+        let is_tried = |index: usize| index.checked_sub(list.start).is_some_and(|at| selection.tried.contains(at));
+        let is_open = |index: usize, slot: &Slot| match selection.picks {
+            0 => slot.peer.may_serve(),
+            _ => (list.start..list.start + list.len).contains(&index) && !is_tried(index) && slot.peer.may_serve(),
+        };
+        (selection.picks == 0 || selection.tries > 0)
+            && self.slots.iter().enumerate().any(|(index, slot)| is_open(index, slot))
     }
 
     /// The tries that would be left if the current attempt ended at this moment.
@@ -301,8 +339,8 @@ impl Group {
     ///
     /// Failures, ejections and exchanges in progress are always taken over; the turn of round robin only if the lists
     /// are equal. Call this before the group is shared. Later results of exchanges of `old` stay with `old`, but these
-    /// exchanges still leave the shared count when they end.
-    pub fn adopt(&mut self, old: &Self) {
+    /// exchanges still leave the shared count when they end. A peer that may serve again starts slowly.
+    pub fn adopt(&mut self, old: &Self, now_ms: u64) {
         let same_list = self.peers().eq(old.peers());
         let old_states = old.lock();
         let states = self.states.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -319,6 +357,9 @@ impl Group {
                 *health = Health::follow(health, old_slot.health.as_ref());
             }
             state.inherit_health(old_state, &slot.peer);
+            if slot.peer.may_serve() && old_slot.peer.down {
+                state.recovered_ms = now_ms;
+            }
             if same_list {
                 state.current_weight = old_state.current_weight;
             }
@@ -340,7 +381,7 @@ impl Group {
 
     /// The current state of every peer, in the order of [`Group::peers`].
     #[must_use]
-    pub fn view(&self, now_s: u64) -> Vec<PeerView> {
+    pub fn view(&self, now_ms: u64) -> Vec<PeerView> {
         let alone = self.single().is_some();
         let states = self.lock();
         self.slots
@@ -349,7 +390,7 @@ impl Group {
             .map(|(slot, state)| PeerView {
                 conns: slot.conns(),
                 fails: state.fails,
-                ejected: !alone && state.ejected(&slot.peer, now_s),
+                ejected: !alone && state.ejected(&slot.peer, now_ms / 1000),
                 effective_weight: state.effective_weight,
                 health: slot.health.as_ref().map(|health| health.shown()),
             })
@@ -390,7 +431,7 @@ impl Group {
         if selection.picks > 0 {
             return None;
         }
-        let peer = self.last_resort(&states, turn.now_s)?;
+        let peer = self.last_resort(&states, turn.now_ms / 1000)?;
         selection.on_backup = peer >= self.backup.start;
         let list = if selection.on_backup { self.backup } else { self.primary };
         selection.tried.insert(peer - list.start);
@@ -409,11 +450,12 @@ impl Group {
         }
         let slots = list.of_slice(&self.slots);
         let states = states.get_mut(list.start..list.start + list.len)?;
-        let mut field =
-            Field { slots, states, tried: &selection.tried, total_weight: list.total_weight, now_s: turn.now_s };
+        let List { total_weight, .. } = list;
+        let Turn { now_ms, .. } = *turn;
+        let mut field = Field { slots, states, tried: &selection.tried, total_weight, shares: self.shares, now_ms };
         // Hashing and random draws are only for primaries; backups take turns.
         let policy = match self.policy {
-            Policy::LeastConn => Policy::LeastConn,
+            Policy::LeastConn | Policy::LeastTime { .. } => self.policy,
             _ if selection.on_backup => Policy::RoundRobin,
             policy => policy,
         };
@@ -423,7 +465,11 @@ impl Group {
         if !slot.enter() {
             return None;
         }
-        states.get_mut(index)?.note_pick(&slot.peer, turn.now_s);
+        let state = states.get_mut(index)?;
+        state.note_pick(&slot.peer, now_ms / 1000);
+        if self.policy.counts_inflight() {
+            state.times.enter(now_ms);
+        }
         selection.tried.insert(index);
         Some(Picked { peer: list.start + index, last_resort: false })
     }
@@ -450,6 +496,32 @@ impl Group {
     fn lock(&self) -> MutexGuard<'_, Box<[PeerState]>> {
         // Each step leaves the numbers valid, so a panic of a lock holder is no reason to stop serving.
         self.states.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Policy {
+    /// Whether the policy counts exchanges that have no answer yet.
+    fn counts_inflight(self) -> bool {
+        matches!(self, Self::LeastTime { inflight: true, .. })
+    }
+
+    /// Whether such an exchange ends with the head of its answer.
+    fn ends_at_head(self) -> bool {
+        matches!(self, Self::LeastTime { inflight: true, until: Until::Header })
+    }
+
+    /// Adds the times of an exchange that ends to the averages of its peer. A failed try does not count: a peer that
+    /// fails fast would seem fast.
+    fn note_end(self, times: &mut Times, held: &Held, outcome: Outcome, now_ms: u64) {
+        let response_ms = now_ms.saturating_sub(held.since_ms);
+        if held.inflight {
+            times.leave(now_ms, response_ms);
+        }
+        let (Some(header_ms), Outcome::Ok | Outcome::Abandoned) = (held.header_ms, outcome) else { return };
+        Times::average(&mut times.response, response_ms);
+        if !self.ends_at_head() {
+            Times::average(&mut times.header, header_ms);
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! All versions of a group and all workers share it: one worker checks, the others only read whether the peer may
 //! serve. Invariant: selection always reads the worst state of all checks.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How a check turns its results into a state.
@@ -54,6 +54,8 @@ pub struct Health {
     rules: Arc<[Rule]>,
     /// The flag that selection reads, without a lock.
     is_up: AtomicBool,
+    /// The millisecond when the peer last became healthy; 0 if it always was.
+    up_since_ms: AtomicU64,
     found: Mutex<Found>,
 }
 
@@ -103,7 +105,7 @@ impl Health {
     fn of(rules: &Arc<[Rule]>, mut found: Found) -> Health {
         found.shown.state = found.worst();
         let is_up = AtomicBool::new(found.shown.state == State::Up);
-        Health { rules: rules.clone(), is_up, found: Mutex::new(found) }
+        Health { rules: rules.clone(), is_up, up_since_ms: AtomicU64::new(0), found: Mutex::new(found) }
     }
 
     /// The successor of `old`; within one configuration, `old` itself. After a reload, a check that existed before
@@ -117,7 +119,9 @@ impl Health {
         if Arc::ptr_eq(&new.rules, &old.rules) {
             return old.clone();
         }
-        Arc::new(Health::after(&new.rules, &old.rules, &old.lock()))
+        let health = Health::after(&new.rules, &old.rules, &old.lock());
+        health.up_since_ms.store(old.up_since_ms(), Ordering::Relaxed);
+        Arc::new(health)
     }
 
     fn after(rules: &Arc<[Rule]>, old_rules: &[Rule], old: &Found) -> Health {
@@ -140,8 +144,13 @@ impl Health {
         self.is_up.load(Ordering::Relaxed)
     }
 
+    /// The millisecond when the peer last became healthy; 0 if it always was.
+    pub fn up_since_ms(&self) -> u64 {
+        self.up_since_ms.load(Ordering::Relaxed)
+    }
+
     /// Records a result of the check of that number; returns the new state if it has changed.
-    pub fn note(&self, number: usize, passed: bool) -> Option<State> {
+    pub fn note(&self, number: usize, passed: bool, now_ms: u64) -> Option<State> {
         let mut found = self.lock();
         let (Some(rule), Some(tally)) = (self.rules.get(number), found.tallies.get_mut(number)) else { return None };
         tally.note(rule, passed);
@@ -152,6 +161,9 @@ impl Health {
         shown.fails += u64::from(!passed);
         shown.last_passed = Some(passed);
         shown.unhealthy += u64::from(now == State::Unhealthy && before != now);
+        if now == State::Up && before != now {
+            self.up_since_ms.store(now_ms, Ordering::Relaxed);
+        }
         self.is_up.store(now == State::Up, Ordering::Relaxed);
         (before != now).then_some(now)
     }
@@ -190,23 +202,23 @@ mod tests {
         let health = health(&[rule("/", 2, 3)]);
         let turns: Vec<_> = [false, true, false, false, true, true, false, true, true, true]
             .into_iter()
-            .map(|passed| health.note(0, passed))
+            .map(|passed| health.note(0, passed, 1))
             .collect();
         let (down, up) = (Some(State::Unhealthy), Some(State::Up));
         assert_eq!(turns, [None, None, None, down, None, None, None, None, None, up]);
         let shown = Shown { state: State::Up, checks: 10, fails: 4, unhealthy: 1, last_passed: Some(true) };
         assert_eq!(health.shown(), shown);
-        assert_eq!(health.note(7, false), None, "a check that is not there");
+        assert_eq!(health.note(7, false, 1), None, "a check that is not there");
     }
 
     #[test]
     fn one_check_that_fails_is_enough() {
         let health = health(&[rule("/a", 1, 1), rule("/b", 1, 1)]);
-        assert_eq!(health.note(0, false), Some(State::Unhealthy));
-        assert_eq!(health.note(1, false), None);
-        assert_eq!(health.note(0, true), None);
+        assert_eq!(health.note(0, false, 1), Some(State::Unhealthy));
+        assert_eq!(health.note(1, false, 1), None);
+        assert_eq!(health.note(0, true, 1), None);
         assert!(!health.lets_serve());
-        assert_eq!(health.note(1, true), Some(State::Up));
+        assert_eq!(health.note(1, true, 1), Some(State::Up));
         assert!(health.lets_serve());
     }
 
@@ -216,7 +228,7 @@ mod tests {
         for (passed, state) in [(true, State::Up), (false, State::Unhealthy)] {
             let health = health(std::slice::from_ref(&mandatory));
             assert_eq!((health.lets_serve(), health.shown().state), (false, State::Checking));
-            assert_eq!(health.note(0, passed), Some(state));
+            assert_eq!(health.note(0, passed, 1), Some(state));
             assert_eq!(health.lets_serve(), passed);
         }
     }
@@ -227,7 +239,7 @@ mod tests {
         let persistent = Rule { persistent: true, ..mandatory.clone() };
         let is_after = |old: &Rule, passed: bool, new: &Rule| {
             let old = health(std::slice::from_ref(old));
-            old.note(0, passed);
+            old.note(0, passed, 1);
             let new = Health::follow(&health(std::slice::from_ref(new)), Some(&old));
             assert_eq!(new.shown().checks, 1);
             new.shown().state

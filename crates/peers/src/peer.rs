@@ -39,6 +39,8 @@ pub struct Peer {
     pub max_fails: u32,
     /// The seconds over which failures are counted, and the seconds that an ejection lasts.
     pub fail_timeout_s: u64,
+    /// Milliseconds in which the share of a recovered peer grows to its weight; 0 gives it the whole share at once.
+    pub slow_start_ms: u64,
     /// Serves only if no primary peer can.
     pub backup: bool,
     /// Never serves.
@@ -62,6 +64,7 @@ impl Peer {
             max_conns: 0,
             max_fails: DEFAULT_MAX_FAILS,
             fail_timeout_s: DEFAULT_FAIL_TIMEOUT_S,
+            slow_start_ms: 0,
             backup: false,
             down: false,
             drain: false,
@@ -92,6 +95,56 @@ pub(crate) struct PeerState {
     pub accessed: u64,
     /// The second when the window was last opened: by a failure, or by the first pick after `fail_timeout`.
     pub checked: u64,
+    /// The millisecond when the peer last became available again; 0 if it always was.
+    pub recovered_ms: u64,
+    /// The measured times of its answers.
+    pub times: Times,
+}
+
+/// The averages that `least_time` compares, in milliseconds; 0 before the first answer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Times {
+    /// Until the head of an answer.
+    pub header: u64,
+    /// Until the last byte of an answer.
+    pub response: u64,
+    /// The time that exchanges without an answer have waited so far.
+    pub inflight: u64,
+    /// The exchanges without an answer.
+    pub inflight_count: u64,
+    /// The sum of their times, at `inflight_changed`.
+    pub inflight_sum: u64,
+    /// The millisecond when their number last changed.
+    pub inflight_changed: u64,
+}
+
+impl Times {
+    /// Adds a value to an average: nginx weights a new value by a twentieth.
+    pub(crate) fn average(average: &mut u64, value: u64) {
+        *average = if *average == 0 { value } else { (value + 19 * *average + 10) / 20 };
+    }
+
+    /// Records an exchange that begins to wait.
+    pub(crate) fn enter(&mut self, now_ms: u64) {
+        self.inflight_sum += now_ms.saturating_sub(self.inflight_changed) * self.inflight_count;
+        self.inflight_changed = now_ms;
+        self.inflight_count += 1;
+    }
+
+    /// Records that an exchange that has waited for `waited_ms` waits no more.
+    pub(crate) fn leave(&mut self, now_ms: u64, waited_ms: u64) {
+        let all = self.inflight_sum + now_ms.saturating_sub(self.inflight_changed) * self.inflight_count;
+        self.inflight_count = self.inflight_count.saturating_sub(1);
+        self.inflight_sum = if self.inflight_count == 0 { 0 } else { all.saturating_sub(waited_ms) };
+        self.inflight_changed = now_ms;
+    }
+
+    /// Brings the average time of waiting exchanges up to date.
+    pub(crate) fn look(&mut self, now_ms: u64) {
+        if let Some(mean) = self.inflight_sum.checked_div(self.inflight_count) {
+            Self::average(&mut self.inflight, mean + now_ms.saturating_sub(self.inflight_changed));
+        }
+    }
 }
 
 impl PeerState {
@@ -105,6 +158,8 @@ impl PeerState {
         self.fails = old.fails;
         self.accessed = old.accessed;
         self.checked = old.checked;
+        self.recovered_ms = old.recovered_ms;
+        self.times = Times { header: old.times.header, response: old.times.response, ..Times::default() };
     }
 
     /// Whether failures keep the peer out at `now_s`.
@@ -134,20 +189,24 @@ impl PeerState {
     }
 
     /// Records a success. It forgives failures only if the pick came after them, which `accessed < checked` means.
-    pub(crate) fn note_success(&mut self) {
+    pub(crate) fn note_success(&mut self, peer: &Peer, now_ms: u64) {
         if self.accessed < self.checked {
-            self.fails = 0;
+            self.readmit(peer, now_ms);
         }
     }
 
-    /// Forgives all failures: the peer answered while it was ejected.
-    pub(crate) fn readmit(&mut self) {
+    /// Forgives all failures. If they had ejected the peer, it is available again from this moment.
+    pub(crate) fn readmit(&mut self, peer: &Peer, now_ms: u64) {
+        if peer.max_fails != 0 && self.fails >= peer.max_fails {
+            self.recovered_ms = now_ms;
+        }
         self.fails = 0;
     }
 
-    /// Adds this turn's credit and lets the weight recover by one; returns the added credit.
-    pub(crate) fn earn_credit(&mut self, peer: &Peer) -> i64 {
-        let earned = self.effective_weight;
+    /// Adds this turn's credit, `share` for each unit of weight, and lets the weight recover by one; returns the added
+    /// credit.
+    pub(crate) fn earn_credit(&mut self, peer: &Peer, share: i64) -> i64 {
+        let earned = self.effective_weight * share;
         self.current_weight += earned;
         if self.effective_weight < i64::from(peer.weight) {
             self.effective_weight += 1;
@@ -155,7 +214,7 @@ impl PeerState {
         earned
     }
 
-    fn window_over(&self, peer: &Peer, now_s: u64) -> bool {
+    pub(crate) fn window_over(&self, peer: &Peer, now_s: u64) -> bool {
         now_s.saturating_sub(self.checked) > peer.fail_timeout_s
     }
 }
@@ -189,6 +248,12 @@ impl Slot {
     /// Whether no health check keeps it out.
     pub(crate) fn is_healthy(&self) -> bool {
         self.health.as_ref().is_none_or(|health| health.lets_serve())
+    }
+
+    /// The millisecond when it last became available again, by failures or by health checks.
+    pub(crate) fn recovered_ms(&self, state: &PeerState) -> u64 {
+        let checked = self.health.as_ref().map_or(0, |health| health.up_since_ms());
+        state.recovered_ms.max(checked)
     }
 
     pub(crate) fn conns(&self) -> u32 {

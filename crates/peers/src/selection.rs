@@ -64,6 +64,12 @@ impl Selection {
 pub(crate) struct Held {
     pub peer: usize,
     pub last_resort: bool,
+    /// The millisecond of the pick.
+    pub since_ms: u64,
+    /// The milliseconds from the pick to the head of the answer.
+    pub header_ms: Option<u64>,
+    /// The peer counts it among its exchanges without an answer.
+    pub inflight: bool,
 }
 
 /// The position of a hashing or random policy for one exchange.

@@ -8,10 +8,11 @@
 mod failure;
 mod spread;
 mod storm;
+mod times;
 
 use std::net::IpAddr;
 
-use crate::balance::{Affinity, Policy, Prng};
+use crate::balance::{Affinity, Better, Policy, Prng, Until};
 use crate::group::{Group, NoLivePeers, Outcome, Picked};
 use crate::peer::Peer;
 use crate::selection::Selection;
@@ -23,21 +24,34 @@ const START_S: u64 = 1_000_000;
 struct World {
     group: Group,
     now_s: u64,
+    /// Milliseconds of the current second.
+    ms: u64,
     prng: Prng,
 }
 
 impl World {
     fn new(policy: Policy, peers: Vec<Peer>) -> Self {
-        Self { group: Group::new("group", peers, policy).unwrap(), now_s: START_S, prng: Prng::new(1) }
+        Self { group: Group::new("group", peers, policy).unwrap(), now_s: START_S, ms: 0, prng: Prng::new(1) }
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.now_s * 1000 + self.ms
+    }
+
+    /// Lets time pass.
+    fn wait(&mut self, ms: u64) {
+        self.ms += ms;
+        self.now_s += self.ms / 1000;
+        self.ms %= 1000;
     }
 
     fn pick(&mut self, selection: &mut Selection, affinity: &Affinity<'_>) -> Result<Picked, NoLivePeers> {
-        let prng = &mut self.prng;
-        self.group.pick(selection, affinity, &mut |n| prng.below(n), self.now_s)
+        let (now_ms, prng) = (self.now_ms(), &mut self.prng);
+        self.group.pick(selection, affinity, &mut |n| prng.below(n), now_ms)
     }
 
     fn release(&self, selection: &mut Selection, outcome: Outcome) -> bool {
-        self.group.release(selection, outcome, self.now_s)
+        self.group.release(selection, outcome, self.now_ms())
     }
 
     /// Runs one exchange until a peer answers or none is left; returns the peers asked in order, and `true` if the

@@ -59,7 +59,8 @@ pub fn identity(conf: &Conf) -> Result<Option<process::Identity>, String> {
         Some((user, group)) => (user.as_str(), group.as_deref()),
         None => ("nobody", None),
     };
-    process::look_up(user, group).map(Some).map_err(|error| error.to_string())
+    let found = process::look_up(user, group).map_err(|error| error.to_string())?;
+    Ok(Some(process::Identity { keeps_raw: conf.main.process.keeps_raw, ..found }))
 }
 
 /// The additional workers that a configuration needs; they serve from `take_over` on.
@@ -94,7 +95,7 @@ impl Crew {
     pub fn hire(&mut self, conf: &Arc<Conf>, old: Option<&Conf>) -> Result<Hired, String> {
         let same = |old: &Conf| {
             let (new, old) = (&conf.main.process, &old.main.process);
-            new.user == old.user && new.affinity == old.affinity
+            new.user == old.user && new.affinity == old.affinity && new.keeps_raw == old.keeps_raw
         };
         let count = worker_count(conf);
         let kept = if old.is_some_and(same) { count.min(self.serving.len()) } else { 0 };

@@ -15,6 +15,7 @@ use weir_http::texts::push_address;
 use weir_meter::live::Snapshot;
 use weir_proxy::family::upstream::Upstream;
 use weir_proxy::family::upstream::live::edit::Refused;
+use weir_proxy::family::upstream::live::written_time;
 use weir_wire::Known;
 
 use super::gather::Reset;
@@ -410,7 +411,7 @@ fn servers(upstream: &Upstream) -> Vec<Value> {
             "max_conns": peer.max_conns,
             "max_fails": peer.max_fails,
             "fail_timeout": format!("{}s", peer.fail_timeout_s),
-            "slow_start": "0s",
+            "slow_start": written_time(peer.slow_start_ms),
             "route": peer.route,
             "backup": peer.backup,
             "down": peer.down,

@@ -124,7 +124,7 @@ impl Gatherer {
             second.tally(&format!("path\0{step}"), tally);
         }
         for upstream in groups(&conf) {
-            let views = upstream.group.view(now_ms / 1000);
+            let views = upstream.group.view(now_ms);
             for (peer, view) in upstream.group.peers().zip(views) {
                 let name = peer_name(&upstream.name, &peer.address);
                 let sums = peer_sums(live, &name);
@@ -384,7 +384,7 @@ impl Gatherer {
         snapshot: &mut Snapshot,
     ) {
         let (mut peers, mut times, mut idle) = (Vec::new(), Vec::new(), 0);
-        let views = upstream.group.view(now_ms / 1000);
+        let views = upstream.group.view(now_ms);
         for (peer, view) in upstream.group.peers().zip(views) {
             let name = peer_name(&upstream.name, &peer.address);
             let raw = peer_sums(live, &name);
@@ -439,9 +439,17 @@ impl Gatherer {
             keepalive: idle,
             zombies: zombies as u64,
             zone: upstream.zone.clone().unwrap_or_else(|| upstream.name.clone()),
-            queue: None,
+            queue: upstream.queue.as_ref().map(|queue| {
+                let counted = queue.counted();
+                shown::Queue { size: counted.size, max_size: queue.most as u64, overflows: counted.overflows }
+            }),
         };
         snapshot.http.upstreams.insert(upstream.name.clone(), group);
+        if let Some(queue) = &upstream.queue {
+            let counted = queue.counted();
+            let account = shown::QueueAccount { waited: counted.waited, timed_out: counted.timed_out };
+            snapshot.weir.queues.insert(upstream.name.clone(), account);
+        }
         snapshot.weir.upstreams.insert(upstream.name.clone(), times);
     }
 

@@ -254,6 +254,17 @@ metrics! {
                 f.times(&[("upstream", name), ("peer", &peer.server)], &times);
             }
         };
+    "weir_upstream_queue" Gauge "`upstream`" "Requests that wait for a free peer; only for groups with `queue`."
+        |f, s| for (name, group) in &s.http.upstreams {
+            if let Some(queue) = &group.queue { f.line(&[("upstream", name)], queue.size as f64); }
+        };
+    "weir_upstream_queue_requests" Counter "`upstream`, `outcome`" "Requests that found no free peer: waited (all that entered the queue), timeout (of these), overflow (the queue was full)."
+        |f, s| for (name, queue) in &s.weir.queues {
+            let overflows = s.http.upstreams.get(name).and_then(|group| group.queue.as_ref()).map_or(0, |queue| queue.overflows);
+            for (outcome, count) in [("waited", queue.waited), ("timeout", queue.timed_out), ("overflow", overflows)] {
+                f.line(&[("upstream", name), ("outcome", &outcome)], count as f64);
+            }
+        };
     "weir_cache_requests" Counter "`cache`, `status`" "Requests by cache status; error counts requests that ended before they had a status. The sum is all requests."
         |f, s| for (name, cache) in &s.weir.caches {
             for (status, count) in [

@@ -15,5 +15,6 @@ crate::declare! {
     error_page
     headers
     http2
+    http3
     otel
 }

@@ -30,6 +30,8 @@ crate::settings! {
     shutdown_timeout: Option<Duration> = None,
     /// `worker_cpu_affinity`: a CPU for each worker.
     affinity: Affinity = Affinity::None,
+    /// The workers keep `CAP_NET_RAW` (`proxy_bind … transparent`).
+    keeps_raw: bool = false,
     /// Whether an `events` block was written.
     events: bool = false,
 }
@@ -165,10 +167,58 @@ fn events(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// The files of modules that weir may have built in, each with a directive of the module: weir has the module if it has
+/// that directive. Files of nginx's own modules, and of modules that distributions package.
+static MODULES: &[(&str, &str)] = &[
+    ("ngx_http_addition_filter_module", "add_after_body"),
+    ("ngx_http_auth_jwt_module", "auth_jwt"),
+    ("ngx_http_auth_pam_module", "auth_pam"),
+    ("ngx_http_auth_spnego_module", "auth_gss"),
+    ("ngx_http_brotli_filter_module", "brotli"),
+    ("ngx_http_brotli_static_module", "brotli_static"),
+    ("ngx_http_cache_purge_module", "proxy_cache_purge"),
+    ("ngx_http_dav_ext_module", "dav_ext_methods"),
+    ("ngx_http_dav_module", "dav_methods"),
+    ("ngx_http_echo_module", "echo"),
+    ("ngx_http_fancyindex_module", "fancyindex"),
+    ("ngx_http_geoip2_module", "geoip2"),
+    ("ngx_http_geoip_module", "geoip_country"),
+    ("ngx_http_headers_more_filter_module", "more_set_headers"),
+    ("ngx_http_image_filter_module", "image_filter"),
+    ("ngx_http_js_module", "js_import"),
+    ("ngx_http_lua_module", "content_by_lua_block"),
+    ("ngx_http_memc_module", "memc_pass"),
+    ("ngx_http_modsecurity_module", "modsecurity"),
+    ("ngx_http_perl_module", "perl"),
+    ("ngx_http_set_misc_module", "set_unescape_uri"),
+    ("ngx_http_srcache_filter_module", "srcache_fetch"),
+    ("ngx_http_subs_filter_module", "subs_filter"),
+    ("ngx_http_upload_module", "upload_pass"),
+    ("ngx_http_uploadprogress_module", "upload_progress"),
+    ("ngx_http_upstream_fair_module", "fair"),
+    ("ngx_http_vhost_traffic_status_module", "vhost_traffic_status"),
+    ("ngx_http_xslt_filter_module", "xslt_stylesheet"),
+    ("ngx_http_zstd_filter_module", "zstd"),
+    ("ngx_http_zstd_static_module", "zstd_static"),
+    ("ngx_mail_module", "mail"),
+    ("ngx_nchan_module", "nchan_pubsub"),
+    ("ngx_otel_module", "otel_exporter"),
+    ("ngx_rtmp_module", "rtmp"),
+    ("ngx_stream_geoip2_module", "geoip2"),
+    ("ngx_stream_geoip_module", "geoip_country"),
+    ("ngx_stream_js_module", "js_import"),
+    ("ngx_stream_module", "stream"),
+];
+
+/// A module without directives: other modules need it.
+const FOR_OTHER_MODULES: &str = "ndk_http_module";
+
 fn load_module(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let path = b.path(statement.text(0));
-    // The module's directives are built in: a file written for it needs no change.
-    if path.ends_with("/ngx_otel_module.so") {
+    let file = statement.text(0).rsplit('/').next().unwrap_or_default();
+    let module = file.strip_suffix(".so").unwrap_or(file);
+    let directive = MODULES.iter().find(|(name, _)| *name == module).map(|(_, directive)| *directive);
+    // A file that was written for the module needs no change.
+    if module == FOR_OTHER_MODULES || directive.is_some_and(|directive| b.known.has(directive)) {
         return Ok(());
     }
     // Debian's default file loads every installed module, whether the configuration uses it or not.

@@ -87,6 +87,10 @@ fn server(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let at = b.at();
     let mut scope = b.block(Scope::new(Kind::Server(Draft::default()), SERVER, at), statement)?;
     if let Kind::Server(draft) = &mut scope.kind {
+        if draft.listens.is_empty() && draft.quic {
+            return Err(Refusal::whole("the \"quic\" parameter requires a module that weir does not have")
+                .todo("add a listener over TCP, such as: listen 443 ssl;"));
+        }
         if draft.listens.is_empty() {
             // nginx: port 80 for root, 8000 for other users. weir takes 80 and reports it at start instead of guessing.
             draft.listens.push(plain_listen(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 80)), at));
@@ -109,6 +113,7 @@ fn plain_listen(address: SocketAddr, at: At) -> ListenDraft {
         proxy_protocol: false,
         ssl: false,
         http2: false,
+        http3: false,
         at,
     }
 }
@@ -119,6 +124,16 @@ fn listen(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let mut draft = plain_listen(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 80)), at);
     for word in statement.args.iter().skip(1) {
         listen_parameter(&mut draft, &word.text)?;
+    }
+    if draft.http3 {
+        if b.first_in_file("quic") {
+            let todo = "you may keep the lines: clients use HTTP/2 or HTTP/1.1 over TCP. Remove an Alt-Svc field that names h3";
+            b.warn("weir does not speak HTTP/3: the \"quic\" listeners have no effect", Some(todo.to_owned()));
+        }
+        if let Kind::Server(server) = &mut b.scope().kind {
+            server.quic = true;
+        }
+        return Ok(());
     }
     if draft.http2 {
         b.warn("the \"listen ... http2\" directive is deprecated, use the \"http2\" directive instead", None);
@@ -231,10 +246,8 @@ fn listen_parameter(draft: &mut ListenDraft, word: &str) -> Result<(), Refusal> 
             is_socket_option = false;
         }
         ("quic", None) => {
-            return Err(Refusal::whole(format!(
-                "the \"{key}\" parameter requires a module that weir does not have yet"
-            ))
-            .todo("remove this listener: clients fall back to HTTP/2 and HTTP/1.1 over TCP"));
+            draft.http3 = true;
+            is_socket_option = false;
         }
         ("setfib" | "accept_filter", Some(_)) | ("multipath", None) => {
             return Err(Refusal::whole(format!(

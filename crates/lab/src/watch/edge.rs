@@ -229,6 +229,12 @@ fn of_weir(snapshot: &Snapshot) -> Account {
         let acted = Acted { refused: limit.rejected, ..Acted::default() };
         account.policies.insert(format!("limit_conn {zone}"), acted);
     }
+    for (upstream, queue) in &weir.queues {
+        let group = snapshot.http.upstreams.get(upstream);
+        let overflows = group.and_then(|group| group.queue.as_ref()).map_or(0, |queue| queue.overflows);
+        let acted = Acted { refused: overflows + queue.timed_out, delayed: queue.waited, delay_us: None };
+        account.policies.insert(format!("queue {upstream}"), acted);
+    }
     for limit in &weir.limits {
         let name = format!("{} {}", limit.kind, limit.of);
         account.limits.insert(name, (limit.used, limit.limit, limit.hits));

@@ -255,6 +255,8 @@ mod tests {
         "limit_conn addr 5",
         "limit_rate 20k",
         "server app:3000 max_conns=2",
+        "queue 10 timeout=5s",
+        "queue app",
         "deny all",
         "proxy_cache_lock on",
         "502 no peer",

@@ -22,7 +22,7 @@ pub struct Policy {
     pub text: String,
     /// The file and the line.
     pub at: String,
-    /// The zone that it counts in. For `max_conns`, the upstream.
+    /// The zone that it counts in. For `max_conns` and `queue`, the upstream.
     pub of: String,
     /// The status that it answers with; 0 if it only delays.
     pub status: u16,
@@ -112,6 +112,7 @@ fn policy(statement: &Statement, scope: &Scope, rates: &BTreeMap<String, String>
             let text = format!("server {first} max_conns={most}");
             Some(Policy { directive: "max_conns".into(), text, of: scope.upstream.clone(), status: 502, ..plain })
         }
+        "queue" if !scope.upstream.is_empty() => Some(Policy { of: scope.upstream.clone(), status: 502, ..plain }),
         "deny" => answers(403),
         "auth_basic" | "auth_jwt" | "auth_request" if first != "off" => answers(401),
         "client_max_body_size" if first != "0" => answers(413),
@@ -151,7 +152,7 @@ mod tests {
     #[test]
     fn each_policy_is_found_with_its_line_and_its_number() {
         let text = "http {\n  limit_req_zone $binary_remote_addr zone=one:1m rate=10r/s;\n  limit_req_status 429;\n  include more.conf;\n\
-            upstream app { server a:1 max_conns=5;\n server b:1; }\n  server {\n    limit_conn addr 5;\n    location /a {\n      \
+            upstream app { server a:1 max_conns=5;\n server b:1; queue 9 timeout=5s; }\n  server {\n    limit_conn addr 5;\n    location /a {\n      \
             limit_conn_status 444; limit_req zone=one burst=5;\n limit_conn addr 9; return 403;\n return 301 /x; }\n \
             limit_rate 20k; limit_rate_after 1m; deny all; auth_basic off; proxy_cache_lock on; } }";
         let files = MemoryFiles::new().with("/etc/n/nginx.conf", text).with("/etc/n/more.conf", "\n\ndeny 10.0.0.1;");
@@ -165,6 +166,7 @@ mod tests {
             [
                 of("deny 10.0.0.1", "more.conf:3", 403),
                 of("server a:1 max_conns=5", "nginx.conf:5", 502),
+                of("queue 9 timeout=5s", "nginx.conf:6", 502),
                 of("limit_conn addr 5", "nginx.conf:8", 503),
                 of("limit_req zone=one burst=5 (10r/s)", "nginx.conf:10", 429),
                 of("limit_conn addr 9", "nginx.conf:11", 444),
@@ -176,7 +178,8 @@ mod tests {
         );
         let rate = found.iter().find(|one| one.directive == "limit_rate").unwrap();
         assert_eq!((rate.rate, rate.after), (20_480.0, 1_048_576.0));
-        assert_eq!((found[1].of.as_str(), found[2].of.as_str(), found[3].of.as_str()), ("app", "addr", "one"));
+        let zones: Vec<&str> = found[1..5].iter().map(|one| one.of.as_str()).collect();
+        assert_eq!(zones, ["app", "app", "addr", "one"]);
         assert_eq!(bytes("$rate"), 0.0);
     }
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use weir_meter::Step;
-use weir_net::{Address, ConnectOptions, Deadline, Lease, Stream, Transport};
+use weir_net::{Address, ConnectOptions, Deadline, Lease, Local, Stream, Transport};
 use weir_wire::{Parser, Progress, ResponseHead};
 
 use crate::client::Resolver;
@@ -150,7 +150,8 @@ pub(crate) async fn dial(
     resolver: &Resolver,
     deadline: &Deadline,
 ) -> Result<Stream, Refused> {
-    let options = ConnectOptions { bind: bind.map(|ip| SocketAddr::new(ip, 0)), ..ConnectOptions::default() };
+    let bind = bind.map(|ip| Local { address: SocketAddr::new(ip, 0), transparent: false });
+    let options = ConnectOptions { bind, ..ConnectOptions::default() };
     if let Ok(ip) = host.parse() {
         return connect(SocketAddr::new(ip, port), &options, deadline).await;
     }

@@ -281,13 +281,15 @@ pub enum Why {
     Tls,
     /// No peer of the group was available.
     NoPeer,
+    /// The queue of the group was full, or the exchange waited in it for too long.
+    Queue,
     /// Any other reason.
     Other,
 }
 
 impl Why {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Why; 11] = [
+    pub const ALL: [Why; 12] = [
         Why::Refused,
         Why::Unreachable,
         Why::TimedOut,
@@ -298,6 +300,7 @@ impl Why {
         Why::BadHead,
         Why::Tls,
         Why::NoPeer,
+        Why::Queue,
         Why::Other,
     ];
 
@@ -314,6 +317,7 @@ impl Why {
             Why::BadHead => "bad_head",
             Why::Tls => "tls",
             Why::NoPeer => "no_peer",
+            Why::Queue => "queue",
             Why::Other => "other",
         }
     }

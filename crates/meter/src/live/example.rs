@@ -205,6 +205,7 @@ fn weir(now: Timestamp) -> Weir {
     let path =
         [(12, 90), (410, 2_900), (0, 0), (6, 52_000), (1, 30), (240, 4_100), (4_100, 63_000), (350, 8_000), (40, 900)];
     Weir {
+        queues: BTreeMap::new(),
         changeable: vec!["app".to_owned()],
         uptime_ms: 7_200_000,
         recent_ms: 10_000,

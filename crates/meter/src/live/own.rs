@@ -24,6 +24,8 @@ pub struct Weir {
     pub location_zones: BTreeMap<String, ZoneAccount>,
     /// By group, then peers in the order of `http.upstreams[].peers`.
     pub upstreams: BTreeMap<String, Vec<PeerTimes>>,
+    /// The queues of groups, by group; more than `http.upstreams[].queue` has.
+    pub queues: BTreeMap<String, QueueAccount>,
     /// Groups whose servers can be changed at run time: those with a `zone`.
     pub changeable: Vec<String>,
     /// By cache.
@@ -110,6 +112,16 @@ pub struct ZoneAccount {
     pub failed: u64,
     /// Requests that a policy of the configuration refused on purpose: `limit_req`, `limit_conn`.
     pub refused: u64,
+}
+
+/// The requests that waited for a server of a group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct QueueAccount {
+    /// Requests that waited so far.
+    pub waited: u64,
+    /// Requests whose timeout passed.
+    pub timed_out: u64,
 }
 
 /// Times of a peer, and the reasons of its failures.

@@ -6,6 +6,7 @@
 //! (docs/why/001-runtime.md).
 
 use rustix::process::{Gid, Uid, geteuid, getuid};
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_keep_capabilities};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use std::fs;
 use std::io;
@@ -24,6 +25,8 @@ pub struct Identity {
     pub gid: u32,
     /// All groups, including `gid`.
     pub groups: Vec<u32>,
+    /// The thread keeps `CAP_NET_RAW`, to connect from addresses of other machines.
+    pub keeps_raw: bool,
 }
 
 /// Finds a user, and a group if it should not be the user's own group.
@@ -64,7 +67,7 @@ pub fn look_up_under(root: &Path, user: &str, group: Option<&str>) -> io::Result
             all.push(member_gid);
         }
     }
-    Ok(Identity { uid, gid, groups: all })
+    Ok(Identity { uid, gid, groups: all, keeps_raw: false })
 }
 
 /// `name:password:gid:member,member`.
@@ -107,7 +110,17 @@ pub fn drop_privileges_this_thread(identity: &Identity) -> io::Result<()> {
     let (gid, uid) = (Gid::from_raw(identity.gid), Uid::from_raw(identity.uid));
     set_thread_groups(&groups)?;
     set_thread_res_gid(gid, gid, gid)?;
+    let keeps = identity.keeps_raw && geteuid().is_root() && !uid.is_root();
+    if keeps {
+        // Otherwise the kernel takes all capabilities with the user.
+        set_keep_capabilities(true)?;
+    }
     set_thread_res_uid(uid, uid, uid)?;
+    if keeps {
+        let (raw, none) = (CapabilitySet::NET_RAW, CapabilitySet::empty());
+        set_capabilities(None, CapabilitySets { effective: raw, permitted: raw, inheritable: none })?;
+        set_keep_capabilities(false)?;
+    }
     Ok(())
 }
 
@@ -152,9 +165,29 @@ mod tests {
     }
 
     #[test]
+    fn one_capability_may_outlast_root() {
+        let identity = |keeps_raw| Identity { uid: 65_534, gid: 65_534, groups: vec![65_534], keeps_raw };
+        let effective = || {
+            let status = fs::read_to_string("/proc/thread-self/status").unwrap();
+            let line = status.lines().find_map(|line| line.strip_prefix("CapEff:\t")).map(str::to_owned);
+            u64::from_str_radix(&line.unwrap(), 16).unwrap()
+        };
+        // CAP_NET_RAW is number 13 in <linux/capability.h>.
+        for (keeps_raw, left) in [(false, 0), (true, 1 << 13)] {
+            let worker = std::thread::spawn(move || {
+                let may = is_root() && effective() & (1 << 13) != 0;
+                (may && drop_privileges_this_thread(&identity(keeps_raw)).is_ok()).then(effective)
+            });
+            if let Some(kept) = worker.join().unwrap() {
+                assert_eq!(kept, left);
+            }
+        }
+    }
+
+    #[test]
     fn only_the_calling_thread_drops() {
         let before = uids_of_this_thread();
-        let identity = Identity { uid: 65_534, gid: 65_534, groups: vec![65_534] };
+        let identity = Identity { uid: 65_534, gid: 65_534, groups: vec![65_534], keeps_raw: false };
         let root = is_root();
         let worker = std::thread::spawn(move || {
             let dropped = drop_privileges_this_thread(&identity);

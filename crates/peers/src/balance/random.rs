@@ -1,6 +1,6 @@
-//! `random`: a weighted draw, or the less loaded of two different draws.
+//! `random`: a weighted draw, or the better of two different draws.
 
-use super::{Field, MAX_MISSES, gives_up, least_conn::load_order};
+use super::{Better, Field, MAX_MISSES, gives_up, least_conn::load_order, least_time::time_order};
 use crate::selection::Walk;
 
 pub(super) fn one(field: &Field<'_>, walk: &mut Walk, random: &mut dyn FnMut(u32) -> u32) -> Option<usize> {
@@ -17,7 +17,12 @@ pub(super) fn one(field: &Field<'_>, walk: &mut Walk, random: &mut dyn FnMut(u32
     }
 }
 
-pub(super) fn two(field: &Field<'_>, walk: &mut Walk, random: &mut dyn FnMut(u32) -> u32) -> Option<usize> {
+pub(super) fn two(
+    field: &Field<'_>,
+    walk: &mut Walk,
+    better: Better,
+    random: &mut dyn FnMut(u32) -> u32,
+) -> Option<usize> {
     if walk.misses > MAX_MISSES || field.slots.len() < 2 {
         return None;
     }
@@ -26,7 +31,11 @@ pub(super) fn two(field: &Field<'_>, walk: &mut Walk, random: &mut dyn FnMut(u32
         let drawn = draw(field, random).filter(|&peer| first != Some(peer) && field.usable(peer));
         match (first, drawn) {
             (Some(first), Some(second)) => {
-                let keep_first = load_order(field, second, first).is_gt();
+                let order = match better {
+                    Better::LeastConn => load_order(field, second, first),
+                    Better::LeastTime(until) => time_order(field, until, second, first),
+                };
+                let keep_first = order.is_gt();
                 return Some(if keep_first { first } else { second });
             }
             (None, Some(_)) => first = drawn,

@@ -96,12 +96,12 @@ fn ejection_lasts_fail_timeout() {
         }
         assert_eq!(world.release(&mut selection, Outcome::Failed), expected);
     }
-    assert!(world.group.view(world.now_s)[0].ejected);
+    assert!(world.group.view(world.now_ms())[0].ejected);
     world.now_s += 10;
     assert_eq!(counts(&world.answers(20), 2), [0, 20]);
     world.now_s += 1;
     assert!(world.answers(4).contains(&0));
-    assert_eq!(world.group.view(world.now_s)[0].fails, 0);
+    assert_eq!(world.group.view(world.now_ms())[0].fails, 0);
 }
 
 /// The first exchange after `fail_timeout` is a trial: until it succeeds the peer gets no other exchange. If it fails,
@@ -140,7 +140,7 @@ fn an_older_success_does_not_forgive() {
     world.release(&mut late, Outcome::Failed);
     world.now_s += 1;
     world.release(&mut early, Outcome::Ok);
-    assert_eq!(world.group.view(world.now_s)[0].fails, 1);
+    assert_eq!(world.group.view(world.now_ms())[0].fails, 1);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn failures_lower_the_weight_and_picks_restore_it() {
     let mut peers = weighted(&[6, 6]);
     peers[0].max_fails = 3;
     let mut world = World::new(Policy::RoundRobin, peers);
-    let weight = |world: &World| world.group.view(world.now_s)[0].effective_weight;
+    let weight = |world: &World| world.group.view(world.now_ms())[0].effective_weight;
     world.exchange(&none(), |peer| if peer == 0 { Outcome::Failed } else { Outcome::Ok });
     assert_eq!(weight(&world), 4);
     world.answers(1);
@@ -180,7 +180,7 @@ fn next_without_blame_asks_everybody_once() {
         asked.sort_unstable();
         assert_eq!((asked, answered), (vec![0, 1], false));
     }
-    assert!(world.group.view(world.now_s).iter().all(|v| v.fails == 0));
+    assert!(world.group.view(world.now_ms()).iter().all(|v| v.fails == 0));
 }
 
 #[test]
@@ -216,14 +216,14 @@ fn a_single_peer_keeps_serving() {
         Policy::LeastConn,
         Policy::IpHash,
         Policy::Hash { consistent: true },
-        Policy::Random { two: true },
+        Policy::Random { two: Some(Better::LeastConn) },
     ] {
         let mut world = World::new(policy, weighted(&[1]));
         for _ in 0..5 {
             let (asked, answered) = world.exchange(&none(), |_| Outcome::Failed);
             assert_eq!((asked, answered), (vec![0], false), "{policy:?}");
         }
-        let view = world.group.view(world.now_s);
+        let view = world.group.view(world.now_ms());
         assert!(!view[0].ejected && view[0].conns == 0);
     }
     let mut world = World::new(Policy::RoundRobin, down(weighted(&[1]), 0));
@@ -291,14 +291,14 @@ fn max_conns_holds_under_every_policy() {
 #[test]
 fn max_conns_of_random() {
     for seed in 0..50 {
-        for two in [false, true] {
+        for two in [None, Some(Better::LeastConn)] {
             let mut peers = weighted(&[1, 1]);
             peers[0].max_conns = 2;
             peers[1].max_conns = 1;
             let mut world = World::new(Policy::Random { two }, peers);
             world.prng = Prng::new(seed);
             let held: Vec<_> = world.hold(4, &none()).into_iter().flatten().collect();
-            assert_eq!(counts(&held, 2), [2, 1], "seed {seed} two {two}");
+            assert_eq!(counts(&held, 2), [2, 1], "seed {seed} two {two:?}");
         }
     }
 }
@@ -313,7 +313,7 @@ fn ejection_never_blacks_out_a_group() {
         Policy::IpHash,
         Policy::Hash { consistent: false },
         Policy::Hash { consistent: true },
-        Policy::Random { two: true },
+        Policy::Random { two: Some(Better::LeastConn) },
     ] {
         let mut peers = weighted(&[1, 1, 1, 1]);
         peers[2].down = true;
@@ -334,7 +334,7 @@ fn ejection_never_blacks_out_a_group() {
         let picked = world.pick(&mut selection, &affinity).unwrap();
         assert!(picked.last_resort && picked.peer != oldest, "{policy:?}");
         world.release(&mut selection, Outcome::Ok);
-        assert!(!world.group.view(world.now_s)[picked.peer].ejected);
+        assert!(!world.group.view(world.now_ms())[picked.peer].ejected);
         let mut selection = world.group.begin(0);
         let again = world.pick(&mut selection, &affinity).unwrap();
         assert_eq!((again.peer, again.last_resort), (picked.peer, false));
@@ -373,7 +373,7 @@ fn an_abandoned_exchange_is_no_verdict() {
     let mut selection = world.group.begin(0);
     assert!(!world.pick(&mut selection, &none()).unwrap().last_resort);
     world.release(&mut selection, Outcome::Abandoned);
-    let view = world.group.view(world.now_s);
+    let view = world.group.view(world.now_ms());
     assert_eq!((view[0].fails, view[1].fails), (1, 1));
     assert!(view[0].ejected != view[1].ejected, "one had its trial");
 }
@@ -387,7 +387,7 @@ fn releasing_twice_counts_once() {
     world.release(&mut selection, Outcome::Ok);
     world.release(&mut selection, Outcome::Failed);
     assert_eq!(selection.tries(), 1);
-    assert!(world.group.view(world.now_s).iter().all(|v| v.conns == 0 && v.fails == 0));
+    assert!(world.group.view(world.now_ms()).iter().all(|v| v.conns == 0 && v.fails == 0));
 }
 
 #[test]
@@ -396,7 +396,7 @@ fn picking_again_gives_the_held_peer_back() {
     let mut selection = world.group.begin(0);
     world.pick(&mut selection, &none()).unwrap();
     world.pick(&mut selection, &none()).unwrap();
-    let conns: Vec<_> = world.group.view(world.now_s).iter().map(|v| v.conns).collect();
+    let conns: Vec<_> = world.group.view(world.now_ms()).iter().map(|v| v.conns).collect();
     assert_eq!(conns, [0, 1]);
 }
 
@@ -413,13 +413,13 @@ fn a_new_group_adopts_the_old_ones_state() {
     peers.remove(1);
     peers.reverse();
     let mut next = Group::new("group", peers, Policy::RoundRobin).unwrap();
-    next.adopt(&world.group);
-    let view = next.view(world.now_s);
+    next.adopt(&world.group, world.now_ms());
+    let view = next.view(world.now_ms());
     assert_eq!((view[0].conns, view[0].ejected), (1, false));
     assert_eq!((view[1].conns, view[1].ejected), (0, true));
     assert_eq!(view[0].effective_weight, 1, "regained pick by pick");
     world.release(&mut held, Outcome::Ok);
-    assert_eq!(next.view(world.now_s)[0].conns, 0);
+    assert_eq!(next.view(world.now_ms())[0].conns, 0);
 }
 
 #[test]
@@ -427,7 +427,7 @@ fn the_same_list_keeps_its_turn() {
     let mut world = World::new(Policy::RoundRobin, weighted(&[5, 1, 1]));
     let mut picks = world.answers(3);
     let mut next = Group::new("group", weighted(&[5, 1, 1]), Policy::RoundRobin).unwrap();
-    next.adopt(&world.group);
+    next.adopt(&world.group, world.now_ms());
     world.group = next;
     picks.extend(world.answers(4));
     assert_eq!(picks, [0, 0, 1, 0, 2, 0, 0]);
@@ -439,8 +439,8 @@ fn an_address_listed_twice_is_adopted_in_order() {
     let mut world = World::new(Policy::RoundRobin, twice());
     world.exchange(&none(), |peer| if peer == 0 { Outcome::Failed } else { Outcome::Ok });
     let mut next = Group::new("group", twice(), Policy::RoundRobin).unwrap();
-    next.adopt(&world.group);
-    let ejected: Vec<_> = next.view(world.now_s).iter().map(|v| v.ejected).collect();
+    next.adopt(&world.group, world.now_ms());
+    let ejected: Vec<_> = next.view(world.now_ms()).iter().map(|v| v.ejected).collect();
     assert_eq!(ejected, [true, false]);
 }
 

@@ -168,7 +168,7 @@ fn least_conn_divides_by_weight() {
 fn random_follows_the_weights() {
     const DRAWS: usize = 12_000;
     for seed in 1..=5 {
-        let mut world = World::new(Policy::Random { two: false }, weighted(&[1, 2, 3]));
+        let mut world = World::new(Policy::Random { two: None }, weighted(&[1, 2, 3]));
         world.prng = Prng::new(seed);
         let shares = counts(&world.answers(DRAWS), 3);
         for (share, weight) in shares.iter().zip(1..) {
@@ -182,14 +182,14 @@ fn random_follows_the_weights() {
 #[test]
 fn random_two_takes_the_less_loaded() {
     for seed in 0..50 {
-        let mut world = World::new(Policy::Random { two: true }, weighted(&[1, 2]));
+        let mut world = World::new(Policy::Random { two: Some(Better::LeastConn) }, weighted(&[1, 2]));
         world.prng = Prng::new(seed);
         let first = world.hold(1, &Affinity::default());
         let picks = world.answers(1);
         if first == [Some(0)] {
             assert_eq!(picks, [1], "seed {seed}");
         }
-        let mut world = World::new(Policy::Random { two: true }, weighted(&[1, 1]));
+        let mut world = World::new(Policy::Random { two: Some(Better::LeastConn) }, weighted(&[1, 1]));
         world.prng = Prng::new(seed);
         let held = world.hold(6, &Affinity::default());
         let held: Vec<_> = held.into_iter().flatten().collect();
@@ -199,7 +199,7 @@ fn random_two_takes_the_less_loaded() {
 
 #[test]
 fn random_sources_out_of_bound_are_brought_back() {
-    let group = Group::new("g", weighted(&[1, 2]), Policy::Random { two: false }).unwrap();
+    let group = Group::new("g", weighted(&[1, 2]), Policy::Random { two: None }).unwrap();
     let mut selection = group.begin(0);
     let picked = group.pick(&mut selection, &Affinity::default(), &mut |_| u32::MAX, START_S);
     assert!(picked.is_ok());

@@ -57,7 +57,7 @@ fn run(seed: u64) {
     for exchange in &mut open {
         world.release(&mut exchange.selection, Outcome::Ok);
     }
-    assert!(world.group.view(world.now_s).iter().all(|v| v.conns == 0));
+    assert!(world.group.view(world.now_ms()).iter().all(|v| v.conns == 0));
 }
 
 /// Advances one exchange by a pick or a release; true if it is over.
@@ -65,11 +65,11 @@ fn step(world: &mut World, exchange: &mut Exchange, outcome: Outcome) -> bool {
     if let Some(held) = exchange.held.take() {
         let ejects = world.release(&mut exchange.selection, outcome);
         assert!(!ejects || outcome == Outcome::Failed);
-        assert!(!ejects || world.group.view(world.now_s)[held].ejected);
+        assert!(!ejects || world.group.view(world.now_ms())[held].ejected);
         return outcome == Outcome::Ok || exchange.selection.tries() == 0;
     }
     let first = exchange.asked.is_empty();
-    let before = world.group.view(world.now_s);
+    let before = world.group.view(world.now_ms());
     let affinity = Affinity { key: &exchange.key, client: None, ..Affinity::default() };
     let picked = world.pick(&mut exchange.selection, &affinity);
     let alone = before.len() == 1;
@@ -98,7 +98,7 @@ fn step(world: &mut World, exchange: &mut Exchange, outcome: Outcome) -> bool {
 }
 
 fn check(world: &World, open: &[Exchange]) {
-    for (index, (view, peer)) in world.group.view(world.now_s).iter().zip(world.group.peers()).enumerate() {
+    for (index, (view, peer)) in world.group.view(world.now_ms()).iter().zip(world.group.peers()).enumerate() {
         let holders = open.iter().filter(|e| e.held == Some(index)).count();
         assert_eq!(view.conns as usize, holders);
         assert!(peer.max_conns == 0 || view.conns <= peer.max_conns);
@@ -113,8 +113,8 @@ fn any_policy(dice: &mut Prng) -> Policy {
         Policy::IpHash,
         Policy::Hash { consistent: false },
         Policy::Hash { consistent: true },
-        Policy::Random { two: false },
-        Policy::Random { two: true },
+        Policy::Random { two: None },
+        Policy::Random { two: Some(Better::LeastConn) },
     ][dice.below(7) as usize]
 }
 

@@ -29,6 +29,9 @@ pub static FAMILY: Family = Family::new("upstream_variables", &[]).variables(&[
     Variable::without_answer("upstream_connect_time", |x, _, out| {
         list(&x.tries, out, |one, out| time(one.connect_us.map(u64::from), out))
     }),
+    Variable::without_answer("upstream_queue_time", |x, _, out| {
+        list(&x.tries, out, |one, out| time(Some(one.queue_us), out))
+    }),
     Variable::without_answer("upstream_header_time", |x, _, out| {
         list(&x.tries, out, |one, out| time(one.header_us, out))
     }),

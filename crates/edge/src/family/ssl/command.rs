@@ -10,11 +10,24 @@ use weir_net::tls::ciphers::{Groups, Protocols};
 
 use super::Settings;
 
+/// Lets a client whose first suite has ChaCha20 decide, also if the server's order counts otherwise.
+const CHACHA_FIRST: &str = "PrioritizeChaCha";
+
 /// Reads the directive; refuses an invalid command at its place.
 pub(super) fn read(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let (name, value) = (statement.text(0).to_owned(), statement.text(1).to_owned());
     // Applied to empty settings: an error here is an error everywhere.
     apply(b, &mut Settings::default(), &name, &value)?;
+    if name.eq_ignore_ascii_case("options") && value.split(',').any(|word| word.trim_start_matches('+') == CHACHA_FIRST)
+    {
+        b.warn(
+            format!("weir ignores the option \"{CHACHA_FIRST}\""),
+            Some(
+                "with ssl_prefer_server_ciphers off, which is the default, the client's order of suites counts"
+                    .to_owned(),
+            ),
+        );
+    }
     crate::settings(b).ssl.commands.get_or_insert_default().push((name, value));
     Ok(())
 }
@@ -32,6 +45,7 @@ pub(super) fn apply(b: &mut Build<'_>, settings: &mut Settings, name: &str, valu
                 match option {
                     "ServerPreference" => settings.prefers_own_order = Some(is_on),
                     "SessionTicket" => settings.tickets = Some(is_on),
+                    CHACHA_FIRST => {}
                     // weir never does any of these.
                     "Compression" | "UnsafeLegacyRenegotiation" | "UnsafeLegacyServerConnect" if !is_on => {}
                     "NoRenegotiation" | "EncryptThenMac" | "ExtendedMasterSecret" | "AntiReplay" | "Bugs" if is_on => {}

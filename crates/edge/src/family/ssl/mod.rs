@@ -295,6 +295,10 @@ fn ciphers(b: &mut Build<'_>, text: &str) -> Result<Ciphers, Refusal> {
 }
 
 fn groups(b: &mut Build<'_>, text: &str) -> Result<Groups, Refusal> {
+    let refused = || {
+        Refusal::whole(format!("SSL_CTX_set1_curves_list(\"{text}\") failed"))
+            .todo("write X25519:prime256v1:secp384r1, or auto")
+    };
     match Groups::of_list(text) {
         Ok(chosen) => {
             if !chosen.left_out.is_empty() {
@@ -303,8 +307,12 @@ fn groups(b: &mut Build<'_>, text: &str) -> Result<Groups, Refusal> {
             }
             Ok(chosen.kept)
         }
-        Err(_) => Err(Refusal::whole(format!("SSL_CTX_set1_curves_list(\"{text}\") failed"))
-            .todo("write X25519:prime256v1:secp384r1, or auto")),
+        // The strongest curve that weir has, for a server that allows only a stronger one.
+        Err(_) if text.eq_ignore_ascii_case("secp521r1") || text.eq_ignore_ascii_case("P-521") => {
+            b.warn(format!("weir does not support the curve {text}: it uses secp384r1"), None);
+            Groups::of_list("secp384r1").map(|chosen| chosen.kept).map_err(|_| refused())
+        }
+        Err(_) => Err(refused()),
     }
 }
 

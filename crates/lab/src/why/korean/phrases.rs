@@ -461,6 +461,10 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
         "업스트림의 모든 서버가 max_conns만큼 연결되어 있고, 실패한 서버는 없습니다",
     ),
     (
+        "the queue of the upstream is full, or requests wait in it for longer than its timeout",
+        "업스트림의 대기열(queue)이 가득 찼거나, 요청이 그 안에서 timeout보다 오래 기다립니다",
+    ),
+    (
         "the configuration answers with an error itself: deny, auth, return, client_max_body_size",
         "설정이 직접 오류로 응답합니다: deny, auth, return, client_max_body_size",
     ),

@@ -145,6 +145,26 @@ pub const RULES: &[Rule] = &[
         },
         silent: |s| s.edge.given = [(404, 2)].into(),
     },
+    Rule {
+        id: "P09",
+        says: "the queue of the upstream is full, or requests wait in it for longer than its timeout",
+        tier: Tier::Policy,
+        check: queue,
+        fires: |s| {
+            s.conf.is_weir = true;
+            s.conf.policies.push(made_up("max_conns", "server app:3000 max_conns=2", "app", 502));
+            s.conf.policies.push(made_up("queue", "queue 10 timeout=5s", "app", 502));
+            s.edge.policies.insert("queue app".into(), Acted { refused: 900, delayed: 1100, delay_us: None });
+            refuse(s, 502, 900);
+            s.edge.own.clear();
+        },
+        silent: |s| {
+            s.conf.is_weir = true;
+            s.conf.policies.push(made_up("queue", "queue 10 timeout=5s", "app", 502));
+            // A few requests waited for a moment, and all were served.
+            s.edge.policies.insert("queue app".into(), Acted { refused: 0, delayed: 40, delay_us: None });
+        },
+    },
 ];
 
 /// A statement for the case of a rule.
@@ -343,6 +363,33 @@ fn servers(s: &Signals) -> Option<Found> {
     ))
 }
 
+/// Requests that found no free server. Only weir and NGINX Plus have such a queue, and only weir reports it.
+fn queue(s: &Signals) -> Option<Found> {
+    let (policy, acted) = of_directive(s, "queue")?;
+    let refused = seen(s, policy, acted.refused);
+    let (share, delayed) = (refused as f64 / s.load.sent.max(1) as f64, acted.delayed.min(s.load.sent));
+    let (waits, delay_ms) = (delayed as f64 / s.load.sent.max(1) as f64, s.step_ms("queue"));
+    let slowed = delay_ms / s.load.ms[0].max(1e-9);
+    let knob = |found: Found| {
+        clients(s, found).knob(
+            "use fewer connections (-c); if the servers can serve more, raise max_conns",
+            "no request waits; the lab cannot see the next limit until then",
+        )
+    };
+    if share >= SOME {
+        let found = Found::new(refuses(policy, &of(refused, s.load.sent)), share);
+        return Some(knob(found.with("delayed", format!("it also delayed {delayed} requests"))));
+    }
+    if waits < SOME || slowed < DELAY {
+        return None;
+    }
+    let each = delay_ms * s.load.sent as f64 / delayed.max(1) as f64;
+    let found = Found::new(delays(policy, &of(delayed, s.load.sent)), waits)
+        .with("delay", format!("{} ms each: {} of a request's mean time", digits(each), percent(slowed.min(1.0))))
+        .slows(&[Segment::Edge]);
+    Some(knob(found))
+}
+
 /// Answers that the edge made itself, with a status that a statement of the configuration sets.
 fn answers(s: &Signals) -> Option<Found> {
     let done = s.edge.own.iter().filter_map(|(status, count)| Some((statement(s, *status)?, *status, *count)));
@@ -514,6 +561,23 @@ mod tests {
         let ids: Vec<&str> = find(&s, None).iter().map(|finding| finding.rule.id).collect();
         assert_eq!(ids.first(), Some(&"P04"), "{ids:?}");
         assert!(!ids.contains(&"B27"), "{ids:?}");
+    }
+
+    #[test]
+    fn a_full_queue_is_named_and_not_the_servers_behind_it() {
+        let (s, rule) = of_case("P09");
+        let found = (rule.check)(&s).unwrap();
+        assert_eq!(found.subject, "queue 10 timeout=5s at nginx.conf:14 refused 900 of 2000 (45 %) requests");
+        assert_eq!(find(&s, None)[0].rule.id, "P09");
+        // All requests are served, and most of their time passes in the queue.
+        let mut slow = Signals::quiet();
+        slow.conf.policies.push(made_up("queue", "queue 100", "app", 502));
+        slow.edge.policies.insert("queue app".into(), Acted { refused: 0, delayed: 1500, delay_us: None });
+        slow.edge.steps.insert("queue".into(), (1500, 600_000_000));
+        slow.load.ms = [400.0, 390.0, 700.0, 710.0, 720.0];
+        let found = queue(&slow).unwrap();
+        assert_eq!(found.subject, "queue 100 at nginx.conf:14 delayed 1500 of 2000 (75 %) requests");
+        assert_eq!(found.evidence[0], ("delay", "400 ms each: 75 % of a request's mean time".to_owned()));
     }
 
     #[test]

@@ -24,7 +24,6 @@ use super::grpc;
 use super::matching::{self, Failed};
 use super::watch::Target;
 use super::{Check, Placed};
-use crate::family::proxy::parse_bind;
 use crate::family::proxy::pass::Pass;
 use crate::family::proxy::request::{self, BodyFraming};
 use crate::family::proxy_ssl::handshake::Fault;
@@ -190,7 +189,7 @@ impl Question<'_> {
         target: &Target,
     ) -> Result<(Box<Origin>, Box<Link>), Failure> {
         let bind = &crate::values(exchange.location).proxy.bind;
-        let bound = bind.as_ref().and_then(|template| parse_bind(&template.text(exchange)));
+        let bound = bind.as_ref().and_then(|bind| bind.local(exchange));
         let terms = Terms { bound, party: asked.party() };
         if let Some(link) = self.kept(target, terms) {
             let mut progressed = Progressed::default();

@@ -143,8 +143,8 @@ impl Rounds {
         let (Some(peer), Some(health)) = (upstream.group.peer(index), upstream.group.health(index)) else { return };
         let location = generation.conf.location(placed.location);
         let turned = match &ended {
-            Ended::Passed => health.note(placed.number, true),
-            Ended::Failed { .. } => health.note(placed.number, false),
+            Ended::Passed => health.note(placed.number, true, clock::unix_ms()),
+            Ended::Failed { .. } => health.note(placed.number, false, clock::unix_ms()),
             Ended::NotMade(_) => None,
         };
         let (check, name, address) = (self.check.name(), &upstream.name, &peer.address);

@@ -24,6 +24,7 @@ use weir_http::phase::Next;
 use weir_http::refusal::Refusal;
 use weir_http::value;
 use weir_http::variable::{Template, Variable};
+use weir_net::Local;
 use weir_peers::retry::Conditions;
 use weir_wire::{Known, Version};
 
@@ -94,7 +95,7 @@ weir_http::settings! {
     /// `proxy_next_upstream_timeout`.
     tries_timeout: Duration = Duration::ZERO,
     /// `proxy_bind`.
-    bind: Option<Template> = None,
+    bind: Option<Bind> = None,
     /// `proxy_socket_keepalive`.
     socket_keepalive: bool = false,
     /// `proxy_ignore_client_abort`.
@@ -369,25 +370,39 @@ pub fn next_upstream(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result
 pub fn bind(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Refusal> {
     match (statement.text(0), statement.args.get(1).map(|word| word.text.as_str())) {
         ("off", None) => of(crate::settings(b)).bind = Some(None),
-        (text, None) => {
-            let template = b.template(text)?;
-            if let Some(address) = template.literal()
+        (text, parameter @ (None | Some("transparent"))) => {
+            let bind = Bind { template: b.template(text)?, transparent: parameter.is_some() };
+            if let Some(address) = bind.template.literal()
                 && parse_bind(address).is_none()
             {
                 return Err(Refusal::whole(format!("invalid address \"{text}\"")));
             }
-            of(crate::settings(b)).bind = Some(Some(template));
-        }
-        (_, Some("transparent")) => {
-            return Err(Refusal::whole("\"transparent\" is a parameter of \"proxy_bind\" that weir does not have yet"));
+            b.keeps_raw |= bind.transparent;
+            of(crate::settings(b)).bind = Some(Some(bind));
         }
         (_, Some(other)) => return Err(Refusal::whole(format!("invalid parameter \"{other}\""))),
     }
     Ok(())
 }
 
+/// The local address of connections to upstreams.
+#[derive(Clone)]
+pub struct Bind {
+    template: Template,
+    /// The address may be that of another machine, such as the client's.
+    transparent: bool,
+}
+
+impl Bind {
+    /// The address for an exchange; `None` if its value is no address, and then the kernel chooses one.
+    pub fn local(&self, exchange: &mut Exchange<'_>) -> Option<Local> {
+        let address = parse_bind(&self.template.text(exchange))?;
+        Some(Local { address, transparent: self.transparent })
+    }
+}
+
 /// `IP` or `IP:PORT`.
-pub fn parse_bind(text: &[u8]) -> Option<SocketAddr> {
+fn parse_bind(text: &[u8]) -> Option<SocketAddr> {
     let text = std::str::from_utf8(text).ok()?;
     text.parse().ok().or_else(|| Some(SocketAddr::new(text.parse().ok()?, 0)))
 }

@@ -4,9 +4,9 @@
 //! tries, and a pooled connection that turns out dead is replaced without counting against any peer.
 
 use std::ops::ControlFlow;
+use std::pin::Pin;
 use std::sync::Arc;
 
-use weir_cache::serving::Trouble;
 use weir_http::body::{self, Failed};
 use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::Exchange;
@@ -20,6 +20,7 @@ use super::answered::take_answer;
 use super::attempt::Outgoing;
 use super::choose::{self, Chosen, Unresolved};
 use super::pool::Link;
+use super::queue::Ticket;
 use super::source::{GroupRef, Hold, Source};
 use super::walk::Walk;
 use crate::family::Values;
@@ -75,7 +76,8 @@ pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Valu
         Some(_) | None => Asked::Nothing,
     };
     let answer =
-        ask_peers(exchange, conn, &group, asked.party(), Outgoing { head: &head, framing, values }, judge).await;
+        ask_peers(exchange, conn, &group, None, (asked.party(), Outgoing { head: &head, framing, values }, judge))
+            .await;
     exchange.worker.return_out(head);
     answer
 }
@@ -124,25 +126,46 @@ fn framing(exchange: &Exchange<'_>, values: &Values) -> BodyFraming {
     }
 }
 
+/// The TLS party, the request, and the judge of its answer.
+type Asking<'a> = (Option<&'a Arc<Party>>, Outgoing<'a>, Option<Judge>);
+
+/// Asks the peers of a group whose servers changed while the exchange waited for one of them.
+fn again<'a>(
+    exchange: &'a mut Exchange<'_>,
+    conn: &'a mut Conn,
+    group: &'a GroupRef,
+    ticket: Ticket,
+    asking: Asking<'a>,
+) -> Pin<Box<dyn Future<Output = Answer> + 'a>> {
+    Box::pin(ask_peers(exchange, conn, group, Some(ticket), asking))
+}
+
 /// Asks one peer after the other, until one gives an answer or none is left.
 async fn ask_peers(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
     group: &GroupRef,
-    party: Option<&Arc<Party>>,
-    outgoing: Outgoing<'_>,
-    judge: Option<Judge>,
+    ticket: Option<Ticket>,
+    (party, outgoing, judge): Asking<'_>,
 ) -> Answer {
     let upstream = group.get();
-    let mut walk = Walk::begin(exchange, group, upstream, party, outgoing);
+    let mut walk = Walk::begin(exchange, group, upstream, party, outgoing).with(ticket);
     loop {
         let Some(next) = walk.next_peer(exchange) else {
-            exchange.cache.trouble = Some(Trouble::Error);
-            return Answer::Outcome(Outcome::Status(502));
+            // Boxed: few exchanges wait for a peer.
+            match Box::pin(walk.without_peer(exchange, conn)).await {
+                ControlFlow::Continue(None) => continue,
+                ControlFlow::Continue(Some((group, ticket))) => {
+                    drop(walk);
+                    return again(exchange, conn, &group, ticket, (party, outgoing, judge)).await;
+                }
+                ControlFlow::Break(answer) => return answer,
+            }
         };
         match walk.ask(exchange, conn, next).await {
             Ok((origin, link)) => {
                 if !walk.passes_over(exchange, origin.head.status) {
+                    walk.note_head();
                     let bond = walk.hold.bond(upstream);
                     if let Some((sticky, peer)) = bond {
                         sticky.mark(exchange, peer);

@@ -10,7 +10,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
-use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::Poll;
@@ -24,7 +23,7 @@ use weir_http::h2::stream::Stream;
 use weir_http::table_place::Place;
 use weir_http::worker::{Generation, Worker};
 use weir_net::worker::Task;
-use weir_net::{Deadline, Instant, Transport, clock};
+use weir_net::{Deadline, Instant, Local, Transport, clock};
 use weir_peers::pool_policy::PoolPolicy;
 use weir_wire::h2::Code;
 use weir_wire::h2::connection::{Event, Limits};
@@ -48,7 +47,7 @@ pub struct Line {
     session: Rc<Session>,
     /// The peer's index in its group.
     peer: usize,
-    bound: Option<SocketAddr>,
+    bound: Option<Local>,
     party: Option<Arc<Party>>,
     opened: Instant,
     /// The number of streams it has carried.
@@ -198,7 +197,7 @@ const WAITING_MAX: usize = 100;
 struct Begun {
     group: usize,
     peer: usize,
-    bound: Option<SocketAddr>,
+    bound: Option<Local>,
     party: Option<Arc<Party>>,
     opening: Weak<Opening>,
 }

@@ -16,7 +16,7 @@ mod state;
 mod watch;
 
 pub use members::{Kind, Member, Members, Named};
-pub use state::read;
+pub use state::{read, written_time};
 pub use watch::watch;
 
 use std::cell::{OnceCell, RefCell};
@@ -33,8 +33,8 @@ use weir_http::build::Build;
 use weir_http::refusal::Refusal;
 use weir_http::variable::Template;
 use weir_http::worker::Generation;
-use weir_net::Address;
 use weir_net::log::{self, Level};
+use weir_net::{Address, clock};
 use weir_peers::balance::Policy;
 use weir_peers::budget::Budget;
 use weir_peers::group::{Group, GroupError, MAX_PEERS};
@@ -42,6 +42,7 @@ use weir_peers::health::Rule;
 use weir_peers::peer::Peer;
 use weir_peers::pool_policy::PoolPolicy;
 
+use super::queue::Queue;
 use super::{Declared, Upstream, parse_address};
 use crate::dns::{Place, Servers};
 use crate::family::resolver;
@@ -62,6 +63,8 @@ pub struct Frame {
     pub sticky: Option<Arc<Sticky>>,
     /// The budget for retries.
     pub budget: Arc<Budget>,
+    /// The exchanges that wait for a peer.
+    pub queue: Option<Arc<Queue>>,
     /// The name of its `zone`.
     pub zone: Option<String>,
     /// The place of its block.
@@ -192,7 +195,7 @@ impl Live {
         self.renew(&mut known);
         let mut current = lock(&self.current);
         if let Some(current) = Arc::get_mut(&mut current) {
-            current.group.adopt(&lock(&old.current).group);
+            current.group.adopt(&lock(&old.current).group, clock::unix_ms());
         }
     }
 
@@ -217,13 +220,16 @@ impl Live {
         if let Some(rules) = self.rules.get() {
             upstream.group.guard(rules);
         }
-        upstream.group.adopt(&current.group);
+        upstream.group.adopt(&current.group, clock::unix_ms());
         known.before.retain(|upstream| upstream.strong_count() > 0);
         known.before.push(Arc::downgrade(&current));
         *current = Arc::new(upstream);
         self.version.fetch_add(1, Ordering::Release);
         for waker in lock(&self.waiting).drain(..) {
             waker.wake();
+        }
+        if let Some(queue) = &self.frame.queue {
+            queue.offer();
         }
     }
 }
@@ -277,11 +283,14 @@ pub fn adopt(new: &mut Declared, old: &Declared) {
     for upstream in &mut new.groups {
         let same = |other: &&Arc<Upstream>| other.name == upstream.name && other.is_implicit == upstream.is_implicit;
         let Some(before) = old.groups.iter().find(same) else { continue };
+        if let (Some(queue), Some(before)) = (&upstream.queue, &before.queue) {
+            queue.adopt(before);
+        }
         match (&upstream.live, &before.live) {
             (Some(live), Some(before)) => live.adopt(before),
             (None, None) => {
                 if let Some(upstream) = Arc::get_mut(upstream) {
-                    upstream.group.adopt(&before.group);
+                    upstream.group.adopt(&before.group, clock::unix_ms());
                 }
             }
             (Some(_), None) | (None, Some(_)) => {}

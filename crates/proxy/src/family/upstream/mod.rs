@@ -14,6 +14,7 @@ mod lend;
 pub mod line;
 pub mod live;
 pub mod pool;
+pub mod queue;
 mod reading;
 pub mod sending;
 pub mod source;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use live::{Frame, Live, Members, Named};
+use queue::Queue;
 use weir_conf::Statement;
 use weir_http::authority::{authority, literal_address, resolve, split_host_port};
 use weir_http::build::{Build, Kind, Scope};
@@ -34,7 +36,7 @@ use weir_http::refusal::Refusal;
 use weir_http::value;
 use weir_http::variable::Template;
 use weir_net::Address;
-use weir_peers::balance::Policy;
+use weir_peers::balance::{Better, Policy, Until};
 use weir_peers::budget::Budget;
 use weir_peers::group::{Group, GroupError};
 use weir_peers::peer::Peer;
@@ -52,6 +54,8 @@ weir_http::settings! {
     policy: Policy = Policy::RoundRobin,
     /// The key of `hash`.
     hash_key: Option<Template> = None,
+    /// `queue`: the most exchanges that wait, and how long.
+    queue: Option<(usize, Duration)> = None,
     /// `keepalive`.
     keepalive: usize = IDLE_MAX_DEFAULT,
     /// `keepalive_requests`.
@@ -104,6 +108,8 @@ pub struct Upstream {
     pub hash_key: Option<Template>,
     /// `sticky` of the group.
     pub sticky: Option<Arc<Sticky>>,
+    /// The exchanges that wait for a peer.
+    pub queue: Option<Arc<Queue>>,
     /// The name of its `zone`.
     pub zone: Option<String>,
     /// A `proxy_pass` created it, not a block.
@@ -134,9 +140,9 @@ impl Upstream {
 
     /// A group of these peers in this frame.
     fn of(frame: Frame, group: Group, addresses: Vec<Address>) -> Upstream {
-        let Frame { name, policy: _, pooling, hash_key, sticky, budget, zone, at: _ } = frame;
+        let Frame { name, policy: _, pooling, hash_key, sticky, budget, queue, zone, at: _ } = frame;
         let (is_implicit, pool_ids, live) = (false, None, None);
-        Upstream { name, group, addresses, budget, pooling, hash_key, sticky, zone, is_implicit, pool_ids, live }
+        Upstream { name, group, addresses, budget, pooling, hash_key, sticky, queue, zone, is_implicit, pool_ids, live }
     }
 }
 
@@ -148,17 +154,22 @@ const METHOD_NOTE: &str = "load balancing method redefined";
 pub static FAMILY: Family = Family::new("upstream", &[
     Directive::new("upstream", HTTP, ONE, "Defines a group of servers.", upstream).many().block(),
     Directive::new("server", UPSTREAM, Arity::AtLeast(1),
-        "Defines an address of the group: weight= max_conns= max_fails= fail_timeout= backup down drain route= resolve service=.", server).many(),
+        "Defines an address of the group: weight= max_conns= max_fails= fail_timeout= slow_start= backup down drain route= resolve service=.", server).many(),
     Directive::new("zone", UPSTREAM, Arity::Between(1, 2),
         "Names the group's state. All workers share the state, and the API can change its servers.", zone),
     Directive::new("state", UPSTREAM, ONE, "The file that stores the group's servers and the API's changes; it replaces the server directives.",
         state),
     Directive::new("least_conn", UPSTREAM, NONE, "Prefers the peer with the fewest active connections.",
         |b, _| method(b, Policy::LeastConn)),
+    Directive::new("least_time", UPSTREAM, Arity::Between(1, 2),
+        "Prefers the peer with the shortest answers, until their header or their last_byte, and the fewest active connections; inflight also counts answers that have not come.",
+        least_time),
     Directive::new("ip_hash", UPSTREAM, NONE, "Chooses by the client's address: three octets of IPv4, all of IPv6.",
         |b, _| method(b, Policy::IpHash)),
     Directive::new("hash", UPSTREAM, Arity::Between(1, 2), "Chooses by a key; consistent moves few keys when peers change.", hash),
-    Directive::new("random", UPSTREAM, Arity::Between(0, 2), "Chooses at random; two chooses the better of two random peers.", random),
+    Directive::new("random", UPSTREAM, Arity::Between(0, 2), "Chooses at random; two chooses the better of two random peers, by least_conn or least_time.", random),
+    Directive::new("queue", UPSTREAM, Arity::Between(1, 2),
+        "The number of requests that wait until a server is free, and timeout=; a request above it gets 502.", queue::read),
     Directive::new("keepalive", UPSTREAM, Arity::Between(1, 2), "The idle connections that each worker keeps to the group; 0 keeps none.",
         keepalive).default("1024 (nginx: 32)"),
     Directive::new("keepalive_requests", UPSTREAM, ONE, "The largest number of requests on one connection to a peer.",
@@ -198,8 +209,12 @@ fn upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let values = settings.values();
     let has_backup =
         values.servers.iter().chain(values.named.iter().map(|named| &named.pattern)).any(|peer| peer.backup);
-    if has_backup && matches!(values.policy, Policy::IpHash | Policy::Hash { .. } | Policy::Random { .. }) {
-        return Err(Refusal::whole("balancing method does not support parameter \"backup\""));
+    let mut patterns = values.servers.iter().chain(values.named.iter().map(|named| &named.pattern));
+    let starts_slowly = patterns.any(|peer| peer.slow_start_ms > 0);
+    for (is_set, parameter) in [(has_backup, "backup"), (starts_slowly, "slow_start")] {
+        if is_set && values.policy.is_plain() {
+            return Err(Refusal::whole(format!("balancing method does not support parameter \"{parameter}\"")));
+        }
     }
     let pooling = PoolPolicy {
         max_idle: values.keepalive,
@@ -208,12 +223,14 @@ fn upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         idle_timeout_ms: values.keepalive_timeout.as_millis() as u64,
         is_written: is_keepalive_written,
     };
-    let Values { policy, hash_key, zone, .. } = values;
+    let Values { policy, hash_key, zone, queue, .. } = values;
+    let queue = queue.map(|(most, timeout)| Arc::new(Queue::new(most, timeout)));
     let sticky = written.sticky.sticky.flatten();
     if let Some(sticky) = &sticky {
         crate::declaring(b).sticky.belongs(sticky, &name);
     }
-    let frame = Frame { name, policy, pooling, hash_key, sticky, budget: Arc::default(), zone, at: b.at() };
+    let (budget, at) = (Arc::default(), b.at());
+    let frame = Frame { name, policy, pooling, hash_key, sticky, budget, queue, zone, at };
     let built = if frame.zone.is_some() {
         let resolver = written.resolver;
         let members = Members::new(values.servers, values.named);
@@ -332,8 +349,8 @@ fn server_parameter(peer: &mut Peer, word: &str) -> Result<(), Refusal> {
         Some(("max_fails", text)) => peer.max_fails = number(text)?,
         Some(("fail_timeout", text)) => peer.fail_timeout_s = value::time_of(text).ok_or_else(invalid)?.as_secs(),
         Some(("route", text)) => peer.route = route(text)?,
-        Some(("slow_start", _)) => {
-            return Err(Refusal::whole(format!("weir does not have the parameter \"{word}\" yet")));
+        Some(("slow_start", text)) => {
+            peer.slow_start_ms = value::time_of(text).ok_or_else(invalid)?.as_millis() as u64;
         }
         None if word == "backup" => peer.backup = true,
         None if word == "down" => peer.down = true,
@@ -384,6 +401,25 @@ fn method(b: &mut Build<'_>, policy: Policy) -> Result<(), Refusal> {
     Ok(())
 }
 
+fn least_time(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let inflight = match statement.args.get(1).map(|word| word.text.as_str()) {
+        None => false,
+        Some("inflight") => true,
+        Some(other) => return Err(Refusal::whole(format!("invalid parameter \"{other}\""))),
+    };
+    let until =
+        until(statement.text(0)).ok_or_else(|| Refusal::whole(format!("invalid value \"{}\"", statement.text(0))))?;
+    method(b, Policy::LeastTime { until, inflight })
+}
+
+fn until(word: &str) -> Option<Until> {
+    match word {
+        "header" => Some(Until::Header),
+        "last_byte" => Some(Until::LastByte),
+        _ => None,
+    }
+}
+
 fn hash(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let consistent = match statement.args.get(1).map(|word| word.text.as_str()) {
         None => false,
@@ -398,11 +434,14 @@ fn hash(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 fn random(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let word = |index: usize| statement.args.get(index).map(|word| word.text.as_str());
     let two = match (word(0), word(1)) {
-        (None, _) => false,
-        (Some("two"), None | Some("least_conn")) => true,
-        (Some("two"), Some(other)) | (Some(other), _) => {
-            return Err(Refusal::whole(format!("invalid parameter \"{other}\"")));
-        }
+        (None, _) => None,
+        (Some("two"), None | Some("least_conn")) => Some(Better::LeastConn),
+        (Some("two"), Some("least_time")) => Some(Better::LeastTime(Until::LastByte)),
+        (Some("two"), Some(other)) => match other.strip_prefix("least_time=").and_then(until) {
+            Some(until) => Some(Better::LeastTime(until)),
+            None => return Err(Refusal::whole(format!("invalid parameter \"{other}\""))),
+        },
+        (Some(other), _) => return Err(Refusal::whole(format!("invalid parameter \"{other}\""))),
     };
     method(b, Policy::Random { two })
 }

@@ -2,7 +2,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::ops::Deref;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use weir_http::counters::{self, AllCounters};
 use weir_http::h2;
 use weir_http::table_place::Place;
 use weir_http::worker::Generation;
-use weir_net::{Deadline, Instant, Transport, clock};
+use weir_net::{Deadline, Instant, Local, Transport, clock};
 use weir_peers::pool_policy::{Finished, PoolPolicy};
 
 use crate::family::proxy_ssl::Party;
@@ -27,7 +26,7 @@ pub struct Link {
     /// The peer's index in its group.
     pub peer: usize,
     /// The local address (`proxy_bind`): the connection serves only exchanges with the same one.
-    pub bound: Option<SocketAddr>,
+    pub bound: Option<Local>,
     /// The TLS party; `None` for plain text. The connection serves only exchanges with the same party.
     pub party: Option<Arc<Party>>,
     /// The time when it was opened.
@@ -61,7 +60,7 @@ impl Drop for Held {
 #[derive(Clone, Copy)]
 pub struct Terms<'t> {
     /// The local address (`proxy_bind`).
-    pub bound: Option<SocketAddr>,
+    pub bound: Option<Local>,
     /// The TLS party.
     pub party: Option<&'t Arc<Party>>,
 }

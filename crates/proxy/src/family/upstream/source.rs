@@ -68,6 +68,15 @@ impl GroupRef {
         })
     }
 
+    /// The group in its current version, if that is newer than this one.
+    pub fn renewed(&self) -> Option<GroupRef> {
+        let GroupRef::Live(generation, number, seen) = self else { return None };
+        match GroupRef::declared(generation.clone(), *number)? {
+            GroupRef::Live(_, _, now) if Rc::ptr_eq(&now, seen) => None,
+            renewed => Some(renewed),
+        }
+    }
+
     /// The configuration that keeps connections to its peers, and the number of the group.
     pub fn home(&self) -> Option<(&Rc<Generation>, usize)> {
         match self {
@@ -116,7 +125,12 @@ impl Hold {
 
     /// Gives the peer back; `true` if the peer is disabled from this moment.
     pub fn release(&mut self, outcome: Outcome) -> bool {
-        self.group.get().group.release(&mut self.selection, outcome, clock::unix_seconds())
+        let upstream = self.group.get();
+        let is_disabled = upstream.group.release(&mut self.selection, outcome, clock::unix_ms());
+        if let Some(queue) = &upstream.queue {
+            queue.offer();
+        }
+        is_disabled
     }
 }
 

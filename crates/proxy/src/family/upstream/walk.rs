@@ -33,9 +33,10 @@ use super::forward::Answer;
 use super::lend;
 use super::line::{Awaited, Kept, Line, Opened, lines};
 use super::pool::{Handover, Link, Terms, pools};
+use super::queue::{self, Ticket};
 use super::source::{GroupRef, Hold};
+use crate::family::proxy;
 use crate::family::proxy::request::BodyFraming;
-use crate::family::proxy::{self, parse_bind};
 use crate::family::proxy_ssl::Party;
 
 /// The state of one exchange between its tries.
@@ -52,6 +53,8 @@ pub(super) struct Walk<'g> {
     stale: Option<usize>,
     /// An internal redirect happened before the next try.
     after_redirect: bool,
+    /// Its place in the group's queue; it waited there for the next peer.
+    ticket: Option<Ticket>,
 }
 
 /// The next peer, and whether a kept connection may be used.
@@ -90,28 +93,81 @@ impl<'g> Walk<'g> {
             first_started: clock::now(),
             stale: None,
             after_redirect: !exchange.tries.is_empty(),
+            ticket: None,
         }
     }
 
-    /// Chooses the next peer and begins its try; logs and returns `None` if the group has none.
+    /// Chooses the next peer and begins its try; `None` if no peer is free.
     pub fn next_peer(&mut self, exchange: &mut Exchange<'_>) -> Option<Next> {
         if let Some(peer) = self.stale.take() {
             return Some(Next { peer, may_reuse: false });
         }
-        let picked = self.pick(exchange);
+        let peer = if self.is_behind_others() { None } else { self.pick(exchange) }?;
         let after_redirect = std::mem::take(&mut self.after_redirect);
-        let Some(peer) = picked else {
-            let group = Try::at(self.upstream.name.as_str().into());
-            let why = Some(Why::NoPeer);
-            exchange.tries.push(Try { status: 502, is_tls: self.party.is_some(), after_redirect, why, ..group });
-            exchange.step = Step::Connect;
-            exchange.log(Level::Error, format_args!("no live upstreams"));
-            return None;
-        };
         let (name, cell) = self.hold.group.known_peer(&exchange.worker.boards, peer);
         let is_tls = self.party.is_some();
         exchange.tries.push(Try { started: Some(clock::now()), is_tls, after_redirect, cell, ..Try::at(name) });
+        if let Some(ticket) = self.ticket.take()
+            && let Some(attempt) = exchange.tries.last_mut()
+        {
+            attempt.queue_us = queue::leave(exchange.worker, ticket);
+        }
         Some(Next { peer, may_reuse: true })
+    }
+
+    /// Others wait in the group's queue, so this exchange waits behind them.
+    fn is_behind_others(&self) -> bool {
+        match &self.upstream.queue {
+            Some(queue) => self.ticket.is_none() && self.hold.selection.picks() == 0 && !queue.is_empty(),
+            None => false,
+        }
+    }
+
+    /// No peer is free: waits in the group's queue if it has one. Returns the answer if that gives no peer, and the
+    /// group if its servers have changed meanwhile.
+    pub async fn without_peer(
+        &mut self,
+        exchange: &mut Exchange<'_>,
+        conn: &Conn,
+    ) -> ControlFlow<Answer, Option<(GroupRef, Ticket)>> {
+        let upstream = self.upstream;
+        let Some(queue) = upstream.queue.as_ref().filter(|_| upstream.group.may_wait(&self.hold.selection)) else {
+            return ControlFlow::Break(self.unserved(exchange));
+        };
+        let watched = proxy::is_for_its_client_alone(exchange).then_some(conn);
+        match queue::wait(exchange, watched, &upstream.name, queue, self.ticket.take()).await {
+            Ok(ticket) if self.hold.selection.picks() > 0 => self.ticket = Some(ticket),
+            Ok(ticket) => match self.hold.group.renewed() {
+                Some(group) => return ControlFlow::Continue(Some((group, ticket))),
+                None => {
+                    self.hold.selection = upstream.group.begin(self.policy.tries);
+                    self.ticket = Some(ticket);
+                }
+            },
+            Err(queue::Refused::Gone(gone)) => return ControlFlow::Break(Answer::Gone(gone)),
+            Err(queue::Refused::Unserved) => {
+                exchange.cache.trouble = Some(Trouble::Error);
+                return ControlFlow::Break(Answer::Outcome(Outcome::Status(502)));
+            }
+        }
+        ControlFlow::Continue(None)
+    }
+
+    /// The answer if the group has no peer for the exchange.
+    fn unserved(&mut self, exchange: &mut Exchange<'_>) -> Answer {
+        let group = Try::at(self.upstream.name.as_str().into());
+        let (is_tls, why) = (self.party.is_some(), Some(Why::NoPeer));
+        let after_redirect = std::mem::take(&mut self.after_redirect);
+        exchange.tries.push(Try { status: 502, is_tls, after_redirect, why, ..group });
+        exchange.step = Step::Connect;
+        exchange.log(Level::Error, format_args!("no live upstreams"));
+        exchange.cache.trouble = Some(Trouble::Error);
+        Answer::Outcome(Outcome::Status(502))
+    }
+
+    /// Goes on with the place in the queue that the exchange has.
+    pub fn with(self, ticket: Option<Ticket>) -> Self {
+        Walk { ticket, ..self }
     }
 
     fn pick(&mut self, exchange: &mut Exchange<'_>) -> Option<usize> {
@@ -125,7 +181,7 @@ impl<'g> Walk<'g> {
         let mut random = |below: u32| worker.random(below);
         let bound = self.upstream.sticky.as_ref().and_then(|sticky| sticky.bound(exchange));
         let affinity = Affinity { key: &key, client, bound: bound.as_deref() };
-        let picked = self.upstream.group.pick(&mut self.hold.selection, &affinity, &mut random, clock::unix_seconds());
+        let picked = self.upstream.group.pick(&mut self.hold.selection, &affinity, &mut random, clock::unix_ms());
         picked.ok().map(|picked| picked.peer)
     }
 
@@ -137,7 +193,7 @@ impl<'g> Walk<'g> {
         Next { peer, may_reuse }: Next,
     ) -> Result<(Box<Origin>, Box<Link>), FailedTry> {
         let proxy = &self.outgoing.values.proxy;
-        let bound = proxy.bind.as_ref().and_then(|template| parse_bind(&template.text(exchange)));
+        let bound = proxy.bind.as_ref().and_then(|bind| bind.local(exchange));
         let terms = Terms { bound, party: self.party };
         let is_h2 = proxy.version == Version::Http2;
         let id = self.upstream.pool_id(peer);
@@ -260,6 +316,14 @@ impl<'g> Walk<'g> {
             if let Some(link) = handed_over(conn, waiting.as_deref(), watch).await? {
                 return Ok((link, true));
             }
+        }
+    }
+
+    /// Records that the answer of the held peer is used, for a policy that compares times.
+    pub fn note_head(&mut self) {
+        let group = &self.upstream.group;
+        if group.policy().measures() {
+            group.note_head(&mut self.hold.selection, clock::unix_ms());
         }
     }
 

@@ -2,15 +2,16 @@
 //! (<https://nginx.org/en/docs/http/ngx_http_api_module.html#def_nginx_http_upstream_conf_server>).
 
 use std::fmt;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use weir_http::value;
-use weir_peers::balance::Policy;
 use weir_peers::group::MAX_PEERS;
 use weir_peers::peer::Peer;
 
 use super::super::{literal_address, named};
 use super::members::{Kind, Member, Members};
+use super::state::written_time;
 use super::{Live, assemble, lock, state};
 use crate::family::sticky::ROUTE_BYTES_MAX;
 
@@ -54,6 +55,7 @@ struct Change {
     max_conns: Option<u32>,
     max_fails: Option<u32>,
     fail_timeout_s: Option<u64>,
+    slow_start_ms: Option<u64>,
     backup: Option<bool>,
     down: Option<bool>,
     drain: Option<bool>,
@@ -76,17 +78,14 @@ impl Change {
                 },
                 "max_conns" => change.max_conns = Some(number(name, given)?),
                 "max_fails" => change.max_fails = Some(number(name, given)?),
-                "fail_timeout" => change.fail_timeout_s = Some(seconds(name, given)?),
-                "slow_start" if seconds(name, given)? == 0 => {}
+                "fail_timeout" => change.fail_timeout_s = Some(time(name, given)?.as_secs()),
+                "slow_start" => change.slow_start_ms = Some(time(name, given)?.as_millis() as u64),
                 "route" => match text(name, given)? {
                     long if long.len() > ROUTE_BYTES_MAX => {
                         return Err(Refused::format(format!("route is longer than {ROUTE_BYTES_MAX}")));
                     }
                     route => change.route = Some(route),
                 },
-                "slow_start" => {
-                    return Err(Refused::format(format!("weir does not have the parameter \"{name}\" yet")));
-                }
                 "backup" => change.backup = Some(flag(name, given)?),
                 "down" => change.down = Some(flag(name, given)?),
                 "drain" => change.drain = Some(flag(name, given)?),
@@ -103,6 +102,7 @@ impl Change {
         peer.max_conns = self.max_conns.unwrap_or(peer.max_conns);
         peer.max_fails = self.max_fails.unwrap_or(peer.max_fails);
         peer.fail_timeout_s = self.fail_timeout_s.unwrap_or(peer.fail_timeout_s);
+        peer.slow_start_ms = self.slow_start_ms.unwrap_or(peer.slow_start_ms);
         peer.backup = self.backup.unwrap_or(peer.backup);
         peer.down = self.down.unwrap_or(peer.down);
         peer.drain = self.drain.unwrap_or(peer.drain);
@@ -146,9 +146,9 @@ fn number(name: &str, given: &Value) -> Result<u32, Refused> {
 }
 
 /// `10s`, or a number of seconds.
-fn seconds(name: &str, given: &Value) -> Result<u64, Refused> {
-    let written = given.as_str().and_then(value::time_of).map(|time| time.as_secs());
-    written.or(given.as_u64()).ok_or_else(|| invalid(name))
+fn time(name: &str, given: &Value) -> Result<Duration, Refused> {
+    let written = given.as_str().and_then(value::time_of);
+    written.or(given.as_u64().map(Duration::from_secs)).ok_or_else(|| invalid(name))
 }
 
 fn shown(peer: &Peer, id: u32) -> Map<String, Value> {
@@ -160,7 +160,7 @@ fn shown(peer: &Peer, id: u32) -> Map<String, Value> {
     put("max_conns", json!(peer.max_conns));
     put("max_fails", json!(peer.max_fails));
     put("fail_timeout", json!(format!("{}s", peer.fail_timeout_s)));
-    put("slow_start", json!("0s"));
+    put("slow_start", json!(written_time(peer.slow_start_ms)));
     put("route", json!(peer.route));
     put("backup", json!(peer.backup));
     put("down", json!(peer.down));
@@ -254,9 +254,13 @@ impl Live {
         let mut known = lock(&self.known);
         let mut members = known.members.clone();
         let done = change(&mut members)?;
-        let knows_no_backup = matches!(self.frame.policy, Policy::IpHash | Policy::Hash { .. } | Policy::Random { .. });
-        if knows_no_backup && members.list.iter().any(|member| member.pattern().backup) {
-            return Err(Refused::format("balancing method does not support parameter \"backup\""));
+        let has = |is_set: fn(&Peer) -> bool| members.list.iter().any(|member| is_set(member.pattern()));
+        for (is_set, parameter) in
+            [(has(|peer| peer.backup), "backup"), (has(|peer| peer.slow_start_ms > 0), "slow_start")]
+        {
+            if is_set && self.frame.policy.is_plain() {
+                return Err(Refused::format(format!("balancing method does not support parameter \"{parameter}\"")));
+            }
         }
         let (peers, too_many) = members.peers();
         if too_many {

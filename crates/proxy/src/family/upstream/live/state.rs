@@ -43,6 +43,11 @@ pub(super) fn write(path: &str, members: &Members) -> io::Result<()> {
     whole_file::replace(Path::new(path), &text)
 }
 
+/// A time as nginx writes it: `10s`, or `1500ms`.
+pub fn written_time(ms: u64) -> String {
+    if ms.is_multiple_of(1000) { format!("{}s", ms / 1000) } else { format!("{ms}ms") }
+}
+
 fn line(member: &Member, text: &mut Vec<u8>) {
     let peer = member.pattern();
     text.extend_from_slice(b"server ");
@@ -53,6 +58,9 @@ fn line(member: &Member, text: &mut Vec<u8>) {
         format!("max_fails={}", peer.max_fails),
         format!("fail_timeout={}s", peer.fail_timeout_s),
     ];
+    if peer.slow_start_ms > 0 {
+        words.push(format!("slow_start={}", written_time(peer.slow_start_ms)));
+    }
     if !peer.route.is_empty() {
         words.push(format!("route={}", peer.route));
     }
