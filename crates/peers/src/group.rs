@@ -258,7 +258,7 @@ impl Group {
         selection.picks = selection.picks.saturating_add(1);
         let inflight = !picked.last_resort && !self.is_single() && self.policy.counts_inflight();
         let Picked { peer, last_resort } = picked;
-        selection.held = Some(Held { peer, last_resort, since_ms: now_ms, header_ms: None, inflight });
+        selection.held = Some(Held::new(peer, last_resort, inflight, now_ms));
         Ok(picked)
     }
 
@@ -270,7 +270,7 @@ impl Group {
         let Some(held) = selection.held.take() else {
             return false;
         };
-        let Some(slot) = self.slots.get(held.peer) else {
+        let Some(slot) = self.slots.get(held.peer()) else {
             return false;
         };
         slot.leave();
@@ -280,7 +280,7 @@ impl Group {
         }
         selection.tries = selection.tries.saturating_sub(1);
         let mut states = self.lock();
-        let Some(state) = states.get_mut(held.peer) else {
+        let Some(state) = states.get_mut(held.peer()) else {
             return false;
         };
         if self.policy.measures() {
@@ -299,12 +299,11 @@ impl Group {
     /// this.
     pub fn note_head(&self, selection: &mut Selection, now_ms: u64) {
         let Some(held) = &mut selection.held else { return };
-        let header_ms = now_ms.saturating_sub(held.since_ms);
-        held.header_ms = Some(header_ms);
+        let header_ms = held.note_head(now_ms);
         if !self.policy.ends_at_head() || !std::mem::take(&mut held.inflight) {
             return;
         }
-        if let Some(state) = self.lock().get_mut(held.peer) {
+        if let Some(state) = self.lock().get_mut(held.peer()) {
             Times::average(&mut state.times.header, header_ms);
             state.times.leave(now_ms, header_ms);
         }
@@ -327,7 +326,7 @@ impl Group {
     /// The tries that would be left if the current attempt ended at this moment.
     #[must_use]
     pub fn tries_after(&self, selection: &Selection) -> u32 {
-        match (selection.held, self.single()) {
+        match (&selection.held, self.single()) {
             (None, _) => selection.tries,
             (Some(_), Some(_)) => 0,
             (Some(_), None) => selection.tries.saturating_sub(1),
@@ -513,11 +512,11 @@ impl Policy {
     /// Adds the times of an exchange that ends to the averages of its peer. A failed try does not count: a peer that
     /// fails fast would seem fast.
     fn note_end(self, times: &mut Times, held: &Held, outcome: Outcome, now_ms: u64) {
-        let response_ms = now_ms.saturating_sub(held.since_ms);
+        let response_ms = held.age_ms(now_ms);
         if held.inflight {
             times.leave(now_ms, response_ms);
         }
-        let (Some(header_ms), Outcome::Ok | Outcome::Abandoned) = (held.header_ms, outcome) else { return };
+        let (Some(header_ms), Outcome::Ok | Outcome::Abandoned) = (held.header_ms(), outcome) else { return };
         Times::average(&mut times.response, response_ms);
         if !self.ends_at_head() {
             Times::average(&mut times.header, header_ms);

@@ -37,7 +37,7 @@ impl Selection {
     /// The held peer.
     #[must_use]
     pub fn peer(&self) -> Option<usize> {
-        self.held.map(|held| held.peer)
+        self.held.map(|held| held.peer())
     }
 
     /// The attempts so far, including the current one.
@@ -59,17 +59,48 @@ impl Selection {
     }
 }
 
-/// The peer an exchange holds.
+/// The peer an exchange holds: 16 bytes, since each exchange moves them several times.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Held {
-    pub peer: usize,
+    /// Below `MAX_PEERS`.
+    peer: u32,
+    /// The low half of the millisecond of the pick.
+    since_ms: u32,
+    /// The milliseconds from the pick to the head of the answer, or [`NO_HEAD`].
+    header_ms: u32,
     pub last_resort: bool,
-    /// The millisecond of the pick.
-    pub since_ms: u64,
-    /// The milliseconds from the pick to the head of the answer.
-    pub header_ms: Option<u64>,
     /// The peer counts it among its exchanges without an answer.
     pub inflight: bool,
+}
+
+/// No head has come yet; the longest time that can be kept is a millisecond less, 49 days.
+const NO_HEAD: u32 = u32::MAX;
+
+impl Held {
+    pub(crate) fn new(peer: usize, last_resort: bool, inflight: bool, now_ms: u64) -> Self {
+        Self { peer: peer as u32, since_ms: now_ms as u32, header_ms: NO_HEAD, last_resort, inflight }
+    }
+
+    pub(crate) fn peer(self) -> usize {
+        self.peer as usize
+    }
+
+    /// The milliseconds since the pick.
+    pub(crate) fn age_ms(self, now_ms: u64) -> u64 {
+        (now_ms as u32).wrapping_sub(self.since_ms).into()
+    }
+
+    /// Records that the head of the answer has come; returns the milliseconds until then.
+    pub(crate) fn note_head(&mut self, now_ms: u64) -> u64 {
+        let age_ms = self.age_ms(now_ms);
+        self.header_ms = u32::try_from(age_ms).unwrap_or(NO_HEAD).min(NO_HEAD - 1);
+        age_ms
+    }
+
+    /// The milliseconds until the head of the answer, if it has come.
+    pub(crate) fn header_ms(self) -> Option<u64> {
+        (self.header_ms != NO_HEAD).then_some(self.header_ms.into())
+    }
 }
 
 /// The position of a hashing or random policy for one exchange.

@@ -193,7 +193,8 @@ fn upstream(now: Timestamp) -> Upstream {
         ),
         ..Default::default()
     };
-    Upstream { peers: vec![good, bad], keepalive: 24, zombies: 0, zone: "app".to_owned(), queue: None }
+    let queue = Some(Queue { size: 2, max_size: 100, overflows: 7 });
+    Upstream { peers: vec![good, bad], keepalive: 24, zombies: 0, zone: "app".to_owned(), queue }
 }
 
 fn weir(now: Timestamp) -> Weir {
@@ -205,7 +206,7 @@ fn weir(now: Timestamp) -> Weir {
     let path =
         [(12, 90), (410, 2_900), (0, 0), (6, 52_000), (1, 30), (240, 4_100), (4_100, 63_000), (350, 8_000), (40, 900)];
     Weir {
-        queues: BTreeMap::new(),
+        queues: BTreeMap::from([("app".to_owned(), QueueAccount { waited: 310, timed_out: 3 })]),
         changeable: vec!["app".to_owned()],
         uptime_ms: 7_200_000,
         recent_ms: 10_000,
