@@ -161,6 +161,17 @@ pub static KINDS: &[Kind] = &[
         remedy: ("raise max_conns, or add a server to the group", "max_conns를 늘리거나 그룹에 서버를 추가하세요"),
     },
     Kind {
+        name: "upstream_queue",
+        en: "Queue of",
+        ko: "대기열(queue)",
+        counts: true,
+        full: ("further requests get 502", "이후의 요청은 502를 받습니다"),
+        remedy: (
+            "raise max_conns, or add a server to the group; a longer queue only makes clients wait longer",
+            "max_conns를 늘리거나 그룹에 서버를 추가하세요. 대기열이 길어지면 클라이언트가 더 오래 기다릴 뿐입니다",
+        ),
+    },
+    Kind {
         name: "memory",
         en: "Memory",
         ko: "메모리",

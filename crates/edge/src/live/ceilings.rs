@@ -50,6 +50,10 @@ pub(super) fn limits(live: &Live, scene: &Scene, machine: &Machine, snapshot: &S
         let Some(shown) = snapshot.http.upstreams.get(&upstream.name) else { continue };
         let most = upstream.pooling.max_idle * scene.seats.len();
         push("pool", upstream.name.clone(), "count", shown.keepalive as f64, most as f64, 0, "keepalive");
+        if let Some(queue) = &shown.queue {
+            let (used, most) = (queue.size as f64, queue.max_size as f64);
+            push("upstream_queue", upstream.name.clone(), "count", used, most, queue.overflows, "queue");
+        }
         for peer in &shown.peers {
             if let Some(most) = peer.max_conns {
                 let of = format!("{} {}", upstream.name, peer.server);
