@@ -1,4 +1,5 @@
-//! Turns bytes into HTTP messages, WebSocket frames and DNS messages, and back: no socket, no clock, no thread.
+//! Turns bytes into HTTP messages, WebSocket frames, DNS messages and the messages of FastCGI, uwsgi, SCGI and
+//! memcached, and back: no socket, no clock, no thread.
 //!
 //! ```text
 //!  bytes ─ Parser ─► RequestHead / ResponseHead ─ framing ─► BodyLength ─ chunked::Decoder ─► ranges
@@ -18,6 +19,7 @@ pub mod date;
 pub mod dns;
 pub mod encode;
 pub mod escape;
+pub mod fastcgi;
 mod field;
 pub mod fields;
 pub mod framing;
@@ -26,11 +28,14 @@ pub mod h2;
 pub mod head;
 pub mod host;
 pub mod known;
+pub mod memcached;
 pub mod parse;
 pub mod protobuf;
 pub mod proxy_protocol;
+pub mod scgi;
 pub mod status;
 pub mod target;
+pub mod uwsgi;
 pub mod violation;
 pub mod websocket;
 mod word;

@@ -6,6 +6,7 @@
 //!
 //! Invariant: the result does not depend on how a head is split over calls.
 
+mod cgi;
 mod request_line;
 mod status_line;
 
@@ -137,6 +138,12 @@ impl Parser {
         if self.stage == Stage::FirstLine && !self.status_line(buf, out)? {
             return Ok(self.partial());
         }
+        self.response_fields(buf, out)
+    }
+
+    /// Parses the fields of a response.
+    #[inline]
+    fn response_fields(&mut self, buf: &[u8], out: &mut ResponseHead) -> Result<Progress, Violation> {
         while self.stage == Stage::Fields {
             match field::line(buf, self.line, &mut self.resume, Side::Origin) {
                 Line::Field { field, next, .. } => {

@@ -163,6 +163,9 @@ violations! {
     /// A transfer coding from the origin other than `chunked`.
     UpstreamUnknownEncoding: 502, "upstream sent unknown \"Transfer-Encoding\"",
         "only chunked is understood", "RFC 9112 §6.1";
+    /// The Status field of a CGI application does not begin with a final status code.
+    UpstreamStatus: 502, "upstream sent invalid status",
+        "Status does not begin with a code from 200 to 999", "RFC 3875 §6.3.3";
 }
 
 impl Violation {

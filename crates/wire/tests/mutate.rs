@@ -45,6 +45,22 @@ const FRAMES: &[&[u8]] = &[
     b"\xc1\x07\xf2\x48\xcd\xc9\xc9\x07\x00\x82\x7f\x00\x00\x00\x00\x00\x01\x00\x00",
 ];
 
+/// Records of an application: standard error, output, its end, the end of the request.
+const RECORDS: &[&[u8]] = &[
+    b"\x01\x06\x00\x01\x00\x05\x03\x00helloppp\x01\x06\x00\x01\x00\x00\x00\x00\x01\x03\x00\x01\x00\x08\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00",
+    b"\x01\x07\x00\x01\x00\x02\x00\x00no\x01\x06\x00\x01\x00\x01\x00\x00a\x01\x06\x00\x01\x00\x01\x07\x00bppppppp",
+    b"\x01\x03\x00\x01\x00\x00\x02\x00ppmore",
+];
+
+const CGI_HEADS: &[&str] = &[
+    "Status: 404 Not Here\nX: y\n\nbody",
+    "Content-Type: text/html\r\nLocation: /x\r\n\r\nbody",
+    "HTTP/1.1 200 OK\r\nStatus: 500\r\n\r\n",
+    "Status: 200\nStatus: 101 x\n\n",
+];
+
+const VALUES: &[&str] = &["VALUE k 0 5\r\nvalue\r\nEND\r\n", "VALUE k 2 0\r\n\r\nEND\r\n", "END\r\n", "ERROR\r\n"];
+
 /// The texts that a mutation inserts: bytes and words with a meaning in these formats.
 const WORDS: &[&str] = &[
     "\r\n",
@@ -109,6 +125,21 @@ fn websockets() {
     mutate(FRAMES, oracle::websocket);
 }
 
+#[test]
+fn records() {
+    mutate(RECORDS, oracle::fastcgi);
+}
+
+#[test]
+fn heads_of_applications() {
+    mutate(CGI_HEADS, oracle::cgi_head);
+}
+
+#[test]
+fn values() {
+    mutate(VALUES, oracle::memcached);
+}
+
 /// Sequences of words reach deeper into the code than bytes do.
 fn any_input() -> impl Strategy<Value = Vec<u8>> {
     let word = proptest::sample::select(WORDS).prop_map(|word| word.as_bytes().to_vec());
@@ -142,6 +173,19 @@ proptest! {
     fn any_frames(input in proptest::collection::vec(any::<u8>(), 0..200)) {
         oracle::websocket(&input);
         oracle::websocket(&[b"\x02\x01a", input.as_slice()].concat());
+    }
+
+    #[test]
+    fn any_records(input in proptest::collection::vec(any::<u8>(), 0..200)) {
+        oracle::fastcgi(&input);
+        oracle::fastcgi(&[b"\x01\x06\x00\x01\x00\x40\x01\x00", input.as_slice()].concat());
+    }
+
+    #[test]
+    fn any_head_of_an_application(input in any_input()) {
+        oracle::cgi_head(&input);
+        oracle::cgi_head(&[b"Status: ", input.as_slice(), b"\n\n"].concat());
+        oracle::memcached(&[b"VALUE k 0 5\r\n", input.as_slice()].concat());
     }
 
     #[test]

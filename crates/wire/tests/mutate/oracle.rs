@@ -10,7 +10,7 @@ use weir_wire::target::{Unescape, escape_uri, normalise, unescape_uri};
 use weir_wire::websocket::{self, Event, Messages, Opcode, Role};
 use weir_wire::{
     BodyLength, ConnectionTokens, Field, HeadPolicy, InvalidFields, Parser, Progress, RequestHead, ResponseHead, Span,
-    Version, Violation, keeps_alive, request_body, request_host, request_method, response_body,
+    Version, Violation, fastcgi, keeps_alive, memcached, request_body, request_host, request_method, response_body,
 };
 
 /// Splits are tried at every byte up to this length, and at 16 places in longer inputs.
@@ -205,6 +205,140 @@ pub fn target(data: &[u8]) {
         let mut unescaped = Vec::new();
         unescape_uri(&escaped, Unescape::All, &mut unescaped);
         assert_eq!(unescaped, path);
+    }
+}
+
+/// FastCGI's records: a split at any place gives the same bytes, and the records of a body, written anew, hold it.
+pub fn fastcgi(data: &[u8]) {
+    let whole = read_records(&[data]);
+    for split in splits(data.len()) {
+        let (head, tail) = data.split_at(split);
+        assert_eq!(read_records(&[head, tail]), whole, "split at {split}");
+    }
+    if data.len() <= EVERY_SPLIT_BYTES_MAX {
+        let bytes: Vec<&[u8]> = data.chunks(1).collect();
+        assert_eq!(read_records(&bytes), whole, "byte by byte");
+    }
+    let mut out = Vec::new();
+    fastcgi::push_stdin(&mut out, data);
+    assert!(out.len() <= fastcgi::stdin_bytes(data.len()) && out.len().is_multiple_of(8));
+    // An application's output has the same form under another type.
+    let mut at = 0;
+    while let Some([_, kind, _, _, high, low, padding, _]) = out.get_mut(at..at + fastcgi::HEADER_BYTES) {
+        *kind = 6;
+        at += fastcgi::HEADER_BYTES + usize::from(u16::from_be_bytes([*high, *low])) + usize::from(*padding);
+    }
+    let again = read_records(&[&out]);
+    assert_eq!((again.stdout.as_slice(), again.closed, again.end), (data, 0, Ok(None)));
+}
+
+/// The answer in some records.
+#[derive(Debug, PartialEq, Eq)]
+struct Said {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+    /// How often standard output was closed.
+    closed: usize,
+    /// Bytes after the end of the request, if it has come; or the fault.
+    end: Result<Option<usize>, fastcgi::Fault>,
+}
+
+fn read_records(parts: &[&[u8]]) -> Said {
+    let mut said = Said { stdout: Vec::new(), stderr: Vec::new(), closed: 0, end: Ok(None) };
+    let mut decoder = fastcgi::Decoder::new();
+    let mut left: usize = parts.iter().map(|part| part.len()).sum();
+    for part in parts {
+        let mut at = 0;
+        loop {
+            let before = at;
+            match decoder.next(part, &mut at) {
+                Ok(fastcgi::Event::Stdout { start, end }) => {
+                    assert!(before <= start && start < end && end == at);
+                    said.stdout.extend_from_slice(part.get(start..end).unwrap_or_default());
+                }
+                Ok(fastcgi::Event::Stderr { start, end }) => {
+                    assert!(before <= start && start < end && end == at);
+                    said.stderr.extend_from_slice(part.get(start..end).unwrap_or_default());
+                }
+                Ok(fastcgi::Event::Closed) => said.closed += 1,
+                Ok(fastcgi::Event::End) => {
+                    said.end = Ok(Some(left - at));
+                    return said;
+                }
+                Ok(fastcgi::Event::NeedMore) => {
+                    assert_eq!(at, part.len());
+                    break;
+                }
+                Err(fault) => {
+                    said.end = Err(fault);
+                    return said;
+                }
+            }
+        }
+        left -= part.len();
+    }
+    said
+}
+
+/// The head of a CGI answer: a split at any place gives the same result, and a head that was accepted makes sense.
+pub fn cgi_head(data: &[u8]) {
+    for may_have_status_line in [false, true] {
+        let whole = parse_cgi(&[data], may_have_status_line);
+        for split in splits(data.len()) {
+            let parts = [data.get(..split).unwrap_or_default(), data];
+            assert_eq!(parse_cgi(&parts, may_have_status_line), whole, "split at {split}");
+        }
+        let Ok((Progress::Done, head)) = whole else { continue };
+        assert!(head.len <= data.len() && (head.status == 101 || (200..=999).contains(&head.status)));
+        assert_eq!(head.version, Version::Http10);
+        sound_fields(data, &head.fields);
+        let line = head.status_line.of(data);
+        assert!(line.is_empty() || line.starts_with(head.status.to_string().as_bytes()));
+        assert!(!line.contains(&b'\n'));
+    }
+}
+
+fn parse_cgi(parts: &[&[u8]], may_have_status_line: bool) -> Parsed<ResponseHead> {
+    let (mut parser, mut head) = (Parser::new(), ResponseHead::new());
+    let mut last = Progress::Partial { line_done: false, offset: 0 };
+    for part in parts {
+        last = parser.cgi(part, may_have_status_line, &mut head)?;
+    }
+    Ok((last, head))
+}
+
+/// memcached's answers: a split at any place gives the same value, and a key never ends its line.
+pub fn memcached(data: &[u8]) {
+    let mut key = Vec::new();
+    memcached::push_key(&mut key, data);
+    assert!(!key.iter().any(|byte| *byte <= b' '));
+    let mut out = Vec::new();
+    memcached::push_get(&mut out, &key);
+    assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), 1);
+    let (line, rest) = match data.iter().position(|byte| *byte == b'\n') {
+        Some(end) => (data.get(..end).unwrap_or_default(), data.get(end + 1..).unwrap_or_default()),
+        None => (data, &[][..]),
+    };
+    let Ok(memcached::Answer::Value { length, .. }) = memcached::answer(line, b"k", true) else { return };
+    let read = |parts: &[&[u8]]| {
+        let (mut value, mut got) = (memcached::Value::new(length), Vec::new());
+        for part in parts {
+            let (count, progress) = value.take(part);
+            got.extend_from_slice(part.get(..count).unwrap_or_default());
+            if progress != memcached::Progress::NeedMore {
+                return (got, progress == memcached::Progress::Done);
+            }
+        }
+        (got, false)
+    };
+    let whole = read(&[rest]);
+    assert!(whole.0.len() as u64 <= length && rest.starts_with(&whole.0));
+    for split in splits(rest.len()) {
+        let (head, tail) = rest.split_at(split);
+        // A complete value whose trailer is followed by other bytes is told from a clean one only in one piece.
+        if head.len() as u64 != length + memcached::TRAILER.len() as u64 {
+            assert_eq!(read(&[head, tail]).0, whole.0, "split at {split}");
+        }
     }
 }
 
