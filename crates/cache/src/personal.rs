@@ -138,6 +138,8 @@ pub struct ToldApart {
     pub credentials: bool,
     /// The key contains the session: `$http_cookie`, or `$cookie_` and the name of a session cookie.
     pub sessions: bool,
+    /// The key contains the method: `$request_method`.
+    pub methods: bool,
 }
 
 impl ToldApart {
@@ -148,6 +150,7 @@ impl ToldApart {
             let text = text.strip_prefix('{').unwrap_or(text);
             let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
             let name = text.get(..end).unwrap_or_default();
+            told.methods |= name == "request_method";
             told.credentials |= matches!(name, "http_authorization" | "remote_user");
             let cookie = name.strip_prefix("cookie_").is_some_and(|cookie| is_session(cookie.as_bytes()));
             told.sessions |= name == "http_cookie" || cookie;
@@ -251,6 +254,7 @@ mod tests {
 
     #[test]
     fn keys_tell_persons_apart_by_what_they_name() {
+        assert!(ToldApart::by_key("$scheme$request_method$uri").methods && !ToldApart::by_key("$uri").methods);
         for (key, credentials, sessions) in [
             ("$scheme$proxy_host$request_uri", false, false),
             ("$request_uri$http_cookie", false, true),
@@ -261,7 +265,7 @@ mod tests {
             ("$http_cookies http_cookie", false, false),
             ("$", false, false),
         ] {
-            assert_eq!(ToldApart::by_key(key), ToldApart { credentials, sessions }, "{key}");
+            assert_eq!(ToldApart::by_key(key), ToldApart { credentials, sessions, methods: false }, "{key}");
         }
     }
 

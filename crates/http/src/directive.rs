@@ -15,6 +15,7 @@ pub use crate::contexts::*;
 pub type Set = fn(&mut Build<'_>, &Statement) -> Result<(), Refusal>;
 
 /// The definition of one directive: a row in its family's table.
+#[derive(Clone, Copy)]
 pub struct Directive {
     /// As written in a file.
     pub name: &'static str,
@@ -79,6 +80,22 @@ impl Directive {
         self.block = true;
         self
     }
+}
+
+/// One table of several, for families that share directives; `N` is their number.
+pub const fn join<const N: usize>(tables: &[&[Directive]]) -> [Directive; N] {
+    let mut all = [tables[0][0]; N];
+    let (mut table, mut at) = (0, 0);
+    while table < tables.len() {
+        let mut row = 0;
+        while row < tables[table].len() {
+            all[at] = tables[table][row];
+            (row, at) = (row + 1, at + 1);
+        }
+        table += 1;
+    }
+    assert!(at == N, "N is the number of all directives");
+    all
 }
 
 /// Checks a statement against its definition, as nginx's `ngx_conf_handler` does, then lets the family read it.

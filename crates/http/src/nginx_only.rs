@@ -89,7 +89,6 @@ pub fn variable_module(name: &str) -> Option<&'static str> {
 static VARIABLES: &[(&[&str], &str)] = &[
     (&["ancient_browser", "modern_browser", "msie"], "ngx_http_browser_module"),
     (&["date_gmt", "date_local"], "ngx_http_ssi_filter_module"),
-    (&["fastcgi_path_info", "fastcgi_script_name"], "ngx_http_fastcgi_module"),
     (&["geoip_"], "ngx_http_geoip_module"),
     (&["http3"], "ngx_http_v3_module"),
     (&["secure_link", "secure_link_expires"], "ngx_http_secure_link_module"),
@@ -133,9 +132,6 @@ const TLS_IN_FRONT: &str = "remove the line if it only repeats the default, or k
 const FIND_THE_CLIENT_S_PLACE: &str = "use geo, which maps addresses without a database, or keep nginx for this server";
 const WATCH: &str = "remove the line, and use weir's own live status (api, metrics, dashboard)";
 const JWT: &str = "check the token in the application or in a login proxy in front of it, or keep NGINX Plus";
-const FASTCGI: &str = "php-fpm does not speak HTTP: run FrankenPHP, Apache or nginx on 127.0.0.1:8080, and write here: proxy_pass http://127.0.0.1:8080;";
-const UWSGI: &str = "run uWSGI with its http-socket option and use proxy_pass, or keep nginx for this location";
-const SCGI: &str = "run the application behind an HTTP server and use proxy_pass, or keep nginx for this location";
 
 /// Remedies, the most specific first: the first rule that fits an entry gives its remedy.
 #[rustfmt::skip]
@@ -157,10 +153,6 @@ static REMEDIES: &[(Rule, &str)] = &[
     (Name("slice"), "let proxy_cache store whole answers, or keep nginx for this location"),
     (Name("perl_modules"), COMPUTE),
     // Protocols to the origin.
-    (Names("fastcgi_"), FASTCGI),
-    (Names("uwsgi_"), UWSGI),
-    (Names("scgi_"), SCGI),
-    (Names("memcached_"), "read memcached in the application, use proxy_cache, or keep nginx for this location"),
     (Names("tunnel_"), "keep nginx for CONNECT: weir is not a forward proxy"),
     // Whole groups of modules.
     (Module("ngx_mail"), "weir is not a mail proxy: keep nginx for mail"),
@@ -316,7 +308,6 @@ mod tests {
             assert!(!remedy.is_empty() && remedy.len() <= 160, "{}: {remedy}", entry.name);
             assert!(!remedy.ends_with('.') && !remedy.contains('\n'), "{}: {remedy}", entry.name);
         }
-        assert!(lookup("fastcgi_pass").unwrap().remedy().contains("proxy_pass"));
         assert!(lookup("more_set_headers").unwrap().remedy().contains("add_header"));
     }
 }

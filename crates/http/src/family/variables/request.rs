@@ -141,7 +141,12 @@ pub fn content_length(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u
     if let Some(value) = exchange.request.field(Known::ContentLength) {
         return text(out, value);
     }
-    let was_read = matches!(exchange.body, RequestBody::Memory(_) | RequestBody::File { .. });
+    let was_read = match &exchange.body {
+        RequestBody::Memory(_) | RequestBody::File { .. } => true,
+        // Nothing came; a body that was passed on has no length here.
+        RequestBody::Gone => exchange.reader.as_ref().is_some_and(|reader| reader.is_done() && reader.taken == 0),
+        RequestBody::Unread => false,
+    };
     let is_chunked = exchange.request.length == Some(BodyLength::Chunked);
     is_chunked && was_read && decimal(out, exchange.body.length())
 }
