@@ -1,10 +1,13 @@
 # Sourced by weir-up and weir-test: notes which Debian packages are missing, then installs those and nothing else.
 #
-#   need COMMAND PACKAGE   need_library NAME PACKAGE   need_module PYTHON_MODULE PACKAGE   install_missing
+#   need COMMAND PACKAGE   need_file PATH PACKAGE   need_library NAME PACKAGE   need_module PYTHON_MODULE PACKAGE
+#   install_missing
 
 missing=
 
 need() { command -v "$1" >/dev/null 2>&1 || [ -x "/usr/sbin/$1" ] || missing="$missing $2"; }
+
+need_file() { [ -e "$1" ] || missing="$missing $2"; }
 
 need_library() { pkg-config --exists "$1" 2>/dev/null || missing="$missing $2"; }
 

@@ -1,9 +1,11 @@
 //! An exchange asks an origin, and keeps the answer: the request to a peer, the way from peer to peer, and the cache.
 #![forbid(unsafe_code)]
 
+pub mod bundle;
 pub mod dns;
 pub mod family;
 pub mod part;
+pub mod protocol;
 pub mod relay;
 
 pub use family::{

@@ -450,7 +450,7 @@ impl Relay {
         }
         let room = self.read_pace.as_ref().map_or(self.read_next, |pace| pace.ask(self.read_next).unwrap_or(1));
         let mut piece = buffer::lease(room);
-        match source.poll_read(&mut piece, room, exchange.tries.last_mut()) {
+        match source.poll_read(exchange, &mut piece, room) {
             Poll::Ready(Ok(_)) => {
                 if let Some(link) = source.link() {
                     link.deadline.set(timeout);

@@ -152,13 +152,14 @@ async fn send(exchange: &Exchange<'_>, conn: &mut Conn, text: &[u8]) -> Result<u
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
+    use crate::family::proxy::pass::Scheme;
     use crate::of_text;
     use weir_wire::{Parser, Progress};
 
     fn passed(hide: &[String], answer: &str) -> String {
         let (mut parser, mut head, mut out) = (Parser::default(), ResponseHead::default(), Vec::new());
         assert_eq!(parser.response(answer.as_bytes(), &mut head).unwrap(), Progress::Done);
-        compose(head.status, fields(&head, answer.as_bytes(), &Hidden::compile(hide, &[])), &mut out);
+        compose(head.status, fields(&head, answer.as_bytes(), &Hidden::compile(hide, &[], Scheme::Http)), &mut out);
         String::from_utf8(out).unwrap()
     }
 

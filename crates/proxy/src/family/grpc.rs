@@ -5,51 +5,51 @@
 //! `proxy`'s, so the code that talks to upstreams does not see a difference.
 //! <https://nginx.org/en/docs/http/ngx_http_grpc_module.html>
 
-use std::sync::Arc;
-
 use weir_conf::Statement;
 use weir_http::build::{Build, Scope};
 use weir_http::conf::Location;
-use weir_http::directive::{LOCATION, LOCATION_IF};
+use weir_http::directive::{Directive, LOCATION, LOCATION_IF, ONE, join};
 use weir_http::families::Family;
 use weir_http::refusal::Refusal;
 use weir_http::variable::Variable;
 use weir_wire::Version;
 
-use crate::family::proxy::pass::{Pass, parse_grpc_url};
-use crate::family::proxy::{self, passing, rewrite};
+use crate::family::proxy::pass::{Pass, Scheme};
+use crate::family::proxy::shared::{heads, set_header, talking};
+use crate::family::proxy::{self, rewrite};
 use crate::family::{cache, proxy_ssl, store};
+use crate::protocol::Protocol;
 
 pub use crate::family::proxy::{Settings, Values};
 
 /// Nothing is declared for all of `http`.
 pub type Declared = ();
 
-/// The family.
-pub static FAMILY: Family = Family::new(
-    "grpc",
-    passing!(
-        grpc,
-        "grpc",
-        [Directive::new(
-            "grpc_pass",
-            LOCATION.or(LOCATION_IF),
-            ONE,
-            "The server for gRPC requests of this location: [grpc://]HOST:PORT, unix:PATH or an upstream; grpcs:// \
-             uses TLS.",
-            pass
-        ),]
+const TALKING: &[Directive] = talking!("grpc", grpc);
+const HEADS: &[Directive] = heads!("grpc", |_| true, grpc);
+const OWN: &[Directive] = &[
+    set_header!("grpc", grpc),
+    Directive::new(
+        "grpc_pass",
+        LOCATION.or(LOCATION_IF),
+        ONE,
+        "The server for gRPC requests of this location: [grpc://]HOST:PORT, unix:PATH or an upstream; grpcs:// uses TLS.",
+        pass,
     ),
-)
-.variables(&[Variable::without_answer("grpc_internal_trailers", |ex, _, out| {
-    let takes = proxy::request::takes_trailers(ex);
-    if takes {
-        out.extend_from_slice(b"trailers");
-    }
-    takes
-})])
-.finish(finish)
-.settle(settle);
+];
+static ALL: [Directive; TALKING.len() + HEADS.len() + OWN.len()] = join(&[TALKING, HEADS, OWN]);
+
+/// The family.
+pub static FAMILY: Family = Family::new("grpc", &ALL)
+    .variables(&[Variable::without_answer("grpc_internal_trailers", |ex, _, out| {
+        let takes = proxy::request::takes_trailers(ex);
+        if takes {
+            out.extend_from_slice(b"trailers");
+        }
+        takes
+    })])
+    .finish(finish)
+    .settle(settle);
 
 /// Where `grpc_pass` answers, its settings replace those of `proxy_pass`, which nothing in this location reads. gRPC
 /// is neither cached nor stored.
@@ -67,22 +67,23 @@ fn settle(location: &mut Location) {
 fn pass(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let url = statement.text(0);
     let pass = if url.contains('$') {
-        let parsed = Pass { url: url.to_owned(), template: Some(b.template(url)?), ..parse_grpc_url("none")? };
-        Pass { host: String::new(), ..parsed }
+        Pass::computed(url, b.template(url)?, Scheme::Grpc)
     } else {
-        parse_grpc_url(url)?
+        Pass::parse(Scheme::Grpc, url)?
     };
     b.scope().handler = Some(proxy::enter);
-    crate::settings(b).grpc.pass = Some(Some(Arc::new(pass)));
+    proxy::claim(b, |all| &mut all.grpc, pass);
     Ok(())
 }
 
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     let at = scope.place("grpc_pass", 0);
-    proxy::compile(b, &mut crate::written_mut(scope).grpc, "grpc_pass", at, true);
+    let mut settings = std::mem::take(&mut crate::written_mut(scope).grpc);
+    proxy::compile(b, &mut settings, Scheme::Grpc, at);
+    crate::written_mut(scope).grpc = settings;
     let mut settings = std::mem::take(&mut crate::written_mut(scope).grpc_ssl);
     if let Some(Some(pass)) = &crate::written(scope).grpc.pass {
-        proxy_ssl::compile_block(b, &mut settings, (pass, true), "grpc_pass", scope);
+        proxy_ssl::compile_block(b, &mut settings, (pass, true), scope);
     }
     crate::written_mut(scope).grpc_ssl = settings;
 }
@@ -91,6 +92,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
 fn fixed(values: Values) -> Values {
     Values {
         version: Version::Http2,
+        protocol: Protocol::Http2,
         pass_trailers: true,
         buffering: false,
         request_buffering: false,
@@ -106,7 +108,7 @@ mod tests {
 
     #[test]
     fn where_grpc_goes() {
-        let read = |url: &str| parse_grpc_url(url).ok().map(|pass| (pass.url, pass.host, pass.is_tls));
+        let read = |url: &str| Pass::parse(Scheme::Grpc, url).ok().map(|pass| (pass.url, pass.host, pass.is_tls));
         let is = |url: &str, host: &str, is_tls| Some((url.to_owned(), host.to_owned(), is_tls));
         assert_eq!(read("127.0.0.1:8081"), is("127.0.0.1:8081", "127.0.0.1:8081", false));
         assert_eq!(read("grpc://u"), is("u", "u", false));

@@ -10,4 +10,4 @@ pub use crate::family::proxy_ssl::{Settings, Values};
 pub type Declared = ();
 
 /// The family; `grpc` compiles it together with its own.
-pub static FAMILY: Family = Family::new("grpc_ssl", towards_origins!(grpc_ssl, "grpc_ssl"));
+pub static FAMILY: Family = Family::new("grpc_ssl", towards_origins!("grpc_ssl", grpc_ssl));

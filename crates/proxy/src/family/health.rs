@@ -34,6 +34,7 @@ use weir_http::route::{LocationId, ServerId};
 use weir_http::value;
 use weir_peers::health::Rule;
 
+use crate::family::proxy::pass::Scheme;
 use crate::family::upstream::live::Live;
 
 weir_http::settings! {
@@ -282,9 +283,16 @@ fn place(b: &Build<'_>, check: &Check, location: &Location, servers: &[Server]) 
             .todo("add to the location: proxy_pass http://GROUP; where GROUP is an upstream with a zone")
             .needs(if check.grpc.is_some() { "grpc_pass" } else { "proxy_pass" }, ""));
     };
-    if check.grpc.is_some() && !pass.is_grpc {
+    if check.grpc.is_some() && pass.scheme != Scheme::Grpc {
         return Err(Refusal::whole("\"type=grpc\" requires \"grpc_pass\"")
             .todo("write grpc_pass in place of proxy_pass, or remove type=grpc"));
+    }
+    if !pass.scheme.has_uri() {
+        return Err(Refusal::directive(format!(
+            "is not supported with \"{}\": weir checks servers by HTTP and gRPC requests",
+            pass.scheme.directive()
+        ))
+        .todo("remove the line: max_fails and fail_timeout of the upstream's servers still apply"));
     }
     if pass.template.is_some() {
         return Err(Refusal::directive(

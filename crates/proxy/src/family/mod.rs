@@ -10,6 +10,10 @@ weir_http::declare! {
     proxy_ssl
     grpc
     grpc_ssl
+    fastcgi
+    uwsgi
+    scgi
+    memcached
     upstream
     sticky
     health

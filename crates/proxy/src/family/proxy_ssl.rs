@@ -126,7 +126,7 @@ impl Asked<'_> {
 
 /// The directives, under a family's prefix.
 macro_rules! towards_origins {
-    ($family:ident, $prefix:literal) => {{
+    ($prefix:literal, $($path:tt)+) => {{
         use weir_http::directive::{Arity, Directive, HSL, ONE, TWO};
         use weir_http::family::certificates;
         use weir_http::value;
@@ -138,7 +138,7 @@ macro_rules! towards_origins {
                 Arity::Flag,
                 "Resumes TLS sessions with upstreams.",
                 |b, s| {
-                    crate::settings(b).$family.session_reuse = Some(value::flag(s)?);
+                    crate::settings(b).$($path)+.session_reuse = Some(value::flag(s)?);
                     Ok(())
                 },
             )
@@ -148,7 +148,7 @@ macro_rules! towards_origins {
                 HSL,
                 Arity::AtLeast(1),
                 "The TLS versions that weir offers to upstreams: TLSv1.2 TLSv1.3.",
-                |b, s| protocols(b, s, |all| &mut all.$family),
+                |b, s| protocols(b, s, |all| &mut all.$($path)+),
             )
             .default("TLSv1.2 TLSv1.3"),
             Directive::new(
@@ -156,7 +156,7 @@ macro_rules! towards_origins {
                 HSL,
                 ONE,
                 "The cipher suites of TLS 1.2 that weir offers to upstreams, as an OpenSSL list.",
-                |b, s| ciphers(b, s, |all| &mut all.$family),
+                |b, s| ciphers(b, s, |all| &mut all.$($path)+),
             )
             .default("DEFAULT"),
             Directive::new(
@@ -166,7 +166,7 @@ macro_rules! towards_origins {
                 "The name that the upstream's certificate must contain, and that weir sends to the upstream.",
                 |b, s| {
                     let template = b.template(s.text(0))?;
-                    crate::settings(b).$family.name = Some(Some((template, s.text(0).to_owned())));
+                    crate::settings(b).$($path)+.name = Some(Some((template, s.text(0).to_owned())));
                     Ok(())
                 },
             )
@@ -177,7 +177,7 @@ macro_rules! towards_origins {
                 Arity::Flag,
                 "Sends the name to upstreams (SNI).",
                 |b, s| {
-                    crate::settings(b).$family.server_name = Some(value::flag(s)?);
+                    crate::settings(b).$($path)+.server_name = Some(value::flag(s)?);
                     Ok(())
                 },
             )
@@ -188,7 +188,7 @@ macro_rules! towards_origins {
                 Arity::Flag,
                 "Checks the certificates of upstreams.",
                 |b, s| {
-                    crate::settings(b).$family.verify = Some(value::flag(s)?);
+                    crate::settings(b).$($path)+.verify = Some(value::flag(s)?);
                     Ok(())
                 },
             )
@@ -199,7 +199,7 @@ macro_rules! towards_origins {
                 ONE,
                 "The largest number of authorities between an upstream's certificate and a trusted one.",
                 |b, s| {
-                    crate::settings(b).$family.verify_depth = Some(value::bounded(s, 0, u64::from(u16::MAX))? as u16);
+                    crate::settings(b).$($path)+.verify_depth = Some(value::bounded(s, 0, u64::from(u16::MAX))? as u16);
                     Ok(())
                 },
             )
@@ -210,7 +210,7 @@ macro_rules! towards_origins {
                 ONE,
                 "A PEM file with the trusted authorities.",
                 |b, s| {
-                    crate::settings(b).$family.trusted_certificate = Some(s.text(0).to_owned());
+                    crate::settings(b).$($path)+.trusted_certificate = Some(s.text(0).to_owned());
                     Ok(())
                 },
             ),
@@ -220,7 +220,7 @@ macro_rules! towards_origins {
                 ONE,
                 "A PEM file with the revocation lists, one for each authority.",
                 |b, s| {
-                    crate::settings(b).$family.crl = Some(s.text(0).to_owned());
+                    crate::settings(b).$($path)+.crl = Some(s.text(0).to_owned());
                     Ok(())
                 },
             ),
@@ -231,7 +231,7 @@ macro_rules! towards_origins {
                 "A PEM file with the certificate that weir shows to upstreams that request one; variables are allowed.",
                 |b, s| {
                     let template = b.template(s.text(0))?;
-                    crate::settings(b).$family.certificate = Some((template, s.text(0).to_owned()));
+                    crate::settings(b).$($path)+.certificate = Some((template, s.text(0).to_owned()));
                     Ok(())
                 },
             ),
@@ -242,7 +242,7 @@ macro_rules! towards_origins {
                 "A PEM file with the key of that certificate; variables are allowed.",
                 |b, s| {
                     let template = b.template(s.text(0))?;
-                    crate::settings(b).$family.certificate_key = Some(Some((template, s.text(0).to_owned())));
+                    crate::settings(b).$($path)+.certificate_key = Some(Some((template, s.text(0).to_owned())));
                     Ok(())
                 },
             ),
@@ -253,7 +253,7 @@ macro_rules! towards_origins {
                 "Caches certificates and keys whose file names contain variables: off, or max=N [inactive=TIME] \
                  [valid=TIME].",
                 |b, s| {
-                    crate::settings(b).$family.certificate_cache = Some(certificates::source::cache(s)?);
+                    crate::settings(b).$($path)+.certificate_cache = Some(certificates::source::cache(s)?);
                     Ok(())
                 },
             )
@@ -265,7 +265,7 @@ macro_rules! towards_origins {
                 "A file with passwords for encrypted keys, one per line; weir tries each in turn.",
                 |b, s| {
                     let lines = certificates::passwords(b, s)?;
-                    crate::settings(b).$family.passwords = Some(lines);
+                    crate::settings(b).$($path)+.passwords = Some(lines);
                     Ok(())
                 },
             ),
@@ -274,7 +274,7 @@ macro_rules! towards_origins {
                 HSL,
                 TWO,
                 "An OpenSSL setting: Ciphersuites, CipherString, MinProtocol, MaxProtocol, Certificate, PrivateKey.",
-                |b, s| crate::settings(b).$family.commands.get_or_insert_default().add(s.text(0), s.text(1)),
+                |b, s| crate::settings(b).$($path)+.commands.get_or_insert_default().add(s.text(0), s.text(1)),
             )
             .many(),
             Directive::new(
@@ -284,7 +284,7 @@ macro_rules! towards_origins {
                 "The file to which weir writes the keys of connections to upstreams, for Wireshark.",
                 |b, s| {
                     let path = b.path(s.text(0));
-                    crate::settings(b).$family.key_log = Some(Some(path));
+                    crate::settings(b).$($path)+.key_log = Some(Some(path));
                     Ok(())
                 },
             ),
@@ -295,7 +295,7 @@ macro_rules! towards_origins {
 pub(crate) use towards_origins;
 
 /// The family.
-pub static FAMILY: Family = Family::new("proxy_ssl", towards_origins!(proxy_ssl, "proxy_ssl")).finish(finish);
+pub static FAMILY: Family = Family::new("proxy_ssl", towards_origins!("proxy_ssl", proxy_ssl)).finish(finish);
 
 /// Selects the family's settings in a block.
 pub type Of = fn(&mut crate::family::Settings) -> &mut Settings;
@@ -394,19 +394,13 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     let mut settings = std::mem::take(&mut crate::written_mut(scope).proxy_ssl);
     if let Some(Some(pass)) = &crate::written(scope).proxy.pass {
         let is_h2 = crate::written(scope).proxy.version == Some(Version::Http2);
-        compile_block(b, &mut settings, (pass, is_h2), "proxy_pass", scope);
+        compile_block(b, &mut settings, (pass, is_h2), scope);
     }
     crate::written_mut(scope).proxy_ssl = settings;
 }
 
 /// Compiles a block that passes requests over TLS, or that may do so because its target has variables.
-pub fn compile_block(
-    b: &mut Build<'_>,
-    settings: &mut Settings,
-    (pass, is_h2): (&Pass, bool),
-    directive: &'static str,
-    scope: &Scope,
-) {
+pub fn compile_block(b: &mut Build<'_>, settings: &mut Settings, (pass, is_h2): (&Pass, bool), scope: &Scope) {
     if !pass.is_tls && pass.template.is_none() {
         return;
     }
@@ -422,11 +416,12 @@ pub fn compile_block(
                 tls.clone()
             }
             Err(refusal) => {
+                let directive = pass.scheme.directive();
                 let (about, number) = refusal.place.unwrap_or((directive, 0));
-                // For gRPC, the same settings have names of their own.
-                let about =
-                    if directive == "grpc_pass" { about.replacen("proxy_", "grpc_", 1) } else { about.to_owned() };
-                return b.refuse_at(directive, refusal, scope.place(&about, number));
+                // Each family has its own names for the same settings.
+                let named = |text: &str| text.replace("proxy_ssl", &format!("{}_ssl", pass.scheme.family()));
+                let (about, what) = (named(about), named(&refusal.what));
+                return b.refuse_at(directive, Refusal { what, ..refusal }, scope.place(&about, number));
             }
         },
     };

@@ -12,7 +12,6 @@ use std::time::{Duration, SystemTime};
 
 use weir_conf::Statement;
 use weir_http::build::Build;
-use weir_http::directive::{Arity, Directive, HSL, ONE};
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
 use weir_http::message::Origin;
@@ -45,24 +44,43 @@ pub enum Store {
     At(Template),
 }
 
-/// The family.
-pub static FAMILY: Family = Family::new(
-    "store",
-    &[
-        Directive::new("proxy_store", HSL, ONE, "Stores answers as files: on, off, or the file's path.", store)
+/// The directives of one family of upstreams. The arguments are the prefix of the names, and the path of the family's
+/// settings below `Settings`.
+macro_rules! storing {
+    ($prefix:literal, $($path:tt)+) => {{
+                use weir_http::directive::{Arity, Directive, HSL, ONE};
+        use $crate::family::store;
+        &[
+            Directive::new(
+                concat!($prefix, "_store"),
+                HSL,
+                ONE,
+                "Stores answers as files: on, off, or the file's path.",
+                |b, s| store::store(b, s, |all| &mut all.$($path)+),
+            )
             .default("off"),
-        Directive::new(
-            "proxy_store_access",
-            HSL,
-            Arity::Between(1, 3),
-            "The permissions of those files: user:rw group:r all:r.",
-            access,
-        )
-        .default("user:rw"),
-    ],
-);
+            Directive::new(
+                concat!($prefix, "_store_access"),
+                HSL,
+                Arity::Between(1, 3),
+                "The permissions of those files: user:rw group:r all:r.",
+                |b, s| store::access(b, s, |all| &mut all.$($path)+),
+            )
+            .default("user:rw"),
+        ]
+    }};
+}
 
-fn store(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+pub(crate) use storing;
+
+/// The family.
+pub static FAMILY: Family = Family::new("store", storing!("proxy", store));
+
+/// Selects a family's settings in a block.
+pub type Of = fn(&mut crate::family::Settings) -> &mut Settings;
+
+/// `…_store`.
+pub fn store(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Refusal> {
     let store = match statement.text(0) {
         "off" => Store::Off,
         "on" => Store::On,
@@ -71,12 +89,12 @@ fn store(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
             Store::At(b.template(&path)?)
         }
     };
-    crate::settings(b).store.store = Some(store);
+    of(crate::settings(b)).store = Some(store);
     Ok(())
 }
 
-/// nginx: `ngx_conf_set_access_slot`; the owner may always read and write.
-fn access(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+/// `…_store_access`. nginx: `ngx_conf_set_access_slot`; the owner may always read and write.
+pub fn access(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Refusal> {
     let mut mode = 0o600;
     for word in statement.args.iter().map(|word| word.text.as_str()) {
         let bits = |rights: &str| match rights {
@@ -92,7 +110,7 @@ fn access(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         });
         mode |= read.ok_or_else(|| Refusal::whole(format!("invalid value \"{word}\"")))?;
     }
-    crate::settings(b).store.access = Some(mode);
+    of(crate::settings(b)).access = Some(mode);
     Ok(())
 }
 

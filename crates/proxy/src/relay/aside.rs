@@ -69,7 +69,7 @@ async fn collect_to_end(
             link.deadline.set(timeout);
         }
         let mut piece = buffer::lease(READ_BYTES_FIRST);
-        poll_fn(|_| source.poll_read(&mut piece, READ_BYTES_FIRST, exchange.tries.last_mut())).await?;
+        poll_fn(|_| source.poll_read(exchange, &mut piece, READ_BYTES_FIRST)).await?;
         keep(exchange, source, &piece);
         all.extend_from_slice(&piece);
     }
@@ -92,7 +92,7 @@ async fn drain_to_end(exchange: &mut Exchange<'_>, source: &mut Source, from_sta
             link.deadline.set(timeout);
         }
         let mut piece = buffer::lease(READ_BYTES_FIRST);
-        poll_fn(|_| source.poll_read(&mut piece, READ_BYTES_FIRST, exchange.tries.last_mut())).await?;
+        poll_fn(|_| source.poll_read(exchange, &mut piece, READ_BYTES_FIRST)).await?;
         keep(exchange, source, &piece);
         exchange.cache.ready().await;
     }
@@ -112,7 +112,7 @@ pub(super) fn feed_first(exchange: &mut Exchange<'_>, source: &mut Source) -> Re
     let Some(origin) = exchange.origin.take() else { return Ok(None) };
     let rest = origin.bytes.get(origin.head.len..).unwrap_or_default();
     let mut piece = buffer::lease(rest.len().max(1));
-    let fed = source.feed(rest, &mut piece);
+    let fed = source.feed(exchange, rest, &mut piece);
     exchange.origin = Some(origin);
     fed.map(|()| Some(piece))
 }

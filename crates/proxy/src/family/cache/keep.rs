@@ -190,6 +190,11 @@ fn storable(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) ->
     if origin.field(Known::XAccelRedirect).is_some() && !crate::values(location).proxy.ignore.has("X-Accel-Redirect") {
         return Err(Reason::AccelRedirect);
     }
+    let cache = &crate::values(location).cache;
+    if !cache.convert_head && !cache.told_apart.methods && exchange.request.is_head() {
+        // GET has the same key: it would get the answer without its body.
+        return Err(Reason::BypassMethod);
+    }
     let opened = exchange.cache.zone.and_then(|number| crate::declared(exchange.conf).cache.opened(number));
     if opened.is_some_and(|opened| opened.is_personal(&exchange.cache.key.0)) {
         return Err(Reason::Divergent);
@@ -205,7 +210,13 @@ fn storable(exchange: &mut Exchange<'_>, origin: &Origin, length: BodyLength) ->
     let policy = Policy { keeps_parts: crate::values(location).slice.size > 0 || names_parts(), ..policy };
     let (validity, reason) = storing::judge(&request, &facts, &policy, now_ms, took_ms)?;
     let fields = update::stored_fields(origin_fields(origin), &policy);
-    let phrase = origin.head.reason.of(&origin.bytes);
+    let phrase = match origin.head.reason.of(&origin.bytes) {
+        // An answer of CGI need not have a phrase: the stored head gets the one that the client got.
+        b"" if origin.head.status_line.is_empty() => {
+            weir_wire::status::reason(origin.head.status).unwrap_or_default().as_bytes()
+        }
+        phrase => phrase,
+    };
     Ok((
         Draft {
             head: head_of(origin.head.status, phrase, fields),

@@ -14,19 +14,21 @@ pub mod path;
 pub mod plain;
 mod purge;
 mod refresh;
+pub mod table;
 mod variables;
 mod watch;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use table::caching;
 use watch::Opened;
 use weir_cache::personal::ToldApart;
 use weir_cache::policy::{Ignored, Policy, UseStale, Valid};
 use weir_cache::store::Zone;
 use weir_conf::Statement;
 use weir_http::build::{Build, Scope};
-use weir_http::directive::{Arity, Directive, HSL, HTTP, ONE};
+use weir_http::directive::{Arity, Directive, HSL, join};
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
 use weir_http::refusal::Refusal;
@@ -194,86 +196,34 @@ impl Methods {
     }
 }
 
-macro_rules! setting {
-    ($name:literal, $field:ident, $arity:expr, $default:literal, $doc:literal, $read:expr) => {
-        Directive::new($name, HSL, $arity, $doc, |b, s| {
-            let read: fn(&mut Build<'_>, &Statement) -> Result<_, Refusal> = $read;
-            let value = read(b, s)?;
-            crate::settings(b).cache.$field = Some(value);
-            Ok(())
-        })
-        .default($default)
-    };
-}
+const TABLE: &[Directive] = caching!("proxy", "$scheme://$proxy_host$request_uri", |_| true, cache);
+const OWN: &[Directive] = &[Directive::new(
+    "proxy_cache_convert_head",
+    HSL,
+    Arity::Flag,
+    "Sends GET to the upstream if the client sent HEAD.",
+    |b, s| {
+        crate::settings(b).cache.convert_head = Some(value::flag(s)?);
+        Ok(())
+    },
+)
+.default("on")];
+static ALL: [Directive; TABLE.len() + OWN.len()] = join(&[TABLE, OWN]);
 
 /// The family.
-pub static FAMILY: Family = Family::new("cache", &[
-    Directive::new("proxy_cache_path", HTTP, Arity::AtLeast(2),
-        "Declares a cache: PATH keys_zone=NAME:SIZE [levels= use_temp_path= inactive= max_size= min_free= manager_files= \
-         manager_sleep= manager_threshold= loader_files= loader_sleep= loader_threshold=], and weir's memory=SIZE.",
-        declare).many(),
-    setting!("proxy_cache", zone, ONE, "off", "The zone that stores the answers.", zone),
-    Directive::new("proxy_cache_key", HSL, ONE, "The key that identifies an answer.", key).default("$scheme://$proxy_host$request_uri"),
-    Directive::new("proxy_cache_valid", HSL, Arity::AtLeast(1),
-        "The lifetime of answers with these statuses that state no lifetime themselves: [STATUS...|any] \
-         TIME.", valid).many(),
-    Directive::new("proxy_cache_methods", HSL, Arity::AtLeast(1), "The methods whose answers weir caches.", methods)
-        .many().default("GET HEAD"),
-    setting!("proxy_cache_min_uses", min_uses, ONE, "1", "The number of requests for a key after which weir stores the answer.",
-        |_, s| value::first_number(s)),
-    setting!("proxy_cache_bypass", bypass, Arity::AtLeast(1), "",
-        "weir bypasses the cache if one of these values is neither empty nor 0.", templates),
-    setting!("proxy_no_cache", no_cache, Arity::AtLeast(1), "",
-        "weir does not store the answer if one of these values is neither empty nor 0.", templates),
-    setting!("proxy_cache_purge", purge, Arity::AtLeast(1), "",
-        "If one of these values is neither empty nor 0, weir purges the key; if the key ends in *, all keys that begin \
-         with it.",
-        templates),
-    setting!("proxy_cache_purge_tag", purge_tag, Arity::AtLeast(1), "",
-        "weir's own: if proxy_cache_purge applies and one of these values names tags, separated by spaces or commas, \
-         weir purges all answers of the zone with one of the tags, in place of the key.", templates),
-    Directive::new("proxy_cache_lock", HSL, Arity::Flag,
-        "Only one request at a time fetches a new key; the other requests wait for its answer.",
-        |b, s| {
-            let on = value::flag(s)?;
-            crate::declaring(b).cache.lock_is_written = true;
-            crate::settings(b).cache.lock = Some(Some(on));
-            Ok(())
-        }).default("on, but off if the file sets it anywhere (nginx: off)"),
-    setting!("proxy_cache_lock_timeout", lock_timeout, ONE, "5s", "How long a request waits for the answer to another request.",
-        |_, s| value::time(s)),
-    setting!("proxy_cache_lock_age", lock_age, ONE, "5s", "After this time one more request may fetch the same key.",
-        |_, s| value::time(s)),
-    Directive::new("proxy_cache_use_stale", HSL, Arity::AtLeast(1), "The cases in which weir serves a stale answer.", use_stale)
-        .many().default("off, but for one day if the upstream cannot be reached (nginx: off)"),
-    setting!("proxy_cache_background_update", background_update, Arity::Flag, "on (nginx: off)",
-        "Serves the stale answer at once and fetches a new answer in the background.", |_, s| value::flag(s)),
-    setting!("proxy_cache_revalidate", revalidate, Arity::Flag, "off",
-        "Asks the upstream whether a stale answer has changed, by its Last-Modified and ETag.", |_, s| value::flag(s)),
-    setting!("proxy_cache_max_range_offset", max_range_offset, ONE, "",
-        "weir passes a range that begins beyond this offset to the upstream, and does not cache \
-         it.", |_, s| value::size(s).map(Some)),
-    setting!("proxy_cache_convert_head", convert_head, Arity::Flag, "on", "Sends GET to the upstream if the client sent HEAD.",
-        |_, s| value::flag(s)),
-    setting!("proxy_cache_guard", guard, Arity::Flag, "on",
-        "weir's own: does not share answers to requests with credentials or session-like cookies, unless the answer \
-         says public or the key separates the users.", |_, s| value::flag(s)),
-    setting!("proxy_cache_honor", honor, Arity::AtLeast(1), "off",
-        "weir's own: further rules of the RFCs to obey: requests (their Cache-Control), guesses (lifetimes from \
-         Last-Modified), errors (stale-if-error also for 500, 502, 503 and 504).", honor),
-    setting!("proxy_cache_refresh_ahead", refresh_ahead, ONE, "0",
-        "weir's own: the last part of an answer's lifetime, in percent, in which a hit makes weir fetch the answer \
-         again.",
-        |_, s| value::bounded(s, 0, 99).map(|part| part as u32)),
-])
-.variables(variables::VARIABLES)
-.log(count)
-.adopt(|new, old| crate::declared_mut(new).cache.adopt(&crate::declared(old).cache))
-.finish(finish)
-.judge(plain::judge);
+pub static FAMILY: Family = Family::new("cache", &ALL)
+    .variables(variables::VARIABLES)
+    .log(count)
+    .adopt(|new, old| crate::declared_mut(new).cache.adopt(&crate::declared(old).cache))
+    .finish(finish)
+    .judge(plain::judge);
 
-fn declare(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let path = path::read(b, statement)?;
+/// Selects a family's settings of the cache in a block.
+pub type Of = fn(&mut crate::family::Settings) -> &mut Settings;
+
+/// `…_cache_path` of the family with this prefix.
+pub fn declare(b: &mut Build<'_>, statement: &Statement, prefix: &'static str) -> Result<(), Refusal> {
+    let path = path::CachePath { prefix, ..path::read(b, statement)? };
     if crate::declaring(b).cache.find(path.name.as_bytes()).is_some() {
         return Err(Refusal::whole(format!("duplicate zone \"{}\"", path.name)));
     }
@@ -281,16 +231,18 @@ fn declare(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn key(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+/// `…_cache_key`.
+pub fn key(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Refusal> {
     let text = statement.text(0);
     let template = b.template(text)?;
-    let settings = &mut crate::settings(b).cache;
+    let settings = of(crate::settings(b));
     settings.told_apart = Some(ToldApart::by_key(text));
     settings.key = Some(Some(template));
     Ok(())
 }
 
-fn honor(_: &mut Build<'_>, statement: &Statement) -> Result<Honors, Refusal> {
+/// `…_cache_honor`.
+pub fn honor(_: &mut Build<'_>, statement: &Statement) -> Result<Honors, Refusal> {
     let mut honors = Honors::default();
     for word in &statement.args {
         match word.text.as_str() {
@@ -307,7 +259,8 @@ fn honor(_: &mut Build<'_>, statement: &Statement) -> Result<Honors, Refusal> {
     Ok(honors)
 }
 
-fn zone(b: &mut Build<'_>, statement: &Statement) -> Result<Use, Refusal> {
+/// `…_cache`.
+pub fn zone(b: &mut Build<'_>, statement: &Statement) -> Result<Use, Refusal> {
     let text = statement.text(0);
     if text == "off" {
         return Ok(Use::Off);
@@ -319,8 +272,8 @@ fn zone(b: &mut Build<'_>, statement: &Statement) -> Result<Use, Refusal> {
     }
 }
 
-/// nginx: one argument is a time for 200, 301 and 302; else statuses, then a time. Repeated lists add up.
-fn valid(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+/// `…_cache_valid`. nginx: one argument is a time for 200, 301 and 302; else statuses, then a time. Repeated lists add up.
+pub fn valid(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Refusal> {
     let words: Vec<&str> = statement.args.iter().map(|word| word.text.as_str()).collect();
     let Some((time, statuses)) = words.split_last() else { return Ok(()) };
     let read = value::time_of(time).filter(|time| time.subsec_millis() == 0);
@@ -340,13 +293,14 @@ fn valid(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         };
         rows.push(Valid { status, seconds });
     }
-    Arc::make_mut(crate::settings(b).cache.valid.get_or_insert_default()).extend(rows);
+    Arc::make_mut(of(crate::settings(b)).valid.get_or_insert_default()).extend(rows);
     Ok(())
 }
 
-fn methods(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+/// `…_cache_methods`.
+pub fn methods(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Refusal> {
     // nginx: repeated in one block, the lists add up.
-    let mut methods = crate::settings(b).cache.methods.unwrap_or(Methods::DEFAULT);
+    let mut methods = of(crate::settings(b)).methods.unwrap_or(Methods::DEFAULT);
     for word in &statement.args {
         methods.0 |= match word.text.as_str() {
             "GET" => Methods::GET,
@@ -355,11 +309,12 @@ fn methods(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
             other => return Err(Refusal::whole(format!("invalid value \"{other}\"")).todo("GET, HEAD or POST")),
         };
     }
-    crate::settings(b).cache.methods = Some(methods);
+    of(crate::settings(b)).methods = Some(methods);
     Ok(())
 }
 
-fn templates(b: &mut Build<'_>, statement: &Statement) -> Result<Arc<Vec<Template>>, Refusal> {
+/// Texts with variables.
+pub fn templates(b: &mut Build<'_>, statement: &Statement) -> Result<Arc<Vec<Template>>, Refusal> {
     let templates: Result<Vec<Template>, Refusal> = statement.args.iter().map(|word| b.template(&word.text)).collect();
     templates.map(Arc::new)
 }
@@ -379,33 +334,51 @@ const USE_STALE: &[(&str, UseStale)] = &[
     ("off", UseStale::NOTHING),
 ];
 
-/// nginx: with `off` in the list, the other words have no effect.
-fn use_stale(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let mut set = crate::settings(b).cache.use_stale.flatten().unwrap_or(UseStale::NOTHING);
+/// `…_cache_use_stale`; `has` says whether the family's directive has a word. nginx: with `off` in the list, the other
+/// words have no effect.
+pub fn use_stale(b: &mut Build<'_>, statement: &Statement, of: Of, has: fn(&str) -> bool) -> Result<(), Refusal> {
+    let mut set = of(crate::settings(b)).use_stale.flatten().unwrap_or(UseStale::NOTHING);
     for word in &statement.args {
         let bad = || Refusal::whole(format!("invalid value \"{}\"", word.text));
-        set = set.with(value::choice_of(&word.text, USE_STALE).ok_or_else(bad)?);
+        set = set.with(value::choice_of(&word.text, USE_STALE).filter(|_| has(&word.text)).ok_or_else(bad)?);
     }
     let is_off = statement.args.iter().any(|word| word.text == "off");
-    crate::settings(b).cache.use_stale = Some(Some(if is_off { UseStale::NOTHING } else { set }));
+    of(crate::settings(b)).use_stale = Some(Some(if is_off { UseStale::NOTHING } else { set }));
     Ok(())
 }
 
-/// Finds the zone, which may be declared after its use.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
-    let Some(Use::Zone(name, number @ None)) = &mut crate::written_mut(scope).cache.zone else { return };
-    *number = crate::declaring(b).cache.find(name.as_bytes());
-    if number.is_none() {
-        let refusal = Refusal::whole(format!("\"proxy_cache\" zone \"{name}\" is unknown"));
-        let refusal = refusal
-            .todo(format!("declare the zone in http: proxy_cache_path PATH keys_zone={name}:10m;"))
-            .needs("proxy_cache_path", name)
-            .about("proxy_cache", 0);
-        // nginx reports this at the end of the block; the number keeps a second place that inherits the name from
-        // repeating it.
-        *number = Some(usize::MAX);
-        b.refuse_in(scope, "proxy_cache", refusal);
-    }
+    let mut settings = std::mem::take(&mut crate::written_mut(scope).cache);
+    find_zone(b, scope, &mut settings, ("proxy", "proxy_cache", "proxy_cache_path"));
+    crate::written_mut(scope).cache = settings;
+}
+
+/// Finds the zone, which may be declared after its use; with the family's prefix and the names of two directives.
+pub fn find_zone(
+    b: &mut Build<'_>,
+    scope: &Scope,
+    settings: &mut Settings,
+    (prefix, cache, cache_path): (&str, &'static str, &'static str),
+) {
+    let Some(Use::Zone(name, number @ None)) = &mut settings.zone else { return };
+    let declared = &crate::declaring(b).cache;
+    *number = declared.find(name.as_bytes());
+    let other = number.and_then(|number| declared.paths.get(number)).filter(|path| path.prefix != prefix);
+    let refusal = match (&number, other) {
+        (Some(_), None) => return,
+        (Some(_), Some(other)) => {
+            let what = format!("the shared memory zone \"{name}\" is already declared for a different use");
+            Refusal::whole(what)
+                .todo(format!("{cache} uses a zone of {cache_path}, not of {}_cache_path", other.prefix))
+        }
+        (None, _) => Refusal::whole(format!("\"{cache}\" zone \"{name}\" is unknown"))
+            .todo(format!("declare the zone in http: {cache_path} PATH keys_zone={name}:10m;"))
+            .needs(cache_path, name),
+    };
+    // nginx reports this at the end of the block; the number keeps a second place that inherits the name from
+    // repeating it.
+    *number = Some(usize::MAX);
+    b.refuse_in(scope, cache, refusal.about(cache, 0));
 }
 
 /// The policy that a location's directives give to the rules.

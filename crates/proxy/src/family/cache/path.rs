@@ -43,6 +43,8 @@ impl Default for Pace {
 /// One `proxy_cache_path`, as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CachePath {
+    /// The family that declares it, as the prefix of its directives: only this family may use it.
+    pub prefix: &'static str,
     /// The directory.
     pub directory: String,
     /// Digits of each level of directories below it.
@@ -136,6 +138,7 @@ pub fn read(b: &Build<'_>, statement: &Statement) -> Result<CachePath, Refusal> 
         trimmed => trimmed.to_owned(),
     };
     let mut path = CachePath {
+        prefix: "proxy",
         directory,
         levels: Vec::new(),
         use_temp_path: true,

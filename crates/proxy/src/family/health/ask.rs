@@ -296,14 +296,14 @@ impl Question<'_> {
         let hold = Hold { group: self.group.clone(), selection: upstream.group.begin(0) };
         let mut source = Source::new(link, hold, origin, length, true);
         let here = origin.bytes.get(origin.head.len..).unwrap_or_default();
-        source.feed(here, body).map_err(|broken| broken.to_string())?;
+        source.feed(exchange, here, body).map_err(|broken| broken.to_string())?;
         let read_timeout = crate::values(exchange.location).proxy.read_timeout;
         while body.len() < BODY_MAX && !source.is_done() {
             if let Some(link) = source.link() {
                 link.deadline.set(read_timeout);
             }
             let room = READ_BYTES.min(BODY_MAX - body.len());
-            let read = poll_fn(|_| source.poll_read(body, room, exchange.tries.last_mut())).await;
+            let read = poll_fn(|_| source.poll_read(exchange, body, room)).await;
             match read.map_err(|broken| broken.to_string())? {
                 Read::Some => {}
                 Read::End => break,

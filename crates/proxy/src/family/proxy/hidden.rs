@@ -2,10 +2,14 @@
 
 use weir_wire::{ConnectionTokens, Known, KnownSet, ResponseHead};
 
+use super::pass::Scheme;
+
 /// The fields of an answer that weir does not pass on, compiled once.
 #[derive(Default)]
 pub struct Hidden {
     pub(super) known: KnownSet,
+    /// weir does not add its own field of these names: `Date` and `Server`, if `proxy_pass_header` names them.
+    pub(super) without_own: KnownSet,
     names: Vec<Box<[u8]>>,
 }
 
@@ -14,29 +18,34 @@ const ONE_HOP: [Known; 5] =
     [Known::Connection, Known::KeepAlive, Known::TransferEncoding, Known::ContentLength, Known::ContentType];
 
 /// Not passed on unless `proxy_pass_header` names them.
-const HIDDEN: [Known; 8] = [
-    Known::Date,
-    Known::Server,
-    Known::XPad,
-    Known::XAccelExpires,
-    Known::XAccelRedirect,
-    Known::XAccelLimitRate,
-    Known::XAccelBuffering,
-    Known::XAccelCharset,
-];
+const HIDDEN: [Known; 5] =
+    [Known::XAccelExpires, Known::XAccelRedirect, Known::XAccelLimitRate, Known::XAccelBuffering, Known::XAccelCharset];
+
+/// As [`HIDDEN`], for one family.
+fn hidden_by(scheme: Scheme) -> &'static [Known] {
+    match scheme {
+        Scheme::Http | Scheme::Grpc => &[Known::Date, Known::Server, Known::XPad],
+        Scheme::FastCgi | Scheme::Scgi => &[Known::Status],
+        Scheme::Uwsgi | Scheme::Memcached => &[],
+    }
+}
 
 impl Hidden {
     /// Compiles `proxy_hide_header` and `proxy_pass_header`.
-    pub fn compile(hide: &[String], show: &[String]) -> Hidden {
+    pub fn compile(hide: &[String], show: &[String], scheme: Scheme) -> Hidden {
         let mut hidden = Hidden::default();
         let shown = |name: &str| show.iter().any(|show| show.eq_ignore_ascii_case(name));
         for known in ONE_HOP {
             hidden.known.insert(known);
         }
-        for known in HIDDEN {
+        for known in HIDDEN.iter().chain(hidden_by(scheme)).copied() {
             if !shown(known.name()) {
                 hidden.known.insert(known);
             }
+        }
+        if scheme.has_uri() {
+            let own = [Known::Date, Known::Server].into_iter();
+            own.filter(|known| shown(known.name())).for_each(|known| hidden.without_own.insert(known));
         }
         for name in hide.iter().filter(|name| !shown(name)) {
             match Known::of(name.as_bytes()) {

@@ -9,6 +9,7 @@ pub mod pass;
 pub mod request;
 pub mod response;
 pub mod rewrite;
+pub mod shared;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use std::time::Duration;
 use weir_conf::{At, Statement};
 use weir_http::authority::{self, split_host_port};
 use weir_http::build::{Build, Kind, Scope};
-use weir_http::directive::{Contexts, LIMIT_EXCEPT, LOCATION, LOCATION_IF};
+use weir_http::directive::{Arity, Contexts, Directive, HSL, LIMIT_EXCEPT, LOCATION, LOCATION_IF, ONE, join};
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
 use weir_http::phase::Next;
@@ -28,8 +29,10 @@ use weir_net::Local;
 use weir_peers::retry::Conditions;
 use weir_wire::{Known, Version};
 
-use crate::family::proxy::pass::{Pass, parse_url};
+use crate::family::proxy::pass::{Pass, Scheme, parse_url};
+use crate::family::proxy::shared::{heads, passing, set_header, talking};
 use crate::family::upstream::Upstream;
+use crate::protocol::Protocol;
 
 weir_http::settings! {
     /// `proxy_pass`.
@@ -56,6 +59,8 @@ weir_http::settings! {
     limit_rate: Option<Template> = None,
     /// `proxy_http_version`.
     version: Version = Version::Http11,
+    /// The protocol, compiled from the settings.
+    protocol: Protocol = Protocol::Http1,
     /// `proxy_pass_trailers`.
     pass_trailers: bool = false,
     /// `proxy_method`.
@@ -141,84 +146,18 @@ impl Ignored {
 
 const PASS_CONTEXTS: Contexts = LOCATION.or(LOCATION_IF).or(LIMIT_EXCEPT);
 
-/// The directives that all upstream families share, each under the family's prefix; the family's own directives
-/// follow.
-macro_rules! passing {
-    ($family:ident, $prefix:literal, [$($own:tt)*]) => {{
-        use weir_http::directive::{Arity, Directive, HSL, ONE, TWO};
-        use $crate::family::proxy::{bind, ignore, next_upstream};
-        use weir_http::value;
-        &[
-            Directive::new(concat!($prefix, "_connect_timeout"), HSL, ONE, "The longest time for opening a connection.",
-                |b, s| { crate::settings(b).$family.connect_timeout = Some(value::time(s)?); Ok(()) }).default("60s"),
-            Directive::new(concat!($prefix, "_send_timeout"), HSL, ONE, "Longest pause between two writes to the upstream.",
-                |b, s| { crate::settings(b).$family.send_timeout = Some(value::time(s)?); Ok(()) }).default("60s"),
-            Directive::new(concat!($prefix, "_read_timeout"), HSL, ONE, "Longest pause between two reads from the upstream.",
-                |b, s| { crate::settings(b).$family.read_timeout = Some(value::time(s)?); Ok(()) }).default("60s"),
-            Directive::new(concat!($prefix, "_buffer_size"), HSL, ONE, "The buffer size for the head of an answer.",
-                |b, s| { crate::settings(b).$family.buffer_size = Some(value::size(s)?); Ok(()) }).default("16k (nginx: 4k|8k)"),
-            Directive::new(concat!($prefix, "_set_header"), HSL, TWO, "Sets a field of the request; an empty value removes the field.", |b, s| {
-                let template = b.template(s.text(1))?;
-                let name = s.text(0).to_owned();
-                crate::settings(b).$family.set_headers.get_or_insert_default().push((name, template));
-                Ok(())
-            }).many().default("Host $proxy_host"),
-            Directive::new(concat!($prefix, "_hide_header"), HSL, ONE, "Names a field of the answer that weir does not pass on.", |b, s| {
-                let name = s.text(0).to_owned();
-                crate::settings(b).$family.hide.get_or_insert_default().push(name);
-                Ok(())
-            }).many(),
-            Directive::new(concat!($prefix, "_pass_header"), HSL, ONE, "Names a field of the answer that weir passes on although it hides it by default.", |b, s| {
-                let name = s.text(0).to_owned();
-                crate::settings(b).$family.show.get_or_insert_default().push(name);
-                Ok(())
-            }).many(),
-            Directive::new(concat!($prefix, "_ignore_headers"), HSL, Arity::AtLeast(1), "Names fields of the answer that weir does not obey.", |b, s| ignore(b, s, |all| &mut all.$family)).many(),
-            Directive::new(concat!($prefix, "_intercept_errors"), HSL, Arity::Flag, "Lets error_page answer in place of answers of 300 and above.",
-                |b, s| { crate::settings(b).$family.intercept_errors = Some(value::flag(s)?); Ok(()) }).default("off"),
-            Directive::new(concat!($prefix, "_next_upstream"), HSL, Arity::AtLeast(1), "The failures after which weir tries another peer.", |b, s| next_upstream(b, s, |all| &mut all.$family)).default("error timeout"),
-            Directive::new(concat!($prefix, "_next_upstream_tries"), HSL, ONE, "The largest number of tries; 0 for no limit.",
-                |b, s| { crate::settings(b).$family.tries = Some(value::bounded(s, 0, u64::from(u32::MAX))? as u32); Ok(()) }).default("0"),
-            Directive::new(concat!($prefix, "_next_upstream_timeout"), HSL, ONE, "The longest time in which weir tries further peers; 0 for no limit.",
-                |b, s| { crate::settings(b).$family.tries_timeout = Some(value::time(s)?); Ok(()) }).default("0"),
-            Directive::new(concat!($prefix, "_bind"), HSL, Arity::Between(1, 2), "The local address of connections to upstreams.", |b, s| bind(b, s, |all| &mut all.$family)).default("off"),
-            Directive::new(concat!($prefix, "_socket_keepalive"), HSL, Arity::Flag, "TCP keep-alive towards upstreams.",
-                |b, s| { crate::settings(b).$family.socket_keepalive = Some(value::flag(s)?); Ok(()) }).default("off"),
-            Directive::new(concat!($prefix, "_socket_rcvbuf"), HSL, ONE, "Receive buffer of upstream sockets.",
-                |b, s| { crate::settings(b).$family.receive_buffer = Some(value::size(s)?); Ok(()) }),
-            Directive::new(concat!($prefix, "_socket_sndbuf"), HSL, ONE, "Send buffer of upstream sockets.",
-                |b, s| { crate::settings(b).$family.send_buffer = Some(value::size(s)?); Ok(()) }),
-            $($own)*
-        ]
-    }};
-}
-
-pub(crate) use passing;
-
-macro_rules! flag {
-    ($name:literal, $field:ident, $default:literal, $doc:literal) => {
-        Directive::new($name, HSL, Arity::Flag, $doc, |b, s| {
-            crate::settings(b).proxy.$field = Some(value::flag(s)?);
-            Ok(())
-        })
-        .default($default)
-    };
-}
-
-/// The family.
-pub static FAMILY: Family = Family::new("proxy", passing!(proxy, "proxy", [
-    Directive::new("proxy_pass", PASS_CONTEXTS, ONE, "The server for requests of this location: http://HOST[:PORT][/URI] or http://unix:PATH:/URI; https:// likewise.", pass),
-    flag!("proxy_buffering", buffering, "on", "Reads the answer as fast as the upstream sends it."),
-    flag!("proxy_request_buffering", request_buffering, "on", "Reads the whole request body before weir asks the upstream."),
-    Directive::new("proxy_buffers", HSL, TWO, "Memory for an answer that the client takes slowly.",
-        |b, s| { crate::settings(b).proxy.buffers = Some(value::buffers(s)?); Ok(()) }).default("8 32k (nginx: 8 4k|8k)"),
-    Directive::new("proxy_max_temp_file_size", HSL, ONE, "The largest part of an answer that weir buffers in a file; 0 for no file.",
-        |b, s| { crate::settings(b).proxy.max_temp_file = Some(Some(value::size(s)?)); Ok(()) })
-        .default("1024m for all answers together (nginx: 1024m for each)"),
-    Directive::new("proxy_temp_path", HSL, Arity::Between(1, 4), "Directory for those files.",
-        |b, s| { let path = b.path(s.text(0)); crate::settings(b).proxy.temp_path = Some(Some(path)); Ok(()) }).default("proxy_temp"),
-    Directive::new("proxy_limit_rate", HSL, ONE, "The bytes that weir reads from an upstream per second; 0 for no limit.",
-        |b, s| { let t = b.template(s.text(0))?; crate::settings(b).proxy.limit_rate = Some(Some(t)); Ok(()) }).default("0"),
+const TALKING: &[Directive] = talking!("proxy", proxy);
+const HEADS: &[Directive] = heads!("proxy", |_| true, proxy);
+const PASSING: &[Directive] = passing!("proxy", proxy);
+const OWN: &[Directive] = &[
+    set_header!("proxy", proxy),
+    Directive::new(
+        "proxy_pass",
+        PASS_CONTEXTS,
+        ONE,
+        "The server for requests of this location: http://HOST[:PORT][/URI] or http://unix:PATH:/URI; https:// likewise.",
+        pass,
+    ),
     Directive::new("proxy_http_version", HSL, ONE, "The HTTP version for upstreams.", |b, s| {
         let version = match s.text(0) {
             "1.0" => Version::Http10,
@@ -228,68 +167,108 @@ pub static FAMILY: Family = Family::new("proxy", passing!(proxy, "proxy", [
         };
         crate::settings(b).proxy.version = Some(version);
         Ok(())
-    }).default("1.1"),
-    Directive::new("proxy_method", HSL, ONE, "The method that weir sends instead of the client's.",
-        |b, s| { let t = b.template(s.text(0))?; crate::settings(b).proxy.method = Some(Some(t)); Ok(()) }),
-    Directive::new("proxy_set_body", HSL, ONE, "The body that weir sends instead of the client's.",
-        |b, s| { let t = b.template(s.text(0))?; crate::settings(b).proxy.set_body = Some(Some(t)); Ok(()) }),
-    flag!("proxy_pass_request_headers", pass_headers, "on", "Passes the client's fields on."),
-    flag!("proxy_pass_request_body", pass_body, "on", "Passes the client's body on."),
-    Directive::new("proxy_redirect", HSL, Arity::Between(1, 2), "Changes Location and Refresh of answers.", rewrite::redirect).many().default("default"),
-    Directive::new("proxy_cookie_domain", HSL, Arity::Between(1, 2), "Changes the domain of cookies.", rewrite::cookie_domain).many().default("off"),
-    Directive::new("proxy_cookie_path", HSL, Arity::Between(1, 2), "Changes the path of cookies.", rewrite::cookie_path).many().default("off"),
-    Directive::new("proxy_cookie_flags", HSL, Arity::Between(1, 4), "Sets flags of cookies.", rewrite::cookie_flags).many().default("off"),
-    flag!("proxy_ignore_client_abort", ignore_client_abort, "off", "Continues the request to the upstream when the client has closed its connection."),
-    flag!("proxy_force_ranges", force_ranges, "off", "Answers range requests even if the upstream does not offer ranges."),
-    flag!("proxy_pass_trailers", pass_trailers, "off", "Passes on trailer fields from upstreams over HTTP/2."),
-    Directive::idle("proxy_busy_buffers_size", HSL, ONE, "",
-        "weir manages this memory itself", |_, _| Ok(())),
-    Directive::idle("proxy_temp_file_write_size", HSL, ONE, "",
-        "weir manages this memory itself", |_, _| Ok(())),
-    Directive::new("proxy_headers_hash_max_size", HSL, ONE,
-        "No effect: weir sizes its tables itself.", |_, _| Ok(())),
-    Directive::new("proxy_headers_hash_bucket_size", HSL, ONE,
-        "No effect: weir sizes its tables itself.", |_, _| Ok(())),
-    Directive::idle("proxy_send_lowat", HSL, ONE, "",
-        "Linux has no such limit", |_, _| Ok(())),
-]))
-.variables(&[
-    Variable::without_answer("proxy_host", |ex, _, out| {
-        let Some(pass) = &crate::values(ex.location).proxy.pass else { return false };
-        match &ex.proxy_host {
-            Some(host) => out.extend_from_slice(host),
-            None => out.extend_from_slice(pass.host.as_bytes()),
-        }
-        true
+    })
+    .default("1.1"),
+    Directive::new("proxy_method", HSL, ONE, "The method that weir sends instead of the client's.", |b, s| {
+        let t = b.template(s.text(0))?;
+        crate::settings(b).proxy.method = Some(Some(t));
+        Ok(())
     }),
-    Variable::without_answer("proxy_port", |ex, _, out| {
-        let Some(pass) = &crate::values(ex.location).proxy.pass else { return false };
-        out.extend_from_slice(pass.port.as_bytes());
-        true
+    Directive::new("proxy_set_body", HSL, ONE, "The body that weir sends instead of the client's.", |b, s| {
+        let t = b.template(s.text(0))?;
+        crate::settings(b).proxy.set_body = Some(Some(t));
+        Ok(())
     }),
-    Variable::without_answer("proxy_add_x_forwarded_for", |ex, _, out| {
-        let start = out.len();
-        for field in ex.request.fields() {
-            if field.known == Some(Known::XForwardedFor) {
-                if out.len() > start {
-                    out.extend_from_slice(b", ");
-                }
-                out.extend_from_slice(ex.request.text(field.value));
+    Directive::new(
+        "proxy_redirect",
+        HSL,
+        Arity::Between(1, 2),
+        "Changes Location and Refresh of answers.",
+        rewrite::redirect,
+    )
+    .many()
+    .default("default"),
+    Directive::new(
+        "proxy_cookie_domain",
+        HSL,
+        Arity::Between(1, 2),
+        "Changes the domain of cookies.",
+        rewrite::cookie_domain,
+    )
+    .many()
+    .default("off"),
+    Directive::new(
+        "proxy_cookie_path",
+        HSL,
+        Arity::Between(1, 2),
+        "Changes the path of cookies.",
+        rewrite::cookie_path,
+    )
+    .many()
+    .default("off"),
+    Directive::new("proxy_cookie_flags", HSL, Arity::Between(1, 4), "Sets flags of cookies.", rewrite::cookie_flags)
+        .many()
+        .default("off"),
+    Directive::new(
+        "proxy_pass_trailers",
+        HSL,
+        Arity::Flag,
+        "Passes on trailer fields from upstreams over HTTP/2.",
+        |b, s| {
+            crate::settings(b).proxy.pass_trailers = Some(value::flag(s)?);
+            Ok(())
+        },
+    )
+    .default("off"),
+    Directive::new("proxy_headers_hash_max_size", HSL, ONE, "No effect: weir sizes its tables itself.", |_, _| Ok(())),
+    Directive::new("proxy_headers_hash_bucket_size", HSL, ONE, "No effect: weir sizes its tables itself.", |_, _| {
+        Ok(())
+    }),
+    Directive::idle("proxy_send_lowat", HSL, ONE, "", "Linux has no such limit", |_, _| Ok(())),
+];
+
+static ALL: [Directive; TALKING.len() + HEADS.len() + PASSING.len() + OWN.len()] =
+    join(&[TALKING, HEADS, PASSING, OWN]);
+
+/// The family.
+pub static FAMILY: Family = Family::new("proxy", &ALL)
+    .variables(&[
+        Variable::without_answer("proxy_host", |ex, _, out| {
+            let Some(pass) = &crate::values(ex.location).proxy.pass else { return false };
+            match &ex.proxy_host {
+                Some(host) => out.extend_from_slice(host),
+                None => out.extend_from_slice(pass.host.as_bytes()),
             }
-        }
-        if out.len() > start {
-            out.extend_from_slice(b", ");
-        }
-        weir_http::family::server::address_text(ex.remote(), out);
-        true
-    }),
-    Variable::without_answer("proxy_internal_body_length", |ex, _, out| {
-        weir_wire::encode::push_decimal(out, ex.body.length());
-        true
-    }),
-])
-.finish(finish)
-.context(request::context);
+            true
+        }),
+        Variable::without_answer("proxy_port", |ex, _, out| {
+            let Some(pass) = &crate::values(ex.location).proxy.pass else { return false };
+            out.extend_from_slice(pass.port.as_bytes());
+            true
+        }),
+        Variable::without_answer("proxy_add_x_forwarded_for", |ex, _, out| {
+            let start = out.len();
+            for field in ex.request.fields() {
+                if field.known == Some(Known::XForwardedFor) {
+                    if out.len() > start {
+                        out.extend_from_slice(b", ");
+                    }
+                    out.extend_from_slice(ex.request.text(field.value));
+                }
+            }
+            if out.len() > start {
+                out.extend_from_slice(b", ");
+            }
+            weir_http::family::server::address_text(ex.remote(), out);
+            true
+        }),
+        Variable::without_answer("proxy_internal_body_length", |ex, _, out| {
+            weir_wire::encode::push_decimal(out, ex.body.length());
+            true
+        }),
+    ])
+    .finish(finish)
+    .context(request::context);
 
 /// The content handler: the driver does the rest.
 pub fn enter(_: &mut Exchange<'_>) -> Next {
@@ -300,19 +279,7 @@ fn pass(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let url = statement.text(0);
     let replaces = replaced_length(b);
     let pass = if url.contains('$') {
-        let template = b.template(url)?;
-        Pass {
-            url: url.to_owned(),
-            template: Some(template),
-            host: String::new(),
-            port: String::new(),
-            uri: None,
-            is_tls: false,
-            is_grpc: false,
-            replaces: 0,
-            group: None,
-            default_redirect: None,
-        }
+        Pass::computed(url, b.template(url)?, Scheme::Http)
     } else {
         let parsed = parse_url(url)?;
         if parsed.uri.is_some() && replaces.is_none() {
@@ -325,9 +292,25 @@ fn pass(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         Pass { replaces: replaces.unwrap_or(0), default_redirect: Some(default_redirect), ..parsed }
     };
     b.scope().handler = Some(enter);
-    crate::settings(b).proxy.pass = Some(Some(Arc::new(pass)));
-    crate::settings(b).grpc.pass = Some(None);
+    claim(b, |all| &mut all.proxy, pass);
     Ok(())
+}
+
+/// Sets the `…_pass` of a family for the innermost block. The `…_pass` of any other family, which the block inherits or
+/// has above, has no effect any more: the last one is in force, as in nginx.
+pub fn claim(b: &mut Build<'_>, of: Of, pass: Pass) {
+    let all = crate::settings(b);
+    for settings in [
+        &mut all.proxy,
+        &mut all.grpc,
+        &mut all.fastcgi.proxy,
+        &mut all.uwsgi.proxy,
+        &mut all.scgi.proxy,
+        &mut all.memcached.proxy,
+    ] {
+        settings.pass = Some(None);
+    }
+    of(all).pass = Some(Some(Arc::new(pass)));
 }
 
 /// The length of the location's prefix in a path; `None` where `proxy_pass` may not have a URI.
@@ -353,12 +336,17 @@ pub fn ignore(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Re
     Ok(())
 }
 
-/// `…_next_upstream`.
-pub fn next_upstream(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Refusal> {
+/// `…_next_upstream`; `has` says whether the family's directive has a condition.
+pub fn next_upstream(
+    b: &mut Build<'_>,
+    statement: &Statement,
+    of: Of,
+    has: fn(Conditions) -> bool,
+) -> Result<(), Refusal> {
     let mut conditions = Conditions::NONE;
     for word in &statement.args {
         let condition = Conditions::of_word(&word.text)
-            .filter(|condition| *condition != Conditions::DENIED)
+            .filter(|condition| *condition != Conditions::DENIED && has(*condition))
             .ok_or_else(|| Refusal::whole(format!("invalid value \"{}\"", word.text)))?;
         conditions = conditions | condition;
     }
@@ -424,28 +412,36 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
         .todo("write proxy_http_version 2 if the upstream supports it, or proxy_pass_trailers off for this location");
         b.refuse_at("proxy_pass_trailers", refusal, trailers_at);
     }
-    compile(b, proxy, "proxy_pass", at, false);
+    proxy.protocol = Some(match proxy.version {
+        Some(Version::Http2) => Protocol::Http2,
+        Some(_) | None => Protocol::Http1,
+    });
+    compile(b, proxy, Scheme::Http, at);
 }
 
 /// Compiles the parts of a block that all upstream families share.
-pub fn compile(b: &mut Build<'_>, settings: &mut Settings, directive: &str, at: At, passes_te: bool) {
+pub fn compile(b: &mut Build<'_>, settings: &mut Settings, scheme: Scheme, at: At) {
     if let Some(Some(pass)) = &mut settings.pass
         && pass.template.is_none()
         && pass.group.is_none()
     {
         match group_of(b, pass) {
             Ok(group) => Arc::make_mut(pass).group = Some(group),
-            Err(refusal) => b.refuse_at(directive, refusal, at),
+            Err(refusal) => b.refuse_at(scheme.directive(), refusal, at),
         }
     }
     let empty = Vec::new();
     if settings.plan.is_none() || settings.set_headers.is_some() {
-        let plan = request::Plan::compile(settings.set_headers.as_ref().unwrap_or(&empty), &mut b.names, passes_te);
+        let plan = request::Plan::compile(
+            settings.set_headers.as_ref().unwrap_or(&empty),
+            &mut b.names,
+            scheme == Scheme::Grpc,
+        );
         settings.plan = Some(Arc::new(plan));
     }
     let empty = Vec::new();
     let hide = settings.hide.as_ref().unwrap_or(&empty);
-    let hidden = hidden::Hidden::compile(hide, settings.show.as_ref().unwrap_or(&empty));
+    let hidden = hidden::Hidden::compile(hide, settings.show.as_ref().unwrap_or(&empty), scheme);
     settings.hidden = Some(Arc::new(hidden));
 }
 
@@ -458,6 +454,9 @@ fn group_of(b: &mut Build<'_>, pass: &Pass) -> Result<usize, Refusal> {
             None => Ok(group),
             Some(port) => Err(Refusal::whole(format!("upstream \"{host}\" may not have port {port}"))),
         };
+    }
+    if pass.lacks_port() {
+        return Err(Refusal::whole(format!("no port in upstream \"{host}\"")));
     }
     let name = pass.dialled();
     if let Some(group) = crate::declaring(b).upstream.find_implicit(&name) {

@@ -8,7 +8,7 @@ use weir_net::log;
 use weir_wire::fields::make_safe;
 use weir_wire::{Known, KnownSet, Version, encode, escape};
 
-use super::pass::Pass;
+use super::pass::{Pass, Scheme};
 use crate::family::Values;
 
 /// The fields that a location sends, compiled once: fields it sets, and client fields it leaves out.
@@ -44,6 +44,8 @@ pub enum BodyFraming {
     Length(u64),
     /// `Transfer-Encoding: chunked`.
     Chunked,
+    /// FastCGI's records.
+    Records,
 }
 
 /// Client fields that nginx (1.31) drops by default: hop-by-hop fields.
@@ -172,7 +174,7 @@ pub fn compose(
         out.extend_from_slice(b"Connection: upgrade\r\nUpgrade: websocket\r\n");
     }
     match framing {
-        BodyFraming::None => {}
+        BodyFraming::None | BodyFraming::Records => {}
         BodyFraming::Length(length) => encode::push_field_decimal(out, b"Content-Length", length),
         BodyFraming::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
     }
@@ -330,16 +332,13 @@ pub(super) fn context(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
         return;
     };
     let pass = crate::values(exchange.location).proxy.pass.as_deref();
-    let scheme = match (pass.is_some_and(|pass| pass.is_grpc), last.is_tls) {
-        (false, false) => "http",
-        (false, true) => "https",
-        (true, false) => "grpc",
-        (true, true) => "grpcs",
-    };
-    log::push(line, format_args!(", upstream: \"{scheme}://{}", last.peer));
+    let scheme = pass.map_or(Scheme::Http, |pass| pass.scheme);
+    log::push(line, format_args!(", upstream: \"{}{}", scheme.text(last.is_tls), last.peer));
     if last.peer.starts_with("unix:") {
         line.push(b':');
     }
-    push_target(exchange, pass, None, line);
+    if scheme.has_uri() {
+        push_target(exchange, pass, None, line);
+    }
     line.push(b'"');
 }

@@ -103,7 +103,7 @@ pub fn accept(exchange: &mut Exchange<'_>, values: &Values, origin: &Origin, len
         response.fields.push_known(name, changed.as_deref().unwrap_or(value), field.known);
     }
 
-    let passed = |known: Known| !proxy.hidden.known.contains(known) && !seen.contains(known);
+    let passed = |known: Known| proxy.hidden.without_own.contains(known) && !seen.contains(known);
     exchange.response.without_own = WithoutOwn { date: passed(Known::Date), server: passed(Known::Server) };
     exchange.response.allows_ranges = proxy.force_ranges || exchange.cache.holds_conditions_back();
     exchange.response.body = Body::Origin;

@@ -13,9 +13,11 @@ use super::forward::{Answer, Judge, Upgraded};
 use super::pool::Link;
 use super::source::{Hold, Source};
 use super::walk::end_try;
+use super::wrapped;
 use crate::family::Values;
 use crate::family::proxy::{request, response};
 use crate::family::store;
+use crate::protocol::Protocol;
 
 /// Interprets the head of the final answer. If it makes no sense, logs it, blames the peer and returns `None`.
 pub(super) fn take_answer(
@@ -28,7 +30,7 @@ pub(super) fn take_answer(
     let status = origin.head.status;
     if status == 101 {
         // The client's request for an upgrade does not show that weir asked this peer for one.
-        if !exchange.request.wants_upgrade() || !request::asks_for_upgrade(exchange) {
+        if !exchange.request.wants_upgrade() || !asks_for_upgrade(exchange, values) {
             refuse(exchange, &mut hold, "upstream switched protocols unasked");
             return None;
         }
@@ -37,7 +39,7 @@ pub(super) fn take_answer(
         return Some(Answer::Tunnel(Upgraded { link, hold }));
     }
     let length = weir_wire::response_body(&origin.bytes, &origin.head, exchange.upstream_method());
-    let length = match length.and_then(|length| begins_well(&origin, length)) {
+    let length = match length.and_then(|length| begins_well(&origin, values, length)) {
         // nginx: an answer that ends with its head has an empty body.
         Ok(BodyLength::UntilClose) if ends_with_head(&origin, &link) => BodyLength::Exact(0),
         Ok(length) => length,
@@ -50,15 +52,18 @@ pub(super) fn take_answer(
         && let Some(judge) = judge
         && let Some(answer) = judge(exchange, &origin, length)
     {
-        Source::new(link, hold, &origin, length, exchange.request_complete).dismiss(exchange);
+        source(exchange, values, (link, hold), &origin, length).dismiss(exchange);
         exchange.worker.return_origin(origin);
         return Some(answer);
     }
-    if values.proxy.intercept_errors && status >= 300 && weir_http::special::is_intercepted(exchange, status) {
+    let is_intercepted = values.proxy.intercept_errors
+        && status >= 300
+        && (weir_http::special::is_intercepted(exchange, status) || wrapped::is_not_found(values, status));
+    if is_intercepted {
         response::pass_authentication(exchange, &origin);
         // The cache keeps only the status of an intercepted answer.
         exchange.cache.keep(b"", true);
-        Source::new(link, hold, &origin, length, exchange.request_complete).dismiss(exchange);
+        source(exchange, values, (link, hold), &origin, length).dismiss(exchange);
         exchange.origin = Some(origin);
         return Some(Answer::Outcome(Outcome::Status(status)));
     }
@@ -66,7 +71,7 @@ pub(super) fn take_answer(
     exchange.response.expects_trailers |= trails;
     // HTTP/2 frames mark the end of the body; its length is checked as well.
     let to_read = if trails && length != BodyLength::None { BodyLength::UntilClose } else { length };
-    let source = Source::new(link, hold, &origin, to_read, exchange.request_complete);
+    let source = source(exchange, values, (link, hold), &origin, to_read);
     match response::accept(exchange, values, &origin, length) {
         Some(elsewhere) => {
             exchange.cache.cut();
@@ -83,10 +88,38 @@ pub(super) fn take_answer(
     }
 }
 
+/// Whether this try asked the upstream for another protocol.
+fn asks_for_upgrade(exchange: &mut Exchange<'_>, values: &Values) -> bool {
+    match &values.proxy.protocol {
+        Protocol::Http1 | Protocol::Http2 => request::asks_for_upgrade(exchange),
+        // The client's fields are parameters.
+        Protocol::Uwsgi(_) | Protocol::Scgi(_) => values.proxy.pass_headers,
+        Protocol::FastCgi(_) | Protocol::Memcached(_) => false,
+    }
+}
+
+/// The body of the answer.
+fn source(
+    exchange: &mut Exchange<'_>,
+    values: &Values,
+    (link, hold): (Box<Link>, Hold),
+    origin: &Origin,
+    length: BodyLength,
+) -> Source {
+    match &values.proxy.protocol {
+        Protocol::Http1 | Protocol::Http2 => Source::new(link, hold, origin, length, exchange.request_complete),
+        other => wrapped::source(exchange, other, (link, hold), origin, length),
+    }
+}
+
 /// Refuses an answer if a chunk that came with the head is invalid: nothing is sent yet, so the client can still get a
 /// 502.
-fn begins_well(origin: &Origin, length: BodyLength) -> Result<BodyLength, Violation> {
+fn begins_well(origin: &Origin, values: &Values, length: BodyLength) -> Result<BodyLength, Violation> {
     if length == BodyLength::Chunked {
+        if !matches!(values.proxy.protocol, Protocol::Http1 | Protocol::Http2) {
+            // Only HTTP has chunks: nginx passes the bytes on as they are.
+            return Ok(BodyLength::UntilClose);
+        }
         let (mut decoder, mut at) = (Decoder::new(), origin.head.len);
         while let ChunkEvent::Data { .. } = decoder.next(&origin.bytes, &mut at)? {}
     }

@@ -63,6 +63,8 @@ pub enum HeadFault {
     Violation(Violation),
     /// It does not fit `proxy_buffer_size`.
     TooBig,
+    /// A fault of another protocol than HTTP, which is already logged.
+    Told,
 }
 
 /// How far a try got, to decide whether another may follow.

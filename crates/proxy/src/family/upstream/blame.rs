@@ -57,6 +57,7 @@ impl fmt::Display for Failure {
             Failure::TimedOut => f.write_str("upstream timed out (110: Connection timed out)"),
             Failure::Head(HeadFault::TooBig) => f.write_str("upstream sent too big header"),
             Failure::Head(HeadFault::Violation(violation)) => f.write_str(violation.upstream_message()),
+            Failure::Head(HeadFault::Told) => f.write_str("upstream sent invalid header"),
             Failure::Lost(lost) => lost.fmt(f),
             Failure::Unsendable(unsent) => unsent.fmt(f),
             Failure::TableFull => f.write_str("worker_connections are not enough"),
@@ -73,7 +74,7 @@ impl fmt::Display for Failure {
 pub fn blame(exchange: &mut Exchange<'_>, failure: Failure) -> ControlFlow<Answer, retry::Failure> {
     match &failure {
         // Already logged, or caused by the client.
-        Failure::TableFull | Failure::Body(_) | Failure::Client(_) => {}
+        Failure::TableFull | Failure::Body(_) | Failure::Client(_) | Failure::Head(HeadFault::Told) => {}
         failure => exchange.log(Level::Error, format_args!("{failure}")),
     }
     let kind = match failure {
@@ -84,7 +85,7 @@ pub fn blame(exchange: &mut Exchange<'_>, failure: Failure) -> ControlFlow<Answe
         }
         Failure::Tls(Fault::Handshake(_) | Fault::OtherName(_)) => retry::Failure::Error,
         Failure::TimedOut => retry::Failure::Timeout,
-        Failure::Head(HeadFault::TooBig | HeadFault::Violation(_)) => retry::Failure::InvalidHeader,
+        Failure::Head(HeadFault::TooBig | HeadFault::Violation(_) | HeadFault::Told) => retry::Failure::InvalidHeader,
         // nginx: a stream reset in place of an answer counts as an invalid answer.
         Failure::Lost(Lost::TooBig | Lost::Malformed(_) | Lost::Rejected(_)) => retry::Failure::InvalidHeader,
         Failure::Lost(Lost::Unprocessed(_) | Lost::Closed) => retry::Failure::Error,

@@ -28,10 +28,11 @@ pub(super) fn group(exchange: &mut Exchange<'_>, pass: &Pass) -> Result<Chosen, 
     };
     // One character per byte: the URI keeps its bytes, and only the host must be text.
     let text: String = template.text(exchange).iter().map(|byte| char::from(*byte)).collect();
-    let parsed = pass.parse(&text).and_then(|parsed| match is_host(&parsed.host) && is_host(&parsed.url) {
-        true => Ok(parsed),
-        false => Err(Refusal::whole("invalid host in upstream")),
-    });
+    let parsed =
+        Pass::parse(pass.scheme, &text).and_then(|parsed| match is_host(&parsed.host) && is_host(&parsed.url) {
+            true => Ok(parsed),
+            false => Err(Refusal::whole("invalid host in upstream")),
+        });
     let parsed = match parsed {
         Ok(parsed) => parsed,
         Err(refusal) => {
@@ -41,7 +42,7 @@ pub(super) fn group(exchange: &mut Exchange<'_>, pass: &Pass) -> Result<Chosen, 
     };
     exchange.proxy_host = Some(parsed.host.clone().into_bytes());
     let dialled = parsed.dialled().into_owned();
-    let is_tls = parsed.is_tls;
+    let (is_tls, parsed_lacks_port) = (parsed.is_tls, parsed.lacks_port());
     let target = Target {
         host: parsed.host.into_bytes(),
         uri: parsed.uri.map(|uri| uri.chars().map(|byte| byte as u8).collect()),
@@ -51,6 +52,10 @@ pub(super) fn group(exchange: &mut Exchange<'_>, pass: &Pass) -> Result<Chosen, 
     if let Some(number) = declared.find(&parsed.url).or_else(|| declared.find_implicit(&dialled)) {
         let group = GroupRef::declared(generation.clone(), number).ok_or(500u16)?;
         return Ok(Chosen::Group(group, Some(target)));
+    }
+    if parsed_lacks_port {
+        exchange.log(Level::Error, format_args!("no port in upstream \"{dialled}\""));
+        return Err(500);
     }
     match literal_address(&dialled) {
         Some(address) => {

@@ -23,9 +23,11 @@ use super::pool::Link;
 use super::queue::Ticket;
 use super::source::{GroupRef, Hold, Source};
 use super::walk::Walk;
+use super::wrapped;
 use crate::family::Values;
 use crate::family::proxy::request::{self, BodyFraming};
 use crate::family::proxy_ssl::{self, Asked, Party};
+use crate::protocol::Protocol;
 
 /// An upstream that agreed to switch protocols.
 pub struct Upgraded {
@@ -68,8 +70,19 @@ pub async fn forward(exchange: &mut Exchange<'_>, conn: &mut Conn, values: &Valu
         return answer;
     }
     let mut head = exchange.worker.lease_out();
-    let framing = framing(exchange, values);
-    request::compose(exchange, (values, pass), target.as_ref(), framing, &mut head);
+    let mut framing = framing(exchange, values);
+    match &values.proxy.protocol {
+        Protocol::Http1 | Protocol::Http2 => {
+            request::compose(exchange, (values, pass), target.as_ref(), framing, &mut head);
+        }
+        other => {
+            if let Err(status) = other.compose(exchange, values.proxy.pass_headers, &mut head) {
+                exchange.worker.return_out(head);
+                return Answer::Outcome(Outcome::Status(status));
+            }
+            framing = wrapped::framing(exchange, other, framing, &mut head);
+        }
+    }
     let asked = match &target {
         Some(target) if target.is_tls => proxy_ssl::asked(exchange, &target.host),
         None if pass.is_tls => proxy_ssl::asked(exchange, pass.host.as_bytes()),

@@ -6,12 +6,14 @@ use std::task::Poll;
 use weir_http::exchange::Exchange;
 use weir_http::h2;
 use weir_http::message::Origin;
-use weir_net::buffer;
+use weir_net::{Lease, buffer};
 use weir_wire::{Progress, Version};
 
 use super::attempt::{Failure, HeadFault, Progressed};
+use super::heads::Head;
 use super::pool::Link;
 use crate::family::proxy::Values;
+use crate::protocol::Protocol;
 
 /// Bytes to read at a time before the length of the body is known.
 const READ_BYTES: usize = 16 << 10;
@@ -42,6 +44,8 @@ pub(super) struct Reading {
     interim: u32,
     /// Bytes after an interim answer came together with it.
     has_more: bool,
+    /// The head in another protocol than HTTP.
+    wrapped: Option<Box<Head>>,
 }
 
 impl Reading {
@@ -53,8 +57,14 @@ impl Reading {
         proxy: &Values,
         progressed: &mut Progressed,
     ) -> Poll<Result<Received, Failure>> {
-        if let Some(stream) = &link.h2 {
-            return self.poll_frames(exchange, stream, proxy, progressed);
+        match &proxy.protocol {
+            Protocol::Http1 => {}
+            Protocol::Http2 => {
+                if let Some(stream) = &link.h2 {
+                    return self.poll_frames(exchange, stream, proxy, progressed);
+                }
+            }
+            other => return self.poll_wrapped(exchange, link, (proxy, other), progressed),
         }
         loop {
             // Checked first: usually the answer has not come yet, and a needless read costs a system call.
@@ -63,7 +73,7 @@ impl Reading {
             }
             let mut origin = self.origin.take().unwrap_or_else(|| exchange.worker.lease_origin());
             if !std::mem::take(&mut self.has_more) {
-                match receive(exchange, link, &mut origin, progressed) {
+                match receive(exchange, link, &mut origin.bytes, progressed) {
                     Ok(true) => {}
                     Ok(false) => {
                         self.origin = Some(origin);
@@ -79,6 +89,36 @@ impl Reading {
                 Err(fault) => return Poll::Ready(Err(Failure::Head(fault))),
             }
             self.origin = Some(origin);
+        }
+    }
+
+    /// The same for another protocol than HTTP.
+    fn poll_wrapped(
+        &mut self,
+        exchange: &mut Exchange<'_>,
+        link: &Link,
+        (proxy, protocol): (&Values, &Protocol),
+        progressed: &mut Progressed,
+    ) -> Poll<Result<Received, Failure>> {
+        loop {
+            if link.stream.poll_readable().is_pending() {
+                return Poll::Pending;
+            }
+            let mut head = self.wrapped.take().unwrap_or_else(|| Box::new(Head::new(exchange)));
+            match receive(exchange, link, &mut head.raw, progressed) {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.wrapped = Some(head);
+                    continue;
+                }
+                Err(failure) => return Poll::Ready(Err(failure)),
+            }
+            match head.parse(exchange, protocol, proxy.buffer_size as usize) {
+                Ok(true) => return Poll::Ready(Ok(Received::Final(head.into_origin(exchange)))),
+                Ok(false) => link.deadline.set(proxy.read_timeout),
+                Err(fault) => return Poll::Ready(Err(Failure::Head(fault))),
+            }
+            self.wrapped = Some(head);
         }
     }
 
@@ -140,13 +180,13 @@ impl Reading {
 fn receive(
     exchange: &mut Exchange<'_>,
     link: &Link,
-    origin: &mut Origin,
+    bytes: &mut Lease,
     progressed: &mut Progressed,
 ) -> Result<bool, Failure> {
-    if origin.bytes.is_empty() {
-        origin.bytes = buffer::lease(READ_BYTES);
+    if bytes.is_empty() {
+        *bytes = buffer::lease(READ_BYTES);
     }
-    match link.stream.try_read_vec(&mut origin.bytes, READ_BYTES) {
+    match link.stream.try_read_vec(bytes, READ_BYTES) {
         Ok(0) => Err(Failure::Closed),
         Ok(count) => {
             progressed.response_begun = true;

@@ -14,7 +14,7 @@ use weir_http::h2::ask::Unsent;
 use weir_http::own::Owned;
 use weir_http::request_body::RequestBody;
 use weir_net::{Deadline, Lease, buffer};
-use weir_wire::encode;
+use weir_wire::{encode, fastcgi};
 
 use super::attempt::{Failure, Outgoing, Progressed};
 use super::pool::Link;
@@ -34,9 +34,46 @@ pub(super) struct Sending<'h> {
     piece_sent: usize,
     file_at: u64,
     body: BodyState,
-    chunked: bool,
+    frame: Frame,
     /// The answer has begun and has its own deadlines; the upload uses this one.
     beside: Option<Deadline>,
+}
+
+/// The bytes around each piece of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Frame {
+    /// None.
+    Bare,
+    /// Those of a chunk.
+    Chunk,
+    /// Those of FastCGI's records.
+    Record,
+}
+
+impl Frame {
+    /// A piece of a body in its frame; `is_last` adds the end of the body.
+    fn piece(self, bytes: &[u8], is_last: bool) -> Lease {
+        let mut piece = buffer::lease(match self {
+            Frame::Bare | Frame::Chunk => bytes.len() + 2 * encode::CHUNK_HEAD_BYTES,
+            Frame::Record => fastcgi::stdin_bytes(bytes.len()) + fastcgi::HEADER_BYTES,
+        });
+        match self {
+            Frame::Chunk if !bytes.is_empty() => {
+                let mut space = [0; encode::CHUNK_HEAD_BYTES];
+                piece.extend_from_slice(encode::chunk_head(bytes.len() as u64, &mut space));
+                piece.extend_from_slice(bytes);
+                piece.extend_from_slice(b"\r\n");
+            }
+            Frame::Bare | Frame::Chunk => piece.extend_from_slice(bytes),
+            Frame::Record => fastcgi::push_stdin(&mut piece, bytes),
+        }
+        match self {
+            Frame::Chunk if is_last => piece.extend_from_slice(b"0\r\n\r\n"),
+            Frame::Record if is_last => piece.extend_from_slice(&fastcgi::END_OF_STDIN),
+            Frame::Bare | Frame::Chunk | Frame::Record => {}
+        }
+        piece
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +82,8 @@ pub(super) enum BodyState {
     Done,
     /// `RequestBody::Memory`, from this byte.
     Memory(usize),
+    /// `RequestBody::Memory`, from this byte, in frames.
+    Framed(usize),
     /// `RequestBody::File`.
     File,
     /// Still coming from the client.
@@ -58,6 +97,7 @@ impl BodyState {
         }
         match &exchange.body {
             RequestBody::Unread => BodyState::Client,
+            RequestBody::Memory(_) if framing == BodyFraming::Records => BodyState::Framed(0),
             RequestBody::Memory(_) => BodyState::Memory(0),
             RequestBody::File { .. } => BodyState::File,
             RequestBody::Gone => BodyState::Done,
@@ -67,7 +107,11 @@ impl BodyState {
 
 impl<'h> Sending<'h> {
     pub fn new(Outgoing { head, framing, .. }: Outgoing<'h>, body: BodyState) -> Sending<'h> {
-        let chunked = framing == BodyFraming::Chunked;
+        let frame = match framing {
+            BodyFraming::None | BodyFraming::Length(_) => Frame::Bare,
+            BodyFraming::Chunked => Frame::Chunk,
+            BodyFraming::Records => Frame::Record,
+        };
         Sending {
             head,
             head_sent: 0,
@@ -76,7 +120,7 @@ impl<'h> Sending<'h> {
             piece_sent: 0,
             file_at: 0,
             body,
-            chunked,
+            frame,
             beside: None,
         }
     }
@@ -91,7 +135,7 @@ impl<'h> Sending<'h> {
         let (ends, length) = match framing {
             BodyFraming::None | BodyFraming::Length(0) => (true, None),
             BodyFraming::Length(length) => (false, Some(length)),
-            BodyFraming::Chunked => (false, None),
+            BodyFraming::Chunked | BodyFraming::Records => (false, None),
         };
         let sent = stream.send_request(self.head, ends, length).map_err(|unsent| match unsent {
             Unsent::Io(error) => Failure::Send(error),
@@ -100,7 +144,7 @@ impl<'h> Sending<'h> {
         if let Some(attempt) = exchange.tries.last_mut() {
             attempt.bytes_sent += sent as u64;
         }
-        (self.head, self.chunked) = (&[], false);
+        (self.head, self.frame) = (&[], Frame::Bare);
         if ends {
             self.body = BodyState::Done;
         }
@@ -219,8 +263,13 @@ impl<'h> Sending<'h> {
     fn refill(&mut self, exchange: &mut Exchange<'_>, conn: &Conn, link: &Link) -> Poll<Result<(), Failure>> {
         self.piece_sent = 0;
         self.piece.clear();
-        if self.body == BodyState::File {
-            return Poll::Ready(self.refill_from_file(exchange));
+        match self.body {
+            BodyState::File => return Poll::Ready(self.refill_from_file(exchange)),
+            BodyState::Framed(from) => {
+                self.refill_from_memory(exchange, from);
+                return Poll::Ready(Ok(()));
+            }
+            BodyState::Done | BodyState::Memory(_) | BodyState::Client => {}
         }
         let mut bytes = buffer::lease(PIECE_BYTES);
         let done = match body::poll_read(exchange, conn, &mut bytes) {
@@ -228,19 +277,7 @@ impl<'h> Sending<'h> {
             Poll::Ready(Err(failed)) => return Poll::Ready(Err(Failure::Body(failed))),
             Poll::Pending => return Poll::Pending,
         };
-        self.piece = buffer::lease(bytes.len() + 2 * encode::CHUNK_HEAD_BYTES);
-        if self.chunked && !bytes.is_empty() {
-            let mut space = [0; encode::CHUNK_HEAD_BYTES];
-            self.piece.extend_from_slice(encode::chunk_head(bytes.len() as u64, &mut space));
-            self.piece.extend_from_slice(&bytes);
-            self.piece.extend_from_slice(b"\r\n");
-        } else {
-            self.piece.extend_from_slice(&bytes);
-        }
         if done {
-            if self.chunked {
-                self.piece.extend_from_slice(b"0\r\n\r\n");
-            }
             // Lets the last frame carry the end flag.
             if let Some(stream) = &link.h2 {
                 stream.promise(bytes.len() as u64);
@@ -248,7 +285,19 @@ impl<'h> Sending<'h> {
             self.body = BodyState::Done;
             exchange.body = RequestBody::Gone;
         }
+        self.piece = self.frame.piece(&bytes, done);
         Poll::Ready(Ok(()))
+    }
+
+    /// The next piece of a body that is in memory and needs frames.
+    fn refill_from_memory(&mut self, exchange: &Exchange<'_>, from: usize) {
+        let RequestBody::Memory(all) = &exchange.body else {
+            self.body = BodyState::Done;
+            return;
+        };
+        let end = (from + PIECE_BYTES).min(all.len());
+        self.body = if end == all.len() { BodyState::Done } else { BodyState::Framed(end) };
+        self.piece = self.frame.piece(all.get(from..end).unwrap_or_default(), self.body == BodyState::Done);
     }
 
     fn refill_from_file(&mut self, exchange: &Exchange<'_>) -> Result<(), Failure> {
@@ -258,13 +307,17 @@ impl<'h> Sending<'h> {
         };
         let file: &File = file;
         let count = (*length - self.file_at).min(PIECE_BYTES as u64) as usize;
-        self.piece = buffer::lease(count);
-        self.piece.resize(count, 0);
-        file.read_exact_at(&mut self.piece, self.file_at).map_err(|_| Failure::Body(BodyFailed::Status(500)))?;
+        let mut bytes = buffer::lease(count);
+        bytes.resize(count, 0);
+        file.read_exact_at(&mut bytes, self.file_at).map_err(|_| Failure::Body(BodyFailed::Status(500)))?;
         self.file_at += count as u64;
         if self.file_at >= *length {
             self.body = BodyState::Done;
         }
+        self.piece = match self.frame {
+            Frame::Bare => bytes,
+            Frame::Chunk | Frame::Record => self.frame.piece(&bytes, self.body == BodyState::Done),
+        };
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use std::task::Poll;
 
 use weir_http::board::boards::Boards;
 use weir_http::exchange::Exchange;
-use weir_http::message::{Origin, Try};
+use weir_http::message::Origin;
 use weir_http::worker::Generation;
 use weir_net::log;
 use weir_net::{Lease, clock};
@@ -17,11 +17,12 @@ use weir_peers::group::Outcome;
 use weir_peers::selection::Selection;
 use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::fields::Fields;
-use weir_wire::{BodyLength, Version, Violation};
+use weir_wire::{BodyLength, Version, Violation, fastcgi, memcached};
 
 use super::Upstream;
 use super::live::{Seen, all_seen};
 use super::pool::{Link, pools};
+use super::records::{self, End, Records};
 use crate::family::sticky::Sticky;
 
 /// The group of an exchange: from the configuration, or made for this exchange.
@@ -142,10 +143,19 @@ impl Drop for Hold {
     }
 }
 
-enum Left {
+/// The part of an answer that is still to be read.
+pub enum Left {
+    /// This many bytes.
     Exact(u64),
+    /// Chunks.
     Chunked(Box<Decoder>),
+    /// All bytes until the peer closes.
     UntilClose,
+    /// FastCGI's records.
+    Records(Box<Records>),
+    /// A value of memcached and its trailer.
+    Value(Box<memcached::Value>),
+    /// Nothing.
     Nothing,
 }
 
@@ -160,6 +170,8 @@ pub enum Broken {
     Framing(Violation),
     /// Nothing came for `proxy_read_timeout`.
     TimedOut,
+    /// FastCGI's records are wrong, or end before the body.
+    Records(fastcgi::Fault),
 }
 
 impl fmt::Display for Broken {
@@ -170,6 +182,7 @@ impl fmt::Display for Broken {
             Broken::Early => f.write_str("upstream prematurely closed connection"),
             Broken::Framing(violation) => f.write_str(violation.upstream_message()),
             Broken::TimedOut => f.write_str("upstream timed out (110: Connection timed out)"),
+            Broken::Records(fault) => fault.fmt(f),
         }
     }
 }
@@ -223,6 +236,13 @@ impl Source {
         Source { link: Some(link), hold, left, may_be_kept, untaken, excess: None, trailers: Fields::default() }
     }
 
+    /// The body of an answer in another protocol than HTTP. The connection may carry another exchange only if it
+    /// `may_be_kept` and the protocol's own end of the answer has come.
+    pub fn wrapped(link: Box<Link>, hold: Hold, origin: &Origin, left: Left, may_be_kept: bool) -> Source {
+        let untaken = origin.bytes.len().saturating_sub(origin.head.len) as u64;
+        Source { link: Some(link), hold, left, may_be_kept, untaken, excess: None, trailers: Fields::default() }
+    }
+
     /// Takes the fields after the body.
     pub fn take_trailers(&mut self) -> Fields {
         std::mem::take(&mut self.trailers)
@@ -238,7 +258,7 @@ impl Source {
         match self.left {
             Left::Exact(left) => Some(left),
             Left::Nothing => Some(0),
-            Left::Chunked(_) | Left::UntilClose => None,
+            Left::Chunked(_) | Left::UntilClose | Left::Records(_) | Left::Value(_) => None,
         }
     }
 
@@ -248,11 +268,11 @@ impl Source {
     }
 
     /// Decodes bytes that came with the head: appends their body bytes to `out`.
-    pub fn feed(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), Broken> {
+    pub fn feed(&mut self, exchange: &mut Exchange<'_>, input: &[u8], out: &mut Vec<u8>) -> Result<(), Broken> {
         let start = out.len();
         out.extend_from_slice(input);
         self.untaken = self.untaken.saturating_sub(input.len() as u64);
-        self.decode(out, start)
+        self.decode(exchange, out, start)
     }
 
     /// Records that the first `count` bytes after the head were used in place.
@@ -268,9 +288,18 @@ impl Source {
     }
 
     /// Reads once, at most `max` bytes, and appends the body bytes to `out`.
-    pub fn poll_read(&mut self, out: &mut Lease, max: usize, attempt: Option<&mut Try>) -> Poll<Result<Read, Broken>> {
-        if self.is_done() {
-            return Poll::Ready(Ok(Read::End));
+    pub fn poll_read(
+        &mut self,
+        exchange: &mut Exchange<'_>,
+        out: &mut Lease,
+        max: usize,
+    ) -> Poll<Result<Read, Broken>> {
+        match &self.left {
+            Left::Nothing => return Poll::Ready(Ok(Read::End)),
+            Left::Records(records) if let Some(fault) = records.fault => {
+                return Poll::Ready(Err(Broken::Records(fault)));
+            }
+            _ => {}
         }
         loop {
             let Some(link) = &self.link else { return Poll::Ready(Err(Broken::Early)) };
@@ -283,22 +312,27 @@ impl Source {
             let start = out.len();
             match link.stream.try_read_vec(out, max) {
                 Ok(0) => {
-                    return Poll::Ready(match self.left {
+                    return Poll::Ready(match &self.left {
+                        Left::Records(records) if records.may_end() => {
+                            self.left = Left::Nothing;
+                            self.may_be_kept = false;
+                            Ok(Read::End)
+                        }
                         Left::UntilClose | Left::Nothing => {
                             self.trailers = link.h2.as_ref().map(|stream| stream.take_trailers()).unwrap_or_default();
                             self.left = Left::Nothing;
                             self.may_be_kept = false;
                             Ok(Read::End)
                         }
-                        Left::Exact(_) | Left::Chunked(_) => Err(Broken::Early),
+                        Left::Exact(_) | Left::Chunked(_) | Left::Records(_) | Left::Value(_) => Err(Broken::Early),
                     });
                 }
                 Ok(count) => {
-                    if let Some(attempt) = attempt {
+                    if let Some(attempt) = exchange.tries.last_mut() {
                         attempt.bytes_received += count as u64;
                     }
                     return Poll::Ready(
-                        self.decode(out, start)
+                        self.decode(exchange, out, start)
                             .map(|()| if out.len() == start && self.is_done() { Read::End } else { Read::Some }),
                     );
                 }
@@ -309,7 +343,7 @@ impl Source {
     }
 
     /// Leaves only body bytes after `start`, without gaps.
-    fn decode(&mut self, out: &mut Vec<u8>, start: usize) -> Result<(), Broken> {
+    fn decode(&mut self, exchange: &mut Exchange<'_>, out: &mut Vec<u8>, start: usize) -> Result<(), Broken> {
         match &mut self.left {
             Left::UntilClose => {}
             Left::Nothing => {
@@ -351,8 +385,27 @@ impl Source {
                 }
                 out.truncate(kept);
             }
+            Left::Records(records) => {
+                let end = records.unwrap(exchange, out, start);
+                self.end_wrapped(end);
+            }
+            Left::Value(value) => {
+                let end = records::unwrap_value(exchange, value, out, start);
+                self.end_wrapped(end);
+            }
         }
         Ok(())
+    }
+
+    /// Notes the end of an answer in another protocol than HTTP, if it has come.
+    fn end_wrapped(&mut self, end: End) {
+        match end {
+            End::NotYet => return,
+            End::Clean => {}
+            End::Unclean => self.may_be_kept = false,
+            End::TooLong => self.excess = Some(MORE_THAN_LENGTH),
+        }
+        self.left = Left::Nothing;
     }
 
     /// Ends a complete body once it is read, before it is written: the connection returns to the pool if it may, and
@@ -407,7 +460,12 @@ impl Source {
             Left::Exact(left) if untaken == left => self.left = Left::Nothing,
             Left::Exact(left) if untaken > left => self.excess = Some(MORE_THAN_LENGTH),
             Left::Nothing if untaken > 0 => self.excess = Some(MORE_THAN_LENGTH),
-            Left::Exact(_) | Left::Nothing | Left::Chunked(_) | Left::UntilClose => {}
+            Left::Exact(_)
+            | Left::Nothing
+            | Left::Chunked(_)
+            | Left::UntilClose
+            | Left::Records(_)
+            | Left::Value(_) => {}
         }
         self.is_done() && self.may_be_kept && self.excess.is_none()
     }

@@ -24,7 +24,6 @@ use weir_peers::balance::Affinity;
 use weir_peers::group::Outcome as Verdict;
 use weir_peers::pool_policy::BrokenAttempt;
 use weir_peers::retry::{self, Attempt, RetryPolicy};
-use weir_wire::Version;
 
 use super::Upstream;
 use super::attempt::{self, Failure, Outgoing, Progressed};
@@ -38,6 +37,7 @@ use super::source::{GroupRef, Hold};
 use crate::family::proxy;
 use crate::family::proxy::request::BodyFraming;
 use crate::family::proxy_ssl::Party;
+use crate::protocol::Protocol;
 
 /// The state of one exchange between its tries.
 pub(super) struct Walk<'g> {
@@ -195,7 +195,7 @@ impl<'g> Walk<'g> {
         let proxy = &self.outgoing.values.proxy;
         let bound = proxy.bind.as_ref().and_then(|bind| bind.local(exchange));
         let terms = Terms { bound, party: self.party };
-        let is_h2 = proxy.version == Version::Http2;
+        let is_h2 = matches!(proxy.protocol, Protocol::Http2);
         let id = self.upstream.pool_id(peer);
         let kept =
             if may_reuse && !is_h2 { take_kept(exchange.worker, &self.hold.group, id, terms).await } else { None };
