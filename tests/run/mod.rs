@@ -70,7 +70,7 @@ impl Bench {
         let mut define = |name: &str, value: &str| {
             command.arg("-D").arg(format!("{name}={value}"));
         };
-        for tool in ["edge", "await", "until", "secure", "names", "says", "shapes"] {
+        for tool in ["edge", "await", "until", "secure", "names", "says", "shapes", "app"] {
             define(tool, &self.home.join(tool).display().to_string());
         }
         for number in 1..=LISTENS {
