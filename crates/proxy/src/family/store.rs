@@ -19,7 +19,7 @@ use weir_http::message::Origin;
 use weir_http::refusal::Refusal;
 use weir_http::variable::Template;
 use weir_http::visit::Along;
-use weir_http::{body, file_path};
+use weir_http::{body, file_path, value};
 use weir_net::log::{self, Level};
 
 use crate::relay;
@@ -56,7 +56,10 @@ pub static FAMILY: Family = Family::new(
             HSL,
             Arity::Between(1, 3),
             "The permissions of those files: user:rw group:r all:r.",
-            access,
+            |b, s| {
+                crate::settings(b).store.access = Some(value::access(s)?);
+                Ok(())
+            },
         )
         .default("user:rw"),
     ],
@@ -72,27 +75,6 @@ fn store(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         }
     };
     crate::settings(b).store.store = Some(store);
-    Ok(())
-}
-
-/// nginx: `ngx_conf_set_access_slot`; the owner may always read and write.
-fn access(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let mut mode = 0o600;
-    for word in statement.args.iter().map(|word| word.text.as_str()) {
-        let bits = |rights: &str| match rights {
-            "r" => Some(4),
-            "rw" => Some(6),
-            _ => None,
-        };
-        let read = word.split_once(':').and_then(|(who, rights)| match who {
-            "user" => Some(bits(rights)? << 6),
-            "group" => Some(bits(rights)? << 3),
-            "all" => bits(rights),
-            _ => None,
-        });
-        mode |= read.ok_or_else(|| Refusal::whole(format!("invalid value \"{word}\"")))?;
-    }
-    crate::settings(b).store.access = Some(mode);
     Ok(())
 }
 
