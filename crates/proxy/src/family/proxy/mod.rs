@@ -240,7 +240,7 @@ pub static FAMILY: Family = Family::new("proxy", passing!(proxy, "proxy", [
     Directive::new("proxy_cookie_flags", HSL, Arity::Between(1, 4), "Sets flags of cookies.", rewrite::cookie_flags).many().default("off"),
     flag!("proxy_ignore_client_abort", ignore_client_abort, "off", "Continues the request to the upstream when the client has closed its connection."),
     flag!("proxy_force_ranges", force_ranges, "off", "Answers range requests even if the upstream does not offer ranges."),
-    flag!("proxy_pass_trailers", pass_trailers, "off", "Passes on trailer fields from upstreams over HTTP/2."),
+    flag!("proxy_pass_trailers", pass_trailers, "off", "Passes on the fields that upstreams send after a body."),
     Directive::idle("proxy_busy_buffers_size", HSL, ONE, "",
         "weir manages this memory itself", |_, _| Ok(())),
     Directive::idle("proxy_temp_file_write_size", HSL, ONE, "",
@@ -394,20 +394,10 @@ pub fn parse_bind(text: &[u8]) -> Option<SocketAddr> {
 
 /// Compiles a block: the group behind `proxy_pass`, the request's fields, the hidden fields.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
-    let (at, trailers_at) = (scope.place("proxy_pass", 0), scope.place("proxy_pass_trailers", 0));
+    let at = scope.place("proxy_pass", 0);
     let proxy = &mut crate::written_mut(scope).proxy;
     if proxy.redirect.is_none() {
         proxy.redirect = proxy.pass.as_ref().and_then(|pass| rewrite::implied(pass.as_deref()?));
-    }
-    if proxy.pass.as_ref().is_some_and(Option::is_some)
-        && proxy.pass_trailers == Some(true)
-        && proxy.version != Some(Version::Http2)
-    {
-        let refusal = Refusal::directive(
-            "is not supported here: weir passes on no trailer fields from HTTP/1.1 upstreams",
-        )
-        .todo("write proxy_http_version 2 if the upstream supports it, or proxy_pass_trailers off for this location");
-        b.refuse_at("proxy_pass_trailers", refusal, trailers_at);
     }
     compile(b, proxy, "proxy_pass", at, false);
 }
