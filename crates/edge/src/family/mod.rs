@@ -12,19 +12,24 @@ weir_http::declare! {
     geo
     keyval
     split_clients
+    browser
+    secure_link
     referer
     stub_status
+    empty_gif
     limit_req
     limit_conn
     access
     auth_basic
     try_files
     mirror
+    random_index
     index
     autoindex
     gzip_static
     static_files
     not_modified
+    userid
     charset
     range
     purge
@@ -36,7 +41,7 @@ weir_http::declare! {
 weir_http::above!(1);
 
 /// The order in which filters change a response's head, first to last.
-const FILTERS: &[&str] = &["not_modified", "headers", "charset", "gzip", "range"];
+const FILTERS: &[&str] = &["not_modified", "headers", "userid", "charset", "gzip", "range"];
 
 /// The families of all crates.
 pub static ALL: LazyLock<Families> =
