@@ -26,6 +26,7 @@ weir_http::declare! {
     random_index
     index
     autoindex
+    dav
     gzip_static
     static_files
     not_modified
