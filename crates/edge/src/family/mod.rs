@@ -7,6 +7,8 @@ use weir_http::families::Families;
 // The order is the order of handlers within one phase (nginx: auto/modules, "the module order is important").
 weir_http::declare! {
     log
+    headers_more
+    set_misc
     realip
     map
     geo
@@ -17,6 +19,7 @@ weir_http::declare! {
     referer
     stub_status
     empty_gif
+    echo
     limit_req
     limit_conn
     access
@@ -42,7 +45,7 @@ weir_http::declare! {
 weir_http::above!(1);
 
 /// The order in which filters change a response's head, first to last.
-const FILTERS: &[&str] = &["not_modified", "headers", "userid", "charset", "gzip", "range"];
+const FILTERS: &[&str] = &["not_modified", "headers_more", "headers", "userid", "charset", "gzip", "range"];
 
 /// The families of all crates.
 pub static ALL: LazyLock<Families> =
