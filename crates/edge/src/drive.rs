@@ -13,6 +13,7 @@ mod after;
 mod answer;
 mod aside;
 mod background;
+mod chores;
 mod open;
 mod proxied;
 mod requests;

@@ -189,13 +189,39 @@ pub async fn welcome(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(),
 
 /// Reads the whole body, to memory or to a file as `client_body_buffer_size` and `client_body_in_file_only` say.
 pub async fn read(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(), Failed> {
+    let in_file = exchange.location.values.core.body_in_file;
+    read_to(exchange, conn, in_file).await
+}
+
+/// Reads the whole body to a file, which is removed at the end of the exchange.
+pub async fn read_to_file(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(), Failed> {
+    read_to(exchange, conn, BodyInFile::Clean).await?;
+    to_file(exchange)
+}
+
+/// Writes a body in memory to a file.
+pub fn to_file(exchange: &mut Exchange<'_>) -> Result<(), Failed> {
+    let RequestBody::Memory(bytes) = &mut exchange.body else { return Ok(()) };
+    let bytes = std::mem::take(bytes);
+    exchange.body = RequestBody::Gone;
+    let path = exchange.location.values.core.body_temp_path.clone();
+    let Some((file, path)) = temporary(exchange, path.as_deref(), DIRECTORY) else { return Err(Failed::Status(500)) };
+    let written = file.write_all_at(&bytes, 0);
+    exchange.body = RequestBody::File { file, path: path.clone(), length: bytes.len() as u64, remove: true };
+    written.map_err(|error| {
+        exchange.log(Level::Crit, format_args!("pwrite() \"{path}\" failed: {error}"));
+        Failed::Status(500)
+    })
+}
+
+async fn read_to(exchange: &mut Exchange<'_>, conn: &mut Conn, in_file: BodyInFile) -> Result<(), Failed> {
     if !matches!(exchange.body, RequestBody::Unread) {
         return Ok(());
     }
     exchange.step = weir_meter::Step::ReadBody;
     welcome(exchange, conn).await.map_err(Failed::Gone)?;
     let core = &exchange.location.values.core;
-    let (memory_max, in_file) = (core.body_buffer, core.body_in_file);
+    let memory_max = core.body_buffer;
     let mut watch = BodyWatch::new(core.body_timeout);
     let mut bytes = Vec::new();
     let mut file: Option<(File, String, u64)> = None;

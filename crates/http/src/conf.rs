@@ -116,6 +116,10 @@ pub enum Rule {
     Set(VariableId, Template),
     /// `set` on a built-in variable that may be changed (`$args`, `$limit_rate`).
     SetBuiltIn(fn(&mut Exchange<'_>, &[u8]), Template),
+    /// A variable that a family computes (`set_md5`).
+    Compute(Box<Compute>),
+    /// `client_body_early_read`: reads the body if one of these is neither empty nor `0`.
+    ReadBody(Vec<Template>),
     /// `rewrite`.
     Rewrite(Box<Rewrite>),
     /// `return`: the status, then a text or a redirect's target; empty for neither.
@@ -133,6 +137,28 @@ pub enum Rule {
         /// The settings in force once the block ran; bound when the configuration is compiled.
         place: Option<LocationId>,
     },
+}
+
+/// A rule that sets a variable to a text that a family makes of other texts.
+pub struct Compute {
+    /// The variable.
+    pub place: Settable,
+    /// The other texts.
+    pub of: Vec<Template>,
+    /// Makes the text.
+    pub make: Make,
+}
+
+/// Appends a text made of other texts; an error is a line for the log, and ends the exchange with 500.
+pub type Make = Box<dyn Fn(&mut Exchange<'_>, &[Vec<u8>], &mut Vec<u8>) -> Result<(), String> + Send + Sync>;
+
+/// A variable that a rule may set.
+#[derive(Clone, Copy)]
+pub enum Settable {
+    /// Its value is kept in the exchange.
+    Slot(VariableId),
+    /// A built-in one.
+    BuiltIn(fn(&mut Exchange<'_>, &[u8])),
 }
 
 /// `rewrite regex replacement [flag]`.

@@ -31,6 +31,8 @@ pub struct Request {
     pub sent: usize,
     /// Its stream did not end with its head: a body of unknown length may follow.
     pub is_open_ended: bool,
+    /// A directive changed its fields: its bytes are not its head any more.
+    pub is_changed: bool,
     /// It arrived together with the request before it.
     pub pipelined: bool,
     /// The method that replaces the client's method after `error_page` or for a subrequest.
@@ -47,6 +49,7 @@ impl Request {
         self.port = None;
         self.sent = 0;
         self.is_open_ended = false;
+        self.is_changed = false;
         self.pipelined = false;
         self.method_override = None;
         self.head.clear();
@@ -64,6 +67,25 @@ impl Request {
         }
     }
 
+    /// Removes the fields whose names `is_one` finds.
+    pub fn remove_fields(&mut self, is_one: impl Fn(&[u8]) -> bool) {
+        let Request { head, bytes, .. } = self;
+        head.remove_fields(|field| is_one(field.name.of(bytes)));
+        self.is_changed = true;
+    }
+
+    /// Adds a field. Its text goes between the head and the bytes that follow the head.
+    pub fn add_field(&mut self, name: &[u8], value: &[u8], known: Option<Known>) {
+        let start = self.head.len.min(self.bytes.len());
+        let middle = start + name.len();
+        let end = middle + value.len();
+        self.bytes.splice(start..start, name.iter().chain(value).copied());
+        self.head.len = end;
+        self.used += end - start;
+        self.head.push(Field { name: Span::new(start, middle), value: Span::new(middle, end), known });
+        self.is_changed = true;
+    }
+
     /// The same request without the bytes after its head: for an exchange that sends it once more.
     pub fn head_alone(&self) -> Request {
         Request {
@@ -78,6 +100,7 @@ impl Request {
             port: self.port,
             sent: 0,
             is_open_ended: false,
+            is_changed: self.is_changed,
             pipelined: false,
             method_override: self.method_override,
         }

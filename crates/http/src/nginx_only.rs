@@ -87,13 +87,10 @@ pub fn variable_module(name: &str) -> Option<&'static str> {
 /// The variables of nginx 1.31.5 that weir does not have, by module; a name that ends in `_` is a prefix.
 #[rustfmt::skip]
 static VARIABLES: &[(&[&str], &str)] = &[
-    (&["ancient_browser", "modern_browser", "msie"], "ngx_http_browser_module"),
     (&["date_gmt", "date_local"], "ngx_http_ssi_filter_module"),
     (&["geoip_"], "ngx_http_geoip_module"),
     (&["http3"], "ngx_http_v3_module"),
-    (&["secure_link", "secure_link_expires"], "ngx_http_secure_link_module"),
     (&["ssl_ech_outer_server_name", "ssl_ech_status"], "ngx_http_ssl_module"),
-    (&["uid_got", "uid_reset", "uid_set"], "ngx_http_userid_filter_module"),
 ];
 
 /// Every known name, sorted: candidates for `did you mean`.
@@ -170,16 +167,10 @@ static REMEDIES: &[(Rule, &str)] = &[
     (Module("ngx_http_charset_filter"), "let the origin name the charset in Content-Type; weir does not convert bodies: keep nginx for that"),
     (Module("ngx_http_gunzip"), "request plain bodies from the origin with: proxy_set_header Accept-Encoding \"\""),
     (Module("ngx_http_geoip"), FIND_THE_CLIENT_S_PLACE),
-    (Module("ngx_http_browser"), "test $http_user_agent with map"),
-    (Module("ngx_http_userid"), "set the cookie in the application, or keep nginx for this location"),
-    (Module("ngx_http_secure_link"), "check signed links in the application, or keep nginx for this location"),
     // Files.
-    (Module("ngx_http_dav"), "use a WebDAV server behind proxy_pass, or keep nginx for this location"),
     (Module("ngx_http_flv"), "keep nginx for seeking in FLV files"),
     (Module("ngx_http_mp4"), "remove the line if the players seek by byte range, which needs no directive, or keep nginx"),
-    (Module("ngx_http_random_index"), "keep nginx for this location"),
     (Module("ngx_http_autoindex"), "list directories with a file server behind proxy_pass, or keep nginx for this location"),
-    (Module("ngx_http_empty_gif"), "answer with \"return 204;\", or put the file on disk"),
     // Internals of nginx.
     (Module("ngx_http_degradation"), "limit load with limit_req and limit_conn"),
     (Module("ngx_google_perftools"), "profile with perf: remove the line"),
@@ -232,11 +223,8 @@ static REMEDIES: &[(Rule, &str)] = &[
     (Names("js_"), COMPUTE),
     (Names("brotli"), "use gzip, or let the origin compress: weir passes its Content-Encoding on"),
     (Names("zstd"), "use gzip, or let the origin compress: weir passes its Content-Encoding on"),
-    (Names("more_set_input_headers"), "use proxy_set_header"),
-    (Names("more_clear_input_headers"), "use proxy_set_header NAME \"\""),
-    (Names("more_set_headers"), "use add_header, with proxy_hide_header for a field the origin sends"),
-    (Names("more_clear_headers"), "use proxy_hide_header"),
-    (Names("echo"), "use return 200 TEXT"),
+    (Name("echo_exec"), "use rewrite, try_files or error_page, which go on in another location"),
+    (Names("echo"), "answer with echo or return in this location itself"),
     (Names("subs_filter"), AT_THE_ORIGIN),
     (Names("geoip2"), FIND_THE_CLIENT_S_PLACE),
     (Names("vhost_traffic_status"), WATCH),
@@ -308,6 +296,5 @@ mod tests {
             assert!(!remedy.is_empty() && remedy.len() <= 160, "{}: {remedy}", entry.name);
             assert!(!remedy.ends_with('.') && !remedy.contains('\n'), "{}: {remedy}", entry.name);
         }
-        assert!(lookup("more_set_headers").unwrap().remedy().contains("add_header"));
     }
 }

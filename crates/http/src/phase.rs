@@ -1,6 +1,9 @@
 //! The phases of nginx, in nginx's order, and the few results that a handler may return.
 
+use std::fmt;
 use std::time::Duration;
+
+use crate::own::Owned;
 
 /// Where a handler runs. Rewrites are rules of a location and run before all of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,7 +19,7 @@ pub enum Phase {
 }
 
 /// The results a handler may return.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Next {
     /// Nothing to do for this handler, or no objection: go on.
     Continue,
@@ -47,13 +50,17 @@ pub enum Next {
     Wait(Duration),
     /// Read the whole request body, then enter this handler again.
     ReadBody,
+    /// Read the whole request body into a file, then enter this handler again.
+    ReadBodyToFile,
+    /// Do this on a thread of its own, then enter this handler again; `exchange.own` then has the result.
+    Aside(Chore),
     /// Start requests to these paths of this server in the background, then continue with the next handler. Each has
     /// the query string of the exchange, and its body if it was read. Their answers are ignored.
     Background(Vec<Vec<u8>>),
 }
 
 /// The result of the walk through the phases; `drive` does the rest.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Outcome {
     /// The response is in the exchange.
     Respond,
@@ -69,19 +76,48 @@ pub enum Outcome {
     Dashboard,
     /// Wait, then `resume` with this.
     Wait(Duration, Resume),
-    /// Read the whole request body, then `resume` with this.
-    ReadBody(Resume),
+    /// Read the whole request body to this place, then `resume` with this.
+    ReadBody(Place, Resume),
+    /// Do this on a thread of its own, then `resume` with this.
+    Aside(Chore, Resume),
     /// Start these requests in the background, then `resume` with this.
     Background(Vec<Vec<u8>>, Resume),
+}
+
+/// Where a request's body is read to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// To memory or to a file, as the directives say.
+    AsConfigured,
+    /// To a file.
+    File,
+}
+
+/// Work that would block the worker; its result is a value that the exchange then owns.
+pub struct Chore(pub Box<dyn FnOnce() -> Box<dyn Owned + Send> + Send>);
+
+impl Chore {
+    /// This work.
+    pub fn new<T: Owned + Send>(work: impl FnOnce() -> T + Send + 'static) -> Chore {
+        Chore(Box::new(|| Box::new(work())))
+    }
+}
+
+impl fmt::Debug for Chore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Chore")
+    }
 }
 
 /// Where to go on in the walk of a location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resume {
-    /// At this handler.
+    /// At this handler; the numbers of the handlers that answer follow those of the other phases.
     Handler(usize),
     /// With this status: the wait slowed the client down (`auth_delay`).
     Status(u16),
+    /// At the server's rewrites.
+    Server,
 }
 
 /// Where to start.

@@ -6,6 +6,7 @@
 use std::io::Write;
 
 use weir_net::SocketAddress;
+use weir_wire::escape::{Unescape, unescape_uri};
 use weir_wire::{Known, status};
 
 use crate::exchange::Exchange;
@@ -77,6 +78,18 @@ pub fn split_args(target: &[u8]) -> (&[u8], &[u8]) {
         Some(at) => (target.get(..at).unwrap_or_default(), target.get(at + 1..).unwrap_or_default()),
         None => (target, &[]),
     }
+}
+
+/// The decoded path and the arguments of a URI that another party names; `None` if the path is empty, leaves the root or
+/// contains a NUL (nginx: `ngx_http_parse_unsafe_uri`).
+pub fn safe_path(target: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let (path, args) = split_args(target);
+    let mut decoded = Vec::new();
+    unescape_uri(path, Unescape::All, &mut decoded);
+    let is_unsafe = |path: &[u8]| {
+        path.is_empty() || path.contains(&0) || path.split(|byte| *byte == b'/').any(|part| part == b"..")
+    };
+    (!is_unsafe(path) && !is_unsafe(&decoded)).then_some((decoded, args))
 }
 
 /// Puts nginx's page for `status` in place of the body that the response had; other fields stay.

@@ -132,6 +132,26 @@ pub fn buffers(statement: &Statement) -> Result<(u32, u64), Refusal> {
     }
 }
 
+/// Permissions such as `user:rw group:r`; the owner may always read and write (nginx: `ngx_conf_set_access_slot`).
+pub fn access(statement: &Statement) -> Result<u32, Refusal> {
+    let mut mode = 0o600;
+    for word in statement.args.iter().map(|word| word.text.as_str()) {
+        let bits = |rights: &str| match rights {
+            "r" => Some(4),
+            "rw" => Some(6),
+            _ => None,
+        };
+        let read = word.split_once(':').and_then(|(who, rights)| match who {
+            "user" => Some(bits(rights)? << 6),
+            "group" => Some(bits(rights)? << 3),
+            "all" => bits(rights),
+            _ => None,
+        });
+        mode |= read.ok_or_else(|| Refusal::whole(format!("invalid value \"{word}\"")))?;
+    }
+    Ok(mode)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -32,6 +32,8 @@ pub struct Variable {
     pub get: Get,
     /// Writes it with `set`, if nginx allows that.
     pub set: Option<fn(&mut Exchange<'_>, &[u8])>,
+    /// True if `set` may give it another value, which the exchange then keeps.
+    pub is_kept: bool,
     /// True if it reads the fields of the answer. If a configuration mentions such a variable, every answer gets its
     /// own fields, and no answer reuses a head that was made for another (`family::cache::plain`).
     pub reads_answer: bool,
@@ -42,12 +44,12 @@ pub struct Variable {
 impl Variable {
     /// A variable that cannot be set, and may read anything in the exchange.
     pub const fn new(name: &'static str, get: Get) -> Variable {
-        Variable { name, get, set: None, reads_answer: true, is_same_for_hits: false }
+        Variable { name, get, set: None, is_kept: false, reads_answer: true, is_same_for_hits: false }
     }
 
     /// A variable that cannot be set, and does not read the answer's fields.
     pub const fn without_answer(name: &'static str, get: Get) -> Variable {
-        Variable { name, get, set: None, reads_answer: false, is_same_for_hits: false }
+        Variable { name, get, set: None, is_kept: false, reads_answer: false, is_same_for_hits: false }
     }
 
     /// Marks it as equal for all fresh hits on one stored answer.
@@ -58,7 +60,13 @@ impl Variable {
 
     /// A variable that `set` may change; it is about the request, and does not read the answer's fields.
     pub const fn changeable(name: &'static str, get: Get, set: fn(&mut Exchange<'_>, &[u8])) -> Variable {
-        Variable { name, get, set: Some(set), reads_answer: false, is_same_for_hits: false }
+        Variable { name, get, set: Some(set), is_kept: false, reads_answer: false, is_same_for_hits: false }
+    }
+
+    /// A variable about the request that has this value until `set` gives it another one (nginx: a changeable variable
+    /// without a handler for `set`).
+    pub const fn kept(name: &'static str, get: Get) -> Variable {
+        Variable { name, get, set: None, is_kept: true, reads_answer: false, is_same_for_hits: false }
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::exchange::Exchange;
 use crate::family::rewrite::run as rewrite;
-use crate::phase::{From, Next, Outcome, Phase, Resume};
-use crate::route::Place;
+use crate::phase::{From, Next, Outcome, Phase, Place, Resume};
+use crate::route;
 use weir_net::log::Level;
 
 /// Walks an exchange through rewrites, location choice and phases, internal redirects included.
@@ -39,6 +39,7 @@ pub fn resume(exchange: &mut Exchange<'_>, resume: Resume) -> Outcome {
     let from = match resume {
         Resume::Handler(from) => from,
         Resume::Status(status) => return Outcome::Status(status),
+        Resume::Server => return walk(exchange, From::Server),
     };
     match handlers(exchange, from) {
         Step::Over(outcome) => outcome,
@@ -100,6 +101,7 @@ fn server_rewrites(exchange: &mut Exchange<'_>) -> Option<Outcome> {
         rewrite::Flow::Continue | rewrite::Flow::Break | rewrite::Flow::Last => None,
         rewrite::Flow::Status(status) => Some(Outcome::Status(status)),
         rewrite::Flow::Respond => Some(Outcome::Respond),
+        rewrite::Flow::ReadBody => Some(Outcome::ReadBody(Place::AsConfigured, Resume::Server)),
     }
 }
 
@@ -113,9 +115,9 @@ fn locate(exchange: &mut Exchange<'_>) -> Step {
         }
     };
     match place {
-        Place::Here(id) => exchange.enter(id),
-        Place::Nowhere => exchange.enter(exchange.server.root),
-        Place::AddSlash(id) => {
+        route::Place::Here(id) => exchange.enter(id),
+        route::Place::Nowhere => exchange.enter(exchange.server.root),
+        route::Place::AddSlash(id) => {
             exchange.enter(id);
             return Step::Over(add_slash(exchange));
         }
@@ -196,6 +198,8 @@ fn inside(exchange: &mut Exchange<'_>) -> Step {
             }
             rewrite::Flow::Status(status) => return Step::Over(Outcome::Status(status)),
             rewrite::Flow::Respond => return Step::Over(Outcome::Respond),
+            // Only servers have that rule.
+            rewrite::Flow::ReadBody => return Step::Over(Outcome::Status(500)),
         }
     }
     handlers(exchange, 0)
@@ -234,7 +238,7 @@ fn handlers(exchange: &mut Exchange<'_>, from: usize) -> Step {
             }
             Next::Status(status @ (401 | 403)) if *phase == Phase::Access && satisfy_any => refused = Some(status),
             Next::Wait(pause) => return Step::Over(Outcome::Wait(pause, Resume::Handler(index + 1))),
-            Next::ReadBody => return Step::Over(Outcome::ReadBody(Resume::Handler(index))),
+            next @ (Next::ReadBody | Next::ReadBodyToFile | Next::Aside(_)) => return again(exchange, next, index),
             Next::Background(paths) => return Step::Over(Outcome::Background(paths, Resume::Handler(index + 1))),
             Next::Status(401) if *phase == Phase::Access => return Step::Over(unauthorised(exchange)),
             other => return said(exchange, other),
@@ -243,24 +247,42 @@ fn handlers(exchange: &mut Exchange<'_>, from: usize) -> Step {
     if let Some(status) = refused {
         return Step::Over(if status == 401 { unauthorised(exchange) } else { Outcome::Status(status) });
     }
+    content(exchange, from)
+}
+
+/// The handlers that answer, from this one on. Their numbers follow those of the other handlers.
+fn content(exchange: &mut Exchange<'_>, from: usize) -> Step {
+    let location = exchange.location;
+    let first = location.walk.len();
     if let Some(handler) = location.handler {
         let next = handler(exchange);
-        return said(exchange, next);
+        return again(exchange, next, first);
     }
     if exchange.handler_lost {
         // The file would not be protected by the rules of the `if` that was meant to answer.
         exchange.log(Level::Error, format_args!("no upstream configuration"));
         return Step::Over(Outcome::Status(500));
     }
-    for enter in &location.content {
+    for (index, enter) in location.content.iter().enumerate().skip(from.saturating_sub(first)) {
         match enter(exchange) {
             Next::Continue => {}
-            other => return said(exchange, other),
+            other => return again(exchange, other, first + index),
         }
     }
     // nginx: a directory without a listing is forbidden, anything else is not found.
     let status = if exchange.uri.ends_with(b"/") { 403 } else { 404 };
     Step::Over(Outcome::Status(status))
+}
+
+/// A result after which this handler may be entered again.
+fn again(exchange: &mut Exchange<'_>, next: Next, index: usize) -> Step {
+    let resume = Resume::Handler(index);
+    match next {
+        Next::ReadBody => Step::Over(Outcome::ReadBody(Place::AsConfigured, resume)),
+        Next::ReadBodyToFile => Step::Over(Outcome::ReadBody(Place::File, resume)),
+        Next::Aside(chore) => Step::Over(Outcome::Aside(chore, resume)),
+        other => said(exchange, other),
+    }
 }
 
 fn said(exchange: &mut Exchange<'_>, next: Next) -> Step {
@@ -272,8 +294,10 @@ fn said(exchange: &mut Exchange<'_>, next: Next) -> Step {
         Next::Purge => Step::Over(Outcome::Purge),
         Next::Observe => Step::Over(Outcome::Observe),
         Next::Dashboard => Step::Over(Outcome::Dashboard),
-        // Only handlers of a phase may return these.
-        Next::Wait(_) | Next::ReadBody | Next::Background(_) => Step::Over(Outcome::Status(500)),
+        // Only handlers of a phase before the content may return the first two; `again` has taken the others.
+        Next::Wait(_) | Next::Background(_) | Next::ReadBody | Next::ReadBodyToFile | Next::Aside(_) => {
+            Step::Over(Outcome::Status(500))
+        }
         Next::Named(name) => Step::Jump(Jump::Named(name.trim_start_matches('@').to_owned())),
         Next::Redirect { uri, args } => match redirected(exchange, uri, args) {
             Ok(()) => Step::Jump(Jump::Server),

@@ -101,6 +101,16 @@ impl Fields {
         }
     }
 
+    /// Removes every field whose name `is_one` finds.
+    pub fn remove_where(&mut self, is_one: impl Fn(&[u8]) -> bool) {
+        for index in 0..self.items.len() {
+            let found = self.items.get(index).is_some_and(|item| item.live && is_one(self.slice(item.name)));
+            if let (true, Some(item)) = (found, self.items.get_mut(index)) {
+                item.live = false;
+            }
+        }
+    }
+
     /// Replaces all fields of that known name by one field.
     pub fn replace(&mut self, name: &[u8], value: &[u8], known: Known) {
         self.remove(known);

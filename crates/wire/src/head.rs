@@ -173,9 +173,19 @@ impl RequestHead {
             return;
         }
         let stays: Vec<Field> = self.fields.iter().filter(|field| !is_named(field)).copied().collect();
+        self.replace_fields(stays);
+    }
+
+    /// Removes the fields that `is_one` finds.
+    pub fn remove_fields(&mut self, is_one: impl Fn(&Field) -> bool) {
+        let stays = self.fields.iter().filter(|field| !is_one(field)).copied().collect();
+        self.replace_fields(stays);
+    }
+
+    fn replace_fields(&mut self, fields: Vec<Field>) {
         self.fields.clear();
         self.seen = KnownSet::default();
-        stays.into_iter().for_each(|field| self.push(field));
+        fields.into_iter().for_each(|field| self.push(field));
     }
 
     /// The known names in this head.

@@ -4,7 +4,7 @@ use weir_http::board::Leg;
 use weir_http::body::{self, Failed};
 use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::Exchange;
-use weir_http::phase::{Outcome, Resume};
+use weir_http::phase::{Outcome, Place, Resume};
 use weir_http::{respond, special, walk};
 use weir_net::clock;
 use weir_proxy::family::slice;
@@ -12,6 +12,7 @@ use weir_proxy::family::upstream::forward;
 use weir_proxy::family::upstream::source::Source;
 
 use super::background;
+use super::chores;
 use super::open;
 use super::tunnel::{self, Joined};
 use crate::live::api;
@@ -65,7 +66,8 @@ pub async fn answer(
                 walk::resume(exchange, resume)
             }
             // Boxed: few exchanges read their body here, and otherwise every exchange would be larger.
-            Outcome::ReadBody(resume) => Box::pin(read_body(exchange, conn, resume)).await?,
+            Outcome::ReadBody(place, resume) => Box::pin(read_body(exchange, conn, place, resume)).await?,
+            Outcome::Aside(chore, resume) => Box::pin(chores::run(exchange, chore, resume)).await,
             Outcome::Background(paths, resume) => {
                 background::start(exchange, paths);
                 walk::resume(exchange, resume)
@@ -89,8 +91,17 @@ pub async fn answer(
 }
 
 /// Reads the whole body, then goes on with the walk.
-async fn read_body(exchange: &mut Exchange<'_>, conn: &mut Conn, resume: Resume) -> Result<Outcome, Gone> {
-    match body::read(exchange, conn).await {
+async fn read_body(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    place: Place,
+    resume: Resume,
+) -> Result<Outcome, Gone> {
+    let read = match place {
+        Place::AsConfigured => body::read(exchange, conn).await,
+        Place::File => body::read_to_file(exchange, conn).await,
+    };
+    match read {
         Ok(()) => Ok(walk::resume(exchange, resume)),
         Err(Failed::Status(status)) => Ok(Outcome::Status(status)),
         Err(Failed::Gone(gone)) => Err(gone),

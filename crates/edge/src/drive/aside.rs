@@ -190,8 +190,9 @@ impl RequestFacts {
             method_override,
             sent: _,
             is_open_ended: _,
+            is_changed,
         } = request;
-        let head = (head.version == Version::Http2).then(|| Box::new(head.clone()));
+        let head = (head.version == Version::Http2 || *is_changed).then(|| Box::new(head.clone()));
         RequestFacts { length: *length, port: *port, pipelined: *pipelined, method_override: *method_override, head }
     }
 

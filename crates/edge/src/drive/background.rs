@@ -6,16 +6,16 @@ use std::io;
 use weir_http::background::{Background, Refused};
 use weir_http::conn::Conn;
 use weir_http::exchange::Exchange;
-use weir_http::phase::{From, Outcome};
+use weir_http::phase::{From, Outcome, Place};
 use weir_http::request_body::{Reader, RequestBody};
-use weir_http::{counting, special, walk};
+use weir_http::{body, counting, special, walk};
 use weir_net::log::{self, Level};
 use weir_proxy::family::slice;
 use weir_proxy::family::upstream::forward::Answer;
 use weir_proxy::relay;
 use weir_wire::BodyLength;
 
-use super::open;
+use super::{chores, open};
 use crate::family::log as access_log;
 use crate::purge;
 
@@ -99,7 +99,12 @@ async fn finish(exchange: &mut Exchange<'_>, conn: &mut Conn, mut outcome: Outco
                 None => walk::resume(exchange, resume),
             },
             // weir has read the body already, or does not need it.
-            Outcome::ReadBody(resume) => walk::resume(exchange, resume),
+            Outcome::ReadBody(Place::AsConfigured, resume) => walk::resume(exchange, resume),
+            Outcome::ReadBody(Place::File, resume) => match body::to_file(exchange) {
+                Ok(()) => walk::resume(exchange, resume),
+                Err(_) => Outcome::Status(500),
+            },
+            Outcome::Aside(chore, resume) => chores::run(exchange, chore, resume).await,
             Outcome::Background(paths, resume) => {
                 start(exchange, paths);
                 walk::resume(exchange, resume)

@@ -7,24 +7,33 @@ use weir_http::families::Families;
 // The order is the order of handlers within one phase (nginx: auto/modules, "the module order is important").
 weir_http::declare! {
     log
+    headers_more
+    set_misc
     realip
     map
     geo
     keyval
     split_clients
+    browser
+    secure_link
     referer
     stub_status
+    empty_gif
+    echo
     limit_req
     limit_conn
     access
     auth_basic
     try_files
     mirror
+    random_index
     index
     autoindex
+    dav
     gzip_static
     static_files
     not_modified
+    userid
     charset
     range
     purge
@@ -36,7 +45,7 @@ weir_http::declare! {
 weir_http::above!(1);
 
 /// The order in which filters change a response's head, first to last.
-const FILTERS: &[&str] = &["not_modified", "headers", "charset", "gzip", "range"];
+const FILTERS: &[&str] = &["not_modified", "headers_more", "headers", "userid", "charset", "gzip", "range"];
 
 /// The families of all crates.
 pub static ALL: LazyLock<Families> =

@@ -57,7 +57,7 @@ pub static FAMILY: Family = Family::new(
         .default("64"),
     ],
 )
-.variables(&[Variable::changeable("invalid_referer", invalid_referer, |_, _| {})])
+.variables(&[Variable::kept("invalid_referer", invalid_referer)])
 .finish(finish);
 
 /// The arguments of the `valid_referers` of one block.

@@ -3,6 +3,7 @@
 crate::declare! {
     process
     error_log
+    early_read
     variables
     core
     files

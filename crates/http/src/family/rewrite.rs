@@ -11,7 +11,7 @@ use weir_conf::Statement;
 use weir_net::log::Level;
 
 use crate::build::{Build, Kind, Scope};
-use crate::conf::{Condition, FileTest, Rewrite, Rule, Target};
+use crate::conf::{Compute, Condition, FileTest, Rewrite, Rule, Settable, Target};
 use crate::directive::{Arity, Contexts, Directive, HTTP, LOCATION, LOCATION_IF, NONE, SERVER, SERVER_IF, TWO};
 use crate::exchange::Exchange;
 use crate::families::Family;
@@ -19,7 +19,7 @@ use crate::known::Known;
 use crate::refusal::Refusal;
 use crate::regex::Regex;
 use crate::value;
-use crate::variable::{Argument, Definition, Variable};
+use crate::variable::{Argument, Definition, Get, Variable};
 
 crate::settings! {
     /// `rewrite_log`.
@@ -158,18 +158,39 @@ fn return_(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 }
 
 fn set(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let name = declarable(b, statement.text(0))?;
+    let place = settable(b, statement.text(0))?;
     let value = b.template(statement.text(1))?;
-    let rule = match built_in(b.known, &name).and_then(|variable| variable.set) {
-        Some(set) => Rule::SetBuiltIn(set, value),
-        None => {
-            // A variable read before it is set is empty, and weir logs that once.
-            let unset = Definition::Cached(uninitialized, Argument { name: name.clone(), index: 0 });
-            Rule::Set(b.names.define_weak(&name, unset), value)
-        }
-    };
-    b.scope().rules.push(rule);
+    b.scope().rules.push(match place {
+        Settable::BuiltIn(set) => Rule::SetBuiltIn(set, value),
+        Settable::Slot(id) => Rule::Set(id, value),
+    });
     Ok(())
+}
+
+/// Adds a rule that sets a variable, written `$name`, to the text that `make` makes of the values of other texts.
+pub fn compute(
+    b: &mut Build<'_>,
+    word: &str,
+    of: &[&str],
+    make: impl Fn(&mut Exchange<'_>, &[Vec<u8>], &mut Vec<u8>) -> Result<(), String> + Send + Sync + 'static,
+) -> Result<(), Refusal> {
+    let place = settable(b, word)?;
+    let of = of.iter().map(|text| b.template(text)).collect::<Result<_, _>>()?;
+    b.scope().rules.push(Rule::Compute(Box::new(Compute { place, of, make: Box::new(make) })));
+    Ok(())
+}
+
+/// The variable in `$name` that a rule may set.
+fn settable(b: &mut Build<'_>, word: &str) -> Result<Settable, Refusal> {
+    let name = declarable(b, word)?;
+    let variable = built_in(b.known, &name);
+    if let Some(set) = variable.and_then(|variable| variable.set) {
+        return Ok(Settable::BuiltIn(set));
+    }
+    // A variable of the file's own that is read before it is set is empty, and weir logs that once.
+    let get = variable.map_or(uninitialized as Get, |variable| variable.get);
+    let unset = Definition::Cached(get, Argument { name: name.clone(), index: 0 });
+    Ok(Settable::Slot(b.names.define_weak(&name, unset)))
 }
 
 /// The name in `$name`, in lower case, if a file may define it: it is not a fixed built-in variable.
@@ -179,7 +200,9 @@ pub fn declarable(b: &Build<'_>, word: &str) -> Result<String, Refusal> {
         Some(_) | None => return Err(Refusal::whole(format!("invalid variable name \"{word}\""))),
     };
     match built_in(b.known, &name) {
-        Some(Variable { set: None, .. }) => Err(Refusal::whole(format!("the duplicate \"{name}\" variable"))),
+        Some(Variable { set: None, is_kept: false, .. }) => {
+            Err(Refusal::whole(format!("the duplicate \"{name}\" variable")))
+        }
         Some(_) | None => Ok(name),
     }
 }

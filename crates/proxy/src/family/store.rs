@@ -18,7 +18,7 @@ use weir_http::message::Origin;
 use weir_http::refusal::Refusal;
 use weir_http::variable::Template;
 use weir_http::visit::Along;
-use weir_http::{body, file_path};
+use weir_http::{body, file_path, value};
 use weir_net::log::{self, Level};
 
 use crate::relay;
@@ -93,24 +93,9 @@ pub fn store(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Ref
     Ok(())
 }
 
-/// `…_store_access`. nginx: `ngx_conf_set_access_slot`; the owner may always read and write.
+/// `…_store_access`.
 pub fn access(b: &mut Build<'_>, statement: &Statement, of: Of) -> Result<(), Refusal> {
-    let mut mode = 0o600;
-    for word in statement.args.iter().map(|word| word.text.as_str()) {
-        let bits = |rights: &str| match rights {
-            "r" => Some(4),
-            "rw" => Some(6),
-            _ => None,
-        };
-        let read = word.split_once(':').and_then(|(who, rights)| match who {
-            "user" => Some(bits(rights)? << 6),
-            "group" => Some(bits(rights)? << 3),
-            "all" => bits(rights),
-            _ => None,
-        });
-        mode |= read.ok_or_else(|| Refusal::whole(format!("invalid value \"{word}\"")))?;
-    }
-    of(crate::settings(b)).access = Some(mode);
+    of(crate::settings(b)).access = Some(value::access(statement)?);
     Ok(())
 }
 

@@ -8,12 +8,14 @@ use weir_net::log::Level;
 use weir_wire::Known;
 use weir_wire::escape::{self, Unescape};
 
-use crate::conf::{Condition, FileTest, Rewrite, Rule, Target};
+use crate::body;
+use crate::conf::{Compute, Condition, FileTest, Rewrite, Rule, Settable, Target};
 use crate::exchange::Exchange;
 use crate::family::disable_symlinks::{self, Failed};
 use crate::regex::Regex;
+use crate::request_body::RequestBody;
 use crate::response_body::Body;
-use crate::variable::Template;
+use crate::variable::{Template, any_set};
 
 /// The result of a list of rules.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,6 +30,8 @@ pub enum Flow {
     Status(u16),
     /// `return` with a text: the response is in the exchange.
     Respond,
+    /// Read the body, then begin again.
+    ReadBody,
 }
 
 /// Longer values need a larger buffer.
@@ -91,6 +95,8 @@ impl Run {
                 set(exchange, &value);
                 End::Rules
             }
+            Rule::Compute(rule) => compute(exchange, rule),
+            Rule::ReadBody(when) => read_body(exchange, when),
             Rule::Rewrite(rewrite) => self.rewrite(exchange, rewrite),
             Rule::Return(status, text) => End::Answer(answer(exchange, *status, text)),
             Rule::Break => {
@@ -224,6 +230,34 @@ impl Run {
             }
         }
     }
+}
+
+/// Reads a body that was not read yet, if one of the texts asks for it.
+fn read_body(exchange: &mut Exchange<'_>, when: &[Template]) -> End {
+    if !matches!(exchange.body, RequestBody::Unread) || !any_set(exchange, when) {
+        return End::Rules;
+    }
+    if body::is_too_large(exchange) {
+        // nginx: for a client that waits for `100 Continue`, the 413 is the answer.
+        exchange.expectation_met = true;
+        return End::Answer(Flow::Status(413));
+    }
+    End::Answer(Flow::ReadBody)
+}
+
+/// Sets a variable to the text that a family makes.
+fn compute(exchange: &mut Exchange<'_>, rule: &Compute) -> End {
+    let of: Vec<Vec<u8>> = rule.of.iter().map(|template| template.text(exchange)).collect();
+    let mut value = Vec::new();
+    if let Err(line) = (rule.make)(exchange, &of, &mut value) {
+        exchange.log(Level::Error, format_args!("{line}"));
+        return End::Answer(Flow::Status(500));
+    }
+    match rule.place {
+        Settable::Slot(id) => exchange.slots.set(id, &value),
+        Settable::BuiltIn(set) => set(exchange, &value),
+    }
+    End::Rules
 }
 
 /// Matches the subject, or the URI; a failed match clears the captures, as in nginx.

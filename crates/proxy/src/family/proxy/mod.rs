@@ -213,7 +213,7 @@ const OWN: &[Directive] = &[
         "proxy_pass_trailers",
         HSL,
         Arity::Flag,
-        "Passes on trailer fields from upstreams over HTTP/2.",
+        "Passes on the fields that upstreams send after a body.",
         |b, s| {
             crate::settings(b).proxy.pass_trailers = Some(value::flag(s)?);
             Ok(())
@@ -397,20 +397,10 @@ fn parse_bind(text: &[u8]) -> Option<SocketAddr> {
 
 /// Compiles a block: the group behind `proxy_pass`, the request's fields, the hidden fields.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
-    let (at, trailers_at) = (scope.place("proxy_pass", 0), scope.place("proxy_pass_trailers", 0));
+    let at = scope.place("proxy_pass", 0);
     let proxy = &mut crate::written_mut(scope).proxy;
     if proxy.redirect.is_none() {
         proxy.redirect = proxy.pass.as_ref().and_then(|pass| rewrite::implied(pass.as_deref()?));
-    }
-    if proxy.pass.as_ref().is_some_and(Option::is_some)
-        && proxy.pass_trailers == Some(true)
-        && proxy.version != Some(Version::Http2)
-    {
-        let refusal = Refusal::directive(
-            "is not supported here: weir passes on no trailer fields from HTTP/1.1 upstreams",
-        )
-        .todo("write proxy_http_version 2 if the upstream supports it, or proxy_pass_trailers off for this location");
-        b.refuse_at("proxy_pass_trailers", refusal, trailers_at);
     }
     proxy.protocol = Some(match proxy.version {
         Some(Version::Http2) => Protocol::Http2,

@@ -378,6 +378,10 @@ impl Source {
                             if at < out.len() {
                                 self.excess = Some(BEHIND_LAST_CHUNK);
                             }
+                            let (text, fields) = decoder.trailers();
+                            for field in fields {
+                                self.trailers.push_known(field.name.of(text), field.value.of(text), field.known);
+                            }
                             self.left = Left::Nothing;
                             break;
                         }
