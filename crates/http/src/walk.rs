@@ -36,11 +36,11 @@ pub fn walk(exchange: &mut Exchange<'_>, from: From) -> Outcome {
 
 /// Goes on after a `Wait`.
 pub fn resume(exchange: &mut Exchange<'_>, resume: Resume) -> Outcome {
-    let from = match resume {
-        Resume::Handler(from) => from,
+    let (from, refused) = match resume {
+        Resume::Handler(from, refused) => (from, refused),
         Resume::Status(status) => return Outcome::Status(status),
     };
-    match handlers(exchange, from) {
+    match handlers(exchange, from, refused) {
         Step::Over(outcome) => outcome,
         Step::Inside => Outcome::Status(500),
         Step::Jump(Jump::Named(name)) => walk(exchange, From::Named(name)),
@@ -198,7 +198,7 @@ fn inside(exchange: &mut Exchange<'_>) -> Step {
             rewrite::Flow::Respond => return Step::Over(Outcome::Respond),
         }
     }
-    handlers(exchange, 0)
+    handlers(exchange, 0, None)
 }
 
 /// A 401, delayed by `auth_delay` to slow down guessing.
@@ -207,15 +207,15 @@ fn unauthorised(exchange: &Exchange<'_>) -> Outcome {
     if delay.is_zero() { Outcome::Status(401) } else { Outcome::Wait(delay, Resume::Status(401)) }
 }
 
-/// The handlers of the location from this one on, then its content.
-fn handlers(exchange: &mut Exchange<'_>, from: usize) -> Step {
+/// The handlers of the location from this one on, then its content. `refused` is the status of a check of access that
+/// another check may still outvote.
+fn handlers(exchange: &mut Exchange<'_>, from: usize, mut refused: Option<u16>) -> Step {
     let location = exchange.location;
     let satisfy_any = location.values.core.satisfy_any;
-    let mut refused = None;
     let mut granted = false;
     for (index, (phase, enter)) in location.walk.iter().enumerate().skip(from) {
         // nginx checks the access of the client once, for its own request.
-        if *phase == Phase::Access && (granted || exchange.is_background) {
+        if *phase == Phase::Access && (granted || exchange.is_subrequest) {
             continue;
         }
         if *phase > Phase::Access
@@ -232,10 +232,16 @@ fn handlers(exchange: &mut Exchange<'_>, from: usize) -> Step {
                     exchange.response.fields.remove(weir_wire::Known::WwwAuthenticate);
                 }
             }
-            Next::Status(status @ (401 | 403)) if *phase == Phase::Access && satisfy_any => refused = Some(status),
-            Next::Wait(pause) => return Step::Over(Outcome::Wait(pause, Resume::Handler(index + 1))),
-            Next::ReadBody => return Step::Over(Outcome::ReadBody(Resume::Handler(index))),
-            Next::Background(paths) => return Step::Over(Outcome::Background(paths, Resume::Handler(index + 1))),
+            // nginx: of two objections, the one that asks for a password counts.
+            Next::Status(status @ (401 | 403)) if *phase == Phase::Access && satisfy_any => {
+                refused = refused.filter(|before| *before == 401).or(Some(status));
+            }
+            Next::Wait(pause) => return Step::Over(Outcome::Wait(pause, Resume::Handler(index + 1, refused))),
+            Next::ReadBody => return Step::Over(Outcome::ReadBody(Resume::Handler(index, refused))),
+            Next::Background(paths) => {
+                return Step::Over(Outcome::Background(paths, Resume::Handler(index + 1, refused)));
+            }
+            Next::Ask => return Step::Over(Outcome::Ask(Resume::Handler(index, refused))),
             Next::Status(401) if *phase == Phase::Access => return Step::Over(unauthorised(exchange)),
             other => return said(exchange, other),
         }
@@ -273,7 +279,7 @@ fn said(exchange: &mut Exchange<'_>, next: Next) -> Step {
         Next::Observe => Step::Over(Outcome::Observe),
         Next::Dashboard => Step::Over(Outcome::Dashboard),
         // Only handlers of a phase may return these.
-        Next::Wait(_) | Next::ReadBody | Next::Background(_) => Step::Over(Outcome::Status(500)),
+        Next::Wait(_) | Next::ReadBody | Next::Background(_) | Next::Ask => Step::Over(Outcome::Status(500)),
         Next::Named(name) => Step::Jump(Jump::Named(name.trim_start_matches('@').to_owned())),
         Next::Redirect { uri, args } => match redirected(exchange, uri, args) {
             Ok(()) => Step::Jump(Jump::Server),

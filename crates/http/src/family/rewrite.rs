@@ -18,6 +18,7 @@ use crate::families::Family;
 use crate::known::Known;
 use crate::refusal::Refusal;
 use crate::regex::Regex;
+use crate::slots::VariableId;
 use crate::value;
 use crate::variable::{Argument, Definition, Variable};
 
@@ -158,18 +159,43 @@ fn return_(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 }
 
 fn set(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let name = declarable(b, statement.text(0))?;
-    let value = b.template(statement.text(1))?;
-    let rule = match built_in(b.known, &name).and_then(|variable| variable.set) {
-        Some(set) => Rule::SetBuiltIn(set, value),
-        None => {
+    let settable = settable(b, statement.text(0), |b, name| {
+        let unset = match b.known.built_in(name) {
+            // A request that does not set `$http_name` reads the field of that name.
+            Some(Definition::Computed(get, argument)) => Definition::Cached(get, argument),
             // A variable read before it is set is empty, and weir logs that once.
-            let unset = Definition::Cached(uninitialized, Argument { name: name.clone(), index: 0 });
-            Rule::Set(b.names.define_weak(&name, unset), value)
-        }
-    };
-    b.scope().rules.push(rule);
+            _ => Definition::Cached(uninitialized, Argument { name: name.to_owned(), index: 0 }),
+        };
+        b.names.define_weak(name, unset)
+    })?;
+    let value = b.template(statement.text(1))?;
+    b.scope().rules.push(match settable {
+        Settable::BuiltIn(set) => Rule::SetBuiltIn(set, value),
+        Settable::Slot(id) => Rule::Set(id, value),
+    });
     Ok(())
+}
+
+/// The place of a variable that a directive sets.
+#[derive(Clone, Copy)]
+pub enum Settable {
+    /// Its value is kept in the exchange.
+    Slot(VariableId),
+    /// It is built in, and this function changes it.
+    BuiltIn(fn(&mut Exchange<'_>, &[u8])),
+}
+
+/// The variable in `$name`, for a directive that sets it; `define` defines it unless it is built in.
+pub fn settable(
+    b: &mut Build<'_>,
+    word: &str,
+    define: impl FnOnce(&mut Build<'_>, &str) -> VariableId,
+) -> Result<Settable, Refusal> {
+    let name = declarable(b, word)?;
+    Ok(match built_in(b.known, &name).and_then(|variable| variable.set) {
+        Some(set) => Settable::BuiltIn(set),
+        None => Settable::Slot(define(b, &name)),
+    })
 }
 
 /// The name in `$name`, in lower case, if a file may define it: it is not a fixed built-in variable.

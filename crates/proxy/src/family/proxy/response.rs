@@ -4,10 +4,8 @@ use weir_http::exchange::{Exchange, WithoutOwn};
 use weir_http::message::Origin;
 use weir_http::phase::{From, Outcome};
 use weir_http::response_body::Body;
-use weir_http::special::split_args;
-use weir_http::{value, walk};
+use weir_http::{special, value, walk};
 use weir_net::log::Level;
-use weir_wire::escape::{Unescape, unescape_uri};
 use weir_wire::fields::Fields;
 use weir_wire::{BodyLength, Known, KnownSet, Version};
 
@@ -158,18 +156,8 @@ fn accel_redirect(exchange: &mut Exchange<'_>, values: &Values, origin: &Origin)
     if let Some(name) = to.strip_prefix(b"@") {
         return Some(Elsewhere::Named(String::from_utf8_lossy(name).into_owned()));
     }
-    let (path, args) = split_args(&to);
-    let mut decoded = Vec::new();
-    unescape_uri(path, Unescape::All, &mut decoded);
-    if is_unsafe(path) || is_unsafe(&decoded) {
-        let shown = String::from_utf8_lossy(&to);
-        exchange.log(Level::Error, format_args!("unsafe URI \"{shown}\" was detected"));
-        return Some(Elsewhere::Nowhere);
-    }
-    Some(Elsewhere::Uri(decoded, args.to_vec()))
-}
-
-/// Whether a path from an upstream is empty, leaves the root or contains a NUL (nginx: parse_unsafe_uri).
-fn is_unsafe(path: &[u8]) -> bool {
-    path.is_empty() || path.contains(&0) || path.split(|byte| *byte == b'/').any(|part| part == b"..")
+    Some(match special::inner_uri(exchange, &to) {
+        Some((path, args)) => Elsewhere::Uri(path, args),
+        None => Elsewhere::Nowhere,
+    })
 }
