@@ -4,7 +4,14 @@
 use crate::family::ALL;
 
 /// nginx's optional modules that weir has.
-const WITH: &[&str] = &["http_gzip_static_module", "http_ssl_module", "http_stub_status_module", "http_v2_module"];
+const WITH: &[&str] = &[
+    "http_addition_module",
+    "http_auth_request_module",
+    "http_gzip_static_module",
+    "http_ssl_module",
+    "http_stub_status_module",
+    "http_v2_module",
+];
 
 /// nginx's modules that are on by default, and the family that implements each in weir.
 const DEFAULT_MODULES: &[(&str, &str)] = &[

@@ -18,6 +18,7 @@ weir_http::declare! {
     limit_conn
     access
     auth_basic
+    auth_request
     try_files
     mirror
     index
@@ -26,6 +27,8 @@ weir_http::declare! {
     static_files
     not_modified
     charset
+    addition
+    ssi
     range
     purge
     ssl
@@ -36,7 +39,7 @@ weir_http::declare! {
 weir_http::above!(1);
 
 /// The order in which filters change a response's head, first to last.
-const FILTERS: &[&str] = &["not_modified", "headers", "charset", "gzip", "range"];
+const FILTERS: &[&str] = &["not_modified", "headers", "addition", "charset", "ssi", "gzip", "range"];
 
 /// The families of all crates.
 pub static ALL: LazyLock<Families> =
