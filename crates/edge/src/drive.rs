@@ -3,7 +3,7 @@
 //! ```text
 //!  accept ─► serve ─► seat ─► requests ─► open ─► phases ─► answer ─► respond
 //!              │        ▲                              └─► tunnel (another protocol)
-//!              └► streams (HTTP/2: one task per stream)  └─► background (no client gets the answer)
+//!              └► streams (HTTP/2: one task per stream)  └─► subrequest (for another exchange)
 //! ```
 //!
 //! Nothing below imports this folder: it stands on the engine and on the families.
@@ -12,7 +12,6 @@ pub mod accept;
 mod after;
 mod answer;
 mod aside;
-mod background;
 mod chores;
 mod open;
 mod proxied;
@@ -21,4 +20,5 @@ mod seat;
 mod secure;
 mod serve;
 mod streams;
+pub mod subrequest;
 mod tunnel;

@@ -5,6 +5,8 @@ use crate::family::ALL;
 
 /// nginx's optional modules that weir has.
 const WITH: &[&str] = &[
+    "http_addition_module",
+    "http_auth_request_module",
     "http_dav_module",
     "http_gzip_static_module",
     "http_random_index_module",

@@ -128,6 +128,7 @@ impl Compiler<'_> {
             walk: Vec::new(),
             content: Vec::new(),
             filters: Vec::new(),
+            inner_filters: Vec::new(),
             has_ready_heads: false,
             places: Places::default(),
             limit_except: None,
@@ -257,6 +258,8 @@ impl Compiler<'_> {
             servers: self.servers,
             locations: self.locations,
             definitions,
+            names,
+            known: &families.known,
             declared,
             above,
             paths,
@@ -298,8 +301,9 @@ fn activate(location: &mut Location, families: &Families) {
         }
     }
     walk.sort_by_key(|(phase, _)| *phase);
-    let filters = families.filters.iter().filter(|filter| (filter.active)(location));
-    location.filters = filters.map(|filter| filter.answer).collect();
+    let filters: Vec<_> = families.filters.iter().filter(|filter| (filter.active)(location)).collect();
+    location.inner_filters = filters.iter().filter(|filter| filter.is_inner).map(|filter| filter.answer).collect();
+    location.filters = filters.iter().map(|filter| filter.answer).collect();
     location.walk = walk;
     location.content = content;
 }

@@ -12,11 +12,12 @@ use crate::above;
 use crate::build::Paths;
 use crate::exchange::{Enter, Exchange};
 use crate::family::{Declared, Values};
+use crate::known::Known;
 use crate::phase::Phase;
 use crate::regex::{MatchFailed, Regex};
 use crate::route::{Listen, LocationId, Methods, Pattern, Place, Places, ServerId, Socket};
 use crate::slots::{SlotStore, VariableId};
-use crate::variable::{Definition, Template};
+use crate::variable::{Definition, Names, Template};
 use crate::zone_names::ZoneNames;
 
 /// A configuration in force. It never changes: an exchange uses one configuration from start to end.
@@ -37,6 +38,10 @@ pub struct Conf {
     pub locations: Vec<Location>,
     /// The definition of each variable, by `VariableId`.
     pub definitions: Vec<Definition>,
+    /// The names of the variables.
+    pub names: Names,
+    /// The directives and variables of all families.
+    pub known: &'static Known,
     /// Declarations for the whole of `http`, by family.
     pub declared: Declared,
     /// Declarations of crates above.
@@ -98,6 +103,8 @@ pub struct Location {
     pub content: Vec<Enter>,
     /// The filters that have something to do, in the order in which they run.
     pub filters: Vec<fn(&mut Exchange<'_>)>,
+    /// Those of them that change the answers of subrequests too.
+    pub inner_filters: Vec<fn(&mut Exchange<'_>)>,
     /// Heads of stored answers may be kept ready (`family::cache::plain`).
     pub has_ready_heads: bool,
     /// Locations inside this one.

@@ -20,6 +20,9 @@ pub mod shared;
 
 pub use shared::{Rest, Shared};
 
+/// A subrequest looks this often whether its answer goes on; usually the reader wakes it.
+const PIPED_WAIT: Duration = Duration::from_secs(3600);
+
 /// A client connection. Boxed, because each request moves it twice.
 pub struct Conn {
     /// The socket, and the state that other parts of the worker may read.
@@ -122,6 +125,11 @@ impl Conn {
     pub fn poll_took_nothing(&self) -> Poll<()> {
         while self.deadline.poll_expired().is_ready() {
             let left = self.left.take();
+            if self.is_piped() {
+                // The client's own exchange has the timeout, and other parts may go first.
+                self.deadline.set(PIPED_WAIT);
+                continue;
+            }
             if left.is_zero() || self.is_silent() {
                 return Poll::Ready(());
             }
@@ -138,6 +146,11 @@ impl Conn {
             Poll::Pending => self.poll_took_nothing().map(|()| Err(Gone::TimedOut)),
         })
         .await
+    }
+
+    /// Whether it is a subrequest's, whose answer becomes a part of another answer.
+    fn is_piped(&self) -> bool {
+        self.carried.is_none() && matches!(self.stream(), Transport::Carried(_))
     }
 
     /// Whether the client accepts no data at the moment and has accepted hardly any before.

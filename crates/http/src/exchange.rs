@@ -7,6 +7,7 @@ use weir_cache::ready::Ready;
 use weir_meter::Step;
 use weir_meter::live::cells::Policy;
 use weir_net::{Instant, SocketAddress};
+use weir_wire::Known;
 use weir_wire::fields::Fields;
 
 use crate::client::Client;
@@ -92,6 +93,22 @@ impl Response {
         self.without_own = WithoutOwn::default();
         self.body = Body::Empty;
         self.body_filters.clear();
+    }
+}
+
+impl Response {
+    /// Makes the entity tag weak: a changed body is at most equivalent to the original (RFC 9110 §8.8.1).
+    pub fn weaken_etag(&mut self) {
+        let weak = match self.fields.get(Known::Etag) {
+            None => return,
+            Some(etag) if etag.starts_with(b"W/") => return,
+            Some(etag) if etag.starts_with(b"\"") => Some([b"W/".as_slice(), etag].concat()),
+            Some(_) => None,
+        };
+        self.fields.remove(Known::Etag);
+        if let Some(weak) = weak {
+            self.fields.push_known(b"ETag", &weak, Some(Known::Etag));
+        }
     }
 }
 
@@ -210,9 +227,8 @@ pub struct Exchange<'c> {
     pub cache: Visit,
     /// Whether its head is copied from a ready one, or will become one.
     pub plain: Plain,
-    /// weir started it in the background for another exchange: no client gets its answer (nginx: a background
-    /// subrequest).
-    pub is_background: bool,
+    /// weir started it for another exchange, of a client (nginx: a subrequest).
+    pub is_subrequest: bool,
     /// The trace it is part of, once something needs it.
     pub trace: Option<Box<Trace>>,
     /// Its start was counted; its end must be counted too.
@@ -283,7 +299,7 @@ impl<'c> Exchange<'c> {
             handler_lost: false,
             cache: Visit::default(),
             plain: Plain::No,
-            is_background: false,
+            is_subrequest: false,
             trace: None,
             is_counted: false,
             own: Own::default(),
@@ -335,6 +351,19 @@ impl<'c> Exchange<'c> {
                 found
             }
             None => false,
+        }
+    }
+
+    /// Reads a variable by its name in lower case, if the configuration mentions it or a family has it; `false` when it
+    /// is not found. For names that come from an answer.
+    pub fn variable_named(&mut self, name: &str, out: &mut Vec<u8>) -> bool {
+        let conf = self.conf;
+        if let Some(id) = conf.names.find(name) {
+            return self.variable(id, out);
+        }
+        match conf.known.built_in(name) {
+            Some(Definition::Computed(get, argument)) => get(self, &argument, out),
+            Some(Definition::Cached(..) | Definition::Slot) | None => false,
         }
     }
 

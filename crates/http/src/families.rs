@@ -37,6 +37,8 @@ pub struct Filter {
     /// Whether the filter changes all fresh hits on one stored answer in this location in the same way, apart from
     /// ranges, conditions and clients that accept gzip. Called once, when the configuration is compiled.
     pub is_fixed: fn(&Location, &Reading<'_>) -> bool,
+    /// It changes the answers of subrequests too (nginx: a filter that does not ask for the main request).
+    pub is_inner: bool,
 }
 
 /// Moves state from the declarations of the older configuration (second) to those of the new one.
@@ -119,7 +121,7 @@ impl Family {
 
     /// Adds a response filter.
     pub const fn filter(mut self, active: fn(&Location) -> bool, answer: fn(&mut Exchange<'_>)) -> Family {
-        self.filter = Some(Filter { active, answer, is_fixed: |_, _| false });
+        self.filter = Some(Filter { active, answer, is_fixed: |_, _| false, is_inner: false });
         self
     }
 
@@ -127,6 +129,14 @@ impl Family {
     pub const fn fixed(mut self, is_fixed: fn(&Location, &Reading<'_>) -> bool) -> Family {
         if let Some(filter) = self.filter {
             self.filter = Some(Filter { is_fixed, ..filter });
+        }
+        self
+    }
+
+    /// Lets the filter change the answers of subrequests too.
+    pub const fn inner(mut self) -> Family {
+        if let Some(filter) = self.filter {
+            self.filter = Some(Filter { is_inner: true, ..filter });
         }
         self
     }

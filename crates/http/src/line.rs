@@ -102,7 +102,7 @@ fn context(exchange: &Exchange<'_>, line: &mut Vec<u8>) {
     if !request_line.is_empty() {
         quoted(line, ", request: \"", request_line);
     }
-    if exchange.is_background {
+    if exchange.is_subrequest {
         quoted(line, ", subrequest: \"", &exchange.uri);
     }
     for context in &exchange.conf.context {

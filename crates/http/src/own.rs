@@ -21,6 +21,14 @@ impl Own {
         self.0.iter().find_map(|value| as_any(&**value).downcast_ref())
     }
 
+    /// The first value of this type, to change it.
+    pub fn get_mut<T: Owned>(&mut self) -> Option<&mut T> {
+        self.0.iter_mut().find_map(|value| {
+            let value: &mut dyn Any = &mut **value;
+            value.downcast_mut()
+        })
+    }
+
     /// Adds a value; there may be several of one type.
     pub fn add(&mut self, value: impl Owned) {
         self.0.push(Box::new(value));

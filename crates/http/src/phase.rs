@@ -57,6 +57,8 @@ pub enum Next {
     /// Start requests to these paths of this server in the background, then continue with the next handler. Each has
     /// the query string of the exchange, and its body if it was read. Their answers are ignored.
     Background(Vec<Vec<u8>>),
+    /// Send the request that the handler put into `exchange.own` as a `subrequest::Ask`, then enter this handler again.
+    Ask,
 }
 
 /// The result of the walk through the phases; `drive` does the rest.
@@ -82,6 +84,8 @@ pub enum Outcome {
     Aside(Chore, Resume),
     /// Start these requests in the background, then `resume` with this.
     Background(Vec<Vec<u8>>, Resume),
+    /// Send the request that is in `exchange.own`, then `resume` with this.
+    Ask(Resume),
 }
 
 /// Where a request's body is read to.
@@ -112,8 +116,9 @@ impl fmt::Debug for Chore {
 /// Where to go on in the walk of a location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resume {
-    /// At this handler; the numbers of the handlers that answer follow those of the other phases.
-    Handler(usize),
+    /// At this handler; the numbers of the handlers that answer follow those of the other phases. The status is the
+    /// objection of an earlier check of access, under `satisfy any`.
+    Handler(usize, Option<u16>),
     /// With this status: the wait slowed the client down (`auth_delay`).
     Status(u16),
     /// At the server's rewrites.

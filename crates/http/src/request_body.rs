@@ -1,6 +1,7 @@
 //! Where a request's body is, and how much of it is left to read.
 
 use std::fs::File;
+use std::io;
 
 use weir_wire::BodyLength;
 use weir_wire::chunked::Decoder;
@@ -38,6 +39,18 @@ impl RequestBody {
             RequestBody::Memory(bytes) => bytes.len() as u64,
             RequestBody::File { length, .. } => *length,
         }
+    }
+
+    /// The same body for another exchange, none if it was not read. The first exchange removes the file of a body; the
+    /// second one reads it through a descriptor of its own.
+    pub fn copy(&self) -> io::Result<RequestBody> {
+        Ok(match self {
+            RequestBody::Unread | RequestBody::Gone => RequestBody::Gone,
+            RequestBody::Memory(bytes) => RequestBody::Memory(bytes.clone()),
+            RequestBody::File { file, path, length, remove: _ } => {
+                RequestBody::File { file: file.try_clone()?, path: path.clone(), length: *length, remove: false }
+            }
+        })
     }
 }
 
@@ -80,5 +93,18 @@ impl Reader {
     /// Whether the body was read to its end.
     pub fn is_done(&self) -> bool {
         matches!(self.left, Left::Nothing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_that_was_not_read_is_not_copied() {
+        assert!(matches!(RequestBody::Unread.copy(), Ok(RequestBody::Gone)));
+        assert!(
+            matches!(RequestBody::Memory(b"abc".to_vec()).copy(), Ok(RequestBody::Memory(bytes)) if bytes == b"abc")
+        );
     }
 }

@@ -18,7 +18,7 @@ use crate::exchange::{Exchange, Plain, Response};
 use crate::family::headers;
 use crate::pace::Pace;
 use crate::response_body::{Body, Framing, Part, Source, Whole};
-use crate::{h2, keepalive, kept, special, writing};
+use crate::{composed, composing, h2, keepalive, kept, special, writing};
 
 /// Files up to this size are read and leave with the head in one write; above it the kernel copies.
 const READ_FILE_MAX: u64 = 32 << 10;
@@ -100,6 +100,16 @@ async fn send_with<S: Source>(
     framing: Framing,
     out: &mut Vec<u8>,
 ) -> Result<(), Gone> {
+    if composing::is_composed(exchange) && framing != Framing::Bodiless {
+        // Boxed: few bodies are composed, and otherwise every exchange would be larger.
+        return Box::pin(composed::send(exchange, conn, source, framing)).await;
+    }
+    begin(exchange, conn, framing, out)?;
+    send_body(exchange, conn, source, framing, out).await
+}
+
+/// Composes the head: into `out`, or as frames of the stream.
+pub fn begin(exchange: &mut Exchange<'_>, conn: &Conn, framing: Framing, out: &mut Vec<u8>) -> Result<(), Gone> {
     // Every head of an answer passes here, whichever code set its fields.
     let response = &mut exchange.response;
     response.fields.make_safe();
@@ -117,6 +127,50 @@ async fn send_with<S: Source>(
         Some(stream) => h2::answer::head(exchange, stream, framing)?,
     }
     exchange.step = weir_meter::Step::SendResponse;
+    Ok(())
+}
+
+/// Sends the body of a subrequest's response to its connection, without a head. If a filter refused the response, sends
+/// nothing and returns the status to answer with.
+pub async fn insert<S: Source>(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    source: Option<S>,
+) -> Result<Option<u16>, Gone> {
+    if exchange.error_status != 0 {
+        exchange.response.status = exchange.error_status;
+    }
+    let location = exchange.location;
+    for filter in &location.inner_filters {
+        filter(exchange);
+        if let Some(status) = exchange.response.refused.take() {
+            if let Some(source) = source {
+                source.discard(exchange).await;
+            }
+            return Ok(Some(status));
+        }
+    }
+    exchange.step = weir_meter::Step::SendResponse;
+    let is_bodiless = exchange.response.header_only || matches!(exchange.response.status, 100..=199 | 204 | 304);
+    let result = if is_bodiless {
+        send_body(exchange, conn, source, Framing::Bodiless, &mut Vec::new()).await
+    } else if composing::is_composed(exchange) {
+        Box::pin(composed::send(exchange, conn, source, Framing::Close)).await
+    } else {
+        send_body(exchange, conn, source, Framing::Close, &mut Vec::new()).await
+    };
+    exchange.complete = result.is_ok();
+    result.map(|()| None)
+}
+
+/// Sends `out`, which has the head, and then the body.
+async fn send_body<S: Source>(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    source: Option<S>,
+    framing: Framing,
+    out: &mut Vec<u8>,
+) -> Result<(), Gone> {
     let source = match source {
         Some(source) if framing != Framing::Bodiless => return source.send(exchange, conn, framing, out).await,
         other => other,

@@ -1,10 +1,11 @@
 //! The body of a response, and how the client finds its end.
 
 use std::fs::File;
-use std::future::Future;
+use std::future::{Future, ready};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use weir_cache::store::Object;
 
@@ -70,6 +71,11 @@ pub trait BodyFilter {
     /// back.
     fn write(&mut self, input: &[u8], flush: bool, last: bool, out: &mut Vec<u8>);
 
+    /// Whether it works on the whole body of the client's answer, with the answers of subrequests in it.
+    fn is_outer(&self) -> bool {
+        false
+    }
+
     /// Bytes taken and returned so far, if the filter counts them (`$gzip_ratio`).
     fn bytes(&self) -> Option<(u64, u64)> {
         None
@@ -132,9 +138,28 @@ pub trait Source {
         head: &mut Vec<u8>,
     ) -> impl Future<Output = Result<(), Gone>>;
 
+    /// Reads the next bytes of the body, and appends them to `out`; `true` after the last ones. For a body that does not
+    /// go to the client as it is; `close` ends it.
+    fn poll_next(
+        &mut self,
+        exchange: &mut Exchange<'_>,
+        context: &Context<'_>,
+        out: &mut Vec<u8>,
+    ) -> Poll<Result<bool, Broken>>;
+
+    /// Ends a body that was read with `poll_next`. `is_sent` if the client got everything that was read.
+    fn close(self, exchange: &mut Exchange<'_>, is_sent: bool) -> impl Future<Output = ()>;
+
     /// No client gets the body. If a cache wants it, reads the body to its end; else leaves it unread.
     fn discard(self, exchange: &mut Exchange<'_>) -> impl Future<Output = ()>;
 }
+
+/// The body broke off, and the log says why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken;
+
+/// The result of reading from a `Stream`.
+pub type Reading<'a> = Pin<Box<dyn Future<Output = Result<bool, Gone>> + 'a>>;
 
 /// The result of sending a `Stream`.
 pub type Sending<'a> = Pin<Box<dyn Future<Output = Result<(), Gone>> + 'a>>;
@@ -149,6 +174,22 @@ pub trait Stream {
         framing: Framing,
         head: &'a mut Vec<u8>,
     ) -> Sending<'a>;
+
+    /// Whether it has an end, and `next` reads it.
+    fn is_finite(&self) -> bool {
+        false
+    }
+
+    /// Appends the next bytes of the body to `out`; `true` after the last ones.
+    fn next<'a, 'e: 'a>(
+        &'a mut self,
+        exchange: &'a mut Exchange<'e>,
+        conn: &'a mut Conn,
+        out: &'a mut Vec<u8>,
+    ) -> Reading<'a> {
+        let _ = (exchange, conn, out);
+        Box::pin(ready(Err(Gone::Cut)))
+    }
 
     /// Limits the body to bytes `start..end`; a body without an end ignores it.
     fn cut(&mut self, start: u64, end: u64) {

@@ -34,6 +34,11 @@ impl SlotStore {
         (0..).zip(&self.values).filter_map(|(id, value)| Some((VariableId(id), value.as_deref()?)))
     }
 
+    /// The same values, without captures.
+    pub fn without_captures(&self) -> SlotStore {
+        SlotStore { values: self.values.clone(), captures: Captures::default() }
+    }
+
     /// Forgets all of them; the memory stays.
     pub fn clear(&mut self) {
         self.values.clear();

@@ -6,9 +6,11 @@
 use std::io::Write;
 
 use weir_net::SocketAddress;
+use weir_net::log::Level;
 use weir_wire::escape::{Unescape, unescape_uri};
 use weir_wire::{Known, status};
 
+use crate::composing::Composed;
 use crate::exchange::Exchange;
 use crate::family::core::Tokens;
 use crate::family::error_page::Page;
@@ -28,6 +30,7 @@ pub fn redirect(exchange: &mut Exchange<'_>, status: u16) -> Option<Outcome> {
     }
     exchange.response.content_type.clear();
     exchange.response.body_filters.clear();
+    exchange.own.remove::<Composed>();
     let settings = &exchange.location.values.error_page;
     if exchange.in_error_page || settings.pages.is_empty() || exchange.redirects_left == 0 {
         return None;
@@ -80,16 +83,22 @@ pub fn split_args(target: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// The decoded path and the arguments of a URI that another party names; `None` if the path is empty, leaves the root or
-/// contains a NUL (nginx: `ngx_http_parse_unsafe_uri`).
-pub fn safe_path(target: &[u8]) -> Option<(Vec<u8>, &[u8])> {
-    let (path, args) = split_args(target);
+/// The decoded path and the query string of a URI that an answer names. `None`, and a line in the log, if the path is
+/// empty, leaves the root or contains a NUL (nginx: `ngx_http_parse_unsafe_uri`).
+pub fn inner_uri(exchange: &mut Exchange<'_>, uri: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+    let (path, args) = split_args(uri);
     let mut decoded = Vec::new();
     unescape_uri(path, Unescape::All, &mut decoded);
-    let is_unsafe = |path: &[u8]| {
-        path.is_empty() || path.contains(&0) || path.split(|byte| *byte == b'/').any(|part| part == b"..")
-    };
-    (!is_unsafe(path) && !is_unsafe(&decoded)).then_some((decoded, args))
+    if is_unsafe(path) || is_unsafe(&decoded) {
+        let shown = String::from_utf8_lossy(uri).into_owned();
+        exchange.log(Level::Error, format_args!("unsafe URI \"{shown}\" was detected"));
+        return None;
+    }
+    Some((decoded, args.to_vec()))
+}
+
+fn is_unsafe(path: &[u8]) -> bool {
+    path.is_empty() || path.contains(&0) || path.split(|byte| *byte == b'/').any(|part| part == b"..")
 }
 
 /// Puts nginx's page for `status` in place of the body that the response had; other fields stay.
@@ -97,6 +106,7 @@ pub fn page(exchange: &mut Exchange<'_>, status: u16) {
     let shown = if matches!(status, 494..=497) { 400 } else { status };
     let tokens = exchange.location.values.core.server_tokens;
     exchange.error_status = shown;
+    exchange.own.remove::<Composed>();
     let response = &mut exchange.response;
     response.status = shown;
     response.status_line.clear();

@@ -144,6 +144,11 @@ impl Names {
         id
     }
 
+    /// The number of a name in lower case, if the configuration mentions it.
+    pub fn find(&self, name: &str) -> Option<VariableId> {
+        self.ids.get(name).copied()
+    }
+
     /// A name by its number.
     pub fn name(&self, id: VariableId) -> &str {
         self.names.get(id.0 as usize).map_or("", String::as_str)

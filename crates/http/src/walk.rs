@@ -36,12 +36,12 @@ pub fn walk(exchange: &mut Exchange<'_>, from: From) -> Outcome {
 
 /// Goes on after a `Wait`.
 pub fn resume(exchange: &mut Exchange<'_>, resume: Resume) -> Outcome {
-    let from = match resume {
-        Resume::Handler(from) => from,
+    let (from, refused) = match resume {
+        Resume::Handler(from, refused) => (from, refused),
         Resume::Status(status) => return Outcome::Status(status),
         Resume::Server => return walk(exchange, From::Server),
     };
-    match handlers(exchange, from) {
+    match handlers(exchange, from, refused) {
         Step::Over(outcome) => outcome,
         Step::Inside => Outcome::Status(500),
         Step::Jump(Jump::Named(name)) => walk(exchange, From::Named(name)),
@@ -202,7 +202,7 @@ fn inside(exchange: &mut Exchange<'_>) -> Step {
             rewrite::Flow::ReadBody => return Step::Over(Outcome::Status(500)),
         }
     }
-    handlers(exchange, 0)
+    handlers(exchange, 0, None)
 }
 
 /// A 401, delayed by `auth_delay` to slow down guessing.
@@ -211,15 +211,15 @@ fn unauthorised(exchange: &Exchange<'_>) -> Outcome {
     if delay.is_zero() { Outcome::Status(401) } else { Outcome::Wait(delay, Resume::Status(401)) }
 }
 
-/// The handlers of the location from this one on, then its content.
-fn handlers(exchange: &mut Exchange<'_>, from: usize) -> Step {
+/// The handlers of the location from this one on, then its content. `refused` is the status of a check of access that
+/// another check may still outvote.
+fn handlers(exchange: &mut Exchange<'_>, from: usize, mut refused: Option<u16>) -> Step {
     let location = exchange.location;
     let satisfy_any = location.values.core.satisfy_any;
-    let mut refused = None;
     let mut granted = false;
     for (index, (phase, enter)) in location.walk.iter().enumerate().skip(from) {
         // nginx checks the access of the client once, for its own request.
-        if *phase == Phase::Access && (granted || exchange.is_background) {
+        if *phase == Phase::Access && (granted || exchange.is_subrequest) {
             continue;
         }
         if *phase > Phase::Access
@@ -236,10 +236,17 @@ fn handlers(exchange: &mut Exchange<'_>, from: usize) -> Step {
                     exchange.response.fields.remove(weir_wire::Known::WwwAuthenticate);
                 }
             }
-            Next::Status(status @ (401 | 403)) if *phase == Phase::Access && satisfy_any => refused = Some(status),
-            Next::Wait(pause) => return Step::Over(Outcome::Wait(pause, Resume::Handler(index + 1))),
-            next @ (Next::ReadBody | Next::ReadBodyToFile | Next::Aside(_)) => return again(exchange, next, index),
-            Next::Background(paths) => return Step::Over(Outcome::Background(paths, Resume::Handler(index + 1))),
+            // nginx: of two objections, the one that asks for a password counts.
+            Next::Status(status @ (401 | 403)) if *phase == Phase::Access && satisfy_any => {
+                refused = refused.filter(|before| *before == 401).or(Some(status));
+            }
+            Next::Wait(pause) => return Step::Over(Outcome::Wait(pause, Resume::Handler(index + 1, refused))),
+            next @ (Next::ReadBody | Next::ReadBodyToFile | Next::Aside(_) | Next::Ask) => {
+                return again(exchange, next, Resume::Handler(index, refused));
+            }
+            Next::Background(paths) => {
+                return Step::Over(Outcome::Background(paths, Resume::Handler(index + 1, refused)));
+            }
             Next::Status(401) if *phase == Phase::Access => return Step::Over(unauthorised(exchange)),
             other => return said(exchange, other),
         }
@@ -256,7 +263,7 @@ fn content(exchange: &mut Exchange<'_>, from: usize) -> Step {
     let first = location.walk.len();
     if let Some(handler) = location.handler {
         let next = handler(exchange);
-        return again(exchange, next, first);
+        return again(exchange, next, Resume::Handler(first, None));
     }
     if exchange.handler_lost {
         // The file would not be protected by the rules of the `if` that was meant to answer.
@@ -266,7 +273,7 @@ fn content(exchange: &mut Exchange<'_>, from: usize) -> Step {
     for (index, enter) in location.content.iter().enumerate().skip(from.saturating_sub(first)) {
         match enter(exchange) {
             Next::Continue => {}
-            other => return again(exchange, other, first + index),
+            other => return again(exchange, other, Resume::Handler(first + index, None)),
         }
     }
     // nginx: a directory without a listing is forbidden, anything else is not found.
@@ -275,12 +282,12 @@ fn content(exchange: &mut Exchange<'_>, from: usize) -> Step {
 }
 
 /// A result after which this handler may be entered again.
-fn again(exchange: &mut Exchange<'_>, next: Next, index: usize) -> Step {
-    let resume = Resume::Handler(index);
+fn again(exchange: &mut Exchange<'_>, next: Next, resume: Resume) -> Step {
     match next {
         Next::ReadBody => Step::Over(Outcome::ReadBody(Place::AsConfigured, resume)),
         Next::ReadBodyToFile => Step::Over(Outcome::ReadBody(Place::File, resume)),
         Next::Aside(chore) => Step::Over(Outcome::Aside(chore, resume)),
+        Next::Ask => Step::Over(Outcome::Ask(resume)),
         other => said(exchange, other),
     }
 }
@@ -295,9 +302,12 @@ fn said(exchange: &mut Exchange<'_>, next: Next) -> Step {
         Next::Observe => Step::Over(Outcome::Observe),
         Next::Dashboard => Step::Over(Outcome::Dashboard),
         // Only handlers of a phase before the content may return the first two; `again` has taken the others.
-        Next::Wait(_) | Next::Background(_) | Next::ReadBody | Next::ReadBodyToFile | Next::Aside(_) => {
-            Step::Over(Outcome::Status(500))
-        }
+        Next::Wait(_)
+        | Next::Background(_)
+        | Next::ReadBody
+        | Next::ReadBodyToFile
+        | Next::Aside(_)
+        | Next::Ask => Step::Over(Outcome::Status(500)),
         Next::Named(name) => Step::Jump(Jump::Named(name.trim_start_matches('@').to_owned())),
         Next::Redirect { uri, args } => match redirected(exchange, uri, args) {
             Ok(()) => Step::Jump(Jump::Server),

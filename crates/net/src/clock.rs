@@ -50,6 +50,13 @@ pub fn utc_offset_minutes(unix_seconds: i64) -> i32 {
     crate::sys::utc_offset_minutes(unix_seconds)
 }
 
+/// A time in the form of C's `strftime`, in local time or in GMT. `None` if the result is empty or has more than `max`
+/// bytes, or if the format contains a NUL.
+pub fn strftime(format: &[u8], unix_seconds: i64, is_local: bool, max: usize) -> Option<Vec<u8>> {
+    let format = std::ffi::CString::new(format).ok()?;
+    crate::sys::strftime(&format, unix_seconds, is_local, max)
+}
+
 /// The value of a Date field, RFC 9110 §5.6.7, made once per second and thread.
 pub fn http_date() -> [u8; 29] {
     thread_local! {

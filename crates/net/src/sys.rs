@@ -9,6 +9,7 @@ use rustix::event::Timespec;
 use rustix::event::epoll::Event;
 use rustix::io::Errno;
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::ffi::CStr;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::task::{Context, RawWaker, RawWakerVTable, Waker};
@@ -194,6 +195,26 @@ pub(crate) fn utc_offset_minutes(unix_seconds: i64) -> i32 {
     // SAFETY: zeroed first, and `tm` is integers and a pointer we do not follow.
     let local = unsafe { local.assume_init() };
     (local.tm_gmtoff / 60) as i32
+}
+
+/// A time in the form of strftime, in local time or in GMT; `None` if the result is empty, has more than `max` bytes,
+/// or the year does not fit.
+///
+/// It uses libc's calls: files written for nginx expect the formats and the zone names of libc.
+pub(crate) fn strftime(format: &CStr, unix_seconds: i64, is_local: bool, max: usize) -> Option<Vec<u8>> {
+    let time = unix_seconds as libc::time_t;
+    let mut parts = MaybeUninit::<libc::tm>::zeroed();
+    let broken_down = if is_local { libc::localtime_r } else { libc::gmtime_r };
+    // SAFETY: both pointers are to live values of the types that libc expects; the calls write only `parts`.
+    if unsafe { broken_down(&raw const time, parts.as_mut_ptr()) }.is_null() {
+        return None;
+    }
+    let mut text = vec![0; max];
+    // SAFETY: `text` has room for `max` bytes, `format` ends with a NUL, and libc has filled `parts`. The zone name in
+    // `parts` is a string that libc keeps.
+    let length = unsafe { libc::strftime(text.as_mut_ptr().cast(), max, format.as_ptr(), parts.as_ptr()) };
+    text.truncate(length);
+    (length > 0).then_some(text)
 }
 
 /// Receives at most `max` bytes into the spare capacity of `buf`, which is not

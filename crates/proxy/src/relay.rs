@@ -22,7 +22,7 @@ use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::Exchange;
 use weir_http::pace::Pace;
 use weir_http::patience::SendTimeout;
-use weir_http::response_body::{self, Framing};
+use weir_http::response_body::Framing;
 use weir_http::{respond, writing};
 use weir_net::log::Level;
 use weir_net::{Lease, buffer};
@@ -34,6 +34,7 @@ use crate::family::upstream::sending::Upload;
 use crate::family::upstream::source::{Broken, Source};
 
 mod aside;
+mod source;
 
 pub use aside::{collect, drain};
 
@@ -49,25 +50,6 @@ pub const DIRECTORY: &str = "proxy_temp";
 
 /// Pieces written in one call.
 const PIECES_MAX: usize = 16;
-
-impl response_body::Source for Source {
-    async fn send(
-        self,
-        exchange: &mut Exchange<'_>,
-        conn: &mut Conn,
-        framing: Framing,
-        head: &mut Vec<u8>,
-    ) -> Result<(), Gone> {
-        run(exchange, conn, self, framing, head).await
-    }
-
-    async fn discard(self, exchange: &mut Exchange<'_>) {
-        match exchange.cache.is_filling() {
-            true => drain(exchange, self).await,
-            false => self.finish_unread(exchange),
-        }
-    }
-}
 
 /// Sends `head` and then the body of `source`.
 async fn run(

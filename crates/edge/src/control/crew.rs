@@ -22,6 +22,7 @@ use weir_net::log::{self, Level};
 use weir_net::worker::Remote;
 use weir_net::{Address, Listening, process};
 
+use crate::drive;
 use crate::drive::accept::{Stop, accept};
 use crate::family::ALL;
 use crate::live::{self, Live};
@@ -207,6 +208,7 @@ impl Crew {
                 log::global(Level::Alert, format_args!("a task panicked: {what}"))
             }));
             ALL.start(&worker);
+            drive::subrequest::serve(&worker);
         })
         .map_err(|error| format!("worker thread could not be started {}", log::Os(&error)))?;
         self.colleagues.add(seat, remote.clone());

@@ -11,9 +11,9 @@ use weir_proxy::family::slice;
 use weir_proxy::family::upstream::forward;
 use weir_proxy::family::upstream::source::Source;
 
-use super::background;
 use super::chores;
 use super::open;
+use super::subrequest;
 use super::tunnel::{self, Joined};
 use crate::live::api;
 use crate::{dash, purge};
@@ -69,9 +69,10 @@ pub async fn answer(
             Outcome::ReadBody(place, resume) => Box::pin(read_body(exchange, conn, place, resume)).await?,
             Outcome::Aside(chore, resume) => Box::pin(chores::run(exchange, chore, resume)).await,
             Outcome::Background(paths, resume) => {
-                background::start(exchange, paths);
+                subrequest::start_all(exchange, paths);
                 walk::resume(exchange, resume)
             }
+            Outcome::Ask(resume) => Box::pin(subrequest::ask(exchange, conn, resume)).await?,
             Outcome::Purge => purge::api::answer(exchange, conn).await?,
             Outcome::Observe => api::answer(exchange, conn).await?,
             Outcome::Dashboard => Box::pin(dash::answer::answer(exchange, conn)).await?,

@@ -120,7 +120,7 @@ plain! {
     complete: bool,
     is_cut: bool,
     refused_by: Option<Policy>,
-    is_background: bool,
+    is_subrequest: bool,
 }
 
 impl Aside {

@@ -17,7 +17,7 @@ use weir_net::log::{self, Level};
 
 use super::after::{After, parting};
 use super::tunnel::Tunnel;
-use super::{answer, open, streams};
+use super::{answer, open, streams, subrequest};
 
 /// Serves the requests that have arrived, one after the other. On entry, `parts` hold only bytes that arrived before
 /// this task read anything; on return, only bytes that are not answered.
@@ -122,6 +122,9 @@ async fn one(
     };
     if let Err(gone) = &end {
         note(&mut exchange, gone);
+    }
+    if exchange.location.values.core.post_action.is_some() {
+        Box::pin(subrequest::post_action(&mut exchange)).await;
     }
     log_phase(&mut exchange);
     let after = match conn.carried {

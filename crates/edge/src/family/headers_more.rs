@@ -320,7 +320,6 @@ fn set_in_request(exchange: &mut Exchange<'_>, field: &Change, value: &[u8], rep
 
 #[cfg(test)]
 mod tests {
-    use super::*;
 
     #[test]
     fn arguments_are_read_in_the_modules_words() {

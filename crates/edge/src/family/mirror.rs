@@ -68,8 +68,8 @@ fn mirror(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 }
 
 fn enter(exchange: &mut Exchange<'_>) -> Next {
-    // A copy is not copied again.
-    if exchange.is_background {
+    // Only the client's own request is copied.
+    if exchange.is_subrequest {
         return Next::Continue;
     }
     let settings = &crate::values(exchange.location).mirror;

@@ -24,6 +24,7 @@ weir_http::declare! {
     limit_conn
     access
     auth_basic
+    auth_request
     try_files
     mirror
     random_index
@@ -35,6 +36,8 @@ weir_http::declare! {
     not_modified
     userid
     charset
+    addition
+    ssi
     range
     purge
     ssl
@@ -45,7 +48,8 @@ weir_http::declare! {
 weir_http::above!(1);
 
 /// The order in which filters change a response's head, first to last.
-const FILTERS: &[&str] = &["not_modified", "headers_more", "headers", "userid", "charset", "gzip", "range"];
+const FILTERS: &[&str] =
+    &["not_modified", "headers_more", "headers", "userid", "addition", "charset", "ssi", "gzip", "range"];
 
 /// The families of all crates.
 pub static ALL: LazyLock<Families> =

@@ -279,7 +279,7 @@ impl Numbers {
 }
 
 fn filter(exchange: &mut Exchange<'_>) {
-    if exchange.is_background {
+    if exchange.is_subrequest {
         return;
     }
     let settings = &crate::values(exchange.location).userid;

@@ -2,6 +2,7 @@
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_core_module.html>
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use weir_conf::Statement;
@@ -85,6 +86,10 @@ crate::settings! {
     log_not_found: bool = true,
     /// `log_subrequest`.
     log_subrequest: bool = false,
+    /// `subrequest_output_buffer_size`: bytes (nginx's default is the size of a page).
+    subrequest_buffer: u64 = 4 << 10,
+    /// `post_action`: a path or `@name`.
+    post_action: Option<Arc<str>> = None,
 }
 
 /// Nothing is declared for all of `http`.
@@ -268,7 +273,7 @@ pub static FAMILY: Family = Family::new("core", &[
     Directive::new("satisfy", HSL, ONE, "Whether all access checks must allow a request, or any one of them.",
         |b, s| { b.settings().core.satisfy_any = Some(value::choice(s, &[("all", false), ("any", true)])?); Ok(()) }).default("all"),
     flag!("log_not_found", HSL, log_not_found, "on", "Logs files that were not found."),
-    flag!("log_subrequest", HSL, log_subrequest, "off", "Logs the requests that weir makes for a client's request (mirror)."),
+    flag!("log_subrequest", HSL, log_subrequest, "off", "Logs the subrequests: the requests that weir makes for a client's request."),
     Directive::idle("connection_pool_size", HS, ONE, "",
         "weir manages this memory itself", |_, _| Ok(())),
     Directive::idle("request_pool_size", HS, ONE, "",
@@ -305,8 +310,10 @@ pub static FAMILY: Family = Family::new("core", &[
         "it is for browsers that nobody uses any more", |_, _| Ok(())),
     Directive::idle("msie_refresh", HSL, Arity::Flag, "off",
         "it is for browsers that nobody uses any more", |_, _| Ok(())),
-    Directive::idle("subrequest_output_buffer_size", HSL, ONE, "",
-        "weir stores no answer of a subrequest", |_, _| Ok(())),
+    Directive::new("subrequest_output_buffer_size", HSL, ONE, "The largest answer of a subrequest that weir keeps in memory as a whole.",
+        |b, s| { b.settings().core.subrequest_buffer = Some(value::size(s)?); Ok(()) }).default("4k"),
+    Directive::new("post_action", HSLI, ONE, "Sends the request to this path or named location after its answer, and ignores the answer of that location.",
+        |b, s| { b.settings().core.post_action = Some(Some(s.text(0).into())); Ok(()) }),
     Directive::idle("open_file_cache", HSL, Arity::Between(1, 2), "off",
         "weir opens files anew for each request, so no file is stale", |_, _| Ok(())),
     Directive::idle("open_file_cache_valid", HSL, ONE, "",

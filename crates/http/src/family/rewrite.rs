@@ -18,8 +18,9 @@ use crate::families::Family;
 use crate::known::Known;
 use crate::refusal::Refusal;
 use crate::regex::Regex;
+use crate::slots::VariableId;
 use crate::value;
-use crate::variable::{Argument, Definition, Get, Variable};
+use crate::variable::{Argument, Definition, Variable};
 
 crate::settings! {
     /// `rewrite_log`.
@@ -158,7 +159,7 @@ fn return_(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 }
 
 fn set(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let place = settable(b, statement.text(0))?;
+    let place = settable(b, statement.text(0), own)?;
     let value = b.template(statement.text(1))?;
     b.scope().rules.push(match place {
         Settable::BuiltIn(set) => Rule::SetBuiltIn(set, value),
@@ -174,23 +175,34 @@ pub fn compute(
     of: &[&str],
     make: impl Fn(&mut Exchange<'_>, &[Vec<u8>], &mut Vec<u8>) -> Result<(), String> + Send + Sync + 'static,
 ) -> Result<(), Refusal> {
-    let place = settable(b, word)?;
+    let place = settable(b, word, own)?;
     let of = of.iter().map(|text| b.template(text)).collect::<Result<_, _>>()?;
     b.scope().rules.push(Rule::Compute(Box::new(Compute { place, of, make: Box::new(make) })));
     Ok(())
 }
 
-/// The variable in `$name` that a rule may set.
-fn settable(b: &mut Build<'_>, word: &str) -> Result<Settable, Refusal> {
+/// A variable of the file's own.
+fn own(b: &mut Build<'_>, name: &str) -> VariableId {
+    let unset = match b.known.built_in(name) {
+        // A request that does not set `$http_name` reads the field of that name.
+        Some(Definition::Computed(get, argument)) => Definition::Cached(get, argument),
+        // A variable that is read before it is set is empty, and weir logs that once.
+        _ => Definition::Cached(uninitialized, Argument { name: name.to_owned(), index: 0 }),
+    };
+    b.names.define_weak(name, unset)
+}
+
+/// The variable in `$name`, for a directive that sets it; `define` defines it unless it is built in.
+pub fn settable(
+    b: &mut Build<'_>,
+    word: &str,
+    define: impl FnOnce(&mut Build<'_>, &str) -> VariableId,
+) -> Result<Settable, Refusal> {
     let name = declarable(b, word)?;
-    let variable = built_in(b.known, &name);
-    if let Some(set) = variable.and_then(|variable| variable.set) {
-        return Ok(Settable::BuiltIn(set));
-    }
-    // A variable of the file's own that is read before it is set is empty, and weir logs that once.
-    let get = variable.map_or(uninitialized as Get, |variable| variable.get);
-    let unset = Definition::Cached(get, Argument { name: name.clone(), index: 0 });
-    Ok(Settable::Slot(b.names.define_weak(&name, unset)))
+    Ok(match built_in(b.known, &name).and_then(|variable| variable.set) {
+        Some(set) => Settable::BuiltIn(set),
+        None => Settable::Slot(define(b, &name)),
+    })
 }
 
 /// The name in `$name`, in lower case, if a file may define it: it is not a fixed built-in variable.

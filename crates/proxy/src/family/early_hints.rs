@@ -85,7 +85,7 @@ fn is_wanted(exchange: &mut Exchange<'_>, status: u16) -> bool {
     if status == 100
         || exchange.request.version() < Version::Http11
         || part::is_part(exchange)
-        || exchange.is_background
+        || exchange.is_subrequest
     {
         return false;
     }

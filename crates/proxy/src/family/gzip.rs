@@ -16,7 +16,7 @@ use weir_http::refusal::Refusal;
 use weir_http::regex::Regex;
 use weir_http::response_body::BodyFilter;
 use weir_http::variable::{Argument, Variable};
-use weir_http::{media_types, value};
+use weir_http::{composing, media_types, value};
 use weir_net::clock;
 use weir_net::log::Level;
 use weir_wire::{Known, Version, date};
@@ -221,8 +221,8 @@ fn filter(exchange: &mut Exchange<'_>) {
     response.allows_ranges = false;
     response.fields.remove(Known::ContentLength);
     response.fields.remove(Known::AcceptRanges);
-    weaken_etag(exchange);
-    if !pack::replace(exchange, settings.level) {
+    exchange.response.weaken_etag();
+    if composing::is_composed(exchange) || !pack::replace(exchange, settings.level) {
         exchange.response.body_filters.push(Box::new(Gzip::new(settings.level)));
     }
 }
@@ -244,21 +244,6 @@ pub fn is_for(exchange: &Exchange<'_>, settings: &Values) -> bool {
         && response.fields.get(Known::ContentEncoding).is_none_or(<[u8]>::is_empty)
         && response.content_length.is_none_or(|length| length >= settings.min_length)
         && media_types::is_listed(&settings.types, &response.content_type)
-}
-
-/// A compressed body is equivalent to the original, not the same (RFC 9110 §8.8.1).
-fn weaken_etag(exchange: &mut Exchange<'_>) {
-    let fields = &mut exchange.response.fields;
-    let weak = match fields.get(Known::Etag) {
-        None => return,
-        Some(etag) if etag.starts_with(b"W/") => return,
-        Some(etag) if etag.starts_with(b"\"") => Some([b"W/".as_slice(), etag].concat()),
-        Some(_) => None,
-    };
-    fields.remove(Known::Etag);
-    if let Some(weak) = weak {
-        fields.push_known(b"ETag", &weak, Some(Known::Etag));
-    }
 }
 
 /// nginx: `ngx_http_gzip_ok`.
@@ -409,6 +394,10 @@ impl Gzip {
 }
 
 impl BodyFilter for Gzip {
+    fn is_outer(&self) -> bool {
+        true
+    }
+
     fn write(&mut self, input: &[u8], flush: bool, last: bool, out: &mut Vec<u8>) {
         let how = match (last, flush) {
             (true, _) => FlushCompress::Finish,

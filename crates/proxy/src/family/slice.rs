@@ -18,7 +18,7 @@ use weir_http::pace::Pace;
 use weir_http::phase::Outcome;
 use weir_http::refusal::Refusal;
 use weir_http::request_body::RequestBody;
-use weir_http::response_body::{Body, Framing, Kept, Sending, Stream};
+use weir_http::response_body::{Body, Framing, Kept, Reading, Sending, Stream};
 use weir_http::variable::Variable;
 use weir_http::{counting, respond, value, writing};
 use weir_net::log::Level;
@@ -86,15 +86,15 @@ fn continue_as_part<'c>(exchange: &mut Exchange<'c>, whole: &Exchange<'c>, start
 
 /// A sliced answer that is being sent to the client.
 pub struct Sliced {
-    /// The part that was fetched first.
-    first: Lease,
+    /// The part that was fetched first, until it is sent.
+    first: Option<Lease>,
     /// The offset of the first part.
     first_start: u64,
     /// The length of the whole answer.
     length: u64,
     /// The entity tag of the answer.
     etag: Vec<u8>,
-    /// The range that the client gets.
+    /// The range that the client still gets.
     from: u64,
     to: u64,
 }
@@ -108,6 +108,19 @@ impl Stream for Sliced {
         head: &'a mut Vec<u8>,
     ) -> Sending<'a> {
         Box::pin(send(exchange, conn, framing, head, *self))
+    }
+
+    fn is_finite(&self) -> bool {
+        true
+    }
+
+    fn next<'a, 'e: 'a>(
+        &'a mut self,
+        exchange: &'a mut Exchange<'e>,
+        conn: &'a mut Conn,
+        out: &'a mut Vec<u8>,
+    ) -> Reading<'a> {
+        Box::pin(next(exchange, conn, self, out))
     }
 
     fn cut(&mut self, start: u64, end: u64) {
@@ -177,7 +190,8 @@ async fn take(exchange: &mut Exchange<'_>, conn: &mut Conn, answer: Answer) -> A
     response.fields.remove(Known::AcceptRanges);
     response.allows_ranges = true;
     let etag = response.fields.get(Known::Etag).unwrap_or_default().to_vec();
-    response.body = Body::Stream(Box::new(Sliced { first, first_start: start, length, etag, from: 0, to: length }));
+    response.body =
+        Body::Stream(Box::new(Sliced { first: Some(first), first_start: start, length, etag, from: 0, to: length }));
     Answer::Outcome(Outcome::Respond)
 }
 
@@ -250,28 +264,40 @@ async fn send(
     conn: &mut Conn,
     framing: Framing,
     out: &mut Vec<u8>,
-    sliced: Sliced,
+    mut sliced: Sliced,
 ) -> Result<(), Gone> {
-    let size = crate::values(exchange.location).slice.size.max(1);
-    let Sliced { first, first_start, length, etag, from, to } = sliced;
     let mut pace = Pace::of(exchange);
-    let mut start = from / size * size;
-    let mut first = Some(first).filter(|_| start == first_start);
+    let mut bytes = Vec::new();
     loop {
-        let bytes = match first.take() {
-            Some(bytes) => bytes,
-            None => part(exchange, conn, start, length, &etag).await?,
-        };
-        let (low, high) = (from.max(start) - start, to.min(start.saturating_add(size)) - start);
-        let bytes = bytes.get(low as usize..high as usize).ok_or(Gone::Cut)?;
-        start = start.saturating_add(size);
-        push(exchange, framing, out, bytes, start >= to);
+        bytes.clear();
+        let is_last = next(exchange, conn, &mut sliced, &mut bytes).await?;
+        push(exchange, framing, out, &bytes, is_last);
         writing::paced(exchange, conn, out, &mut pace).await?;
         out.clear();
-        if start >= to {
+        if is_last {
             return Ok(());
         }
     }
+}
+
+/// Appends the bytes of the next part; `true` after the last ones.
+async fn next(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    sliced: &mut Sliced,
+    out: &mut Vec<u8>,
+) -> Result<bool, Gone> {
+    let size = crate::values(exchange.location).slice.size.max(1);
+    let start = sliced.from / size * size;
+    let end = sliced.to.min(start.saturating_add(size));
+    let bytes = match sliced.first.take().filter(|_| start == sliced.first_start) {
+        Some(bytes) => bytes,
+        None => part(exchange, conn, start, sliced.length, &sliced.etag).await?,
+    };
+    let (low, high) = (sliced.from - start, end.max(sliced.from) - start);
+    out.extend_from_slice(bytes.get(low as usize..high as usize).ok_or(Gone::Cut)?);
+    sliced.from = end;
+    Ok(end >= sliced.to)
 }
 
 /// Appends body bytes to the output, filtered and framed.

@@ -458,13 +458,9 @@ fn destination(exchange: &mut Exchange<'_>) -> Result<(Vec<u8>, Vec<u8>), u16> {
             None => return Err(invalid_destination(exchange, &shown)),
         }
     };
-    match special::safe_path(target) {
+    match special::inner_uri(exchange, target) {
         Some((path, _)) => Ok((written, path)),
-        None => {
-            let unsafe_path = String::from_utf8_lossy(target).into_owned();
-            exchange.log(Level::Error, format_args!("unsafe URI \"{unsafe_path}\" was detected"));
-            Err(invalid_destination(exchange, &shown))
-        }
+        None => Err(invalid_destination(exchange, &shown)),
     }
 }
 

@@ -5,6 +5,7 @@ use std::io::Write;
 
 use crate::exchange::Exchange;
 use crate::request_body::RequestBody;
+use crate::subrequest;
 use crate::texts::{decimal, text};
 use crate::value;
 use crate::variable::Argument;
@@ -72,8 +73,14 @@ pub fn line(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> boo
     line.is_some_and(|line| text(out, line))
 }
 
-/// `$request_method`: the client's, or the `GET` that `error_page` or `X-Accel-Redirect` put in its place.
+/// `$request_method`: the client's, also in a subrequest, or the `GET` that `error_page` or `X-Accel-Redirect` put in
+/// its place.
 pub fn method(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
+    if exchange.is_subrequest
+        && let Some(method) = subrequest::client_method(exchange)
+    {
+        return text(out, method);
+    }
     let method = exchange.request.method();
     !method.is_empty() && text(out, method)
 }

@@ -80,6 +80,7 @@ fn is_plain(exchange: &Exchange<'_>, facts: &RequestFacts) -> bool {
         && !facts.is_conditional
         && exchange.error_status == 0
         && exchange.limit_rate.is_none()
+        && !exchange.is_subrequest
         && !part::is_part(exchange)
         && response.fields.is_empty()
         && response.content_type.is_empty()

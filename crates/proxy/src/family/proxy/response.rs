@@ -156,12 +156,8 @@ fn accel_redirect(exchange: &mut Exchange<'_>, values: &Values, origin: &Origin)
     if let Some(name) = to.strip_prefix(b"@") {
         return Some(Elsewhere::Named(String::from_utf8_lossy(name).into_owned()));
     }
-    match special::safe_path(&to) {
-        Some((path, args)) => Some(Elsewhere::Uri(path, args.to_vec())),
-        None => {
-            let shown = String::from_utf8_lossy(&to);
-            exchange.log(Level::Error, format_args!("unsafe URI \"{shown}\" was detected"));
-            Some(Elsewhere::Nowhere)
-        }
-    }
+    Some(match special::inner_uri(exchange, &to) {
+        Some((path, args)) => Elsewhere::Uri(path, args),
+        None => Elsewhere::Nowhere,
+    })
 }

@@ -6,6 +6,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use weir_http::board::boards::Boards;
 use weir_http::exchange::Exchange;
@@ -214,6 +215,10 @@ pub struct Source {
     excess: Option<&'static str>,
     /// The fields after the body.
     trailers: Fields,
+    /// The deadline of the link is that of the current wait.
+    waits: bool,
+    /// Reading failed.
+    is_broken: bool,
 }
 
 impl Source {
@@ -225,7 +230,6 @@ impl Source {
         let may_be_kept = is_sent
             && weir_wire::keeps_alive(origin.head.version, tokens)
             && (origin.head.version == Version::Http11 || tokens.keep_alive);
-        let untaken = origin.bytes.len().saturating_sub(origin.head.len) as u64;
         let left = match length {
             BodyLength::None => Left::Nothing,
             BodyLength::Exact(0) => Left::Nothing,
@@ -233,14 +237,28 @@ impl Source {
             BodyLength::Chunked => Left::Chunked(Box::new(Decoder::new())),
             BodyLength::UntilClose => Left::UntilClose,
         };
-        Source { link: Some(link), hold, left, may_be_kept, untaken, excess: None, trailers: Fields::default() }
+        Source::with(link, hold, origin, left, may_be_kept)
     }
 
     /// The body of an answer in another protocol than HTTP. The connection may carry another exchange only if it
     /// `may_be_kept` and the protocol's own end of the answer has come.
     pub fn wrapped(link: Box<Link>, hold: Hold, origin: &Origin, left: Left, may_be_kept: bool) -> Source {
+        Source::with(link, hold, origin, left, may_be_kept)
+    }
+
+    fn with(link: Box<Link>, hold: Hold, origin: &Origin, left: Left, may_be_kept: bool) -> Source {
         let untaken = origin.bytes.len().saturating_sub(origin.head.len) as u64;
-        Source { link: Some(link), hold, left, may_be_kept, untaken, excess: None, trailers: Fields::default() }
+        Source {
+            link: Some(link),
+            hold,
+            left,
+            may_be_kept,
+            untaken,
+            excess: None,
+            trailers: Fields::default(),
+            waits: false,
+            is_broken: false,
+        }
     }
 
     /// Takes the fields after the body.
@@ -251,6 +269,34 @@ impl Source {
     /// Whether the body is complete.
     pub fn is_done(&self) -> bool {
         matches!(self.left, Left::Nothing)
+    }
+
+    /// Whether bytes came with the head that `feed` has not decoded yet.
+    pub fn has_untaken(&self) -> bool {
+        self.untaken > 0
+    }
+
+    /// Gives the wait for the next bytes this time, unless it has begun already.
+    pub fn begin_wait(&mut self, timeout: Duration) {
+        if let (false, Some(link)) = (self.waits, self.link.as_deref()) {
+            link.deadline.set(timeout);
+            self.waits = true;
+        }
+    }
+
+    /// Ends the wait for bytes.
+    pub fn end_wait(&mut self) {
+        self.waits = false;
+    }
+
+    /// Notes that reading failed.
+    pub fn break_off(&mut self) {
+        self.is_broken = true;
+    }
+
+    /// Whether reading failed.
+    pub fn is_broken(&self) -> bool {
+        self.is_broken
     }
 
     /// The exact remaining length, if the framing gives it.

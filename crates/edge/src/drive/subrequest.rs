@@ -1,0 +1,261 @@
+//! Takes subrequests through the phases: to the head of their answer, for checks and for exchanges in the background, or
+//! to the end of its body, for a body that contains the answer.
+
+use weir_http::background::{Background, Refused};
+use weir_http::conn::{Conn, Gone};
+use weir_http::exchange::{Exchange, Plain};
+use weir_http::phase::{From, Outcome, Place, Resume};
+use weir_http::request_body::{Reader, RequestBody};
+use weir_http::response_body::{Body, Source as _};
+use weir_http::slots::SlotStore;
+use weir_http::subrequest::{self, Ask, Child, Stub, Subrequest, Way};
+use weir_http::worker::Worker;
+use weir_http::{body, counting, respond, special, walk};
+use weir_meter::Step;
+use weir_net::log::{self, Level};
+use weir_proxy::family::slice;
+use weir_proxy::family::upstream::forward::Answer;
+use weir_proxy::family::upstream::source::Source;
+use weir_wire::BodyLength;
+
+use super::{chores, open};
+use crate::family::log as access_log;
+use crate::purge;
+
+/// Sends the request that a handler asks for, hands its answer over, then goes on with the walk of `exchange`.
+pub async fn ask(exchange: &mut Exchange<'_>, conn: &mut Conn, resume: Resume) -> Result<Outcome, Gone> {
+    let Some(ask) = exchange.own.take::<Ask>() else { return Ok(Outcome::Status(500)) };
+    let Some(subrequest) = Subrequest::of(exchange, ask.uri, ask.args) else { return Ok(Outcome::Status(500)) };
+    let (place, ends) = ((exchange.worker, exchange.generation), (exchange.client, exchange.server));
+    let mut asked = subrequest.begin(exchange.conf, place, ends, SlotStore::default());
+    subrequest::swap_variables(exchange, &mut asked);
+    let outcome = walk::walk(&mut asked, From::Server);
+    let result = match head(&mut asked, conn, outcome, None).await {
+        Ok(source) => {
+            if let Some(source) = source {
+                source.discard(&mut asked).await;
+            }
+            (ask.take)(exchange, &mut asked);
+            Ok(())
+        }
+        Err(gone) => {
+            // nginx: a subrequest that ends the connection ends the client's request.
+            exchange.response.status = asked.response.status;
+            Err(gone)
+        }
+    };
+    subrequest::swap_variables(exchange, &mut asked);
+    log(&mut asked);
+    drop(asked.into_parts());
+    result.map(|()| walk::resume(exchange, resume))
+}
+
+/// Goes on from an outcome of the phases to the head of a response, which is in the exchange then. Returns the source
+/// of its body, if an origin has the body. `stub` takes the place of an error page.
+pub async fn head(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    mut outcome: Outcome,
+    stub: Option<&Stub>,
+) -> Result<Option<Source>, Gone> {
+    loop {
+        if let (Outcome::Status(_), Some(stub)) = (&outcome, stub) {
+            return Ok(stand_in(exchange, stub, true));
+        }
+        if matches!(outcome, Outcome::Forward)
+            && let Some(why) = open::withheld(exchange)
+        {
+            outcome = Outcome::Status(open::withhold(exchange, why));
+        }
+        outcome = match outcome {
+            Outcome::Respond => return Ok(None),
+            Outcome::Status(status @ (408 | 444 | 499)) => {
+                exchange.response.status = status;
+                return Err(Gone::Cut);
+            }
+            Outcome::Status(status) => match special::redirect(exchange, status) {
+                Some(outcome) => outcome,
+                None => {
+                    special::page(exchange, status);
+                    return Ok(None);
+                }
+            },
+            Outcome::Wait(pause, resume) => match conn.pause(pause).await {
+                Some(gone) => return Err(gone),
+                None => walk::resume(exchange, resume),
+            },
+            // weir has read the body already, or does not need it.
+            Outcome::ReadBody(Place::AsConfigured, resume) => walk::resume(exchange, resume),
+            Outcome::ReadBody(Place::File, resume) => match body::to_file(exchange) {
+                Ok(()) => walk::resume(exchange, resume),
+                Err(_) => Outcome::Status(500),
+            },
+            Outcome::Aside(chore, resume) => Box::pin(chores::run(exchange, chore, resume)).await,
+            Outcome::Background(paths, resume) => {
+                start_all(exchange, paths);
+                walk::resume(exchange, resume)
+            }
+            Outcome::Ask(resume) => Box::pin(ask(exchange, conn, resume)).await?,
+            Outcome::Purge => purge::api::answer(exchange, conn).await?,
+            // These pages are for clients only.
+            Outcome::Observe | Outcome::Dashboard => Outcome::Status(403),
+            Outcome::Forward => match slice::forward(exchange, conn).await {
+                Answer::Response(source) => return Ok(Some(source)),
+                Answer::Outcome(outcome) => outcome,
+                Answer::Tunnel(_) => {
+                    exchange.log(Level::Error, format_args!("connection upgrade in subrequest"));
+                    return Err(Gone::Cut);
+                }
+                Answer::Gone(gone) => return Err(gone),
+            },
+        };
+    }
+}
+
+/// Puts the text of a stub in place of a response; only a text that `has_type` is processed further.
+fn stand_in(exchange: &mut Exchange<'_>, stub: &Stub, has_type: bool) -> Option<Source> {
+    exchange.error_status = 0;
+    let response = &mut exchange.response;
+    (response.status, response.header_only) = (200, false);
+    response.content_type.clear();
+    response.content_type.extend_from_slice(if has_type { &stub.content_type } else { &[] });
+    response.content_length = Some(stub.text.len() as u64);
+    response.body = Body::Bytes(stub.text.clone());
+    None
+}
+
+/// Lets this worker serve subrequests whose answers become parts of bodies.
+pub fn serve(worker: &Worker) {
+    subrequest::start_with(worker, |child: Child| {
+        child.spawn(async |exchange: &mut Exchange<'_>, conn: &mut Conn, way: Way| {
+            let result = part(exchange, conn, &way).await;
+            log(exchange);
+            result
+        });
+    });
+}
+
+/// Sends the answer of a subrequest as a part of a body.
+async fn part(exchange: &mut Exchange<'_>, conn: &mut Conn, way: &Way) -> Result<(), Gone> {
+    let mut outcome = walk::walk(exchange, From::Server);
+    let had_length = loop {
+        let source = head(exchange, conn, outcome, way.stub.as_ref()).await?;
+        if way.is_whole {
+            keep_whole(exchange, way)?;
+        }
+        let length = exchange.response.content_length;
+        match respond::insert(exchange, conn, source).await {
+            Ok(None) => break length,
+            Ok(Some(status)) => outcome = Outcome::Status(status),
+            // nginx: the page goes on if an origin breaks off within a part. The log says so.
+            Err(Gone::Cut) if exchange.step == Step::ReadResponse => return Ok(()),
+            Err(gone) => {
+                if way.pipe.is_too_big() {
+                    exchange.log(Level::Error, format_args!("too big subrequest response"));
+                }
+                return Err(gone);
+            }
+        }
+    };
+    match &way.stub {
+        Some(stub) if exchange.body_bytes_sent == 0 => {
+            // nginx: its filters have passed over an answer that announced its emptiness, and pass over the stub too.
+            let source = stand_in(exchange, stub, had_length != Some(0));
+            respond::insert(exchange, conn, source).await.map(drop)
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Bounds the memory for an answer that is kept as a whole.
+fn keep_whole(exchange: &mut Exchange<'_>, way: &Way) -> Result<(), Gone> {
+    let max = exchange.location.values.core.subrequest_buffer;
+    if let Some(length) = exchange.response.content_length.filter(|length| *length > max) {
+        exchange.log(Level::Error, format_args!("too big subrequest response: {length}"));
+        return Err(Gone::Cut);
+    }
+    way.pipe.keep_whole(usize::try_from(max).unwrap_or(usize::MAX));
+    Ok(())
+}
+
+/// Sends the exchange, whose answer was sent, on to the location's `post_action`, and again to that of the location in
+/// which it ends. Their answers are ignored (nginx: `ngx_http_post_action`).
+pub async fn post_action(exchange: &mut Exchange<'_>) {
+    let (mut conn, _other) = match Conn::of_nobody(exchange.worker, exchange.client, exchange.conf.generation) {
+        Ok(Some(nobody)) => nobody,
+        // `take_place` has logged it.
+        Ok(None) => return,
+        Err(error) => {
+            let error = log::Os(&error);
+            return exchange.log(Level::Error, format_args!("post_action failed to start {error}"));
+        }
+    };
+    while exchange.redirects_left > 0
+        && let Some(target) = &exchange.location.values.core.post_action
+    {
+        let status = exchange.response.status;
+        exchange.response.clear();
+        (exchange.error_status, exchange.in_error_page, exchange.plain) = (0, false, Plain::No);
+        let outcome = match target.strip_prefix('@') {
+            Some(name) => walk::walk(exchange, From::Named(name.to_owned())),
+            None => walk::redirect(exchange, target.as_bytes().to_vec(), Some(Vec::new())),
+        };
+        match head(exchange, &mut conn, outcome, None).await {
+            Ok(Some(source)) => source.discard(exchange).await,
+            Ok(None) => {}
+            Err(_) => exchange.response.status = status,
+        }
+    }
+}
+
+/// Starts a request to each path in the background, on the server of `exchange`. No client gets the answers. A request
+/// that cannot start is logged and left out.
+pub fn start_all(exchange: &mut Exchange<'_>, paths: Vec<Vec<u8>>) {
+    for path in paths {
+        let shown = String::from_utf8_lossy(&path).into_owned();
+        match begin(exchange, path) {
+            Ok(()) => {}
+            Err(Refused::TooMany(most)) => exchange.log(
+                Level::Error,
+                format_args!("{most} background requests are already running, so weir does not send \"{shown}\""),
+            ),
+            // `take_place` has logged it.
+            Err(Refused::NoPlace) => {}
+            Err(Refused::Os(error)) => {
+                let error = log::Os(&error);
+                exchange.log(Level::Error, format_args!("background request \"{shown}\" failed to start {error}"));
+            }
+        }
+    }
+}
+
+fn begin(exchange: &Exchange<'_>, path: Vec<u8>) -> Result<(), Refused> {
+    let mut background = Background::beside(exchange)?;
+    let body = exchange.body.copy().map_err(Refused::Os)?;
+    if !matches!(body, RequestBody::Gone) {
+        background.request.length = Some(BodyLength::Exact(body.length()));
+    }
+    let trace = exchange.trace.clone();
+    background.spawn(path, async move |exchange: &mut Exchange<'_>, conn: &mut Conn| {
+        exchange.is_subrequest = true;
+        exchange.internal = true;
+        exchange.trace = trace;
+        exchange.body = body;
+        // Until there is a reader, the walk compares the length of the body with `client_max_body_size`.
+        let outcome = walk::walk(exchange, From::Server);
+        exchange.reader = Some(Reader::at_end(exchange.body.length()));
+        if let Ok(Some(source)) = head(exchange, conn, outcome, None).await {
+            source.discard(exchange).await;
+        }
+        log(exchange);
+    });
+    Ok(())
+}
+
+/// Counts and logs a subrequest that has ended.
+fn log(exchange: &mut Exchange<'_>) {
+    counting::count_tries(exchange);
+    if exchange.location.values.core.log_subrequest {
+        access_log::log(exchange);
+    }
+}
