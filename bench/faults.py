@@ -71,6 +71,10 @@ FAULTS = [
     ("p03-limit-rate", "nw", {"P03"}, conf(f"limit_rate 20k; proxy_pass http://app; {KEEP}"), ["-R", "10", "-c", "64", "/64k"], {}),
     ("p04-max-conns", "nw", {"P04"}, conf(upstream="server app:3000 max_conns=2; keepalive 8;", main="worker_processes 1;", http="")
      .replace("upstream app {", "upstream app { zone app 64k;"), ["-R", "50", "-c", "32", "/1k?delay=300ms"], {}),
+    ("p09-queue-full", "w", {"P09"}, conf(upstream="server app:3000 max_conns=2; keepalive 8; queue 4;", main="worker_processes 1;", http="")
+     .replace("upstream app {", "upstream app { zone app 64k;"), ["-R", "50", "-c", "32", "/1k?delay=300ms"], {}),
+    ("p09-queue-late", "w", {"P09"}, conf(upstream="server app:3000 max_conns=2; keepalive 8; queue 100 timeout=500ms;", main="worker_processes 1;", http="")
+     .replace("upstream app {", "upstream app { zone app 64k;"), ["-R", "20", "-c", "64", "/1k?delay=300ms"], {}),
     ("p05-deny", "nw", {"P05"}, conf(f"deny all; proxy_pass http://app; {KEEP}"), ["-R", "100", "-c", "16", "/1k"], {}),
     ("p05-return", "nw", {"P05"}, conf("return 503;"), ["-R", "100", "-c", "16", "/1k"], {}),
     ("b49-app-queue", "nw", {"B49", "B22"}, conf("proxy_pass http://app;", upstream="server app:3000;"), ["-R", "60", "-c", "64", "/"], {"origin": ("python3", SLEEPS, "")}),

@@ -10,15 +10,15 @@ use rustls::pki_types::ServerName;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Servers that one owner remembers, at most; the oldest is forgotten first.
 pub const SERVERS_MAX: usize = 16;
 
-/// The sessions that one owner of connections may resume; clones share them.
+/// The sessions that one owner of connections may resume; clones share them, in any thread. Only handshakes lock them.
 #[derive(Clone)]
 pub struct Sessions {
-    kept: Rc<RefCell<VecDeque<Kept>>>,
+    kept: Arc<Mutex<VecDeque<Kept>>>,
     tickets_max: usize,
 }
 
@@ -35,13 +35,18 @@ impl Sessions {
     ///
     /// A ticket takes 1 to 3 kB, because rustls keeps the server's certificates with it.
     pub fn new(tickets_max: usize) -> Sessions {
-        Sessions { kept: Rc::default(), tickets_max }
+        Sessions { kept: Arc::default(), tickets_max }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Kept>> {
+        // Each step leaves a valid list.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl fmt::Debug for Sessions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Sessions({} servers)", self.kept.borrow().len())
+        write!(f, "Sessions({} servers)", self.lock().len())
     }
 }
 
@@ -67,17 +72,17 @@ pub(super) struct Store;
 impl Store {
     fn look<T>(server: &ServerName<'_>, take: impl FnOnce(&mut Kept) -> Option<T>) -> Option<T> {
         CURRENT.with_borrow(|current| {
-            let mut kept = current.as_ref()?.kept.borrow_mut();
+            let mut kept = current.as_ref()?.lock();
             kept.iter_mut().find(|kept| kept.server == *server).and_then(take)
         })
     }
 
     fn keep(server: ServerName<'static>, give: impl FnOnce(&mut Kept, usize)) {
         CURRENT.with_borrow(|current| {
-            let Some(Sessions { kept, tickets_max }) = current else {
+            let Some(sessions) = current else {
                 return;
             };
-            let mut kept = kept.borrow_mut();
+            let mut kept = sessions.lock();
             if !kept.iter().any(|kept| kept.server == server) {
                 if kept.len() >= SERVERS_MAX {
                     kept.pop_front();
@@ -85,7 +90,7 @@ impl Store {
                 kept.push_back(Kept { server: server.clone(), group: None, tls12: None, tickets: VecDeque::new() });
             }
             if let Some(kept) = kept.iter_mut().find(|kept| kept.server == server) {
-                give(kept, *tickets_max);
+                give(kept, sessions.tickets_max);
             }
         });
     }

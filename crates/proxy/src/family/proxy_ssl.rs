@@ -7,6 +7,7 @@
 
 pub mod command;
 pub mod handshake;
+pub mod sessions;
 
 use std::sync::Arc;
 

@@ -190,7 +190,7 @@ impl Question<'_> {
     ) -> Result<(Box<Origin>, Box<Link>), Failure> {
         let bind = &crate::values(exchange.location).proxy.bind;
         let bound = bind.as_ref().and_then(|bind| bind.local(exchange));
-        let terms = Terms { bound, party: asked.party() };
+        let terms = Terms { bound, party: asked.party(), sessions: None };
         if let Some(link) = self.kept(target, terms) {
             let mut progressed = Progressed::default();
             match attempt::exchange_heads(exchange, conn, &link, outgoing, &mut progressed).await {

@@ -1,7 +1,5 @@
-//! The TLS handshake with an upstream, and the sessions that make later handshakes cheaper.
+//! The TLS handshake with an upstream.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -17,48 +15,17 @@ use weir_http::worker::Generation;
 use weir_meter::Step;
 use weir_meter::live::cells::Distrust;
 use weir_net::log::Os;
-use weir_net::tls::{Client, Failure as TlsFailure, Sessions, failure};
+use weir_net::tls::{Client, Failure as TlsFailure, failure};
 use weir_net::{Address, Deadline, Stream, TlsStream};
 
-use super::{Party, Tls};
+use super::Party;
+use super::sessions::AllSessions;
 use crate::family::proxy;
 use crate::family::upstream::attempt::Failure;
-
-/// The most TLS 1.3 tickets kept for one upstream: as many connections can resume before the next full handshake.
-const TICKETS_MAX: usize = 8;
-
-/// The most upstreams whose sessions a worker keeps; beyond it, a new upstream replaces an old one.
-const UPSTREAMS_MAX: usize = 1024;
-
-/// The sessions that a worker can resume, by the party's settings, the peer's cell and the address: as in nginx, two
-/// groups share no sessions with a server that both have.
-#[derive(Default)]
-pub struct AllSessions {
-    known: RefCell<HashMap<(usize, u32, Address), Sessions>>,
-}
 
 /// The sessions of a configuration on this worker.
 fn sessions(generation: &Generation) -> &AllSessions {
     generation.own.of(AllSessions::default)
-}
-
-impl AllSessions {
-    fn of(&self, tls: &Arc<Tls>, cell: u32, address: &Address) -> Sessions {
-        let mut known = self.known.borrow_mut();
-        // The settings live as long as the configuration, and so does this table: the pointer stays unique.
-        let key = (Arc::as_ptr(tls) as usize, cell, address.clone());
-        if let Some(sessions) = known.get(&key) {
-            return sessions.clone();
-        }
-        if known.len() >= UPSTREAMS_MAX
-            && let Some(some) = known.keys().next().cloned()
-        {
-            known.remove(&some);
-        }
-        let sessions = Sessions::new(TICKETS_MAX);
-        known.insert(key, sessions.clone());
-        sessions
-    }
 }
 
 /// Why there is no TLS connection.
@@ -104,7 +71,7 @@ impl fmt::Display for Broken<'_> {
 }
 
 /// Makes the handshake over a new connection within `deadline`; checks the upstream's certificate as the party
-/// requires.
+/// requires. The sessions are those of the group, if it shares them, or else of the worker.
 pub async fn shake_hands(
     exchange: &mut Exchange<'_>,
     conn: &Conn,
@@ -112,6 +79,7 @@ pub async fn shake_hands(
     address: &Address,
     party: &Party,
     deadline: &Deadline,
+    shared: Option<&AllSessions>,
 ) -> Result<TlsStream, Failure> {
     exchange.step = Step::TlsOrigin;
     // A handshake is a few small writes. No write may wait for the acknowledgement of the previous one. Unix sockets
@@ -119,7 +87,8 @@ pub async fn shake_hands(
     let _ = stream.set_nodelay(true);
     let client = client(exchange, party).map_err(|line| Failure::Tls(Fault::Certificate(line)))?;
     let cell = exchange.tries.last().map_or(0, |attempt| attempt.cell);
-    let sessions = sessions(exchange.generation).of(&party.tls, cell, address);
+    let all = shared.unwrap_or_else(|| sessions(exchange.generation));
+    let sessions = all.of(Arc::as_ptr(&party.tls) as usize, cell, address);
     let tls = TlsStream::to_origin(stream, &client, &party.name, Some(&sessions));
     let tls = tls.map_err(|failed| Failure::Tls(Fault::Handshake(failed.into())))?;
     let watch = proxy::is_for_its_client_alone(exchange);

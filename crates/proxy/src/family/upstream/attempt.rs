@@ -87,7 +87,7 @@ pub async fn connect(
     terms: Terms<'_>,
 ) -> Result<Box<Link>, Failure> {
     let (Opened { stream, place, at: opened, .. }, deadline) = dial(exchange, conn, address, terms).await?;
-    let Terms { bound, party } = terms;
+    let Terms { bound, party, .. } = terms;
     let (party, place) = (party.cloned(), Some(place));
     Ok(Box::new(Link { stream, deadline, peer, bound, party, opened, carried: 0, place, h2: None }))
 }
@@ -97,7 +97,7 @@ pub async fn dial(
     exchange: &mut Exchange<'_>,
     conn: &Conn,
     address: &weir_net::Address,
-    Terms { bound, party }: Terms<'_>,
+    Terms { bound, party, sessions }: Terms<'_>,
 ) -> Result<(Opened, Deadline), Failure> {
     let location = exchange.location;
     let values = &crate::values(location).proxy;
@@ -137,7 +137,7 @@ pub async fn dial(
     let stream: Transport = match party {
         None => stream.into(),
         // Boxed: few exchanges make a handshake, and every one would need the room for it.
-        Some(party) => Box::pin(shake_hands(exchange, conn, stream, address, party, &deadline)).await?.into(),
+        Some(party) => Box::pin(shake_hands(exchange, conn, stream, address, party, &deadline, sessions)).await?.into(),
     };
     Ok((Opened { stream, place, at: opened, opening: None }, deadline))
 }

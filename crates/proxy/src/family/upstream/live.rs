@@ -45,6 +45,7 @@ use weir_peers::pool_policy::PoolPolicy;
 use super::queue::Queue;
 use super::{Declared, Upstream, parse_address};
 use crate::dns::{Place, Servers};
+use crate::family::proxy_ssl::sessions::AllSessions;
 use crate::family::resolver;
 use crate::family::sticky::Sticky;
 
@@ -65,6 +66,8 @@ pub struct Frame {
     pub budget: Arc<Budget>,
     /// The exchanges that wait for a peer.
     pub queue: Option<Arc<Queue>>,
+    /// The TLS sessions with its peers, which all workers share.
+    pub sessions: Option<Arc<AllSessions>>,
     /// The name of its `zone`.
     pub zone: Option<String>,
     /// The place of its block.

@@ -45,6 +45,7 @@ use weir_peers::group::{Group, GroupError};
 use weir_peers::peer::Peer;
 use weir_peers::pool_policy::PoolPolicy;
 
+use crate::family::proxy_ssl::sessions::AllSessions;
 use crate::family::resolver;
 use crate::family::sticky::{ROUTE_BYTES_MAX, Sticky};
 
@@ -113,6 +114,8 @@ pub struct Upstream {
     pub sticky: Option<Arc<Sticky>>,
     /// The exchanges that wait for a peer.
     pub queue: Option<Arc<Queue>>,
+    /// The TLS sessions with its peers, if it has a `zone`: all workers share them.
+    pub sessions: Option<Arc<AllSessions>>,
     /// The name of its `zone`.
     pub zone: Option<String>,
     /// A `proxy_pass` created it, not a block.
@@ -143,9 +146,23 @@ impl Upstream {
 
     /// A group of these peers in this frame.
     fn of(frame: Frame, group: Group, addresses: Vec<Address>) -> Upstream {
-        let Frame { name, policy: _, pooling, hash_key, sticky, budget, queue, zone, at: _ } = frame;
+        let Frame { name, policy: _, pooling, hash_key, sticky, budget, queue, sessions, zone, at: _ } = frame;
         let (is_implicit, pool_ids, live) = (false, None, None);
-        Upstream { name, group, addresses, budget, pooling, hash_key, sticky, queue, zone, is_implicit, pool_ids, live }
+        Upstream {
+            name,
+            group,
+            addresses,
+            budget,
+            pooling,
+            hash_key,
+            sticky,
+            queue,
+            sessions,
+            zone,
+            is_implicit,
+            pool_ids,
+            live,
+        }
     }
 }
 
@@ -233,7 +250,8 @@ fn upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         crate::declaring(b).sticky.belongs(sticky, &name);
     }
     let (budget, at) = (Arc::default(), b.at());
-    let frame = Frame { name, policy, pooling, hash_key, sticky, budget, queue, zone, at };
+    let sessions = zone.as_ref().map(|_| Arc::default());
+    let frame = Frame { name, policy, pooling, hash_key, sticky, budget, queue, sessions, zone, at };
     let built = if frame.zone.is_some() {
         let resolver = written.resolver;
         let members = Members::new(values.servers, values.named);

@@ -16,6 +16,7 @@ use weir_net::{Deadline, Instant, Local, Transport, clock};
 use weir_peers::pool_policy::{Finished, PoolPolicy};
 
 use crate::family::proxy_ssl::Party;
+use crate::family::proxy_ssl::sessions::AllSessions;
 
 /// A connection to a peer. Always boxed: it moves several times per exchange.
 pub struct Link {
@@ -63,11 +64,13 @@ pub struct Terms<'t> {
     pub bound: Option<Local>,
     /// The TLS party.
     pub party: Option<&'t Arc<Party>>,
+    /// The TLS sessions of the group, if all workers share them.
+    pub sessions: Option<&'t AllSessions>,
 }
 
 impl Terms<'_> {
     /// Any connection without TLS, with a local address that the kernel chose.
-    pub const PLAIN: Terms<'static> = Terms { bound: None, party: None };
+    pub const PLAIN: Terms<'static> = Terms { bound: None, party: None, sessions: None };
 
     /// Whether any connection without TLS will do.
     pub fn is_plain(self) -> bool {

@@ -194,7 +194,7 @@ impl<'g> Walk<'g> {
     ) -> Result<(Box<Origin>, Box<Link>), FailedTry> {
         let proxy = &self.outgoing.values.proxy;
         let bound = proxy.bind.as_ref().and_then(|bind| bind.local(exchange));
-        let terms = Terms { bound, party: self.party };
+        let terms = Terms { bound, party: self.party, sessions: self.upstream.sessions.as_deref() };
         let is_h2 = matches!(proxy.protocol, Protocol::Http2);
         let id = self.upstream.pool_id(peer);
         let kept =
@@ -276,7 +276,7 @@ impl<'g> Walk<'g> {
         peer: usize,
         terms: Terms<'_>,
     ) -> Result<(Box<Link>, bool), Failure> {
-        let Terms { bound, party } = terms;
+        let Terms { bound, party, .. } = terms;
         let Some(address) = self.upstream.addresses.get(peer) else { return Err(Failure::Closed) };
         let proxy = &self.outgoing.values.proxy;
         let (give_up, watch) = (clock::now() + proxy.connect_timeout, proxy.follows_client(exchange));
