@@ -302,12 +302,9 @@ fn said(exchange: &mut Exchange<'_>, next: Next) -> Step {
         Next::Observe => Step::Over(Outcome::Observe),
         Next::Dashboard => Step::Over(Outcome::Dashboard),
         // Only handlers of a phase before the content may return the first two; `again` has taken the others.
-        Next::Wait(_)
-        | Next::Background(_)
-        | Next::ReadBody
-        | Next::ReadBodyToFile
-        | Next::Aside(_)
-        | Next::Ask => Step::Over(Outcome::Status(500)),
+        Next::Wait(_) | Next::Background(_) | Next::ReadBody | Next::ReadBodyToFile | Next::Aside(_) | Next::Ask => {
+            Step::Over(Outcome::Status(500))
+        }
         Next::Named(name) => Step::Jump(Jump::Named(name.trim_start_matches('@').to_owned())),
         Next::Redirect { uri, args } => match redirected(exchange, uri, args) {
             Ok(()) => Step::Jump(Jump::Server),

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use weir_conf::Statement;
 use weir_http::build::Build;
+use weir_http::conf::Settable;
 use weir_http::directive::{Directive, HSL, ONE, TWO};
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
-use weir_http::conf::Settable;
 use weir_http::family::rewrite::settable;
 use weir_http::own::Owned;
 use weir_http::phase::{Next, Phase};
