@@ -14,13 +14,14 @@ use weir_http::conn::{Conn, Gone};
 use weir_http::directive::{Directive, HSL, ONE};
 use weir_http::exchange::{Exchange, Parts};
 use weir_http::families::Family;
+use weir_http::filtering::Place;
 use weir_http::pace::Pace;
 use weir_http::phase::Outcome;
 use weir_http::refusal::Refusal;
 use weir_http::request_body::RequestBody;
 use weir_http::response_body::{Body, Framing, Kept, Sending, Stream};
 use weir_http::variable::Variable;
-use weir_http::{counting, respond, value, writing};
+use weir_http::{counting, filtering, value};
 use weir_net::log::Level;
 use weir_net::{Lease, buffer, clock};
 use weir_wire::Known;
@@ -265,30 +266,12 @@ async fn send(
         let (low, high) = (from.max(start) - start, to.min(start.saturating_add(size)) - start);
         let bytes = bytes.get(low as usize..high as usize).ok_or(Gone::Cut)?;
         start = start.saturating_add(size);
-        push(exchange, framing, out, bytes, start >= to);
-        writing::paced(exchange, conn, out, &mut pace).await?;
-        out.clear();
-        if start >= to {
+        let is_end = start >= to;
+        let place = Place { last: is_end, ends: is_end, flush: false };
+        filtering::send(exchange, conn, framing, out, bytes, place, &mut pace).await?;
+        if is_end {
             return Ok(());
         }
-    }
-}
-
-/// Appends body bytes to the output, filtered and framed.
-fn push(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>, bytes: &[u8], last: bool) {
-    let changed;
-    let bytes = if exchange.response.body_filters.is_empty() {
-        bytes
-    } else {
-        changed = respond::filtered(exchange, bytes, false, last);
-        &changed
-    };
-    exchange.body_bytes_sent += bytes.len() as u64;
-    writing::frame(framing, bytes, out);
-    if last && framing == Framing::Chunked {
-        out.extend_from_slice(b"0\r\n");
-        out.extend_from_slice(&respond::trailer_text(exchange));
-        out.extend_from_slice(b"\r\n");
     }
 }
 
