@@ -242,9 +242,12 @@ fn handlers(exchange: &mut Exchange<'_>, from: usize) -> Step {
     if let Some(status) = refused {
         return Step::Over(if status == 401 { unauthorised(exchange) } else { Outcome::Status(status) });
     }
+    // nginx: a handler that declines leaves the request to the handlers of other locations.
     if let Some(handler) = location.handler {
-        let next = handler(exchange);
-        return said(exchange, next);
+        match handler(exchange) {
+            Next::Continue => {}
+            other => return said(exchange, other),
+        }
     }
     for enter in &location.content {
         match enter(exchange) {

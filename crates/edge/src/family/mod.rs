@@ -20,11 +20,15 @@ weir_http::declare! {
     auth_basic
     try_files
     mirror
+    flv
+    mp4
     index
     autoindex
-    gzip_static
+    precompressed
     static_files
     not_modified
+    gunzip
+    sub_filter
     charset
     range
     purge
@@ -36,7 +40,7 @@ weir_http::declare! {
 weir_http::above!(1);
 
 /// The order in which filters change a response's head, first to last.
-const FILTERS: &[&str] = &["not_modified", "headers", "charset", "gzip", "range"];
+const FILTERS: &[&str] = &["not_modified", "headers", "gunzip", "sub_filter", "charset", "compression", "range"];
 
 /// The families of all crates.
 pub static ALL: LazyLock<Families> =
