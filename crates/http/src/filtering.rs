@@ -46,10 +46,10 @@ pub fn filtered(exchange: &mut Exchange<'_>, input: &[u8], flush: bool, last: bo
 }
 
 fn run(filters: &mut [Box<dyn BodyFilter>], input: &[u8], flush: bool, last: bool) -> Result<Filtered, String> {
-    let is_full = |filter: &Box<dyn BodyFilter>| matches!(filter.state(), FilterState::Full);
+    let is_full = |state: FilterState<'_>| state == FilterState::Full;
     // The filters before a full one have done their part of the piece.
-    let first = filters.iter().rposition(is_full).unwrap_or(0);
-    let mut has_more = filters.iter().take(first).any(is_full);
+    let first = filters.iter().rposition(|filter| is_full(filter.state())).unwrap_or(0);
+    let mut has_more = filters.iter().take(first).any(|filter| is_full(filter.state()));
     let mut bytes = Lease::none();
     for (at, filter) in filters.iter_mut().enumerate().skip(first) {
         let input = if at == first { input } else { &bytes };
