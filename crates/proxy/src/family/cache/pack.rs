@@ -18,7 +18,7 @@ pub fn replace(exchange: &mut Exchange<'_>, coding: Coding) -> bool {
     let plain = &kept.object;
     match plain.packed(coding) {
         Some(packed) => {
-            exchange.cache.packed = Some((plain.body.len(), packed.body.len()));
+            exchange.cache.packed = Some((coding.number, (plain.body.len(), packed.body.len())));
             exchange.response.content_length = Some(packed.body.len());
             exchange.response.body = Body::Kept(Kept::whole(packed.clone()));
             true

@@ -48,7 +48,7 @@ pub fn serve(exchange: &mut Exchange<'_>, object: &Arc<Object>, reason: Reason, 
         return false;
     }
     let here = (exchange.conf.generation, exchange.location.id.0);
-    let (body, ready) = match find(exchange, object, here) {
+    let (body, ready, coding) = match find(exchange, object, here) {
         Ok(found) => found,
         Err(is_wanted) => {
             if is_wanted && object.body.is_in_memory() {
@@ -60,8 +60,8 @@ pub fn serve(exchange: &mut Exchange<'_>, object: &Arc<Object>, reason: Reason, 
     let response = &mut exchange.response;
     response.status = object.head.status;
     response.content_length = Some(body.body.len());
-    if !Arc::ptr_eq(body, object) {
-        exchange.cache.packed = Some((object.body.len(), body.body.len()));
+    if let Some(coding) = coding {
+        exchange.cache.packed = Some((coding.number(), (object.body.len(), body.body.len())));
     }
     response.body = Body::Kept(Kept::whole(body.clone()));
     let age_s = keep::validity(&object.times).current_age_s(clock::unix_ms() as i64);
@@ -86,12 +86,12 @@ fn is_plain(exchange: &Exchange<'_>, facts: &RequestFacts) -> bool {
         && response.content_type.is_empty()
 }
 
-/// The body and the head for this request; `Err(true)` if a newly composed head should be kept.
+/// The body, the head and the coding for this request; `Err(true)` if a newly composed head should be kept.
 fn find<'o>(
     exchange: &Exchange<'_>,
     object: &'o Arc<Object>,
     here: (u32, u32),
-) -> Result<(&'o Arc<Object>, &'o Arc<Ready>), bool> {
+) -> Result<(&'o Arc<Object>, &'o Arc<Ready>, Option<Coding>), bool> {
     let values = crate::values(exchange.location);
     let may = |coding: Coding| {
         coding.is_on(values) && (coding != Coding::Gzip || gzip::is_allowed_without_proxy(exchange, &values.gzip))
@@ -109,7 +109,7 @@ fn find<'o>(
         None => object.ready().map(|ready| (object, ready)),
     };
     match known {
-        Some((body, ready)) if ready.made_in == here => Ok((body, ready)),
+        Some((body, ready)) if ready.made_in == here => Ok((body, ready, coding)),
         // Two locations that share answers would replace each other's head forever, so weir replaces only a head of an
         // older configuration.
         known => Err(known.is_none_or(|(_, ready)| ready.made_in.0 != here.0)),

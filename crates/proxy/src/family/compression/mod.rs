@@ -182,11 +182,11 @@ pub fn vary(exchange: &mut Exchange<'_>) {
 fn ratio(exchange: &Exchange<'_>, coding: Coding, out: &mut Vec<u8>) -> bool {
     use std::io::Write;
     let response = &exchange.response;
-    if response.fields.get(Known::ContentEncoding) != Some(coding.name().as_bytes()) {
-        return false;
-    }
-    let bytes = response.body_filters.iter().find_map(|filter| filter.bytes()).or(exchange.cache.packed);
-    let Some((before, after)) = bytes.filter(|(_, after)| *after > 0) else { return false };
+    let stored = exchange.cache.packed.filter(|(number, _)| *number == coding.number()).map(|(_, bytes)| bytes);
+    // A head that was copied has no fields here, and its body no filters.
+    let is_coded = response.fields.get(Known::ContentEncoding) == Some(coding.name().as_bytes());
+    let made = response.body_filters.iter().find_map(|filter| filter.bytes()).filter(|_| is_coded);
+    let Some((before, after)) = stored.or(made).filter(|(_, after)| *after > 0) else { return false };
     let (whole, hundredths) = hundredths(before, after);
     let written = write!(out, "{whole}.{hundredths:02}");
     debug_assert!(written.is_ok());
