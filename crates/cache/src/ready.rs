@@ -11,8 +11,8 @@ use weir_wire::encode;
 pub struct Ready {
     /// The configuration and the location whose directives made it.
     pub made_in: (u32, u32),
-    /// Clients that accept gzip get another head.
-    pub is_plain_alone: bool,
+    /// The codings in which clients that accept them get the body, as a set of bits of their numbers.
+    pub codings: u8,
     /// The head without the digits of `Age`.
     bytes: Box<[u8]>,
     /// The position of the value of weir's own `Date`, if the head has one.
@@ -31,7 +31,7 @@ const CLOSE: &[u8] = b"Connection: close\r\n";
 impl Ready {
     /// Makes a ready head from one that was composed for a client with keep-alive. `None` if a required line is
     /// missing: `Connection: keep-alive`, `Age`, and with `own_date` a `Date`.
-    pub fn of(head: &[u8], made_in: (u32, u32), own_date: bool, is_plain_alone: bool) -> Option<Ready> {
+    pub fn of(head: &[u8], made_in: (u32, u32), own_date: bool, codings: u8) -> Option<Ready> {
         let date = if own_date { Some(value_of(head, b"Date: ")?) } else { None };
         if let Some((from, to)) = date
             && to - from != DATE_BYTES
@@ -49,7 +49,7 @@ impl Ready {
             return None;
         }
         let bytes = [head.get(..age)?, head.get(age_end..)?].concat().into();
-        Some(Ready { made_in, is_plain_alone, bytes, date: date.map(|(from, _)| from), connection, age })
+        Some(Ready { made_in, codings, bytes, date: date.map(|(from, _)| from), connection, age })
     }
 
     /// Appends the head.
@@ -123,7 +123,7 @@ mod tests {
     fn a_ready_head_is_the_composed_one_with_other_dates_and_ages() {
         for told in ["", "Keep-Alive: timeout=5\r\n"] {
             let alive = format!("Connection: keep-alive\r\n{told}");
-            let ready = Ready::of(&head(shown(DATE), &alive, "12"), (1, 2), true, false).unwrap();
+            let ready = Ready::of(&head(shown(DATE), &alive, "12"), (1, 2), true, 0).unwrap();
             for (age, keeps_alive) in [(0, true), (4_000_000_000, true), (7, false)] {
                 let mut out = b"before".to_vec();
                 ready.write(keeps_alive, age, LATER, &mut out);
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn a_stored_date_stays() {
         let text = head("of its own form", "Connection: keep-alive\r\n", "1");
-        let ready = Ready::of(&text, (1, 2), false, false).unwrap();
+        let ready = Ready::of(&text, (1, 2), false, 0).unwrap();
         let mut out = Vec::new();
         ready.write(true, 1, LATER, &mut out);
         assert_eq!(out, text);
@@ -146,16 +146,14 @@ mod tests {
     #[test]
     fn a_head_without_its_lines_is_not_one_to_copy() {
         let alive = "Connection: keep-alive\r\n";
-        assert!(Ready::of(&head("short", alive, "1"), (1, 2), true, false).is_none());
-        assert!(Ready::of(&head(shown(DATE), "", "1"), (1, 2), true, false).is_none());
-        assert!(Ready::of(&head(shown(DATE), "Connection: close\r\n", "1"), (1, 2), true, false).is_none());
-        assert!(Ready::of(b"HTTP/1.1 200 OK\r\nConnection: keep-alive\r\n\r\n", (1, 2), false, false).is_none());
-        assert!(
-            Ready::of(b"HTTP/1.1 200 OK\r\nAge: 1\r\nConnection: keep-alive\r\n\r\n", (1, 2), false, false).is_none()
-        );
+        assert!(Ready::of(&head("short", alive, "1"), (1, 2), true, 0).is_none());
+        assert!(Ready::of(&head(shown(DATE), "", "1"), (1, 2), true, 0).is_none());
+        assert!(Ready::of(&head(shown(DATE), "Connection: close\r\n", "1"), (1, 2), true, 0).is_none());
+        assert!(Ready::of(b"HTTP/1.1 200 OK\r\nConnection: keep-alive\r\n\r\n", (1, 2), false, 0).is_none());
+        assert!(Ready::of(b"HTTP/1.1 200 OK\r\nAge: 1\r\nConnection: keep-alive\r\n\r\n", (1, 2), false, 0).is_none());
         for cut in 0..40 {
             let text = head(shown(DATE), alive, "1");
-            Ready::of(&text[..cut], (1, 2), true, false);
+            Ready::of(&text[..cut], (1, 2), true, 0);
         }
     }
 }

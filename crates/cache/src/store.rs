@@ -61,7 +61,7 @@ pub use index::{Cold, Found};
 pub use label::{KEY_BYTES_MAX, Key, Label, Place, TAGS_MAX, Tag, Variant};
 pub use leader::{Leader, Refused};
 use node::{BLOCK_BYTES, Gone};
-pub use object::{Body, Head, Object, Times};
+pub use object::{Body, Coding, Head, Object, Times};
 pub use piece::{Chunk, FileBody, Piece};
 pub use reader::Reader;
 pub use settings::{Settings, Tuning};

@@ -3,17 +3,22 @@
 
 use crate::family::ALL;
 
-/// nginx's optional modules that weir has.
-const WITH: &[&str] = &[
-    "http_addition_module",
-    "http_auth_request_module",
-    "http_dav_module",
-    "http_gzip_static_module",
-    "http_random_index_module",
-    "http_secure_link_module",
-    "http_ssl_module",
-    "http_stub_status_module",
-    "http_v2_module",
+/// nginx's optional modules that weir has, and the family that implements each.
+const WITH: &[(&str, &str)] = &[
+    ("http_addition_module", "addition"),
+    ("http_auth_request_module", "auth_request"),
+    ("http_dav_module", "dav"),
+    ("http_flv_module", "flv"),
+    ("http_gunzip_module", "gunzip"),
+    ("http_gzip_static_module", "precompressed"),
+    ("http_mp4_module", "mp4"),
+    ("http_random_index_module", "random_index"),
+    ("http_secure_link_module", "secure_link"),
+    ("http_slice_module", "slice"),
+    ("http_ssl_module", "ssl"),
+    ("http_stub_status_module", "stub_status"),
+    ("http_sub_module", "sub_filter"),
+    ("http_v2_module", "http2"),
 ];
 
 /// nginx's modules that are on by default, and the family that implements each in weir.
@@ -22,8 +27,7 @@ const DEFAULT_MODULES: &[(&str, &str)] = &[
     ("http_auth_basic_module", "auth_basic"),
     ("http_autoindex_module", "autoindex"),
     ("http_browser_module", "browser"),
-    // weir's `charset` only names the charset of a type and converts nothing: that is not nginx's module.
-    ("http_charset_module", "charset_map"),
+    ("http_charset_module", "charset"),
     ("http_empty_gif_module", "empty_gif"),
     ("http_fastcgi_module", "fastcgi"),
     ("http_geo_module", "geo"),
@@ -52,20 +56,16 @@ pub fn configure_arguments() -> String {
     let has = |name: &str| ALL.all.iter().any(|family| family.name == name);
     // As an nginx that was built with a build name: `server_tokens build` shows the same name.
     let mut words = vec![format!("--build={}", weir_http::respond::BUILD)];
-    let with = WITH
-        .iter()
-        .filter(|module| {
-            let family = module.strip_prefix("http_").and_then(|m| m.strip_suffix("_module"));
-            family.is_some_and(|family| has(if family == "v2" { "http2" } else { family }))
-        })
-        .map(|module| format!("--with-{module}"));
-    words.extend(with);
+    let with = WITH.iter().filter(|(_, family)| has(family));
+    words.extend(with.map(|(module, _)| format!("--with-{module}")));
     if has("realip") {
         words.push("--with-http_realip_module".to_owned());
     }
-    // In nginx this is a separate module.
-    if has("otel") {
-        words.push("--add-module=nginx-otel".to_owned());
+    // In nginx these are separate modules.
+    for (module, family) in [("nginx-otel", "otel"), ("ngx_brotli", "brotli"), ("zstd-nginx-module", "zstd")] {
+        if has(family) {
+            words.push(format!("--add-module={module}"));
+        }
     }
     if !has("cache") {
         words.push("--without-http-cache".to_owned());

@@ -24,7 +24,7 @@ use crate::exchange::Exchange;
 use crate::pace::Pace;
 use crate::patience::SendTimeout;
 use crate::response_body::{BodyFilter, Broken, Framing, Source};
-use crate::{respond, writing};
+use crate::{filtering, respond, writing};
 
 /// Framed bytes that wait for the client: beyond this many, weir takes no more from the queue.
 const OUT_BYTES_MAX: usize = 64 << 10;
@@ -48,6 +48,7 @@ pub async fn send<S: Source>(
         input: Vec::new(),
         used: 0,
         is_last: false,
+        withheld: None,
         is_composed: false,
         is_broken: false,
         reader,
@@ -91,6 +92,8 @@ struct Sender<S> {
     used: usize,
     /// Nothing follows the input.
     is_last: bool,
+    /// A filter has more output for the bytes that it got; true if these were the last ones.
+    withheld: Option<bool>,
     /// The reader has read everything, and the queue has all parts.
     is_composed: bool,
     /// The own body broke off: its beginning goes to the client, then the connection ends.
@@ -119,7 +122,7 @@ impl<S: Source> Sender<S> {
                 Turn::Read => {
                     let mut read = Vec::new();
                     let is_last = self.feed.next(exchange, conn, &mut read).await?;
-                    self.take_in(exchange, read, is_last);
+                    self.take_in(exchange, read, is_last)?;
                 }
             }
         }
@@ -148,10 +151,15 @@ impl<S: Source> Sender<S> {
                 Err(gone) => return Poll::Ready(Err(gone)),
             }
             if self.used == self.input.len() && !self.is_last && !self.queue.is_full() {
-                if self.feed.needs_future() {
-                    return Poll::Ready(Ok(Turn::Read));
+                let pulled = match self.withheld {
+                    Some(is_last) => self.take_in(exchange, Vec::new(), is_last).map(|()| true),
+                    None if self.feed.needs_future() => return Poll::Ready(Ok(Turn::Read)),
+                    None => self.pull(exchange, context),
+                };
+                match pulled {
+                    Ok(pulled) => moves |= pulled,
+                    Err(gone) => return Poll::Ready(Err(gone)),
                 }
-                moves |= self.pull(exchange, context);
             }
             if !moves {
                 if self.out.is_empty()
@@ -165,23 +173,33 @@ impl<S: Source> Sender<S> {
     }
 
     /// Reads the next bytes of the own body.
-    fn pull(&mut self, exchange: &mut Exchange<'_>, context: &Context<'_>) -> bool {
+    fn pull(&mut self, exchange: &mut Exchange<'_>, context: &Context<'_>) -> Result<bool, Gone> {
         let mut read = Vec::new();
-        match self.feed.poll(exchange, context, &mut read) {
-            Poll::Pending => return false,
-            Poll::Ready(Ok(is_last)) => self.take_in(exchange, read, is_last),
+        let is_last = match self.feed.poll(exchange, context, &mut read) {
+            Poll::Pending => return Ok(false),
+            Poll::Ready(Ok(is_last)) => is_last,
             Poll::Ready(Err(Broken)) => {
                 self.is_broken = true;
-                self.take_in(exchange, read, true);
+                true
             }
-        }
-        true
+        };
+        self.take_in(exchange, read, is_last).map(|()| true)
     }
 
-    fn take_in(&mut self, exchange: &mut Exchange<'_>, read: Vec<u8>, is_last: bool) {
-        let has_filters = !exchange.response.body_filters.is_empty();
-        self.input = if has_filters { respond::filtered(exchange, &read, false, is_last) } else { read };
-        (self.used, self.is_last) = (0, is_last);
+    /// Passes bytes of the own body through its filters. A filter that has more output gives it at the next call, which
+    /// has no bytes.
+    fn take_in(&mut self, exchange: &mut Exchange<'_>, read: Vec<u8>, is_last: bool) -> Result<(), Gone> {
+        let mut has_more = false;
+        self.input = if exchange.response.body_filters.is_empty() {
+            read
+        } else {
+            let filtered = filtering::filtered(exchange, &read, false, is_last)?;
+            has_more = filtered.has_more;
+            filtered.bytes.to_vec()
+        };
+        self.withheld = has_more.then_some(is_last);
+        (self.used, self.is_last) = (0, is_last && !has_more);
+        Ok(())
     }
 
     /// Lets the reader go on.

@@ -15,9 +15,10 @@ use weir_net::log::Level;
 
 use crate::conn::{Conn, Gone};
 use crate::exchange::Exchange;
+use crate::filtering::{self, Place};
 use crate::pace::Pace;
 use crate::response_body::{Framing, Kept, Part};
-use crate::{respond, writing};
+use crate::writing;
 
 /// Pieces of a body written with one call.
 const PIECES_MAX: usize = 16;
@@ -37,29 +38,35 @@ pub async fn send(
     if is_plain && Pace::of(exchange).is_none() {
         return send_plain(exchange, conn, head, kept).await;
     }
-    send_in_pieces(exchange, conn, framing, head, kept, true).await
+    let mut pace = Pace::of(exchange);
+    send_in_pieces(exchange, conn, framing, head, kept, WHOLE, &mut pace).await
 }
 
-/// Sends several parts, each after its own head; the total length is known, so they need no framing.
+/// Sends several parts, each after its own head. Without filters the total length is known, so the parts need no
+/// framing.
 pub async fn send_parts(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
+    framing: Framing,
     head: &mut Vec<u8>,
     object: &Arc<Object>,
     parts: &[Part],
     end: &[u8],
 ) -> Result<(), Gone> {
+    let mut pace = Pace::of(exchange);
     for part in parts {
-        head.extend_from_slice(&part.head);
-        exchange.body_bytes_sent += part.head.len() as u64;
+        filtering::send(exchange, conn, framing, head, &part.head, INSIDE, &mut pace).await?;
         let kept = Kept { object: object.clone(), offset: part.offset, length: Some(part.length) };
-        send_in_pieces(exchange, conn, Framing::Length, head, kept, false).await?;
-        head.clear();
+        send_in_pieces(exchange, conn, framing, head, kept, INSIDE, &mut pace).await?;
     }
-    exchange.body_bytes_sent += end.len() as u64;
-    head.extend_from_slice(end);
-    writing::pieces(exchange, conn, &mut [IoSlice::new(head)]).await
+    filtering::send(exchange, conn, framing, head, end, WHOLE, &mut pace).await
 }
+
+/// The place of the last piece of a response.
+const WHOLE: Place = Place { last: true, ends: true, flush: false };
+
+/// The place of a piece that others follow.
+const INSIDE: Place = Place { last: false, ends: false, flush: false };
 
 /// Sends it unchanged: a body in memory with one call, others piece by piece without copying.
 async fn send_plain(exchange: &mut Exchange<'_>, conn: &mut Conn, head: &mut Vec<u8>, kept: Kept) -> Result<(), Gone> {
@@ -160,16 +167,16 @@ async fn send_file(exchange: &mut Exchange<'_>, conn: &mut Conn, body: &FileBody
     Ok(())
 }
 
-/// Through the filters, framed, at the allowed rate. `ends` if nothing of the response follows.
+/// Through the filters, framed, at the allowed rate. `end` is the place of the last piece.
 async fn send_in_pieces(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
     framing: Framing,
     out: &mut Vec<u8>,
     kept: Kept,
-    ends: bool,
+    end: Place,
+    pace: &mut Option<Pace>,
 ) -> Result<(), Gone> {
-    let mut pace = Pace::of(exchange);
     let mut left = kept.length;
     let mut reader = Reader::new(kept.object, kept.offset);
     let mut buffer = weir_net::buffer::lease(READ_BYTES);
@@ -185,22 +192,8 @@ async fn send_in_pieces(
         if last && left.is_some_and(|left| left > 0) {
             return Err(Gone::Cut);
         }
-        if exchange.response.body_filters.is_empty() {
-            writing::frame(framing, &buffer, out);
-            exchange.body_bytes_sent += buffer.len() as u64;
-        } else {
-            let changed = respond::filtered(exchange, &buffer, false, last);
-            keep_packed(exchange, &changed, last);
-            writing::frame(framing, &changed, out);
-            exchange.body_bytes_sent += changed.len() as u64;
-        }
-        if last && ends && framing == Framing::Chunked {
-            out.extend_from_slice(b"0\r\n");
-            out.extend_from_slice(&respond::trailer_text(exchange));
-            out.extend_from_slice(b"\r\n");
-        }
-        writing::paced(exchange, conn, out, &mut pace).await?;
-        out.clear();
+        let place = if last { end } else { INSIDE };
+        filtering::send(exchange, conn, framing, out, &buffer, place, pace).await?;
         if last {
             return Ok(());
         }
@@ -230,7 +223,7 @@ fn read_exactly(exchange: &mut Exchange<'_>, body: &FileBody, buffer: &mut [u8],
 }
 
 /// Keeps the filters' output for a part of a stored body; the `last` part completes it.
-fn keep_packed(exchange: &mut Exchange<'_>, bytes: &[u8], last: bool) {
+pub fn keep_packed(exchange: &mut Exchange<'_>, bytes: &[u8], last: bool) {
     // Another filter would have changed the output.
     if exchange.response.body_filters.len() != 1 {
         exchange.cache.packing = None;

@@ -17,6 +17,7 @@ macro_rules! nginx_version {
 pub(crate) use nginx_version;
 
 pub mod above;
+pub mod altered;
 pub mod authority;
 pub mod background;
 pub mod base64;
@@ -41,6 +42,7 @@ pub mod extensions;
 pub mod families;
 pub mod family;
 pub mod file_path;
+pub mod filtering;
 pub mod found;
 pub mod h2;
 pub mod head;

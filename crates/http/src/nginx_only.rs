@@ -122,7 +122,6 @@ use Rule::{Module, Name, Names};
 
 const NO_COUNTERPART: &str = "weir has no counterpart: run nginx for it on another port, and proxy_pass to that port";
 const NOTHING_TO_TUNE: &str = "remove the line: it tunes internals of nginx that weir does not have";
-const AT_THE_ORIGIN: &str = "let the origin answer with the final body, or keep nginx for this location";
 const COMPUTE: &str =
     "compute the value with map, set or rewrite, let the origin decide, or keep nginx for this location";
 const TLS_IN_FRONT: &str = "remove the line if it only repeats the default, or keep nginx for the TLS of this server";
@@ -159,13 +158,8 @@ static REMEDIES: &[(Rule, &str)] = &[
     (Module("ngx_http_xslt"), "transform XML at the origin, or keep nginx for this location"),
     (Module("ngx_http_image_filter"), "resize images at the origin or in an image service, or keep nginx for this location"),
     (Module("ngx_http_perl"), COMPUTE),
-    (Module("ngx_http_sub_filter"), AT_THE_ORIGIN),
-    (Module("ngx_http_charset_filter"), "let the origin name the charset in Content-Type; weir does not convert bodies: keep nginx for that"),
-    (Module("ngx_http_gunzip"), "request plain bodies from the origin with: proxy_set_header Accept-Encoding \"\""),
     (Module("ngx_http_geoip"), FIND_THE_CLIENT_S_PLACE),
     // Files.
-    (Module("ngx_http_flv"), "keep nginx for seeking in FLV files"),
-    (Module("ngx_http_mp4"), "remove the line if the players seek by byte range, which needs no directive, or keep nginx"),
     (Module("ngx_http_autoindex"), "list directories with a file server behind proxy_pass, or keep nginx for this location"),
     // Internals of nginx.
     (Module("ngx_http_degradation"), "limit load with limit_req and limit_conn"),
@@ -217,11 +211,10 @@ static REMEDIES: &[(Rule, &str)] = &[
     (Module("NGINX Plus"), "keep NGINX Plus for this server or location"),
     // Separate modules.
     (Names("js_"), COMPUTE),
-    (Names("brotli"), "use gzip, or let the origin compress: weir passes its Content-Encoding on"),
-    (Names("zstd"), "use gzip, or let the origin compress: weir passes its Content-Encoding on"),
+    (Names("zstd_dict_file"), "remove the line: HTTP cannot say which dictionary a body needs"),
     (Name("echo_exec"), "use rewrite, try_files or error_page, which go on in another location"),
     (Names("echo"), "answer with echo or return in this location itself"),
-    (Names("subs_filter"), AT_THE_ORIGIN),
+    (Names("subs_filter"), "use sub_filter for plain texts, or let the origin answer with the final body"),
     (Names("geoip2"), FIND_THE_CLIENT_S_PLACE),
     (Names("vhost_traffic_status"), WATCH),
     (Names("rtmp"), "keep nginx for RTMP"),

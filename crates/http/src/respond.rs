@@ -16,9 +16,10 @@ use weir_wire::{Known, Version, encode};
 use crate::conn::{Conn, Gone};
 use crate::exchange::{Exchange, Plain, Response};
 use crate::family::headers;
+use crate::filtering::Place;
 use crate::pace::Pace;
 use crate::response_body::{Body, Framing, Part, Source, Whole};
-use crate::{composed, composing, h2, keepalive, kept, special, writing};
+use crate::{composed, composing, filtering, h2, keepalive, kept, special, writing};
 
 /// Files up to this size are read and leave with the head in one write; above it the kernel copies.
 const READ_FILE_MAX: u64 = 32 << 10;
@@ -197,10 +198,10 @@ async fn send_body<S: Source>(
             send_file(exchange, conn, framing, out, &file, offset, length).await
         }
         (Body::Parts { whole: Whole::File(file), parts, end }, None) => {
-            send_parts(exchange, conn, out, &file, &parts, &end).await
+            send_parts(exchange, conn, framing, out, &file, &parts, &end).await
         }
         (Body::Parts { whole: Whole::Kept(object), parts, end }, None) => {
-            kept::send_parts(exchange, conn, out, &object, &parts, &end).await
+            kept::send_parts(exchange, conn, framing, out, &object, &parts, &end).await
         }
         (Body::Stream(stream), None) => stream.send(exchange, conn, framing, out).await,
         (Body::Kept(kept), None) => kept::send(exchange, conn, framing, out, kept).await,
@@ -326,14 +327,13 @@ async fn send_bytes(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
     framing: Framing,
-    out: &[u8],
+    out: &mut Vec<u8>,
     bytes: Vec<u8>,
 ) -> Result<(), Gone> {
-    let mut bytes = bytes;
-    if !exchange.response.body_filters.is_empty() {
-        bytes = filtered(exchange, &bytes, true, true);
-    }
     let mut pace = Pace::of(exchange);
+    if !exchange.response.body_filters.is_empty() {
+        return filtering::send(exchange, conn, framing, out, &bytes, WHOLE, &mut pace).await;
+    }
     exchange.body_bytes_sent = bytes.len() as u64;
     if framing == Framing::Chunked {
         let mut space = [0; encode::CHUNK_HEAD_BYTES];
@@ -365,17 +365,6 @@ pub fn trailer_text(exchange: &mut Exchange<'_>) -> Vec<u8> {
         encode::push_field(&mut text, field.name, field.value);
     }
     text
-}
-
-/// Passes bytes through the response's filters, first to last.
-pub fn filtered(exchange: &mut Exchange<'_>, input: &[u8], flush: bool, last: bool) -> Vec<u8> {
-    let mut input = input.to_vec();
-    for filter in &mut exchange.response.body_filters {
-        let mut out = Vec::with_capacity(input.len());
-        filter.write(&input, flush, last, &mut out);
-        input = out;
-    }
-    input
 }
 
 async fn send_file(
@@ -429,23 +418,33 @@ async fn send_file_by_kernel(
     Ok(())
 }
 
-/// Sends the parts one after the other; the total length is known, so they need no framing.
+/// Sends the parts one after the other, each after its own head. Without filters the total length is known, so the
+/// parts need no framing.
 async fn send_parts(
     exchange: &mut Exchange<'_>,
     conn: &mut Conn,
+    framing: Framing,
     out: &mut Vec<u8>,
     file: &File,
     parts: &[Part],
     end: &[u8],
 ) -> Result<(), Gone> {
+    let is_plain = exchange.response.body_filters.is_empty() && framing == Framing::Length;
+    let by_kernel = is_plain && exchange.location.values.core.sendfile && conn.stream().bare().is_some();
+    let mut pace = Pace::of(exchange);
     for part in parts {
-        out.extend_from_slice(&part.head);
-        exchange.body_bytes_sent += part.head.len() as u64;
-        send_file_in_pieces(exchange, conn, Framing::Length, out, file, part.offset, part.length).await?;
-        out.clear();
+        if by_kernel && part.length > READ_FILE_MAX {
+            out.extend_from_slice(&part.head);
+            exchange.body_bytes_sent += part.head.len() as u64;
+            writing::paced(exchange, conn, out, &mut pace).await?;
+            writing::file(exchange, conn, (file, "file"), (part.offset, part.length), &mut pace).await?;
+            out.clear();
+        } else {
+            filtering::send(exchange, conn, framing, out, &part.head, INSIDE, &mut pace).await?;
+            send_file_range(exchange, conn, framing, out, file, (part.offset, part.length), &mut pace, INSIDE).await?;
+        }
     }
-    exchange.body_bytes_sent += end.len() as u64;
-    writing::pieces(exchange, conn, &mut [IoSlice::new(end)]).await
+    filtering::send(exchange, conn, framing, out, end, WHOLE, &mut pace).await
 }
 
 async fn send_file_in_pieces(
@@ -458,46 +457,38 @@ async fn send_file_in_pieces(
     length: u64,
 ) -> Result<(), Gone> {
     let mut pace = Pace::of(exchange);
-    writing::pieces(exchange, conn, &mut [IoSlice::new(out)]).await?;
+    send_file_range(exchange, conn, framing, out, file, (offset, length), &mut pace, WHOLE).await
+}
+
+/// The place of a body that is one piece, and of the last piece of all.
+const WHOLE: Place = Place { last: true, ends: true, flush: false };
+
+/// The place of a piece that others follow.
+const INSIDE: Place = Place { last: false, ends: false, flush: false };
+
+/// Sends a range of a file piece by piece. `end` is the place of the last piece.
+#[allow(clippy::too_many_arguments)] // long: the range's place in the file, and its place in the response
+async fn send_file_range(
+    exchange: &mut Exchange<'_>,
+    conn: &mut Conn,
+    framing: Framing,
+    out: &mut Vec<u8>,
+    file: &File,
+    (offset, length): (u64, u64),
+    pace: &mut Option<Pace>,
+    end: Place,
+) -> Result<(), Gone> {
     let piece_max = if conn.stream().bare().is_some() { READ_FILE_MAX } else { READ_WRAPPED };
     let mut buffer = weir_net::buffer::lease(piece_max as usize);
-    let (mut at, end) = (offset, offset.saturating_add(length));
+    let (mut at, stop) = (offset, offset.saturating_add(length));
     loop {
-        let count = (end - at).min(piece_max) as usize;
+        let count = (stop - at).min(piece_max) as usize;
         buffer.resize(count, 0);
         read_exactly(exchange, file, &mut buffer, at)?;
         at += count as u64;
-        let last = at >= end;
-        let piece = if exchange.response.body_filters.is_empty() {
-            buffer.to_vec()
-        } else {
-            filtered(exchange, &buffer, false, last)
-        };
-        out.clear();
-        if framing == Framing::Chunked && !piece.is_empty() {
-            let mut space = [0; encode::CHUNK_HEAD_BYTES];
-            out.extend_from_slice(encode::chunk_head(piece.len() as u64, &mut space));
-        }
-        let mut tail: Vec<u8> = Vec::new();
-        if framing == Framing::Chunked {
-            if !piece.is_empty() {
-                tail.extend_from_slice(b"\r\n");
-            }
-            if last {
-                tail.extend_from_slice(b"0\r\n");
-                tail.extend_from_slice(&trailer_text(exchange));
-                tail.extend_from_slice(b"\r\n");
-            }
-        }
-        let mut rest = piece.as_slice();
-        if pace.is_some() {
-            writing::pieces(exchange, conn, &mut [IoSlice::new(out)]).await?;
-            out.clear();
-            writing::paced(exchange, conn, std::mem::take(&mut rest), &mut pace).await?;
-        }
-        writing::pieces(exchange, conn, &mut [IoSlice::new(out), IoSlice::new(rest), IoSlice::new(&tail)]).await?;
-        exchange.body_bytes_sent += piece.len() as u64;
-        if last {
+        let place = if at >= stop { end } else { INSIDE };
+        filtering::send(exchange, conn, framing, out, &buffer, place, pace).await?;
+        if at >= stop {
             return Ok(());
         }
     }

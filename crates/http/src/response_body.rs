@@ -64,8 +64,9 @@ pub struct Part {
     pub length: u64,
 }
 
-/// Changes a body on its way out: gzip, ranges over a stream. Fed in order; `last` comes exactly once. A filter that
-/// changes the length removes `content_length` from the response, or sets the right one.
+/// Changes a body on its way out: gzip, ranges over a stream. Fed in order; `last` comes exactly once, except to a
+/// filter that is full. A filter that changes the length removes `content_length` from the response, or sets the right
+/// one.
 pub trait BodyFilter {
     /// Takes `input`, and appends the bytes to send to `out`. `flush` also appends the bytes that the filter holds
     /// back.
@@ -76,10 +77,26 @@ pub trait BodyFilter {
         false
     }
 
+    /// The state after a `write`.
+    fn state(&self) -> FilterState<'_> {
+        FilterState::Done
+    }
+
     /// Bytes taken and returned so far, if the filter counts them (`$gzip_ratio`).
     fn bytes(&self) -> Option<(u64, u64)> {
         None
     }
+}
+
+/// The state of a filter after a piece of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FilterState<'f> {
+    /// It is done with the piece.
+    Done,
+    /// It has more output than it gives at once: `write` must be called again, without input, until it is done.
+    Full,
+    /// The body cannot be completed; the text is for the error log.
+    Failed(&'f str),
 }
 
 /// How the client finds the end of the body.

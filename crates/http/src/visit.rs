@@ -43,8 +43,8 @@ pub struct Visit {
     pub watch: Option<Box<dyn Along>>,
     /// Collects the compressed body of the stored answer.
     pub packing: Option<Box<Packing>>,
-    /// The sizes of a compressed body from the cache before and after compression, in bytes.
-    pub packed: Option<(u64, u64)>,
+    /// The number of the coding of a compressed body from the cache, and its sizes before and after compression in bytes.
+    pub packed: Option<(u8, (u64, u64))>,
     /// Bytes of the stored body.
     pub written: Option<u64>,
     /// The copy of the answer for `proxy_store`.

@@ -261,9 +261,12 @@ fn handlers(exchange: &mut Exchange<'_>, from: usize, mut refused: Option<u16>) 
 fn content(exchange: &mut Exchange<'_>, from: usize) -> Step {
     let location = exchange.location;
     let first = location.walk.len();
+    // nginx: a handler that declines leaves the request to the handlers of other locations.
     if let Some(handler) = location.handler {
-        let next = handler(exchange);
-        return again(exchange, next, Resume::Handler(first, None));
+        match handler(exchange) {
+            Next::Continue => {}
+            other => return again(exchange, other, Resume::Handler(first, None)),
+        }
     }
     if exchange.handler_lost {
         // The file would not be protected by the rules of the `if` that was meant to answer.

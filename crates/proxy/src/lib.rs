@@ -22,7 +22,7 @@ fn of_text(text: &str) -> (Option<weir_http::conf::Conf>, Vec<String>) {
 #[cfg(test)]
 fn families() -> &'static weir_http::families::Families {
     static ALL: std::sync::LazyLock<weir_http::families::Families> = std::sync::LazyLock::new(|| {
-        weir_http::families::Families::new(&[&weir_http::families::ENGINE, &family::LEVEL], &["headers", "gzip"])
+        weir_http::families::Families::new(&[&weir_http::families::ENGINE, &family::LEVEL], &["headers", "compression"])
     });
     &ALL
 }

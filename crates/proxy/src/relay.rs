@@ -9,21 +9,20 @@
 //! that arrived whole with its head leaves with the client's head in one write.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 
 use aside::{drain_rest, feed_first, keep};
+use spill::{Spill, has_room};
 use weir_http::body::Failed;
 use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::Exchange;
 use weir_http::pace::Pace;
 use weir_http::patience::SendTimeout;
 use weir_http::response_body::Framing;
-use weir_http::{respond, writing};
+use weir_http::{filtering, respond, writing};
 use weir_net::log::Level;
 use weir_net::{Lease, buffer};
 use weir_wire::encode;
@@ -35,6 +34,7 @@ use crate::family::upstream::source::{Broken, Source};
 
 mod aside;
 mod source;
+mod spill;
 
 pub use aside::{collect, drain};
 
@@ -75,6 +75,7 @@ async fn run(
         framing,
         ended: false,
         is_broken: false,
+        unfinished: None,
         is_blocked: false,
         pace,
         read_pace,
@@ -181,54 +182,16 @@ struct Piece {
     body: u64,
 }
 
-/// The bytes in a file that wait for a slow client. The file keeps its length until all of it is read.
-struct Spill {
-    file: File,
-    written: u64,
-    read: u64,
-}
-
-impl Spill {
-    fn new(file: File) -> Spill {
-        Spill { file, written: 0, read: 0 }
-    }
-
-    fn wrote(&mut self, count: usize) {
-        self.written += count as u64;
-        SPILLED.fetch_add(count as u64, Ordering::Relaxed);
-    }
-}
-
-impl Drop for Spill {
-    fn drop(&mut self) {
-        SPILLED.fetch_sub(self.written, Ordering::Relaxed);
-    }
-}
-
-/// Bytes of all answers in temporary files at the moment, for the whole process.
-static SPILLED: AtomicU64 = AtomicU64::new(0);
-
-/// Bytes of all answers together that may wait in temporary files, if `proxy_max_temp_file_size` is not set. Otherwise
-/// a client that opens many streams and accepts nothing would fill the disk, because each answer has its own file.
-const SPILLED_MAX: u64 = 1 << 30;
-
-/// Whether an answer's file, which has `written` bytes, may take more. A configured size bounds the file of each
-/// answer, as in nginx.
-fn has_room(file_max: Option<u64>, written: u64) -> bool {
-    match file_max {
-        Some(max) => written < max,
-        None => SPILLED.load(Ordering::Relaxed) < SPILLED_MAX,
-    }
-}
-
 struct Relay {
     queue: VecDeque<Piece>,
     queued: usize,
     spill: Option<Spill>,
     framing: Framing,
     ended: bool,
-    /// The temporary file failed: the answer cannot be completed.
+    /// The temporary file or a filter failed: the answer cannot be completed.
     is_broken: bool,
+    /// A filter has more output for the piece that it got; whether that piece was the last.
+    unfinished: Option<bool>,
     /// The client's socket accepts no more.
     is_blocked: bool,
     pace: Option<Pace>,
@@ -420,6 +383,10 @@ impl Relay {
         if !in_memory && !has_room(file_max, self.spill.as_ref().map_or(0, |spill| spill.written)) {
             return Poll::Pending;
         }
+        if let Some(last) = self.unfinished.take() {
+            self.filter(exchange, b"", last);
+            return Poll::Ready(Ok(true));
+        }
         if let Some(pace) = &self.read_pace
             && let Err(wait) = pace.ask(READ_BYTES)
             && let Some(link) = source.link()
@@ -452,7 +419,7 @@ impl Relay {
     }
 
     /// Filters and queues body bytes; notes the end.
-    fn take_in(&mut self, exchange: &mut Exchange<'_>, source: &mut Source, mut piece: Lease) {
+    fn take_in(&mut self, exchange: &mut Exchange<'_>, source: &mut Source, piece: Lease) {
         let last = source.is_done();
         if last {
             response::pass_trailers(exchange, source.take_trailers());
@@ -462,10 +429,26 @@ impl Relay {
             source.finish_early(exchange);
         }
         if !exchange.response.body_filters.is_empty() && (last || !piece.is_empty()) {
-            let out = respond::filtered(exchange, &piece, !crate::values(exchange.location).proxy.buffering, last);
-            piece = buffer::lease(out.len());
-            piece.extend_from_slice(&out);
+            self.filter(exchange, &piece, last);
+        } else {
+            self.put(exchange, piece, last);
         }
+    }
+
+    /// Passes body bytes through the filters and queues their output. A filter may have more output than fits now.
+    fn filter(&mut self, exchange: &mut Exchange<'_>, input: &[u8], last: bool) {
+        let flush = !crate::values(exchange.location).proxy.buffering;
+        match filtering::filtered(exchange, input, flush, last) {
+            Ok(output) => {
+                self.unfinished = output.has_more.then_some(last);
+                self.put(exchange, output.bytes, last && !output.has_more);
+            }
+            Err(_) => self.is_broken = true,
+        }
+    }
+
+    /// Queues body bytes in memory or in the file; notes the end.
+    fn put(&mut self, exchange: &mut Exchange<'_>, piece: Lease, last: bool) {
         self.ended = last;
         if !self.must_spill(exchange, &piece) || !self.spill(exchange, &piece) {
             self.enqueue(exchange, piece, last);
@@ -552,29 +535,4 @@ fn is_unbuffered(exchange: &Exchange<'_>) -> bool {
             .as_ref()
             .and_then(|origin| origin.field(weir_wire::Known::XAccelBuffering))
             .is_some_and(|value| value.eq_ignore_ascii_case(b"no"))
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[test]
-    fn files_are_bounded_one_by_one_or_all_together() {
-        for (file_max, written, expected) in
-            [(Some(0), 0, false), (Some(9), 8, true), (Some(9), 9, false), (None, 9, true)]
-        {
-            assert_eq!(has_room(file_max, written), expected, "{file_max:?} {written}");
-        }
-        let mut spills: Vec<Spill> = (0..4).map(|_| Spill::new(File::open("/dev/null").unwrap())).collect();
-        for spill in &mut spills {
-            assert!(has_room(None, 0));
-            spill.wrote(SPILLED_MAX as usize / 4);
-        }
-        assert!(!has_room(None, 0) && has_room(Some(1), 0));
-        spills.pop();
-        assert!(has_room(None, 0));
-        drop(spills);
-        assert_eq!(SPILLED.load(Ordering::Relaxed), 0);
-    }
 }

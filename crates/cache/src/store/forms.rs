@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use weir_net::Instant;
 
 use super::node::Gone;
-use super::object::{Body, Forms, Head, Object, Packed, Times};
+use super::object::{Body, Coding, Forms, Head, Object, Packed, Times};
 use super::piece::Chunk;
 use super::zone::Zone;
 use crate::ready::Ready;
@@ -43,13 +43,15 @@ impl Object {
 }
 
 impl Zone {
-    /// Keeps a head made for an object, for its plain body or for the body compressed at this level.
-    pub fn keep_ready(&self, object: &Arc<Object>, level: Option<u32>, ready: Ready, now: Instant) -> bool {
+    /// Keeps a head made for an object, for its plain body or for the body in this coding.
+    pub fn keep_ready(&self, object: &Arc<Object>, coding: Option<Coding>, ready: Ready, now: Instant) -> bool {
         let (mut forms, ready) = (object.forms.clone(), Some(Arc::new(ready)));
-        match (&mut forms.packed, level) {
-            (_, None) => forms.ready = ready,
-            (Some(packed), Some(level)) if packed.level == level => packed.ready = ready,
-            (_, Some(_)) => return false,
+        match coding {
+            None => forms.ready = ready,
+            Some(coding) => match forms.packed.iter_mut().find(|packed| packed.coding == coding) {
+                Some(packed) => packed.ready = ready,
+                None => return false,
+            },
         }
         self.dress(object, forms, now)
     }
@@ -74,17 +76,17 @@ impl Zone {
 pub struct Packing {
     zone: Arc<Zone>,
     object: Arc<Object>,
-    level: u32,
+    coding: Coding,
     bytes: Vec<u8>,
 }
 
 impl Packing {
     /// Begins, unless another one is in progress or the body is not in memory.
-    pub fn begin(zone: &Arc<Zone>, object: &Arc<Object>, level: u32) -> Option<Packing> {
+    pub fn begin(zone: &Arc<Zone>, object: &Arc<Object>, coding: Coding) -> Option<Packing> {
         if !object.body.is_in_memory() || object.is_being_packed.swap(true, Ordering::AcqRel) {
             return None;
         }
-        Some(Packing { zone: zone.clone(), object: object.clone(), level, bytes: Vec::new() })
+        Some(Packing { zone: zone.clone(), object: object.clone(), coding, bytes: Vec::new() })
     }
 
     /// Takes compressed bytes. A body larger than an object may be is not kept.
@@ -104,8 +106,11 @@ impl Packing {
             ..=PIECE_BYTES => Body::One(bytes.into()),
             _ => Body::Many(bytes.chunks(PIECE_BYTES).map(Chunk::from).collect()),
         };
-        let packed = Packed { level: self.level, object: Arc::new(self.object.in_coding(body)), ready: None };
-        self.zone.dress(&self.object, Forms { packed: Some(packed), ..self.object.forms.clone() }, now)
+        let mut forms = self.object.forms.clone();
+        forms.packed.retain(|packed| packed.coding.number != self.coding.number);
+        let object = Arc::new(self.object.in_coding(body));
+        forms.packed.push(Packed { coding: self.coding, object, ready: None });
+        self.zone.dress(&self.object, forms, now)
     }
 }
 

@@ -176,16 +176,25 @@ impl Object {
 /// The derived forms of one object: see `forms`.
 #[derive(Clone, Default)]
 pub(super) struct Forms {
-    /// The body compressed by gzip.
-    pub(super) packed: Option<Packed>,
+    /// The body in content codings, at most once in each.
+    pub(super) packed: Vec<Packed>,
     /// The ready head for the plain body.
     pub(super) ready: Option<Arc<Ready>>,
+}
+
+/// A content coding of a body, and how well it was compressed. The store only compares it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Coding {
+    /// Which coding. Of several bodies in one coding, the store keeps the last.
+    pub number: u8,
+    /// The settings of the compressor.
+    pub level: i32,
 }
 
 /// A compressed body.
 #[derive(Clone)]
 pub(super) struct Packed {
-    pub(super) level: u32,
+    pub(super) coding: Coding,
     /// An object of its own with only the body.
     pub(super) object: Arc<Object>,
     /// The ready head for this body.
@@ -195,22 +204,32 @@ pub(super) struct Packed {
 impl Forms {
     /// The forms that depend only on the body: they survive a change of the head.
     pub fn of_body(&self) -> Forms {
-        let packed = self.packed.clone().map(|packed| Packed { ready: None, ..packed });
-        Forms { packed, ready: None }
+        let packed = self.packed.iter().map(|packed| Packed { ready: None, ..packed.clone() });
+        Forms { packed: packed.collect(), ready: None }
     }
 
     /// Their size in memory, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         let ready = |ready: &Option<Arc<Ready>>| ready.as_ref().map_or(0, |ready| ready.memory_bytes());
-        let packed = self.packed.as_ref().map_or(0, |packed| packed.object.memory_bytes() + ready(&packed.ready));
-        packed + ready(&self.ready)
+        let own = size_of::<Packed>() as u64;
+        let packed = self.packed.iter().map(|packed| own + packed.object.memory_bytes() + ready(&packed.ready));
+        packed.sum::<u64>() + ready(&self.ready)
     }
 }
 
 impl Object {
-    /// The body compressed at this level, if one is kept.
-    pub fn packed(&self, level: u32) -> Option<&Arc<Object>> {
-        self.forms.packed.as_ref().filter(|packed| packed.level == level).map(|packed| &packed.object)
+    /// The body in this coding, if one is kept.
+    pub fn packed(&self, coding: Coding) -> Option<&Arc<Object>> {
+        self.in_coding_kept(coding).map(|packed| &packed.object)
+    }
+
+    fn in_coding_kept(&self, coding: Coding) -> Option<&Packed> {
+        self.forms.packed.iter().find(|packed| packed.coding == coding)
+    }
+
+    /// All ready heads: for the plain body and for those in codings.
+    pub fn readies(&self) -> impl Iterator<Item = &Arc<Ready>> {
+        self.forms.packed.iter().filter_map(|packed| packed.ready.as_ref()).chain(&self.forms.ready)
     }
 
     /// The ready head for the plain body.
@@ -218,9 +237,9 @@ impl Object {
         self.forms.ready.as_ref()
     }
 
-    /// The body compressed at this level, and its ready head.
-    pub fn ready_packed(&self, level: u32) -> Option<(&Arc<Object>, &Arc<Ready>)> {
-        let packed = self.forms.packed.as_ref().filter(|packed| packed.level == level)?;
+    /// The body in this coding, and its ready head.
+    pub fn ready_packed(&self, coding: Coding) -> Option<(&Arc<Object>, &Arc<Ready>)> {
+        let packed = self.in_coding_kept(coding)?;
         Some((&packed.object, packed.ready.as_ref()?))
     }
 

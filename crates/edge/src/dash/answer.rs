@@ -17,9 +17,10 @@ use weir_dash::runs;
 use weir_http::body::{self, Failed};
 use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::Exchange;
+use weir_http::filtering::Place;
 use weir_http::phase::Outcome;
 use weir_http::response_body::{Body, Framing, Sending, Stream};
-use weir_http::{respond, writing};
+use weir_http::{filtering, writing};
 use weir_meter::live::{ErrorClass, Snapshot};
 use weir_net::clock;
 use weir_wire::Known;
@@ -358,18 +359,7 @@ async fn event(
     out: &mut Vec<u8>,
     bytes: &[u8],
 ) -> Result<(), Gone> {
-    let filtered;
-    let bytes = if exchange.response.body_filters.is_empty() {
-        bytes
-    } else {
-        filtered = respond::filtered(exchange, bytes, true, false);
-        &filtered
-    };
-    if bytes.is_empty() {
-        return Ok(());
-    }
-    exchange.body_bytes_sent += bytes.len() as u64;
     out.clear();
-    writing::frame(framing, bytes, out);
-    writing::pieces(exchange, conn, &mut [IoSlice::new(out)]).await
+    let place = Place { last: false, ends: false, flush: true };
+    filtering::send(exchange, conn, framing, out, bytes, place, &mut None).await
 }

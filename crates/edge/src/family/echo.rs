@@ -20,7 +20,7 @@ use weir_http::request_body::RequestBody;
 use weir_http::respond;
 use weir_http::response_body::{Body, Framing, Sending, Stream};
 use weir_http::variable::{Argument, Template, Variable};
-use weir_http::{content_type, value, writing};
+use weir_http::{content_type, filtering, value, writing};
 use weir_net::clock;
 use weir_net::log::Level;
 
@@ -271,7 +271,7 @@ async fn run(
     for command in commands {
         match &**command {
             Command::Flush => {
-                frame(exchange, framing, &mut text, false, out);
+                frame(exchange, framing, &mut text, false, out)?;
                 writing::pieces(exchange, conn, &mut [IoSlice::new(out)]).await?;
                 out.clear();
             }
@@ -294,7 +294,7 @@ async fn run(
             }
         }
     }
-    frame(exchange, framing, &mut text, true, out);
+    frame(exchange, framing, &mut text, true, out)?;
     if framing == Framing::Chunked {
         out.extend_from_slice(b"0\r\n");
         out.extend_from_slice(&respond::trailer_text(exchange));
@@ -304,13 +304,30 @@ async fn run(
 }
 
 /// Moves the text made so far behind the bytes to send.
-fn frame(exchange: &mut Exchange<'_>, framing: Framing, text: &mut Vec<u8>, last: bool, out: &mut Vec<u8>) {
-    if !exchange.response.body_filters.is_empty() {
-        *text = respond::filtered(exchange, text, true, last);
+fn frame(
+    exchange: &mut Exchange<'_>,
+    framing: Framing,
+    text: &mut Vec<u8>,
+    last: bool,
+    out: &mut Vec<u8>,
+) -> Result<(), Gone> {
+    let mut push = |exchange: &mut Exchange<'_>, bytes: &[u8]| {
+        exchange.body_bytes_sent += bytes.len() as u64;
+        writing::frame(framing, bytes, out);
+    };
+    if exchange.response.body_filters.is_empty() {
+        push(exchange, text);
+        text.clear();
+        return Ok(());
     }
-    exchange.body_bytes_sent += text.len() as u64;
-    writing::frame(framing, text, out);
-    text.clear();
+    loop {
+        let filtered = filtering::filtered(exchange, text, true, last)?;
+        push(exchange, &filtered.bytes);
+        text.clear();
+        if !filtered.has_more {
+            return Ok(());
+        }
+    }
 }
 
 fn request_body(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {

@@ -27,13 +27,17 @@ weir_http::declare! {
     auth_request
     try_files
     mirror
+    flv
+    mp4
     random_index
     index
     autoindex
     dav
-    gzip_static
+    precompressed
     static_files
     not_modified
+    gunzip
+    sub_filter
     userid
     charset
     addition
@@ -48,8 +52,19 @@ weir_http::declare! {
 weir_http::above!(1);
 
 /// The order in which filters change a response's head, first to last.
-const FILTERS: &[&str] =
-    &["not_modified", "headers_more", "headers", "userid", "addition", "charset", "ssi", "gzip", "range"];
+const FILTERS: &[&str] = &[
+    "not_modified",
+    "headers_more",
+    "headers",
+    "gunzip",
+    "userid",
+    "addition",
+    "sub_filter",
+    "charset",
+    "ssi",
+    "compression",
+    "range",
+];
 
 /// The families of all crates.
 pub static ALL: LazyLock<Families> =

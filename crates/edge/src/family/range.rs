@@ -104,8 +104,9 @@ fn asked(exchange: &Exchange<'_>, length: u64) -> Asked {
             return Asked::Whole;
         }
     }
-    // A streamed or sliced body passes only once, so only one part of it can be cut out.
-    let max = if matches!(response.body, Body::Origin | Body::Stream(_)) {
+    // A streamed or sliced body passes only once, so only one part of it can be cut out. A body of parts has no room
+    // for more heads.
+    let max = if matches!(response.body, Body::Origin | Body::Stream(_) | Body::Parts { .. }) {
         Some(1)
     } else {
         crate::values(exchange.location).range.max
@@ -196,8 +197,33 @@ fn single(exchange: &mut Exchange<'_>, range: Range, length: u64) {
             let (skip, take) = (range.start, range.end - range.start);
             response.body_filters.push(Box::new(Window { skip, take }));
         }
-        Body::Empty | Body::Parts { .. } => {}
+        Body::Parts { parts, end, .. } => cut_parts(parts, end, range),
+        Body::Empty => {}
     }
+}
+
+/// Leaves only a range of all parts together.
+fn cut_parts(parts: &mut [Part], end: &mut Vec<u8>, range: Range) {
+    let mut at = 0;
+    let mut overlap = |length: u64| {
+        let from = range.start.saturating_sub(at).min(length);
+        let to = range.end.saturating_sub(at).min(length).max(from);
+        at += length;
+        (from, to)
+    };
+    let cut = |bytes: &mut Vec<u8>, (from, to): (u64, u64)| {
+        bytes.truncate(to as usize);
+        bytes.drain(..from as usize);
+    };
+    for part in parts {
+        let head = overlap(part.head.len() as u64);
+        cut(&mut part.head, head);
+        let (from, to) = overlap(part.length);
+        part.offset += from;
+        part.length = to - from;
+    }
+    let last = overlap(end.len() as u64);
+    cut(end, last);
 }
 
 thread_local! {
@@ -307,6 +333,29 @@ mod tests {
             assert_eq!(parse(set.as_bytes(), 1000, max), expected, "{set:?}");
         }
         assert_eq!(parse(b"0-0", 0, None), Asked::Whole);
+    }
+
+    #[test]
+    fn a_range_of_parts_cuts_heads_and_bodies() {
+        let all = b"HEADabcdefMORExyzEND";
+        let file = b"..abcdef..xyz..";
+        for start in 0..all.len() {
+            for stop in start + 1..=all.len() {
+                let mut parts = vec![
+                    Part { head: b"HEAD".to_vec(), offset: 2, length: 6 },
+                    Part { head: b"MORE".to_vec(), offset: 10, length: 3 },
+                ];
+                let mut end = b"END".to_vec();
+                cut_parts(&mut parts, &mut end, Range { start: start as u64, end: stop as u64 });
+                let mut out = Vec::new();
+                for part in &parts {
+                    out.extend_from_slice(&part.head);
+                    out.extend_from_slice(&file[part.offset as usize..(part.offset + part.length) as usize]);
+                }
+                out.extend_from_slice(&end);
+                assert_eq!(out, all[start..stop]);
+            }
+        }
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! `types` are in `files`. Each request opens its file again: weir serves the current file on disk, and no cache of open files
 //! can be stale.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::rc::Rc;
 
@@ -12,9 +13,10 @@ use weir_http::directive::{Arity, Directive, HSL};
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
 use weir_http::family::disable_symlinks::{self, Failed};
+use weir_http::family::variables::find_argument;
 use weir_http::file_path::{errno, path};
 use weir_http::phase::{Next, Phase};
-use weir_http::response_body::Body;
+use weir_http::response_body::{Body, Part, Whole};
 use weir_http::{content_type, value};
 use weir_net::log::{Level, Os};
 use weir_wire::Known;
@@ -50,11 +52,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
         exchange.log(Level::Error, format_args!("directory index of \"{shown}\" is forbidden"));
         return Next::Status(403);
     }
-    let opened = disable_symlinks::open(exchange, &path).and_then(|file| match file.metadata() {
-        Ok(facts) => Ok((file, facts)),
-        Err(error) => Err(Failed { call: "fstat()", error }),
-    });
-    let (file, facts) = match opened {
+    let (file, facts) = match open(exchange, &path) {
         Ok(opened) => opened,
         Err(error) => return failed(exchange, &shown, &error),
     };
@@ -70,6 +68,44 @@ fn answer(exchange: &mut Exchange<'_>) -> Next {
     }
     serve(exchange, file, facts.len(), facts.mtime());
     Next::Respond
+}
+
+fn open(exchange: &mut Exchange<'_>, path: &[u8]) -> Result<(File, Metadata), Failed> {
+    disable_symlinks::open(exchange, path).and_then(|file| match file.metadata() {
+        Ok(facts) => Ok((file, facts)),
+        Err(error) => Err(Failed { call: "fstat()", error }),
+    })
+}
+
+/// A file that a handler of its own answers with.
+pub struct Opened {
+    /// Its name.
+    pub path: Vec<u8>,
+    /// The open file.
+    pub file: File,
+    /// Its size and times.
+    pub facts: Metadata,
+}
+
+/// Opens the file of the URI for `flv` and `mp4`, which leave everything but files to other handlers.
+pub fn open_media(exchange: &mut Exchange<'_>) -> Result<Opened, Next> {
+    if !matches!(exchange.request.method(), b"GET" | b"HEAD") {
+        return Err(Next::Status(405));
+    }
+    if exchange.uri.ends_with(b"/") {
+        return Err(Next::Continue);
+    }
+    let Some((path, _)) = path(exchange) else { return Err(Next::Status(500)) };
+    match open(exchange, &path) {
+        Ok((file, facts)) if facts.is_file() => Ok(Opened { path, file, facts }),
+        Ok(_) => Err(Next::Continue),
+        Err(error) => Err(failed(exchange, &String::from_utf8_lossy(&path), &error)),
+    }
+}
+
+/// An argument of the query string.
+pub fn argument(exchange: &Exchange<'_>, name: &[u8]) -> Option<Vec<u8>> {
+    find_argument(&exchange.args, name).map(<[u8]>::to_vec)
 }
 
 /// Logs a file that cannot be opened; returns the status.
@@ -117,4 +153,14 @@ pub fn serve(exchange: &mut Exchange<'_>, file: File, length: u64, modified: i64
     response.allows_ranges = true;
     response.body = Body::File { file: Rc::new(file), offset: 0, length };
     content_type::set(exchange);
+}
+
+/// Answers with a head of weir's own and a range of a file behind it, of that modification time.
+pub fn serve_rest(exchange: &mut Exchange<'_>, file: File, modified: i64, head: Vec<u8>, range: Range<u64>) {
+    let length = range.end - range.start;
+    serve(exchange, file, head.len() as u64 + length, modified);
+    if let Body::File { file, .. } = std::mem::take(&mut exchange.response.body) {
+        let part = Part { head, offset: range.start, length };
+        exchange.response.body = Body::Parts { whole: Whole::File(file), parts: vec![part], end: Vec::new() };
+    }
 }

@@ -9,6 +9,8 @@ mod connection;
 mod fields;
 mod request;
 
+pub use request::find_argument;
+
 use std::io::Write;
 use std::time::UNIX_EPOCH;
 

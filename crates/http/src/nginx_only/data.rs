@@ -881,6 +881,7 @@ pub(super) static ENTRIES: &[Entry] = &[
     row("zstd", "separate module zstd-nginx-module", "http, server, location"),
     row("zstd_buffers", "separate module zstd-nginx-module", "http, server, location"),
     row("zstd_comp_level", "separate module zstd-nginx-module", "http, server, location"),
+    row("zstd_dict_file", "separate module zstd-nginx-module", "http"),
     row("zstd_min_length", "separate module zstd-nginx-module", "http, server, location"),
     row("zstd_static", "separate module zstd-nginx-module", "http, server, location"),
     row("zstd_types", "separate module zstd-nginx-module", "http, server, location"),

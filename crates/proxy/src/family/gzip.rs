@@ -1,12 +1,9 @@
 //! `gzip`: compresses response bodies (RFC 9110 §8.4.1.3).
 //!
-//! <https://nginx.org/en/docs/http/ngx_http_gzip_module.html>. This file neither sends files compressed beforehand nor
-//! decompresses. Invariant: only the response head and the request head decide whether a response is compressed, so
-//! HEAD gets the same fields.
+//! <https://nginx.org/en/docs/http/ngx_http_gzip_module.html>. `compression` chooses between codings.
 
 use std::sync::Arc;
 
-use flate2::{Compress, Compression, FlushCompress, Status};
 use weir_conf::Statement;
 use weir_http::build::Build;
 use weir_http::directive::{Arity, Contexts, Directive, HSL, LOCATION_IF, ONE, TWO};
@@ -14,20 +11,16 @@ use weir_http::exchange::Exchange;
 use weir_http::families::Family;
 use weir_http::refusal::Refusal;
 use weir_http::regex::Regex;
-use weir_http::response_body::BodyFilter;
-use weir_http::variable::{Argument, Variable};
-use weir_http::{composing, media_types, value};
+use weir_http::{media_types, value};
 use weir_net::clock;
 use weir_net::log::Level;
 use weir_wire::{Known, Version, date};
-
-use crate::family::cache::pack;
 
 weir_http::settings! {
     /// `gzip`.
     enabled: bool = false,
     /// `gzip_types`, lower case; `text/html` is always among them; empty for all.
-    types: Arc<Vec<String>> = Arc::new(vec![HTML.to_owned()]),
+    types: Arc<Vec<String>> = Arc::new(vec![media_types::HTML.to_owned()]),
     /// `gzip_min_length`.
     min_length: u64 = 20,
     /// `gzip_comp_level`.
@@ -41,8 +34,6 @@ weir_http::settings! {
     /// `gzip_disable`.
     disable: Disable = Disable::default(),
 }
-
-const HTML: &str = "text/html";
 
 /// Nothing is declared for all of `http`.
 pub type Declared = ();
@@ -151,10 +142,7 @@ pub static FAMILY: Family = Family::new(
             value::flag(s).map(drop)
         }),
     ],
-)
-.variables(&[Variable::without_answer("gzip_ratio", ratio)])
-.filter(|location| crate::values(location).gzip.enabled, filter)
-.fixed(|_, _| true);
+);
 
 fn types(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let earlier = crate::settings(b).gzip.types.clone();
@@ -203,60 +191,16 @@ fn disable(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn filter(exchange: &mut Exchange<'_>) {
-    let location = exchange.location;
-    let settings = &crate::values(location).gzip;
-    if !is_for(exchange, settings) {
-        return;
-    }
-    if settings.vary {
-        vary(exchange);
-    }
-    if !client_takes_it(exchange, settings) {
-        return;
-    }
-    let response = &mut exchange.response;
-    response.fields.push_known(b"Content-Encoding", b"gzip", Some(Known::ContentEncoding));
-    response.content_length = None;
-    response.allows_ranges = false;
-    response.fields.remove(Known::ContentLength);
-    response.fields.remove(Known::AcceptRanges);
-    exchange.response.weaken_etag();
-    if composing::is_composed(exchange) || !pack::replace(exchange, settings.level) {
-        exchange.response.body_filters.push(Box::new(Gzip::new(settings.level)));
-    }
-}
-
-/// Adds, once, that the answer depends on Accept-Encoding.
-pub fn vary(exchange: &mut Exchange<'_>) {
-    let fields = &mut exchange.response.fields;
-    let is_said = fields.iter().any(|field| field.known == Some(Known::Vary) && field.value == b"Accept-Encoding");
-    if !is_said {
-        fields.push_known(b"Vary", b"Accept-Encoding", Some(Known::Vary));
-    }
-}
-
-/// Whether this response is compressed for clients that accept it.
-pub fn is_for(exchange: &Exchange<'_>, settings: &Values) -> bool {
-    let response = &exchange.response;
-    matches!(response.status, 200 | 403 | 404)
-        && !response.header_only
-        && response.fields.get(Known::ContentEncoding).is_none_or(<[u8]>::is_empty)
-        && response.content_length.is_none_or(|length| length >= settings.min_length)
-        && media_types::is_listed(&settings.types, &response.content_type)
-}
-
-/// nginx: `ngx_http_gzip_ok`.
-pub fn client_takes_it(exchange: &Exchange<'_>, settings: &Values) -> bool {
+/// Whether the settings let this client have gzip, if it accepts gzip (nginx: `ngx_http_gzip_ok`).
+pub fn is_allowed(exchange: &Exchange<'_>, settings: &Values) -> bool {
     let came_by_proxy = exchange.request.field(Known::Via).is_some();
-    client_accepts(exchange, settings) && (!came_by_proxy || proxy_takes_it(exchange, settings.proxied))
+    is_allowed_without_proxy(exchange, settings) && (!came_by_proxy || proxy_takes_it(exchange, settings.proxied))
 }
 
-/// Whether the client itself accepts gzip, apart from any proxy it came through.
-pub fn client_accepts(exchange: &Exchange<'_>, settings: &Values) -> bool {
+/// The same apart from any proxy that the request came through: what `gzip_proxied` allows depends on the answer.
+pub fn is_allowed_without_proxy(exchange: &Exchange<'_>, settings: &Values) -> bool {
     let request = &exchange.request;
-    let Some(accepted) = request.field(Known::AcceptEncoding) else { return false };
-    if !accepts_gzip(accepted) || request.version() < settings.version {
+    if request.version() < settings.version {
         return false;
     }
     let agent = request.field(Known::UserAgent);
@@ -329,195 +273,9 @@ fn is_msie6(agent: &[u8]) -> bool {
     }
 }
 
-/// Whether `Accept-Encoding` names gzip with a weight above zero, read as nginx reads it.
-fn accepts_gzip(field: &[u8]) -> bool {
-    let mut from = 0;
-    while let Some(rest) = field.get(from..) {
-        let Some(at) = rest.windows(4).position(|window| window.eq_ignore_ascii_case(b"gzip")) else { return false };
-        let start = from + at;
-        let before = start.checked_sub(1).and_then(|before| field.get(before));
-        if matches!(before, None | Some(b',' | b' ')) {
-            return weight_admits(field.get(start + 4..).unwrap_or_default());
-        }
-        from = start + 4;
-    }
-    false
-}
-
-/// The text after the coding: nothing, the next coding, or `;q=` and a weight.
-fn weight_admits(after: &[u8]) -> bool {
-    let after = after.trim_ascii_start();
-    let parameter = match after.split_first() {
-        None | Some((b',', _)) => return true,
-        Some((b';', rest)) => rest.trim_ascii_start(),
-        Some(_) => return false,
-    };
-    match parameter.split_first() {
-        None => true,
-        Some((b'q' | b'Q', [b'=', weight @ ..])) => is_positive(weight),
-        Some(_) => false,
-    }
-}
-
-/// `0.001` to `1.000`: at most three digits, not all zero, not above one.
-fn is_positive(weight: &[u8]) -> bool {
-    let end = weight.iter().position(|b| matches!(b, b',' | b' ')).unwrap_or(weight.len());
-    match weight.get(..end) {
-        Some(b"1") => true,
-        Some([b'1', b'.', digits @ ..]) => digits.len() <= 3 && digits.iter().all(|b| *b == b'0'),
-        Some([b'0', b'.', digits @ ..]) => {
-            digits.len() <= 3 && digits.iter().all(u8::is_ascii_digit) && digits.iter().any(|b| *b != b'0')
-        }
-        Some(_) | None => false,
-    }
-}
-
-/// Compresses a body as it passes through.
-struct Gzip {
-    stream: Compress,
-}
-
-/// Output grows by this much at a time.
-const STEP_BYTES: usize = 8 << 10;
-
-/// The 32k window that every decoder has.
-const WINDOW_BITS: u8 = 15;
-
-/// zlib-rs's level 1 uses one fixed code for all texts: C source shrinks to 1/3.87 at 357 MB/s. zlib's level 1, which
-/// is nginx's default, gives 1/4.72 at 171 MB/s. Level 2 gives 1/4.96 at 247 MB/s: fewer bytes, less time.
-const LEVEL_MIN: u32 = 2;
-
-impl Gzip {
-    fn new(level: u32) -> Gzip {
-        Gzip { stream: Compress::new_gzip(Compression::new(level.max(LEVEL_MIN)), WINDOW_BITS) }
-    }
-}
-
-impl BodyFilter for Gzip {
-    fn is_outer(&self) -> bool {
-        true
-    }
-
-    fn write(&mut self, input: &[u8], flush: bool, last: bool, out: &mut Vec<u8>) {
-        let how = match (last, flush) {
-            (true, _) => FlushCompress::Finish,
-            (false, true) => FlushCompress::Sync,
-            (false, false) => FlushCompress::None,
-        };
-        let mut rest = input;
-        loop {
-            out.reserve(STEP_BYTES);
-            let (taken, given) = (self.stream.total_in(), self.stream.total_out());
-            let status = self.stream.compress_vec(rest, out, how);
-            let taken = self.stream.total_in() - taken;
-            let has_given = self.stream.total_out() > given;
-            rest = rest.get(taken as usize..).unwrap_or_default();
-            match status {
-                Ok(Status::StreamEnd) | Err(_) => return,
-                // Room is left: the compressor has no more output for now.
-                Ok(_) if !last && rest.is_empty() && out.len() < out.capacity() => return,
-                Ok(_) if taken == 0 && !has_given => return,
-                Ok(_) => {}
-            }
-        }
-    }
-
-    fn bytes(&self) -> Option<(u64, u64)> {
-        Some((self.stream.total_in(), self.stream.total_out()))
-    }
-}
-
-/// `$gzip_ratio`: the original size divided by the compressed size, with two digits.
-fn ratio(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
-    use std::io::Write;
-    let mut filters = exchange.response.body_filters.iter();
-    let bytes = filters.find_map(|filter| filter.bytes()).or(exchange.cache.packed);
-    let Some((before, after)) = bytes.filter(|(_, after)| *after > 0) else { return false };
-    let (whole, hundredths) = hundredths(before, after);
-    let written = write!(out, "{whole}.{hundredths:02}");
-    debug_assert!(written.is_ok());
-    true
-}
-
-/// A quotient rounded to hundredths.
-fn hundredths(before: u64, after: u64) -> (u64, u64) {
-    let thousandths = before.saturating_mul(1000) / after.max(1);
-    let rounded = thousandths / 10 + u64::from(thousandths % 10 > 4);
-    (rounded / 100, rounded % 100)
-}
-
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
-    use std::io::Read;
-
-    #[test]
-    fn accept_encoding_is_read_as_nginx_reads_it() {
-        for (field, expected) in [
-            ("gzip", true),
-            ("gzip, deflate", true),
-            ("deflate, GZip", true),
-            ("deflate,gzip;q=0.001", true),
-            ("gzip; q=1.000", true),
-            ("gzip;q=1", true),
-            ("gzip;q=0", false),
-            ("gzip;q=0.000", false),
-            ("gzip;q=1.001", false),
-            ("gzip;q=0.0001", false),
-            ("gzip;q=", false),
-            ("gzip;x=1", false),
-            ("x-gzip", false),
-            ("x-gzip, gzip", true),
-            ("gzipped", false),
-            ("identity", false),
-            ("", false),
-        ] {
-            assert_eq!(accepts_gzip(field.as_bytes()), expected, "{field:?}");
-        }
-    }
-
-    #[test]
-    fn what_is_compressed_comes_back_however_it_is_cut() {
-        let text: Vec<u8> = (0..200_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 27) as u8).collect();
-        for (piece, flush) in [(1 << 20, false), (7000, false), (7000, true), (100, false)] {
-            let mut filter = Gzip::new(1);
-            let mut out = Vec::new();
-            for part in text.chunks(piece) {
-                filter.write(part, flush, false, &mut out);
-            }
-            filter.write(b"", false, true, &mut out);
-            let mut back = Vec::new();
-            flate2::read::GzDecoder::new(out.as_slice()).read_to_end(&mut back).unwrap();
-            assert!(back == text, "pieces of {piece}, flush {flush}");
-            assert_eq!(filter.bytes().map(|(before, _)| before), Some(text.len() as u64));
-        }
-    }
-
-    #[test]
-    fn the_lowest_level_still_codes_by_frequency() {
-        let mut seed = 1u32;
-        let hex: Vec<u8> = std::iter::repeat_with(|| {
-            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            b"0123456789abcdef"[(seed >> 28) as usize]
-        })
-        .take(50_000)
-        .collect();
-        let mut out = Vec::new();
-        Gzip::new(1).write(&hex, false, true, &mut out);
-        assert!(out.len() * 10 < hex.len() * 6, "four bits of eight are noise, but {} bytes came out", out.len());
-    }
-
-    #[test]
-    fn a_flush_gives_everything_that_went_in() {
-        let mut filter = Gzip::new(6);
-        let mut out = Vec::new();
-        filter.write(b"the first event", true, false, &mut out);
-        let mut decoder = flate2::Decompress::new_gzip(15);
-        let mut back = Vec::with_capacity(100);
-        decoder.decompress_vec(&out, &mut back, flate2::FlushDecompress::Sync).unwrap();
-        assert_eq!(back, b"the first event");
-    }
 
     #[test]
     fn old_browsers_are_told_by_their_names() {
@@ -525,12 +283,5 @@ mod tests {
         assert!(!is_msie6(b"Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1; SV1)"));
         assert!(!is_msie6(b"Mozilla/4.0 (compatible; MSIE 7.0; Windows NT 5.1)"));
         assert!(!is_msie6(b"Mozilla/4.0 (compatible; MSIE 6.0; Windows NT) Opera 7"));
-    }
-
-    #[test]
-    fn the_ratio_is_rounded_to_hundredths() {
-        assert_eq!(hundredths(1000, 300), (3, 33));
-        assert_eq!(hundredths(1999, 1000), (2, 0));
-        assert_eq!(hundredths(5, 10), (0, 50));
     }
 }

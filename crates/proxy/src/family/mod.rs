@@ -2,7 +2,10 @@
 
 weir_http::declare! {
     upstream_variables
+    compression
     gzip
+    brotli
+    zstd
     cache
     store
     slice

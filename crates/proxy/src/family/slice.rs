@@ -14,13 +14,14 @@ use weir_http::conn::{Conn, Gone};
 use weir_http::directive::{Directive, HSL, ONE};
 use weir_http::exchange::{Exchange, Parts};
 use weir_http::families::Family;
+use weir_http::filtering::Place;
 use weir_http::pace::Pace;
 use weir_http::phase::Outcome;
 use weir_http::refusal::Refusal;
 use weir_http::request_body::RequestBody;
 use weir_http::response_body::{Body, Framing, Kept, Reading, Sending, Stream};
 use weir_http::variable::Variable;
-use weir_http::{counting, respond, value, writing};
+use weir_http::{counting, filtering, value};
 use weir_net::log::Level;
 use weir_net::{Lease, buffer, clock};
 use weir_wire::Known;
@@ -271,9 +272,8 @@ async fn send(
     loop {
         bytes.clear();
         let is_last = next(exchange, conn, &mut sliced, &mut bytes).await?;
-        push(exchange, framing, out, &bytes, is_last);
-        writing::paced(exchange, conn, out, &mut pace).await?;
-        out.clear();
+        let place = Place { last: is_last, ends: is_last, flush: false };
+        filtering::send(exchange, conn, framing, out, &bytes, place, &mut pace).await?;
         if is_last {
             return Ok(());
         }
@@ -298,24 +298,6 @@ async fn next(
     out.extend_from_slice(bytes.get(low as usize..high as usize).ok_or(Gone::Cut)?);
     sliced.from = end;
     Ok(end >= sliced.to)
-}
-
-/// Appends body bytes to the output, filtered and framed.
-fn push(exchange: &mut Exchange<'_>, framing: Framing, out: &mut Vec<u8>, bytes: &[u8], last: bool) {
-    let changed;
-    let bytes = if exchange.response.body_filters.is_empty() {
-        bytes
-    } else {
-        changed = respond::filtered(exchange, bytes, false, last);
-        &changed
-    };
-    exchange.body_bytes_sent += bytes.len() as u64;
-    writing::frame(framing, bytes, out);
-    if last && framing == Framing::Chunked {
-        out.extend_from_slice(b"0\r\n");
-        out.extend_from_slice(&respond::trailer_text(exchange));
-        out.extend_from_slice(b"\r\n");
-    }
 }
 
 /// Fetches another part, through the cache if there is one.

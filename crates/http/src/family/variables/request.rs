@@ -47,7 +47,8 @@ pub fn argument(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<
     find_argument(&exchange.args, argument.name.as_bytes()).is_some_and(|value| text(out, value))
 }
 
-fn find_argument<'a>(args: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+/// The first argument of this name in a query string; names are compared without regard to case.
+pub fn find_argument<'a>(args: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     args.split(|byte| *byte == b'&').find_map(|pair| {
         let value = pair.get(name.len()..)?.strip_prefix(b"=")?;
         pair.get(..name.len())?.eq_ignore_ascii_case(name).then_some(value)

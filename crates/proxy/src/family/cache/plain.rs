@@ -19,6 +19,7 @@ use weir_net::clock;
 use weir_wire::{Known, Version};
 
 use super::{Use, keep};
+use crate::family::compression::{self, Coding};
 use crate::family::gzip;
 use crate::part;
 
@@ -47,7 +48,7 @@ pub fn serve(exchange: &mut Exchange<'_>, object: &Arc<Object>, reason: Reason, 
         return false;
     }
     let here = (exchange.conf.generation, exchange.location.id.0);
-    let (body, ready) = match find(exchange, object, here) {
+    let (body, ready, coding) = match find(exchange, object, here) {
         Ok(found) => found,
         Err(is_wanted) => {
             if is_wanted && object.body.is_in_memory() {
@@ -59,8 +60,8 @@ pub fn serve(exchange: &mut Exchange<'_>, object: &Arc<Object>, reason: Reason, 
     let response = &mut exchange.response;
     response.status = object.head.status;
     response.content_length = Some(body.body.len());
-    if !Arc::ptr_eq(body, object) {
-        exchange.cache.packed = Some((object.body.len(), body.body.len()));
+    if let Some(coding) = coding {
+        exchange.cache.packed = Some((coding.number(), (object.body.len(), body.body.len())));
     }
     response.body = Body::Kept(Kept::whole(body.clone()));
     let age_s = keep::validity(&object.times).current_age_s(clock::unix_ms() as i64);
@@ -86,37 +87,34 @@ fn is_plain(exchange: &Exchange<'_>, facts: &RequestFacts) -> bool {
         && response.content_type.is_empty()
 }
 
-/// The body and the head for this request; `Err(true)` if a newly composed head should be kept.
+/// The body, the head and the coding for this request; `Err(true)` if a newly composed head should be kept.
 fn find<'o>(
     exchange: &Exchange<'_>,
     object: &'o Arc<Object>,
     here: (u32, u32),
-) -> Result<(&'o Arc<Object>, &'o Arc<Ready>), bool> {
-    let gzip = &crate::values(exchange.location).gzip;
-    let mut known = None;
-    if gzip.enabled && gzip::client_accepts(exchange, gzip) {
-        // Whether a proxy gets a compressed answer depends on fields of the answer.
-        if exchange.request.field(Known::Via).is_some() {
-            return Err(false);
-        }
-        match object.ready_packed(gzip.level) {
-            Some((packed, ready)) if ready.made_in == here => return Ok((packed, ready)),
-            Some((_, ready)) => known = Some(ready),
-            None => {}
-        }
-        match object.ready() {
-            Some(ready) if ready.made_in == here && !ready.is_plain_alone => return Ok((object, ready)),
-            Some(_) | None => {}
-        }
-    } else {
-        match object.ready() {
-            Some(ready) if ready.made_in == here => return Ok((object, ready)),
-            other => known = other,
-        }
+) -> Result<(&'o Arc<Object>, &'o Arc<Ready>, Option<Coding>), bool> {
+    let values = crate::values(exchange.location);
+    let may = |coding: Coding| {
+        coding.is_on(values) && (coding != Coding::Gzip || gzip::is_allowed_without_proxy(exchange, &values.gzip))
+    };
+    let mut accepted = compression::accepted(exchange, may).peekable();
+    // Whether a proxy gets a compressed answer depends on fields of the answer.
+    if accepted.peek().is_some() && exchange.request.field(Known::Via).is_some() {
+        return Err(false);
     }
-    // Two locations that share answers would replace each other's head forever, so weir replaces only a head of an
-    // older configuration.
-    Err(known.is_none_or(|ready| ready.made_in.0 != here.0))
+    // Every head that was made here tells in which codings this answer goes out.
+    let suited = object.readies().find(|ready| ready.made_in == here).map(|ready| ready.codings);
+    let coding = accepted.find(|coding| suited.is_none_or(|suited| suited & coding.bit() != 0));
+    let known = match coding {
+        Some(coding) => object.ready_packed(coding.kind(values)),
+        None => object.ready().map(|ready| (object, ready)),
+    };
+    match known {
+        Some((body, ready)) if ready.made_in == here => Ok((body, ready, coding)),
+        // Two locations that share answers would replace each other's head forever, so weir replaces only a head of an
+        // older configuration.
+        known => Err(known.is_none_or(|(_, ready)| ready.made_in.0 != here.0)),
+    }
 }
 
 /// Keeps a composed head, if other requests may get the same head.
@@ -140,13 +138,17 @@ fn note(exchange: &mut Exchange<'_>, framing: Framing, head: &[u8]) {
     }
     let zone = exchange.cache.zone.and_then(|number| crate::declared(exchange.conf).cache.zone(number));
     let Some(zone) = zone else { return };
-    let gzip = &crate::values(exchange.location).gzip;
-    let is_packed = !Arc::ptr_eq(&kept.object, object);
-    let is_plain_alone = !is_packed && gzip.enabled && gzip::is_for(exchange, gzip);
+    let values = crate::values(exchange.location);
+    let coding = response.fields.get(Known::ContentEncoding).filter(|_| !Arc::ptr_eq(&kept.object, object));
+    let coding = compression::ALL.into_iter().find(|known| coding == Some(known.name().as_bytes()));
+    let codings = match coding {
+        None => compression::suited(exchange, values),
+        Some(_) => compression::suited_by(values, &response.content_type, Some(object.body.len())),
+    };
     let own_date = !response.fields.has(Known::Date) && !response.without_own.date;
     let here = (exchange.conf.generation, exchange.location.id.0);
-    if let Some(ready) = Ready::of(head, here, own_date, is_plain_alone) {
+    if let Some(ready) = Ready::of(head, here, own_date, codings) {
         // If another request was first, or there is no room, the next request tries again.
-        zone.keep_ready(object, is_packed.then_some(gzip.level), ready, clock::now());
+        zone.keep_ready(object, coding.map(|coding| coding.kind(values)), ready, clock::now());
     }
 }

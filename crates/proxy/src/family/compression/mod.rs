@@ -1,0 +1,214 @@
+//! Compression: chooses the coding of a response (gzip, brotli, zstd) and adds the filter that applies it.
+//!
+//! `gzip`, `brotli` and `zstd` are the families with the directives; this one has the variables. `accept` reads
+//! `Accept-Encoding`, `coder` has the filters of bodies. The client's weights decide; of codings with the same weight,
+//! weir takes the first of [`ALL`]. Invariant: only the response head and the request head decide whether a response is
+//! compressed, so HEAD gets the same fields.
+
+mod accept;
+mod coder;
+
+use weir_cache::store::Coding as Kind;
+use weir_http::exchange::Exchange;
+use weir_http::families::Family;
+use weir_http::response_body::BodyFilter;
+use weir_http::variable::Variable;
+use weir_http::{altered, composing, media_types};
+use weir_wire::Known;
+
+use coder::{Brotli, Gzip, Zstd};
+
+use super::cache::pack;
+use super::{Values as All, gzip};
+
+weir_http::settings! {}
+
+/// Nothing is declared for all of `http`.
+pub type Declared = ();
+
+/// The family.
+pub static FAMILY: Family = Family::new("compression", &[])
+    .filter(|location| ALL.iter().any(|coding| coding.is_on(crate::values(location))), filter)
+    .fixed(|_, _| true)
+    .variables(&[
+        Variable::without_answer("gzip_ratio", |exchange, _, out| ratio(exchange, Coding::Gzip, out)),
+        Variable::without_answer("brotli_ratio", |exchange, _, out| ratio(exchange, Coding::Brotli, out)),
+        Variable::without_answer("zstd_ratio", |exchange, _, out| ratio(exchange, Coding::Zstd, out)),
+    ]);
+
+/// A content coding (RFC 9110 §8.4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coding {
+    /// RFC 8878.
+    Zstd,
+    /// RFC 7932.
+    Brotli,
+    /// RFC 1952.
+    Gzip,
+}
+
+/// All codings. Every client that accepts one also accepts those after it, so with another order the first would never
+/// be used.
+pub const ALL: [Coding; 3] = [Coding::Zstd, Coding::Brotli, Coding::Gzip];
+
+impl Coding {
+    /// Its name in `Accept-Encoding` and `Content-Encoding`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Coding::Zstd => "zstd",
+            Coding::Brotli => "br",
+            Coding::Gzip => "gzip",
+        }
+    }
+
+    /// Its number, and its bit in a set of codings.
+    pub fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// The bit of this coding in a set.
+    pub fn bit(self) -> u8 {
+        1 << self.number()
+    }
+
+    /// Whether the location compresses with it.
+    pub fn is_on(self, values: &All) -> bool {
+        match self {
+            Coding::Zstd => values.zstd.enabled,
+            Coding::Brotli => values.brotli.enabled,
+            Coding::Gzip => values.gzip.enabled,
+        }
+    }
+
+    /// What distinguishes a body in this coding from others: a stored body of another kind is not used.
+    pub fn kind(self, values: &All) -> Kind {
+        let level = match self {
+            Coding::Zstd => values.zstd.level,
+            Coding::Brotli => values.brotli.level << 8 | values.brotli.window_bits,
+            Coding::Gzip => values.gzip.level as i32,
+        };
+        Kind { number: self.number(), level }
+    }
+
+    /// Whether a body of this type and length is compressed with it for clients that accept it.
+    fn suits(self, values: &All, content_type: &[u8], length: Option<u64>) -> bool {
+        let (types, min_length) = match self {
+            Coding::Zstd => (&values.zstd.types, values.zstd.min_length),
+            Coding::Brotli => (&values.brotli.types, values.brotli.min_length),
+            Coding::Gzip => (&values.gzip.types, values.gzip.min_length),
+        };
+        self.is_on(values)
+            && length.is_none_or(|length| length >= min_length)
+            && media_types::is_listed(types, content_type)
+    }
+
+    /// Whether the settings let this client have it, apart from `Accept-Encoding`. `gzip_http_version`, `gzip_proxied`
+    /// and `gzip_disable` are about gzip alone.
+    pub fn is_allowed(self, exchange: &Exchange<'_>, values: &All) -> bool {
+        self != Coding::Gzip || gzip::is_allowed(exchange, &values.gzip)
+    }
+}
+
+/// The codings for which `may` is true and which the client accepts, the best first.
+pub fn accepted(exchange: &Exchange<'_>, may: impl Fn(Coding) -> bool) -> impl Iterator<Item = Coding> {
+    let field = exchange.request.field(Known::AcceptEncoding);
+    let weight = |coding: Coding| match field {
+        Some(field) if may(coding) => accept::weight(field, coding.name()),
+        Some(_) | None => 0,
+    };
+    let mut weighed = ALL.map(|coding| (weight(coding), coding));
+    weighed.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
+    weighed.into_iter().filter(|(weight, _)| *weight > 0).map(|(_, coding)| coding)
+}
+
+/// The codings in which clients that accept them get this response, as a set of bits.
+pub fn suited(exchange: &Exchange<'_>, values: &All) -> u8 {
+    let response = &exchange.response;
+    let may = matches!(response.status, 200 | 403 | 404)
+        && !response.header_only
+        && response.fields.get(Known::ContentEncoding).is_none_or(<[u8]>::is_empty);
+    if may { suited_by(values, &response.content_type, response.content_length) } else { 0 }
+}
+
+/// The codings in which clients that accept them get a body of this type and length, as a set of bits.
+pub fn suited_by(values: &All, content_type: &[u8], length: Option<u64>) -> u8 {
+    let suits = |coding: &&Coding| coding.suits(values, content_type, length);
+    ALL.iter().filter(suits).fold(0, |set, coding| set | coding.bit())
+}
+
+fn filter(exchange: &mut Exchange<'_>) {
+    let location = exchange.location;
+    let values = crate::values(location);
+    let suited = suited(exchange, values);
+    if suited == 0 {
+        return;
+    }
+    if values.gzip.vary {
+        vary(exchange);
+    }
+    let may = |coding: Coding| suited & coding.bit() != 0 && coding.is_allowed(exchange, values);
+    let Some(coding) = accepted(exchange, may).next() else { return };
+    let length = exchange.response.content_length;
+    let response = &mut exchange.response;
+    response.fields.push_known(b"Content-Encoding", coding.name().as_bytes(), Some(Known::ContentEncoding));
+    altered::forget_length(response);
+    altered::forget_ranges(response);
+    altered::weaken_etag(response);
+    // The stored body is the original, before any other filter and without the answers of subrequests.
+    let is_changed = composing::is_composed(exchange) || !exchange.response.body_filters.is_empty();
+    if is_changed || !pack::replace(exchange, coding.kind(values)) {
+        exchange.response.body_filters.push(coder(coding, values, length));
+    }
+}
+
+/// The filter of a coding, for a body of this length if the length is known.
+fn coder(coding: Coding, values: &All, length: Option<u64>) -> Box<dyn BodyFilter> {
+    match coding {
+        Coding::Gzip => Box::new(Gzip::new(values.gzip.level)),
+        Coding::Brotli => Box::new(Brotli::new(values.brotli.level, values.brotli.window_bits, length)),
+        Coding::Zstd => Box::new(Zstd::new(values.zstd.level, length)),
+    }
+}
+
+/// Adds, once, that the answer depends on Accept-Encoding.
+pub fn vary(exchange: &mut Exchange<'_>) {
+    let fields = &mut exchange.response.fields;
+    let is_said = fields.iter().any(|field| field.known == Some(Known::Vary) && field.value == b"Accept-Encoding");
+    if !is_said {
+        fields.push_known(b"Vary", b"Accept-Encoding", Some(Known::Vary));
+    }
+}
+
+/// The original size divided by the compressed size, with two digits: `$gzip_ratio` and its kin.
+fn ratio(exchange: &Exchange<'_>, coding: Coding, out: &mut Vec<u8>) -> bool {
+    use std::io::Write;
+    let response = &exchange.response;
+    let stored = exchange.cache.packed.filter(|(number, _)| *number == coding.number()).map(|(_, bytes)| bytes);
+    // A head that was copied has no fields here, and its body no filters.
+    let is_coded = response.fields.get(Known::ContentEncoding) == Some(coding.name().as_bytes());
+    let made = response.body_filters.iter().find_map(|filter| filter.bytes()).filter(|_| is_coded);
+    let Some((before, after)) = stored.or(made).filter(|(_, after)| *after > 0) else { return false };
+    let (whole, hundredths) = hundredths(before, after);
+    let written = write!(out, "{whole}.{hundredths:02}");
+    debug_assert!(written.is_ok());
+    true
+}
+
+/// A quotient rounded to hundredths.
+fn hundredths(before: u64, after: u64) -> (u64, u64) {
+    let thousandths = before.saturating_mul(1000) / after.max(1);
+    let rounded = thousandths / 10 + u64::from(thousandths % 10 > 4);
+    (rounded / 100, rounded % 100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ratio_is_rounded_to_hundredths() {
+        assert_eq!(hundredths(1000, 300), (3, 33));
+        assert_eq!(hundredths(1999, 1000), (2, 0));
+        assert_eq!(hundredths(5, 10), (0, 50));
+    }
+}
