@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 pub mod chunked;
+pub mod client_hello;
 pub mod connection;
 pub mod date;
 pub mod dns;
