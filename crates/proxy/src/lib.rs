@@ -1,7 +1,6 @@
 //! An exchange asks an origin, and keeps the answer: the request to a peer, the way from peer to peer, and the cache.
 #![forbid(unsafe_code)]
 
-pub mod dns;
 pub mod family;
 pub mod part;
 pub mod relay;

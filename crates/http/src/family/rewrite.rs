@@ -164,7 +164,7 @@ fn set(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         Some(set) => Rule::SetBuiltIn(set, value),
         None => {
             // A variable read before it is set is empty, and weir logs that once.
-            let unset = Definition::Cached(uninitialized, Argument { name: name.clone(), index: 0 });
+            let unset: Definition = Definition::Cached(uninitialized, Argument { name: name.clone(), index: 0 });
             Rule::Set(b.names.define_weak(&name, unset), value)
         }
     };
@@ -178,6 +178,12 @@ pub fn declarable(b: &Build<'_>, word: &str) -> Result<String, Refusal> {
         Some(name) if !name.is_empty() => name.to_ascii_lowercase(),
         Some(_) | None => return Err(Refusal::whole(format!("invalid variable name \"{word}\""))),
     };
+    if b.is_in_stream() {
+        return match b.known.session_variables().contains(&name.as_str()) {
+            true => Err(Refusal::whole(format!("the duplicate \"{name}\" variable"))),
+            false => Ok(name),
+        };
+    }
     match built_in(b.known, &name) {
         Some(Variable { set: None, .. }) => Err(Refusal::whole(format!("the duplicate \"{name}\" variable"))),
         Some(_) | None => Ok(name),
