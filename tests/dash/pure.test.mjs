@@ -171,6 +171,22 @@ test("what a view shows follows from two documents", () => {
   assert.deepEqual(model.codes({ codes: { 200: 9, 404: 0, 502: 9 } }), [{ code: 200, count: 9 }, { code: 502, count: 9 }]);
 });
 
+test("sessions are rows of servers and of peers", () => {
+  const at = (ms, connections, received) => ({
+    at: ms,
+    snapshot: {
+      stream: {
+        server_zones: { db: { connections, received, sent: 0 } },
+        upstreams: { db: { peers: [{ id: 0, state: "up", active: 2, max_conns: 2, connections, received, sent: 0 }] } },
+      },
+    },
+  });
+  const { zones, groups } = model.sessions(at(2000, 14, 500), at(1000, 10, 100));
+  assert.deepEqual([zones[0].name, zones[0].rate, zones[0].received], ["db", 4, 400]);
+  assert.deepEqual([groups[0].name, groups[0].peers[0].state, groups[0].peers[0].rate], ["db", "busy", 4]);
+  assert.deepEqual(model.sessions({ at: 0, snapshot: {} }, null), { zones: [], groups: [] });
+});
+
 test("an order to purge says what the form says", () => {
   assert.deepEqual(order({ what: "tag", text: "news", zone: "", soft: false }), { tag: "news" });
   assert.deepEqual(order({ what: "all", text: "left over", zone: "one", soft: true }), { all: true, zone: "one", soft: true });

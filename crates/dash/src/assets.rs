@@ -52,6 +52,7 @@ assets! {
     "views/lab.js" "views/lab.js" SCRIPT;
     "views/logs.js" "views/logs.js" SCRIPT;
     "views/overview.js" "views/overview.js" SCRIPT;
+    "views/sessions.js" "views/sessions.js" SCRIPT;
     "views/upstreams.js" "views/upstreams.js" SCRIPT;
     "views/websockets.js" "views/websockets.js" SCRIPT;
     "views/zones.js" "views/zones.js" SCRIPT;

@@ -10,11 +10,12 @@ import { errors } from "./views/errors.js";
 import { host } from "./views/host.js";
 import { lab } from "./views/lab.js";
 import { overview } from "./views/overview.js";
+import { sessions } from "./views/sessions.js";
 import { upstreams } from "./views/upstreams.js";
 import { websockets } from "./views/websockets.js";
 import { zones } from "./views/zones.js";
 
-const VIEWS = { overview, zones, upstreams, caches, websockets, host, errors, lab };
+const VIEWS = { overview, zones, upstreams, sessions, caches, websockets, host, errors, lab };
 const THEMES = ["auto", "light", "dark"];
 const STATE_TONES = { healthy: "good", near: "warn", limited: "bad", failing: "bad", waiting: "idle" };
 
@@ -142,11 +143,13 @@ function strip(doc, t) {
 }
 
 function tabs(doc, t) {
+  // A tab for what the configuration or the viewer does not have only takes room.
+  const shown = { lab: Boolean(ui.may.lab), sessions: Object.keys(doc.snapshot.stream?.server_zones ?? {}).length > 0 };
   const counts = { errors: (doc.snapshot.weir.errors ?? []).filter((error) => error.kind === "failed").length };
   return h(
     "nav",
     { class: "tabs", "aria-label": t("nav.label") },
-    Object.keys(VIEWS).filter((name) => name !== "lab" || ui.may.lab || view() === name).map((name) =>
+    Object.keys(VIEWS).filter((name) => shown[name] !== false || view() === name).map((name) =>
       h("a", { key: name, href: `#/${name}`, "aria-current": view() === name ? "page" : undefined }, t(`nav.${name}`), counts[name] ? h("span", { class: "badge" }, String(counts[name])) : null),
     ),
   );

@@ -91,6 +91,28 @@ export function groups(doc, before) {
   }));
 }
 
+/** Sessions of `stream`: servers as rows, and groups with their peers as rows. */
+export function sessions(doc, before) {
+  const seconds = between(doc, before);
+  const [now, then] = [doc.snapshot.stream ?? {}, before?.snapshot.stream ?? {}];
+  const rates = (counts, old) => ({
+    rate: grew(counts.connections, old?.connections, seconds),
+    received: grew(counts.received, old?.received, seconds),
+    sent: grew(counts.sent, old?.sent, seconds),
+  });
+  return {
+    zones: Object.entries(now.server_zones ?? {}).map(([name, zone]) => ({ name, zone, ...rates(zone, then.server_zones?.[name]) })),
+    groups: Object.entries(now.upstreams ?? {}).map(([name, group]) => ({
+      name,
+      peers: (group.peers ?? []).map((peer, place) => ({
+        peer,
+        state: peer.state === "up" && peer.max_conns && peer.active >= peer.max_conns ? "busy" : peer.state,
+        ...rates(peer, then.upstreams?.[name]?.peers?.[place]),
+      })),
+    })),
+  };
+}
+
 /** What a cache's requests came to, in the order in which they are told. */
 export const OUTCOMES = ["hit", "stale", "updating", "revalidated", "miss", "expired", "bypass", "error"];
 /** Of those, which the origin was asked for. */

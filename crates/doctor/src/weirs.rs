@@ -15,5 +15,5 @@ pub fn give(known: &'static Known) {
 pub fn known() -> &'static Known {
     #[cfg(test)]
     give(&weir_edge::family::ALL.known);
-    KNOWN.get_or_init(|| Box::leak(Box::new(Known::new(std::iter::empty(), std::iter::empty()))))
+    KNOWN.get_or_init(|| Box::leak(Box::new(Known::new(std::iter::empty(), std::iter::empty(), std::iter::empty()))))
 }

@@ -16,7 +16,9 @@ use weir_http::build::Paths;
 use weir_http::compile::compile;
 use weir_http::conf::{Conf, Location};
 use weir_http::counters::AllCounters;
+use weir_http::route::Socket;
 use weir_http::{body, trace};
+use weir_net::datagrams::{self, DatagramOptions};
 use weir_net::log::{self, Level};
 use weir_net::process::{self, Signal};
 use weir_net::worker::Remote;
@@ -24,7 +26,7 @@ use weir_net::{Address, Listening, listener};
 use weir_proxy::family::cache::Use;
 use weir_proxy::relay;
 
-use crate::control::crew::{Crew, identity, worker_count};
+use crate::control::crew::{Crew, Datagrams, identity, worker_count};
 use crate::dash::place::{self, Wanted};
 use crate::family::ALL;
 use crate::family::log::buffer;
@@ -78,6 +80,9 @@ pub fn load(origin: &Origin, files: &dyn Files, generation: u32) -> Loaded {
     if let (Some(conf), Some(address)) = (&mut conf, dashboard) {
         conf.stands_beside(address);
     }
+    if let Some(conf) = &mut conf {
+        conf.places_fixed += all_sockets(conf) - conf.sockets.len();
+    }
     problems.extend(found);
     if conf.as_ref().is_some_and(|conf| !conf.main.process.events) && !problems.iter().any(is_grave) {
         let last = tree.root.last().map(|statement| statement.end);
@@ -121,6 +126,7 @@ pub struct Running {
     origin: Origin,
     conf: Arc<Conf>,
     sockets: HashMap<Address, Vec<Listening>>,
+    datagrams: Datagrams,
     crew: Crew,
     /// The new binary that replaces this process.
     successor: Option<std::process::Child>,
@@ -174,9 +180,14 @@ fn limits(conf: &Conf) {
     }
 }
 
+/// How many addresses the configuration listens on.
+fn all_sockets(conf: &Conf) -> usize {
+    stream_sockets(conf).count() + weir_stream::conf::of(conf).datagrams.sockets.len()
+}
+
 /// Fits the workers' tables of connections to the limit on open files in force.
 fn fit_tables(conf: &mut Conf, workers: usize) {
-    conf.places_by_files = descriptors::places(process::nofile(), workers, conf.sockets.len());
+    conf.places_by_files = descriptors::places(process::nofile(), workers, all_sockets(conf));
 }
 
 /// nginx warns about a table that the limit on open files cannot serve. If the file raises that limit, the raised
@@ -208,6 +219,7 @@ impl Running {
         }
         let count = worker_count(&conf);
         let sockets = open_sockets(&conf, sockets, count)?;
+        let datagrams = open_datagrams(&conf, &Datagrams::new(), count)?;
         let identity = identity(&conf)?;
         make_directories(&conf, identity.as_ref())?;
         log_files::open_all(&conf)?;
@@ -221,12 +233,12 @@ impl Running {
         crew.live().enlist(&mut conf);
         let conf = Arc::new(conf);
         let hired = crew.hire(&conf, None)?;
-        crew.take_over(&conf, hired, &sockets);
+        crew.take_over(&conf, hired, &sockets, &datagrams);
         show(&crew, &conf, &sockets);
         dashboard::open_shelf(&conf, identity.as_ref())?;
         crew.live().observe(identity).map_err(|error| format!("thread could not be started {}", log::Os(&error)))?;
         log::global(Level::Notice, format_args!("nginx/{} (weir), start {count} workers", weir_http::respond::VERSION));
-        Ok(Running { origin, conf, sockets, crew, successor: None })
+        Ok(Running { origin, conf, sockets, datagrams, crew, successor: None })
     }
 
     /// Reads the configuration again and puts it in force; a bad one changes nothing.
@@ -243,6 +255,10 @@ impl Running {
         let count = worker_count(&conf);
         let sockets = match open_sockets(&conf, self.sockets.clone(), count) {
             Ok(sockets) => sockets,
+            Err(message) => return log::global(Level::Emerg, format_args!("{message}")),
+        };
+        let datagrams = match open_datagrams(&conf, &self.datagrams, count) {
+            Ok(datagrams) => datagrams,
             Err(message) => return log::global(Level::Emerg, format_args!("{message}")),
         };
         let identity = match identity(&conf) {
@@ -276,11 +292,12 @@ impl Running {
             // run.
             log::global(Level::Alert, format_args!("{message}"));
         }
-        self.crew.take_over(&conf, hired, &sockets);
+        self.crew.take_over(&conf, hired, &sockets, &datagrams);
         show(&self.crew, &conf, &sockets);
         purge::close(&self.conf, Some(&conf));
         self.conf = conf;
         self.sockets = sockets;
+        self.datagrams = datagrams;
     }
 
     fn move_pid_file(&self, conf: &Conf) {
@@ -302,6 +319,7 @@ impl Running {
 
     /// weir refuses new connections from here on; a successor has copies of the sockets.
     fn close_sockets(&mut self) {
+        self.datagrams.clear();
         for (address, _) in self.sockets.drain() {
             if let (Address::Unix(path), None) = (&address, &self.successor) {
                 let _ = std::fs::remove_file(path);
@@ -444,6 +462,11 @@ fn with_suffix(pid: &std::path::Path) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// The sockets of connections: those of `http`, then those of `stream`.
+fn stream_sockets(conf: &Conf) -> impl Iterator<Item = &Socket> {
+    conf.sockets.iter().chain(&weir_stream::conf::of(conf).streams.sockets)
+}
+
 /// Binds the sockets that are not bound yet. Sockets that the file no longer names are left out, which closes them.
 fn open_sockets(
     conf: &Conf,
@@ -451,7 +474,7 @@ fn open_sockets(
     workers: usize,
 ) -> Result<HashMap<Address, Vec<Listening>>, String> {
     let mut open = HashMap::new();
-    for socket in &conf.sockets {
+    for socket in stream_sockets(conf) {
         let wanted = if socket.options.reuseport { workers.max(1) } else { 1 };
         let mut set = known.remove(&socket.address).unwrap_or_default();
         for listening in &set {
@@ -464,6 +487,27 @@ fn open_sockets(
             set.push(bind(&socket.address, &socket.options)?);
         }
         open.insert(socket.address.clone(), set);
+    }
+    Ok(open)
+}
+
+/// Binds the UDP sockets that are not bound yet.
+fn open_datagrams(conf: &Conf, known: &Datagrams, workers: usize) -> Result<Datagrams, String> {
+    let mut open = Datagrams::new();
+    for socket in &weir_stream::conf::of(conf).datagrams.sockets {
+        let Some(address) = socket.address.tcp() else { continue };
+        let options = DatagramOptions {
+            receive_buffer_bytes: socket.options.receive_buffer_bytes,
+            send_buffer_bytes: socket.options.send_buffer_bytes,
+            ipv6only: socket.options.ipv6only,
+        };
+        let mut set = known.get(&address).cloned().unwrap_or_default();
+        set.truncate(workers);
+        while set.len() < workers {
+            let bound = datagrams::bind(address, &options);
+            set.push(bound.map_err(|error| format!("bind() to {address} failed {}", log::Os(&error)))?);
+        }
+        open.insert(address, set);
     }
     Ok(open)
 }

@@ -51,6 +51,16 @@ const DEFAULT_MODULES: &[(&str, &str)] = &[
     ("http_uwsgi_module", "uwsgi"),
 ];
 
+/// nginx's modules of `stream` that are optional, and those that are on by default and absent in weir.
+const STREAM: &[&str] = &[
+    "--with-stream",
+    "--with-stream_realip_module",
+    "--with-stream_ssl_module",
+    "--with-stream_ssl_preread_module",
+    "--without-stream_pass_module",
+    "--without-stream_upstream_least_time_module",
+];
+
 /// The `configure arguments` of `-V`.
 pub fn configure_arguments() -> String {
     let has = |name: &str| ALL.all.iter().any(|family| family.name == name);
@@ -61,6 +71,7 @@ pub fn configure_arguments() -> String {
     if has("realip") {
         words.push("--with-http_realip_module".to_owned());
     }
+    words.extend(STREAM.iter().map(|&word| word.to_owned()));
     // In nginx these are separate modules.
     for (module, family) in [("nginx-otel", "otel"), ("ngx_brotli", "brotli"), ("zstd-nginx-module", "zstd")] {
         if has(family) {

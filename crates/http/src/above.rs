@@ -6,7 +6,7 @@
 use std::any::Any;
 
 /// The crates above the engine that have families.
-pub const LEVELS: usize = 2;
+pub const LEVELS: usize = 3;
 
 /// One place for each crate.
 pub struct Above<T: ?Sized>([Option<Box<T>>; LEVELS]);

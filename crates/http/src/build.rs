@@ -21,7 +21,7 @@ use crate::known::Known;
 use crate::nginx_only;
 use crate::refusal::{Need, Refusal};
 use crate::regex::Regex;
-use crate::variable::{Names, Template};
+use crate::variable::{Mentions, Names, Template};
 
 /// Where relative names in a file point to.
 #[derive(Clone, Debug, Default)]
@@ -61,6 +61,8 @@ pub enum Kind {
     If,
     /// `limit_except { }`: the methods it leaves alone.
     LimitExcept(crate::route::Methods),
+    /// A server of a crate above, with the data that only this crate knows.
+    Other(Box<dyn std::any::Any>),
 }
 
 /// One block while it is being read.
@@ -136,6 +138,10 @@ pub struct Build<'r> {
     pub known: &'static Known,
     /// The variables that the file mentions.
     pub names: Names,
+    /// The variables that `stream` mentions; `None` if the file has no such block, or before it.
+    pub session_names: Option<Box<dyn Mentions>>,
+    /// Variables that nothing defines, besides those of `names`.
+    pub unknown: Vec<Unknown>,
     /// The problems found in the file.
     pub problems: Vec<Problem>,
     /// Host names to addresses.
@@ -168,6 +174,8 @@ impl<'r> Build<'r> {
             above,
             known,
             names: Names::default(),
+            session_names: None,
+            unknown: Vec::new(),
             problems: Vec::new(),
             resolve,
             scopes: vec![Scope::new(Kind::Plain, directive::MAIN, At::default())],
@@ -243,6 +251,9 @@ impl<'r> Build<'r> {
     pub fn stand(&mut self, at: At) {
         self.at = at;
         self.names.here = at;
+        if let Some(names) = &mut self.session_names {
+            names.stand(at);
+        }
     }
 
     /// Whether this is the first such statement of the whole file, for a warning that would repeat.
@@ -266,13 +277,27 @@ impl<'r> Build<'r> {
 
     /// Compiles a pattern whose named groups become variables.
     pub fn regex(&mut self, pattern: &str, caseless: bool) -> Result<Regex, String> {
-        let names = &mut self.names;
-        Regex::new(pattern, caseless, self.jit, |group| names.define_slot(group))
+        let jit = self.jit;
+        let names = self.mentions();
+        Regex::new(pattern, caseless, jit, |group| names.define_slot(group))
+    }
+
+    /// Whether a block of `stream` is being read: its variables are those of sessions.
+    pub fn is_in_stream(&self) -> bool {
+        self.context().meets(directive::ALL_OF_STREAM)
+    }
+
+    /// The variables of the block being read: those of exchanges, or in `stream` those of sessions.
+    pub fn mentions(&mut self) -> &mut dyn Mentions {
+        match (self.is_in_stream(), &mut self.session_names) {
+            (true, Some(names)) => names.as_mut(),
+            _ => &mut self.names,
+        }
     }
 
     /// Compiles a text with variables.
     pub fn template(&mut self, text: &str) -> Result<Template, Refusal> {
-        Template::compile(text, &mut self.names)
+        Template::compile(text, self.mentions())
     }
 
     /// A name relative to the prefix, as logs and roots are.
@@ -323,7 +348,8 @@ impl<'r> Build<'r> {
         let mut problems = std::mem::take(&mut self.problems);
         problems.extend(std::mem::take(&mut self.absent).told(tree));
         problems.extend(self.lost.settled());
-        let own = unknown.into_iter().filter(|unknown| !self.lost.gives_variable(&unknown.name));
+        let all = unknown.into_iter().chain(std::mem::take(&mut self.unknown));
+        let own = all.filter(|unknown| !self.lost.gives_variable(&unknown.name));
         problems.extend(own.map(|unknown| unknown.problem(tree)));
         // An inner block inherits the problems of the block around it.
         let mut told = HashSet::new();
@@ -357,7 +383,9 @@ impl<'r> Build<'r> {
 
     fn apply(&mut self, statement: &Statement) -> Result<(), Refusal> {
         let (name, context) = (statement.name.text.as_str(), self.context());
-        if let Some(directive) = self.known.directive(name, context) {
+        if let Some(directive) = self.known.directive(name, context)
+            && !self.is_only_in_http(directive)
+        {
             return directive::apply(self, directive, statement);
         }
         let is_accepted = match nginx_only::lookup(name) {
@@ -371,6 +399,13 @@ impl<'r> Build<'r> {
             self.note_refused(statement);
         }
         Ok(())
+    }
+
+    /// Whether nginx has this directive also in the block of `stream` that is being read, and weir does not.
+    fn is_only_in_http(&self, directive: &Directive) -> bool {
+        let context = self.context();
+        let here = || nginx_only::lookup(directive.name).is_some_and(|entry| entry.is_allowed_in(&context.to_string()));
+        self.is_in_stream() && !directive.contexts.meets(context) && here()
     }
 
     /// Notes the names that a refused statement would have declared, and that the blocks around it are incomplete.

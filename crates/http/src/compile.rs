@@ -53,6 +53,10 @@ impl Compiler<'_> {
                     self.server(server, &child);
                 }
             }
+            if child.context == directive::STREAM {
+                self.stream(child);
+                continue;
+            }
             // Process settings in `events` and `http` apply to the whole process.
             main.inherit(&child.settings);
         }
@@ -105,6 +109,45 @@ impl Compiler<'_> {
         self.drafts.push((id, listens, names));
     }
 
+    /// The servers of `stream`: their settings inherit as those of `http` do, and a family takes them.
+    fn stream(&mut self, mut scope: Scope) {
+        self.finish_scope(&mut scope);
+        let mut servers = Vec::new();
+        for mut server in std::mem::take(&mut scope.children) {
+            let Kind::Other(own) = std::mem::replace(&mut server.kind, Kind::Plain) else { continue };
+            server.inherit(&scope);
+            self.finish_scope(&mut server);
+            servers.push((self.settings(&server), own));
+        }
+        if let Some(take) = self.families.all.iter().find_map(|family| family.servers) {
+            take(&mut self.build, servers);
+        }
+    }
+
+    /// A place with the settings of a block that has inherited and is finished.
+    fn settings(&self, scope: &Scope) -> Location {
+        let mut location = Location {
+            id: LocationId(0),
+            name: String::new(),
+            pattern: None,
+            values: scope.settings.clone().values(),
+            above: scope.above.clone().values(),
+            rules: Vec::new(),
+            handler: None,
+            walk: Vec::new(),
+            content: Vec::new(),
+            filters: Vec::new(),
+            inner_filters: Vec::new(),
+            has_ready_heads: false,
+            places: Places::default(),
+            limit_except: None,
+            zone: ZoneNames { server: String::new(), location: None },
+            cell: 0,
+        };
+        self.families.all.iter().filter_map(|family| family.settle).for_each(|settle| settle(&mut location));
+        location
+    }
+
     /// Compiles one place and everything inside it. `scope.settings` has inherited and is finished. Returns the
     /// number of the place; at server level also the places inside and the rules.
     fn place(
@@ -117,25 +160,12 @@ impl Compiler<'_> {
         let is_server = scope.context == directive::SERVER;
         let id = LocationId(self.locations.len() as u32);
         let label = pattern.as_ref().map(Pattern::label);
-        let mut location = Location {
-            id,
-            name: name.clone(),
-            pattern,
-            values: scope.settings.clone().values(),
-            above: scope.above.clone().values(),
-            rules: Vec::new(),
-            handler: scope.handler,
-            walk: Vec::new(),
-            content: Vec::new(),
-            filters: Vec::new(),
-            inner_filters: Vec::new(),
-            has_ready_heads: false,
-            places: Places::default(),
-            limit_except: None,
-            zone: ZoneNames { server: String::new(), location: label.clone() },
-            cell: 0,
-        };
-        self.families.all.iter().filter_map(|family| family.settle).for_each(|settle| settle(&mut location));
+        let mut location = self.settings(&scope);
+        location.id = id;
+        location.name.clone_from(&name);
+        location.pattern = pattern;
+        location.handler = scope.handler;
+        location.zone.location.clone_from(&label);
         self.locations.push(location);
 
         let mut places = Places::default();
@@ -152,7 +182,7 @@ impl Compiler<'_> {
                     inner_ids.push(inner);
                     self.enlist(&mut places, named, pattern, inner, at);
                 }
-                Kind::If | Kind::Plain | Kind::Server(_) => {
+                Kind::If | Kind::Plain | Kind::Server(_) | Kind::Other(_) => {
                     child.handler = child.handler.or(scope.handler);
                     self.finish_scope(&mut child);
                     let (inner, inside, rules) = self.place(child, name.clone(), None, named);

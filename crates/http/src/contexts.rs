@@ -26,6 +26,16 @@ pub const LOCATION_IF: Contexts = Contexts(1 << 7);
 pub const LIMIT_EXCEPT: Contexts = Contexts(1 << 8);
 /// `match { }`.
 pub const MATCH: Contexts = Contexts(1 << 9);
+/// `stream { }`.
+pub const STREAM: Contexts = Contexts(1 << 10);
+/// `server { }` inside `stream`.
+pub const STREAM_SERVER: Contexts = Contexts(1 << 11);
+/// `upstream { }` inside `stream`.
+pub const STREAM_UPSTREAM: Contexts = Contexts(1 << 12);
+/// The two levels of `stream` that most of its settings are inherited through.
+pub const SS: Contexts = STREAM.or(STREAM_SERVER);
+/// All blocks of `stream`.
+pub const ALL_OF_STREAM: Contexts = SS.or(STREAM_UPSTREAM);
 /// The three levels most settings are inherited through.
 pub const HSL: Contexts = HTTP.or(SERVER).or(LOCATION);
 
@@ -44,7 +54,7 @@ impl Contexts {
 impl fmt::Display for Contexts {
     /// The block kinds in nginx's documentation's words: `http, server, location`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const NAMES: [(Contexts, &str); 10] = [
+        const NAMES: [(Contexts, &str); 13] = [
             (MAIN, "main"),
             (EVENTS, "events"),
             (HTTP, "http"),
@@ -55,6 +65,9 @@ impl fmt::Display for Contexts {
             (LOCATION_IF, "if in location"),
             (LIMIT_EXCEPT, "limit_except"),
             (MATCH, "match"),
+            (STREAM, "stream"),
+            (STREAM_SERVER, "stream server"),
+            (STREAM_UPSTREAM, "stream upstream"),
         ];
         let mut first = true;
         for (context, name) in NAMES {

@@ -20,7 +20,7 @@ use crate::response_body::{Body, Framing};
 use crate::route::LocationId;
 use crate::slots::{SlotStore, VariableId};
 use crate::trace::context::Trace;
-use crate::variable::Definition;
+use crate::variable::{Definition, Reads};
 use crate::visit::Visit;
 use crate::worker::{Generation, Worker};
 
@@ -383,6 +383,18 @@ impl<'c> Exchange<'c> {
     /// The last attempt.
     pub fn last_try(&mut self) -> Option<&mut Try> {
         self.tries.last_mut()
+    }
+}
+
+impl Reads for Exchange<'_> {
+    #[inline]
+    fn variable(&mut self, id: VariableId, out: &mut Vec<u8>) -> bool {
+        Exchange::variable(self, id, out)
+    }
+
+    #[inline]
+    fn slots(&mut self) -> &mut SlotStore {
+        &mut self.slots
     }
 }
 

@@ -3,6 +3,7 @@
 //! The engine names no family. `edge` hands it the families of all crates as one list; a family is one file, and one word
 //! in its crate's `declare!`.
 
+use std::any::Any;
 use std::rc::Rc;
 
 use crate::above;
@@ -47,6 +48,9 @@ pub type Adopt = fn(&mut Conf, &Conf) -> Result<(), String>;
 /// Checks declarations against all servers and locations; reports problems to the build.
 pub type Check = fn(&mut Build<'_>, &Found<'_>);
 
+/// Takes the servers of a `stream` block: the settings in force in each, and its own data.
+pub type Servers = fn(&mut Build<'_>, Vec<(Location, Box<dyn Any>)>);
+
 /// The parts of a family.
 pub struct Family {
     /// The name of its file.
@@ -69,6 +73,8 @@ pub struct Family {
     pub settle: Option<fn(&mut Location)>,
     /// Checks its declarations against the places, once all places are known.
     pub check: Option<Check>,
+    /// Takes the servers of `stream`, each with its settings in force.
+    pub servers: Option<Servers>,
     /// Judges the places once the variables that the configuration reads are known.
     pub judge: Option<fn(&mut [Location], &Reading<'_>)>,
     /// Called for a request whose server is known, before the server's rules.
@@ -98,6 +104,7 @@ impl Family {
             finish: None,
             settle: None,
             check: None,
+            servers: None,
             judge: None,
             enter: None,
             enter_location: None,
@@ -171,6 +178,12 @@ impl Family {
         self
     }
 
+    /// Makes the family take the servers of `stream`.
+    pub const fn servers(mut self, servers: Servers) -> Family {
+        self.servers = Some(servers);
+        self
+    }
+
     /// Adds a judgement of the places.
     pub const fn judge(mut self, judge: fn(&mut [Location], &Reading<'_>)) -> Family {
         self.judge = Some(judge);
@@ -212,13 +225,15 @@ impl Family {
 pub struct Level {
     /// The families, in the order in which their handlers of one phase run.
     pub families: &'static [&'static Family],
+    /// The names of the variables that the crate gives to sessions of `stream`.
+    pub session_variables: fn() -> Vec<&'static str>,
     /// Makes the crate's empty declarations for a configuration that is about to be read; `None` for the crate of the
     /// engine, whose declarations are fields of the configuration.
     pub declare: Option<fn(&mut above::Declared)>,
 }
 
 /// The engine's own families.
-pub static ENGINE: Level = Level { families: family::FAMILIES, declare: None };
+pub static ENGINE: Level = Level { families: family::FAMILIES, session_variables: Vec::new, declare: None };
 
 /// All families.
 pub struct Families {
@@ -241,6 +256,7 @@ impl Families {
             known: Known::new(
                 all.iter().flat_map(|family| family.directives),
                 all.iter().flat_map(|family| family.variables),
+                levels.iter().flat_map(|level| (level.session_variables)()),
             ),
             filters: filters.iter().filter_map(filter).collect(),
             declare: levels.iter().filter_map(|level| level.declare).collect(),

@@ -9,6 +9,7 @@ use crate::variable::{Argument, Definition, Variable};
 pub struct Known {
     directives: HashMap<&'static str, Vec<&'static Directive>>,
     variables: Vec<&'static Variable>,
+    session_variables: Vec<&'static str>,
 }
 
 impl Known {
@@ -16,12 +17,13 @@ impl Known {
     pub fn new(
         directives: impl Iterator<Item = &'static Directive>,
         variables: impl Iterator<Item = &'static Variable>,
+        session_variables: impl Iterator<Item = &'static str>,
     ) -> Known {
         let mut by_name: HashMap<&'static str, Vec<&'static Directive>> = HashMap::new();
         for directive in directives {
             by_name.entry(directive.name).or_default().push(directive);
         }
-        Known { directives: by_name, variables: variables.collect() }
+        Known { directives: by_name, variables: variables.collect(), session_variables: session_variables.collect() }
     }
 
     /// All directives, in no order.
@@ -32,6 +34,11 @@ impl Known {
     /// All variables.
     pub fn variables(&self) -> impl Iterator<Item = &'static Variable> {
         self.variables.iter().copied()
+    }
+
+    /// The names of the variables of `stream`; a name that ends in `_` is a prefix.
+    pub fn session_variables(&self) -> &[&'static str] {
+        &self.session_variables
     }
 
     /// The directive of this name that may stand in this context; else the first directive of this name.

@@ -40,6 +40,9 @@ macro_rules! declare {
 #[macro_export]
 macro_rules! above {
     ($level:literal) => {
+        $crate::above!($level, Vec::new);
+    };
+    ($level:literal, $session_variables:expr) => {
         impl $crate::above::Written for Settings {
             fn copy(&self) -> Box<dyn $crate::above::Written> {
                 Box::new(self.clone())
@@ -120,6 +123,7 @@ macro_rules! above {
         /// The families of this crate.
         pub static LEVEL: $crate::families::Level = $crate::families::Level {
             families: FAMILIES,
+            session_variables: $session_variables,
             declare: Some(|declared| drop(declared.get_mut($level, Declared::default))),
         };
     };

@@ -151,7 +151,6 @@ static REMEDIES: &[(Rule, &str)] = &[
     (Names("tunnel_"), "keep nginx for CONNECT: weir is not a forward proxy"),
     // Whole groups of modules.
     (Module("ngx_mail"), "weir is not a mail proxy: keep nginx for mail"),
-    (Module("ngx_stream"), "weir proxies only HTTP: use nginx or HAProxy for plain TCP and UDP"),
     (Module("ngx_http_ssl"), TLS_IN_FRONT),
     (Names("ssl_"), TLS_IN_FRONT),
     // Bodies and values that nginx makes itself.

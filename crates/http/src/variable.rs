@@ -4,13 +4,13 @@
 //! At run time a name is an index: into the definitions of the configuration and into the slots of the exchange. A
 //! variable that is not found reads as empty, as in nginx.
 
+use std::any::Any;
 use std::collections::HashMap;
-
-use weir_conf::At;
 
 use crate::exchange::Exchange;
 use crate::refusal::Refusal;
-use crate::slots::VariableId;
+use crate::slots::{SlotStore, VariableId};
+use weir_conf::At;
 
 /// The arguments of a getter besides the exchange: the rest of a prefixed name, and an index for the family.
 #[derive(Clone, Debug, Default)]
@@ -70,30 +70,70 @@ impl Variable {
     }
 }
 
-/// How weir computes the value of a name.
+/// How weir computes the value of a name. `G` is the getter: of exchanges, or of the sessions of `stream`.
 #[derive(Clone)]
-pub enum Definition {
+pub enum Definition<G = Get> {
     /// A value kept in the exchange: `set`, named captures.
     Slot,
     /// Computed by a family at each reading.
-    Computed(Get, Argument),
+    Computed(G, Argument),
     /// Computed once an exchange and then kept: `map`, `geo`, `split_clients` without `volatile`.
-    Cached(Get, Argument),
+    Cached(G, Argument),
+}
+
+/// Something that has variables: an exchange, or a session of `stream`.
+pub trait Reads {
+    /// Reads a variable into `out`; `false` when it is not found.
+    fn variable(&mut self, id: VariableId, out: &mut Vec<u8>) -> bool;
+
+    /// The values that it keeps, and the captures of the last match.
+    fn slots(&mut self) -> &mut SlotStore;
+}
+
+/// Names that a part of a file mentions, without the type of their getters.
+pub trait Mentions: Any {
+    /// The number of a name that a statement reads: something in the file must define it.
+    fn read(&mut self, name: &str) -> VariableId;
+
+    /// Defines a name that keeps its value, unless something defines it already.
+    fn define_slot(&mut self, name: &str) -> VariableId;
+
+    /// Sets the place of the current statement.
+    fn stand(&mut self, at: At);
+}
+
+impl<G: Clone + 'static> Mentions for Names<G> {
+    fn read(&mut self, name: &str) -> VariableId {
+        Names::read(self, name)
+    }
+
+    fn define_slot(&mut self, name: &str) -> VariableId {
+        Names::define_slot(self, name)
+    }
+
+    fn stand(&mut self, at: At) {
+        self.here = at;
+    }
 }
 
 /// All names that a configuration mentions, and their definitions.
-#[derive(Default)]
-pub struct Names {
+pub struct Names<G = Get> {
     ids: HashMap<String, VariableId>,
     names: Vec<String>,
-    definitions: Vec<Option<Definition>>,
+    definitions: Vec<Option<Definition<G>>>,
     /// The statement that reads each name first.
     used: Vec<Option<At>>,
     /// The place of the current statement.
     pub here: At,
 }
 
-impl Names {
+impl<G> Default for Names<G> {
+    fn default() -> Names<G> {
+        Names { ids: HashMap::new(), names: Vec::new(), definitions: Vec::new(), used: Vec::new(), here: At::default() }
+    }
+}
+
+impl<G: Clone> Names<G> {
     /// The number of a name; case does not matter (nginx lower-cases variable names).
     pub fn intern(&mut self, name: &str) -> VariableId {
         let name = name.to_ascii_lowercase();
@@ -118,7 +158,7 @@ impl Names {
     }
 
     /// Defines a name. A second definition replaces the first, as with a second `map` to one name.
-    pub fn define(&mut self, name: &str, definition: Definition) -> VariableId {
+    pub fn define(&mut self, name: &str, definition: Definition<G>) -> VariableId {
         let id = self.intern(name);
         if let Some(slot) = self.definitions.get_mut(id.0 as usize) {
             *slot = Some(definition);
@@ -136,7 +176,7 @@ impl Names {
     }
 
     /// As `define`, but replaces only a plain slot and no other definition: for `set` on a `map`'s variable.
-    pub fn define_weak(&mut self, name: &str, definition: Definition) -> VariableId {
+    pub fn define_weak(&mut self, name: &str, definition: Definition<G>) -> VariableId {
         let id = self.intern(name);
         if let Some(slot @ (None | Some(Definition::Slot))) = self.definitions.get_mut(id.0 as usize) {
             *slot = Some(definition);
@@ -160,7 +200,7 @@ impl Names {
     }
 
     /// Binds every name; returns the names that nothing defines, with the statement that reads each first.
-    pub fn bind(&self, families: impl Fn(&str) -> Option<Definition>) -> (Vec<Definition>, Vec<(String, At)>) {
+    pub fn bind(&self, families: impl Fn(&str) -> Option<Definition<G>>) -> (Vec<Definition<G>>, Vec<(String, At)>) {
         let mut unknown = Vec::new();
         let mut bound = Vec::with_capacity(self.names.len());
         for ((name, definition), used) in self.names.iter().zip(&self.definitions).zip(&self.used) {
@@ -196,7 +236,7 @@ pub struct Template {
 
 impl Template {
     /// Compiles `text`: `$name`, `${name}`, `$1`. Refuses a `$` without a name, as nginx does.
-    pub fn compile(text: &str, names: &mut Names) -> Result<Template, Refusal> {
+    pub fn compile(text: &str, names: &mut dyn Mentions) -> Result<Template, Refusal> {
         let mut parts = Vec::new();
         let mut rest = text;
         while let Some(at) = rest.find('$') {
@@ -242,7 +282,7 @@ impl Template {
     }
 
     /// The value of one variable; its name may have any letters.
-    pub fn of_variable(name: &str, names: &mut Names) -> Template {
+    pub fn of_variable(name: &str, names: &mut dyn Mentions) -> Template {
         Template { parts: vec![Part::Variable(names.read(name))] }
     }
 
@@ -278,32 +318,27 @@ impl Template {
     }
 
     /// Appends the value to `out`.
-    pub fn eval(&self, exchange: &mut Exchange<'_>, out: &mut Vec<u8>) {
-        self.eval_with(exchange, out, |capture, out| out.extend_from_slice(capture));
+    pub fn eval<R: Reads>(&self, reader: &mut R, out: &mut Vec<u8>) {
+        self.eval_with(reader, out, |capture, out| out.extend_from_slice(capture));
     }
 
     /// As `eval`, captures written as `write_capture` does: `rewrite` escapes them in some places.
-    pub fn eval_with(
-        &self,
-        exchange: &mut Exchange<'_>,
-        out: &mut Vec<u8>,
-        write_capture: impl Fn(&[u8], &mut Vec<u8>),
-    ) {
+    pub fn eval_with<R: Reads>(&self, reader: &mut R, out: &mut Vec<u8>, write_capture: impl Fn(&[u8], &mut Vec<u8>)) {
         for part in &self.parts {
             match part {
                 Part::Literal(text) => out.extend_from_slice(text),
                 Part::Variable(id) => {
-                    exchange.variable(*id, out);
+                    reader.variable(*id, out);
                 }
-                Part::Capture(group) => write_capture(exchange.slots.captures.get(*group).unwrap_or_default(), out),
+                Part::Capture(group) => write_capture(reader.slots().captures.get(*group).unwrap_or_default(), out),
             }
         }
     }
 
     /// The value in a buffer of its own; for code outside the hot path.
-    pub fn text(&self, exchange: &mut Exchange<'_>) -> Vec<u8> {
+    pub fn text<R: Reads>(&self, reader: &mut R) -> Vec<u8> {
         let mut out = Vec::new();
-        self.eval(exchange, &mut out);
+        self.eval(reader, &mut out);
         out
     }
 }

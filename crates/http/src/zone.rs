@@ -13,8 +13,8 @@ use weir_net::log::Level;
 use weir_net::{Instant, Lease, buffer, clock};
 
 use crate::build::Build;
-use crate::exchange::Exchange;
 use crate::refusal::Refusal;
+use crate::subject::Subject;
 use crate::value;
 use crate::variable::Template;
 
@@ -146,14 +146,14 @@ impl<T, P> Zone<T, P> {
     }
 
     /// The key of this exchange; `None` if it is empty, or if it is too long, which weir logs.
-    pub fn key_of(&self, exchange: &mut Exchange<'_>, bytes_max: usize) -> Option<Lease> {
+    pub fn key_of<'c>(&self, subject: &mut impl Subject<'c>, bytes_max: usize) -> Option<Lease> {
         let mut key = buffer::lease(0);
-        self.key.eval(exchange, &mut key);
+        self.key.eval(subject, &mut key);
         if key.is_empty() {
             return None;
         }
         if key.len() > bytes_max {
-            exchange.log(
+            subject.note(
                 Level::Error,
                 format_args!(
                     "the value of the \"{}\" key is more than {bytes_max} bytes: \"{}\"",

@@ -40,11 +40,29 @@ pub enum Step {
     Log,
     /// The answer is sent; the connection is being closed, or lingers.
     Close,
+    /// A connection of `stream` before its first byte.
+    StartSession,
+    /// Reading the PROXY protocol header before a client's bytes.
+    ProxyHeader,
+    /// Looking at the first bytes of a client of `stream`.
+    Preread,
+    /// Relaying a session of `stream` both ways.
+    Session,
+    /// Reading from the client of a session.
+    FromClient,
+    /// Reading from the peer of a session.
+    FromOrigin,
+    /// Sending to the client of a session.
+    ToClient,
+    /// Sending to the peer of a session.
+    ToOrigin,
+    /// Sending the text of `return` in `stream`.
+    ReturnText,
 }
 
 impl Step {
     /// All steps, in the order of an exchange.
-    pub const ALL: [Step; 17] = [
+    pub const ALL: [Step; 26] = [
         Step::AwaitRequest,
         Step::Keepalive,
         Step::TlsClient,
@@ -62,6 +80,15 @@ impl Step {
         Step::Tunnel,
         Step::Log,
         Step::Close,
+        Step::StartSession,
+        Step::ProxyHeader,
+        Step::Preread,
+        Step::Session,
+        Step::FromClient,
+        Step::FromOrigin,
+        Step::ToClient,
+        Step::ToOrigin,
+        Step::ReturnText,
     ];
 
     /// The words after "while" in an error line.
@@ -87,6 +114,15 @@ impl Step {
             Step::Tunnel => "proxying upgraded connection",
             Step::Log => "logging request",
             Step::Close => "closing request",
+            Step::StartSession => "initializing session",
+            Step::ProxyHeader => "reading PROXY protocol",
+            Step::Preread => "prereading client data",
+            Step::Session => "proxying connection",
+            Step::FromClient => "proxying and reading from client",
+            Step::FromOrigin => "proxying and reading from upstream",
+            Step::ToClient => "proxying and sending to client",
+            Step::ToOrigin => "proxying and sending to upstream",
+            Step::ReturnText => "returning text",
         }
     }
 
@@ -101,14 +137,23 @@ impl Step {
             | Step::ReadBody
             | Step::SendResponse
             | Step::Tunnel
-            | Step::Close => Side::Client,
+            | Step::Close
+            | Step::StartSession
+            | Step::ProxyHeader
+            | Step::Preread
+            | Step::Session
+            | Step::FromClient
+            | Step::ToClient
+            | Step::ReturnText => Side::Client,
             Step::Queue | Step::Log => Side::Edge,
             Step::Resolve
             | Step::Connect
             | Step::TlsOrigin
             | Step::SendRequest
             | Step::AwaitHead
-            | Step::ReadResponse => Side::Origin,
+            | Step::ReadResponse
+            | Step::FromOrigin
+            | Step::ToOrigin => Side::Origin,
         }
     }
 }

@@ -6,9 +6,10 @@
 use crate::core::{self, READ, Side};
 use crate::counts::{Kind, count};
 use crate::slots::Key;
+use crate::stream::ConnectOptions;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 use std::fmt;
 use std::io;
 use std::marker::PhantomData;
@@ -33,9 +34,23 @@ impl Drop for Datagram {
 impl Datagram {
     /// A socket for one peer, on a port of the kernel's choice.
     pub fn connect(peer: SocketAddr) -> io::Result<Datagram> {
+        Datagram::connect_with(peer, &ConnectOptions::default())
+    }
+
+    /// As `connect`, with a local address and buffer sizes.
+    pub fn connect_with(peer: SocketAddr, options: &ConnectOptions) -> io::Result<Datagram> {
         let family = if peer.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let fd = net::socket_with(family, SocketType::DGRAM, flags, None)?;
+        if options.receive_buffer_bytes > 0 {
+            sockopt::set_socket_recv_buffer_size(&fd, options.receive_buffer_bytes)?;
+        }
+        if options.send_buffer_bytes > 0 {
+            sockopt::set_socket_send_buffer_size(&fd, options.send_buffer_bytes)?;
+        }
+        if let Some(local) = &options.bind {
+            net::bind(&fd, &local.address)?;
+        }
         count(Kind::Connect);
         net::connect(&fd, &peer)?;
         let key = core::with(|core| core.register(fd.as_fd(), Side::Ours, 0, EventFlags::IN))
@@ -61,6 +76,11 @@ impl Datagram {
                 Err(error.into())
             }
         }
+    }
+
+    /// Our end.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        SocketAddr::try_from(net::getsockname(&self.fd)?).map_err(io::Error::from)
     }
 
     /// Ready if a datagram may have arrived; otherwise the current task is woken when one has.

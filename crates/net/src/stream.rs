@@ -405,6 +405,11 @@ impl Stream {
         sys::tcp_bytes_acked(self.fd.as_fd()).ok()
     }
 
+    /// The worker's key of its registration.
+    pub(crate) fn key(&self) -> Key {
+        self.socket.key
+    }
+
     /// Hands the socket out of the runtime; it stays non-blocking.
     pub fn into_fd(self) -> OwnedFd {
         let Stream { socket, fd } = self;

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::CStr;
 use std::mem::{MaybeUninit, size_of};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::task::{Context, RawWaker, RawWakerVTable, Waker};
 use std::{io, ptr};
@@ -231,6 +232,156 @@ pub(crate) fn recv_spare(fd: BorrowedFd<'_>, buf: &mut Vec<u8>, max: usize) -> r
     // which begins at `buf.len()`, and `len` is at most that capacity.
     unsafe { buf.set_len(filled) };
     Ok(len)
+}
+
+/// Room for the control message with an address: `in6_pktinfo` is the larger one.
+const CONTROL_BYTES: usize = 64;
+
+/// Memory for control messages, aligned as their heads are.
+#[repr(C, align(8))]
+struct Control([u8; CONTROL_BYTES]);
+
+/// Makes a UDP socket tell the address that each datagram was sent to.
+pub(crate) fn tell_destination(fd: BorrowedFd<'_>, is_v4: bool) -> io::Result<()> {
+    if is_v4 {
+        set_option(fd, libc::IPPROTO_IP, libc::IP_PKTINFO, 1)
+    } else {
+        set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)
+    }
+}
+
+/// A datagram that arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    /// Its length.
+    pub length: usize,
+    /// The sender.
+    pub from: SocketAddr,
+    /// The address that it was sent to, if the socket has a wildcard address.
+    pub to: Option<IpAddr>,
+}
+
+/// Receives a datagram with its sender and, if the socket tells it, the address that it was sent to.
+pub(crate) fn receive_from(fd: BorrowedFd<'_>, buf: &mut [u8]) -> io::Result<Arrived> {
+    let mut name = MaybeUninit::<libc::sockaddr_storage>::zeroed();
+    let mut control = Control([0; CONTROL_BYTES]);
+    let mut piece = libc::iovec { iov_base: buf.as_mut_ptr().cast(), iov_len: buf.len() };
+    // SAFETY: `msghdr` is plain integers and pointers, for which zeroes are valid.
+    let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    message.msg_name = name.as_mut_ptr().cast();
+    message.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+    message.msg_iov = &raw mut piece;
+    message.msg_iovlen = 1;
+    message.msg_control = control.0.as_mut_ptr().cast();
+    message.msg_controllen = CONTROL_BYTES;
+    // SAFETY: all pointers are to memory of ours that lives during the call, with the lengths beside them; the kernel
+    // writes no more than these lengths.
+    let length = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut message, 0) };
+    let Ok(length) = usize::try_from(length) else { return Err(io::Error::last_os_error()) };
+    // SAFETY: zeroed first, and plain integers.
+    let from = address_of(&unsafe { name.assume_init() }).ok_or(io::ErrorKind::InvalidData)?;
+    Ok(Arrived { length, from, to: destination(&message) })
+}
+
+/// The address in the control messages of a received message.
+fn destination(message: &libc::msghdr) -> Option<IpAddr> {
+    // SAFETY: the kernel filled the control memory and set its length; the macros of libc stay inside this length, and
+    // the memory is aligned for their heads. The data is read without an assumption about its alignment.
+    unsafe {
+        let mut head = libc::CMSG_FIRSTHDR(message);
+        while !head.is_null() {
+            match ((*head).cmsg_level, (*head).cmsg_type) {
+                (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
+                    let info: libc::in_pktinfo = ptr::read_unaligned(libc::CMSG_DATA(head).cast());
+                    return Some(IpAddr::V4(u32::from_be(info.ipi_addr.s_addr).into()));
+                }
+                (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
+                    let info: libc::in6_pktinfo = ptr::read_unaligned(libc::CMSG_DATA(head).cast());
+                    return Some(IpAddr::V6(info.ipi6_addr.s6_addr.into()));
+                }
+                _ => head = libc::CMSG_NXTHDR(message, head),
+            }
+        }
+    }
+    None
+}
+
+fn address_of(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
+    match i32::from(storage.ss_family) {
+        libc::AF_INET => {
+            // SAFETY: the family says that the storage, which is large enough and aligned for it, holds this type.
+            let found: &libc::sockaddr_in = unsafe { &*ptr::from_ref(storage).cast() };
+            Some(SocketAddr::new(IpAddr::V4(u32::from_be(found.sin_addr.s_addr).into()), u16::from_be(found.sin_port)))
+        }
+        libc::AF_INET6 => {
+            // SAFETY: as above.
+            let found: &libc::sockaddr_in6 = unsafe { &*ptr::from_ref(storage).cast() };
+            let (flow, scope) = (found.sin6_flowinfo, found.sin6_scope_id);
+            let port = u16::from_be(found.sin6_port);
+            Some(SocketAddr::V6(std::net::SocketAddrV6::new(found.sin6_addr.s6_addr.into(), port, flow, scope)))
+        }
+        _ => None,
+    }
+}
+
+/// Sends a datagram, from this address if it is given.
+pub(crate) fn send_from(fd: BorrowedFd<'_>, bytes: &[u8], to: SocketAddr, from: Option<IpAddr>) -> io::Result<()> {
+    let Some(from) = from else {
+        return Ok(rustix::net::sendto(fd, bytes, rustix::net::SendFlags::NOSIGNAL, &to).map(drop)?);
+    };
+    let mut control = Control([0; CONTROL_BYTES]);
+    // SAFETY: these two are plain integers, for which zeroes are valid.
+    let (mut v4, mut v6): (libc::sockaddr_in, libc::sockaddr_in6) =
+        unsafe { (MaybeUninit::zeroed().assume_init(), MaybeUninit::zeroed().assume_init()) };
+    let (name, name_length): (*mut libc::c_void, usize) = match to {
+        SocketAddr::V4(to) => {
+            v4.sin_family = libc::AF_INET as libc::sa_family_t;
+            v4.sin_port = to.port().to_be();
+            v4.sin_addr.s_addr = u32::from(*to.ip()).to_be();
+            ((&raw mut v4).cast(), size_of::<libc::sockaddr_in>())
+        }
+        SocketAddr::V6(to) => {
+            v6.sin6_family = libc::AF_INET6 as libc::sa_family_t;
+            v6.sin6_port = to.port().to_be();
+            v6.sin6_addr.s6_addr = to.ip().octets();
+            v6.sin6_scope_id = to.scope_id();
+            ((&raw mut v6).cast(), size_of::<libc::sockaddr_in6>())
+        }
+    };
+    let mut piece = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    // SAFETY: as in `receive_from`.
+    let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    message.msg_name = name;
+    message.msg_namelen = name_length as libc::socklen_t;
+    message.msg_iov = &raw mut piece;
+    message.msg_iovlen = 1;
+    message.msg_control = control.0.as_mut_ptr().cast();
+    message.msg_controllen = CONTROL_BYTES;
+    // SAFETY: the control memory has room for either message, and the macros of libc stay inside it. The kernel only
+    // reads what the pointers lead to, all of which lives during the call.
+    let sent = unsafe {
+        let head = libc::CMSG_FIRSTHDR(&raw const message);
+        let length = match from {
+            IpAddr::V4(from) => {
+                let mut info: libc::in_pktinfo = MaybeUninit::zeroed().assume_init();
+                info.ipi_spec_dst.s_addr = u32::from(from).to_be();
+                ((*head).cmsg_level, (*head).cmsg_type) = (libc::IPPROTO_IP, libc::IP_PKTINFO);
+                ptr::write_unaligned(libc::CMSG_DATA(head).cast(), info);
+                size_of::<libc::in_pktinfo>()
+            }
+            IpAddr::V6(from) => {
+                let mut info: libc::in6_pktinfo = MaybeUninit::zeroed().assume_init();
+                info.ipi6_addr.s6_addr = from.octets();
+                ((*head).cmsg_level, (*head).cmsg_type) = (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO);
+                ptr::write_unaligned(libc::CMSG_DATA(head).cast(), info);
+                size_of::<libc::in6_pktinfo>()
+            }
+        };
+        (*head).cmsg_len = libc::CMSG_LEN(length as u32) as usize;
+        message.msg_controllen = libc::CMSG_SPACE(length as u32) as usize;
+        libc::sendmsg(fd.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL)
+    };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// `epoll_pwait2`: as `epoll_wait`, with a timeout in nanoseconds. Events go into the spare capacity of `events`.

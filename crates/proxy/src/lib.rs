@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 pub mod bundle;
-pub mod dns;
 pub mod family;
 pub mod part;
 pub mod protocol;

@@ -39,6 +39,12 @@ pub fn request_host(buf: &[u8], head: &RequestHead) -> Result<Option<Host>, Viol
     Ok(from_target.or(from_field))
 }
 
+/// The host that a TLS client asks for, in lower case and without a port; `None` if it is not valid.
+pub fn normal(text: &[u8]) -> Option<Vec<u8>> {
+    let found = validate(text, Span::new(0, text.len()))?;
+    Some(found.name.of(text).to_ascii_lowercase())
+}
+
 /// Splits `host [ ":" port ]` (RFC 3986 §3.2.2); `None` if it is not valid.
 pub fn validate(buf: &[u8], span: Span) -> Option<Host> {
     let text = span.of(buf);

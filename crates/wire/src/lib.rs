@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod chunked;
+pub mod client_hello;
 pub mod connection;
 pub mod date;
 pub mod dns;

@@ -171,6 +171,50 @@ where
     })
 }
 
+/// Appends a header of version 1 about a connection between these two ends; `None` for a unix socket.
+pub fn write_text(ends: Option<(SocketAddr, SocketAddr)>, out: &mut Vec<u8>) {
+    let Some((source, destination)) = ends else {
+        out.extend_from_slice(b"PROXY UNKNOWN\r\n");
+        return;
+    };
+    let family = if source.is_ipv4() { 4 } else { 6 };
+    let (from, to) = (source.port(), destination.port());
+    let line = format!("PROXY TCP{family} {} {} {from} {to}\r\n", source.ip(), destination.ip());
+    out.extend_from_slice(line.as_bytes());
+}
+
+/// Appends a header of version 2 about a connection between these two ends; `None` for a unix socket, and for ends
+/// of different families.
+pub fn write_binary(ends: Option<(SocketAddr, SocketAddr)>, out: &mut Vec<u8>) {
+    const VERSION_AND_PROXY: u8 = 0x21;
+    const UNSPECIFIED: u8 = 0;
+    const TCP4: u8 = 0x11;
+    const TCP6: u8 = 0x21;
+    out.extend_from_slice(SIGNATURE);
+    out.push(VERSION_AND_PROXY);
+    let mut addresses = Vec::with_capacity(36);
+    let family = match ends {
+        Some((SocketAddr::V4(source), SocketAddr::V4(destination))) => {
+            addresses.extend_from_slice(&source.ip().octets());
+            addresses.extend_from_slice(&destination.ip().octets());
+            TCP4
+        }
+        Some((SocketAddr::V6(source), SocketAddr::V6(destination))) => {
+            addresses.extend_from_slice(&source.ip().octets());
+            addresses.extend_from_slice(&destination.ip().octets());
+            TCP6
+        }
+        Some(_) | None => UNSPECIFIED,
+    };
+    if let (Some((source, destination)), true) = (ends, family != UNSPECIFIED) {
+        addresses.extend_from_slice(&source.port().to_be_bytes());
+        addresses.extend_from_slice(&destination.port().to_be_bytes());
+    }
+    out.push(family);
+    out.extend_from_slice(&(addresses.len() as u16).to_be_bytes());
+    out.extend_from_slice(&addresses);
+}
+
 /// The type for the balancer's TLS: its value has five bytes of its own, then typed values about TLS.
 const TLV_SSL: u8 = 0x20;
 

@@ -61,6 +61,21 @@ const CGI_HEADS: &[&str] = &[
 
 const VALUES: &[&str] = &["VALUE k 0 5\r\nvalue\r\nEND\r\n", "VALUE k 2 0\r\n\r\nEND\r\n", "END\r\n", "ERROR\r\n"];
 
+/// A ClientHello with a name, protocols and versions, in one record and in two.
+const HELLOS: &[&[u8]] = &[
+    b"\x16\x03\x01\0\x51\x01\0\0\x4d\x03\x03aaaaaaaabbbbbbbbccccccccdddddddd\0\0\x02\x13\x01\x01\0\0\x22\0\0\0\x06\0\x04\0\0\x01a\0\x10\0\x0b\0\x09\x08http/1.1\0\x2b\0\x05\x04\x03\x04\x03\x03",
+    b"\x16\x03\x01\0\x06\x01\0\0\x29\x03\x03\x16\x03\x01\0\x27aaaaaaaabbbbbbbbccccccccdddddddd\0\0\x02\x13\x01\x01\0",
+    b"\x80\x2e\x01\x03\x01",
+];
+
+const PROXIED: &[&[u8]] = &[
+    b"PROXY TCP4 192.0.2.1 192.0.2.2 5000 443\r\nrest",
+    b"PROXY TCP6 2001:db8::1 ::1 1 65535\r\n",
+    b"PROXY UNKNOWN x\r\n",
+    b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x16\x7f\0\0\x01\x7f\0\0\x02\x01\x02\x03\x04\x20\0\x07\x01\0\0\0\x01\x22\0",
+    b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0rest",
+];
+
 /// The texts that a mutation inserts: bytes and words with a meaning in these formats.
 const WORDS: &[&str] = &[
     "\r\n",
@@ -138,6 +153,16 @@ fn heads_of_applications() {
 #[test]
 fn values() {
     mutate(VALUES, oracle::memcached);
+}
+
+#[test]
+fn client_hellos() {
+    mutate(HELLOS, oracle::client_hello);
+}
+
+#[test]
+fn proxy_headers() {
+    mutate(PROXIED, oracle::proxy_protocol);
 }
 
 /// Sequences of words reach deeper into the code than bytes do.

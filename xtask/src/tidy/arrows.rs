@@ -15,11 +15,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("weir-cache", &["weir-wire", "weir-net"]),
     ("weir-http", &["weir-conf", "weir-wire", "weir-net", "weir-meter", "weir-cache"]),
     ("weir-proxy", &["weir-http", "weir-conf", "weir-wire", "weir-net", "weir-meter", "weir-cache", "weir-peers"]),
+    ("weir-stream", &["weir-http", "weir-conf", "weir-wire", "weir-net", "weir-meter", "weir-peers"]),
     (
         "weir-edge",
         &[
             "weir-http",
             "weir-proxy",
+            "weir-stream",
             "weir-conf",
             "weir-wire",
             "weir-net",

@@ -7,7 +7,7 @@ import { table } from "../table.js";
 import * as units from "../units.js";
 import { statuses } from "./zones.js";
 
-const TONES = { up: "good", busy: "warn", draining: "warn", checking: "idle", down: "idle", unavail: "bad", unhealthy: "bad" };
+export const TONES = { up: "good", busy: "warn", draining: "warn", checking: "idle", down: "idle", unavail: "bad", unhealthy: "bad" };
 
 export function upstreams({ doc, before, t, ui }) {
   const list = groups(doc, before);

@@ -7,6 +7,7 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -17,15 +18,20 @@ use weir_http::conf::Conf;
 use weir_http::counters::{AllCounters, SEATS_MAX, WORKERS_MAX};
 use weir_http::family::process::Affinity;
 use weir_http::worker::Worker;
+use weir_net::datagrams::Receiving;
 use weir_net::identity::assume;
 use weir_net::log::{self, Level};
 use weir_net::worker::Remote;
 use weir_net::{Address, Listening, process};
+use weir_stream::drive::datagrams;
 
 use crate::drive;
 use crate::drive::accept::{Stop, accept};
 use crate::family::ALL;
 use crate::live::{self, Live};
+
+/// The UDP sockets: one for each worker, so that the kernel gives all datagrams of a client to one worker.
+pub type Datagrams = HashMap<SocketAddr, Vec<Receiving>>;
 
 /// The workers of a process.
 pub struct Crew {
@@ -115,7 +121,13 @@ impl Crew {
     }
 
     /// Puts a configuration in force: the kept workers take it over, the new workers accept, the others finish.
-    pub fn take_over(&mut self, conf: &Arc<Conf>, hired: Hired, sockets: &HashMap<Address, Vec<Listening>>) {
+    pub fn take_over(
+        &mut self,
+        conf: &Arc<Conf>,
+        hired: Hired,
+        sockets: &HashMap<Address, Vec<Listening>>,
+        datagrams: &Datagrams,
+    ) {
         let dismissed = self.serving.split_off(hired.kept.min(self.serving.len()));
         for member in &self.serving {
             let conf = conf.clone();
@@ -125,7 +137,13 @@ impl Crew {
         for (index, member) in self.serving.iter().enumerate() {
             let mine: Vec<Listening> =
                 sockets.values().filter_map(|set| set.get(index % set.len().max(1)).cloned()).collect();
-            member.remote.run(move || with_here(|here| here.accept_from(mine)));
+            let own: Vec<Receiving> = datagrams.values().filter_map(|set| set.get(index).cloned()).collect();
+            member.remote.run(move || {
+                with_here(|here| {
+                    here.accept_from(mine);
+                    here.receive_from(own);
+                });
+            });
         }
         dismissed.iter().for_each(|member| member.dismiss(true));
         self.finishing.extend(dismissed);
@@ -202,7 +220,12 @@ impl Crew {
             let worker = Worker::new(seat, conf, counters, colleagues, live.boards().clone(), seed);
             live::join(&worker, &live);
             THIS.with(|this| {
-                this.replace(Some(Here { worker: worker.clone(), accepting: HashMap::new(), _unfinished: unfinished }))
+                this.replace(Some(Here {
+                    worker: worker.clone(),
+                    accepting: HashMap::new(),
+                    receiving: HashMap::new(),
+                    _unfinished: unfinished,
+                }))
             });
             weir_net::worker::on_panic(Rc::new(|what| {
                 log::global(Level::Alert, format_args!("a task panicked: {what}"))
@@ -283,6 +306,7 @@ fn seed(index: usize) -> u64 {
 struct Here {
     worker: Rc<Worker>,
     accepting: HashMap<Address, Rc<Stop>>,
+    receiving: HashMap<SocketAddr, Rc<datagrams::Stop>>,
     _unfinished: Unfinished,
 }
 
@@ -325,11 +349,27 @@ impl Here {
         }
     }
 
+    /// Receives datagrams from these sockets and from no others.
+    fn receive_from(&mut self, sockets: Vec<Receiving>) {
+        let mut before = std::mem::take(&mut self.receiving);
+        for socket in sockets {
+            let address = socket.local_addr();
+            let stop = before.remove(&address).unwrap_or_else(|| {
+                let stop = Rc::new(datagrams::Stop::default());
+                weir_net::worker::spawn(datagrams::serve(self.worker.clone(), socket, stop.clone()));
+                stop
+            });
+            self.receiving.insert(address, stop);
+        }
+        before.values().for_each(|stop| stop.set());
+    }
+
     /// Stops accepting, finishes the work under way, then ends the thread.
     fn finish(&mut self, own: Remote, others_accept: bool) {
         for (_, stop) in self.accepting.drain() {
             stop.set(others_accept);
         }
+        self.receiving.drain().for_each(|(_, stop)| stop.set());
         self.worker.drain(others_accept);
         let worker = self.worker.clone();
         weir_net::worker::spawn(async move {

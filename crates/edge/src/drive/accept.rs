@@ -108,7 +108,9 @@ fn accepted(worker: &Rc<Worker>, stream: Stream, remote: Address, socket: &Rc<Ad
     counters::add(&worker.counters().accepted, 1);
     let Some(place) = worker.take_place() else { return };
     let generation = worker.generation();
-    let Some(listen) = generation.listen_of(socket, &stream) else { return };
+    let Some(listen) = generation.listen_of(socket, &stream) else {
+        return weir_stream::drive::accepted(worker, stream, remote, socket, place, generation);
+    };
     let is_secure = generation.conf.listens.get(listen).is_some_and(|listen| listen.ssl);
     let stream = if is_secure { TlsStream::accepted(stream).into() } else { Transport::from(stream) };
     let entry = worker.enlist(stream, place, &generation);

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use weir_http::board::{Leg, count_fault};
-use weir_http::client::{Agreed, Facts, Secured};
+use weir_http::client::{Facts, Secured};
 use weir_http::conf::{Conf, Server};
 use weir_http::conn::Conn;
 use weir_http::exchange::{Exchange, Parts};
@@ -21,11 +21,11 @@ use weir_http::slots::SlotStore;
 use weir_http::variable::{Definition, Template};
 use weir_http::worker::{Generation, Worker};
 use weir_meter::live::cells::{Distrust, SslCell};
-use weir_net::log::{self, Level};
-use weir_net::tls::{Alert, Beginning, ClientHello, Complaint, Noted, Purpose, TlsStream, failure};
+use weir_net::log::Level;
+use weir_net::tls::{Alert, Beginning, ClientHello, Complaint, Noted, TlsStream};
 use weir_net::{Transport, clock};
 
-use crate::family::ssl::Verify;
+use crate::family::ssl::{Verify, agree};
 
 /// Begins TLS; logs the reason and returns `false` if the connection must be closed.
 pub async fn begin(conn: &Conn, worker: &Rc<Worker>, early: &[u8]) -> bool {
@@ -167,34 +167,8 @@ fn evaluate(
 async fn agree(conn: &Conn, worker: &Rc<Worker>, server: &Server, conf: &Conf, tls: &TlsStream, noted: Noted) {
     let Some(facts) = conn.client.facts() else { return };
     let speaks = &crate::values(conf.location(server.root)).ssl.tls;
-    let now = i64::try_from(clock::unix_seconds()).unwrap_or(i64::MAX);
-    let judged = tls.with_peer(|chain| {
-        let verdict = match speaks {
-            Some(speaks) => speaks.trust.judge(chain, Purpose::Client, speaks.depth, now),
-            None => Err(Complaint::NO_LOCAL_ISSUER),
-        };
-        (chain.first().map(|der| Box::from(*der)), verdict)
-    });
-    let (certificate, mut verdict) = judged.unwrap_or((None, Ok(())));
-    if let Some(speaks) = speaks
-        && let Some(checks) = &speaks.checks
-        && certificate.is_some()
-        && verdict.is_ok()
-    {
-        let chain = tls.with_peer(|chain| speaks.trust.chain(chain, speaks.depth)).unwrap_or_default();
-        verdict = Box::pin(checks.judge(worker, &speaks.trust, &chain)).await;
-    }
     // There is one handshake per connection, so nothing was set before.
-    let _ = facts.agreed.set(Agreed {
-        protocol: tls.version().unwrap_or_default(),
-        cipher: tls.cipher().unwrap_or(0),
-        group: tls.group().unwrap_or(0),
-        alpn: tls.alpn().unwrap_or_default(),
-        is_resumed: tls.is_resumed(),
-        noted,
-        certificate,
-        verdict,
-    });
+    let _ = facts.agreed.set(agree::agreed(worker, speaks.as_deref(), tls, noted).await);
 }
 
 fn default_root(conf: &Conf, conn: &Conn) -> LocationId {
@@ -226,12 +200,7 @@ fn count_failure(worker: &Worker, conf: &Conf, root: LocationId, error: &io::Err
 
 /// Logs why there is no connection, as nginx does.
 fn note(conf: &Conf, conn: &Conn, error: &io::Error) {
-    let told = match failure(error) {
-        Some(failure) => format!("SSL_do_handshake() failed (SSL: {failure})"),
-        None if error.kind() == io::ErrorKind::TimedOut => "client timed out (110: Connection timed out)".to_owned(),
-        None if error.kind() == io::ErrorKind::UnexpectedEof => "peer closed connection in SSL handshake".to_owned(),
-        None => format!("SSL_do_handshake() failed {}", log::Os(error)),
-    };
+    let told = agree::told(error);
     line::client_line(conf, &conn.client, Level::Info, format_args!("{told} while SSL handshaking"));
 }
 

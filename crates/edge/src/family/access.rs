@@ -1,16 +1,18 @@
-//! `allow` and `deny`: limit access by client address.
+//! `allow` and `deny`: limit access by client address, of requests and of sessions.
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_access_module.html>
 
 use weir_conf::Statement;
 use weir_http::build::Build;
 use weir_http::cidr::{Cidr, Peer};
-use weir_http::directive::{Contexts, Directive, HSL, LIMIT_EXCEPT, ONE};
+use weir_http::directive::{Contexts, Directive, HSL, LIMIT_EXCEPT, ONE, SS};
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
 use weir_http::phase::{Next, Phase};
 use weir_http::refusal::Refusal;
 use weir_net::log::Level;
+use weir_stream::part::{self, Part};
+use weir_stream::session::Session;
 
 weir_http::settings! {
     /// The rules in order; the first rule that matches decides.
@@ -20,7 +22,7 @@ weir_http::settings! {
 /// Nothing is declared for all of `http`.
 pub type Declared = ();
 
-const PLACES: Contexts = HSL.or(LIMIT_EXCEPT);
+const PLACES: Contexts = HSL.or(LIMIT_EXCEPT).or(SS);
 
 /// The family.
 pub static FAMILY: Family = Family::new(
@@ -41,6 +43,12 @@ pub static FAMILY: Family = Family::new(
     ],
 )
 .phase(Phase::Access, |location| !crate::values(location).access.rules.is_empty(), enter);
+
+/// The same for sessions of `stream`.
+pub const PART: Part = Part {
+    handler: Some((part::Phase::Access, |place| !crate::values(place).access.rules.is_empty(), judge)),
+    ..Part::NOTHING
+};
 
 /// One `allow` or `deny`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +89,15 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
             Next::Status(403)
         }
     }
+}
+
+fn judge(session: &mut Session<'_>) -> part::Next {
+    let rules = &crate::values(&session.server.place).access.rules;
+    if verdict(rules, Peer::of(session.remote())) != Some(true) {
+        return part::Next::Continue;
+    }
+    session.log(Level::Error, format_args!("access forbidden by rule"));
+    part::Next::End(403)
 }
 
 /// `Some(true)` if the first rule that matches denies; `None` if no rule matches.

@@ -12,13 +12,14 @@ use ranges::{Added, Ranges};
 use weir_conf::Statement;
 use weir_http::build::Build;
 use weir_http::cidr::{self, Cidr, Peer};
-use weir_http::directive::{Arity, Directive, HTTP};
+use weir_http::directive::{Arity, Directive, HTTP, STREAM};
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
 use weir_http::family::rewrite::declarable;
 use weir_http::refusal::Refusal;
 use weir_http::slots::VariableId;
-use weir_http::variable::{Argument, Definition};
+use weir_http::subject::Subject;
+use weir_http::variable::Argument;
 use weir_wire::Known;
 
 weir_http::settings! {}
@@ -31,7 +32,7 @@ pub static FAMILY: Family = Family::new(
     "geo",
     &[Directive::new(
         "geo",
-        HTTP,
+        HTTP.or(STREAM),
         Arity::Between(1, 2),
         "Defines a variable whose value depends on the client's address.",
         geo,
@@ -81,7 +82,7 @@ fn geo(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
             let source = source.text.strip_prefix('$').filter(|name| !name.is_empty());
             let source =
                 source.ok_or_else(|| Refusal::whole(format!("invalid variable name \"{}\"", statement.text(0))))?;
-            geo.source = Some(b.names.read(source));
+            geo.source = Some(b.mentions().read(source));
             declarable(b, &name.text)?
         }
         _ => declarable(b, statement.text(0))?,
@@ -96,9 +97,8 @@ fn geo(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     if let Table::Networks(networks) = &mut geo.table {
         networks.sort();
     }
-    let argument = Argument { name: name.clone(), index: crate::declaring(b).geo.len() as u32 };
-    let definition = if geo.volatile { Definition::Computed(get, argument) } else { Definition::Cached(get, argument) };
-    b.names.define(&name, definition);
+    let argument = Argument { name, index: crate::declaring(b).geo.len() as u32 };
+    super::define(b, argument, !geo.volatile, get_of_exchange, |s, a, out| get(s, a, out, |_, _, peer| peer));
     crate::declaring(b).geo.push(geo);
     Ok(())
 }
@@ -114,9 +114,9 @@ impl Geo {
                 }
                 self.table = Table::Ranges { ranges: Ranges::default(), default: None };
             }
-            ("proxy_recursive", []) => self.recursive = true,
+            ("proxy_recursive", []) if !b.is_in_stream() => self.recursive = true,
             ("volatile", []) => self.volatile = true,
-            ("proxy", [network]) => self.proxies.push(network_of(b, &network.text)?),
+            ("proxy", [network]) if !b.is_in_stream() => self.proxies.push(network_of(b, &network.text)?),
             (key, [word]) => match &self.table {
                 Table::Networks(_) => self.network(b, key, &word.text, word.bytes())?,
                 Table::Ranges { .. } => self.range(b, key, &word.text, word.bytes())?,
@@ -252,18 +252,28 @@ fn range_of(text: &str) -> Option<(u32, u32)> {
     (start <= end).then_some((start, end))
 }
 
-fn get(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
-    let conf = exchange.conf;
+fn get_of_exchange(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
+    get(exchange, argument, out, behind_proxies)
+}
+
+/// `behind` replaces the known address by one that a trusted proxy reports.
+fn get<'c, S: Subject<'c>>(
+    subject: &mut S,
+    argument: &Argument,
+    out: &mut Vec<u8>,
+    behind: impl Fn(&S, &Geo, Peer) -> Peer,
+) -> bool {
+    let conf = subject.conf();
     let Some(geo) = crate::declared(conf).geo.get(argument.index as usize) else { return false };
     let peer = match geo.source {
-        None => Some(Peer::of(exchange.remote())),
+        None => Some(Peer::of(subject.remote())),
         Some(id) => {
             let mut text = weir_net::buffer::lease(0);
-            exchange.variable(id, &mut text);
+            subject.variable(id, &mut text);
             std::str::from_utf8(&text).ok().and_then(|text| text.parse::<IpAddr>().ok()).map(Peer::of_ip)
         }
     };
-    let peer = peer.map(|peer| behind_proxies(exchange, geo, peer));
+    let peer = peer.map(|peer| behind(subject, geo, peer));
     if let Some(value) = geo.find(peer).and_then(|index| geo.values.get(index as usize)) {
         out.extend_from_slice(value);
     }

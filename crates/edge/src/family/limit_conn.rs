@@ -1,4 +1,4 @@
-//! `limit_conn`: how many requests of one key may be in progress at once.
+//! `limit_conn`: how many requests or sessions of one key may be in progress at once.
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_limit_conn_module.html>
 
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use weir_conf::Statement;
 use weir_http::build::{Build, Scope};
-use weir_http::directive::{Arity, Directive, HSL, HTTP, ONE, TWO};
+use weir_http::directive::{ALL_OF_STREAM, Arity, Directive, HSL, HTTP, ONE, SS, STREAM, TWO};
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
 use weir_http::own::Owned;
@@ -17,6 +17,9 @@ use weir_http::variable::Variable;
 use weir_http::zone::{self, Table, Zone, Zones};
 use weir_meter::live::cells::Policy;
 use weir_net::log::Level;
+use weir_stream::part::{self, Part};
+use weir_stream::session::Session;
+use weir_stream::variable as of_session;
 
 use crate::family::limit_req::LOG_LEVELS;
 
@@ -31,8 +34,20 @@ weir_http::settings! {
     dry_run: bool = false,
 }
 
-/// The zones.
-pub type Declared = Zones<u32>;
+/// The zones: their keys are texts of requests, or of sessions.
+#[derive(Default)]
+pub struct Declared {
+    /// Those of `http`.
+    pub requests: Zones<u32>,
+    /// Those of `stream`.
+    pub sessions: Zones<u32>,
+}
+
+impl Declared {
+    fn of(&mut self, is_stream: bool) -> &mut Zones<u32> {
+        if is_stream { &mut self.sessions } else { &mut self.requests }
+    }
+}
 
 /// The family.
 pub static FAMILY: Family = Family::new(
@@ -40,7 +55,7 @@ pub static FAMILY: Family = Family::new(
     &[
         Directive::new(
             "limit_conn_zone",
-            HTTP,
+            HTTP.or(STREAM),
             TWO,
             "Declares a zone that counts the requests in progress for each key.",
             zone,
@@ -48,13 +63,13 @@ pub static FAMILY: Family = Family::new(
         .many(),
         Directive::new(
             "limit_conn",
-            HSL,
+            HSL.or(SS),
             TWO,
             "Limits the number of requests in progress for each key of a zone.",
             limit,
         )
         .many(),
-        Directive::new("limit_conn_log_level", HSL, ONE, "The log level for refusals.", |b, s| {
+        Directive::new("limit_conn_log_level", HSL.or(SS), ONE, "The log level for refusals.", |b, s| {
             crate::settings(b).limit_conn.log_level = Some(value::choice(s, LOG_LEVELS)?);
             Ok(())
         })
@@ -64,10 +79,16 @@ pub static FAMILY: Family = Family::new(
             Ok(())
         })
         .default("503"),
-        Directive::new("limit_conn_dry_run", HSL, Arity::Flag, "Counts and logs, but refuses no request.", |b, s| {
-            crate::settings(b).limit_conn.dry_run = Some(value::flag(s)?);
-            Ok(())
-        })
+        Directive::new(
+            "limit_conn_dry_run",
+            HSL.or(SS),
+            Arity::Flag,
+            "Counts and logs, but refuses no request.",
+            |b, s| {
+                crate::settings(b).limit_conn.dry_run = Some(value::flag(s)?);
+                Ok(())
+            },
+        )
         .default("off"),
     ],
 )
@@ -77,7 +98,11 @@ pub static FAMILY: Family = Family::new(
     status.is_some()
 })])
 .phase(Phase::Preaccess, |location| !crate::values(location).limit_conn.limits.is_empty(), enter)
-.adopt(|new, old| crate::declared_mut(new).limit_conn.adopt(&crate::declared(old).limit_conn, "limit_conn_zone"))
+.adopt(|new, old| {
+    let (new, old) = (&mut crate::declared_mut(new).limit_conn, &crate::declared(old).limit_conn);
+    new.requests.adopt(&old.requests, "limit_conn_zone")?;
+    new.sessions.adopt(&old.sessions, "limit_conn_zone")
+})
 .finish(finish);
 
 /// One `limit_conn`.
@@ -118,7 +143,8 @@ fn zone(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let key = b.template(statement.text(0))?;
     let word = statement.text(1);
     let place = zone::parameter(word).ok_or_else(|| Refusal::whole(format!("invalid parameter \"{word}\"")))??;
-    crate::declaring(b).limit_conn.declare(statement, key, Some(place), ())
+    let is_stream = b.is_in_stream();
+    crate::declaring(b).limit_conn.of(is_stream).declare(statement, key, Some(place), ())
 }
 
 fn limit(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
@@ -139,13 +165,13 @@ fn limit(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 /// Finds the zones, which may be declared after their use.
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     let places: Vec<_> = scope.written.iter().filter(|(name, _)| *name == "limit_conn").map(|(_, at)| *at).collect();
-    let block = scope.at;
+    let (block, is_stream) = (scope.at, scope.context.meets(ALL_OF_STREAM));
     let Some(limits) = &mut crate::written_mut(scope).limit_conn.limits else { return };
     if limits.iter().all(|limit| limit.zone.is_some()) {
         return;
     }
     for (number, limit) in Arc::make_mut(limits).iter_mut().enumerate() {
-        limit.zone = crate::declaring(b).limit_conn.find(&limit.name);
+        limit.zone = crate::declaring(b).limit_conn.of(is_stream).find(&limit.name);
         if limit.zone.is_none() {
             let at = places.get(number).copied().unwrap_or(block);
             zone::refuse_undeclared(b, ("limit_conn", at), &limit.name);
@@ -169,7 +195,9 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
     }
     let (conf, location) = (exchange.conf, exchange.location);
     for limit in crate::values(location).limit_conn.limits.iter() {
-        let Some(zone) = limit.zone.and_then(|zone| crate::declared(conf).limit_conn.get(zone)) else { continue };
+        let Some(zone) = limit.zone.and_then(|zone| crate::declared(conf).limit_conn.requests.get(zone)) else {
+            continue;
+        };
         let Some(key) = zone.key_of(exchange, KEY_BYTES_MAX) else { continue };
         exchange.own.set(Status("PASSED"));
         match take(&zone.table, &key, limit.most) {
@@ -186,6 +214,47 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
         }
     }
     Next::Continue
+}
+
+/// The same for sessions of `stream`.
+pub const PART: Part = Part {
+    variables: &[of_session::Variable::new("limit_conn_status", |session, _, out| {
+        let status = session.own.get::<Status>();
+        out.extend_from_slice(status.map_or("", |status| status.0).as_bytes());
+        status.is_some()
+    })],
+    handler: Some((part::Phase::Preaccess, |place| !crate::values(place).limit_conn.limits.is_empty(), hold)),
+    ..Part::NOTHING
+};
+
+fn hold(session: &mut Session<'_>) -> part::Next {
+    let (conf, settings) = (session.conf, &crate::values(&session.server.place).limit_conn);
+    for limit in settings.limits.iter() {
+        let Some(zone) = limit.zone.and_then(|zone| crate::declared(conf).limit_conn.sessions.get(zone)) else {
+            continue;
+        };
+        let Some(key) = zone.key_of(session, KEY_BYTES_MAX) else { continue };
+        session.own.set(Status("PASSED"));
+        let cell = session.worker.board.limit(zone.cell);
+        match take(&zone.table, &key, limit.most) {
+            Ok(held) => {
+                cell.passed.one();
+                session.own.add(held);
+            }
+            Err(full) => {
+                if settings.dry_run { &cell.rejected_dry_run } else { &cell.rejected }.one();
+                session.own.remove::<Held>();
+                if full == Full::Limit {
+                    let note = if settings.dry_run { ", dry run," } else { "" };
+                    session
+                        .log(settings.log_level, format_args!("limiting connections{note} by zone \"{}\"", zone.name));
+                }
+                session.own.set(Status(if settings.dry_run { "REJECTED_DRY_RUN" } else { "REJECTED" }));
+                return if settings.dry_run { part::Next::Continue } else { part::Next::End(503) };
+            }
+        }
+    }
+    part::Next::Continue
 }
 
 #[derive(Debug, PartialEq, Eq)]

@@ -15,17 +15,20 @@ use std::time::Duration;
 
 use weir_conf::Statement;
 use weir_http::build::{Build, Scope};
-use weir_http::directive::{Arity, Directive, HSL, HTTP, LIMIT_EXCEPT, LOCATION_IF, SERVER};
+use weir_http::directive::{Arity, Directive, HSL, HTTP, LIMIT_EXCEPT, LOCATION_IF, SERVER, SS, STREAM};
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
-use weir_http::family::disable_symlinks;
+use weir_http::family::disable_symlinks::{self, Guarded};
 use weir_http::family::error_log::declare;
 use weir_http::refusal::Refusal;
+use weir_http::subject::Subject;
 use weir_http::variable::Template;
 use weir_http::{file_path, value};
 use weir_net::log::file::LogFile;
 use weir_net::log::syslog::Syslog;
 use weir_net::log::{Level, Os};
+use weir_stream::part::Part;
+use weir_stream::session::Session;
 
 use self::buffer::{Buffer, Buffering};
 use self::format::{Escape, Format};
@@ -43,8 +46,18 @@ weir_http::settings! {
 pub struct Declared {
     /// Each file once.
     pub files: Vec<Arc<LogFile>>,
-    formats: Vec<(String, Arc<Format>)>,
+    formats: Formats,
+    /// The formats of `stream`: their variables are those of sessions.
+    session_formats: Formats,
     buffers: Vec<Arc<Buffer>>,
+}
+
+type Formats = Vec<(String, Arc<Format>)>;
+
+impl Declared {
+    fn formats(&mut self, is_stream: bool) -> &mut Formats {
+        if is_stream { &mut self.session_formats } else { &mut self.formats }
+    }
 }
 
 /// All `access_log`s of one place.
@@ -76,19 +89,19 @@ pub static FAMILY: Family = Family::new(
     &[
         Directive::new(
             "access_log",
-            HSL.or(LOCATION_IF).or(LIMIT_EXCEPT),
+            HSL.or(LOCATION_IF).or(LIMIT_EXCEPT).or(SS),
             Arity::AtLeast(1),
             "Sets a log for requests: a file, its format, its buffer, and a condition for the requests that it logs.",
             access_log,
         )
         .many()
         .default("logs/access.log combined"),
-        Directive::new("log_format", HTTP, Arity::AtLeast(2), "Sets a log format.", log_format)
+        Directive::new("log_format", HTTP.or(STREAM), Arity::AtLeast(2), "Sets a log format.", log_format)
             .many()
             .default("combined \"...\""),
         Directive::new(
             "open_log_file_cache",
-            HSL,
+            HSL.or(SS),
             Arity::Between(1, 4),
             "Keeps log files open whose names contain variables.",
             open_log_file_cache,
@@ -112,7 +125,9 @@ const BUFFER_MAX: u64 = 64 << 20;
 
 fn log_format(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let name = statement.text(0);
-    if name == "combined" || crate::declaring(b).log.formats.iter().any(|(known, _)| known == name) {
+    let is_stream = b.is_in_stream();
+    let is_combined = name == "combined" && !is_stream;
+    if is_combined || crate::declaring(b).log.formats(is_stream).iter().any(|(known, _)| known == name) {
         return Err(Refusal::whole(format!("duplicate \"log_format\" name \"{name}\"")));
     }
     let mut words: Vec<&str> = statement.args.iter().skip(1).map(|word| word.text.as_str()).collect();
@@ -128,8 +143,8 @@ fn log_format(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         };
         words.remove(0);
     }
-    let format = Format::compile(&words, escape, &mut b.names)?;
-    crate::declaring(b).log.formats.push((name.to_owned(), Arc::new(format)));
+    let format = Format::compile(&words, escape, b.mentions())?;
+    crate::declaring(b).log.formats(is_stream).push((name.to_owned(), Arc::new(format)));
     Ok(())
 }
 
@@ -142,6 +157,9 @@ fn access_log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         return Ok(());
     }
     let target = target(b, statement.text(0))?;
+    if b.is_in_stream() && statement.args.len() < 2 {
+        return Err(Refusal::whole("log format is not specified").todo("name a format of log_format"));
+    }
     let format = format_of(b, statement.args.get(1).map_or("combined", |word| word.text.as_str()))?;
     let (asked, when) = parameters(b, statement)?;
     let buffer = buffer_of(b, statement.text(0), &target, asked)?;
@@ -165,17 +183,17 @@ fn target(b: &mut Build<'_>, word: &str) -> Result<Target, Refusal> {
 
 /// The format of that name; `combined` is compiled at its first use.
 fn format_of(b: &mut Build<'_>, name: &str) -> Result<Arc<Format>, Refusal> {
-    if let Some((_, format)) =
-        crate::declaring(b).log.formats.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))
-    {
+    let is_stream = b.is_in_stream();
+    let mut known = crate::declaring(b).log.formats(is_stream).iter();
+    if let Some((_, format)) = known.find(|(known, _)| known.eq_ignore_ascii_case(name)) {
         return Ok(format.clone());
     }
-    if !name.eq_ignore_ascii_case("combined") {
+    if is_stream || !name.eq_ignore_ascii_case("combined") {
         return Err(Refusal::whole(format!("unknown log format \"{name}\""))
             .todo("define the format with log_format above this line")
             .needs("log_format", name));
     }
-    let format = Arc::new(Format::compile(&[COMBINED], Escape::Default, &mut b.names)?);
+    let format = Arc::new(Format::compile(&[COMBINED], Escape::Default, b.mentions())?);
     crate::declaring(b).log.formats.push(("combined".to_owned(), format.clone()));
     Ok(format)
 }
@@ -286,7 +304,7 @@ pub fn log(exchange: &mut Exchange<'_>) {
     }
     for log in &logs.list {
         if log.when.as_ref().is_none_or(|when| is_true(&when.text(exchange))) {
-            write(exchange, log);
+            write(exchange, log, write_named);
         }
     }
     // A client that waits for the close finds its request in the log; closing costs far more than this write.
@@ -300,11 +318,34 @@ fn is_true(value: &[u8]) -> bool {
     !matches!(value, b"" | b"0")
 }
 
-fn write(exchange: &mut Exchange<'_>, log: &AccessLog) {
+/// The same for sessions of `stream`.
+pub const PART: Part = Part { log: Some(log_session), ..Part::NOTHING };
+
+fn log_session(session: &mut Session<'_>) {
+    let logs = &crate::values(&session.server.place).log.logs;
+    if logs.off {
+        return;
+    }
+    for log in &logs.list {
+        if log.when.as_ref().is_none_or(|when| is_true(&when.text(session))) {
+            write(session, log, write_named_of_session);
+        }
+    }
+    // A client that waits for the close finds its session in the log.
+    pending::flush();
+}
+
+fn write_named_of_session(session: &mut Session<'_>, log: &AccessLog, path: &Template) {
+    let path = path.text(session);
+    append_named(session, log, &path, None);
+}
+
+/// `named` writes to a file whose name has variables.
+fn write<'c, S: Subject<'c>>(subject: &mut S, log: &AccessLog, named: fn(&mut S, &AccessLog, &Template)) {
     match &log.target {
         Target::File(file) => {
             let compose = |line: &mut Vec<u8>| {
-                log.format.write(exchange, line);
+                log.format.write(subject, line);
                 line.push(b'\n');
             };
             match &log.buffer {
@@ -312,13 +353,13 @@ fn write(exchange: &mut Exchange<'_>, log: &AccessLog) {
                 Some(buffer) => buffer.append(compose),
             }
         }
-        Target::Path(path) => write_named(exchange, log, path),
+        Target::Path(path) => named(subject, log, path),
         Target::Syslog(syslog) => {
             let mut message = Vec::with_capacity(256);
             syslog.begin(&mut message);
-            log.format.write(exchange, &mut message);
+            log.format.write(subject, &mut message);
             if !syslog.send(&message) {
-                exchange.log(Level::Warn, format_args!("send() to syslog failed"));
+                subject.note(Level::Warn, format_args!("send() to syslog failed"));
             }
         }
     }
@@ -330,14 +371,18 @@ fn write_named(exchange: &mut Exchange<'_>, log: &AccessLog, path: &Template) {
         return;
     }
     let path = path.text(exchange);
-    let mut line = Vec::with_capacity(256);
-    log.format.write(exchange, &mut line);
-    line.push(b'\n');
-    let cache = crate::values(exchange.location).log.cache;
     let guard = disable_symlinks::guard(exchange, &path);
-    if let Err(error) = handles::write(&path, cache.as_ref(), guard, &line) {
-        let shown = String::from_utf8_lossy(&path);
-        exchange.log(Level::Crit, format_args!("open() \"{shown}\" failed {}", Os(&error)));
+    append_named(exchange, log, &path, guard);
+}
+
+fn append_named<'c>(subject: &mut impl Subject<'c>, log: &AccessLog, path: &[u8], guard: Guarded) {
+    let mut line = Vec::with_capacity(256);
+    log.format.write(subject, &mut line);
+    line.push(b'\n');
+    let cache = crate::values(subject.place()).log.cache;
+    if let Err(error) = handles::write(path, cache.as_ref(), guard, &line) {
+        let shown = String::from_utf8_lossy(path);
+        subject.note(Level::Crit, format_args!("open() \"{shown}\" failed {}", Os(&error)));
     }
 }
 

@@ -4,15 +4,15 @@
 
 use weir_conf::Statement;
 use weir_http::build::Build;
-use weir_http::directive::{Directive, HTTP, ONE, TWO};
-use weir_http::exchange::Exchange;
+use weir_http::directive::{Directive, HTTP, ONE, STREAM, TWO};
 use weir_http::families::Family;
 use weir_http::family::rewrite::declarable;
 use weir_http::host_table::HostTable;
 use weir_http::refusal::Refusal;
 use weir_http::regex::Regex;
+use weir_http::subject::Subject;
 use weir_http::value;
-use weir_http::variable::{Argument, Definition, Template};
+use weir_http::variable::{Argument, Template};
 use weir_net::buffer;
 use weir_net::log::Level;
 
@@ -25,14 +25,24 @@ pub type Declared = Vec<Map>;
 pub static FAMILY: Family = Family::new(
     "map",
     &[
-        Directive::new("map", HTTP, TWO, "Defines a variable whose value depends on another text.", map).many().block(),
-        Directive::new("map_hash_max_size", HTTP, ONE, "No effect: weir sizes its tables itself.", |_, s| {
-            value::first_number(s).map(drop)
-        })
+        Directive::new("map", HTTP.or(STREAM), TWO, "Defines a variable whose value depends on another text.", map)
+            .many()
+            .block(),
+        Directive::new(
+            "map_hash_max_size",
+            HTTP.or(STREAM),
+            ONE,
+            "No effect: weir sizes its tables itself.",
+            |_, s| value::first_number(s).map(drop),
+        )
         .default("2048"),
-        Directive::new("map_hash_bucket_size", HTTP, ONE, "No effect: weir sizes its tables itself.", |_, s| {
-            value::first_number(s).map(drop)
-        })
+        Directive::new(
+            "map_hash_bucket_size",
+            HTTP.or(STREAM),
+            ONE,
+            "No effect: weir sizes its tables itself.",
+            |_, s| value::first_number(s).map(drop),
+        )
         .default("64"),
     ],
 );
@@ -62,9 +72,8 @@ fn map(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         }
     }
     b.stand(statement.at);
-    let argument = Argument { name: name.clone(), index: crate::declaring(b).map.len() as u32 };
-    let definition = if map.volatile { Definition::Computed(get, argument) } else { Definition::Cached(get, argument) };
-    b.names.define(&name, definition);
+    let argument = Argument { name, index: crate::declaring(b).map.len() as u32 };
+    super::define(b, argument, !map.volatile, |x, a, out| get(x, a, out), |s, a, out| get(s, a, out));
     crate::declaring(b).map.push(map);
     Ok(())
 }
@@ -108,11 +117,11 @@ impl Map {
     }
 }
 
-fn get(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
-    let conf = exchange.conf;
+fn get<'c>(subject: &mut impl Subject<'c>, argument: &Argument, out: &mut Vec<u8>) -> bool {
+    let conf = subject.conf();
     let Some(map) = crate::declared(conf).map.get(argument.index as usize) else { return false };
     let mut text = buffer::lease(KEY_BYTES);
-    map.source.eval(exchange, &mut text);
+    map.source.eval(subject, &mut text);
     if map.hostnames && text.ends_with(b".") {
         text.pop();
     }
@@ -124,12 +133,12 @@ fn get(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> b
             return None;
         }
         for (regex, value) in &map.regexes {
-            match exchange.slots.capture(regex, &text) {
+            match subject.slots().capture(regex, &text) {
                 Ok(true) => return Some(value),
                 Ok(false) => {}
                 Err(failed) => {
                     // nginx: the map then has its default value.
-                    exchange.log(Level::Alert, format_args!("{failed}"));
+                    subject.note(Level::Alert, format_args!("{failed}"));
                     return None;
                 }
             }
@@ -137,7 +146,7 @@ fn get(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> b
         None
     });
     if let Some(value) = value.or(map.default.as_ref()) {
-        value.eval(exchange, out);
+        value.eval(subject, out);
     }
     true
 }

@@ -2,7 +2,10 @@
 
 use std::sync::LazyLock;
 
+use weir_http::build::Build;
 use weir_http::families::Families;
+use weir_http::variable::{Argument, Definition, Get};
+use weir_stream::variable as of_session;
 
 // The order is the order of handlers within one phase (nginx: auto/modules, "the module order is important").
 weir_http::declare! {
@@ -45,11 +48,12 @@ weir_http::declare! {
     range
     purge
     ssl
+    sessions
     live
     dashboard
 }
 
-weir_http::above!(1);
+weir_http::above!(1, sessions::variable_names);
 
 /// The order in which filters change a response's head, first to last.
 const FILTERS: &[&str] = &[
@@ -67,8 +71,24 @@ const FILTERS: &[&str] = &[
 ];
 
 /// The families of all crates.
-pub static ALL: LazyLock<Families> =
-    LazyLock::new(|| Families::new(&[&weir_http::families::ENGINE, &weir_proxy::family::LEVEL, &LEVEL], FILTERS));
+pub static ALL: LazyLock<Families> = LazyLock::new(|| {
+    let levels = [&weir_http::families::ENGINE, &weir_proxy::family::LEVEL, &weir_stream::family::LEVEL, &LEVEL];
+    Families::new(&levels, FILTERS)
+});
+
+/// Defines the variable of this name in the block being read: of exchanges in `http`, of sessions in `stream`. Its value
+/// is kept if `is_kept`.
+fn define(b: &mut Build<'_>, argument: Argument, is_kept: bool, of_exchange: Get, of_session: of_session::Get) {
+    let name = argument.name.clone();
+    if b.is_in_stream() {
+        let definition =
+            if is_kept { Definition::Cached(of_session, argument) } else { Definition::Computed(of_session, argument) };
+        return weir_stream::variable::define(b, &name, definition);
+    }
+    let definition =
+        if is_kept { Definition::Cached(of_exchange, argument) } else { Definition::Computed(of_exchange, argument) };
+    b.names.define(&name, definition);
+}
 
 #[cfg(test)]
 mod tests {

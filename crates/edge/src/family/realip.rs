@@ -9,7 +9,7 @@ use std::sync::Arc;
 use weir_conf::Statement;
 use weir_http::build::Build;
 use weir_http::cidr::{self, Cidr, Peer};
-use weir_http::directive::{Arity, Directive, HSL, ONE};
+use weir_http::directive::{Arity, Directive, HSL, ONE, SS};
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
 use weir_http::family::server;
@@ -18,6 +18,9 @@ use weir_http::refusal::Refusal;
 use weir_http::value;
 use weir_http::variable::Variable;
 use weir_net::SocketAddress;
+use weir_stream::part::{self, Part};
+use weir_stream::session::Session;
+use weir_stream::variable as of_session;
 use weir_wire::{Known, encode};
 
 weir_http::settings! {
@@ -49,7 +52,7 @@ pub static FAMILY: Family = Family::new(
     &[
         Directive::new(
             "set_real_ip_from",
-            HSL,
+            HSL.or(SS),
             ONE,
             "Trusts an address, a network, a host or unix sockets to name the client's address.",
             from,
@@ -105,6 +108,34 @@ pub static FAMILY: Family = Family::new(
         Next::Continue
     },
 );
+
+/// The same for sessions of `stream`: the PROXY protocol alone tells an address there.
+pub const PART: Part = Part {
+    variables: &[
+        of_session::Variable::new("realip_remote_addr", |session, _, out| {
+            server::address_text(session.peer(), out);
+            true
+        }),
+        of_session::Variable::new("realip_remote_port", |session, _, out| {
+            if let SocketAddress::Tcp(tcp) = session.peer() {
+                encode::push_decimal(out, tcp.port().into());
+            }
+            true
+        }),
+    ],
+    handler: Some((part::Phase::PostAccept, |place| !crate::values(place).realip.from.is_empty(), trust)),
+    ..Part::NOTHING
+};
+
+fn trust(session: &mut Session<'_>) -> part::Next {
+    let from = &crate::values(&session.server.place).realip.from;
+    let peer = Peer::of(session.peer());
+    let told = session.proxied.as_ref().filter(|_| from.iter().any(|network| network.has(peer)));
+    if let Some(source) = told.map(|proxied| proxied.source) {
+        session.tell_remote(SocketAddress::Tcp(source));
+    }
+    part::Next::Continue
+}
 
 fn from(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let text = statement.text(0);

@@ -4,12 +4,12 @@
 
 use weir_conf::Statement;
 use weir_http::build::Build;
-use weir_http::directive::{Directive, HTTP, TWO};
-use weir_http::exchange::Exchange;
+use weir_http::directive::{Directive, HTTP, STREAM, TWO};
 use weir_http::families::Family;
 use weir_http::family::rewrite::declarable;
 use weir_http::refusal::Refusal;
-use weir_http::variable::{Argument, Definition, Template};
+use weir_http::subject::Subject;
+use weir_http::variable::{Argument, Template};
 use weir_net::buffer;
 
 weir_http::settings! {}
@@ -20,9 +20,15 @@ pub type Declared = Vec<Split>;
 /// The family.
 pub static FAMILY: Family = Family::new(
     "split_clients",
-    &[Directive::new("split_clients", HTTP, TWO, "Defines a variable that splits clients by percentages.", split)
-        .many()
-        .block()],
+    &[Directive::new(
+        "split_clients",
+        HTTP.or(STREAM),
+        TWO,
+        "Defines a variable that splits clients by percentages.",
+        split,
+    )
+    .many()
+    .block()],
 );
 
 /// One `split_clients` block.
@@ -51,8 +57,8 @@ fn split(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         }
     }
     let parts = parts(shares)?;
-    let argument = Argument { name: name.clone(), index: crate::declaring(b).split_clients.len() as u32 };
-    b.names.define(&name, Definition::Cached(get, argument));
+    let argument = Argument { name, index: crate::declaring(b).split_clients.len() as u32 };
+    super::define(b, argument, true, |x, a, out| get(x, a, out), |s, a, out| get(s, a, out));
     crate::declaring(b).split_clients.push(Split { source, parts });
     Ok(())
 }
@@ -104,11 +110,11 @@ fn parts(shares: Vec<(u32, Box<[u8]>)>) -> Result<Vec<Part>, Refusal> {
     Ok(parts)
 }
 
-fn get(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
-    let conf = exchange.conf;
+fn get<'c>(subject: &mut impl Subject<'c>, argument: &Argument, out: &mut Vec<u8>) -> bool {
+    let conf = subject.conf();
     let Some(split) = crate::declared(conf).split_clients.get(argument.index as usize) else { return false };
     let mut text = buffer::lease(0);
-    split.source.eval(exchange, &mut text);
+    split.source.eval(subject, &mut text);
     let hash = murmur2(&text);
     if let Some(part) = split.parts.iter().find(|part| part.bound.is_none_or(|bound| hash < bound)) {
         out.extend_from_slice(&part.value);

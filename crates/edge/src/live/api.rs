@@ -33,6 +33,7 @@ const ROOT: &[(&str, u32)] = &[
     ("connections", 1),
     ("slabs", 1),
     ("http", 1),
+    ("stream", 1),
     ("resolvers", 5),
     ("ssl", 1),
     ("workers", 9),
@@ -49,6 +50,9 @@ const HTTP: &[(&str, u32)] = &[
     ("upstreams", 1),
     ("keyvals", 1),
 ];
+
+/// The same for `stream/`.
+const STREAM: &[(&str, u32)] = &[("server_zones", 1), ("limit_conns", 6), ("upstreams", 1)];
 
 /// Answers a request to a location with `api` or `metrics`.
 pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<phase::Outcome, Gone> {
@@ -286,6 +290,9 @@ const KINDS: &[(&str, No)] = &[
     ("http/limit_conns", No(404, "LimitConnNotFound", "limit_conn zone not found")),
     ("http/limit_reqs", No(404, "LimitReqNotFound", "limit_req zone not found")),
     ("http/upstreams", UPSTREAM_NOT_FOUND),
+    ("stream/server_zones", No(404, "ServerZoneNotFound", "server zone not found")),
+    ("stream/limit_conns", No(404, "LimitConnNotFound", "limit_conn zone not found")),
+    ("stream/upstreams", UPSTREAM_NOT_FOUND),
 ];
 
 const UPSTREAM_NOT_FOUND: No = No(404, "UpstreamNotFound", "upstream not found");
@@ -304,7 +311,12 @@ fn is_in(version: u32, rest: &str) -> bool {
     let mut parts = rest.split('/');
     let (first, second) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let has = |list: &[(&str, u32)], name: &str| list.iter().any(|(known, since)| *known == name && version >= *since);
-    has(ROOT, first) && (first != "http" || second.is_empty() || has(HTTP, second))
+    let inner = match first {
+        "http" => HTTP,
+        "stream" => STREAM,
+        _ => return has(ROOT, first),
+    };
+    has(ROOT, first) && (second.is_empty() || has(inner, second))
 }
 
 struct Asked<'a> {
@@ -328,6 +340,7 @@ impl Asked<'_> {
         }
         match path {
             "http" => return Ok(list(HTTP)),
+            "stream" => return Ok(list(STREAM)),
             "nginx" | "processes" | "connections" | "ssl" => return Ok(self.only(self.at(path))),
             "http/requests" => return Ok(self.only(self.at(path))),
             _ => {}
@@ -448,6 +461,9 @@ fn reset(snapshot: &Snapshot, version: u32, rest: &str) -> Result<Reset, No> {
         "http/limit_conns" => http.limit_conns.contains_key(name),
         "http/limit_reqs" => http.limit_reqs.contains_key(name),
         "http/upstreams" => http.upstreams.contains_key(name),
+        "stream/server_zones" => snapshot.stream.server_zones.contains_key(name),
+        "stream/limit_conns" => snapshot.stream.limit_conns.contains_key(name),
+        "stream/upstreams" => snapshot.stream.upstreams.contains_key(name),
         _ => false,
     };
     if name.is_empty() || kind == "slabs" {
@@ -494,13 +510,19 @@ mod tests {
             let (status, value, _) = ask("GET", &format!("9/http/{}/", name.as_str().unwrap()), "");
             assert!(status == 200 && value.is_object(), "{name}");
         }
-        assert_eq!(ask("GET", "1/", "").1, json!(["nginx", "processes", "connections", "slabs", "http", "ssl"]));
+        assert_eq!(
+            ask("GET", "1/", "").1,
+            json!(["nginx", "processes", "connections", "slabs", "http", "stream", "ssl"])
+        );
         for (path, pointer, expected) in [
             ("9/http/server_zones/shop.example", "/processing", json!(41)),
             ("9/http/location_zones/shop.example/api/", "/requests", json!(16_294)),
             ("9/http/caches/pages", "/hit/responses", json!(17_400)),
             ("9/http/upstreams/app", "/peers/1/state", json!("unavail")),
             ("9/http/upstreams/app/", "/peers/0/id", json!(0)),
+            ("9/stream/server_zones/0.0.0.0:5432", "/sessions/total", json!(206)),
+            ("9/stream/upstreams/db", "/peers/0/state", json!("up")),
+            ("9/stream/limit_conns/", "/db/passed", json!(222)),
             ("9/workers/1", "/connections/accepted", json!(580)),
             ("9/slabs/per_ip", "/pages/used", json!(12)),
             ("weir", "/weir/path/0/step", json!("accept")),
@@ -524,7 +546,9 @@ mod tests {
             ("GET", "10/nginx", 404, "UnknownVersion"),
             ("GET", "x", 404, "UnknownVersion"),
             ("GET", "9/nothing", 404, "PathNotFound"),
-            ("GET", "9/stream/", 404, "PathNotFound"),
+            ("GET", "9/stream/keyvals/", 404, "PathNotFound"),
+            ("GET", "9/stream/upstreams/x", 404, "UpstreamNotFound"),
+            ("DELETE", "9/stream/upstreams/db", 405, "MethodDisabled"),
             ("GET", "4/resolvers", 404, "PathNotFound"),
             ("GET", "9/http/server_zones/x", 404, "ServerZoneNotFound"),
             ("GET", "9/http/upstreams/x/servers/", 404, "UpstreamNotFound"),

@@ -19,6 +19,7 @@ use super::caches::{Row, cache_sums};
 use super::ceilings;
 use super::machine::Machine;
 use super::peers;
+use super::sessions;
 use super::sums::{
     Flow, Sums, current, flow_of_all, groups, last_error, limit_sums, peer_sums, resolvers, sums, traces,
 };
@@ -345,7 +346,14 @@ impl Gatherer {
             snapshot.http.limit_reqs.insert(zone.name.clone(), shown);
             snapshot.slabs.insert(zone.name.clone(), slab(zone.table.bytes(), zone.size()));
         }
-        for zone in crate::declared(conf).limit_conn.iter() {
+        snapshot.stream = sessions::stream(conf, weir_net::clock::unix_ms());
+        for zone in crate::declared(conf).limit_conn.sessions.iter() {
+            let net = self.limits.net(&format!("sessions\0{}", zone.name), limit_sums(live, zone.cell));
+            let shown = shown::LimitConn { passed: at(&net, 0), rejected: at(&net, 2), rejected_dry_run: at(&net, 4) };
+            snapshot.stream.limit_conns.insert(zone.name.clone(), shown);
+            snapshot.slabs.insert(zone.name.clone(), slab(zone.table.bytes(), zone.size()));
+        }
+        for zone in crate::declared(conf).limit_conn.requests.iter() {
             let net = self.limits.net(&format!("conn\0{}", zone.name), limit_sums(live, zone.cell));
             let shown = shown::LimitConn { passed: at(&net, 0), rejected: at(&net, 2), rejected_dry_run: at(&net, 4) };
             snapshot.http.limit_conns.insert(zone.name.clone(), shown);

@@ -242,6 +242,27 @@ metrics! {
         |f, s| for (name, peers) in &s.weir.upstreams {
             for peer in peers { f.line(&[("upstream", name), ("peer", &peer.server)], peer.idle as f64); }
         };
+    "weir_stream_sessions" Counter "`zone`, `code`" "Sessions of `stream` that ended, by the class of their status: 2xx, 4xx, 5xx."
+        |f, s| for (name, zone) in &s.stream.server_zones {
+            let ended = &zone.sessions;
+            for (code, count) in [("2xx", ended.c2xx), ("4xx", ended.c4xx), ("5xx", ended.c5xx)] {
+                f.line(&[("zone", name), ("code", &code)], count as f64);
+            }
+        };
+    "weir_stream_processing" Gauge "`zone`" "Current sessions of `stream`."
+        |f, s| for (name, zone) in &s.stream.server_zones { f.line(&[("zone", name)], zone.processing as f64); };
+    "weir_stream_received_bytes" Counter "`zone`" "Bytes from clients of `stream`."
+        |f, s| for (name, zone) in &s.stream.server_zones { f.line(&[("zone", name)], zone.received as f64); };
+    "weir_stream_sent_bytes" Counter "`zone`" "Bytes to clients of `stream`."
+        |f, s| for (name, zone) in &s.stream.server_zones { f.line(&[("zone", name)], zone.sent as f64); };
+    "weir_stream_upstream_sessions" Counter "`upstream`, `peer`" "Sessions of `stream` that were passed to a peer."
+        |f, s| for (name, group) in &s.stream.upstreams {
+            for peer in &group.peers { f.line(&[("upstream", name), ("peer", &peer.server)], peer.connections as f64); }
+        };
+    "weir_stream_upstream_fails" Counter "`upstream`, `peer`" "Failed attempts of `stream` at a peer."
+        |f, s| for (name, group) in &s.stream.upstreams {
+            for peer in &group.peers { f.line(&[("upstream", name), ("peer", &peer.server)], peer.fails as f64); }
+        };
     "weir_upstream_retries" Counter "`upstream`, `peer`" "Tries at a peer after another had failed."
         |f, s| for (name, peers) in &s.weir.upstreams {
             for peer in peers { f.line(&[("upstream", name), ("peer", &peer.server)], peer.retries as f64); }

@@ -22,6 +22,7 @@ pub mod observer;
 mod peers;
 mod question;
 mod scene;
+mod sessions;
 mod sums;
 pub(crate) mod ticket;
 mod trends;

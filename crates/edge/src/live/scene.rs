@@ -41,7 +41,8 @@ impl Live {
         }
         let declared = crate::declared_mut(conf);
         declared.limit_req.number_cells(|name| self.boards.limits.number(&format!("req\0{name}")));
-        declared.limit_conn.number_cells(|name| self.boards.limits.number(&format!("conn\0{name}")));
+        declared.limit_conn.requests.number_cells(|name| self.boards.limits.number(&format!("conn\0{name}")));
+        declared.limit_conn.sessions.number_cells(|name| self.boards.limits.number(&format!("sessions\0{name}")));
         for path in &mut weir_proxy::declared_mut(conf).cache.paths {
             path.cell = self.boards.caches.number(&path.name);
         }

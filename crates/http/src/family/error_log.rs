@@ -11,7 +11,7 @@ use weir_net::log::sink::{Sink, Sinks, Target};
 use weir_net::log::syslog::Syslog;
 
 use crate::build::{Build, Scope};
-use crate::directive::{Arity, Directive, HSL, HTTP, MAIN};
+use crate::directive::{Arity, Directive, HSL, HTTP, MAIN, SS, STREAM};
 use crate::families::Family;
 use crate::refusal::Refusal;
 
@@ -34,7 +34,7 @@ pub static FAMILY: Family = Family::new(
     "error_log",
     &[Directive::new(
         "error_log",
-        MAIN.or(HSL),
+        MAIN.or(HSL).or(SS),
         Arity::AtLeast(1),
         "Sets a log for errors: a file, stderr or a syslog server, and the lowest level that it logs.",
         error_log,
@@ -100,9 +100,9 @@ fn level(statement: &Statement) -> Result<Level, Refusal> {
     Ok(level.unwrap_or(if has_parts { Level::Debug } else { Level::Error }))
 }
 
-/// `http` takes the main level's logs if it has none; a main level without a file gets the default file.
+/// `http` and `stream` take the main level's logs if they have none; a main level without a file gets the default file.
 fn finish(_: &mut Build<'_>, scope: &mut Scope) {
-    if scope.context != HTTP {
+    if !scope.context.meets(HTTP.or(STREAM)) {
         return;
     }
     let settings = &mut scope.settings.error_log;

@@ -95,7 +95,7 @@ fn root(b: &mut Build<'_>, statement: &Statement, is_alias: bool) -> Result<(), 
         }
         Kind::Location(Pattern::Regex(_)) => Alias::Whole,
         Kind::Location(Pattern::Exact(path) | Pattern::Prefix { path, .. }) => Alias::Prefix(path.len()),
-        Kind::Plain | Kind::Server(_) | Kind::If | Kind::LimitExcept(_) => Alias::Off,
+        Kind::Plain | Kind::Server(_) | Kind::If | Kind::LimitExcept(_) | Kind::Other(_) => Alias::Off,
     };
     // nginx: the final slash of a root is the first byte of the URI.
     let text = if is_alias { text } else { text.strip_suffix('/').unwrap_or(text) };

@@ -113,7 +113,7 @@ fn split_modifier(word: &str) -> (&str, &str) {
 fn nesting(b: &Build<'_>, pattern: &Pattern) -> Result<(), Refusal> {
     let outer = b.scopes().iter().rev().find_map(|scope| match &scope.kind {
         Kind::Location(pattern) => Some(pattern),
-        Kind::Plain | Kind::Server(_) | Kind::If | Kind::LimitExcept(_) => None,
+        Kind::Plain | Kind::Server(_) | Kind::If | Kind::LimitExcept(_) | Kind::Other(_) => None,
     });
     let Some(outer) = outer else { return Ok(()) };
     let (inner, around) = (pattern.text(), outer.text());

@@ -211,6 +211,12 @@ pub fn declarable(b: &Build<'_>, word: &str) -> Result<String, Refusal> {
         Some(name) if !name.is_empty() => name.to_ascii_lowercase(),
         Some(_) | None => return Err(Refusal::whole(format!("invalid variable name \"{word}\""))),
     };
+    if b.is_in_stream() {
+        return match b.known.session_variables().contains(&name.as_str()) {
+            true => Err(Refusal::whole(format!("the duplicate \"{name}\" variable"))),
+            false => Ok(name),
+        };
+    }
     match built_in(b.known, &name) {
         Some(Variable { set: None, is_kept: false, .. }) => {
             Err(Refusal::whole(format!("the duplicate \"{name}\" variable")))

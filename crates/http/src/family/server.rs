@@ -93,7 +93,7 @@ fn server(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         }
         if draft.listens.is_empty() {
             // nginx: port 80 for root, 8000 for other users. weir takes 80 and reports it at start instead of guessing.
-            draft.listens.push(plain_listen(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 80)), at));
+            draft.listens.push(plain_listen(wildcard(), at));
         }
         if draft.names.is_empty() {
             draft.names.push(Name { shown: String::new(), kinds: vec![NameKind::Exact(String::new())] });
@@ -103,9 +103,15 @@ fn server(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn plain_listen(address: SocketAddr, at: At) -> ListenDraft {
+/// `*:80`.
+fn wildcard() -> Address {
+    Address::Tcp(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 80)))
+}
+
+/// A `listen` without parameters.
+pub fn plain_listen(address: Address, at: At) -> ListenDraft {
     ListenDraft {
-        address: Address::Tcp(address),
+        address,
         options: ListenOptions::default(),
         is_default: false,
         binds: false,
@@ -120,8 +126,8 @@ fn plain_listen(address: SocketAddr, at: At) -> ListenDraft {
 
 fn listen(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let at = b.at();
-    let addresses = addresses(b, statement.text(0))?;
-    let mut draft = plain_listen(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 80)), at);
+    let addresses = addresses(b, statement.text(0), Some(80))?;
+    let mut draft = plain_listen(wildcard(), at);
     for word in statement.args.iter().skip(1) {
         listen_parameter(&mut draft, &word.text)?;
     }
@@ -155,8 +161,8 @@ fn listen(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 }
 
 /// The address forms of `listen`: `IP:PORT`, `IP`, `PORT`, `*:PORT`, `[IPv6]:PORT`, `HOST:PORT`, `PORT-PORT`,
-/// `unix:PATH`.
-fn addresses(b: &Build<'_>, text: &str) -> Result<Vec<Address>, Refusal> {
+/// `unix:PATH`. `default` is the port of an address without one.
+pub fn addresses(b: &Build<'_>, text: &str, default: Option<u16>) -> Result<Vec<Address>, Refusal> {
     if let Some(path) = text.strip_prefix("unix:") {
         if path.is_empty() {
             return Err(Refusal::whole(format!(
@@ -167,7 +173,10 @@ fn addresses(b: &Build<'_>, text: &str) -> Result<Vec<Address>, Refusal> {
     }
     let (host, ports) = split_port(text);
     let ports = match ports {
-        None => 80..=80,
+        None => match default {
+            Some(port) => port..=port,
+            None => return Err(Refusal::whole(format!("no port in \"{text}\" of the \"listen\" directive"))),
+        },
         Some(ports) => {
             let (first, last) = ports.split_once('-').unwrap_or((ports, ports));
             match (first.parse::<u16>(), last.parse::<u16>()) {
@@ -204,19 +213,31 @@ fn split_port(text: &str) -> (&str, Option<&str>) {
 }
 
 fn listen_parameter(draft: &mut ListenDraft, word: &str) -> Result<(), Refusal> {
+    match word {
+        "default_server" | "default" => draft.is_default = true,
+        "proxy_protocol" => draft.proxy_protocol = true,
+        "ssl" => draft.ssl = true,
+        "http2" => draft.http2 = true,
+        "quic" => draft.http3 = true,
+        _ => {
+            if word != "bind" {
+                socket_parameter(&mut draft.options, word)?;
+            }
+            draft.sets_options = true;
+            draft.binds = true;
+        }
+    }
+    Ok(())
+}
+
+/// A parameter of `listen` that concerns the socket.
+pub fn socket_parameter(options: &mut ListenOptions, word: &str) -> Result<(), Refusal> {
     let (key, value) = match word.split_once('=') {
         Some((key, value)) => (key, Some(value)),
         None => (word, None),
     };
     let bad = || Refusal::whole(format!("invalid {key} \"{}\"", value.unwrap_or_default()));
-    let options = &mut draft.options;
-    let mut is_socket_option = true;
     match (key, value) {
-        ("default_server" | "default", None) => {
-            draft.is_default = true;
-            is_socket_option = false;
-        }
-        ("bind", None) => {}
         ("backlog", Some(n)) => {
             options.backlog = value::number(n).filter(|n| *n > 0).and_then(|n| i32::try_from(n).ok()).ok_or_else(bad)?
         }
@@ -233,32 +254,12 @@ fn listen_parameter(draft: &mut ListenDraft, word: &str) -> Result<(), Refusal> 
             options.keepalive =
                 so_keepalive(text).ok_or_else(|| Refusal::whole(format!("invalid so_keepalive value: \"{text}\"")))?
         }
-        ("proxy_protocol", None) => {
-            draft.proxy_protocol = true;
-            is_socket_option = false;
-        }
-        ("ssl", None) => {
-            draft.ssl = true;
-            is_socket_option = false;
-        }
-        ("http2", None) => {
-            draft.http2 = true;
-            is_socket_option = false;
-        }
-        ("quic", None) => {
-            draft.http3 = true;
-            is_socket_option = false;
-        }
         ("setfib" | "accept_filter", Some(_)) | ("multipath", None) => {
             return Err(Refusal::whole(format!(
                 "\"{key}\" is not supported on this platform, ignored parameter \"{word}\""
             )));
         }
         _ => return Err(Refusal::whole(format!("invalid parameter \"{word}\""))),
-    }
-    if is_socket_option {
-        draft.sets_options = true;
-        draft.binds = true;
     }
     Ok(())
 }
@@ -288,7 +289,7 @@ fn so_keepalive(text: &str) -> Option<Option<weir_net::Keepalive>> {
 
 fn server_name(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     for word in &statement.args {
-        let name = name(b, &word.text)?;
+        let name = read_name(b, &word.text)?;
         if let Kind::Server(draft) = &mut b.scope().kind {
             draft.names.push(name);
         }
@@ -296,7 +297,8 @@ fn server_name(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> 
     Ok(())
 }
 
-fn name(b: &mut Build<'_>, text: &str) -> Result<Name, Refusal> {
+/// One name of a server.
+pub fn read_name(b: &mut Build<'_>, text: &str) -> Result<Name, Refusal> {
     if let Some(pattern) = text.strip_prefix('~') {
         if pattern.is_empty() {
             return Err(Refusal::whole(format!("empty regex in server name \"{text}\"")));

@@ -12,7 +12,17 @@ pub fn phase(step: Step) -> &'static str {
         Step::SendRequest | Step::SendResponse => "send",
         Step::AwaitHead | Step::AwaitRequest | Step::Keepalive => "wait",
         Step::ReadResponse | Step::ReadBody | Step::ReadLine | Step::ReadHead => "body",
-        Step::Tunnel => "socket",
+        // A request never is at a step of the edge's sessions.
+        Step::Tunnel
+        | Step::StartSession
+        | Step::ProxyHeader
+        | Step::Preread
+        | Step::Session
+        | Step::FromClient
+        | Step::FromOrigin
+        | Step::ToClient
+        | Step::ToOrigin
+        | Step::ReturnText => "socket",
         Step::Log | Step::Close => "check",
     }
 }

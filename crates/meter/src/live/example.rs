@@ -28,6 +28,36 @@ fn responses(all: &[(u16, u64)]) -> Responses {
     responses
 }
 
+/// A database behind the edge: one peer, and 17 sessions at the moment.
+fn stream() -> Stream {
+    let sessions = SessionStatuses { c2xx: 203, c4xx: 1, c5xx: 2, total: 206 };
+    let zone =
+        SessionZone { processing: 17, connections: 223, sessions, discarded: 0, received: 91_000, sent: 4_200_000 };
+    let peer = SessionPeer {
+        server: "10.0.0.21:5432".to_owned(),
+        name: "10.0.0.21:5432".to_owned(),
+        weight: 1,
+        state: PeerState::Up,
+        active: 17,
+        connections: 222,
+        connect_time: Some(1),
+        first_byte_time: Some(3),
+        response_time: Some(48_000),
+        sent: 91_000,
+        received: 4_200_000,
+        fails: 2,
+        ..SessionPeer::default()
+    };
+    Stream {
+        server_zones: BTreeMap::from([("0.0.0.0:5432".to_owned(), zone)]),
+        limit_conns: BTreeMap::from([("db".to_owned(), LimitConn { passed: 222, rejected: 1, rejected_dry_run: 0 })]),
+        upstreams: BTreeMap::from([(
+            "db".to_owned(),
+            SessionUpstream { peers: vec![peer], zombies: 0, zone: "db".to_owned() },
+        )]),
+    }
+}
+
 impl Snapshot {
     /// A snapshot with data in every part and with consistent counts: one shop with an application of two servers,
     /// one of them failing, a cache, limits and WebSockets.
@@ -52,6 +82,7 @@ impl Snapshot {
                 Slab { pages: Pages { used: 12, free: 2_548 }, slots: BTreeMap::new() },
             )]),
             http: http(now),
+            stream: stream(),
             resolvers: BTreeMap::from([(
                 "127.0.0.53".to_owned(),
                 Resolver {

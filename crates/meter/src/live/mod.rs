@@ -12,6 +12,7 @@ pub mod histogram;
 pub mod own;
 pub mod plus;
 mod queries;
+pub mod sessions;
 mod ssl;
 mod timestamp;
 
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 pub use own::*;
 pub use plus::*;
 pub use queries::without_queries;
+pub use sessions::*;
 pub use ssl::*;
 pub use timestamp::Timestamp;
 
@@ -47,6 +49,8 @@ pub struct Snapshot {
     pub slabs: BTreeMap<String, Slab>,
     /// The objects below `GET /api/9/http/`.
     pub http: Http,
+    /// The objects below `GET /api/9/stream/`.
+    pub stream: Stream,
     /// Resolvers by zone. `GET /api/9/resolvers/`.
     pub resolvers: BTreeMap<String, Resolver>,
     /// The workers that serve at this instant. `GET /api/9/workers/`.

@@ -74,6 +74,16 @@ impl Client {
     }
 }
 
+impl Client {
+    /// The same client that offers these protocols (ALPN).
+    #[must_use]
+    pub fn offering(&self, protocols: Vec<Vec<u8>>) -> Client {
+        let mut config = ClientConfig::clone(&self.config);
+        config.alpn_protocols = protocols;
+        Client { config: Arc::new(config) }
+    }
+}
+
 /// Whether a certificate is for a host, by the rules of OpenSSL's `X509_check_host`: by its DNS names, or by its
 /// common name if it has no DNS names. An IP address is not a name, and matches no certificate.
 pub(super) fn is_for(certificate: &CertificateDer<'_>, host: &str) -> bool {

@@ -1,5 +1,6 @@
 //! `grpc_ssl_*`: TLS to gRPC upstreams, for `grpc_pass grpcs://…`. All of it is `proxy_ssl`'s under another name.
 
+use weir_http::directive::HSL;
 use weir_http::families::Family;
 
 use crate::family::proxy_ssl::towards_origins;
@@ -10,4 +11,4 @@ pub use crate::family::proxy_ssl::{Settings, Values};
 pub type Declared = ();
 
 /// The family; `grpc` compiles it together with its own.
-pub static FAMILY: Family = Family::new("grpc_ssl", towards_origins!("grpc_ssl", grpc_ssl));
+pub static FAMILY: Family = Family::new("grpc_ssl", towards_origins!("grpc_ssl", HSL, [grpc_ssl]));

@@ -1,4 +1,4 @@
-//! `proxy_ssl_*`: TLS to upstreams, for `proxy_pass https://…`.
+//! `proxy_ssl_*`: TLS to upstreams, for `proxy_pass https://…`, and for sessions of `stream` with `proxy_ssl on`.
 //!
 //! A block that passes requests over TLS gets a [`Tls`]; blocks with the same settings share it. A [`Party`] adds the
 //! parts that differ between exchanges: the server's name, and a certificate named by variables. weir reuses
@@ -14,12 +14,13 @@ use std::sync::Arc;
 use command::Commands;
 use weir_conf::Statement;
 use weir_http::build::{Build, Scope};
-use weir_http::exchange::Exchange;
+use weir_http::directive::{HSL, SS, STREAM_SERVER};
 use weir_http::families::Family;
 use weir_http::family::certificates::source::{self, CertificateCache, Half};
 use weir_http::family::certificates::{self};
 use weir_http::refusal::Refusal;
-use weir_http::variable::Template;
+use weir_http::subject::Subject;
+use weir_http::variable::{Reads, Template};
 use weir_net::tls::ciphers::{Ciphers, Protocols};
 use weir_net::tls::{Client, KeyLogFile, OriginOptions, Trust, certificates, revocation_lists};
 use weir_wire::Version;
@@ -57,6 +58,10 @@ weir_http::settings! {
     commands: Commands = Commands::default(),
     /// `proxy_ssl_key_log`.
     key_log: Option<String> = None,
+    /// `proxy_ssl`, of `stream`.
+    enabled: bool = false,
+    /// `proxy_ssl_alpn`, of `stream`.
+    protocols_offered: Arc<Vec<Template>> = Arc::default(),
     /// The TLS settings of this block, if it passes requests over TLS.
     tls: Option<Arc<Tls>> = None,
     /// The party of this block, if it does not depend on the exchange.
@@ -127,15 +132,15 @@ impl Asked<'_> {
 
 /// The directives, under a family's prefix.
 macro_rules! towards_origins {
-    ($prefix:literal, $($path:tt)+) => {{
-        use weir_http::directive::{Arity, Directive, HSL, ONE, TWO};
+    ($prefix:literal, $places:expr, [$($path:tt)+] $(, $more:expr)* $(,)?) => {{
+        use weir_http::directive::{Arity, Directive, ONE, TWO};
         use weir_http::family::certificates;
         use weir_http::value;
         use $crate::family::proxy_ssl::{ciphers, protocols};
         &[
             Directive::new(
                 concat!($prefix, "_session_reuse"),
-                HSL,
+                $places,
                 Arity::Flag,
                 "Resumes TLS sessions with upstreams.",
                 |b, s| {
@@ -146,7 +151,7 @@ macro_rules! towards_origins {
             .default("on"),
             Directive::new(
                 concat!($prefix, "_protocols"),
-                HSL,
+                $places,
                 Arity::AtLeast(1),
                 "The TLS versions that weir offers to upstreams: TLSv1.2 TLSv1.3.",
                 |b, s| protocols(b, s, |all| &mut all.$($path)+),
@@ -154,7 +159,7 @@ macro_rules! towards_origins {
             .default("TLSv1.2 TLSv1.3"),
             Directive::new(
                 concat!($prefix, "_ciphers"),
-                HSL,
+                $places,
                 ONE,
                 "The cipher suites of TLS 1.2 that weir offers to upstreams, as an OpenSSL list.",
                 |b, s| ciphers(b, s, |all| &mut all.$($path)+),
@@ -162,7 +167,7 @@ macro_rules! towards_origins {
             .default("DEFAULT"),
             Directive::new(
                 concat!($prefix, "_name"),
-                HSL,
+                $places,
                 ONE,
                 "The name that the upstream's certificate must contain, and that weir sends to the upstream.",
                 |b, s| {
@@ -174,7 +179,7 @@ macro_rules! towards_origins {
             .default("$proxy_host"),
             Directive::new(
                 concat!($prefix, "_server_name"),
-                HSL,
+                $places,
                 Arity::Flag,
                 "Sends the name to upstreams (SNI).",
                 |b, s| {
@@ -185,7 +190,7 @@ macro_rules! towards_origins {
             .default("off"),
             Directive::new(
                 concat!($prefix, "_verify"),
-                HSL,
+                $places,
                 Arity::Flag,
                 "Checks the certificates of upstreams.",
                 |b, s| {
@@ -196,7 +201,7 @@ macro_rules! towards_origins {
             .default("off"),
             Directive::new(
                 concat!($prefix, "_verify_depth"),
-                HSL,
+                $places,
                 ONE,
                 "The largest number of authorities between an upstream's certificate and a trusted one.",
                 |b, s| {
@@ -207,7 +212,7 @@ macro_rules! towards_origins {
             .default("1"),
             Directive::new(
                 concat!($prefix, "_trusted_certificate"),
-                HSL,
+                $places,
                 ONE,
                 "A PEM file with the trusted authorities.",
                 |b, s| {
@@ -217,7 +222,7 @@ macro_rules! towards_origins {
             ),
             Directive::new(
                 concat!($prefix, "_crl"),
-                HSL,
+                $places,
                 ONE,
                 "A PEM file with the revocation lists, one for each authority.",
                 |b, s| {
@@ -227,7 +232,7 @@ macro_rules! towards_origins {
             ),
             Directive::new(
                 concat!($prefix, "_certificate"),
-                HSL,
+                $places,
                 ONE,
                 "A PEM file with the certificate that weir shows to upstreams that request one; variables are allowed.",
                 |b, s| {
@@ -238,7 +243,7 @@ macro_rules! towards_origins {
             ),
             Directive::new(
                 concat!($prefix, "_certificate_key"),
-                HSL,
+                $places,
                 ONE,
                 "A PEM file with the key of that certificate; variables are allowed.",
                 |b, s| {
@@ -249,7 +254,7 @@ macro_rules! towards_origins {
             ),
             Directive::new(
                 concat!($prefix, "_certificate_cache"),
-                HSL,
+                $places,
                 Arity::Between(1, 3),
                 "Caches certificates and keys whose file names contain variables: off, or max=N [inactive=TIME] \
                  [valid=TIME].",
@@ -261,7 +266,7 @@ macro_rules! towards_origins {
             .default("off"),
             Directive::new(
                 concat!($prefix, "_password_file"),
-                HSL,
+                $places,
                 ONE,
                 "A file with passwords for encrypted keys, one per line; weir tries each in turn.",
                 |b, s| {
@@ -272,7 +277,7 @@ macro_rules! towards_origins {
             ),
             Directive::new(
                 concat!($prefix, "_conf_command"),
-                HSL,
+                $places,
                 TWO,
                 "An OpenSSL setting: Ciphersuites, CipherString, MinProtocol, MaxProtocol, Certificate, PrivateKey.",
                 |b, s| crate::settings(b).$($path)+.commands.get_or_insert_default().add(s.text(0), s.text(1)),
@@ -280,7 +285,7 @@ macro_rules! towards_origins {
             .many(),
             Directive::new(
                 concat!($prefix, "_key_log"),
-                HSL,
+                $places,
                 ONE,
                 "The file to which weir writes the keys of connections to upstreams, for Wireshark.",
                 |b, s| {
@@ -289,6 +294,7 @@ macro_rules! towards_origins {
                     Ok(())
                 },
             ),
+            $( $more, )*
         ]
     }};
 }
@@ -296,7 +302,34 @@ macro_rules! towards_origins {
 pub(crate) use towards_origins;
 
 /// The family.
-pub static FAMILY: Family = Family::new("proxy_ssl", towards_origins!("proxy_ssl", proxy_ssl)).finish(finish);
+pub static FAMILY: Family = Family::new(
+    "proxy_ssl",
+    towards_origins!(
+        "proxy_ssl",
+        HSL.or(SS),
+        [proxy_ssl],
+        Directive::new("proxy_ssl", SS, Arity::Flag, "Speaks TLS to the peers of sessions.", |b, s| {
+            crate::settings(b).proxy_ssl.enabled = Some(value::flag(s)?);
+            Ok(())
+        })
+        .default("off"),
+        Directive::new(
+            "proxy_ssl_alpn",
+            SS,
+            Arity::AtLeast(1),
+            "The protocols that weir offers to the peers of sessions (ALPN); variables are allowed.",
+            |b, s| {
+                let mut names = Vec::with_capacity(s.args.len());
+                for word in &s.args {
+                    names.push(b.template(&word.text)?);
+                }
+                crate::settings(b).proxy_ssl.protocols_offered = Some(Arc::new(names));
+                Ok(())
+            },
+        ),
+    ),
+)
+.finish(finish);
 
 /// Selects the family's settings in a block.
 pub type Of = fn(&mut crate::family::Settings) -> &mut Settings;
@@ -392,6 +425,9 @@ impl Written {
 }
 
 fn finish(b: &mut Build<'_>, scope: &mut Scope) {
+    if scope.context == STREAM_SERVER {
+        return finish_sessions(b, scope);
+    }
     let mut settings = std::mem::take(&mut crate::written_mut(scope).proxy_ssl);
     if let Some(Some(pass)) = &crate::written(scope).proxy.pass {
         let is_h2 = crate::written(scope).proxy.version == Some(Version::Http2);
@@ -400,32 +436,25 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     crate::written_mut(scope).proxy_ssl = settings;
 }
 
+/// Compiles a server of `stream` with `proxy_ssl on`. Its party depends on the session: the name is the group's.
+fn finish_sessions(b: &mut Build<'_>, scope: &mut Scope) {
+    let settings = crate::written(scope).proxy_ssl.clone();
+    if settings.enabled != Some(true) {
+        return;
+    }
+    if let Some(tls) = tls_of(b, &settings.values(), false, ("proxy_ssl", "proxy"), scope) {
+        crate::written_mut(scope).proxy_ssl.tls = Some(Some(tls));
+    }
+}
+
 /// Compiles a block that passes requests over TLS, or that may do so because its target has variables.
 pub fn compile_block(b: &mut Build<'_>, settings: &mut Settings, (pass, is_h2): (&Pass, bool), scope: &Scope) {
     if !pass.is_tls && pass.template.is_none() {
         return;
     }
     let values = settings.clone().values();
-    let written = Written::of(&values, is_h2);
-    let known = crate::declaring(b).proxy_ssl.made.iter().find(|(made, _)| *made == written);
-    let tls = match known.map(|(_, tls)| tls.clone()) {
-        Some(tls) => tls,
-        None => match compile(b, &values, is_h2) {
-            Ok(tls) => {
-                crate::declaring(b).proxy_ssl.made.push((written, Arc::new(tls)));
-                let Some((_, tls)) = crate::declaring(b).proxy_ssl.made.last() else { return };
-                tls.clone()
-            }
-            Err(refusal) => {
-                let directive = pass.scheme.directive();
-                let (about, number) = refusal.place.unwrap_or((directive, 0));
-                // Each family has its own names for the same settings.
-                let named = |text: &str| text.replace("proxy_ssl", &format!("{}_ssl", pass.scheme.family()));
-                let (about, what) = (named(about), named(&refusal.what));
-                return b.refuse_at(directive, Refusal { what, ..refusal }, scope.place(&about, number));
-            }
-        },
-    };
+    let place = (pass.scheme.directive(), pass.scheme.family());
+    let Some(tls) = tls_of(b, &values, is_h2, place, scope) else { return };
     let party = fixed_party(&values, pass, &tls).map(|party| {
         let parties = &mut crate::declaring(b).proxy_ssl.parties;
         let known = parties.iter().find(|known| ***known == party).cloned();
@@ -437,6 +466,37 @@ pub fn compile_block(b: &mut Build<'_>, settings: &mut Settings, (pass, is_h2): 
     });
     settings.tls = Some(Some(tls));
     settings.party = Some(party);
+}
+
+/// The compiled settings, shared with equal ones; `None` if they are refused. The place is the directive that passes
+/// requests on, and its family.
+fn tls_of(
+    b: &mut Build<'_>,
+    values: &Values,
+    is_h2: bool,
+    (directive, family): (&'static str, &str),
+    scope: &Scope,
+) -> Option<Arc<Tls>> {
+    let written = Written::of(values, is_h2);
+    let known = crate::declaring(b).proxy_ssl.made.iter().find(|(made, _)| *made == written);
+    if let Some((_, tls)) = known {
+        return Some(tls.clone());
+    }
+    match compile(b, values, is_h2) {
+        Ok(tls) => {
+            let tls = Arc::new(tls);
+            crate::declaring(b).proxy_ssl.made.push((written, tls.clone()));
+            Some(tls)
+        }
+        Err(refusal) => {
+            let (about, number) = refusal.place.unwrap_or((directive, 0));
+            // Each family has its own names for the same settings.
+            let named = |text: &str| text.replace("proxy_ssl", &format!("{family}_ssl"));
+            let (about, what) = (named(about), named(&refusal.what));
+            b.refuse_at(directive, Refusal { what, ..refusal }, scope.place(&about, number));
+            None
+        }
+    }
 }
 
 fn compile(b: &mut Build<'_>, values: &Values, is_h2: bool) -> Result<Tls, Refusal> {
@@ -559,23 +619,22 @@ fn bare(name: &str) -> &str {
 }
 
 /// The party that the exchange's connection needs; `host` is the host of `proxy_pass`.
-pub fn asked<'c>(exchange: &mut Exchange<'c>, host: &[u8]) -> Asked<'c> {
-    let location = exchange.location;
-    let values = &crate::values(location).proxy_ssl;
+pub fn asked<'c>(subject: &mut impl Subject<'c>, host: &[u8]) -> Asked<'c> {
+    let values = &crate::values(subject.place()).proxy_ssl;
     if let Some(party) = &values.party {
         return Asked::Fixed(party);
     }
     let Some(tls) = &values.tls else { return Asked::Nothing };
     let name = match &values.name {
         _ if !tls.is_named => Vec::new(),
-        Some((name, _)) => name.text(exchange),
+        Some((name, _)) => name.text(subject),
         None => host.to_vec(),
     };
     let certificate = match &values.certificate_key {
         Some((key, _)) if is_variable(values) => {
-            let certificate = text(&values.certificate.0, exchange);
+            let certificate = text(&values.certificate.0, subject);
             // nginx: an empty name means no certificate.
-            if certificate.is_empty() { None } else { Some((certificate, text(key, exchange))) }
+            if certificate.is_empty() { None } else { Some((certificate, text(key, subject))) }
         }
         _ => None,
     };
@@ -583,8 +642,15 @@ pub fn asked<'c>(exchange: &mut Exchange<'c>, host: &[u8]) -> Asked<'c> {
     Asked::Own(Arc::new(Party { tls: tls.clone(), name: bare(&name).into(), certificate }))
 }
 
-fn text(template: &Template, exchange: &mut Exchange<'_>) -> Box<str> {
-    String::from_utf8_lossy(&template.text(exchange)).into()
+/// The protocols that a session offers: those of `proxy_ssl_alpn` with a valid value.
+pub fn offered<'c>(subject: &mut impl Subject<'c>) -> Vec<Vec<u8>> {
+    let names = &crate::values(subject.place()).proxy_ssl.protocols_offered;
+    let values = names.iter().map(|name| name.text(subject));
+    values.filter(|name| (1..=255).contains(&name.len())).collect()
+}
+
+fn text(template: &Template, reader: &mut impl Reads) -> Box<str> {
+    String::from_utf8_lossy(&template.text(reader)).into()
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 //! `dns` sends the queries; `upstream::forward` resolves names in `proxy_pass`, and `upstream::live` resolves names of
 //! upstreams' servers. <https://nginx.org/en/docs/http/ngx_http_core_module.html#resolver>
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,9 +11,9 @@ use weir_http::build::Build;
 use weir_http::directive::{Arity, Directive, HSL, ONE, UPSTREAM};
 use weir_http::families::Family;
 use weir_http::refusal::Refusal;
-use weir_http::{authority, value};
+use weir_http::value;
 
-use crate::dns::{Servers, Zone};
+use weir_http::dns::{Servers, TIMEOUT_DEFAULT, Zone, reading};
 
 weir_http::settings! {
     /// `resolver`.
@@ -22,12 +21,6 @@ weir_http::settings! {
     /// `resolver_timeout`.
     timeout: Duration = TIMEOUT_DEFAULT,
 }
-
-/// The default of `resolver_timeout`.
-pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
-
-/// The most servers of one `resolver`.
-const SERVERS_MAX: usize = 64;
 
 /// All resolvers of a configuration.
 #[derive(Default)]
@@ -39,13 +32,7 @@ pub struct Declared {
 impl Declared {
     /// The status zones, each once, in the order of the file.
     pub fn zones(&self) -> Vec<&Arc<Zone>> {
-        let mut zones: Vec<&Arc<Zone>> = Vec::new();
-        for servers in &self.all {
-            if !zones.iter().any(|zone| zone.name == servers.zone.name) {
-                zones.push(&servers.zone);
-            }
-        }
-        zones
+        reading::zones(&self.all)
     }
 }
 
@@ -77,56 +64,11 @@ pub static FAMILY: Family = Family::new(
 });
 
 fn resolver(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let (mut servers, mut valid, mut ipv4, mut ipv6, mut zone) = (Vec::new(), None, true, true, None);
-    for word in statement.args.iter().map(|word| word.text.as_str()) {
-        let invalid = || Refusal::whole(format!("invalid parameter: {word}"));
-        match word.split_once('=') {
-            Some(("valid", text)) => valid = Some(value::time_of(text).ok_or_else(invalid)?),
-            Some(("ipv4", text)) => ipv4 = on_or_off(text).ok_or_else(invalid)?,
-            Some(("ipv6", text)) => ipv6 = on_or_off(text).ok_or_else(invalid)?,
-            Some(("status_zone", "")) => return Err(invalid()),
-            Some(("status_zone", name)) => zone = Some(name.to_owned()),
-            Some(_) | None => servers.extend(server(b, word)?),
-        }
-    }
-    if !ipv4 && !ipv6 {
-        return Err(Refusal::whole("\"ipv4\" and \"ipv6\" cannot both be \"off\""));
-    }
-    if servers.is_empty() {
-        return Err(Refusal::whole("no name servers defined").todo("name a server: resolver 127.0.0.53;"));
-    }
-    if servers.len() > SERVERS_MAX {
-        return Err(Refusal::whole(format!("more than {SERVERS_MAX} name servers in resolver")));
-    }
-    let name = zone.unwrap_or_else(|| servers.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(" "));
-    let all = &mut crate::declaring(b).resolver.all;
-    let known = all.iter().find(|known| known.zone.name == name).map(|known| known.zone.clone());
-    let zone = known.unwrap_or_else(|| Arc::new(Zone::new(name)));
-    let mut servers = Servers::new(all.len(), servers, zone);
-    (servers.valid, servers.ipv4, servers.ipv6) = (valid, ipv4, ipv6);
-    let servers = Arc::new(servers);
-    all.push(servers.clone());
-    crate::settings(b).resolver.servers = Some(Some(servers));
+    let mut all = std::mem::take(&mut crate::declaring(b).resolver.all);
+    let read = reading::read(b, statement, &mut all);
+    crate::declaring(b).resolver.all = all;
+    crate::settings(b).resolver.servers = Some(Some(read?));
     Ok(())
-}
-
-fn on_or_off(text: &str) -> Option<bool> {
-    match text {
-        "on" => Some(true),
-        "off" => Some(false),
-        _ => None,
-    }
-}
-
-/// The addresses of one server; a name is resolved when the configuration is read.
-fn server(b: &Build<'_>, word: &str) -> Result<Vec<SocketAddr>, Refusal> {
-    let addresses = authority::resolve_in(b, word, 53, "resolver")?;
-    let tcp: Vec<SocketAddr> = addresses.iter().filter_map(weir_net::Address::tcp).collect();
-    if tcp.is_empty() {
-        return Err(Refusal::whole(format!("invalid address in resolver \"{word}\""))
-            .todo("write an address: weir asks name servers over UDP and TCP"));
-    }
-    Ok(tcp)
 }
 
 #[cfg(test)]

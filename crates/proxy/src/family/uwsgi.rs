@@ -24,7 +24,7 @@ pub type Declared = ();
 
 cgi_tables!("uwsgi", uwsgi);
 
-const SSL: &[Directive] = towards_origins!("uwsgi_ssl", uwsgi.ssl);
+const SSL: &[Directive] = towards_origins!("uwsgi_ssl", HSL, [uwsgi.ssl]);
 
 const OWN: &[Directive] = &[
     Directive::new(

@@ -119,3 +119,18 @@ fn typed_values_by_name() {
         assert_eq!(found.then_some(out), expected.map(|text| text.as_bytes().to_vec()), "{name}");
     }
 }
+
+#[test]
+fn a_written_header_is_read_back() {
+    let ends = |source: &str, destination: &str| Some((source.parse().unwrap(), destination.parse().unwrap()));
+    for both in [ends("192.0.2.1:5000", "192.0.2.2:443"), ends("[2001:db8::1]:1", "[2001:db8::2]:2"), None] {
+        for write in [write_text, write_binary] {
+            let mut out = Vec::new();
+            write(both, &mut out);
+            let length = out.len();
+            out.extend_from_slice(b"rest");
+            let Ok(Parsed::Done { length: read, ends }) = parse(&out) else { panic!("{both:?}") };
+            assert_eq!((read, ends.map(|ends| (ends.source, ends.destination))), (length, both));
+        }
+    }
+}

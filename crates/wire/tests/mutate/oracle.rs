@@ -4,8 +4,10 @@
 //! nightly, by hand).
 
 use weir_wire::chunked::{ChunkEvent, Decoder};
+use weir_wire::client_hello::{self, Opening};
 use weir_wire::encode;
 use weir_wire::parse::IGNORED_KEPT;
+use weir_wire::proxy_protocol::{self, Parsed};
 use weir_wire::target::{Unescape, escape_uri, normalise, unescape_uri};
 use weir_wire::websocket::{self, Event, Messages, Opcode, Role};
 use weir_wire::{
@@ -33,6 +35,46 @@ pub fn request_head(data: &[u8]) {
         if let Ok((Progress::Done, head)) = whole {
             sound_request(data, policy, &head);
         }
+    }
+}
+
+/// A client's first TLS message: more bytes do not change a verdict, and the names are parts of the message.
+pub fn client_hello(data: &[u8]) {
+    let whole = client_hello::read(data);
+    for split in splits(data.len()) {
+        let early = client_hello::read(data.get(..split).unwrap_or_default());
+        assert!(early == Opening::Partial || early == whole, "split at {split}");
+    }
+    if let Opening::Hello(found) = whole {
+        assert!(found.host.len() + found.protocols.len() <= data.len());
+    }
+}
+
+/// A PROXY protocol header, in the same way; a header with addresses reads the same after weir writes it again.
+pub fn proxy_protocol(data: &[u8]) {
+    let whole = proxy_protocol::parse(data);
+    for split in splits(data.len()) {
+        let early = proxy_protocol::parse(data.get(..split).unwrap_or_default());
+        assert!(early == Ok(Parsed::Partial) || early == whole, "split at {split}");
+    }
+    let Ok(Parsed::Done { length, ends }) = whole else { return };
+    assert!(length <= data.len());
+    let Some(ends) = ends else { return };
+    for name in ["alpn", "ssl", "ssl_cn", "ssl_verify", "0x05"] {
+        let mut value = Vec::new();
+        proxy_protocol::tlv(ends.tlvs.of(data), name, &mut value);
+        assert!(value.len() <= data.len().max(10));
+    }
+    if ends.source.is_ipv4() != ends.destination.is_ipv4() {
+        return;
+    }
+    for write in [proxy_protocol::write_text, proxy_protocol::write_binary] {
+        let mut out = Vec::new();
+        write(Some((ends.source, ends.destination)), &mut out);
+        let Ok(Parsed::Done { ends: Some(again), .. }) = proxy_protocol::parse(&out) else {
+            panic!("written as {}", out.escape_ascii());
+        };
+        assert_eq!((again.source, again.destination), (ends.source, ends.destination));
     }
 }
 

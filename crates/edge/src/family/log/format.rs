@@ -2,10 +2,9 @@
 
 use std::io::Write;
 
-use weir_http::exchange::Exchange;
 use weir_http::refusal::Refusal;
 use weir_http::slots::VariableId;
-use weir_http::variable::Names;
+use weir_http::variable::{Mentions, Reads};
 
 /// How values are escaped; `escape=` of `log_format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +32,7 @@ enum Part {
 
 impl Format {
     /// Compiles the words of a `log_format`; together they are one text.
-    pub fn compile(words: &[&str], escape: Escape, names: &mut Names) -> Result<Format, Refusal> {
+    pub fn compile(words: &[&str], escape: Escape, names: &mut dyn Mentions) -> Result<Format, Refusal> {
         let mut parts = Vec::new();
         for word in words {
             let mut rest = *word;
@@ -60,13 +59,13 @@ impl Format {
     }
 
     /// Appends the line, without its end.
-    pub fn write(&self, exchange: &mut Exchange<'_>, out: &mut Vec<u8>) {
+    pub fn write(&self, reader: &mut impl Reads, out: &mut Vec<u8>) {
         for part in &self.parts {
             match part {
                 Part::Literal(text) => out.extend_from_slice(text),
                 Part::Variable(id) => {
                     let start = out.len();
-                    let found = exchange.variable(*id, out);
+                    let found = reader.variable(*id, out);
                     self.harmless(found, start, out);
                 }
             }
@@ -177,7 +176,7 @@ mod tests {
 
     #[test]
     fn formats_are_compiled_over_words() {
-        let mut names = Names::default();
+        let mut names: weir_http::variable::Names = Default::default();
         let format = Format::compile(&["a $uri", "${status}b$"], Escape::Default, &mut names);
         assert_eq!(format.err().map(|refusal| refusal.what).as_deref(), Some("invalid parameter \"$\""));
         let format = Format::compile(&["a $uri", "${status}b"], Escape::Default, &mut names).unwrap();

@@ -3,11 +3,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_http::build::{Build, Scope};
-use weir_http::directive::SERVER;
+use weir_http::directive::{SERVER, STREAM_SERVER};
 use weir_http::family::certificates::source::{self, CertificateCache, Source, Watch};
 use weir_http::family::certificates::{self};
 use weir_http::found::Found;
+use weir_http::listens::Drafted;
 use weir_http::refusal::Refusal;
+use weir_http::route::ServerId;
 use weir_http::variable::Template;
 use weir_net::log::{self, Level};
 use weir_net::tls::{
@@ -135,12 +137,20 @@ fn staple(pairs: Vec<KeyPair>, response: Option<&Vec<u8>>) -> Vec<KeyPair> {
 
 /// Compiles a server's TLS; other blocks have none.
 pub(super) fn finish(b: &mut Build<'_>, scope: &mut Scope) {
-    if scope.context != SERVER {
+    if !scope.context.meets(SERVER.or(STREAM_SERVER)) {
         return;
     }
+    let is_stream = scope.context == STREAM_SERVER;
+    let resolver = match is_stream {
+        true => {
+            let own = &weir_stream::written(scope).resolver;
+            resolver::Settings { servers: own.servers.clone(), timeout: own.timeout }
+        }
+        false => weir_proxy::written(scope).resolver.clone(),
+    };
     // Warnings about certificates that cannot be stapled point at `ssl_stapling`.
     b.stand(scope.place("ssl_stapling", 0));
-    let assembled = assemble(b, &crate::written(scope).ssl, &weir_proxy::written(scope).resolver);
+    let assembled = assemble(b, &crate::written(scope).ssl, &resolver, is_stream);
     b.stand(scope.at);
     match assembled {
         Ok(tls) => crate::written_mut(scope).ssl.tls = Some(tls.map(Arc::new)),
@@ -152,6 +162,7 @@ fn assemble(
     b: &mut Build<'_>,
     settings: &Settings,
     resolver: &resolver::Settings,
+    is_stream: bool,
 ) -> Result<Option<ServerTls>, Refusal> {
     let mut settings = settings.clone();
     for (number, (name, value)) in settings.commands.clone().unwrap_or_default().iter().enumerate() {
@@ -195,7 +206,7 @@ fn assemble(
     let checks = status::checks(b, &values, resolver).map_err(|refusal| refusal.about("ssl_ocsp", 0))?;
     let (trust, hints) = trust(b, &values)?;
     let context = context(&values, &pairs, &sources, &hints);
-    let speakers = speakers(&values, &pairs, asks.then_some(hints), context)?;
+    let speakers = speakers(&values, &pairs, asks.then_some(hints), context, is_stream)?;
     let directory = b.paths.conf_prefix.clone();
     let certificates = match (is_fixed, values.refresh) {
         (false, _) => Certificates::Named(speakers),
@@ -311,6 +322,7 @@ fn speakers(
     pairs: &[KeyPair],
     asks_for: Option<Vec<Vec<u8>>>,
     context: Context,
+    is_stream: bool,
 ) -> Result<Speakers, Refusal> {
     let lifetime_s = values.timeout.as_secs();
     let tickets = match (values.tickets, values.ticket_keys.is_empty()) {
@@ -328,7 +340,7 @@ fn speakers(
         ciphers: (*values.ciphers).clone(),
         prefers_own_order: values.prefers_own_order,
         groups: (*values.groups).clone(),
-        alpn: HTTP1.iter().map(|name| name.to_vec()).collect(),
+        alpn: if is_stream { values.alpn.clone() } else { HTTP1.iter().map(|name| name.to_vec()).collect() },
         asks_for,
         tickets,
         cache,
@@ -343,6 +355,9 @@ fn speakers(
         Refusal::whole(format!("\"ssl_protocols\" and \"ssl_ciphers\" leave no version and cipher suite ({why})"))
             .about("ssl_protocols", 0)
     })?;
+    if is_stream {
+        return Ok(Speakers { http2: http1.clone(), http1 });
+    }
     // HTTP/2 streams cannot tell which of them came early, and only `$ssl_early_data` makes early data safe.
     Ok(Speakers { http2: http1.with_alpn(&HTTP2).without_early_data(), http1 })
 }
@@ -362,5 +377,28 @@ pub fn require_certificates(b: &mut Build<'_>, found: &Found<'_>) {
                 b.refuse_at("listen", Refusal::whole(what).needs("ssl_certificate", ""), draft.at);
             }
         }
+    }
+}
+
+/// The same for the sockets of `stream`.
+pub fn require_of_sessions(b: &mut Build<'_>, drafts: &[Drafted]) {
+    let mut missing = Vec::new();
+    let stream = &weir_stream::declared_so_far(b).server.stream;
+    let place = |id: ServerId| stream.server(id).map(|server| &server.place);
+    let lacks = |id| place(id).is_some_and(|place| crate::values(place).ssl.certificates.is_empty());
+    let rejects = |id| place(id).is_some_and(|place| crate::values(place).ssl.rejects);
+    for listen in stream.streams.listens.iter().filter(|listen| listen.ssl) {
+        let default = listen.hosts.default_server();
+        for (id, addresses, _) in drafts {
+            let draft = addresses.iter().find(|draft| draft.address == listen.address);
+            let counts = *id == default || (lacks(default) && rejects(default));
+            if let Some(draft) = draft.filter(|_| counts && lacks(*id) && !rejects(*id)) {
+                missing.push(draft.at);
+            }
+        }
+    }
+    for at in missing {
+        let what = "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive";
+        b.refuse_at("listen", Refusal::whole(what).needs("ssl_certificate", ""), at);
     }
 }

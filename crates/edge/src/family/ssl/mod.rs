@@ -1,13 +1,15 @@
-//! `ssl_*`: TLS to clients.
+//! `ssl_*`: TLS to clients, of requests and of sessions.
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_ssl_module.html>. weir uses rustls (`weir_net::tls`), so TLS 1.0 and 1.1,
 //! suites without forward secrecy and renegotiation are not available; weir reports a file that asks for them when it
 //! reads the file. This file has the directives; `assemble` builds a server's TLS, `variables` the variables. `secure` starts a connection.
 
+pub mod agree;
 pub mod assemble;
 mod command;
 pub mod flight;
 mod responder;
+pub mod session;
 mod sessions;
 pub mod stapling;
 pub mod status;
@@ -18,7 +20,7 @@ use std::time::Duration;
 
 use weir_conf::Statement;
 use weir_http::build::Build;
-use weir_http::directive::{Arity, Contexts, Directive, HTTP, ONE, SERVER, TWO};
+use weir_http::directive::{Arity, Contexts, Directive, HTTP, ONE, SERVER, SS, TWO};
 use weir_http::families::Family;
 use weir_http::family::certificates;
 use weir_http::family::certificates::source::{CertificateCache, Source};
@@ -89,6 +91,10 @@ weir_http::settings! {
     early_data: bool = false,
     /// `ssl_buffer_size`.
     record_bytes: u64 = 16 << 10,
+    /// `ssl_handshake_timeout`, of sessions.
+    handshake_timeout: Duration = Duration::from_secs(60),
+    /// `ssl_alpn`, of sessions.
+    alpn: Vec<Vec<u8>> = Vec::new(),
     /// `ssl_conf_command`, in order.
     commands: Vec<(String, String)> = Vec::new(),
     /// `ssl_key_log`.
@@ -121,7 +127,10 @@ pub struct Declared {
     status_caches: Vec<Arc<status::Cache>>,
 }
 
-const HS: Contexts = HTTP.or(SERVER);
+/// `http`, `stream` and their servers.
+const HS: Contexts = HTTP.or(SERVER).or(SS);
+/// `http` alone.
+const OF_REQUESTS: Contexts = HTTP.or(SERVER);
 
 /// The family.
 #[rustfmt::skip]
@@ -194,12 +203,15 @@ pub static FAMILY: Family = Family::new("ssl", &[
         status::cache).default("off"),
     Directive::new("ssl_reject_handshake", HS, Arity::Flag, "Refuses every TLS handshake for this server.",
         |b, s| { crate::settings(b).ssl.rejects = Some(value::flag(s)?); Ok(()) }).default("off"),
-    Directive::new("ssl_early_data", HS, Arity::Flag,
+    Directive::new("ssl_early_data", OF_REQUESTS, Arity::Flag,
         "Accepts early data (0-RTT) from clients that resume a session. weir then keeps sessions in its cache, and a \
          client can resume each session only once.",
         |b, s| { crate::settings(b).ssl.early_data = Some(value::flag(s)?); Ok(()) }).default("off"),
-    Directive::new("ssl_buffer_size", HS, ONE, "The largest TLS record that weir sends.",
+    Directive::new("ssl_buffer_size", OF_REQUESTS, ONE, "The largest TLS record that weir sends.",
         |b, s| { crate::settings(b).ssl.record_bytes = Some(value::size(s)?); Ok(()) }).default("16k"),
+    Directive::new("ssl_handshake_timeout", SS, ONE, "How long a client may take for the TLS handshake of a session.",
+        |b, s| { crate::settings(b).ssl.handshake_timeout = Some(value::time(s)?); Ok(()) }).default("60s"),
+    Directive::new("ssl_alpn", SS, Arity::AtLeast(1), "The protocols that a session may agree on (ALPN), the preferred first.", alpn),
     Directive::new("ssl_conf_command", HS, TWO,
         "OpenSSL's command: Options (ServerPreference, SessionTicket), Ciphersuites, CipherString, Groups, MinProtocol, MaxProtocol, Protocol, Certificate, PrivateKey.",
         command::read).many(),
@@ -224,6 +236,18 @@ fn certificate(
 ) -> Result<(), Refusal> {
     let source = Source::read(b, statement.text(0))?;
     list(&mut crate::settings(b).ssl).get_or_insert_default().push(source);
+    Ok(())
+}
+
+fn alpn(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let mut names = Vec::with_capacity(statement.args.len());
+    for word in &statement.args {
+        if word.text.is_empty() || word.text.len() > 255 {
+            return Err(Refusal::whole("protocol too long"));
+        }
+        names.push(word.bytes().to_vec());
+    }
+    crate::settings(b).ssl.alpn = Some(names);
     Ok(())
 }
 

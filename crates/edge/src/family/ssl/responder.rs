@@ -9,10 +9,10 @@ use std::time::Duration;
 use weir_http::authority::{self, split_host_port};
 use weir_http::base64;
 use weir_http::build::Build;
+use weir_http::dns::{self, Servers};
 use weir_http::refusal::Refusal;
 use weir_http::worker::Worker;
 use weir_net::{Address, ConnectOptions, Deadline, Stream};
-use weir_proxy::dns::{self, Servers};
 use weir_proxy::family::resolver;
 use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::{BodyLength, Parser, Progress, ResponseHead};
@@ -66,7 +66,7 @@ impl Asked {
     pub fn new(b: &Build<'_>, url: Url, resolver: &resolver::Settings) -> Result<Asked, Refusal> {
         match (resolver.servers.clone().flatten(), authority::literal_address(&url.authority)) {
             (Some(servers), None) => {
-                let timeout = resolver.timeout.unwrap_or(resolver::TIMEOUT_DEFAULT);
+                let timeout = resolver.timeout.unwrap_or(dns::TIMEOUT_DEFAULT);
                 Ok(Asked { url, resolver: Some((servers, timeout)), addresses: Vec::new() })
             }
             _ => {

@@ -212,7 +212,7 @@ impl Asked {
         match (address, resolver.servers.clone().flatten()) {
             (Some(address), _) => Ok(Asked { url, resolver: None, addresses: vec![address] }),
             (None, Some(servers)) => {
-                let timeout = resolver.timeout.unwrap_or(resolver::TIMEOUT_DEFAULT);
+                let timeout = resolver.timeout.unwrap_or(weir_http::dns::TIMEOUT_DEFAULT);
                 Ok(Asked { url, resolver: Some((servers, timeout)), addresses: Vec::new() })
             }
             (None, None) => Err(format!("no resolver defined to resolve {}", url.authority)),

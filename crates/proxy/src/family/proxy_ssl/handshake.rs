@@ -85,7 +85,8 @@ pub async fn shake_hands(
     // A handshake is a few small writes. No write may wait for the acknowledgement of the previous one. Unix sockets
     // have no such delay and refuse the option.
     let _ = stream.set_nodelay(true);
-    let client = client(exchange, party).map_err(|line| Failure::Tls(Fault::Certificate(line)))?;
+    let client =
+        client(&exchange.conf.paths.conf_prefix, party).map_err(|line| Failure::Tls(Fault::Certificate(line)))?;
     let cell = exchange.tries.last().map_or(0, |attempt| attempt.cell);
     let all = shared.unwrap_or_else(|| sessions(exchange.generation));
     let sessions = all.of(Arc::as_ptr(&party.tls) as usize, cell, address);
@@ -130,11 +131,34 @@ pub async fn shake_hands(
     }
 }
 
+/// Makes the handshake with the peer of a session of `stream` over a new connection; offers these protocols. TLS
+/// sessions belong to the group of this number.
+pub async fn secure(
+    generation: &Generation,
+    stream: Stream,
+    address: &Address,
+    party: &Party,
+    group: u32,
+    protocols: Vec<Vec<u8>>,
+    deadline: &Deadline,
+) -> Result<TlsStream, Fault> {
+    let _ = stream.set_nodelay(true);
+    let client = client(&generation.conf.paths.conf_prefix, party).map_err(Fault::Certificate)?;
+    let client = if protocols.is_empty() { client } else { client.offering(protocols) };
+    let sessions = sessions(generation).of(&party.tls, group, address);
+    let tls = TlsStream::to_origin(stream, &client, &party.name, Some(&sessions));
+    let tls = tls.map_err(|failed| Fault::Handshake(failed.into()))?;
+    tls.handshake(deadline).await.map_err(Fault::Handshake)?;
+    if party.tls.verifies && !tls.is_for(&party.name) {
+        return Err(Fault::OtherName(party.name.clone()));
+    }
+    Ok(tls)
+}
+
 /// The client of the settings, or one with the party's own certificate.
-fn client(exchange: &Exchange<'_>, party: &Party) -> Result<Client, String> {
+fn client(prefix: &str, party: &Party) -> Result<Client, String> {
     let tls = &party.tls;
     let Some((certificate, key)) = &party.certificate else { return Ok(tls.client.clone()) };
-    let prefix = &exchange.conf.paths.conf_prefix;
     let pair = match &tls.cache {
         Some(cache) => cache.load(prefix, (certificate, key), &tls.passwords)?,
         None => source::load(prefix, (certificate, key), &tls.passwords)?,

@@ -14,10 +14,10 @@ use weir_net::log::Level;
 
 use super::Upstream;
 use super::source::GroupRef;
-use crate::dns::{self, Place};
 use crate::family::proxy;
 use crate::family::proxy::pass::Pass;
 use crate::family::proxy::request::Target;
+use weir_http::dns::{self, Place};
 
 /// The group to ask, and the target of a `proxy_pass` with variables.
 pub(super) fn group(exchange: &mut Exchange<'_>, pass: &Pass) -> Result<Chosen, u16> {

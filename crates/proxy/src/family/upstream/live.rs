@@ -44,10 +44,10 @@ use weir_peers::pool_policy::PoolPolicy;
 
 use super::queue::Queue;
 use super::{Declared, Upstream, parse_address};
-use crate::dns::{Place, Servers};
 use crate::family::proxy_ssl::sessions::AllSessions;
 use crate::family::resolver;
 use crate::family::sticky::Sticky;
+use weir_http::dns::{Place, Servers, TIMEOUT_DEFAULT};
 
 /// The fixed parts of a group, without its peers.
 #[derive(Clone, Default)]
@@ -261,7 +261,7 @@ fn assemble(frame: &Frame, peers: Vec<Peer>, known: &mut Known) -> Result<Upstre
 /// Gives groups without their own resolver `http`'s resolver, or refuses the file.
 pub fn give_resolver(b: &mut Build<'_>, http: &resolver::Settings) {
     let default = http.servers.clone().flatten();
-    let timeout = http.timeout.unwrap_or(resolver::TIMEOUT_DEFAULT);
+    let timeout = http.timeout.unwrap_or(TIMEOUT_DEFAULT);
     let lives: Vec<_> =
         crate::declaring(b).upstream.groups.iter().filter_map(|upstream| upstream.live.clone()).collect();
     for live in lives.iter().filter(|live| live.resolver.get().is_none()) {

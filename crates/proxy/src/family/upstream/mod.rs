@@ -34,6 +34,7 @@ use weir_conf::Statement;
 use weir_http::authority::{authority, literal_address, resolve, split_host_port};
 use weir_http::build::{Build, Kind, Scope};
 use weir_http::directive::{Arity, Directive, HTTP, NONE, ONE, UPSTREAM};
+use weir_http::dns::TIMEOUT_DEFAULT;
 use weir_http::families::Family;
 use weir_http::refusal::Refusal;
 use weir_http::value;
@@ -46,7 +47,6 @@ use weir_peers::peer::Peer;
 use weir_peers::pool_policy::PoolPolicy;
 
 use crate::family::proxy_ssl::sessions::AllSessions;
-use crate::family::resolver;
 use crate::family::sticky::{ROUTE_BYTES_MAX, Sticky};
 
 weir_http::settings! {
@@ -257,7 +257,7 @@ fn upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         let members = Members::new(values.servers, values.named);
         let live = Live::new(frame, members, values.state).map_err(|error| Refusal::whole(error.to_string()))?;
         if let Some(Some(servers)) = resolver.servers {
-            live.set_resolver(servers, resolver.timeout.unwrap_or(resolver::TIMEOUT_DEFAULT));
+            live.set_resolver(servers, resolver.timeout.unwrap_or(TIMEOUT_DEFAULT));
         }
         live.declared()
     } else if values.named.is_empty() && !has_state {

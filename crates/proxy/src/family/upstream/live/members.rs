@@ -3,7 +3,7 @@
 use weir_peers::group::{MAX_PEERS, MAX_TOTAL_WEIGHT};
 use weir_peers::peer::Peer;
 
-use crate::dns::Place;
+use weir_http::dns::Place;
 
 /// A `server` whose name is resolved repeatedly.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use weir_net::{Instant, clock, timer};
 use weir_wire::dns::Code;
 
 use super::{Kind, Live, Named, lock};
-use crate::dns::{self, Client, Trouble};
+use weir_http::dns::{self, Client, Trouble};
 
 /// How long weir believes that a name does not exist, without `valid=` (nginx: 10 s).
 const GONE: Duration = Duration::from_secs(10);

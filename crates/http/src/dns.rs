@@ -12,6 +12,7 @@
 mod ask;
 mod book;
 pub mod counters;
+pub mod reading;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -24,16 +25,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
+use crate::worker::Generation;
 use book::{Answers, Flights, Found, Wait};
 use counters::Counters;
-use weir_http::worker::Generation;
 use weir_net::{Deadline, Instant, clock};
 use weir_wire::dns::{ALIASES_MAX, Code, Kind, Name, Reply};
 
 /// The parameters of one `resolver`.
 pub struct Servers {
-    /// Its position among all resolvers of the configuration.
-    pub number: usize,
     /// The servers to ask, in turn; at least one.
     pub servers: Vec<SocketAddr>,
     /// `valid=`: how long an answer is valid, in place of its own TTL.
@@ -52,9 +51,8 @@ pub struct Servers {
 
 impl Servers {
     /// Servers without answers yet.
-    pub fn new(number: usize, servers: Vec<SocketAddr>, zone: Arc<Zone>) -> Servers {
+    pub fn new(servers: Vec<SocketAddr>, zone: Arc<Zone>) -> Servers {
         Servers {
-            number,
             servers,
             valid: None,
             ipv4: true,
@@ -142,14 +140,17 @@ pub struct Resolved {
 /// Addresses taken from one name, at most.
 pub const PLACES_MAX: usize = 1024;
 
-/// The clients of a worker, by the number of the resolver.
+/// The default of `resolver_timeout`.
+pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
+
+/// The clients of a worker, by the address of the resolver's `Servers`, which a client keeps alive.
 #[derive(Default)]
 struct Clients(RefCell<HashMap<usize, Rc<Client>>>);
 
 /// This worker's client for the servers of a `resolver`.
 pub fn client(generation: &Generation, servers: &Arc<Servers>) -> Rc<Client> {
     let mut clients = generation.own.of(Clients::default).0.borrow_mut();
-    clients.entry(servers.number).or_insert_with(|| Client::new(servers.clone())).clone()
+    clients.entry(Arc::as_ptr(servers) as usize).or_insert_with(|| Client::new(servers.clone())).clone()
 }
 
 /// A worker's way to the servers of one `resolver`.

@@ -1,0 +1,53 @@
+//! The result of a handshake with a client: the parameters, and the verdict on the client's certificate.
+
+use std::io;
+use std::rc::Rc;
+
+use weir_http::client::Agreed;
+use weir_http::worker::Worker;
+use weir_net::clock;
+use weir_net::log::Os;
+use weir_net::tls::{Complaint, Noted, Purpose, TlsStream, failure};
+
+use super::assemble::ServerTls;
+
+/// Judges the client's certificate chain, and collects the parameters of the session.
+pub async fn agreed(worker: &Rc<Worker>, speaks: Option<&ServerTls>, tls: &TlsStream, noted: Noted) -> Agreed {
+    let now = i64::try_from(clock::unix_seconds()).unwrap_or(i64::MAX);
+    let judged = tls.with_peer(|chain| {
+        let verdict = match speaks {
+            Some(speaks) => speaks.trust.judge(chain, Purpose::Client, speaks.depth, now),
+            None => Err(Complaint::NO_LOCAL_ISSUER),
+        };
+        (chain.first().map(|der| Box::from(*der)), verdict)
+    });
+    let (certificate, mut verdict) = judged.unwrap_or((None, Ok(())));
+    if let Some(speaks) = speaks
+        && let Some(checks) = &speaks.checks
+        && certificate.is_some()
+        && verdict.is_ok()
+    {
+        let chain = tls.with_peer(|chain| speaks.trust.chain(chain, speaks.depth)).unwrap_or_default();
+        verdict = Box::pin(checks.judge(worker, &speaks.trust, &chain)).await;
+    }
+    Agreed {
+        protocol: tls.version().unwrap_or_default(),
+        cipher: tls.cipher().unwrap_or(0),
+        group: tls.group().unwrap_or(0),
+        alpn: tls.alpn().unwrap_or_default(),
+        is_resumed: tls.is_resumed(),
+        noted,
+        certificate,
+        verdict,
+    }
+}
+
+/// Why there is no TLS connection, in nginx's words.
+pub fn told(error: &io::Error) -> String {
+    match failure(error) {
+        Some(failure) => format!("SSL_do_handshake() failed (SSL: {failure})"),
+        None if error.kind() == io::ErrorKind::TimedOut => "client timed out (110: Connection timed out)".to_owned(),
+        None if error.kind() == io::ErrorKind::UnexpectedEof => "peer closed connection in SSL handshake".to_owned(),
+        None => format!("SSL_do_handshake() failed {}", Os(error)),
+    }
+}

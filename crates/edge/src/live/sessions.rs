@@ -1,0 +1,68 @@
+//! The counts of `stream`, for the snapshot.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use weir_http::conf::Conf;
+use weir_meter::live::{SessionPeer, SessionStatuses, SessionUpstream, SessionZone, Stream, Timestamp};
+use weir_stream::counts::{PeerCounts, ZoneCounts};
+use weir_stream::family::upstream::Upstream;
+
+use super::peers;
+
+/// Zones and groups; the limits are not among them.
+pub fn stream(conf: &Conf, now_ms: u64) -> Stream {
+    let zones = weir_stream::conf::of(conf).zones.iter();
+    let groups = weir_stream::declared(conf).upstream.groups.iter();
+    Stream {
+        server_zones: zones.map(|(name, counts)| (name.clone(), zone(counts))).collect(),
+        upstreams: groups.map(|upstream| (upstream.name.clone(), group(upstream, now_ms))).collect(),
+        ..Stream::default()
+    }
+}
+
+fn zone(counts: &ZoneCounts) -> SessionZone {
+    let sums = counts.sums();
+    let [c2xx, c4xx, c5xx] = sums.ended;
+    SessionZone {
+        processing: sums.current,
+        connections: sums.begun,
+        sessions: SessionStatuses { c2xx, c4xx, c5xx, total: c2xx + c4xx + c5xx },
+        discarded: sums.discarded,
+        received: sums.received,
+        sent: sums.sent,
+    }
+}
+
+fn group(upstream: &Upstream, now_ms: u64) -> SessionUpstream {
+    let views = upstream.group.view(now_ms);
+    let none = PeerCounts::default();
+    let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+    let peers = upstream.group.peers().zip(&views).enumerate().map(|(number, (peer, view))| {
+        let counts = upstream.counts.get(number).map_or(&none, |counts| counts);
+        let selected = read(&counts.selected_ms);
+        SessionPeer {
+            id: peer.id.into(),
+            server: peer.address.clone(),
+            name: peer.server.clone(),
+            backup: peer.backup,
+            weight: peer.weight.into(),
+            state: peers::state(peer, view),
+            active: view.conns.into(),
+            max_conns: (peer.max_conns > 0).then_some(peer.max_conns.into()),
+            connections: read(&counts.sessions),
+            connect_time: counts.connect.ms(),
+            first_byte_time: counts.first_byte.ms(),
+            response_time: counts.session.ms(),
+            sent: read(&counts.sent),
+            received: read(&counts.received),
+            fails: read(&counts.fails),
+            unavail: read(&counts.ejected),
+            selected: (selected > 0).then_some(Timestamp(selected)),
+        }
+    });
+    SessionUpstream {
+        peers: peers.collect(),
+        zombies: 0,
+        zone: upstream.zone.clone().unwrap_or_else(|| upstream.name.clone()),
+    }
+}

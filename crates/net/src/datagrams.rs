@@ -1,0 +1,171 @@
+//! A UDP socket with many peers: the side of a server.
+//!
+//! A [`Receiving`] is the socket itself, made before the workers; each worker has its own (`SO_REUSEPORT`), so that the
+//! kernel gives all datagrams of one client to one worker. A [`Receiver`] is a worker's registration of it. On a
+//! wildcard address each datagram comes with the address that it was sent to, and the answer leaves from there.
+
+use crate::core::{self, READ, Side};
+use crate::counts::{Kind, count};
+use crate::slots::Key;
+use crate::sys;
+pub use crate::sys::Arrived;
+use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
+use std::fmt;
+use std::io;
+use std::marker::PhantomData;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::task::Poll;
+
+/// The longest datagram of UDP, without its headers.
+pub const DATAGRAM_BYTES_MAX: usize = 65_535;
+
+/// A bound, non-blocking UDP socket; clones share it.
+#[derive(Clone)]
+pub struct Receiving {
+    fd: Arc<OwnedFd>,
+    address: SocketAddr,
+}
+
+/// The options of a UDP socket: those of nginx's `listen … udp`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DatagramOptions {
+    /// `SO_RCVBUF` in bytes; 0 leaves the system's.
+    pub receive_buffer_bytes: usize,
+    /// `SO_SNDBUF` in bytes; 0 leaves the system's.
+    pub send_buffer_bytes: usize,
+    /// `IPV6_V6ONLY`; set by default.
+    pub ipv6only: Option<bool>,
+}
+
+/// Binds a socket. Several sockets may have one address: each worker has one.
+pub fn bind(address: SocketAddr, options: &DatagramOptions) -> io::Result<Receiving> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let fd = net::socket_with(family, SocketType::DGRAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)?;
+    sockopt::set_socket_reuseport(&fd, true)?;
+    if address.is_ipv6() {
+        sockopt::set_ipv6_v6only(&fd, options.ipv6only.unwrap_or(true))?;
+    }
+    if options.receive_buffer_bytes > 0 {
+        sockopt::set_socket_recv_buffer_size(&fd, options.receive_buffer_bytes)?;
+    }
+    if options.send_buffer_bytes > 0 {
+        sockopt::set_socket_send_buffer_size(&fd, options.send_buffer_bytes)?;
+    }
+    if address.ip().is_unspecified() {
+        sys::tell_destination(fd.as_fd(), address.is_ipv4())?;
+    }
+    net::bind(&fd, &address)?;
+    let address = SocketAddr::try_from(net::getsockname(&fd)?).map_err(io::Error::from)?;
+    Ok(Receiving { fd: Arc::new(fd), address })
+}
+
+impl Receiving {
+    /// Its address; if it was bound to port 0, this has the real port.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl fmt::Debug for Receiving {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Receiving({} {})", self.fd.as_raw_fd(), self.address)
+    }
+}
+
+/// One worker's registration of a socket.
+pub struct Receiver {
+    key: Key,
+    socket: Receiving,
+    not_send: PhantomData<*const ()>,
+}
+
+impl Receiver {
+    /// Registers the socket with the current worker.
+    pub fn new(socket: &Receiving) -> io::Result<Receiver> {
+        let key = core::with(|core| core.register(socket.fd.as_fd(), Side::Theirs, READ, EventFlags::IN))
+            .unwrap_or_else(|| Err(core::not_a_worker()))?;
+        Ok(Receiver { key, socket: socket.clone(), not_send: PhantomData })
+    }
+
+    /// Its address.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.socket.address
+    }
+
+    /// Receives one datagram; a datagram longer than `buf` is cut off. `WouldBlock` means wait.
+    pub fn try_receive(&self, buf: &mut [u8]) -> io::Result<Arrived> {
+        count(Kind::Read);
+        match sys::receive_from(self.socket.fd.as_fd(), buf) {
+            Ok(arrived) => Ok(arrived),
+            Err(error) => {
+                if error.raw_os_error() == Some(Errno::WOULDBLOCK.raw_os_error()) {
+                    core::with(|core| core.clear_ready(self.key, READ));
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Sends one datagram, from this address if it is given. A datagram without room is lost, as it may also be lost on
+    /// its way.
+    pub fn try_send(&self, bytes: &[u8], to: SocketAddr, from: Option<IpAddr>) -> io::Result<()> {
+        count(Kind::Write);
+        sys::send_from(self.socket.fd.as_fd(), bytes, to, from)
+    }
+
+    /// Ready if a datagram may have arrived; otherwise the current task is woken when one has.
+    pub fn poll_readable(&self) -> Poll<()> {
+        core::with(|core| core.poll_ready(self.key, READ)).unwrap_or(Poll::Pending)
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        // The control thread has a copy of the socket, so it must be removed from epoll.
+        core::with(|core| core.unregister(self.key, self.socket.fd.as_fd()));
+    }
+}
+
+impl fmt::Debug for Receiver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Receiver({})", self.socket.address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::worker::block_on;
+    use std::future::poll_fn;
+    use std::net::UdpSocket;
+
+    #[test]
+    fn an_answer_leaves_from_the_address_that_was_asked() {
+        for (bound, asked) in [("0.0.0.0:0", "127.0.0.2"), ("127.0.0.1:0", "127.0.0.1"), ("[::]:0", "::1")] {
+            let socket = bind(bound.parse().unwrap(), &DatagramOptions::default()).unwrap();
+            let asked = SocketAddr::new(asked.parse().unwrap(), socket.local_addr().port());
+            let client = UdpSocket::bind(if asked.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" }).unwrap();
+            client.send_to(b"ping", asked).unwrap();
+            let own = client.local_addr().unwrap();
+            block_on(async move {
+                let receiver = Receiver::new(&socket).unwrap();
+                poll_fn(|_| receiver.poll_readable()).await;
+                let mut buf = [0; 16];
+                let arrived = receiver.try_receive(&mut buf).unwrap();
+                assert_eq!((&buf[..arrived.length], arrived.from), (&b"ping"[..], own));
+                let is_wildcard = socket.local_addr().ip().is_unspecified();
+                assert_eq!(arrived.to, is_wildcard.then_some(asked.ip()));
+                receiver.try_send(b"pong", arrived.from, arrived.to).unwrap();
+            })
+            .unwrap();
+            let mut buf = [0; 16];
+            let (length, from) = client.recv_from(&mut buf).unwrap();
+            assert_eq!((&buf[..length], from), (&b"pong"[..], asked));
+        }
+    }
+}

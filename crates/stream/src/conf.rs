@@ -1,0 +1,87 @@
+//! A compiled `stream` block. It is a part of the configuration of `http`, and never changes.
+
+use std::sync::Arc;
+
+use weir_http::conf::{Conf, Location};
+use weir_http::route::{Listen, ServerId, Socket};
+use weir_http::variable::{Definition, Template};
+
+use crate::counts::ZoneCounts;
+use crate::part::{Enter, Part, Phase};
+use crate::variable::Get;
+
+/// The servers of all `stream` blocks, and the sockets that they listen on.
+#[derive(Default)]
+pub struct Stream {
+    /// In the order of the file.
+    pub servers: Vec<Server>,
+    /// The TCP sockets and unix sockets.
+    pub streams: Sockets,
+    /// The UDP sockets.
+    pub datagrams: Sockets,
+    /// The definition of each variable.
+    pub definitions: Vec<Definition<Get>>,
+    /// The zones that count sessions, by name.
+    pub zones: Vec<(String, Arc<ZoneCounts>)>,
+    /// The parts of crates above.
+    pub parts: &'static [Part],
+}
+
+/// Sockets of one kind.
+#[derive(Default)]
+pub struct Sockets {
+    /// The sockets to bind.
+    pub sockets: Vec<Socket>,
+    /// Address and port to servers.
+    pub listens: Vec<Listen>,
+}
+
+/// A `server` block.
+pub struct Server {
+    /// Its place in `Stream::servers`.
+    pub id: ServerId,
+    /// `$server_name`.
+    pub name: String,
+    /// The settings in force.
+    pub place: Location,
+    /// The handlers of its phases, only those that have something to do.
+    pub walk: Vec<(Phase, Enter)>,
+    /// What it does with a session.
+    pub content: Content,
+    /// The number of its zone.
+    pub zone: usize,
+}
+
+/// What a server does with a session.
+#[derive(Clone, Default)]
+pub enum Content {
+    /// Nothing was written: the session ends with 500.
+    #[default]
+    Nothing,
+    /// `proxy_pass`.
+    Proxy(Target),
+    /// `return`.
+    Return(Template),
+}
+
+/// The target of `proxy_pass`.
+#[derive(Clone)]
+pub enum Target {
+    /// The group of this number.
+    Group(usize),
+    /// A text with variables: the name of a group, an address, or a host and a port.
+    Named(Template),
+}
+
+impl Stream {
+    /// A server.
+    pub fn server(&self, id: ServerId) -> Option<&Server> {
+        self.servers.get(id.0 as usize)
+    }
+}
+
+/// The `stream` block of a configuration.
+#[inline]
+pub fn of(conf: &Conf) -> &Stream {
+    &crate::declared(conf).server.stream
+}

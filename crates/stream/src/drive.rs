@@ -1,0 +1,103 @@
+//! Drives sessions: from an accepted connection or a first datagram through the phases to the peer and the log.
+//!
+//! ```text
+//!  accepted ─► begin: PROXY header, phases, TLS, preread ─► proxy: connect ─► relay ─► end: the log
+//!                                                         └► say (return)
+//!  datagrams: a socket ─► the session of a client, or a new one ─► the same phases ─► volley: datagrams both ways
+//! ```
+
+mod begin;
+mod choose;
+mod connect;
+pub mod datagrams;
+mod hold;
+mod relay;
+mod say;
+pub mod status;
+mod talk;
+mod volley;
+
+use std::future::poll_fn;
+use std::rc::Rc;
+
+use weir_http::counters;
+use weir_http::route::Socket;
+use weir_http::table_place::Place;
+use weir_http::worker::{Entry, Generation, Worker};
+use weir_net::{Address, SocketAddress, Stream, TlsStream, Transport};
+
+use self::connect::{Joined, Link};
+use self::status::INTERNAL;
+use crate::conf::{self, Content, Target};
+use crate::part::Next;
+use crate::session::{Around, Session};
+
+/// Takes a connection that was accepted on a socket of `stream`; drops it if no server of the configuration has that
+/// socket.
+pub fn accepted(
+    worker: &Rc<Worker>,
+    stream: Stream,
+    remote: SocketAddress,
+    socket: &Address,
+    place: Place,
+    generation: Rc<Generation>,
+) {
+    let streams = &conf::of(&generation.conf).streams;
+    let Some(socket) = streams.sockets.iter().find(|known| known.address == *socket) else { return };
+    let listen = listen_of(socket, &stream);
+    let is_secure = streams.listens.get(listen).is_some_and(|listen| listen.ssl);
+    let stream = if is_secure { TlsStream::accepted(stream).into() } else { Transport::from(stream) };
+    let entry = worker.enlist(stream, place, &generation);
+    entry.shared.wake();
+    weir_net::worker::spawn(live(entry, generation, remote, listen));
+}
+
+/// The listen for a connection accepted on a socket; reads the local address only if it matters.
+fn listen_of(socket: &Socket, stream: &Stream) -> usize {
+    if socket.by_address.is_empty() {
+        return socket.fallback;
+    }
+    let local = stream.local_addr().ok().and_then(|address| address.tcp());
+    socket.listen_for(local.as_ref())
+}
+
+async fn live(entry: Entry, generation: Rc<Generation>, remote: SocketAddress, listen: usize) {
+    let stream = conf::of(&generation.conf);
+    let Some(listen) = stream.streams.listens.get(listen) else { return };
+    let Some(server) = stream.server(listen.hosts.default_server()) else { return };
+    let around = Around { worker: &entry.worker, generation: &generation, stream, listen, server };
+    let mut session = Session::new(around, remote, Some(entry.shared.clone()));
+    // These futures are much larger than the one of the relay, in which a session stays.
+    let status = match Box::pin(begin::begin(&mut session)).await {
+        Next::End(status) => status,
+        Next::Continue => content(&mut session).await,
+    };
+    session.finish(status);
+    if entry.shared.is_secure() {
+        // The client may have gone already.
+        let _ = entry.shared.stream.shutdown_write();
+    }
+}
+
+async fn content(session: &mut Session<'_>) -> u16 {
+    session.step = None;
+    match &session.server.content {
+        Content::Nothing => INTERNAL,
+        Content::Return(text) => Box::pin(say::say(session, text)).await,
+        Content::Proxy(target) => proxy(session, target).await,
+    }
+}
+
+/// Relays the session to a peer.
+async fn proxy(session: &mut Session<'_>, target: &Target) -> u16 {
+    let _writing = counters::raise(&session.worker.counters().writing);
+    let mut relay = match Box::pin(connect::join(session, target)).await {
+        Ok(Joined { hold, link: Link::Stream(link), place, header }) => {
+            connect::relay(session, hold, link, place, header)
+        }
+        Ok(Joined { link: Link::Datagrams(_), .. }) => return INTERNAL,
+        Err(status) => return status,
+    };
+    let ended = poll_fn(|_| relay.poll(session)).await;
+    relay.close(session, ended)
+}

@@ -1,0 +1,83 @@
+//! Finds the group of a session: a block, an address, or the addresses of a name.
+
+use std::sync::Arc;
+
+use weir_http::authority::{literal_address, split_host_port};
+use weir_http::dns;
+use weir_http::variable::Template;
+use weir_meter::Step;
+use weir_net::Address;
+use weir_net::log::Level;
+
+use super::status::INTERNAL;
+use crate::conf::Target;
+use crate::family::upstream::Upstream;
+use crate::session::Session;
+
+/// The group, or the status that ends the session.
+pub async fn group(session: &mut Session<'_>, target: &Target) -> Result<Arc<Upstream>, u16> {
+    match target {
+        Target::Group(number) => {
+            let groups = &crate::declared(session.conf).upstream.groups;
+            groups.get(*number).cloned().ok_or(INTERNAL)
+        }
+        Target::Named(text) => named(session, text).await,
+    }
+}
+
+async fn named(session: &mut Session<'_>, text: &Template) -> Result<Arc<Upstream>, u16> {
+    let text = String::from_utf8_lossy(&text.text(session)).into_owned();
+    let declared = &crate::declared(session.conf).upstream;
+    if let Some(group) = declared.find(&text).and_then(|number| declared.groups.get(number)) {
+        return Ok(group.clone());
+    }
+    let refuse = |what: std::fmt::Arguments<'_>| {
+        session.log(Level::Error, what);
+        INTERNAL
+    };
+    let (host, port) = match text.strip_prefix("unix:") {
+        Some(_) => ("", None),
+        None => split_host_port(&text),
+    };
+    let port = match port.map(str::parse::<u16>) {
+        None => None,
+        Some(Ok(port)) if port > 0 => Some(port),
+        Some(Ok(_) | Err(_)) => return Err(refuse(format_args!("invalid port in upstream \"{text}\""))),
+    };
+    let is_unix = text.starts_with("unix:");
+    if host.is_empty() && !is_unix {
+        return Err(refuse(format_args!("no host in upstream \"{text}\"")));
+    }
+    if port.is_none() && !is_unix {
+        return Err(refuse(format_args!("no port in upstream \"{host}\"")));
+    }
+    let addresses = match literal_address(&text) {
+        Some(address) => vec![address],
+        None => resolved(session, host, port.unwrap_or_default()).await?,
+    };
+    Upstream::implicit(&text, &addresses).map(Arc::new).map_err(|error| {
+        session.log(Level::Error, format_args!("{error} \"{text}\""));
+        INTERNAL
+    })
+}
+
+/// Asks the resolver of the server.
+async fn resolved(session: &mut Session<'_>, host: &str, port: u16) -> Result<Vec<Address>, u16> {
+    let resolver = &crate::values(&session.server.place).resolver;
+    let Some(servers) = &resolver.servers else {
+        session.log(Level::Error, format_args!("no resolver defined to resolve {host}"));
+        return Err(INTERNAL);
+    };
+    session.step = Some(Step::Resolve);
+    let client = dns::client(session.generation, servers);
+    match client.addresses(host, resolver.timeout).await {
+        Ok(found) => {
+            let with_port = |place: &dns::Place| Address::Tcp(std::net::SocketAddr::new(place.address.ip(), port));
+            Ok(found.places.iter().map(with_port).collect())
+        }
+        Err(trouble) => {
+            session.log(Level::Error, format_args!("{host} could not be resolved {trouble}"));
+            Err(INTERNAL)
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! A session of UDP as its socket knows it: the datagrams that wait, and the way back to the client.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+
+use weir_net::datagrams::Receiver;
+use weir_net::worker::Task;
+
+/// Sessions of UDP of one socket of a worker, at most; the worker's table of connections also limits them.
+pub const SESSIONS_MAX: usize = 1 << 16;
+/// Datagrams of one client that wait for its session; weir drops further ones, as the kernel does.
+const WAITING_MAX: usize = 64;
+/// Bytes that wait for all sessions of one socket; weir drops further datagrams.
+const WAITING_BYTES_MAX: usize = 16 << 20;
+
+/// The client's address, and the address that it sent to if the socket has several.
+pub type Key = (SocketAddr, Option<IpAddr>);
+
+/// The sessions of a socket.
+#[derive(Default)]
+pub struct Table {
+    talks: RefCell<HashMap<Key, Rc<Talk>>>,
+    waiting_bytes: Cell<usize>,
+}
+
+/// A session as the socket knows it.
+#[derive(Default)]
+struct Talk {
+    waiting: RefCell<VecDeque<Box<[u8]>>>,
+    task: Cell<Option<Task>>,
+    has_ended: Cell<bool>,
+}
+
+/// The way back to a client.
+pub struct Client {
+    receiver: Rc<Receiver>,
+    key: Key,
+    table: Rc<Table>,
+    talk: Rc<Talk>,
+}
+
+impl Table {
+    /// Gives a datagram to its session; `false` if there is none.
+    pub fn give(&self, key: &Key, bytes: &[u8]) -> bool {
+        let talks = self.talks.borrow();
+        let Some(talk) = talks.get(key) else { return false };
+        let mut waiting = talk.waiting.borrow_mut();
+        let total = self.waiting_bytes.get() + bytes.len();
+        if waiting.len() < WAITING_MAX && total <= WAITING_BYTES_MAX {
+            waiting.push_back(bytes.into());
+            self.waiting_bytes.set(total);
+            talk.wake();
+        }
+        true
+    }
+
+    /// Whether it holds all sessions that it may.
+    pub fn is_full(&self) -> bool {
+        self.talks.borrow().len() >= SESSIONS_MAX
+    }
+
+    /// A new session.
+    pub fn begin(self: &Rc<Self>, receiver: &Rc<Receiver>, key: Key) -> Client {
+        let talk = Rc::new(Talk::default());
+        self.talks.borrow_mut().insert(key, talk.clone());
+        Client { receiver: receiver.clone(), key, table: self.clone(), talk }
+    }
+
+    /// Ends all sessions.
+    pub fn end(&self) {
+        for talk in self.talks.borrow().values() {
+            talk.has_ended.set(true);
+            talk.wake();
+        }
+    }
+}
+
+impl Talk {
+    fn wake(&self) {
+        if let Some(task) = self.task.get() {
+            task.wake();
+        }
+    }
+}
+
+impl Client {
+    /// Our end: the address that the client sends to.
+    pub fn local_addr(&self) -> SocketAddr {
+        let bound = self.receiver.local_addr();
+        SocketAddr::new(self.key.1.unwrap_or(bound.ip()), bound.port())
+    }
+
+    /// The address of the socket.
+    pub fn bound(&self) -> SocketAddr {
+        self.receiver.local_addr()
+    }
+
+    /// The client's address.
+    pub fn remote(&self) -> SocketAddr {
+        self.key.0
+    }
+
+    /// Makes this task the one that is woken for a datagram.
+    pub fn keep(&self, task: Task) {
+        self.talk.task.set(Some(task));
+    }
+
+    /// Whether weir ended the session.
+    pub fn has_ended(&self) -> bool {
+        self.talk.has_ended.get()
+    }
+
+    /// The next datagram of the client.
+    pub fn next(&self) -> Option<Box<[u8]>> {
+        let bytes = self.talk.waiting.borrow_mut().pop_front()?;
+        self.release(bytes.len());
+        Some(bytes)
+    }
+
+    /// Sends a datagram.
+    pub fn send(&self, bytes: &[u8]) -> io::Result<()> {
+        self.receiver.try_send(bytes, self.key.0, self.key.1)
+    }
+
+    /// The next datagram of this client begins a session of its own.
+    pub fn leave(&self) {
+        let mut talks = self.table.talks.borrow_mut();
+        if talks.get(&self.key).is_some_and(|talk| Rc::ptr_eq(talk, &self.talk)) {
+            talks.remove(&self.key);
+        }
+    }
+
+    fn release(&self, bytes: usize) {
+        self.table.waiting_bytes.set(self.table.waiting_bytes.get().saturating_sub(bytes));
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.leave();
+        self.release(self.talk.waiting.borrow().iter().map(|bytes| bytes.len()).sum());
+    }
+}

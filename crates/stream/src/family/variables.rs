@@ -1,0 +1,109 @@
+//! The variables of nginx's stream core and of its upstreams.
+//!
+//! <https://nginx.org/en/docs/stream/ngx_stream_core_module.html#variables>
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, UNIX_EPOCH};
+
+use weir_http::families::Family;
+use weir_http::respond::VERSION;
+use weir_http::texts::{decimal, push_address, push_ip, seconds, text};
+use weir_http::variable::Argument;
+use weir_net::SocketAddress;
+use weir_net::clock;
+use weir_net::log::{hostname, time};
+use weir_wire::proxy_protocol;
+
+use crate::session::{Session, Try};
+use crate::variable::Variable;
+
+weir_http::settings! {}
+
+/// Nothing is declared for all of `stream`.
+pub type Declared = ();
+
+/// The family.
+pub static FAMILY: Family = Family::new("stream_variables", &[]);
+
+/// Its variables.
+#[rustfmt::skip]
+pub static VARIABLES: &[Variable] = &[
+    Variable::new("binary_remote_addr", binary_remote_addr),
+    Variable::new("remote_addr", |s, _, out| { push_address(s.remote(), out); true }),
+    Variable::new("remote_port", |s, _, out| port(s.remote(), out)),
+    Variable::new("server_addr", |s, _, out| { push_address(&s.local(), out); true }),
+    Variable::new("server_port", |s, _, out| port(&s.local(), out)),
+    Variable::new("server_name", |s, _, out| text(out, s.server.name.as_bytes())),
+    Variable::new("proxy_protocol_addr", |s, _, out| address_of(s.proxied.as_ref().map(|p| p.source), out)),
+    Variable::new("proxy_protocol_port", |s, _, out| port_of(s.proxied.as_ref().map(|p| p.source), out)),
+    Variable::new("proxy_protocol_server_addr", |s, _, out| address_of(s.proxied.as_ref().map(|p| p.destination), out)),
+    Variable::new("proxy_protocol_server_port", |s, _, out| port_of(s.proxied.as_ref().map(|p| p.destination), out)),
+    Variable::new("proxy_protocol_tlv_", proxied_tlv),
+    Variable::new("bytes_sent", |s, _, out| decimal(out, s.sent)),
+    Variable::new("bytes_received", |s, _, out| decimal(out, s.received)),
+    Variable::new("session_time", |s, _, out| seconds(out, clock::now().saturating_duration_since(s.started))),
+    Variable::new("status", |s, _, out| text(out, format!("{:03}", s.status).as_bytes())),
+    Variable::new("connection", |s, _, out| decimal(out, s.number)),
+    Variable::new("nginx_version", |_, _, out| text(out, VERSION.as_bytes())),
+    Variable::new("hostname", |_, _, out| text(out, hostname().as_bytes())),
+    Variable::new("pid", |_, _, out| decimal(out, u64::from(std::process::id()))),
+    Variable::new("msec", |_, _, out| seconds(out, clock::wall().duration_since(UNIX_EPOCH).unwrap_or_default())),
+    Variable::new("time_iso8601", |_, _, out| text(out, &time::iso8601())),
+    Variable::new("time_local", |_, _, out| text(out, &time::common())),
+    Variable::new("protocol", |s, _, out| text(out, if s.is_datagram { b"UDP" } else { b"TCP" })),
+    Variable::new("upstream_addr", |s, _, out| each(s, out, |attempt, out| text(out, attempt.peer.as_bytes()))),
+    Variable::new("upstream_bytes_sent", |s, _, out| each(s, out, |attempt, out| decimal(out, attempt.sent))),
+    Variable::new("upstream_bytes_received", |s, _, out| each(s, out, |attempt, out| decimal(out, attempt.received))),
+    Variable::new("upstream_connect_time", |s, _, out| each(s, out, |attempt, out| duration(attempt.connect, out))),
+    Variable::new("upstream_first_byte_time", |s, _, out| each(s, out, |attempt, out| duration(attempt.first_byte, out))),
+    Variable::new("upstream_session_time", |s, _, out| each(s, out, |attempt, out| duration(attempt.session, out))),
+];
+
+/// `$binary_remote_addr`: 4 or 16 bytes; the text for a unix socket.
+fn binary_remote_addr(session: &mut Session<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {
+    match session.remote().tcp().map(|tcp| tcp.ip()) {
+        Some(IpAddr::V4(ip)) => out.extend_from_slice(&ip.octets()),
+        Some(IpAddr::V6(ip)) => out.extend_from_slice(&ip.octets()),
+        None => push_address(session.remote(), out),
+    }
+    true
+}
+
+fn proxied_tlv(session: &mut Session<'_>, argument: &Argument, out: &mut Vec<u8>) -> bool {
+    let Some(proxied) = &session.proxied else { return false };
+    proxy_protocol::tlv(&proxied.tlvs, &argument.name, out)
+}
+
+/// Empty, but found, for a unix socket.
+fn port(address: &SocketAddress, out: &mut Vec<u8>) -> bool {
+    if let Some(tcp) = address.tcp() {
+        decimal(out, u64::from(tcp.port()));
+    }
+    true
+}
+
+fn address_of(address: Option<SocketAddr>, out: &mut Vec<u8>) -> bool {
+    address.map(|address| push_ip(address.ip(), out)).is_some()
+}
+
+fn port_of(address: Option<SocketAddr>, out: &mut Vec<u8>) -> bool {
+    address.map(|address| decimal(out, u64::from(address.port()))).is_some()
+}
+
+/// A value for each try, `, ` between them; not found without a try.
+fn each(session: &mut Session<'_>, out: &mut Vec<u8>, write: impl Fn(&Try, &mut Vec<u8>) -> bool) -> bool {
+    for (number, attempt) in session.tries.iter().enumerate() {
+        if number > 0 {
+            out.extend_from_slice(b", ");
+        }
+        write(attempt, out);
+    }
+    !session.tries.is_empty()
+}
+
+fn duration(time: Option<Duration>, out: &mut Vec<u8>) -> bool {
+    match time {
+        Some(time) => seconds(out, time),
+        None => text(out, b"-"),
+    }
+}

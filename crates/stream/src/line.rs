@@ -1,0 +1,41 @@
+//! Lines of the error log about a session, in nginx's form.
+//!
+//! ```text
+//!  2026/11/21 12:00:00 [error] PID#TID: *CONN MESSAGE while STEP, client: …, server: …, upstream: "…", bytes …
+//! ```
+
+use std::fmt;
+
+use weir_http::texts::push_address;
+use weir_net::log::{self, Level};
+
+use crate::session::Session;
+
+/// A line about a session. `has_facts` adds the step, the client and the peer.
+pub fn write(session: &Session<'_>, level: Level, message: fmt::Arguments<'_>, has_facts: bool) {
+    let sinks = &session.server.place.values.error_log.sinks;
+    if !sinks.takes(level) {
+        return;
+    }
+    log::compose(level, |line| {
+        log::push(line, format_args!("*{} {message}", session.number));
+        if has_facts {
+            facts(session, line);
+        }
+        sinks.write(level, line);
+    });
+}
+
+fn facts(session: &Session<'_>, line: &mut Vec<u8>) {
+    if let Some(step) = session.step {
+        log::push(line, format_args!(" while {}", step.doing()));
+    }
+    line.extend_from_slice(if session.is_datagram { b", udp client: " } else { b", client: " });
+    push_address(session.remote(), line);
+    log::push(line, format_args!(", server: {}", session.listen.address));
+    let Some(upstream) = &session.upstream else { return };
+    let (sent, received) = session.tries.last().map_or((0, 0), |attempt| (attempt.sent, attempt.received));
+    log::push(line, format_args!(", upstream: \"{upstream}\""));
+    log::push(line, format_args!(", bytes from/to client:{}/{}", session.received, session.sent));
+    log::push(line, format_args!(", bytes from/to upstream:{received}/{sent}"));
+}

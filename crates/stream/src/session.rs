@@ -1,0 +1,282 @@
+//! One session: a client's connection or its datagrams, and the facts that weir learns about them.
+
+use std::cell::OnceCell;
+use std::fmt;
+use std::rc::Rc;
+use std::time::Duration;
+
+use weir_http::client::{Facts, Proxied};
+use weir_http::conf::{Conf, Location};
+use weir_http::conn::Shared;
+use weir_http::own::Own;
+use weir_http::route::Listen;
+use weir_http::slots::{SlotStore, VariableId};
+use weir_http::subject::Subject;
+use weir_http::variable::{Definition, Reads};
+use weir_http::worker::{Generation, Worker};
+use weir_meter::Step;
+use weir_net::log::Level;
+use weir_net::{Instant, SocketAddress, clock};
+use weir_wire::client_hello::Preread;
+use weir_wire::host;
+
+use crate::conf::{Server, Stream};
+use crate::counts::Counted;
+use crate::line;
+
+/// See the module.
+pub struct Session<'c> {
+    /// The configuration that it began with.
+    pub conf: &'c Conf,
+    /// The `stream` block of the configuration.
+    pub stream: &'c Stream,
+    /// The configuration with the values that the worker keeps for it.
+    pub generation: &'c Rc<Generation>,
+    /// The worker.
+    pub worker: &'c Rc<Worker>,
+    /// The server.
+    pub server: &'c Server,
+    /// The address that the client came to, as the file names it.
+    pub listen: &'c Listen,
+    /// `$connection`.
+    pub number: u64,
+    /// When it began.
+    pub started: Instant,
+    /// The client's connection; `None` for datagrams.
+    pub shared: Option<Rc<Shared>>,
+    /// Its protocol is UDP.
+    pub is_datagram: bool,
+    /// The content of a PROXY protocol header.
+    pub proxied: Option<Box<Proxied>>,
+    /// The facts about its TLS.
+    pub facts: OnceCell<Box<Facts>>,
+    /// What the client's first TLS message says.
+    pub preread: Option<Box<Preread>>,
+    /// Bytes of the client that were read before the session has a peer.
+    pub early: Vec<u8>,
+    /// Values of variables.
+    pub slots: SlotStore,
+    /// Values that parts keep with it.
+    pub own: Own,
+    /// `$status`; 0 until it ends.
+    pub status: u16,
+    /// Bytes from the client.
+    pub received: u64,
+    /// Bytes to the client.
+    pub sent: u64,
+    /// Bytes from the client that the relay read: a part of `received`.
+    pub relayed: u64,
+    /// The attempts to reach a peer.
+    pub tries: Vec<Try>,
+    /// The current step, for lines of the error log.
+    pub step: Option<Step>,
+    /// The peer, or the group while no peer is chosen, for lines of the error log.
+    pub upstream: Option<Rc<str>>,
+    /// Counts the session.
+    pub counted: Option<Counted>,
+    remote: SocketAddress,
+    told: Option<SocketAddress>,
+    local: OnceCell<SocketAddress>,
+}
+
+/// One attempt to reach a peer.
+pub struct Try {
+    /// The peer's address, or the group's name if no peer could be chosen.
+    pub peer: Rc<str>,
+    /// When it began.
+    pub started: Instant,
+    /// The time until the connection was made.
+    pub connect: Option<Duration>,
+    /// The time until the peer's first byte.
+    pub first_byte: Option<Duration>,
+    /// The time until its end.
+    pub session: Option<Duration>,
+    /// Bytes to the peer.
+    pub sent: u64,
+    /// Bytes from the peer.
+    pub received: u64,
+}
+
+impl Try {
+    /// An attempt that begins now.
+    pub fn new(peer: Rc<str>) -> Try {
+        Try { peer, started: clock::now(), connect: None, first_byte: None, session: None, sent: 0, received: 0 }
+    }
+
+    /// The time since it began.
+    pub fn age(&self) -> Duration {
+        clock::now().saturating_duration_since(self.started)
+    }
+}
+
+/// The surroundings of a session.
+#[derive(Clone, Copy)]
+pub struct Around<'c> {
+    /// The worker.
+    pub worker: &'c Rc<Worker>,
+    /// The configuration.
+    pub generation: &'c Rc<Generation>,
+    /// The `stream` block.
+    pub stream: &'c Stream,
+    /// The address that the client came to.
+    pub listen: &'c Listen,
+    /// The server.
+    pub server: &'c Server,
+}
+
+impl<'c> Session<'c> {
+    /// A session that begins now.
+    pub fn new(around: Around<'c>, remote: SocketAddress, shared: Option<Rc<Shared>>) -> Session<'c> {
+        let Around { worker, generation, stream, listen, server } = around;
+        Session {
+            conf: &generation.conf,
+            stream,
+            generation,
+            worker,
+            server,
+            listen,
+            number: worker.next_connection_number(),
+            started: clock::now(),
+            is_datagram: shared.is_none(),
+            shared,
+            proxied: None,
+            facts: OnceCell::new(),
+            preread: None,
+            early: Vec::new(),
+            slots: SlotStore::default(),
+            own: Own::default(),
+            status: 0,
+            received: 0,
+            sent: 0,
+            relayed: 0,
+            tries: Vec::new(),
+            step: Some(Step::StartSession),
+            upstream: None,
+            counted: stream.zones.get(server.zone).map(|(_, counts)| Counted::new(counts)),
+            remote,
+            told: None,
+            local: OnceCell::new(),
+        }
+    }
+
+    /// The client's address, as a trusted proxy reports it if there is one.
+    pub fn remote(&self) -> &SocketAddress {
+        self.told.as_ref().unwrap_or(&self.remote)
+    }
+
+    /// The address of the connection's other end.
+    pub fn peer(&self) -> &SocketAddress {
+        &self.remote
+    }
+
+    /// Takes the address that a trusted proxy reports.
+    pub fn tell_remote(&mut self, address: SocketAddress) {
+        self.told = Some(address);
+    }
+
+    /// Our end's address, read from the kernel when it is first needed.
+    pub fn local(&self) -> SocketAddress {
+        let read = || self.shared.as_ref().and_then(|shared| shared.stream.socket().local_addr().ok());
+        self.local.get_or_init(|| read().unwrap_or_else(|| self.listen.address.clone())).clone()
+    }
+
+    /// Ends the session with its line in the log.
+    pub fn finish(&mut self, status: u16) {
+        self.status = status;
+        let (received, sent) = (self.received, self.sent);
+        if let Some(counted) = &mut self.counted {
+            counted.end(status, received, sent);
+        }
+        for log in self.stream.parts.iter().filter_map(|part| part.log) {
+            log(self);
+        }
+    }
+
+    /// Sets our end's address: a datagram knows the address that it was sent to.
+    pub fn came_to(&self, address: SocketAddress) {
+        // A session has one address, so nothing was set before.
+        let _ = self.local.set(address);
+    }
+
+    /// Serves the session by the server of this name, if the socket has one. A name that is no host changes nothing.
+    pub fn serve_host(&mut self, host: &[u8]) {
+        let Some(host) = host::normal(host) else { return };
+        match self.listen.hosts.find(&host, &mut self.slots) {
+            Ok(found) => self.server = self.stream.server(found).unwrap_or(self.server),
+            Err(failed) => self.log(Level::Alert, format_args!("{failed}")),
+        }
+    }
+
+    /// The last attempt.
+    pub fn last_try(&mut self) -> Option<&mut Try> {
+        self.tries.last_mut()
+    }
+
+    /// Whether a line of this level would be written.
+    pub fn logs(&self, level: Level) -> bool {
+        self.server.place.values.error_log.sinks.takes(level)
+    }
+
+    /// Writes a line to the error log with the facts about the session.
+    pub fn log(&self, level: Level, message: fmt::Arguments<'_>) {
+        line::write(self, level, message, true);
+    }
+
+    /// Writes a line to the error log with the number of the session alone.
+    pub fn tell(&self, level: Level, message: fmt::Arguments<'_>) {
+        line::write(self, level, message, false);
+    }
+}
+
+impl Reads for Session<'_> {
+    fn variable(&mut self, id: VariableId, out: &mut Vec<u8>) -> bool {
+        let stream = self.stream;
+        match stream.definitions.get(id.0 as usize) {
+            Some(Definition::Slot) => self.slots.get(id).map(|value| out.extend_from_slice(value)).is_some(),
+            Some(Definition::Computed(get, argument)) => get(self, argument, out),
+            Some(Definition::Cached(get, argument)) => {
+                if let Some(value) = self.slots.get(id) {
+                    out.extend_from_slice(value);
+                    return true;
+                }
+                let start = out.len();
+                let found = get(self, argument, out);
+                if found {
+                    self.slots.set(id, out.get(start..).unwrap_or_default());
+                }
+                found
+            }
+            None => false,
+        }
+    }
+
+    fn slots(&mut self) -> &mut SlotStore {
+        &mut self.slots
+    }
+}
+
+impl<'c> Subject<'c> for Session<'c> {
+    fn conf(&self) -> &'c Conf {
+        self.conf
+    }
+
+    fn place(&self) -> &'c Location {
+        &self.server.place
+    }
+
+    fn worker(&self) -> &'c Rc<Worker> {
+        self.worker
+    }
+
+    fn remote(&self) -> &SocketAddress {
+        Session::remote(self)
+    }
+
+    fn own(&mut self) -> &mut Own {
+        &mut self.own
+    }
+
+    fn note(&mut self, level: Level, message: fmt::Arguments<'_>) {
+        self.log(level, message);
+    }
+}
