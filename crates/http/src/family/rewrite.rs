@@ -20,7 +20,7 @@ use crate::refusal::Refusal;
 use crate::regex::Regex;
 use crate::slots::VariableId;
 use crate::value;
-use crate::variable::{Argument, Definition, Variable};
+use crate::variable::{Argument, Definition, Get, Variable};
 
 crate::settings! {
     /// `rewrite_log`.
@@ -183,11 +183,11 @@ pub fn compute(
 
 /// A variable of the file's own.
 fn own(b: &mut Build<'_>, name: &str) -> VariableId {
-    let unset = match b.known.built_in(name) {
+    let unset: Definition = match b.known.built_in(name) {
         // A request that does not set `$http_name` reads the field of that name.
         Some(Definition::Computed(get, argument)) => Definition::Cached(get, argument),
         // A variable that is read before it is set is empty, and weir logs that once.
-        _ => Definition::Cached(uninitialized, Argument { name: name.to_owned(), index: 0 }),
+        _ => Definition::<Get>::Cached(uninitialized, Argument { name: name.to_owned(), index: 0 }),
     };
     b.names.define_weak(name, unset)
 }
