@@ -7,8 +7,10 @@ mod apache;
 mod jvm;
 mod mysql;
 pub mod node;
+mod php_fpm;
 mod redis;
 mod spring;
+mod uwsgi;
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -78,6 +80,20 @@ pub const KINDS: &[Kind] = &[
         read: spring::read,
     },
     Kind {
+        name: "php-fpm",
+        says: "busy and idle workers and the listen queue, from the pool's status page (`pm.status_path`), asked over FastCGI",
+        programs: PHP_FPM,
+        counters: &["accepted", "reached", "slow"],
+        read: php_fpm::read,
+    },
+    Kind {
+        name: "uwsgi",
+        says: "busy and idle workers and the listen queue, from the stats server (`--stats`); only if you name it",
+        programs: &[],
+        counters: &["requests", "overflows"],
+        read: uwsgi::read,
+    },
+    Kind {
         name: "mysql",
         says: "threads that run, waits for locks and slow queries of MariaDB and MySQL, read with their client (`SHOW GLOBAL STATUS`)",
         programs: &["mariadbd", "mysqld"],
@@ -99,6 +115,10 @@ pub const KINDS: &[Kind] = &[
         read: node::read,
     },
 ];
+
+/// PHP-FPM's master process. Debian's name has the version.
+const PHP_FPM: &[&str] =
+    &["php-fpm", "php-fpm7.4", "php-fpm8.0", "php-fpm8.1", "php-fpm8.2", "php-fpm8.3", "php-fpm8.4", "php-fpm8.5"];
 
 /// The kind of this name.
 pub fn kind(name: &str) -> Option<&'static Kind> {
@@ -196,7 +216,7 @@ fn port(at: &str) -> Option<u16> {
 
 /// The place at which the hub reaches a listening process. Empty if it cannot be reached.
 fn place(kind: &str, target: &Target, listens: &std::collections::BTreeSet<String>) -> String {
-    if kind == "mysql"
+    if matches!(kind, "mysql" | "php-fpm")
         && let Some(path) =
             listens.iter().find_map(|at| at.strip_prefix("unix:")).filter(|path| path.ends_with(".sock"))
     {
@@ -335,7 +355,7 @@ mod tests {
         let of = |text: &str| Wanted::of(text).map(|wanted| (wanted.kind, wanted.at));
         assert_eq!(of("redis=:pw@127.0.0.1:6379"), Ok(("redis".into(), ":pw@127.0.0.1:6379".into())));
         assert_eq!(of("node"), Ok(("node".into(), String::new())));
-        assert!(of("oracle=1").unwrap_err().contains("of apache, jvm, spring, mysql, redis, node"));
+        assert!(of("oracle=1").unwrap_err().contains("of apache, jvm, spring, php-fpm, uwsgi, mysql, redis, node"));
         assert!(of("redis").is_err() && of("node=1").is_err());
         assert_eq!(url("http://localhost:80/a/b"), ("127.0.0.1:80".into(), Some("/a/b".into())));
         assert_eq!((port("http://x:81/y"), port("[::1]:7"), port("/run/x.sock")), (Some(81), Some(7), None));
@@ -352,6 +372,7 @@ mod tests {
         assert_eq!(place("redis", &target("edge"), &listens(&["0.0.0.0:6379"])), "127.0.0.1:6379");
         assert_eq!(place("redis", &target("db"), &listens(&["0.0.0.0:6379"])), "10.99.0.2:6379");
         assert_eq!(place("redis", &target("db"), &listens(&["127.0.0.1:6379"])), "");
+        assert_eq!(place("php-fpm", &target("app"), &listens(&["unix:/run/php/f.sock"])), "/run/php/f.sock");
         assert_eq!(place("mysql", &target("db"), &listens(&["127.0.0.1:3306", "unix:/run/m.sock"])), "/run/m.sock");
     }
 
