@@ -11,10 +11,9 @@ mod php_fpm;
 mod redis;
 mod spring;
 mod uwsgi;
+mod ways;
 
-use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -26,22 +25,17 @@ use weir_net::{Instant, clock, worker};
 
 use super::plan::Target;
 pub use super::plan::Wanted;
+pub use ways::Reading;
+use ways::{ANSWER_MAX, connect, get, url};
 
 /// Interval of readings: each answer costs the program work.
 const EVERY: Duration = Duration::from_millis(500);
-/// How long an answer may take. A program with busy workers answers slowly.
-const PATIENCE: Duration = Duration::from_secs(2);
 /// How long to wait at the end for the last answers.
 const AT_END: Duration = Duration::from_secs(8);
-/// Most bytes of an answer.
-const ANSWER_MAX: u64 = 4 << 20;
 /// Most probes of a block.
 const PROBES_MAX: usize = 32;
 /// Most readings of a probe that are kept. A longer series is thinned to every second reading.
 const READINGS_MAX: usize = 600;
-
-/// One reading: names and numbers.
-pub type Reading = BTreeMap<String, f64>;
 
 /// A kind of program that can be probed.
 pub struct Kind {
@@ -84,14 +78,14 @@ pub const KINDS: &[Kind] = &[
         says: "busy and idle workers and the listen queue, from the pool's status page (`pm.status_path`), asked over FastCGI",
         programs: PHP_FPM,
         counters: &["accepted", "reached", "slow"],
-        read: php_fpm::read,
+        read: |probe| php_fpm::read(&probe.at),
     },
     Kind {
         name: "uwsgi",
         says: "busy and idle workers and the listen queue, from the stats server (`--stats`); only if you name it",
         programs: &[],
         counters: &["requests", "overflows"],
-        read: uwsgi::read,
+        read: |probe| uwsgi::read(&probe.at),
     },
     Kind {
         name: "mysql",
@@ -309,40 +303,6 @@ impl Asker {
         self.is_over.store(true, Ordering::Relaxed);
         self.answers.recv_timeout(AT_END).unwrap_or_default()
     }
-}
-
-/// A connection with timeouts.
-fn connect(at: &str) -> Result<TcpStream, String> {
-    let at: SocketAddr = at.parse().map_err(|_| format!("{at}: write an address, as 127.0.0.1:6379"))?;
-    let stream = TcpStream::connect_timeout(&at, PATIENCE).map_err(|error| format!("{at}: {error}"))?;
-    let timed = stream.set_read_timeout(Some(PATIENCE)).and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
-    timed.map(|()| stream).map_err(|error| format!("{at}: {error}"))
-}
-
-/// The body of a 200 response. The error names what came instead.
-fn get(at: &str, path: &str) -> Result<String, String> {
-    let mut stream = connect(at)?;
-    let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\nAccept: text/plain, application/json\r\n\r\n");
-    let failed = |error: std::io::Error| format!("http://{at}{path}: {error}");
-    stream.write_all(request.as_bytes()).map_err(failed)?;
-    let mut answer = Vec::new();
-    stream.take(ANSWER_MAX).read_to_end(&mut answer).map_err(failed)?;
-    let text = String::from_utf8_lossy(&answer).into_owned();
-    let (head, body) =
-        text.split_once("\r\n\r\n").ok_or_else(|| format!("http://{at}{path}: the application did not answer"))?;
-    let line = head.lines().next().unwrap_or_default();
-    if line.split(' ').nth(1) == Some("200") { Ok(body.to_owned()) } else { Err(format!("http://{at}{path}: {line}")) }
-}
-
-/// `http://HOST:PORT/PATH`, `HOST:PORT/PATH` or `HOST:PORT`: the address, and the path if there is one.
-fn url(at: &str) -> (String, Option<String>) {
-    let rest = at.strip_prefix("http://").unwrap_or(at);
-    let (address, path) = rest.split_once('/').map_or((rest, None), |(address, path)| (address, Some(path)));
-    let address = match address.strip_prefix("localhost:") {
-        Some(port) => format!("{}:{port}", IpAddr::V4(Ipv4Addr::LOCALHOST)),
-        None => address.to_owned(),
-    };
-    (address, path.filter(|path| !path.is_empty()).map(|path| format!("/{path}")))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use serde::Deserialize;
 use weir_wire::fastcgi::{Decoder, END_OF_STDIN, Event, begin_params, end_params, push_begin, push_param};
 
-use super::{ANSWER_MAX, PATIENCE, Probe, Reading, connect, url};
+use super::ways::{ANSWER_MAX, PATIENCE, Reading, connect, url};
 
 /// The page in JSON. Names are PHP-FPM's.
 #[derive(Deserialize)]
@@ -31,8 +31,8 @@ struct Page {
 }
 
 /// Takes a reading. The place is `HOST:PORT`, with an optional `/PATH`, or the socket's path, with an optional `:/PATH`.
-pub fn read(probe: &Probe) -> Result<Reading, String> {
-    let (at, path) = place(&probe.at);
+pub fn read(at: &str) -> Result<Reading, String> {
+    let (at, path) = place(at);
     let path = path.unwrap_or_else(|| "/status".to_owned());
     let failed = |error: std::io::Error| format!("{at}: {error}");
     let request = request(&path).ok_or_else(|| format!("{at}: the path {path} is too long"))?;
@@ -164,9 +164,7 @@ mod tests {
             stream.write_all(&answer).unwrap();
             String::from_utf8_lossy(heard.get(..count).unwrap()).into_owned()
         });
-        let kind = super::super::kind("php-fpm").unwrap();
-        let probe = Probe { kind, process: String::new(), pid: 0, at: at.display().to_string(), dir: "/".into() };
-        assert_eq!(read(&probe).unwrap()["busy"], 5.0);
+        assert_eq!(read(&at.display().to_string()).unwrap()["busy"], 5.0);
         let heard = pool.unwrap().join().unwrap();
         assert!(heard.contains("SCRIPT_NAME/status") && heard.contains("QUERY_STRINGjson"), "{heard}");
         let _ = std::fs::remove_file(&at);

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 
 use serde::Deserialize;
 
-use super::{ANSWER_MAX, PATIENCE, Probe, Reading, connect, url};
+use super::ways::{ANSWER_MAX, PATIENCE, Reading, connect, url};
 
 /// The part of the answer that is read. Names are uWSGI's.
 #[derive(Deserialize)]
@@ -26,8 +26,8 @@ struct Worker {
 }
 
 /// Takes a reading. The place is `HOST:PORT` or the path of a socket.
-pub fn read(probe: &Probe) -> Result<Reading, String> {
-    let (at, _) = if probe.at.starts_with('/') { (probe.at.clone(), None) } else { url(&probe.at) };
+pub fn read(at: &str) -> Result<Reading, String> {
+    let at = if at.starts_with('/') { at.to_owned() } else { url(at).0 };
     let failed = |error: std::io::Error| format!("{at}: {error}");
     let text = if at.starts_with('/') {
         let stream = UnixStream::connect(&at).map_err(failed)?;
