@@ -109,11 +109,17 @@ fn script_room(tmp: &Path) -> Option<PathBuf> {
     std::fs::read_dir(tmp).ok()?.next()?.ok().map(|entry| entry.path())
 }
 
-/// Asks every edge of the script to end gracefully; kills and reports an edge that does not end.
+/// Asks every edge of the script to end gracefully; kills and reports an edge that does not end. Ends the script's
+/// applications, too.
 fn end_edges(room: &Path) -> Result<(), String> {
-    let pids: Vec<String> = read(&room.join("edge.pids")).lines().map(str::to_owned).collect();
+    let listed = |file: &str| -> Vec<String> { read(&room.join(file)).lines().map(str::to_owned).collect() };
+    let (pids, apps) = (listed("edge.pids"), listed("app.pids"));
     for pid in pids.iter().filter(|pid| is_running(pid)) {
         signal(pid, "-QUIT");
+    }
+    // A program that a shell starts in the background ignores QUIT.
+    for pid in apps.iter().filter(|pid| is_running(pid)) {
+        signal(pid, "-TERM");
     }
     for _ in 0..END_LIMIT.as_millis() / 10 {
         if !pids.iter().any(|pid| is_running(pid)) {

@@ -51,15 +51,12 @@ pub async fn send<S: Source>(
     {
         return send_ready(exchange, conn, &ready, age_s).await.map(|()| None);
     }
-    let location = exchange.location;
-    for filter in &location.filters {
-        filter(exchange);
-        if let Some(status) = exchange.response.refused.take() {
-            if let Some(source) = source {
-                source.discard(exchange).await;
-            }
-            return Ok(Some(status));
+    let filters = &exchange.location.filters;
+    if let Some(status) = refused(exchange, filters) {
+        if let Some(source) = source {
+            source.discard(exchange).await;
         }
+        return Ok(Some(status));
     }
     exchange.keeps_alive = exchange.keeps_alive && keepalive::may_go_on(exchange);
     let framing = framing(exchange, conn);
@@ -75,6 +72,14 @@ pub async fn send<S: Source>(
         exchange.keeps_alive = false;
     }
     result.map(|()| None)
+}
+
+/// Runs the head filters; the status to answer with if one of them refuses the response.
+fn refused<'c>(exchange: &mut Exchange<'c>, filters: &'c [fn(&mut Exchange<'_>)]) -> Option<u16> {
+    filters.iter().find_map(|filter| {
+        filter(exchange);
+        exchange.response.refused.take()
+    })
 }
 
 /// Sends a stored answer whose head is ready.
@@ -141,15 +146,12 @@ pub async fn insert<S: Source>(
     if exchange.error_status != 0 {
         exchange.response.status = exchange.error_status;
     }
-    let location = exchange.location;
-    for filter in &location.inner_filters {
-        filter(exchange);
-        if let Some(status) = exchange.response.refused.take() {
-            if let Some(source) = source {
-                source.discard(exchange).await;
-            }
-            return Ok(Some(status));
+    let filters = &exchange.location.inner_filters;
+    if let Some(status) = refused(exchange, filters) {
+        if let Some(source) = source {
+            source.discard(exchange).await;
         }
+        return Ok(Some(status));
     }
     exchange.step = weir_meter::Step::SendResponse;
     let is_bodiless = exchange.response.header_only || matches!(exchange.response.status, 100..=199 | 204 | 304);

@@ -225,7 +225,7 @@ impl Drop for Turn {
     }
 }
 
-/// What the task of a subrequest needs besides its exchange.
+/// The things that the task of a subrequest uses besides its exchange.
 pub struct Way {
     /// The text instead of an empty answer.
     pub stub: Option<Stub>,

@@ -3,7 +3,6 @@
 //! <https://github.com/openresty/echo-nginx-module>. The commands of a location run in the order of the file. weir has the
 //! commands that answer by themselves, and none of those that start other requests (`echo_location`, `echo_exec`).
 
-use std::io::IoSlice;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +13,14 @@ use weir_http::conn::{Conn, Gone};
 use weir_http::directive::{Arity, Contexts, Directive, LOCATION, LOCATION_IF, NONE, ONE, TWO};
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
+use weir_http::filtering::Place;
+use weir_http::pace::Pace;
 use weir_http::phase::Next;
 use weir_http::refusal::Refusal;
 use weir_http::request_body::RequestBody;
-use weir_http::respond;
 use weir_http::response_body::{Body, Framing, Sending, Stream};
 use weir_http::variable::{Argument, Template, Variable};
-use weir_http::{content_type, filtering, value, writing};
+use weir_http::{content_type, filtering, value};
 use weir_net::clock;
 use weir_net::log::Level;
 
@@ -267,13 +267,13 @@ async fn run(
     out: &mut Vec<u8>,
     commands: &[Arc<Command>],
 ) -> Result<(), Gone> {
-    let mut text = Vec::new();
+    let (mut text, mut pace) = (Vec::new(), Pace::of(exchange));
     for command in commands {
         match &**command {
             Command::Flush => {
-                frame(exchange, framing, &mut text, false, out)?;
-                writing::pieces(exchange, conn, &mut [IoSlice::new(out)]).await?;
-                out.clear();
+                let place = Place { last: false, ends: false, flush: true };
+                filtering::send(exchange, conn, framing, out, &text, place, &mut pace).await?;
+                text.clear();
             }
             Command::Sleep(seconds) => {
                 let seconds = seconds.text(exchange);
@@ -294,40 +294,8 @@ async fn run(
             }
         }
     }
-    frame(exchange, framing, &mut text, true, out)?;
-    if framing == Framing::Chunked {
-        out.extend_from_slice(b"0\r\n");
-        out.extend_from_slice(&respond::trailer_text(exchange));
-        out.extend_from_slice(b"\r\n");
-    }
-    writing::pieces(exchange, conn, &mut [IoSlice::new(out)]).await
-}
-
-/// Moves the text made so far behind the bytes to send.
-fn frame(
-    exchange: &mut Exchange<'_>,
-    framing: Framing,
-    text: &mut Vec<u8>,
-    last: bool,
-    out: &mut Vec<u8>,
-) -> Result<(), Gone> {
-    let mut push = |exchange: &mut Exchange<'_>, bytes: &[u8]| {
-        exchange.body_bytes_sent += bytes.len() as u64;
-        writing::frame(framing, bytes, out);
-    };
-    if exchange.response.body_filters.is_empty() {
-        push(exchange, text);
-        text.clear();
-        return Ok(());
-    }
-    loop {
-        let filtered = filtering::filtered(exchange, text, true, last)?;
-        push(exchange, &filtered.bytes);
-        text.clear();
-        if !filtered.has_more {
-            return Ok(());
-        }
-    }
+    let place = Place { last: true, ends: true, flush: true };
+    filtering::send(exchange, conn, framing, out, &text, place, &mut pace).await
 }
 
 fn request_body(exchange: &mut Exchange<'_>, _: &Argument, out: &mut Vec<u8>) -> bool {

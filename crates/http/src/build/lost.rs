@@ -156,8 +156,7 @@ mod tests {
             ("location ~ ^/(?<tail>.*) { set $inside 1; return 200 $read; }", "tail", "read"),
             ("location ~ ^/(?<tail>.*) { set $inside 1; return 200 $read; }", "inside", "read"),
             ("rewrite ^/(?P<one>a)(?<=b)$ /;", "one", "b"),
-            ("secure_link $arg_md5;", "secure_link_expires", "uid_got"),
-            ("brotli on;", "brotli_ratio", "gzip_ratio"),
+            ("geoip_country /x;", "geoip_country_code", "http3"),
         ] {
             let mut lost = Lost::new(|name| crate::families().known.has(name));
             let parsed = weir_conf::parse(text.as_bytes(), 0, &|_| false);

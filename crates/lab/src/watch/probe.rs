@@ -7,12 +7,13 @@ mod apache;
 mod jvm;
 mod mysql;
 pub mod node;
+mod php_fpm;
 mod redis;
 mod spring;
+mod uwsgi;
+mod ways;
 
-use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -24,22 +25,17 @@ use weir_net::{Instant, clock, worker};
 
 use super::plan::Target;
 pub use super::plan::Wanted;
+pub use ways::Reading;
+use ways::{ANSWER_MAX, connect, get, url};
 
 /// Interval of readings: each answer costs the program work.
 const EVERY: Duration = Duration::from_millis(500);
-/// How long an answer may take. A program with busy workers answers slowly.
-const PATIENCE: Duration = Duration::from_secs(2);
 /// How long to wait at the end for the last answers.
 const AT_END: Duration = Duration::from_secs(8);
-/// Most bytes of an answer.
-const ANSWER_MAX: u64 = 4 << 20;
 /// Most probes of a block.
 const PROBES_MAX: usize = 32;
 /// Most readings of a probe that are kept. A longer series is thinned to every second reading.
 const READINGS_MAX: usize = 600;
-
-/// One reading: names and numbers.
-pub type Reading = BTreeMap<String, f64>;
 
 /// A kind of program that can be probed.
 pub struct Kind {
@@ -78,6 +74,20 @@ pub const KINDS: &[Kind] = &[
         read: spring::read,
     },
     Kind {
+        name: "php-fpm",
+        says: "busy and idle workers and the listen queue, from the pool's status page (`pm.status_path`), asked over FastCGI",
+        programs: PHP_FPM,
+        counters: &["accepted", "reached", "slow"],
+        read: |probe| php_fpm::read(&probe.at),
+    },
+    Kind {
+        name: "uwsgi",
+        says: "busy and idle workers and the listen queue, from the stats server (`--stats`); only if you name it",
+        programs: &[],
+        counters: &["requests", "overflows"],
+        read: |probe| uwsgi::read(&probe.at),
+    },
+    Kind {
         name: "mysql",
         says: "threads that run, waits for locks and slow queries of MariaDB and MySQL, read with their client (`SHOW GLOBAL STATUS`)",
         programs: &["mariadbd", "mysqld"],
@@ -99,6 +109,10 @@ pub const KINDS: &[Kind] = &[
         read: node::read,
     },
 ];
+
+/// PHP-FPM's master process. Debian's name has the version.
+const PHP_FPM: &[&str] =
+    &["php-fpm", "php-fpm7.4", "php-fpm8.0", "php-fpm8.1", "php-fpm8.2", "php-fpm8.3", "php-fpm8.4", "php-fpm8.5"];
 
 /// The kind of this name.
 pub fn kind(name: &str) -> Option<&'static Kind> {
@@ -196,7 +210,7 @@ fn port(at: &str) -> Option<u16> {
 
 /// The place at which the hub reaches a listening process. Empty if it cannot be reached.
 fn place(kind: &str, target: &Target, listens: &std::collections::BTreeSet<String>) -> String {
-    if kind == "mysql"
+    if matches!(kind, "mysql" | "php-fpm")
         && let Some(path) =
             listens.iter().find_map(|at| at.strip_prefix("unix:")).filter(|path| path.ends_with(".sock"))
     {
@@ -291,40 +305,6 @@ impl Asker {
     }
 }
 
-/// A connection with timeouts.
-fn connect(at: &str) -> Result<TcpStream, String> {
-    let at: SocketAddr = at.parse().map_err(|_| format!("{at}: write an address, as 127.0.0.1:6379"))?;
-    let stream = TcpStream::connect_timeout(&at, PATIENCE).map_err(|error| format!("{at}: {error}"))?;
-    let timed = stream.set_read_timeout(Some(PATIENCE)).and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
-    timed.map(|()| stream).map_err(|error| format!("{at}: {error}"))
-}
-
-/// The body of a 200 response. The error names what came instead.
-fn get(at: &str, path: &str) -> Result<String, String> {
-    let mut stream = connect(at)?;
-    let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\nAccept: text/plain, application/json\r\n\r\n");
-    let failed = |error: std::io::Error| format!("http://{at}{path}: {error}");
-    stream.write_all(request.as_bytes()).map_err(failed)?;
-    let mut answer = Vec::new();
-    stream.take(ANSWER_MAX).read_to_end(&mut answer).map_err(failed)?;
-    let text = String::from_utf8_lossy(&answer).into_owned();
-    let (head, body) =
-        text.split_once("\r\n\r\n").ok_or_else(|| format!("http://{at}{path}: the application did not answer"))?;
-    let line = head.lines().next().unwrap_or_default();
-    if line.split(' ').nth(1) == Some("200") { Ok(body.to_owned()) } else { Err(format!("http://{at}{path}: {line}")) }
-}
-
-/// `http://HOST:PORT/PATH`, `HOST:PORT/PATH` or `HOST:PORT`: the address, and the path if there is one.
-fn url(at: &str) -> (String, Option<String>) {
-    let rest = at.strip_prefix("http://").unwrap_or(at);
-    let (address, path) = rest.split_once('/').map_or((rest, None), |(address, path)| (address, Some(path)));
-    let address = match address.strip_prefix("localhost:") {
-        Some(port) => format!("{}:{port}", IpAddr::V4(Ipv4Addr::LOCALHOST)),
-        None => address.to_owned(),
-    };
-    (address, path.filter(|path| !path.is_empty()).map(|path| format!("/{path}")))
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -335,7 +315,7 @@ mod tests {
         let of = |text: &str| Wanted::of(text).map(|wanted| (wanted.kind, wanted.at));
         assert_eq!(of("redis=:pw@127.0.0.1:6379"), Ok(("redis".into(), ":pw@127.0.0.1:6379".into())));
         assert_eq!(of("node"), Ok(("node".into(), String::new())));
-        assert!(of("oracle=1").unwrap_err().contains("of apache, jvm, spring, mysql, redis, node"));
+        assert!(of("oracle=1").unwrap_err().contains("of apache, jvm, spring, php-fpm, uwsgi, mysql, redis, node"));
         assert!(of("redis").is_err() && of("node=1").is_err());
         assert_eq!(url("http://localhost:80/a/b"), ("127.0.0.1:80".into(), Some("/a/b".into())));
         assert_eq!((port("http://x:81/y"), port("[::1]:7"), port("/run/x.sock")), (Some(81), Some(7), None));
@@ -352,6 +332,7 @@ mod tests {
         assert_eq!(place("redis", &target("edge"), &listens(&["0.0.0.0:6379"])), "127.0.0.1:6379");
         assert_eq!(place("redis", &target("db"), &listens(&["0.0.0.0:6379"])), "10.99.0.2:6379");
         assert_eq!(place("redis", &target("db"), &listens(&["127.0.0.1:6379"])), "");
+        assert_eq!(place("php-fpm", &target("app"), &listens(&["unix:/run/php/f.sock"])), "/run/php/f.sock");
         assert_eq!(place("mysql", &target("db"), &listens(&["127.0.0.1:3306", "unix:/run/m.sock"])), "/run/m.sock");
     }
 

@@ -117,8 +117,8 @@ mod tests {
     /// Parts of sentences, each with a whole sentence that contains it. The table has to have the whole sentence.
     const PARTS: &[(&str, &str)] = &[
         (
-            " (MaxRequestWorkers, server.tomcat.threads.max)",
-            "find the resource that its workers wait for; add workers only if that resource has room (MaxRequestWorkers, server.tomcat.threads.max)",
+            " (pm.max_children, uwsgi's processes, MaxRequestWorkers, server.tomcat.threads.max)",
+            "find the resource that its workers wait for; add workers only if that resource has room (pm.max_children, uwsgi's processes, MaxRequestWorkers, server.tomcat.threads.max)",
         ),
         (
             "find the resource that its workers wait for; add workers only if that resource has room{}",

@@ -89,7 +89,7 @@ pub fn block(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 
 /// A table while it is read.
 enum Table {
-    Single { forth: [u8; 256], back: [u8; 256] },
+    Single { forth: Box<[u8; 256]>, back: Box<[u8; 256]> },
     Utf8 { forth: Box<[Wide; 256]>, back: Pages },
 }
 
@@ -97,7 +97,7 @@ impl Table {
     /// Between two sets of single bytes: ASCII stays, other bytes become `?`.
     fn single() -> Table {
         let table = std::array::from_fn(|byte| if byte < 0x80 { byte as u8 } else { b'?' });
-        Table::Single { forth: table, back: table }
+        Table::Single { forth: Box::new(table), back: Box::new(table) }
     }
 
     fn utf8() -> Table {
@@ -129,7 +129,7 @@ impl Table {
 
     fn done(self) -> (Recoding, Recoding) {
         match self {
-            Table::Single { forth, back } => (Recoding::Bytes(Arc::new(forth)), Recoding::Bytes(Arc::new(back))),
+            Table::Single { forth, back } => (Recoding::Bytes(Arc::from(forth)), Recoding::Bytes(Arc::from(back))),
             Table::Utf8 { forth, back } => (Recoding::ToUtf8(Arc::from(forth)), Recoding::FromUtf8(Arc::new(back))),
         }
     }

@@ -308,7 +308,7 @@ fn pool(s: &Signals) -> Option<Found> {
     workers(s).or_else(|| waiting(s))
 }
 
-/// Apache or Tomcat reports that all of its workers are busy.
+/// Apache, PHP-FPM, uWSGI or Tomcat reports that all of its workers are busy.
 fn workers(s: &Signals) -> Option<Found> {
     let all = s.told.iter().filter(|told| told.failed.is_none());
     let full = all.filter_map(|told| {
@@ -346,7 +346,7 @@ fn workers(s: &Signals) -> Option<Found> {
         Some(pool) => found.squeezed(Squeeze::Pool(pool.process.clone(), pool.variable.clone())),
         None => found,
     };
-    Some(waited_for(s, found, " (MaxRequestWorkers, server.tomcat.threads.max)"))
+    Some(waited_for(s, found, " (pm.max_children, uwsgi's processes, MaxRequestWorkers, server.tomcat.threads.max)"))
 }
 
 /// Connections wait in the accept queue of an application that does not compute.

@@ -87,12 +87,11 @@ fn is_plain(exchange: &Exchange<'_>, facts: &RequestFacts) -> bool {
         && response.content_type.is_empty()
 }
 
+/// A body, its head and its coding.
+type Hit<'o> = (&'o Arc<Object>, &'o Arc<Ready>, Option<Coding>);
+
 /// The body, the head and the coding for this request; `Err(true)` if a newly composed head should be kept.
-fn find<'o>(
-    exchange: &Exchange<'_>,
-    object: &'o Arc<Object>,
-    here: (u32, u32),
-) -> Result<(&'o Arc<Object>, &'o Arc<Ready>, Option<Coding>), bool> {
+fn find<'o>(exchange: &Exchange<'_>, object: &'o Arc<Object>, here: (u32, u32)) -> Result<Hit<'o>, bool> {
     let values = crate::values(exchange.location);
     let may = |coding: Coding| {
         coding.is_on(values) && (coding != Coding::Gzip || gzip::is_allowed_without_proxy(exchange, &values.gzip))

@@ -80,7 +80,7 @@ impl Coding {
         }
     }
 
-    /// What distinguishes a body in this coding from others: a stored body of another kind is not used.
+    /// The coding and its level: weir does not use a stored body of another kind.
     pub fn kind(self, values: &All) -> Kind {
         let level = match self {
             Coding::Zstd => values.zstd.level,

@@ -85,7 +85,7 @@ pub struct Ticket {
     since: Instant,
 }
 
-/// What an exchange may do now.
+/// The next step of an exchange in the queue.
 #[derive(Debug, PartialEq, Eq)]
 enum Turn {
     /// Ask for a peer.

@@ -1,4 +1,4 @@
-//! What is different about an exchange in another protocol than HTTP: the framing of the request's body, and the body of
+//! The parts of an exchange that differ in another protocol than HTTP: the framing of the request's body, and the body of
 //! the answer.
 
 use weir_http::content_type;
