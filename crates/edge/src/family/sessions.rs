@@ -9,6 +9,7 @@ use weir_net::log::Level;
 use weir_net::{Address, Deadline, Stream};
 use weir_proxy::family::proxy_ssl;
 use weir_proxy::family::proxy_ssl::handshake::{Fault, secure};
+use weir_proxy::family::proxy_ssl::sessions::AllSessions;
 use weir_stream::compile;
 use weir_stream::part::{Part, Unreached, Wrapped};
 use weir_stream::session::Session;
@@ -17,8 +18,11 @@ use super::{access, limit_conn, log, realip, ssl};
 
 weir_http::settings! {}
 
-/// Nothing is declared for all of `http`.
-pub type Declared = ();
+/// The TLS sessions with peers. All workers share them.
+#[derive(Debug, Default)]
+pub struct Declared {
+    tls: AllSessions,
+}
 
 /// The family.
 pub static FAMILY: Family = Family::new("sessions", &[]).servers(|b, servers| {
@@ -40,9 +44,12 @@ fn wrap<'s>(session: &'s mut Session<'_>, stream: Stream, address: &'s Address, 
         let protocols = proxy_ssl::offered(session);
         // FNV-1a: groups share no TLS sessions.
         let group = host.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+        let all = &crate::declared(session.conf).sessions.tls;
+        let sessions = party.sessions(all, group, address);
         let deadline = Deadline::new();
         deadline.set(weir_stream::values(&session.server.place).proxy.connect_timeout);
-        match secure(session.generation, stream, address, party, group, protocols, &deadline).await {
+        let conf_prefix = &session.conf.paths.conf_prefix;
+        match secure(conf_prefix, stream, party, &sessions, protocols, &deadline).await {
             Ok(tls) => Ok(tls.into()),
             Err(Fault::Handshake(error)) if error.kind() == io::ErrorKind::TimedOut => {
                 session.log(Level::Error, format_args!("upstream timed out (110: Connection timed out)"));

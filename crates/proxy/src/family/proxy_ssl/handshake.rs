@@ -4,7 +4,6 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
-use std::sync::Arc;
 use std::task::Poll;
 
 use weir_http::board::count_fault;
@@ -15,7 +14,7 @@ use weir_http::worker::Generation;
 use weir_meter::Step;
 use weir_meter::live::cells::Distrust;
 use weir_net::log::Os;
-use weir_net::tls::{Client, Failure as TlsFailure, failure};
+use weir_net::tls::{Client, Failure as TlsFailure, Sessions, failure};
 use weir_net::{Address, Deadline, Stream, TlsStream};
 
 use super::Party;
@@ -89,7 +88,7 @@ pub async fn shake_hands(
         client(&exchange.conf.paths.conf_prefix, party).map_err(|line| Failure::Tls(Fault::Certificate(line)))?;
     let cell = exchange.tries.last().map_or(0, |attempt| attempt.cell);
     let all = shared.unwrap_or_else(|| sessions(exchange.generation));
-    let sessions = all.of(Arc::as_ptr(&party.tls) as usize, cell, address);
+    let sessions = party.sessions(all, cell, address);
     let tls = TlsStream::to_origin(stream, &client, &party.name, Some(&sessions));
     let tls = tls.map_err(|failed| Failure::Tls(Fault::Handshake(failed.into())))?;
     let watch = proxy::is_for_its_client_alone(exchange);
@@ -131,22 +130,20 @@ pub async fn shake_hands(
     }
 }
 
-/// Makes the handshake with the peer of a session of `stream` over a new connection; offers these protocols. TLS
-/// sessions belong to the group of this number.
+/// Makes the handshake with the peer of a session of `stream` over a new connection; offers these protocols. A TLS
+/// session of `sessions` makes it cheaper.
 pub async fn secure(
-    generation: &Generation,
+    conf_prefix: &str,
     stream: Stream,
-    address: &Address,
     party: &Party,
-    group: u32,
+    sessions: &Sessions,
     protocols: Vec<Vec<u8>>,
     deadline: &Deadline,
 ) -> Result<TlsStream, Fault> {
     let _ = stream.set_nodelay(true);
-    let client = client(&generation.conf.paths.conf_prefix, party).map_err(Fault::Certificate)?;
+    let client = client(conf_prefix, party).map_err(Fault::Certificate)?;
     let client = if protocols.is_empty() { client } else { client.offering(protocols) };
-    let sessions = sessions(generation).of(&party.tls, group, address);
-    let tls = TlsStream::to_origin(stream, &client, &party.name, Some(&sessions));
+    let tls = TlsStream::to_origin(stream, &client, &party.name, Some(sessions));
     let tls = tls.map_err(|failed| Fault::Handshake(failed.into()))?;
     tls.handshake(deadline).await.map_err(Fault::Handshake)?;
     if party.tls.verifies && !tls.is_for(&party.name) {
