@@ -237,6 +237,15 @@ impl<'r> Build<'r> {
         &self.scopes
     }
 
+    /// Lets the server around the innermost block take requests with the method CONNECT.
+    pub fn answer_connect(&mut self) {
+        for scope in &mut self.scopes {
+            if let Kind::Server(draft) = &mut scope.kind {
+                draft.answers_connect = true;
+            }
+        }
+    }
+
     /// The settings of the innermost block.
     pub fn settings(&mut self) -> &mut Settings {
         &mut self.scope().settings

@@ -74,7 +74,7 @@ impl Compiler<'_> {
 
     fn server(&mut self, mut scope: Scope, outer: &Scope) {
         let Kind::Server(draft) = std::mem::replace(&mut scope.kind, Kind::Plain) else { return };
-        let Draft { listens, names, quic: _ } = draft;
+        let Draft { listens, names, answers_connect, quic: _ } = draft;
         scope.inherit(outer);
         self.finish_scope(&mut scope);
         let id = ServerId(self.servers.len() as u32);
@@ -85,6 +85,7 @@ impl Compiler<'_> {
             id,
             name,
             names: names.clone(),
+            answers_connect,
             rules: Vec::new(),
             root: LocationId(0),
             places: Places::default(),

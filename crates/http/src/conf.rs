@@ -71,6 +71,8 @@ pub struct Server {
     pub name: String,
     /// All its names.
     pub names: Vec<crate::route::Name>,
+    /// A place in it answers CONNECT; elsewhere weir refuses this method.
+    pub answers_connect: bool,
     /// Rewrites at server level.
     pub rules: Vec<Rule>,
     /// The settings in force if no location matches.

@@ -17,6 +17,8 @@ pub struct Draft {
     pub quic: bool,
     /// Its names; one empty name if there are none.
     pub names: Vec<Name>,
+    /// A place in it answers CONNECT (nginx: `allow_connect`).
+    pub answers_connect: bool,
 }
 
 /// One address of one `listen` statement.

@@ -205,10 +205,16 @@ fn inside(exchange: &mut Exchange<'_>) -> Step {
     handlers(exchange, 0, None)
 }
 
-/// A 401, delayed by `auth_delay` to slow down guessing.
-fn unauthorised(exchange: &Exchange<'_>) -> Outcome {
+/// Whether the status asks for a password: as a server, or as a proxy.
+fn asks_password(status: u16) -> bool {
+    matches!(status, 401 | 407)
+}
+
+/// The answer to a client whose access is refused. `auth_delay` delays a request for a password, to slow down guessing.
+fn refused_with(exchange: &Exchange<'_>, status: u16) -> Outcome {
     let delay = exchange.location.values.core.auth_delay;
-    if delay.is_zero() { Outcome::Status(401) } else { Outcome::Wait(delay, Resume::Status(401)) }
+    let is_delayed = asks_password(status) && !delay.is_zero();
+    if is_delayed { Outcome::Wait(delay, Resume::Status(status)) } else { Outcome::Status(status) }
 }
 
 /// The handlers of the location from this one on, then its content. `refused` is the status of a check of access that
@@ -225,7 +231,7 @@ fn handlers(exchange: &mut Exchange<'_>, from: usize, mut refused: Option<u16>) 
         if *phase > Phase::Access
             && let Some(status) = refused.take()
         {
-            return Step::Over(if status == 401 { unauthorised(exchange) } else { Outcome::Status(status) });
+            return Step::Over(refused_with(exchange, status));
         }
         match enter(exchange) {
             Next::Continue => {}
@@ -234,11 +240,12 @@ fn handlers(exchange: &mut Exchange<'_>, from: usize, mut refused: Option<u16>) 
                     granted = true;
                     refused = None;
                     exchange.response.fields.remove(weir_wire::Known::WwwAuthenticate);
+                    exchange.response.fields.remove(weir_wire::Known::ProxyAuthenticate);
                 }
             }
             // nginx: of two objections, the one that asks for a password counts.
-            Next::Status(status @ (401 | 403)) if *phase == Phase::Access && satisfy_any => {
-                refused = refused.filter(|before| *before == 401).or(Some(status));
+            Next::Status(status @ (401 | 403 | 407)) if *phase == Phase::Access && satisfy_any => {
+                refused = refused.filter(|before| asks_password(*before)).or(Some(status));
             }
             Next::Wait(pause) => return Step::Over(Outcome::Wait(pause, Resume::Handler(index + 1, refused))),
             next @ (Next::ReadBody | Next::ReadBodyToFile | Next::Aside(_) | Next::Ask) => {
@@ -247,12 +254,14 @@ fn handlers(exchange: &mut Exchange<'_>, from: usize, mut refused: Option<u16>) 
             Next::Background(paths) => {
                 return Step::Over(Outcome::Background(paths, Resume::Handler(index + 1, refused)));
             }
-            Next::Status(401) if *phase == Phase::Access => return Step::Over(unauthorised(exchange)),
+            Next::Status(status @ (401 | 407)) if *phase == Phase::Access => {
+                return Step::Over(refused_with(exchange, status));
+            }
             other => return said(exchange, other),
         }
     }
     if let Some(status) = refused {
-        return Step::Over(if status == 401 { unauthorised(exchange) } else { Outcome::Status(status) });
+        return Step::Over(refused_with(exchange, status));
     }
     content(exchange, from)
 }

@@ -31,6 +31,8 @@ pub enum Protocol {
     Scgi(Arc<Scgi>),
     /// memcached's text protocol.
     Memcached(Arc<Memcached>),
+    /// None: the client's bytes go to the peer as they are (CONNECT).
+    Tunnel,
 }
 
 /// The settings for requests over FastCGI.
@@ -94,6 +96,7 @@ impl Protocol {
                 memcached::push_get(out, &key);
                 Ok(())
             }
+            Protocol::Tunnel => Ok(()),
         }
     }
 }

@@ -24,7 +24,7 @@ pub fn take(b: &mut Build<'_>, servers: Vec<(Location, Box<dyn Any>)>, parts: &'
     let (mut tcp, mut udp): (Vec<Drafted>, Vec<Drafted>) = Default::default();
     for (place, own) in servers {
         let Ok(own) = own.downcast::<Own>() else { continue };
-        let Own { draft: Draft { listens, names, quic: _ }, datagrams, content, zone, at } = *own;
+        let Own { draft: Draft { listens, names, .. }, datagrams, content, zone, at } = *own;
         let id = ServerId(stream.servers.len() as u32);
         b.stand(at);
         let content = match settled(b, content) {

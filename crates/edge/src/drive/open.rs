@@ -152,10 +152,6 @@ fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
     let host = weir_wire::request_host(&bytes, head);
     let tokens = head.tokens(&bytes);
     let length = weir_wire::request_body(&bytes, head);
-    let method = match length {
-        Ok(length) => weir_wire::request_method(&bytes, head, length, false),
-        Err(_) => Ok(()),
-    };
     let path = head.path;
     exchange.request_length = if request.sent > 0 { request.sent } else { head.len } as u64;
     exchange.request.tokens = tokens;
@@ -189,8 +185,10 @@ fn understand(exchange: &mut Exchange<'_>) -> Result<(), Violation> {
         exchange.server = exchange.conf.server(id);
         exchange.enter(exchange.server.root);
     }
-    method?;
-    let length = match length? {
+    let length = length?;
+    let request = &exchange.request;
+    weir_wire::request_method(&request.bytes, &request.head, length, exchange.server.answers_connect)?;
+    let length = match length {
         BodyLength::None if exchange.request.is_open_ended => BodyLength::UntilClose,
         length => length,
     };

@@ -113,16 +113,28 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
     }
 }
 
-/// Asks the client for a name and a password (`WWW-Authenticate`).
+/// Asks the client for a name and a password: as a server, or as a proxy if the client asks for a tunnel (RFC 9110
+/// §11.7).
 fn ask(exchange: &mut Exchange<'_>, realm: &[u8]) -> Next {
     let value = [b"Basic realm=\"", realm, b"\""].concat();
-    exchange.response.fields.push_known(b"WWW-Authenticate", &value, Some(Known::WwwAuthenticate));
-    Next::Status(401)
+    let (name, known, status): (&[u8], _, _) = if asks_proxy(exchange) {
+        (b"Proxy-Authenticate", Known::ProxyAuthenticate, 407)
+    } else {
+        (b"WWW-Authenticate", Known::WwwAuthenticate, 401)
+    };
+    exchange.response.fields.push_known(name, &value, Some(known));
+    Next::Status(status)
 }
 
-/// The name and the password of `Authorization: Basic`; the name may not be empty.
+fn asks_proxy(exchange: &Exchange<'_>) -> bool {
+    exchange.request.method() == b"CONNECT"
+}
+
+/// The name and the password of `Authorization: Basic`, or of `Proxy-Authorization` if the client asks for a tunnel; the
+/// name may not be empty.
 fn credentials(exchange: &Exchange<'_>) -> Option<(Vec<u8>, Vec<u8>)> {
-    decode(exchange.request.field(Known::Authorization)?)
+    let field = if asks_proxy(exchange) { Known::ProxyAuthorization } else { Known::Authorization };
+    decode(exchange.request.field(field)?)
 }
 
 fn decode(field: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {

@@ -39,6 +39,11 @@ const OWN: &[Directive] = &[
         "The memcached server for requests of this location: HOST:PORT, unix:PATH or an upstream.",
         pass,
     ),
+    Directive::new("memcached_buffer_size", HSL, ONE, "The buffer size for the first line of an answer.", |b, s| {
+        crate::settings(b).memcached.proxy.buffer_size = Some(value::size(s)?);
+        Ok(())
+    })
+    .default("16k (nginx: 4k|8k)"),
     Directive::new(
         "memcached_next_upstream",
         HSL,

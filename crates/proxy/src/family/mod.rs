@@ -17,6 +17,7 @@ weir_http::declare! {
     uwsgi
     scgi
     memcached
+    tunnel
     upstream
     sticky
     health

@@ -26,7 +26,7 @@ fn hidden_by(scheme: Scheme) -> &'static [Known] {
     match scheme {
         Scheme::Http | Scheme::Grpc => &[Known::Date, Known::Server, Known::XPad],
         Scheme::FastCgi | Scheme::Scgi => &[Known::Status],
-        Scheme::Uwsgi | Scheme::Memcached => &[],
+        Scheme::Uwsgi | Scheme::Memcached | Scheme::Tunnel => &[],
     }
 }
 

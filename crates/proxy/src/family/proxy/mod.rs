@@ -307,6 +307,7 @@ pub fn claim(b: &mut Build<'_>, of: Of, pass: Pass) {
         &mut all.uwsgi.proxy,
         &mut all.scgi.proxy,
         &mut all.memcached.proxy,
+        &mut all.tunnel.proxy,
     ] {
         settings.pass = Some(None);
     }

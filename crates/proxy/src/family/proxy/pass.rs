@@ -21,6 +21,8 @@ pub enum Scheme {
     Scgi,
     /// `memcached_pass`.
     Memcached,
+    /// `tunnel_pass`.
+    Tunnel,
 }
 
 impl Scheme {
@@ -33,6 +35,7 @@ impl Scheme {
             Scheme::Uwsgi => "uwsgi",
             Scheme::Scgi => "scgi",
             Scheme::Memcached => "memcached",
+            Scheme::Tunnel => "tunnel",
         }
     }
 
@@ -45,6 +48,7 @@ impl Scheme {
             Scheme::Uwsgi => "uwsgi_pass",
             Scheme::Scgi => "scgi_pass",
             Scheme::Memcached => "memcached_pass",
+            Scheme::Tunnel => "tunnel_pass",
         }
     }
 
@@ -60,6 +64,7 @@ impl Scheme {
             (Scheme::Uwsgi, true) => "suwsgi://",
             (Scheme::Scgi, _) => "scgi://",
             (Scheme::Memcached, _) => "memcached://",
+            (Scheme::Tunnel, _) => "",
         }
     }
 
@@ -74,7 +79,7 @@ impl Scheme {
             Scheme::Http => Some(("http://", "https://")),
             Scheme::Grpc => Some(("grpc://", "grpcs://")),
             Scheme::Uwsgi => Some(("uwsgi://", "suwsgi://")),
-            Scheme::FastCgi | Scheme::Scgi | Scheme::Memcached => None,
+            Scheme::FastCgi | Scheme::Scgi | Scheme::Memcached | Scheme::Tunnel => None,
         }
     }
 }
@@ -203,7 +208,7 @@ fn parse_address(url: &str, scheme: Scheme) -> Result<Pass, Refusal> {
             Scheme::Http | Scheme::Grpc => {
                 refusal.todo("write [grpc://]HOST:PORT or grpcs://HOST:PORT; gRPC always passes the path on unchanged")
             }
-            Scheme::FastCgi | Scheme::Uwsgi | Scheme::Scgi | Scheme::Memcached => {
+            Scheme::FastCgi | Scheme::Uwsgi | Scheme::Scgi | Scheme::Memcached | Scheme::Tunnel => {
                 refusal.todo("write HOST:PORT, unix:PATH, or the name of an upstream block")
             }
         });

@@ -16,8 +16,6 @@ macro_rules! talking {
                 |b, s| { crate::settings(b).$($path)+.send_timeout = Some(value::time(s)?); Ok(()) }).default("60s"),
             Directive::new(concat!($prefix, "_read_timeout"), HSL, ONE, "Longest pause between two reads from the upstream.",
                 |b, s| { crate::settings(b).$($path)+.read_timeout = Some(value::time(s)?); Ok(()) }).default("60s"),
-            Directive::new(concat!($prefix, "_buffer_size"), HSL, ONE, "The buffer size for the head of an answer.",
-                |b, s| { crate::settings(b).$($path)+.buffer_size = Some(value::size(s)?); Ok(()) }).default("16k (nginx: 4k|8k)"),
             Directive::new(concat!($prefix, "_next_upstream_tries"), HSL, ONE, "The largest number of tries; 0 for no limit.",
                 |b, s| { crate::settings(b).$($path)+.tries = Some(value::bounded(s, 0, u64::from(u32::MAX))? as u32); Ok(()) }).default("0"),
             Directive::new(concat!($prefix, "_next_upstream_timeout"), HSL, ONE, "The longest time in which weir tries further peers; 0 for no limit.",
@@ -47,6 +45,8 @@ macro_rules! heads {
                 crate::settings(b).$($path)+.show.get_or_insert_default().push(name);
                 Ok(())
             }).many(),
+            Directive::new(concat!($prefix, "_buffer_size"), HSL, ONE, "The buffer size for the head of an answer.",
+                |b, s| { crate::settings(b).$($path)+.buffer_size = Some(value::size(s)?); Ok(()) }).default("16k (nginx: 4k|8k)"),
             Directive::new(concat!($prefix, "_ignore_headers"), HSL, Arity::AtLeast(1), "Names fields of the answer that weir does not obey.", |b, s| ignore(b, s, |all| &mut all.$($path)+)).many(),
             Directive::new(concat!($prefix, "_intercept_errors"), HSL, Arity::Flag, "Lets error_page answer in place of answers of 300 and above.",
                 |b, s| { crate::settings(b).$($path)+.intercept_errors = Some(value::flag(s)?); Ok(()) }).default("off"),

@@ -28,9 +28,10 @@ pub(super) fn take_answer(
     judge: Option<Judge>,
 ) -> Option<Answer> {
     let status = origin.head.status;
-    if status == 101 {
+    let is_tunnel = matches!(values.proxy.protocol, Protocol::Tunnel);
+    if status == 101 || is_tunnel {
         // The client's request for an upgrade does not show that weir asked this peer for one.
-        if !exchange.request.wants_upgrade() || !asks_for_upgrade(exchange, values) {
+        if !is_tunnel && (!exchange.request.wants_upgrade() || !asks_for_upgrade(exchange, values)) {
             refuse(exchange, &mut hold, "upstream switched protocols unasked");
             return None;
         }
@@ -94,7 +95,7 @@ fn asks_for_upgrade(exchange: &mut Exchange<'_>, values: &Values) -> bool {
         Protocol::Http1 | Protocol::Http2 => request::asks_for_upgrade(exchange),
         // The client's fields are parameters.
         Protocol::Uwsgi(_) | Protocol::Scgi(_) => values.proxy.pass_headers,
-        Protocol::FastCgi(_) | Protocol::Memcached(_) => false,
+        Protocol::FastCgi(_) | Protocol::Memcached(_) | Protocol::Tunnel => false,
     }
 }
 

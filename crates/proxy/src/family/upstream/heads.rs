@@ -38,7 +38,7 @@ impl Head {
         match protocol {
             Protocol::FastCgi(fastcgi) => self.parse_records(exchange, fastcgi, bytes_max),
             Protocol::Memcached(memcached) => self.parse_line(exchange, memcached, bytes_max),
-            Protocol::Http1 | Protocol::Http2 | Protocol::Uwsgi(_) | Protocol::Scgi(_) => {
+            Protocol::Http1 | Protocol::Http2 | Protocol::Uwsgi(_) | Protocol::Scgi(_) | Protocol::Tunnel => {
                 std::mem::swap(&mut self.raw, &mut self.origin.bytes);
                 let is_done = self.parse_cgi(true, bytes_max);
                 if !matches!(is_done, Ok(true)) {

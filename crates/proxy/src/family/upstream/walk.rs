@@ -34,7 +34,7 @@ use super::line::{Awaited, Kept, Line, Opened, lines};
 use super::pool::{Handover, Link, Terms, pools};
 use super::queue::{self, Ticket};
 use super::source::{GroupRef, Hold};
-use crate::family::proxy;
+use crate::family::{proxy, tunnel};
 use crate::family::proxy::request::BodyFraming;
 use crate::family::proxy_ssl::Party;
 use crate::protocol::Protocol;
@@ -195,15 +195,20 @@ impl<'g> Walk<'g> {
         let proxy = &self.outgoing.values.proxy;
         let bound = proxy.bind.as_ref().and_then(|bind| bind.local(exchange));
         let terms = Terms { bound, party: self.party, sessions: self.upstream.sessions.as_deref() };
-        let is_h2 = matches!(proxy.protocol, Protocol::Http2);
+        let (is_h2, is_tunnel) =
+            (matches!(proxy.protocol, Protocol::Http2), matches!(proxy.protocol, Protocol::Tunnel));
         let id = self.upstream.pool_id(peer);
-        let kept =
-            if may_reuse && !is_h2 { take_kept(exchange.worker, &self.hold.group, id, terms).await } else { None };
+        let kept = if may_reuse && !is_h2 && !is_tunnel {
+            take_kept(exchange.worker, &self.hold.group, id, terms).await
+        } else {
+            None
+        };
         let mut progressed = Progressed::default();
         let opened = match kept {
             Some(link) => Ok((link, true)),
             // Boxed: every exchange would need the room for it.
             None if is_h2 => Box::pin(self.begin_stream(exchange, conn, Next { peer, may_reuse }, terms)).await,
+            None if is_tunnel => Box::pin(self.open_tunnel(exchange, conn, peer, terms)).await,
             None => self.open(exchange, conn, peer, terms).await,
         };
         let (link, reused) = match opened {
@@ -213,6 +218,9 @@ impl<'g> Walk<'g> {
         if let Some(attempt) = exchange.last_try() {
             attempt.connect_us = Some(u32::try_from(attempt.elapsed_us()).unwrap_or(u32::MAX));
             attempt.reused = reused;
+        }
+        if is_tunnel {
+            return Ok((tunnel::accepted(exchange), link));
         }
         match attempt::exchange_heads(exchange, conn, &link, self.outgoing, &mut progressed).await {
             Ok(origin) => {
@@ -230,6 +238,19 @@ impl<'g> Walk<'g> {
                 Err(FailedTry { peer, failure, progressed, reused })
             }
         }
+    }
+
+    /// Opens a connection that no other request has used or will use.
+    async fn open_tunnel(
+        &self,
+        exchange: &mut Exchange<'_>,
+        conn: &Conn,
+        peer: usize,
+        terms: Terms<'_>,
+    ) -> Result<(Box<Link>, bool), Failure> {
+        let Some(address) = self.upstream.addresses.get(peer) else { return Err(Failure::Closed) };
+        let link = attempt::connect(exchange, conn, address, self.upstream.pool_id(peer), terms).await?;
+        Ok((link, false))
     }
 
     /// Opens a stream on a shared connection, or on a new one; returns whether the connection carried others before.

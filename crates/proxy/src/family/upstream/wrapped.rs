@@ -68,6 +68,6 @@ pub(super) fn source(
         }
         Protocol::Memcached(_) | Protocol::Http1 | Protocol::Http2 => Source::new(link, hold, origin, length, is_sent),
         // The peer closes after its answer.
-        Protocol::Uwsgi(_) | Protocol::Scgi(_) => Source::new(link, hold, origin, length, false),
+        Protocol::Uwsgi(_) | Protocol::Scgi(_) | Protocol::Tunnel => Source::new(link, hold, origin, length, false),
     }
 }
