@@ -74,6 +74,7 @@ async fn run(
         spill: None,
         framing,
         ended: false,
+        is_cut: false,
         is_broken: false,
         unfinished: None,
         is_blocked: false,
@@ -94,6 +95,8 @@ async fn run(
             exchange.cache.saving = None;
             if exchange.cache.is_filling() {
                 drain_rest(exchange, source).await;
+            } else if relay.is_cut {
+                source.fail(exchange);
             } else {
                 source.abandon(exchange);
             }
@@ -105,6 +108,10 @@ async fn run(
             source.fail(exchange);
             return Err(Gone::Cut);
         }
+        Err(End::Cut) => {
+            source.fail(exchange);
+            return Err(Gone::Cut);
+        }
     }
     Ok(())
 }
@@ -112,6 +119,8 @@ async fn run(
 enum End {
     Client(Gone),
     Origin(Broken),
+    /// The client has all bytes of an answer that the upstream broke off.
+    Cut,
 }
 
 fn note(exchange: &mut Exchange<'_>, broken: &Broken) {
@@ -188,6 +197,8 @@ struct Relay {
     spill: Option<Spill>,
     framing: Framing,
     ended: bool,
+    /// The upstream broke its answer off, which is logged: only the bytes before that are still to be sent.
+    is_cut: bool,
     /// The temporary file or a filter failed: the answer cannot be completed.
     is_broken: bool,
     /// A filter has more output for the piece that it got; whether that piece was the last.
@@ -240,8 +251,8 @@ impl Relay {
                     Poll::Ready(Err(gone)) => return Poll::Ready(Err(End::Client(gone))),
                     Poll::Pending => false,
                 };
-                if self.ended && self.queue.is_empty() && self.spill.is_none() {
-                    return Poll::Ready(Ok(()));
+                if (self.ended || self.is_cut) && self.queue.is_empty() && self.spill.is_none() {
+                    return Poll::Ready(if self.is_cut { Err(End::Cut) } else { Ok(()) });
                 }
                 if exchange.cache.poll_ready(context).is_pending() {
                     if wrote {
@@ -251,7 +262,12 @@ impl Relay {
                 }
                 let read = match self.poll_fill(exchange, source, memory_max, file_max, read_timeout) {
                     Poll::Ready(Ok(read)) => read,
-                    Poll::Ready(Err(broken)) => return Poll::Ready(Err(End::Origin(broken))),
+                    Poll::Ready(Err(broken)) => {
+                        note(exchange, &broken);
+                        exchange.cache.cut();
+                        self.is_cut = true;
+                        true
+                    }
                     Poll::Pending => false,
                 };
                 if !wrote && !read {
@@ -375,7 +391,7 @@ impl Relay {
         file_max: Option<u64>,
         timeout: std::time::Duration,
     ) -> Poll<Result<bool, Broken>> {
-        if self.ended {
+        if self.ended || self.is_cut {
             return Poll::Pending;
         }
         let in_memory = self.spill.is_none() && (self.queued == 0 || self.queued < memory_max);
