@@ -52,7 +52,8 @@ pub static FAMILY: Family = Family::new(
     ],
 )
 .filter(|location| crate::values(location).gunzip.enabled, filter)
-.fixed(|_, _| false);
+.fixed(|_, _| false)
+.inner();
 
 fn filter(exchange: &mut Exchange<'_>) {
     let location = exchange.location;
@@ -65,7 +66,8 @@ fn filter(exchange: &mut Exchange<'_>) {
         compression::vary(exchange);
     }
     let is_gzip = |coding: Coding| coding == Coding::Gzip && coding.is_allowed(exchange, proxy);
-    if compression::accepted(exchange, is_gzip).next().is_some() {
+    // A part of another answer is plain text there.
+    if !exchange.is_subrequest && compression::accepted(exchange, is_gzip).next().is_some() {
         return;
     }
     let (count, size) = crate::values(location).gunzip.buffers;

@@ -109,7 +109,8 @@ pub static FAMILY: Family = Family::new(
     ],
 )
 .filter(|location| !crate::values(location).sub_filter.pairs.all.is_empty(), filter)
-.fixed(|location, _| crate::values(location).sub_filter.pairs.is_fixed());
+.fixed(|location, _| crate::values(location).sub_filter.pairs.is_fixed())
+.inner();
 
 fn pair(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let (find, replace) = (statement.text(0), statement.text(1));
