@@ -29,6 +29,7 @@ weir_http::declare! {
     auth_basic
     auth_request
     try_files
+    msie_refresh
     mirror
     flv
     mp4
@@ -57,6 +58,7 @@ weir_http::above!(1, sessions::variable_names);
 
 /// The order in which filters change a response's head, first to last.
 const FILTERS: &[&str] = &[
+    "msie_refresh",
     "not_modified",
     "headers_more",
     "headers",

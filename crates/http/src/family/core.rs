@@ -308,8 +308,6 @@ pub static FAMILY: Family = Family::new("core", &[
         "No effect: weir sizes its tables itself.", |_, _| Ok(())),
     Directive::idle("msie_padding", HSL, Arity::Flag, "",
         "it is for browsers that nobody uses any more", |_, _| Ok(())),
-    Directive::idle("msie_refresh", HSL, Arity::Flag, "off",
-        "it is for browsers that nobody uses any more", |_, _| Ok(())),
     Directive::new("subrequest_output_buffer_size", HSL, ONE, "The largest answer of a subrequest that weir keeps in memory as a whole.",
         |b, s| { b.settings().core.subrequest_buffer = Some(value::size(s)?); Ok(()) }).default("4k"),
     Directive::new("post_action", HSLI, ONE, "Sends the request to this path or named location after its answer, and ignores the answer of that location.",
