@@ -194,7 +194,6 @@ impl<'r> Build<'r> {
         // nginx: `pcre_jit` holds for the whole file, wherever it stands.
         self.jit =
             !statements.iter().any(|s| s.name.text == "pcre_jit" && s.args.iter().any(|word| word.text == "off"));
-        self.absent = Absent::of(statements);
         self.apply_all(statements);
         let root = self.scopes.pop().unwrap_or_else(|| Scope::new(Kind::Plain, directive::MAIN, At::default()));
         (self, root)
@@ -397,16 +396,11 @@ impl<'r> Build<'r> {
         {
             return directive::apply(self, directive, statement);
         }
-        let is_accepted = match nginx_only::lookup(name) {
-            Some(entry) => self.absent.note(entry, statement, context)?,
-            None => {
-                self.absent.note_unknown(statement, &self.known.meant(name, context));
-                false
-            }
-        };
-        if !is_accepted {
-            self.note_refused(statement);
+        match nginx_only::lookup(name) {
+            Some(entry) => self.absent.note(entry, statement),
+            None => self.absent.note_unknown(statement, &self.known.meant(name, context)),
         }
+        self.note_refused(statement);
         Ok(())
     }
 

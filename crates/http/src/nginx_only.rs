@@ -87,7 +87,6 @@ pub fn variable_module(name: &str) -> Option<&'static str> {
 /// The variables of nginx 1.31.5 that weir does not have, by module; a name that ends in `_` is a prefix.
 #[rustfmt::skip]
 static VARIABLES: &[(&[&str], &str)] = &[
-    (&["date_gmt", "date_local"], "ngx_http_ssi_filter_module"),
     (&["geoip_"], "ngx_http_geoip_module"),
     (&["http3"], "ngx_http_v3_module"),
     (&["ssl_ech_outer_server_name", "ssl_ech_status"], "ngx_http_ssl_module"),
@@ -144,11 +143,7 @@ static REMEDIES: &[(Rule, &str)] = &[
     (Name("worker_priority"), "set the priority when you start weir (systemd: Nice=)"),
     (Name("worker_rlimit_core"), "set the limit when you start weir (systemd: LimitCORE=)"),
     (Name("ssl_engine"), "weir loads no OpenSSL engines: use a key file"),
-    (Name("stub_status"), WATCH),
-    (Name("slice"), "let proxy_cache store whole answers, or keep nginx for this location"),
     (Name("perl_modules"), COMPUTE),
-    // Protocols to the origin.
-    (Names("tunnel_"), "keep nginx for CONNECT: weir is not a forward proxy"),
     // Whole groups of modules.
     (Module("ngx_mail"), "weir is not a mail proxy: keep nginx for mail"),
     (Module("ngx_http_ssl"), TLS_IN_FRONT),
@@ -158,8 +153,6 @@ static REMEDIES: &[(Rule, &str)] = &[
     (Module("ngx_http_image_filter"), "resize images at the origin or in an image service, or keep nginx for this location"),
     (Module("ngx_http_perl"), COMPUTE),
     (Module("ngx_http_geoip"), FIND_THE_CLIENT_S_PLACE),
-    // Files.
-    (Module("ngx_http_autoindex"), "list directories with a file server behind proxy_pass, or keep nginx for this location"),
     // Internals of nginx.
     (Module("ngx_http_degradation"), "limit load with limit_req and limit_conn"),
     (Module("ngx_google_perftools"), "profile with perf: remove the line"),
@@ -173,7 +166,6 @@ static REMEDIES: &[(Rule, &str)] = &[
     (Module("ngx_http_copy_filter"), NOTHING_TO_TUNE),
     (Names("aio"), NOTHING_TO_TUNE),
     (Names("directio"), NOTHING_TO_TUNE),
-    (Names("msie_"), "remove the line: it is for browsers that nobody uses any more"),
     (Names("open_file_cache"), NOTHING_TO_TUNE),
     (Names("server_names_hash_"), NOTHING_TO_TUNE),
     (Names("types_hash_"), NOTHING_TO_TUNE),
