@@ -22,8 +22,8 @@ use weir_http::family::certificates::{self};
 use weir_http::refusal::Refusal;
 use weir_http::subject::Subject;
 use weir_http::variable::{Reads, Template};
-use weir_net::tls::ciphers::{Ciphers, Protocols};
 use weir_net::Address;
+use weir_net::tls::ciphers::{Ciphers, Protocols};
 use weir_net::tls::{Client, KeyLogFile, OriginOptions, Sessions, Trust, certificates, revocation_lists};
 use weir_wire::Version;
 

@@ -34,9 +34,9 @@ use super::line::{Awaited, Kept, Line, Opened, lines};
 use super::pool::{Handover, Link, Terms, pools};
 use super::queue::{self, Ticket};
 use super::source::{GroupRef, Hold};
-use crate::family::{proxy, tunnel};
 use crate::family::proxy::request::BodyFraming;
 use crate::family::proxy_ssl::Party;
+use crate::family::{proxy, tunnel};
 use crate::protocol::Protocol;
 
 /// The state of one exchange between its tries.
