@@ -8,7 +8,7 @@ use weir_http::families::Family;
 use weir_net::log::Level;
 use weir_net::{Address, Deadline, Stream};
 use weir_proxy::family::proxy_ssl;
-use weir_proxy::family::proxy_ssl::handshake::{Fault, secure};
+use weir_proxy::family::proxy_ssl::handshake::{Fault, secure, sessions_of};
 use weir_proxy::family::proxy_ssl::sessions::AllSessions;
 use weir_stream::compile;
 use weir_stream::part::{Part, Unreached, Wrapped};
@@ -45,7 +45,7 @@ fn wrap<'s>(session: &'s mut Session<'_>, stream: Stream, address: &'s Address, 
         // FNV-1a: groups share no TLS sessions.
         let group = host.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
         let all = &crate::declared(session.conf).sessions.tls;
-        let sessions = party.sessions(all, group, address);
+        let sessions = sessions_of(party, all, group, address);
         let deadline = Deadline::new();
         deadline.set(weir_stream::values(&session.server.place).proxy.connect_timeout);
         let conf_prefix = &session.conf.paths.conf_prefix;

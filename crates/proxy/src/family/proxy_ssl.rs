@@ -12,7 +12,6 @@ pub mod sessions;
 use std::sync::Arc;
 
 use command::Commands;
-use sessions::AllSessions;
 use weir_conf::Statement;
 use weir_http::build::{Build, Scope};
 use weir_http::directive::{HSL, SS, STREAM_SERVER};
@@ -22,9 +21,8 @@ use weir_http::family::certificates::{self};
 use weir_http::refusal::Refusal;
 use weir_http::subject::Subject;
 use weir_http::variable::{Reads, Template};
-use weir_net::Address;
 use weir_net::tls::ciphers::{Ciphers, Protocols};
-use weir_net::tls::{Client, KeyLogFile, OriginOptions, Sessions, Trust, certificates, revocation_lists};
+use weir_net::tls::{Client, KeyLogFile, OriginOptions, Trust, certificates, revocation_lists};
 use weir_wire::Version;
 
 use crate::family::proxy::pass::Pass;
@@ -102,11 +100,6 @@ impl Party {
     /// Whether variables named the certificate.
     pub fn shows_its_own(&self) -> bool {
         self.certificate.is_some()
-    }
-
-    /// The TLS sessions in `all` with the peer that has this cell and this address.
-    pub fn sessions(&self, all: &AllSessions, cell: u32, address: &Address) -> Sessions {
-        all.of(Arc::as_ptr(&self.tls) as usize, cell, address)
     }
 }
 

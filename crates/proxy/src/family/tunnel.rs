@@ -10,11 +10,9 @@ use weir_http::conf::Location;
 use weir_http::directive::{Arity, Directive, HSL, LOCATION, LOCATION_IF, ONE, SERVER, join};
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
-use weir_http::message::Origin;
 use weir_http::phase::Next;
 use weir_http::refusal::Refusal;
 use weir_http::value;
-use weir_net::buffer;
 use weir_peers::retry::Conditions;
 
 use crate::bundle::{self, Names};
@@ -114,20 +112,4 @@ fn settle(location: &mut Location) {
         values.store.store = Store::Off;
         values.slice.size = 0;
     }
-}
-
-/// The answer to a request whose connection is made.
-pub fn accepted(exchange: &mut Exchange<'_>) -> Box<Origin> {
-    const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\n\r\n";
-    let mut answer = exchange.worker.lease_origin();
-    answer.bytes = buffer::lease(HEAD.len());
-    answer.bytes.extend_from_slice(HEAD);
-    let parsed = answer.parser.response(&answer.bytes, &mut answer.head);
-    debug_assert!(parsed.is_ok());
-    exchange.request_complete = true;
-    if let Some(attempt) = exchange.last_try() {
-        attempt.header_us = Some(attempt.elapsed_us());
-        attempt.status = answer.head.status;
-    }
-    answer
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::Poll;
 
 use weir_http::board::count_fault;
@@ -25,6 +26,11 @@ use crate::family::upstream::attempt::Failure;
 /// The sessions of a configuration on this worker.
 fn sessions(generation: &Generation) -> &AllSessions {
     generation.own.of(AllSessions::default)
+}
+
+/// The TLS sessions in `all` of a party with the peer that has this cell and this address.
+pub fn sessions_of(party: &Party, all: &AllSessions, cell: u32, address: &Address) -> Sessions {
+    all.of(Arc::as_ptr(&party.tls) as usize, cell, address)
 }
 
 /// Why there is no TLS connection.
@@ -88,7 +94,7 @@ pub async fn shake_hands(
         client(&exchange.conf.paths.conf_prefix, party).map_err(|line| Failure::Tls(Fault::Certificate(line)))?;
     let cell = exchange.tries.last().map_or(0, |attempt| attempt.cell);
     let all = shared.unwrap_or_else(|| sessions(exchange.generation));
-    let sessions = party.sessions(all, cell, address);
+    let sessions = sessions_of(party, all, cell, address);
     let tls = TlsStream::to_origin(stream, &client, &party.name, Some(&sessions));
     let tls = tls.map_err(|failed| Failure::Tls(Fault::Handshake(failed.into())))?;
     let watch = proxy::is_for_its_client_alone(exchange);

@@ -34,9 +34,10 @@ use super::line::{Awaited, Kept, Line, Opened, lines};
 use super::pool::{Handover, Link, Terms, pools};
 use super::queue::{self, Ticket};
 use super::source::{GroupRef, Hold};
+use super::wrapped;
+use crate::family::proxy;
 use crate::family::proxy::request::BodyFraming;
 use crate::family::proxy_ssl::Party;
-use crate::family::{proxy, tunnel};
 use crate::protocol::Protocol;
 
 /// The state of one exchange between its tries.
@@ -220,7 +221,7 @@ impl<'g> Walk<'g> {
             attempt.reused = reused;
         }
         if is_tunnel {
-            return Ok((tunnel::accepted(exchange), link));
+            return Ok((wrapped::accepted(exchange), link));
         }
         match attempt::exchange_heads(exchange, conn, &link, self.outgoing, &mut progressed).await {
             Ok(origin) => {

@@ -1,10 +1,11 @@
-//! The parts of an exchange that differ in another protocol than HTTP: the framing of the request's body, and the body of
-//! the answer.
+//! The parts of an exchange that differ in another protocol than HTTP: the framing of the request's body, the body of the
+//! answer, and the head of an answer that has none.
 
 use weir_http::content_type;
 use weir_http::exchange::Exchange;
 use weir_http::message::Origin;
 use weir_http::request_body::RequestBody;
+use weir_net::buffer;
 use weir_wire::{BodyLength, Known, fastcgi, framing, memcached};
 
 use super::heads::Rest;
@@ -70,4 +71,20 @@ pub(super) fn source(
         // The peer closes after its answer.
         Protocol::Uwsgi(_) | Protocol::Scgi(_) | Protocol::Tunnel => Source::new(link, hold, origin, length, false),
     }
+}
+
+/// The answer of a tunnel, whose connection is made.
+pub(super) fn accepted(exchange: &mut Exchange<'_>) -> Box<Origin> {
+    const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\n\r\n";
+    let mut answer = exchange.worker.lease_origin();
+    answer.bytes = buffer::lease(HEAD.len());
+    answer.bytes.extend_from_slice(HEAD);
+    let parsed = answer.parser.response(&answer.bytes, &mut answer.head);
+    debug_assert!(parsed.is_ok());
+    exchange.request_complete = true;
+    if let Some(attempt) = exchange.last_try() {
+        attempt.header_us = Some(attempt.elapsed_us());
+        attempt.status = answer.head.status;
+    }
+    answer
 }
