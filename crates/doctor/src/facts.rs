@@ -34,6 +34,8 @@ pub struct Facts {
     pub pam_limits: Vec<host::PamLimit>,
     /// Other servers on this machine, such as Node under PM2.
     pub neighbours: Vec<host::Process>,
+    /// Pools of workers of application servers on this machine.
+    pub pools: Vec<host::Pool>,
     /// The server's `stub_status` figures.
     pub live: Option<Live>,
     /// The expected load.
@@ -118,6 +120,7 @@ impl Facts {
             unit,
             pam_limits: host::pam_limits_under(root),
             neighbours: host::node_processes_under(root),
+            pools: host::pools_under(root),
             live: None,
             load: Load::default(),
         }

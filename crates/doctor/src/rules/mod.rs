@@ -21,6 +21,7 @@ rules! {
     add_header_redefinition
     alias_traversal
     allow_without_deny
+    app_workers
     backlog_over_somaxconn
     cache_foreground_refresh
     cache_lock_polling
@@ -36,6 +37,7 @@ rules! {
     default_server_flag
     equals_default
     error_log_off
+    fastcgi_without_script
     fd_limit_running
     filesystem_root_exposure
     forwarded_headers

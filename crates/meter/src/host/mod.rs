@@ -10,6 +10,7 @@ mod limits;
 mod listen;
 mod machine;
 mod pam;
+mod pools;
 mod process;
 mod running;
 mod sockets;
@@ -26,6 +27,7 @@ pub use limits::{FileLimit, file_limit, file_limit_of, file_limit_under};
 pub use listen::listens_of;
 pub use machine::{CPUS_MAX, CpuTime, cpu_times, cpu_times_under, worked};
 pub use pam::{PamLimit, pam_limits_under};
+pub use pools::{Pool, pools_under};
 pub use process::{
     FamilyCpu, PROCESSES_MAX, ended_children_cpu, family, family_cpu, family_cpu_under, family_under, others_cpu,
     started_ticks,
