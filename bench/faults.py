@@ -15,8 +15,8 @@ import sys
 import tempfile
 import time
 
-from stacks import (APACHE, BURN, BURNER, CACHE, DEAF, HEAP, HERE, KEEP, LEAK, MYSQL, NAMES, ONE_CPU, PAGES, POLL, POOL, REDIS, SLEEPS, SYNC, TLS, TWO,
-                    WORK, WORKED, conf, missing, pages, run)
+from stacks import (APACHE, BURN, BURNER, CACHE, DEAF, FPM, HEAP, HERE, KEEP, LEAK, MYSQL, NAMES, ONE_CPU, PAGES, POLL, POOL, REDIS, SLEEPS, SYNC, TLS, TWO,
+                    WORK, WORKED, WSGI, conf, missing, pages, run)
 
 # name, edges (n, w), rules that may be said, configuration, load, what else.
 FAULTS = [
@@ -91,6 +91,10 @@ FAULTS = [
     ("b21-blocked-loop", "nw", {"B21", "B22"}, conf(), ["-c", "16", "/"], {"origin": ("node", SYNC, ""), "flags": ["--probe", "node"]}),
     ("b22-apache", "nw", {"B22"}, conf(), ["-c", "16", "/slow?delay=40ms"],
      {"origin": ("apache", APACHE, ""), "needs": "apache2"}),
+    ("b22-php-fpm", "nw", {"B22"}, conf("include /etc/nginx/fastcgi_params; fastcgi_param SCRIPT_FILENAME @DIR@/x.php; fastcgi_pass app;", upstream="server app:3000;"),
+     ["-c", "8", "/x.php"], {"origin": ("php-fpm", FPM, ""), "needs": "php-fpm", "flags": ["--probe", "php-fpm=10.99.255.10:9001"]}),
+    ("b22-uwsgi", "nw", {"B22"}, conf("include /etc/nginx/uwsgi_params; uwsgi_pass app;", upstream="server app:3000;"),
+     ["-c", "8", "/x"], {"origin": ("uwsgi", WSGI, ""), "needs": "uwsgi", "flags": ["--probe", "uwsgi=10.99.255.10:9191"]}),
     ("b23-pool", "nw", {"B23"}, None, ["-c", "32", "/"], {"stack": ("e3c", "pool_one"), "flags": ["--pool", "app1:POOL=5"], "needs": "node"}),
     ("b24-locks", "nw", {"B24"}, conf(upstream="server 127.0.0.1:3000; keepalive 64;"), ["-c", "8", "/"], {"origin": ("mysql", MYSQL, ""), "needs": "mariadbd"}),
     ("b25-redis-full", "nw", {"B25"}, conf(upstream="server 127.0.0.1:3000; keepalive 64;"), ["-c", "16", "/"], {"origin": ("redis", REDIS, "6379 100000 1"), "needs": "redis-server"}),

@@ -139,6 +139,26 @@ KeepAlive Off
   ProxyPass http://127.0.0.1:3001/1k
 </Location>
 """
+# Two workers, each of which waits for as long as a query takes.
+FPM = """
+[global]
+error_log = /dev/stderr
+[www]
+user = root
+group = root
+listen = 0.0.0.0:3000
+pm = static
+pm.max_children = 2
+pm.status_path = /status
+pm.status_listen = 0.0.0.0:9001
+"""
+WSGI = """
+import time
+def application(environment, start):
+    time.sleep(0.05)
+    start('200 OK', [('Content-Type', 'text/plain')])
+    return [b'x']
+"""
 # Answers each question of a name after 0.6 s: it is 127.0.0.1, for one second.
 NAMES = """
 import socket, threading, time
@@ -225,7 +245,19 @@ def java(where, weir, source, _):
     return f"exec java -Xmx64m -XX:+UseSerialGC -cp {where} App"
 
 
-SPECIAL = {"apache": apache, "redis": redis, "mysql": mysql, "java": java}
+def fpm(where, weir, source, _):
+    (where / "fpm.conf").write_text(source)
+    (where / "x.php").write_text("<?php usleep(50000); echo 'x';")
+    program = next(path for path in sorted(pathlib.Path("/usr/sbin").glob("php-fpm*")))
+    return f"exec {program} -R -F -y {where}/fpm.conf"
+
+
+def uwsgi(where, weir, source, _):
+    (where / "app.py").write_text(source)
+    return f"exec uwsgi --plugin python3 --socket 0.0.0.0:3000 --processes 2 --stats 0.0.0.0:9191 --wsgi-file {where}/app.py"
+
+
+SPECIAL = {"apache": apache, "redis": redis, "mysql": mysql, "java": java, "php-fpm": fpm, "uwsgi": uwsgi}
 
 
 def missing(extra):
@@ -233,6 +265,8 @@ def missing(extra):
     need = extra.get("needs")
     if need == "socket.io":
         return None if (HERE / "tests/apps/node_modules/socket.io").exists() else "npm ci --prefix tests/apps"
+    if need == "php-fpm":
+        return None if any(pathlib.Path("/usr/sbin").glob("php-fpm*")) else need
     return None if need is None or shutil.which(need) or (need == "mariadbd" and pathlib.Path("/usr/sbin/mariadbd").exists()) else need
 
 
