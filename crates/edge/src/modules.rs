@@ -57,7 +57,6 @@ const STREAM: &[&str] = &[
     "--with-stream_realip_module",
     "--with-stream_ssl_module",
     "--with-stream_ssl_preread_module",
-    "--without-stream_pass_module",
     "--without-stream_upstream_least_time_module",
 ];
 

@@ -8,6 +8,7 @@ use weir_net::tls::{ClientHello, Complaint, Context, Noted};
 use weir_net::{Instant, SocketAddress};
 
 use crate::conn::shared::Shared;
+use crate::own::Own;
 
 /// The facts about a client connection, the same for all its exchanges.
 pub struct Client {
@@ -25,6 +26,8 @@ pub struct Client {
     pub proxied: OnceCell<Box<Proxied>>,
     /// The facts about its TLS session, if the listen speaks TLS.
     pub secured: OnceCell<Rc<Secured>>,
+    /// The values of a session of `stream` that passed the connection on: they last as long as the connection.
+    pub before: OnceCell<Box<Own>>,
     /// The connection itself.
     pub shared: Rc<Shared>,
 }
@@ -45,6 +48,7 @@ impl Client {
             listen: self.listen.clone(),
             proxied: self.proxied.clone(),
             secured: self.secured.clone(),
+            before: OnceCell::new(),
             shared,
         })
     }

@@ -124,6 +124,16 @@ pub struct Entry {
     key: Key,
 }
 
+impl Entry {
+    /// Takes the connection out of the list, so that another server of this worker can have it; `None` if weir ended
+    /// the connection, or if something else still holds it.
+    pub fn dissolve(self) -> Option<(Transport, Place)> {
+        let shared = self.shared.clone();
+        drop(self);
+        Rc::try_unwrap(shared).ok()?.into_parts()
+    }
+}
+
 impl Drop for Entry {
     fn drop(&mut self) {
         counters::shift(&self.worker.counters().active, -1);
@@ -284,6 +294,11 @@ impl Worker {
     /// Notes a client connection; it counts as idle until its first request.
     pub fn enlist(self: &Rc<Self>, stream: Transport, place: Place, generation: &Generation) -> Entry {
         counters::add(&self.counters().handled, 1);
+        self.enlist_again(stream, place, generation)
+    }
+
+    /// Notes a client connection that another server of this worker had.
+    pub fn enlist_again(self: &Rc<Self>, stream: Transport, place: Place, generation: &Generation) -> Entry {
         counters::shift(&self.counters().active, 1);
         let shared = Rc::new(Shared::new(stream, Some(place), generation.conf.generation));
         let key = self.connections.borrow_mut().insert(shared.clone());

@@ -58,11 +58,13 @@ pub enum Step {
     ToOrigin,
     /// Sending the text of `return` in `stream`.
     ReturnText,
+    /// Handing a connection of `stream` to another socket.
+    Pass,
 }
 
 impl Step {
     /// All steps, in the order of an exchange.
-    pub const ALL: [Step; 26] = [
+    pub const ALL: [Step; 27] = [
         Step::AwaitRequest,
         Step::Keepalive,
         Step::TlsClient,
@@ -89,6 +91,7 @@ impl Step {
         Step::ToClient,
         Step::ToOrigin,
         Step::ReturnText,
+        Step::Pass,
     ];
 
     /// The words after "while" in an error line.
@@ -123,6 +126,7 @@ impl Step {
             Step::ToClient => "proxying and sending to client",
             Step::ToOrigin => "proxying and sending to upstream",
             Step::ReturnText => "returning text",
+            Step::Pass => "passing connection to port",
         }
     }
 
@@ -145,7 +149,7 @@ impl Step {
             | Step::FromClient
             | Step::ToClient
             | Step::ReturnText => Side::Client,
-            Step::Queue | Step::Log => Side::Edge,
+            Step::Queue | Step::Log | Step::Pass => Side::Edge,
             Step::Resolve
             | Step::Connect
             | Step::TlsOrigin

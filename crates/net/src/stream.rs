@@ -219,8 +219,26 @@ impl Stream {
         }
         let room = max.min(buf.capacity() - buf.len());
         count(Kind::Read);
-        let result = sys::recv_spare(self.fd.as_fd(), buf, room);
+        let result = sys::recv_spare(self.fd.as_fd(), buf, room, RecvFlags::empty());
         self.after_read(result, room)
+    }
+
+    /// As [`Stream::try_read_vec`], but the bytes stay in the kernel: the next read returns them again.
+    pub fn try_peek_vec(&self, buf: &mut Vec<u8>, max: usize) -> io::Result<usize> {
+        if buf.len() == buf.capacity() {
+            buf.reserve(max);
+        }
+        let room = max.min(buf.capacity() - buf.len());
+        count(Kind::Peek);
+        match sys::recv_spare(self.fd.as_fd(), buf, room, RecvFlags::PEEK) {
+            Ok(len) => Ok(len),
+            failed => self.after_read(failed, room),
+        }
+    }
+
+    /// After a peek whose bytes are not enough: the next wait to read ends only when more have arrived, or the end.
+    pub fn await_more(&self) {
+        core::with(|core| core.clear_read_unless_ending(self.socket.key));
     }
 
     /// Writes as many bytes as fit. `WouldBlock` means wait.

@@ -221,11 +221,16 @@ pub(crate) fn strftime(format: &CStr, unix_seconds: i64, is_local: bool, max: us
 /// Receives at most `max` bytes into the spare capacity of `buf`, which is not
 /// zeroed first. The spare capacity must not be empty unless `max` is 0.
 #[inline]
-pub(crate) fn recv_spare(fd: BorrowedFd<'_>, buf: &mut Vec<u8>, max: usize) -> rustix::io::Result<usize> {
+pub(crate) fn recv_spare(
+    fd: BorrowedFd<'_>,
+    buf: &mut Vec<u8>,
+    max: usize,
+    flags: rustix::net::RecvFlags,
+) -> rustix::io::Result<usize> {
     let spare = buf.spare_capacity_mut();
     let room = spare.len().min(max);
     let (spare, _) = spare.split_at_mut(room);
-    let ((received, _), _) = rustix::net::recv(fd, spare, rustix::net::RecvFlags::empty())?;
+    let ((received, _), _) = rustix::net::recv(fd, spare, flags)?;
     let len = received.len();
     let filled = buf.len() + len;
     // SAFETY: `recv` initialised the first `len` bytes of the spare capacity,

@@ -295,6 +295,20 @@ impl Group {
         false
     }
 
+    /// Records that the connection of a session to the held peer is made. nginx's `stream` then forgives failures: the
+    /// end of the session may be far away, and other sessions need the peer. A group with one peer has nothing to
+    /// forgive.
+    pub fn note_connected(&self, selection: &Selection, now_ms: u64) {
+        let Some(held) = selection.held.filter(|_| !self.is_single()) else { return };
+        let Some(slot) = self.slots.get(held.peer()) else { return };
+        if let Some(state) = self.lock().get_mut(held.peer()) {
+            match held.last_resort {
+                true => state.readmit(&slot.peer, now_ms),
+                false => state.note_success(&slot.peer, now_ms),
+            }
+        }
+    }
+
     /// Records that the head of the held peer's answer has come and is used. Only a policy that measures times needs
     /// this.
     pub fn note_head(&self, selection: &mut Selection, now_ms: u64) {

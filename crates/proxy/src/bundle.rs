@@ -265,6 +265,7 @@ mod tests {
             Protocol::Uwsgi(_) => "uwsgi",
             Protocol::Scgi(_) => "scgi",
             Protocol::Memcached(_) => "memcached",
+            Protocol::Tunnel => "tunnel",
         };
         values.map(|values| (named(&values.proxy.protocol), values.proxy.read_timeout.as_secs())).collect()
     }

@@ -46,6 +46,7 @@ pub fn take(b: &mut Build<'_>, servers: Vec<(Location, Box<dyn Any>)>, parts: &'
         let walk = walk(&place, parts);
         stream.servers.push(Server { id, name, place, walk, content, zone });
     }
+    stream.passes = stream.servers.iter().any(|server| matches!(server.content, Content::Pass(_)));
     stream.streams = sockets(b, &tcp);
     stream.datagrams = sockets(b, &udp);
     refuse_plain(b, &stream, &tcp);
@@ -67,6 +68,7 @@ fn settled(b: &mut Build<'_>, content: Written) -> Result<Content, Refusal> {
     Ok(match content {
         Written::Nothing => Content::Nothing,
         Written::Return(text) => Content::Return(text),
+        Written::Pass(onward) => Content::Pass(onward),
         Written::ProxyNamed(text) => Content::Proxy(Target::Named(text)),
         Written::Proxy(text) => Content::Proxy(Target::Group(upstream::of_pass(b, &text)?)),
     })

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use weir_http::conf::{Conf, Location};
 use weir_http::route::{Listen, ServerId, Socket};
 use weir_http::variable::{Definition, Template};
+use weir_net::Address;
 
 use crate::counts::ZoneCounts;
 use crate::part::{Enter, Part, Phase};
@@ -23,6 +24,8 @@ pub struct Stream {
     pub definitions: Vec<Definition<Get>>,
     /// The zones that count sessions, by name.
     pub zones: Vec<(String, Arc<ZoneCounts>)>,
+    /// A server passes connections on. Then weir only looks at the first bytes of plain connections (`MSG_PEEK`).
+    pub passes: bool,
     /// The parts of crates above.
     pub parts: &'static [Part],
 }
@@ -62,6 +65,17 @@ pub enum Content {
     Proxy(Target),
     /// `return`.
     Return(Template),
+    /// `pass`.
+    Pass(Onward),
+}
+
+/// The target of `pass`: a listening socket of weir.
+#[derive(Clone)]
+pub enum Onward {
+    /// This address.
+    To(Address),
+    /// The value of a text.
+    Named(Template),
 }
 
 /// The target of `proxy_pass`.

@@ -1,8 +1,9 @@
 //! Drives sessions: from an accepted connection or a first datagram through the phases to the peer and the log.
 //!
 //! ```text
-//!  accepted ─► begin: PROXY header, phases, TLS, preread ─► proxy: connect ─► relay ─► end: the log
-//!                                                         └► say (return)
+//!  accepted ─► begin: PROXY header, phases, TLS, preread ─┬► proxy: connect ─► relay ─► end: the log
+//!                                                         ├► say (return)
+//!                                                         └► pass: another socket
 //!  datagrams: a socket ─► the session of a client, or a new one ─► the same phases ─► volley: datagrams both ways
 //! ```
 
@@ -11,6 +12,8 @@ mod choose;
 mod connect;
 pub mod datagrams;
 mod hold;
+mod look;
+pub mod pass;
 mod relay;
 mod say;
 pub mod status;
@@ -21,16 +24,18 @@ use std::future::poll_fn;
 use std::rc::Rc;
 
 use weir_http::counters;
+use weir_http::own::Own;
 use weir_http::route::Socket;
 use weir_http::table_place::Place;
 use weir_http::worker::{Entry, Generation, Worker};
 use weir_net::{Address, SocketAddress, Stream, TlsStream, Transport};
 
 use self::connect::{Joined, Link};
+use self::pass::{Arrival, Elsewhere, Further, Goal};
 use self::status::INTERNAL;
 use crate::conf::{self, Content, Target};
 use crate::part::Next;
-use crate::session::{Around, Session};
+use crate::session::{Around, Known, Session};
 
 /// Takes a connection that was accepted on a socket of `stream`; drops it if no server of the configuration has that
 /// socket.
@@ -41,6 +46,7 @@ pub fn accepted(
     socket: &Address,
     place: Place,
     generation: Rc<Generation>,
+    elsewhere: Elsewhere,
 ) {
     let streams = &conf::of(&generation.conf).streams;
     let Some(socket) = streams.sockets.iter().find(|known| known.address == *socket) else { return };
@@ -48,8 +54,16 @@ pub fn accepted(
     let is_secure = streams.listens.get(listen).is_some_and(|listen| listen.ssl);
     let stream = if is_secure { TlsStream::accepted(stream).into() } else { Transport::from(stream) };
     let entry = worker.enlist(stream, place, &generation);
+    let number = worker.next_connection_number();
+    let known = Known { number, remote, facts: None, proxied: None, own: Own::default(), passes: 0 };
+    begin_session(entry, generation, Arrival { listen, local: None, known }, elsewhere);
+}
+
+/// Begins a session; `elsewhere` takes its connection if it leaves `stream`.
+fn begin_session(entry: Entry, generation: Rc<Generation>, arrival: Arrival, elsewhere: Elsewhere) {
     entry.shared.wake();
-    weir_net::worker::spawn(live(entry, generation, remote, listen));
+    // Boxed, because the task would keep room for it until its end.
+    weir_net::worker::spawn(live(entry, generation, Box::new(arrival), elsewhere));
 }
 
 /// The listen for a connection accepted on a socket; reads the local address only if it matters.
@@ -61,31 +75,48 @@ fn listen_of(socket: &Socket, stream: &Stream) -> usize {
     socket.listen_for(local.as_ref())
 }
 
-async fn live(entry: Entry, generation: Rc<Generation>, remote: SocketAddress, listen: usize) {
-    let stream = conf::of(&generation.conf);
-    let Some(listen) = stream.streams.listens.get(listen) else { return };
-    let Some(server) = stream.server(listen.hosts.default_server()) else { return };
-    let around = Around { worker: &entry.worker, generation: &generation, stream, listen, server };
-    let mut session = Session::new(around, remote, Some(entry.shared.clone()));
-    // These futures are much larger than the one of the relay, in which a session stays.
-    let status = match Box::pin(begin::begin(&mut session)).await {
-        Next::End(status) => status,
-        Next::Continue => content(&mut session).await,
+async fn live(entry: Entry, generation: Rc<Generation>, arrival: Box<Arrival>, elsewhere: Elsewhere) {
+    let passed = {
+        let stream = conf::of(&generation.conf);
+        let Some(listen) = stream.streams.listens.get(arrival.listen) else { return };
+        let Some(server) = stream.server(listen.hosts.default_server()) else { return };
+        let around = Around { worker: &entry.worker, generation: &generation, stream, listen, server };
+        let mut session = Session::new(around, arrival.known.remote.clone(), Some(entry.shared.clone()));
+        session.follow(arrival.known, arrival.local);
+        // These futures are much larger than the one of the relay, in which a session stays.
+        let ended = match Box::pin(begin::begin(&mut session)).await {
+            Next::End(status) => Err(status),
+            Next::Continue => content(&mut session).await,
+        };
+        match ended {
+            Ok(goal) => Some((goal, session.leave())),
+            Err(status) => {
+                session.finish(status);
+                None
+            }
+        }
     };
-    session.finish(status);
-    if entry.shared.is_secure() {
+    match passed {
+        Some((goal, known)) => {
+            if let Some(Further { entry, generation, arrival }) = pass::hand(goal, entry, known, elsewhere) {
+                begin_session(entry, generation, arrival, elsewhere);
+            }
+        }
         // The client may have gone already.
-        let _ = entry.shared.stream.shutdown_write();
+        None if entry.shared.is_secure() => drop(entry.shared.stream.shutdown_write()),
+        None => {}
     }
 }
 
-async fn content(session: &mut Session<'_>) -> u16 {
+/// Serves the session; returns the socket that gets its connection, or the status of its end.
+async fn content(session: &mut Session<'_>) -> Result<Goal, u16> {
     session.step = None;
-    match &session.server.content {
+    Err(match &session.server.content {
         Content::Nothing => INTERNAL,
         Content::Return(text) => Box::pin(say::say(session, text)).await,
         Content::Proxy(target) => proxy(session, target).await,
-    }
+        Content::Pass(onward) => return pass::find(session, onward),
+    })
 }
 
 /// Relays the session to a peer.

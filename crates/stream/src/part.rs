@@ -29,6 +29,9 @@ pub enum Next {
     End(u16),
 }
 
+/// Whether a server with these settings needs a part.
+pub type Wants = fn(&Location) -> bool;
+
 /// A handler. It never waits.
 pub type Enter = fn(&mut Session<'_>) -> Next;
 
@@ -55,13 +58,13 @@ pub struct Part {
     /// Its variables.
     pub variables: &'static [Variable],
     /// Its handler of a phase; the function says whether a server needs it, when the configuration is compiled.
-    pub handler: Option<(Phase, fn(&Location) -> bool, Enter)>,
+    pub handler: Option<(Phase, Wants, Enter)>,
     /// Its handler at the end of a session.
     pub log: Option<fn(&mut Session<'_>)>,
     /// The handshake with a client of a socket that speaks TLS.
     pub secure: Option<Wait>,
     /// TLS to peers; the function says whether a server needs it.
-    pub wrap: Option<(fn(&Location) -> bool, Wrap)>,
+    pub wrap: Option<(Wants, Wrap)>,
 }
 
 impl Part {

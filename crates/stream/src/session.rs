@@ -72,6 +72,8 @@ pub struct Session<'c> {
     pub step: Option<Step>,
     /// The peer, or the group while no peer is chosen, for lines of the error log.
     pub upstream: Option<Rc<str>>,
+    /// How often its connection was passed on.
+    pub passes: u8,
     /// Counts the session.
     pub counted: Option<Counted>,
     remote: SocketAddress,
@@ -109,6 +111,22 @@ impl Try {
     }
 }
 
+/// What a session knew about its client.
+pub struct Known {
+    /// `$connection`.
+    pub number: u64,
+    /// The client's address.
+    pub remote: SocketAddress,
+    /// The facts about its TLS.
+    pub facts: Option<Box<Facts>>,
+    /// The content of a PROXY protocol header.
+    pub proxied: Option<Box<Proxied>>,
+    /// The values that parts keep with the session.
+    pub own: Own,
+    /// How often the connection was passed on.
+    pub passes: u8,
+}
+
 /// The surroundings of a session.
 #[derive(Clone, Copy)]
 pub struct Around<'c> {
@@ -135,7 +153,7 @@ impl<'c> Session<'c> {
             worker,
             server,
             listen,
-            number: worker.next_connection_number(),
+            number: 0,
             started: clock::now(),
             is_datagram: shared.is_none(),
             shared,
@@ -152,6 +170,7 @@ impl<'c> Session<'c> {
             tries: Vec::new(),
             step: Some(Step::StartSession),
             upstream: None,
+            passes: 0,
             counted: stream.zones.get(server.zone).map(|(_, counts)| Counted::new(counts)),
             remote,
             told: None,
@@ -178,6 +197,25 @@ impl<'c> Session<'c> {
     pub fn local(&self) -> SocketAddress {
         let read = || self.shared.as_ref().and_then(|shared| shared.stream.socket().local_addr().ok());
         self.local.get_or_init(|| read().unwrap_or_else(|| self.listen.address.clone())).clone()
+    }
+
+    /// Takes over what an earlier session of the connection knew, and the address that `pass` named.
+    pub fn follow(&mut self, known: Known, local: Option<SocketAddress>) {
+        let Known { number, remote: _, facts, proxied, own, passes } = known;
+        (self.number, self.proxied, self.own, self.passes) = (number, proxied, own, passes);
+        // The session is new, so nothing was set before.
+        if let Some(facts) = facts {
+            let _ = self.facts.set(facts);
+        }
+        if let Some(local) = local {
+            let _ = self.local.set(local);
+        }
+    }
+
+    /// Ends the session without a line in the log: its connection goes to another socket.
+    pub fn leave(self) -> Known {
+        let Session { number, told, remote, facts, proxied, own, passes, .. } = self;
+        Known { number, remote: told.unwrap_or(remote), facts: facts.into_inner(), proxied, own, passes }
     }
 
     /// Ends the session with its line in the log.

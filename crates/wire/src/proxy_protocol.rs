@@ -88,7 +88,13 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, Fault> {
 /// `PROXY TCP4 SOURCE DESTINATION PORT PORT` or `PROXY UNKNOWN …`, then CRLF.
 fn text(bytes: &[u8]) -> Result<Parsed, Fault> {
     const BEGINNING: &[u8] = b"PROXY ";
+    // A line that cannot become a header is refused before its end: its client may wait for weir.
+    const FAMILIES: [&[u8]; 3] = [b"TCP4 ", b"TCP6 ", b"UNKNOWN"];
     if !bytes.starts_with(BEGINNING) && !BEGINNING.starts_with(bytes) {
+        return Err(Fault::Broken);
+    }
+    let rest = bytes.get(BEGINNING.len()..).unwrap_or_default();
+    if !FAMILIES.iter().any(|family| rest.starts_with(family) || family.starts_with(rest)) {
         return Err(Fault::Broken);
     }
     let Some(end) = memchr::memchr(b'\n', bytes) else {

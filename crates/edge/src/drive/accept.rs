@@ -109,7 +109,7 @@ fn accepted(worker: &Rc<Worker>, stream: Stream, remote: Address, socket: &Rc<Ad
     let Some(place) = worker.take_place() else { return };
     let generation = worker.generation();
     let Some(listen) = generation.listen_of(socket, &stream) else {
-        return weir_stream::drive::accepted(worker, stream, remote, socket, place, generation);
+        return weir_stream::drive::accepted(worker, stream, remote, socket, place, generation, serve::passed);
     };
     let is_secure = generation.conf.listens.get(listen).is_some_and(|listen| listen.ssl);
     let stream = if is_secure { TlsStream::accepted(stream).into() } else { Transport::from(stream) };

@@ -10,11 +10,13 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use weir_http::client::Client;
+use weir_http::client::{Client, Secured};
 use weir_http::conn::Conn;
 use weir_http::head::default_core;
 use weir_http::worker::{Entry, Worker};
 use weir_net::{Address, SocketAddress, Transport, clock};
+use weir_stream::drive::pass::Passed;
+use weir_stream::session::Known;
 
 use super::after::After;
 use super::seat::{self, Guest};
@@ -26,6 +28,30 @@ const READ_BYTES: usize = 4 << 10;
 /// Serves a connection to its end. Its initial state is computed here, outside the future: an idle connection keeps
 /// that future, so the future must be small.
 pub fn serve(entry: Entry, remote: SocketAddress, socket: Rc<Address>, listen: usize) {
+    let number = entry.worker.next_connection_number();
+    let conn = conn(&entry, remote, socket, listen, number);
+    begin(conn, entry, listen);
+}
+
+/// Serves a connection that `pass` of `stream` hands over, with everything that is known about its client.
+pub fn passed(passed: Passed) {
+    let Passed { entry, socket, local, listen, known } = passed;
+    let Known { number, remote, facts, proxied, own, .. } = known;
+    let conn = conn(&entry, remote, socket, listen, number);
+    // The client is new, so nothing was set before.
+    let client = &conn.client;
+    let _ = client.local.set(local);
+    let _ = client.before.set(Box::new(own));
+    if let Some(proxied) = proxied {
+        let _ = client.proxied.set(proxied);
+    }
+    if let Some(facts) = facts {
+        let _ = client.secured.set(Rc::new(Secured::Tls(*facts)));
+    }
+    begin(conn, entry, listen);
+}
+
+fn conn(entry: &Entry, remote: SocketAddress, socket: Rc<Address>, listen: usize, number: u64) -> Box<Conn> {
     let shared = entry.shared.clone();
     let generation = entry.worker.generation();
     let core = default_core(&generation.conf, listen);
@@ -34,25 +60,36 @@ pub fn serve(entry: Entry, remote: SocketAddress, socket: Rc<Address>, listen: u
         let _ = shared.stream.socket().set_nodelay(true);
     }
     let client = Rc::new(Client {
-        number: entry.worker.next_connection_number(),
+        number,
         accepted: clock::now(),
         remote,
         local: OnceCell::new(),
         listen: Cell::new(listen),
         proxied: OnceCell::new(),
         secured: OnceCell::new(),
+        before: OnceCell::new(),
         shared: shared.clone(),
     });
     let conn = Box::new(Conn::new(shared, client, socket));
     conn.deadline.set(core.header_timeout);
+    conn
+}
+
+fn begin(conn: Box<Conn>, entry: Entry, listen: usize) {
+    let generation = entry.worker.generation();
     let is_proxied = generation.conf.listens.get(listen).is_some_and(|listen| listen.proxy_protocol);
     if is_proxied {
         weir_net::worker::spawn(proxied(conn, entry));
-    } else if matches!(conn.stream(), Transport::Tls(_)) {
+    } else if needs_handshake(&conn) {
         weir_net::worker::spawn(secured(conn, entry, Vec::new()));
     } else {
         weir_net::worker::spawn(live(conn, entry, None));
     }
+}
+
+/// Whether TLS must begin: a session of `stream` may have made the handshake already.
+fn needs_handshake(conn: &Conn) -> bool {
+    matches!(conn.stream(), Transport::Tls(_)) && conn.client.secured.get().is_none()
 }
 
 /// A connection that begins with a PROXY protocol header. This future is larger than the later ones, so the rest of
@@ -60,7 +97,7 @@ pub fn serve(entry: Entry, remote: SocketAddress, socket: Rc<Address>, listen: u
 async fn proxied(conn: Box<Conn>, entry: Entry) {
     let conf = entry.worker.generation().conf.clone();
     let Some(early) = proxied::read(&conn, &conf).await else { return };
-    if matches!(conn.stream(), Transport::Tls(_)) {
+    if needs_handshake(&conn) {
         return weir_net::worker::spawn(secured(conn, entry, early));
     }
     let early = (!early.is_empty()).then(|| early.into());

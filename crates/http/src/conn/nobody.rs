@@ -35,6 +35,7 @@ impl Conn {
             listen: Cell::new(0),
             proxied: OnceCell::new(),
             secured: OnceCell::new(),
+            before: OnceCell::new(),
             shared: shared.clone(),
         });
         let socket = Rc::new(client.local().clone());

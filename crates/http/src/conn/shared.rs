@@ -89,6 +89,12 @@ impl Shared {
         self.stream.is_secure()
     }
 
+    /// Its transport and its place, for another server of the worker; `None` if weir ended it.
+    pub fn into_parts(self) -> Option<(Transport, Place)> {
+        let place = self.place.take()?;
+        Some((self.stream, place))
+    }
+
     /// Ends it and frees its place at once; its task notices when it next runs.
     pub fn end(&self) {
         self.rest.set(Rest::Ended);

@@ -22,7 +22,8 @@ pub fn phase(step: Step) -> &'static str {
         | Step::FromOrigin
         | Step::ToClient
         | Step::ToOrigin
-        | Step::ReturnText => "socket",
+        | Step::ReturnText
+        | Step::Pass => "socket",
         Step::Log | Step::Close => "check",
     }
 }

@@ -104,6 +104,21 @@ fn ejection_lasts_fail_timeout() {
     assert_eq!(world.group.view(world.now_ms())[0].fails, 0);
 }
 
+/// A session of `stream` that is connected ends the trial, although the session goes on.
+#[test]
+fn a_connection_forgives_failures_before_the_session_ends() {
+    let mut world = World::new(Policy::RoundRobin, two_peers(|_| {}));
+    world.exchange(&none(), |peer| if peer == 0 { Outcome::Failed } else { Outcome::Ok });
+    world.now_s += 11;
+    let mut trial = world.group.begin(0);
+    while world.pick(&mut trial, &none()).unwrap().peer != 0 {
+        trial = world.group.begin(0);
+    }
+    assert_eq!(counts(&world.answers(4), 2), [0, 4]);
+    world.group.note_connected(&trial, world.now_ms());
+    assert_eq!(counts(&world.answers(4), 2), [2, 2]);
+}
+
 /// The first exchange after `fail_timeout` is a trial: until it succeeds the peer gets no other exchange. If it fails,
 /// the peer is out again at once.
 #[test]

@@ -189,7 +189,7 @@ fn upper(byte: u8) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_http::variable::Names;
+    use weir_http::variable::{Get, Names};
 
     fn pushed(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
         out.extend_from_slice(&[name, b"=", value, b";"].concat());
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn what_the_file_says_is_compiled_once() {
-        let mut names = Names::default();
+        let mut names = Names::<Get>::default();
         let mut template = |text: &str| Template::compile(text, &mut names).unwrap_or_default();
         let mut param = |name: &str, value: &str, if_not_empty| Param {
             name: name.to_owned(),

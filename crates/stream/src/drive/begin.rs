@@ -4,10 +4,11 @@ use std::io;
 
 use weir_http::client::Proxied;
 use weir_meter::Step;
+use weir_net::Deadline;
 use weir_net::log::{Level, Os};
-use weir_net::{Deadline, Transport};
 use weir_wire::proxy_protocol::{self, Fault, Parsed, V2_BYTES_MAX};
 
+use super::look::Look;
 use super::status::{BAD_REQUEST, INTERNAL, OK};
 use crate::family::{preread, set};
 use crate::part::{Next, Phase};
@@ -27,7 +28,8 @@ pub async fn begin(session: &mut Session<'_>) -> Next {
         return Next::End(status);
     }
     let is_secure = session.shared.as_ref().is_some_and(|shared| shared.is_secure());
-    if is_secure {
+    // `pass` may bring a connection whose handshake is over.
+    if is_secure && (session.listen.ssl || session.facts.get().is_none()) {
         let Some(secure) = session.stream.parts.iter().find_map(|part| part.secure) else {
             return Next::End(INTERNAL);
         };
@@ -70,37 +72,35 @@ pub fn phases(session: &mut Session<'_>) -> Next {
     Next::Continue
 }
 
-fn shared(session: &Session<'_>) -> Option<std::rc::Rc<weir_http::conn::Shared>> {
-    session.shared.clone()
-}
-
 /// Reads the header before the client's bytes.
 async fn proxied(session: &mut Session<'_>) -> Next {
-    let Some(shared) = shared(session) else { return Next::Continue };
+    let Some(shared) = session.shared.clone() else { return Next::Continue };
     session.step = Some(Step::ProxyHeader);
     let deadline = Deadline::new();
     deadline.set(crate::values(&session.server.place).core.proxy_protocol_timeout);
-    let mut bytes = Vec::new();
+    let mut look = Look::new(session, &shared.stream);
     loop {
-        match read(&shared.stream, &mut bytes, V2_BYTES_MAX, &deadline).await {
-            Ok(0) => return Next::End(broken(session, &bytes, Fault::Broken)),
+        match look.more(V2_BYTES_MAX, &deadline).await {
+            Ok(0) => return Next::End(broken(session, &look.bytes, Fault::Broken)),
             Ok(_) => {}
             Err(error) => return Next::End(unread(session, &error)),
         }
-        match proxy_protocol::parse(&bytes) {
+        match proxy_protocol::parse(&look.bytes) {
             Ok(Parsed::Partial) => {}
             Ok(Parsed::Done { length, ends }) => {
                 session.proxied = ends.map(|ends| {
-                    let tlvs = ends.tlvs.of(&bytes).into();
+                    let tlvs = ends.tlvs.of(&look.bytes).into();
                     Box::new(Proxied { source: ends.source, destination: ends.destination, tlvs })
                 });
-                bytes.drain(..length);
-                session.received += bytes.len() as u64;
-                session.early = bytes;
+                if let Err(error) = look.take(length) {
+                    return Next::End(unread(session, &error));
+                }
+                session.early = look.into_taken();
+                session.received += session.early.len() as u64;
                 session.step = Some(Step::StartSession);
                 return Next::Continue;
             }
-            Err(fault) => return Next::End(broken(session, &bytes, fault)),
+            Err(fault) => return Next::End(broken(session, &look.bytes, fault)),
         }
     }
 }
@@ -116,17 +116,6 @@ fn broken(session: &Session<'_>, bytes: &[u8], fault: Fault) -> u16 {
     BAD_REQUEST
 }
 
-/// Reads some bytes, at most `max`; waits until the deadline.
-async fn read(stream: &Transport, bytes: &mut Vec<u8>, max: usize, deadline: &Deadline) -> io::Result<usize> {
-    loop {
-        match stream.try_read_vec(bytes, max) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => stream.readable(deadline).await?,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            read => return read,
-        }
-    }
-}
-
 fn unread(session: &Session<'_>, error: &io::Error) -> u16 {
     if error.kind() == io::ErrorKind::TimedOut {
         session.log(Level::Info, format_args!("client timed out (110: Connection timed out)"));
@@ -138,28 +127,26 @@ fn unread(session: &Session<'_>, error: &io::Error) -> u16 {
 
 /// Reads until enough is known, at most `preread_buffer_size`.
 async fn preread(session: &mut Session<'_>) -> Next {
-    let Some(shared) = shared(session) else { return Next::Continue };
+    let Some(shared) = session.shared.clone() else { return Next::Continue };
     session.step = Some(Step::Preread);
     let core = &crate::values(&session.server.place).core;
     let (size, timeout) = (core.preread_buffer, core.preread_timeout);
     let deadline = Deadline::new();
     deadline.set(timeout);
-    let mut bytes = std::mem::take(&mut session.early);
-    while bytes.is_empty() || !preread::look(session, &bytes) {
-        let room = size.saturating_sub(bytes.len());
-        if room == 0 {
+    let mut look = Look::new(session, &shared.stream);
+    while look.bytes.is_empty() || !preread::look(session, &look.bytes) {
+        if look.bytes.len() >= size {
             session.log(Level::Error, format_args!("preread buffer full"));
             return Next::End(BAD_REQUEST);
         }
-        bytes.reserve(room);
-        match read(&shared.stream, &mut bytes, room, &deadline).await {
+        match look.more(size, &deadline).await {
             Ok(0) => return Next::End(OK),
-            Ok(count) => session.received += count as u64,
+            Ok(count) => session.received += look.counted(count),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => return Next::End(OK),
             Err(error) => return Next::End(unread(session, &error)),
         }
     }
-    session.early = bytes;
+    session.early = look.into_taken();
     session.step = None;
     Next::Continue
 }

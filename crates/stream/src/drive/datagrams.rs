@@ -5,6 +5,7 @@
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -18,8 +19,8 @@ use weir_net::{Address, SocketAddress};
 
 use super::status::{INTERNAL, OK};
 use super::talk::{Client, Table};
-use super::{begin, volley};
-use crate::conf::{self, Content};
+use super::{begin, pass, volley};
+use crate::conf::{self, Content, Stream};
 use crate::part::Next;
 use crate::session::{Around, Session};
 
@@ -94,10 +95,27 @@ fn take(worker: &Rc<Worker>, receiver: &Rc<Receiver>, table: &Rc<Table>, arrived
     if table.is_full() {
         return worker.board.places_refused.one();
     }
+    let generation = worker.generation();
+    let bound = Address::Tcp(receiver.local_addr());
+    let to = SocketAddr::new(arrived.to.unwrap_or(receiver.local_addr().ip()), receiver.local_addr().port());
+    let Some(listen) = listen_of(conf::of(&generation.conf), &bound, &to) else { return };
     let Some(place) = worker.take_place() else { return };
     counters::add(&worker.counters().handled, 1);
-    let client = table.begin(receiver, key);
-    spawn(converse(worker.clone(), worker.generation(), client, bytes.to_vec(), place));
+    let client = table.begin(receiver, key, requests_max(conf::of(&generation.conf), listen));
+    spawn(converse(worker.clone(), generation, client, bytes.to_vec(), place));
+}
+
+/// The number of the listen for datagrams to an address.
+fn listen_of(stream: &Stream, bound: &Address, to: &SocketAddr) -> Option<usize> {
+    let socket = stream.datagrams.sockets.iter().find(|socket| socket.address == *bound)?;
+    Some(socket.listen_for(Some(to)))
+}
+
+/// `proxy_requests` of the server of a listen: UDP has no names, so the default server serves all sessions.
+fn requests_max(stream: &Stream, listen: usize) -> u64 {
+    let server = stream.datagrams.listens.get(listen).and_then(|listen| stream.server(listen.hosts.default_server()));
+    let server = server.filter(|server| matches!(server.content, Content::Proxy(_)));
+    server.map_or(0, |server| crate::values(&server.place).proxy.requests)
 }
 
 /// One session.
@@ -106,12 +124,12 @@ async fn converse(worker: Rc<Worker>, generation: Rc<Generation>, client: Client
     let _place = place;
     let stream = conf::of(&generation.conf);
     let (bound, to) = (Address::Tcp(client.bound()), client.local_addr());
-    let socket = stream.datagrams.sockets.iter().find(|socket| socket.address == bound);
-    let listen = socket.and_then(|socket| stream.datagrams.listens.get(socket.listen_for(Some(&to))));
+    let listen = listen_of(stream, &bound, &to).and_then(|listen| stream.datagrams.listens.get(listen));
     let Some(listen) = listen else { return };
     let Some(server) = stream.server(listen.hosts.default_server()) else { return };
     let around = Around { worker: &worker, generation: &generation, stream, listen, server };
     let mut session = Session::new(around, SocketAddress::Tcp(client.remote()), None);
+    session.number = worker.next_connection_number();
     session.came_to(SocketAddress::Tcp(to));
     session.received = first.len() as u64;
     session.early = first;
@@ -129,6 +147,7 @@ async fn content(session: &mut Session<'_>, client: &Client) -> u16 {
     match &session.server.content {
         Content::Nothing => INTERNAL,
         Content::Proxy(target) => volley::proxy(session, target, client).await,
+        Content::Pass(onward) => pass::find(session, onward).err().unwrap_or(INTERNAL),
         Content::Return(text) => {
             let text = text.text(session);
             match client.send(&text) {

@@ -44,6 +44,11 @@ impl Hold {
         }
     }
 
+    /// Records that the connection to the peer is made.
+    pub fn connected(&self) {
+        self.upstream.group.note_connected(&self.selection, clock::unix_ms());
+    }
+
     /// Gives the peer back; `true` if its failures now keep it out.
     pub fn release(&mut self, outcome: Outcome) -> bool {
         let is_held = self.selection.holds();

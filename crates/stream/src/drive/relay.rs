@@ -149,7 +149,12 @@ impl Relay {
         if self.half_close {
             return client_ended && peer_ended && !to_client && !to_peer;
         }
-        (client_ended || peer_ended) && (client_ended || !to_client) && (peer_ended || !to_peer)
+        match (client_ended, peer_ended) {
+            (false, false) => false,
+            (true, false) => !to_peer,
+            (false, true) => !to_client,
+            (true, true) => true,
+        }
     }
 
     /// Copies the counts to the session, and logs errors of reading.

@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
 use weir_net::datagrams::Receiver;
+use weir_net::slots::{self, Slots};
 use weir_net::worker::Task;
 
 /// Sessions of UDP of one socket of a worker, at most; the worker's table of connections also limits them.
@@ -22,7 +23,10 @@ pub type Key = (SocketAddr, Option<IpAddr>);
 /// The sessions of a socket.
 #[derive(Default)]
 pub struct Table {
+    /// The sessions that take further datagrams.
     talks: RefCell<HashMap<Key, Rc<Talk>>>,
+    /// All sessions that have not ended.
+    all: RefCell<Slots<Rc<Talk>>>,
     waiting_bytes: Cell<usize>,
 }
 
@@ -32,6 +36,9 @@ struct Talk {
     waiting: RefCell<VecDeque<Box<[u8]>>>,
     task: Cell<Option<Task>>,
     has_ended: Cell<bool>,
+    /// The datagrams that it may still take (`proxy_requests`); `None` for no limit. It is decided when a datagram
+    /// arrives: of several that wait in the kernel, the first one too many begins a session.
+    left: Cell<Option<u64>>,
 }
 
 /// The way back to a client.
@@ -40,38 +47,46 @@ pub struct Client {
     key: Key,
     table: Rc<Table>,
     talk: Rc<Talk>,
+    seat: slots::Key,
 }
 
 impl Table {
     /// Gives a datagram to its session; `false` if there is none.
     pub fn give(&self, key: &Key, bytes: &[u8]) -> bool {
-        let talks = self.talks.borrow();
+        let mut talks = self.talks.borrow_mut();
         let Some(talk) = talks.get(key) else { return false };
-        let mut waiting = talk.waiting.borrow_mut();
         let total = self.waiting_bytes.get() + bytes.len();
-        if waiting.len() < WAITING_MAX && total <= WAITING_BYTES_MAX {
-            waiting.push_back(bytes.into());
-            self.waiting_bytes.set(total);
-            talk.wake();
+        if talk.waiting.borrow().len() >= WAITING_MAX || total > WAITING_BYTES_MAX {
+            return true;
+        }
+        talk.waiting.borrow_mut().push_back(bytes.into());
+        self.waiting_bytes.set(total);
+        talk.wake();
+        if talk.takes_no_more() {
+            talks.remove(key);
         }
         true
     }
 
     /// Whether it holds all sessions that it may.
     pub fn is_full(&self) -> bool {
-        self.talks.borrow().len() >= SESSIONS_MAX
+        self.all.borrow().len() >= SESSIONS_MAX
     }
 
-    /// A new session.
-    pub fn begin(self: &Rc<Self>, receiver: &Rc<Receiver>, key: Key) -> Client {
-        let talk = Rc::new(Talk::default());
-        self.talks.borrow_mut().insert(key, talk.clone());
-        Client { receiver: receiver.clone(), key, table: self.clone(), talk }
+    /// A new session with its first datagram; it takes `requests_max` datagrams, or any number if that is 0.
+    pub fn begin(self: &Rc<Self>, receiver: &Rc<Receiver>, key: Key, requests_max: u64) -> Client {
+        let left = Cell::new((requests_max > 0).then_some(requests_max));
+        let talk = Rc::new(Talk { left, ..Talk::default() });
+        if !talk.takes_no_more() {
+            self.talks.borrow_mut().insert(key, talk.clone());
+        }
+        let seat = self.all.borrow_mut().insert(talk.clone());
+        Client { receiver: receiver.clone(), key, table: self.clone(), talk, seat }
     }
 
     /// Ends all sessions.
     pub fn end(&self) {
-        for talk in self.talks.borrow().values() {
+        for talk in self.all.borrow().iter() {
             talk.has_ended.set(true);
             talk.wake();
         }
@@ -79,6 +94,13 @@ impl Table {
 }
 
 impl Talk {
+    /// Counts a datagram; `true` if it was the last one.
+    fn takes_no_more(&self) -> bool {
+        let left = self.left.get().map(|left| left.saturating_sub(1));
+        self.left.set(left);
+        left == Some(0)
+    }
+
     fn wake(&self) {
         if let Some(task) = self.task.get() {
             task.wake();
@@ -141,6 +163,7 @@ impl Client {
 impl Drop for Client {
     fn drop(&mut self) {
         self.leave();
+        self.table.all.borrow_mut().remove(self.seat);
         self.release(self.talk.waiting.borrow().iter().map(|bytes| bytes.len()).sum());
     }
 }

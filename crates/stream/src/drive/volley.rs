@@ -104,7 +104,7 @@ impl Volley {
             return Poll::Ready(End::Stopped);
         }
         for _ in 0..DATAGRAMS_MAX {
-            if self.is_done(client) {
+            if self.is_done() {
                 return Poll::Ready(End::Done);
             }
             let went = self.up(session, client);
@@ -127,12 +127,9 @@ impl Volley {
     }
 
     /// nginx's rule (`ngx_stream_proxy_test_finalize`).
-    fn is_done(&self, client: &Client) -> bool {
-        if self.requests_max > 0 {
-            if self.requests < self.requests_max {
-                return false;
-            }
-            client.leave();
+    fn is_done(&self) -> bool {
+        if self.requests < self.requests_max {
+            return false;
         }
         self.responses_per.is_some_and(|per| self.responses >= per.saturating_mul(self.requests))
     }

@@ -10,6 +10,7 @@ weir_http::declare! {
     upstream
     proxy
     content
+    pass
     set
     preread
 }

@@ -17,7 +17,7 @@ use weir_http::variable::{Names, Template};
 use weir_http::zone_names::NAME_BYTES_MAX;
 use weir_net::Address;
 
-use crate::conf::Stream;
+use crate::conf::{Onward, Stream};
 use crate::variable::Get;
 
 weir_http::settings! {}
@@ -53,6 +53,8 @@ pub enum Written {
     ProxyNamed(Template),
     /// `return`.
     Return(Template),
+    /// `pass`.
+    Pass(Onward),
 }
 
 /// The family.
@@ -248,7 +250,7 @@ mod tests {
             ("listen 1; listen 1;", "a duplicate listen 0.0.0.0:1"),
             ("listen 1; return $nothing;", "unknown \"nothing\" variable"),
             ("listen 1; proxy_pass 127.0.0.1;", "no port in upstream \"127.0.0.1\""),
-            ("listen 1; gzip on;", "\"gzip\" directive is not allowed here"),
+            ("listen 1; root /a;", "\"root\" directive is not allowed here"),
         ] {
             assert_eq!(problems(server), [words], "{server}");
         }

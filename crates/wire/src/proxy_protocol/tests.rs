@@ -36,6 +36,7 @@ fn what_version_1_refuses() {
     for (line, fault) in [
         ("GET / HTTP/1.1\r\n", Fault::Broken),
         ("PROXY UDP4 1.2.3.4 1.2.3.4 1 2\r\n", Fault::Broken),
+        ("PROXY INVALID", Fault::Broken),
         ("PROXY TCP4 1.2.3.4 1.2.3.4 1 2\n", Fault::Broken),
         ("PROXY TCP4 1.2.3.4 1.2.3.4 1\r\n", Fault::Broken),
         ("PROXY TCP4 1.2.3.4 1.2.3.4 1 2 3\r\n", Fault::Broken),

@@ -7,7 +7,7 @@ use weir_wire::chunked::{ChunkEvent, Decoder};
 use weir_wire::client_hello::{self, Opening};
 use weir_wire::encode;
 use weir_wire::parse::IGNORED_KEPT;
-use weir_wire::proxy_protocol::{self, Parsed};
+use weir_wire::proxy_protocol::{self, Parsed as Read};
 use weir_wire::target::{Unescape, escape_uri, normalise, unescape_uri};
 use weir_wire::websocket::{self, Event, Messages, Opcode, Role};
 use weir_wire::{
@@ -55,9 +55,9 @@ pub fn proxy_protocol(data: &[u8]) {
     let whole = proxy_protocol::parse(data);
     for split in splits(data.len()) {
         let early = proxy_protocol::parse(data.get(..split).unwrap_or_default());
-        assert!(early == Ok(Parsed::Partial) || early == whole, "split at {split}");
+        assert!(early == Ok(Read::Partial) || early == whole, "split at {split}");
     }
-    let Ok(Parsed::Done { length, ends }) = whole else { return };
+    let Ok(Read::Done { length, ends }) = whole else { return };
     assert!(length <= data.len());
     let Some(ends) = ends else { return };
     for name in ["alpn", "ssl", "ssl_cn", "ssl_verify", "0x05"] {
@@ -71,7 +71,7 @@ pub fn proxy_protocol(data: &[u8]) {
     for write in [proxy_protocol::write_text, proxy_protocol::write_binary] {
         let mut out = Vec::new();
         write(Some((ends.source, ends.destination)), &mut out);
-        let Ok(Parsed::Done { ends: Some(again), .. }) = proxy_protocol::parse(&out) else {
+        let Ok(Read::Done { ends: Some(again), .. }) = proxy_protocol::parse(&out) else {
             panic!("written as {}", out.escape_ascii());
         };
         assert_eq!((again.source, again.destination), (ends.source, ends.destination));

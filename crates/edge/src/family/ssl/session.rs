@@ -36,6 +36,10 @@ fn secure<'s>(session: &'s mut Session<'_>) -> Pin<Box<dyn Future<Output = Next>
 async fn shake(session: &mut Session<'_>) -> Option<()> {
     let shared = session.shared.clone()?;
     let Transport::Tls(tls) = &shared.stream else { return None };
+    if session.facts.get().is_some() {
+        // `pass` brought the connection: the handshake was made for another server.
+        return is_welcome(session).then_some(());
+    }
     let deadline = Deadline::new();
     deadline.set(crate::values(&session.server.place).ssl.handshake_timeout);
     let early = std::mem::take(&mut session.early);
