@@ -139,6 +139,11 @@ impl Gatherer {
                 second.outage(name, view.is_out());
             }
         }
+        for upstream in &weir_stream::declared(&conf).upstream.groups {
+            for (peer, view) in upstream.group.peers().zip(upstream.group.view(now_ms)) {
+                second.outage(sessions::outage_name(&upstream.name, &peer.address), view.is_out());
+            }
+        }
         second.end();
     }
 
@@ -346,7 +351,7 @@ impl Gatherer {
             snapshot.http.limit_reqs.insert(zone.name.clone(), shown);
             snapshot.slabs.insert(zone.name.clone(), slab(zone.table.bytes(), zone.size()));
         }
-        snapshot.stream = sessions::stream(conf, weir_net::clock::unix_ms());
+        snapshot.stream = sessions::stream(conf, &self.trends, weir_net::clock::unix_ms());
         for zone in crate::declared(conf).limit_conn.sessions.iter() {
             let net = self.limits.net(&format!("sessions\0{}", zone.name), limit_sums(live, zone.cell));
             let shown = shown::LimitConn { passed: at(&net, 0), rejected: at(&net, 2), rejected_dry_run: at(&net, 4) };

@@ -8,14 +8,20 @@ use weir_stream::counts::{PeerCounts, ZoneCounts};
 use weir_stream::family::upstream::Upstream;
 
 use super::peers;
+use super::trends::Trends;
+
+/// The name of a peer's outages.
+pub fn outage_name(group: &str, address: &str) -> String {
+    format!("stream\0{group}\0{address}")
+}
 
 /// Zones and groups; the limits are not among them.
-pub fn stream(conf: &Conf, now_ms: u64) -> Stream {
+pub fn stream(conf: &Conf, trends: &Trends, now_ms: u64) -> Stream {
     let zones = weir_stream::conf::of(conf).zones.iter();
     let groups = weir_stream::declared(conf).upstream.groups.iter();
     Stream {
         server_zones: zones.map(|(name, counts)| (name.clone(), zone(counts))).collect(),
-        upstreams: groups.map(|upstream| (upstream.name.clone(), group(upstream, now_ms))).collect(),
+        upstreams: groups.map(|upstream| (upstream.name.clone(), group(upstream, trends, now_ms))).collect(),
         ..Stream::default()
     }
 }
@@ -33,13 +39,14 @@ fn zone(counts: &ZoneCounts) -> SessionZone {
     }
 }
 
-fn group(upstream: &Upstream, now_ms: u64) -> SessionUpstream {
+fn group(upstream: &Upstream, trends: &Trends, now_ms: u64) -> SessionUpstream {
     let views = upstream.group.view(now_ms);
     let none = PeerCounts::default();
     let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
     let peers = upstream.group.peers().zip(&views).enumerate().map(|(number, (peer, view))| {
         let counts = upstream.counts.get(number).map_or(&none, |counts| counts);
         let selected = read(&counts.selected_ms);
+        let outage = trends.outage(&outage_name(&upstream.name, &peer.address));
         SessionPeer {
             id: peer.id.into(),
             server: peer.address.clone(),
@@ -57,6 +64,9 @@ fn group(upstream: &Upstream, now_ms: u64) -> SessionUpstream {
             received: read(&counts.received),
             fails: read(&counts.fails),
             unavail: read(&counts.ejected),
+            health_checks: peers::health_checks(view),
+            downtime: outage.total_ms(now_ms),
+            downstart: outage.since_ms.filter(|_| view.is_out()).map(Timestamp),
             selected: (selected > 0).then_some(Timestamp(selected)),
         }
     });

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{LimitConn, PeerState, Timestamp};
+use super::{HealthChecks, LimitConn, PeerState, Timestamp};
 
 /// The objects below `stream/` in the API.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -106,6 +106,13 @@ pub struct SessionPeer {
     pub fails: u64,
     /// How often failures ejected it.
     pub unavail: u64,
+    /// Health checks.
+    pub health_checks: HealthChecks,
+    /// Milliseconds in which it was not available for clients.
+    pub downtime: u64,
+    /// Time since which it is unavailable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub downstart: Option<Timestamp>,
     /// When it was last chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selected: Option<Timestamp>,
