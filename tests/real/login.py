@@ -1,0 +1,1 @@
+def run(room, args): pass
