@@ -293,6 +293,7 @@ class Browser:
     def plain(self, text):
         """The text without the values that differ from run to run."""
         text = text.replace(str(self.room.dir), "DIR").replace(str(self.port), "PORT")
+        text = re.sub(r"(127\.0\.0\.1)(:|%3A)\d+", r"\1\2PORT", text)
         text = re.sub(r"\b\d{10}\b", "TIME", text)
         return re.sub(r"(?<=[=/-])[A-Za-z0-9_%-]*[0-9][A-Za-z0-9_%-]{8,}(?=[&;. ]|$)", "FRESH", text)
 
