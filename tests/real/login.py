@@ -29,7 +29,11 @@ def run(room, args):
             "--cookie-secure=false", f"--cookie-refresh={REFRESH_SECONDS}s", "--email-domain=login.example", "--reverse-proxy=true",
             "--set-xauthrequest=true", "--pass-access-token=true", "--code-challenge-method=S256", "--upstream=static://404"], lambda: parts.accepts(gate))
         lines = parts.replaced(parts.guide("auth_request.md", "## oauth2-proxy"), ("127.0.0.1:4180", f"127.0.0.1:{gate}"))
-        edge = room.edge(f"upstream application {{ server 127.0.0.1:{app.port}; }}\nserver {{ listen 127.0.0.1:{port};\n{lines}\n}}")
+        split = "### Cookies of more than 4 KiB"
+        maps = parts.replaced(parts.guide("auth_request.md", split), ("; Secure", ""))
+        long = f"location /long/ {{ auth_request /oauth2/auth; {parts.guide('auth_request.md', split, 1)}\nproxy_pass http://application; }}"
+        edge = room.edge(f"upstream application {{ server 127.0.0.1:{app.port}; }}\n{maps}\nserver {{ listen 127.0.0.1:{port};\n"
+                         f"large_client_header_buffers 4 16k;\n{lines}\n{long}\n}}")
         stranger = room.browser(port)
         strangers(room, stranger)
         browser = room.browser(port)
@@ -147,6 +151,13 @@ def long_cookies(room, people, port):
     browser = room.browser(port)
     sign_in(room, browser, "long", people)
     room.check("oauth2-proxy split the cookie", {"_oauth2_proxy_0", "_oauth2_proxy_1"} <= set(browser.cookies), list(browser.cookies))
+    old, before = dict(browser.cookies), people.refreshed
+    time.sleep(REFRESH_SECONDS + 1)
+    page = browser.get("/long/page", label="a page after a while, long")
+    changed = [name for name in ("_oauth2_proxy_0", "_oauth2_proxy_1") if browser.cookies[name] != old[name]]
+    room.check("both parts of the new cookie reach the browser", page.status == 200 and len(changed) == 2, (changed, page))
+    again = browser.get("/long/page", label="the page with both new parts")
+    room.check("both parts open", again.status == 200 and not again["Set-Cookie"] and people.refreshed == before + 1, (again, people.refreshed))
 
 
 def forged(room, port):
