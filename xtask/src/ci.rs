@@ -46,7 +46,10 @@ fn peers(root: &Path) -> Result<(), String> {
     }
     let python = root.join("target/python");
     run(Command::new("python3").args(["-m", "venv"]).arg(&python))?;
-    run(Command::new(python.join("bin/pip")).args(["install", "-q", "-r"]).arg(root.join("tests/grpc_peers.txt")))
+    let lists = ["tests/grpc_peers.txt", "tests/cgi/python.txt"].map(|list| root.join(list));
+    run(Command::new(python.join("bin/pip"))
+        .args(["install", "-q"])
+        .args(lists.iter().flat_map(|list| [Path::new("-r"), list])))
 }
 
 /// Checks that the binary prints its version, in nginx's form and in its own.
