@@ -24,7 +24,7 @@ define('FS_METHOD', 'direct');
 define('COOKIEHASH', 'real');
 {keys}
 $table_prefix = 'wp_';
-define('ABSPATH', __DIR__ . '/');
+defined('ABSPATH') || define('ABSPATH', __DIR__ . '/');
 require_once ABSPATH . 'wp-settings.php';
 """
 KEYS = ("AUTH_KEY", "SECURE_AUTH_KEY", "LOGGED_IN_KEY", "NONCE_KEY", "AUTH_SALT", "SECURE_AUTH_SALT", "LOGGED_IN_SALT", "NONCE_SALT")

@@ -36,6 +36,7 @@ pub fn ci(root: &Path) -> Result<(), String> {
     dashboard(root, &weir)?;
     fuzz()?;
     end_to_end::oracle("ci", &[])?;
+    real(root, &weir)?;
     harness::run(tests, (STRICT, "1"))
 }
 
@@ -66,6 +67,13 @@ fn dashboard(root: &Path, weir: &Path) -> Result<(), String> {
         let file = tests.join(format!("{name}.test.mjs"));
         run_tests(Command::new("node").arg("--test").arg(file).env("WEIR", weir))
     })
+}
+
+/// WordPress and a cloud of Nextcloud's shape behind weir and behind nginx. The third test of the program needs a binary of
+/// Go, which takes minutes to compile here.
+fn real(root: &Path, weir: &Path) -> Result<(), String> {
+    let program = root.join("tests/real.py");
+    run_tests(Command::new(program).arg("--weir").arg(weir).args(["--nginx", end_to_end::NGINX, "wordpress", "cloud"]))
 }
 
 fn fuzz() -> Result<(), String> {
