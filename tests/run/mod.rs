@@ -73,6 +73,8 @@ impl Bench {
         for tool in ["edge", "await", "until", "secure", "names", "says", "shapes", "app"] {
             define(tool, &self.home.join(tool).display().to_string());
         }
+        // `cargo xtask ci` installs the packages of PyPI there.
+        define("python", &self.home.join("../target/python/bin/python").display().to_string());
         for number in 1..=LISTENS {
             let suffix = if number == 1 { String::new() } else { number.to_string() };
             let port = support::free_port();

@@ -36,6 +36,7 @@ pub fn ci(root: &Path) -> Result<(), String> {
     dashboard(root, &weir)?;
     fuzz()?;
     end_to_end::oracle("ci", &[])?;
+    real(root, &weir)?;
     harness::run(tests, (STRICT, "1"))
 }
 
@@ -46,7 +47,10 @@ fn peers(root: &Path) -> Result<(), String> {
     }
     let python = root.join("target/python");
     run(Command::new("python3").args(["-m", "venv"]).arg(&python))?;
-    run(Command::new(python.join("bin/pip")).args(["install", "-q", "-r"]).arg(root.join("tests/grpc_peers.txt")))
+    let lists = ["tests/grpc_peers.txt", "tests/cgi/python.txt"].map(|list| root.join(list));
+    run(Command::new(python.join("bin/pip"))
+        .args(["install", "-q"])
+        .args(lists.iter().flat_map(|list| [Path::new("-r"), list])))
 }
 
 /// Checks that the binary prints its version, in nginx's form and in its own.
@@ -63,6 +67,13 @@ fn dashboard(root: &Path, weir: &Path) -> Result<(), String> {
         let file = tests.join(format!("{name}.test.mjs"));
         run_tests(Command::new("node").arg("--test").arg(file).env("WEIR", weir))
     })
+}
+
+/// WordPress and a cloud of Nextcloud's shape behind weir and behind nginx. The third test of the program needs a binary of
+/// Go, which takes minutes to compile here.
+fn real(root: &Path, weir: &Path) -> Result<(), String> {
+    let program = root.join("tests/real.py");
+    run_tests(Command::new(program).arg("--weir").arg(weir).args(["--nginx", end_to_end::NGINX, "wordpress", "cloud"]))
 }
 
 fn fuzz() -> Result<(), String> {

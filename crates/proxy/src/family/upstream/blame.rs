@@ -69,12 +69,39 @@ impl fmt::Display for Failure {
     }
 }
 
+/// Logs a connection that could not be made. nginx names the address if `connect()` itself fails: always with a Unix socket,
+/// and with TCP if no local port is left. Otherwise the kernel reports the failure later.
+fn unconnected(exchange: &mut Exchange<'_>, error: &io::Error) {
+    let peer = exchange.tries.last().map(|last| last.peer.clone());
+    match peer.filter(|peer| peer.starts_with("unix:") || error.kind() == io::ErrorKind::AddrNotAvailable) {
+        Some(peer) => exchange.log(level(error), format_args!("connect() to {peer} failed {}", log::Os(error))),
+        None => exchange.log(Level::Error, format_args!("connect() failed {}", log::Os(error))),
+    }
+}
+
+/// nginx's level for a `connect()` that failed: a peer or a network that does not answer is an error, and anything else is
+/// critical, for example a socket that does not exist or that weir may not use.
+fn level(error: &io::Error) -> Level {
+    use io::ErrorKind as Kind;
+    match error.kind() {
+        // Linux: the queue of a Unix socket is full.
+        Kind::WouldBlock
+        | Kind::ConnectionRefused
+        | Kind::ConnectionReset
+        | Kind::NetworkDown
+        | Kind::NetworkUnreachable
+        | Kind::HostUnreachable => Level::Error,
+        _ => Level::Crit,
+    }
+}
+
 /// Logs a failed try, and gives the name that `proxy_next_upstream` uses; breaks with the answer if the peer did not
 /// cause the failure.
 pub fn blame(exchange: &mut Exchange<'_>, failure: Failure) -> ControlFlow<Answer, retry::Failure> {
     match &failure {
         // Already logged, or caused by the client.
         Failure::TableFull | Failure::Body(_) | Failure::Client(_) | Failure::Head(HeadFault::Told) => {}
+        Failure::Connect(error) => unconnected(exchange, error),
         failure => exchange.log(Level::Error, format_args!("{failure}")),
     }
     let kind = match failure {

@@ -1,0 +1,3 @@
+<?php
+header('Content-Type: application/json');
+echo '{"installed":true,"maintenance":false,"productname":"Cloud"}';
