@@ -33,6 +33,9 @@ ROWS = [
     ("sub once", "/sub/once/text.html", None, True),
     ("charset bytes", "/charset/bytes/text.html", None, True),
     ("charset to utf-8", "/charset/utf8/text.html", None, True),
+    ("ssi text", "/ssi/text.html", None, True),
+    ("ssi echo", "/ssi/echo.html", None, True),
+    ("ssi include", "/ssi/include.html", None, True),
     ("gunzip", "/gunzip/text.html", None, True),
     ("gzip 1", "/gzip/1/text.html", "gzip", True),
     ("gzip 6", "/gzip/6/text.html", "gzip", True),
@@ -87,6 +90,13 @@ def files(html):
     body = text()
     (html / "text.html").write_bytes(body)
     (html / "text.html.gz").write_bytes(gzip.compress(body, 6))
+    # The same megabyte with a command after each 4 KiB, and as 64 parts of 16 KiB.
+    echo = b'<!--# echo var="uri" -->'
+    (html / "echo.html").write_bytes(echo.join(body[at:at + 4096] for at in range(0, MEGABYTE, 4096)))
+    parts = [body[at:at + 16384] for at in range(0, MEGABYTE, 16384)]
+    for number, part in enumerate(parts):
+        (html / f"part{number}.html").write_bytes(part)
+    (html / "include.html").write_text("".join(f'<!--# include virtual="/none/part{number}.html" -->' for number in range(len(parts))))
 
 
 def measure(peer, rows, args, work, found):
