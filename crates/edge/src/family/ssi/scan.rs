@@ -2,6 +2,10 @@
 //!
 //! It accepts what nginx accepts, byte by byte (`ngx_http_ssi_parse`).
 
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
 /// The longest name of a command (nginx: `NGX_HTTP_SSI_COMMAND_LEN`).
 const COMMAND_BYTES_MAX: usize = 32;
 
@@ -13,6 +17,9 @@ pub const PARAMETERS_MAX: usize = 16;
 
 /// The text that begins a command, without the `#`.
 const OPENING: &[u8] = b"<!--";
+
+/// Finds the same text with the `#`: most of a page is not looked at byte by byte.
+static OPENINGS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"<!--#"));
 
 /// One step in the text.
 #[derive(Debug, PartialEq, Eq)]
@@ -70,6 +77,11 @@ const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\r' | b'\n' | b'\t')
 }
 
+/// How many bytes at the end of a text may begin an opening.
+fn begun(text: &[u8]) -> usize {
+    (1..=OPENING.len()).rev().find(|count| text.ends_with(OPENING.get(..*count).unwrap_or_default())).unwrap_or(0)
+}
+
 fn shown(text: &[u8]) -> String {
     String::from_utf8_lossy(text).into_owned()
 }
@@ -85,7 +97,7 @@ impl Scanner {
         while let Some(rest @ [byte, ..]) = input.get(*at..) {
             match self.state {
                 State::Text => {
-                    let length = memchr::memchr(b'<', rest).unwrap_or(rest.len());
+                    let length = OPENINGS.find(rest).unwrap_or(rest.len() - begun(rest));
                     if length > 0 {
                         *at += length;
                         return Event::Text(rest.get(..length).unwrap_or_default());
