@@ -13,7 +13,8 @@ usage: cargo xtask nginx-suite --tools DIR --tests DIR [--binary FILE] [--out FI
   --binary  what to test; default: weir, built for release
   --out     where the result goes; default: target/nginx-suite.csv
 
-Once per machine, as root: setup.sh of the tools. The command passes JOBS, TIMEOUT and TEST_NGINX_* on.";
+Once per machine, as root: setup.sh of the tools. The command passes JOBS, TIMEOUT and TEST_NGINX_* on. Files that do not set
+worker_processes get nginx's default, one worker.";
 
 pub fn nginx_suite(root: &Path, arguments: &[String]) -> Result<(), String> {
     let asked = Asked::parse(arguments)?;
@@ -32,14 +33,39 @@ pub fn nginx_suite(root: &Path, arguments: &[String]) -> Result<(), String> {
     std::fs::copy(&binary, &called).map_err(|e| format!("{}: {e}", binary.display()))?;
 
     let out = asked.out.unwrap_or_else(|| root.join("target/nginx-suite.csv"));
-    run(Command::new("python3")
-        .arg(asked.tools.join("run-suite.py"))
-        .arg(&called)
-        .arg(&out)
-        .args(&asked.files)
-        .env("TESTS_DIR", &asked.tests)
-        .env("TMPDIR_TESTS", room.join("tmp")))?;
+    // Where a file says nothing, nginx has one worker, and weir one for each CPU. The suite relies on one.
+    let files = if asked.files.is_empty() { all_files(&asked.tests)? } else { asked.files };
+    let (with_own, without): (Vec<_>, Vec<_>) = files.iter().partition(|file| sets_workers(&asked.tests, file));
+    for (number, (files, globals)) in [(without, ONE_WORKER), (with_own, "")].into_iter().enumerate() {
+        if files.is_empty() {
+            continue;
+        }
+        run(Command::new("python3")
+            .arg(asked.tools.join("run-suite.py"))
+            .arg(&called)
+            .arg(&out)
+            .args(files)
+            .env("TESTS_DIR", &asked.tests)
+            .env("TEST_NGINX_GLOBALS", globals)
+            .env("APPEND", number.to_string())
+            .env("TMPDIR_TESTS", room.join("tmp")))?;
+    }
     run(Command::new("python3").arg(asked.tools.join("compare.py")).arg(asked.tools.join("anchor-safe.csv")).arg(&out))
+}
+
+const ONE_WORKER: &str = "worker_processes 1;";
+
+fn all_files(tests: &Path) -> Result<Vec<String>, String> {
+    let entries = std::fs::read_dir(tests).map_err(|e| format!("{}: {e}", tests.display()))?;
+    let mut files: Vec<String> = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    files.retain(|file| file.ends_with(".t"));
+    files.sort();
+    Ok(files)
+}
+
+/// Whether a file of the suite sets the number of workers itself.
+fn sets_workers(tests: &Path, file: &str) -> bool {
+    std::fs::read(tests.join(file)).is_ok_and(|text| String::from_utf8_lossy(&text).contains("worker_processes"))
 }
 
 struct Asked {
