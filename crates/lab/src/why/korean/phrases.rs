@@ -855,8 +855,8 @@ pub(super) const PHRASES: &[(&str, &str)] = &[
     ("{}: its CPUs", "{1}: CPU"),
     ("{} CPUs used of {}, by {} threads", "스레드 {3}개로 CPU {2}개 중 {1}개 사용"),
     (
-        "proxy_cache for answers that may be one second old (proxy_cache_valid 200 1s), or another application server",
-        "1초 지난 응답을 보내도 되면 proxy_cache를 쓰세요 (proxy_cache_valid 200 1s). 아니면 앱 서버를 추가하세요",
+        "proxy_cache, fastcgi_cache or uwsgi_cache for answers that may be one second old (…_valid 200 1s), or another application server",
+        "1초 지난 응답을 보내도 되면 proxy_cache, fastcgi_cache, uwsgi_cache 중 하나를 쓰세요 (…_valid 200 1s). 아니면 앱 서버를 추가하세요",
     ),
     (
         "the edge answers from the cache without the application",

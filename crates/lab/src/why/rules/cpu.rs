@@ -491,7 +491,7 @@ fn app_full(s: &Signals) -> Option<Found> {
         .slows(&[Segment::Wait, Segment::Connect])
         .squeezed(squeeze(app));
     Some(found.knob(
-        "proxy_cache for answers that may be one second old (proxy_cache_valid 200 1s), or another application server",
+        "proxy_cache, fastcgi_cache or uwsgi_cache for answers that may be one second old (…_valid 200 1s), or another application server",
         "the edge answers from the cache without the application",
     ))
 }
