@@ -52,13 +52,8 @@ const DEFAULT_MODULES: &[(&str, &str)] = &[
 ];
 
 /// nginx's modules of `stream` that are optional, and those that are on by default and absent in weir.
-const STREAM: &[&str] = &[
-    "--with-stream",
-    "--with-stream_realip_module",
-    "--with-stream_ssl_module",
-    "--with-stream_ssl_preread_module",
-    "--without-stream_upstream_least_time_module",
-];
+const STREAM: &[&str] =
+    &["--with-stream", "--with-stream_realip_module", "--with-stream_ssl_module", "--with-stream_ssl_preread_module"];
 
 /// The `configure arguments` of `-V`.
 pub fn configure_arguments() -> String {

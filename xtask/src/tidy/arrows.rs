@@ -14,8 +14,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("weir-peers", &[]),
     ("weir-cache", &["weir-wire", "weir-net"]),
     ("weir-http", &["weir-conf", "weir-wire", "weir-net", "weir-meter", "weir-cache"]),
-    ("weir-proxy", &["weir-http", "weir-conf", "weir-wire", "weir-net", "weir-meter", "weir-cache", "weir-peers"]),
-    ("weir-stream", &["weir-http", "weir-conf", "weir-wire", "weir-net", "weir-meter", "weir-peers"]),
+    ("weir-groups", &["weir-http", "weir-conf", "weir-wire", "weir-net", "weir-peers"]),
+    (
+        "weir-proxy",
+        &["weir-groups", "weir-http", "weir-conf", "weir-wire", "weir-net", "weir-meter", "weir-cache", "weir-peers"],
+    ),
+    ("weir-stream", &["weir-groups", "weir-http", "weir-conf", "weir-wire", "weir-net", "weir-meter", "weir-peers"]),
     (
         "weir-edge",
         &[

@@ -139,7 +139,9 @@ impl Gatherer {
                 second.outage(name, view.is_out());
             }
         }
-        for upstream in &weir_stream::declared(&conf).upstream.groups {
+        for upstream in
+            weir_stream::declared(&conf).upstream.groups.iter().map(weir_stream::family::upstream::Upstream::now)
+        {
             for (peer, view) in upstream.group.peers().zip(upstream.group.view(now_ms)) {
                 second.outage(sessions::outage_name(&upstream.name, &peer.address), view.is_out());
             }

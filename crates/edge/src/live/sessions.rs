@@ -1,5 +1,6 @@
 //! The counts of `stream`, for the snapshot.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_http::conf::Conf;
@@ -39,7 +40,9 @@ fn zone(counts: &ZoneCounts) -> SessionZone {
     }
 }
 
-fn group(upstream: &Upstream, trends: &Trends, now_ms: u64) -> SessionUpstream {
+fn group(declared: &Arc<Upstream>, trends: &Trends, now_ms: u64) -> SessionUpstream {
+    let zombies = declared.live.as_ref().map_or(0, |live| live.zombies() as u64);
+    let upstream = &declared.now();
     let views = upstream.group.view(now_ms);
     let none = PeerCounts::default();
     let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
@@ -72,7 +75,7 @@ fn group(upstream: &Upstream, trends: &Trends, now_ms: u64) -> SessionUpstream {
     });
     SessionUpstream {
         peers: peers.collect(),
-        zombies: 0,
+        zombies,
         zone: upstream.zone.clone().unwrap_or_else(|| upstream.name.clone()),
     }
 }

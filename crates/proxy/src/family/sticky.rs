@@ -103,9 +103,6 @@ struct Session {
     used_ms: i64,
 }
 
-/// nginx: a route is at most as long as a name made from an address.
-pub const ROUTE_BYTES_MAX: usize = 32;
-
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(600);
 
 const SAME_SITE: [&str; 3] = ["strict", "lax", "none"];

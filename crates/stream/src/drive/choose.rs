@@ -19,7 +19,7 @@ pub async fn group(session: &mut Session<'_>, target: &Target) -> Result<Arc<Ups
     match target {
         Target::Group(number) => {
             let groups = &crate::declared(session.conf).upstream.groups;
-            groups.get(*number).cloned().ok_or(INTERNAL)
+            groups.get(*number).map(Upstream::now).ok_or(INTERNAL)
         }
         Target::Named(text) => named(session, text).await,
     }
@@ -29,7 +29,7 @@ async fn named(session: &mut Session<'_>, text: &Template) -> Result<Arc<Upstrea
     let text = String::from_utf8_lossy(&text.text(session)).into_owned();
     let declared = &crate::declared(session.conf).upstream;
     if let Some(group) = declared.find(&text).and_then(|number| declared.groups.get(number)) {
-        return Ok(group.clone());
+        return Ok(group.now());
     }
     let refuse = |what: std::fmt::Arguments<'_>| {
         session.log(Level::Error, what);

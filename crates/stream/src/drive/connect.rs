@@ -74,9 +74,7 @@ pub async fn join(session: &mut Session<'_>, target: &Target) -> Result<Joined, 
         match attempt(session, &address, &host, local).await {
             Ok((link, place, header)) => {
                 note(session, &link);
-                if matches!(link, Link::Stream(_)) {
-                    hold.connected();
-                }
+                hold.connected(matches!(link, Link::Stream(_)));
                 return Ok(Joined { hold, link, place, header });
             }
             Err(Trouble::End(status)) => {

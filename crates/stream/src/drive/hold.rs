@@ -7,7 +7,7 @@ use weir_peers::balance::Affinity;
 use weir_peers::group::{NoLivePeers, Outcome};
 use weir_peers::selection::Selection;
 
-use crate::family::upstream::Upstream;
+use crate::family::upstream::{Measure, Upstream};
 use crate::session::Try;
 
 /// A session's way through a group.
@@ -44,9 +44,24 @@ impl Hold {
         }
     }
 
-    /// Records that the connection to the peer is made.
-    pub fn connected(&self) {
-        self.upstream.group.note_connected(&self.selection, clock::unix_ms());
+    /// Records that the connection to the peer is made, or that there is a socket for its datagrams.
+    pub fn connected(&mut self, is_stream: bool) {
+        if is_stream {
+            self.upstream.group.note_connected(&self.selection, clock::unix_ms());
+        }
+        // For `last_byte` too: without a note, the group takes the end for a failure to connect.
+        self.measured(&[Measure::Connect, Measure::LastByte]);
+    }
+
+    /// Records that the peer's first byte has come.
+    pub fn answered(&mut self) {
+        self.measured(&[Measure::FirstByte]);
+    }
+
+    fn measured(&mut self, by: &[Measure]) {
+        if self.upstream.measure.is_some_and(|measure| by.contains(&measure)) {
+            self.upstream.group.note_head(&mut self.selection, clock::unix_ms());
+        }
     }
 
     /// Gives the peer back; `true` if its failures now keep it out.

@@ -172,6 +172,7 @@ impl Relay {
             (attempt.sent, attempt.received) = (sent, received);
             if has_answered && attempt.first_byte.is_none() {
                 attempt.first_byte = Some(attempt.age());
+                self.hold.answered();
             }
         }
         for (flow, step, level) in

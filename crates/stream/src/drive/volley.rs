@@ -191,9 +191,10 @@ impl Volley {
             self.responses += 1;
             if let Some(attempt) = session.last_try() {
                 attempt.received += count as u64;
-                attempt
-                    .first_byte
-                    .get_or_insert_with(|| weir_net::clock::now().saturating_duration_since(attempt.started));
+                if attempt.first_byte.is_none() {
+                    attempt.first_byte = Some(attempt.age());
+                    self.hold.answered();
+                }
             }
             if let Some(pace) = &mut self.download {
                 pace.took(count);

@@ -2,6 +2,8 @@
 
 use crate::variable::Variable;
 
+mod live;
+
 weir_http::declare! {
     server
     core

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use weir_conf::Statement;
 use weir_http::build::Build;
-use weir_http::directive::{Arity, Directive, ONE, SS};
+use weir_http::directive::{Arity, Directive, ONE, SS, STREAM_UPSTREAM};
 use weir_http::dns::{Servers, TIMEOUT_DEFAULT, reading};
 use weir_http::families::Family;
 use weir_http::refusal::Refusal;
@@ -33,15 +33,21 @@ pub static FAMILY: Family = Family::new(
     &[
         Directive::new(
             "resolver",
-            SS,
+            SS.or(STREAM_UPSTREAM),
             Arity::AtLeast(1),
             "Names the DNS servers that weir asks at run time: addresses, valid= ipv4= ipv6= status_zone=.",
             resolver,
         ),
-        Directive::new("resolver_timeout", SS, ONE, "The longest time for resolving a name.", |b, s| {
-            crate::settings(b).resolver.timeout = Some(value::time(s)?);
-            Ok(())
-        })
+        Directive::new(
+            "resolver_timeout",
+            SS.or(STREAM_UPSTREAM),
+            ONE,
+            "The longest time for resolving a name.",
+            |b, s| {
+                crate::settings(b).resolver.timeout = Some(value::time(s)?);
+                Ok(())
+            },
+        )
         .default("30s"),
     ],
 )

@@ -4,26 +4,33 @@
 
 use std::sync::Arc;
 
-use weir_conf::Statement;
+use weir_conf::{At, Statement};
+use weir_groups::{Members, Named, named, parameter};
 use weir_http::authority::{literal_address, resolve_in, split_host_port};
 use weir_http::build::{Build, Kind, Scope};
 use weir_http::directive::{Arity, Directive, NONE, ONE, STREAM, STREAM_UPSTREAM};
+use weir_http::dns::TIMEOUT_DEFAULT;
 use weir_http::families::Family;
 use weir_http::refusal::Refusal;
 use weir_http::value;
 use weir_http::variable::Template;
 use weir_net::Address;
-use weir_peers::balance::{Better, Policy};
+use weir_peers::balance::{Better, Policy, Until};
 use weir_peers::group::Group;
 use weir_peers::peer::Peer;
 
+use super::live::{self, Frame, Live};
 use crate::counts::PeerCounts;
 
 weir_http::settings! {
     /// The servers of this block so far.
     servers: Vec<Peer> = Vec::new(),
+    /// The servers with `resolve`.
+    named: Vec<Named> = Vec::new(),
     /// The method of this block.
     policy: Policy = Policy::RoundRobin,
+    /// The time that the method compares.
+    measure: Option<Measure> = None,
     /// The key of `hash`.
     hash_key: Option<Template> = None,
     /// `zone`: its name. All workers share weir's groups with or without it.
@@ -47,28 +54,80 @@ pub struct Upstream {
     pub addresses: Vec<Address>,
     /// The peers' counts, by the group's index.
     pub counts: Vec<Arc<PeerCounts>>,
+    /// The time that the method compares.
+    pub measure: Option<Measure>,
     /// The key of `hash`.
     pub hash_key: Option<Template>,
     /// The name of its `zone`.
     pub zone: Option<String>,
     /// A `proxy_pass` created it, not a block.
     pub is_implicit: bool,
+    /// The group changes at run time: this entry only points to it.
+    pub live: Option<Arc<Live>>,
+}
+
+/// The time that `least_time` compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Until the connection is made.
+    Connect,
+    /// Until the peer's first byte.
+    FirstByte,
+    /// Until the end of the session.
+    LastByte,
+}
+
+impl Measure {
+    fn of(word: &str) -> Option<Measure> {
+        match word {
+            "connect" => Some(Measure::Connect),
+            "first_byte" => Some(Measure::FirstByte),
+            "last_byte" => Some(Measure::LastByte),
+            _ => None,
+        }
+    }
+
+    /// The time for `weir_peers`: it knows one time before the end of an attempt.
+    fn until(self) -> Until {
+        match self {
+            Measure::Connect | Measure::FirstByte => Until::Header,
+            Measure::LastByte => Until::LastByte,
+        }
+    }
 }
 
 impl Upstream {
     /// A group for addresses that a session found by itself.
     pub fn implicit(name: &str, addresses: &[Address]) -> Result<Upstream, String> {
         let peer = |address: &Address| Peer { server: name.to_owned(), ..Peer::new(address.to_string()) };
-        let group = Group::new(name, addresses.iter().map(peer).collect(), Policy::RoundRobin);
-        Ok(Upstream {
-            name: name.to_owned(),
-            group: group.map_err(|error| error.to_string())?,
-            counts: addresses.iter().map(|_| Arc::default()).collect(),
-            addresses: addresses.to_vec(),
-            hash_key: None,
-            zone: None,
-            is_implicit: true,
-        })
+        let policy = Policy::RoundRobin;
+        let group =
+            Group::new(name, addresses.iter().map(peer).collect(), policy).map_err(|error| error.to_string())?;
+        let frame =
+            Frame { name: name.to_owned(), policy, measure: None, hash_key: None, zone: None, at: At::default() };
+        Ok(Upstream { is_implicit: true, ..Upstream::of(frame, group, addresses.to_vec()) })
+    }
+
+    /// A group of these peers in this frame.
+    pub fn of(frame: Frame, group: Group, addresses: Vec<Address>) -> Upstream {
+        let Frame { name, policy: _, measure, hash_key, zone, at: _ } = frame;
+        let counts = addresses.iter().map(|_| Arc::default()).collect();
+        Upstream { name, group, addresses, counts, measure, hash_key, zone, is_implicit: false, live: None }
+    }
+
+    /// The group with its present peers.
+    pub fn now(self: &Arc<Self>) -> Arc<Upstream> {
+        self.live.as_ref().map_or_else(|| self.clone(), |live| live.current())
+    }
+
+    /// Goes on with the counts of the peers that both groups have.
+    pub fn count_as(&mut self, old: &Upstream) {
+        for (address, counts) in self.addresses.iter().zip(&mut self.counts) {
+            let known = old.addresses.iter().position(|known| known == address);
+            if let Some(before) = known.and_then(|number| old.counts.get(number)) {
+                *counts = before.clone();
+            }
+        }
     }
 }
 
@@ -83,7 +142,8 @@ pub static FAMILY: Family = Family::new(
             "server",
             STREAM_UPSTREAM,
             Arity::AtLeast(1),
-            "Defines an address of the group: weight= max_conns= max_fails= fail_timeout= backup down.",
+            "Defines an address of the group: weight= max_conns= max_fails= fail_timeout= slow_start= backup down resolve \
+             service=.",
             server,
         )
         .many(),
@@ -108,27 +168,29 @@ pub static FAMILY: Family = Family::new(
             "random",
             STREAM_UPSTREAM,
             Arity::Between(0, 2),
-            "Chooses at random; two chooses the better of two random peers.",
+            "Chooses at random; two chooses the better of two random peers, by least_conn or least_time=.",
             random,
+        ),
+        Directive::new(
+            "least_time",
+            STREAM_UPSTREAM,
+            Arity::Between(1, 2),
+            "Prefers the peer with the shortest time until connect, first_byte or last_byte, and the fewest sessions; \
+             inflight also counts sessions whose time is not over.",
+            least_time,
         ),
     ],
 )
 .adopt(|new, old| {
-    let before = &crate::declared(old).upstream.groups;
-    for upstream in &mut crate::declared_mut(new).upstream.groups {
-        let same = |old: &&Arc<Upstream>| old.name == upstream.name && old.is_implicit == upstream.is_implicit;
-        if let (Some(old), Some(upstream)) = (before.iter().find(same).cloned(), Arc::get_mut(upstream)) {
-            upstream.group.adopt(&old.group, weir_net::clock::unix_ms());
-            for (address, counts) in upstream.addresses.iter().zip(&mut upstream.counts) {
-                let known = old.addresses.iter().position(|known| known == address);
-                if let Some(before) = known.and_then(|number| old.counts.get(number)) {
-                    *counts = before.clone();
-                }
-            }
-        }
-    }
+    live::adopt(&mut crate::declared_mut(new).upstream, &crate::declared(old).upstream);
     Ok(())
-});
+})
+.finish(|b, scope| {
+    if scope.context == STREAM {
+        live::give_resolver(b, &crate::written(scope).resolver);
+    }
+})
+.watch(live::watch);
 
 impl Declared {
     /// The number of the group of an `upstream` block.
@@ -167,61 +229,74 @@ fn upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         return Err(Refusal::whole(format!("duplicate upstream \"{name}\"")));
     }
     let mut scope = b.block(Scope::new(Kind::Plain, STREAM_UPSTREAM, b.at()), statement)?;
-    let settings = std::mem::take(&mut crate::written_mut(&mut scope).upstream);
-    if settings.servers.as_ref().is_none_or(Vec::is_empty) {
+    let written = std::mem::take(crate::written_mut(&mut scope));
+    let settings = written.upstream;
+    let is_empty = settings.servers.as_ref().is_none_or(Vec::is_empty);
+    if is_empty && settings.named.as_ref().is_none_or(Vec::is_empty) {
         if b.has_lost("upstream", &name) {
             return Ok(()); // the servers have errors, but they are there
         }
         return Err(Refusal::whole("no servers are inside upstream").todo("add: server ADDRESS:PORT;"));
     }
-    let Values { mut servers, policy, hash_key, zone } = settings.values();
-    let has_backup = servers.iter().any(|peer| peer.backup);
-    if has_backup && matches!(policy, Policy::Hash { .. } | Policy::Random { .. }) {
-        return Err(Refusal::whole("balancing method does not support parameter \"backup\""));
+    let Values { servers, named, policy, measure, hash_key, zone } = settings.values();
+    let has = |is_set: fn(&Peer) -> bool| servers.iter().chain(named.iter().map(|named| &named.pattern)).any(is_set);
+    for (is_set, parameter) in [(has(|peer| peer.backup), "backup"), (has(|peer| peer.slow_start_ms > 0), "slow_start")]
+    {
+        if is_set && policy.is_plain() {
+            return Err(Refusal::whole(format!("balancing method does not support parameter \"{parameter}\"")));
+        }
     }
-    servers.iter_mut().zip(0..).for_each(|(peer, id)| peer.id = id);
-    let group = Group::new(&name, servers, policy).map_err(|error| Refusal::whole(error.to_string()))?;
-    // `server` wrote these addresses.
-    let addresses: Vec<Address> = group.peers().filter_map(|peer| literal_address(&peer.address)).collect();
-    let counts = addresses.iter().map(|_| Arc::default()).collect();
-    let built = Upstream { name, group, addresses, counts, hash_key, zone, is_implicit: false };
+    let frame = Frame { name, policy, measure, hash_key, zone, at: b.at() };
+    let built = if frame.zone.is_some() {
+        let made = Live::new(frame, Members::new(servers, named), None);
+        let live = made.map_err(|error| Refusal::whole(error.to_string()))?;
+        if let Some(Some(servers)) = written.resolver.servers {
+            live.set_resolver(servers, written.resolver.timeout.unwrap_or(TIMEOUT_DEFAULT));
+        }
+        live::declared(live)
+    } else if named.is_empty() {
+        fixed(frame, servers)?
+    } else {
+        let what = format!("resolving names at run time requires upstream \"{}\" to be in shared memory", frame.name);
+        return Err(Refusal::whole(what).todo("add: zone NAME 64k;"));
+    };
     crate::declaring(b).upstream.groups.push(Arc::new(built));
     Ok(())
+}
+
+/// A group of addresses.
+fn fixed(frame: Frame, mut servers: Vec<Peer>) -> Result<Upstream, Refusal> {
+    servers.iter_mut().zip(0..).for_each(|(peer, id)| peer.id = id);
+    let group = Group::new(&frame.name, servers, frame.policy).map_err(|error| Refusal::whole(error.to_string()))?;
+    // `server` wrote these addresses.
+    let addresses = group.peers().filter_map(|peer| literal_address(&peer.address)).collect();
+    Ok(Upstream::of(frame, group, addresses))
 }
 
 fn server(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let written = statement.text(0).to_owned();
     let mut pattern = Peer { server: written.clone(), ..Peer::new(written.clone()) };
+    let (mut resolves, mut service) = (false, None);
     for word in statement.args.iter().skip(1) {
-        parameter(&mut pattern, &word.text)?;
+        match word.text.as_str() {
+            "resolve" => resolves = true,
+            "service=" => return Err(Refusal::whole("service is empty")),
+            text => match text.strip_prefix("service=") {
+                Some(name) => service = Some(name.to_owned()),
+                None if text == "drain" || text.starts_with("route=") => {
+                    return Err(Refusal::whole(format!("invalid parameter \"{text}\"")));
+                }
+                None => parameter(&mut pattern, text)?,
+            },
+        }
+    }
+    if let Some(named) = named(&written, &pattern, resolves, service, None)? {
+        crate::settings(b).upstream.named.get_or_insert_default().push(named);
+        return Ok(());
     }
     for address in addresses(b, &written)? {
         let peer = Peer { address: address.to_string(), ..pattern.clone() };
         crate::settings(b).upstream.servers.get_or_insert_default().push(peer);
-    }
-    Ok(())
-}
-
-fn parameter(peer: &mut Peer, word: &str) -> Result<(), Refusal> {
-    let invalid = || Refusal::whole(format!("invalid parameter \"{word}\""));
-    let number = |text: &str| value::number(text).and_then(|n| u32::try_from(n).ok()).ok_or_else(invalid);
-    match word.split_once('=') {
-        Some(("weight", text)) => {
-            peer.weight = number(text).and_then(|n| if n == 0 { Err(invalid()) } else { Ok(n) })?
-        }
-        Some(("max_conns", text)) => peer.max_conns = number(text)?,
-        Some(("max_fails", text)) => peer.max_fails = number(text)?,
-        Some(("fail_timeout", text)) => peer.fail_timeout_s = value::time_of(text).ok_or_else(invalid)?.as_secs(),
-        Some(("slow_start" | "service", _)) => {
-            return Err(Refusal::whole(format!("weir does not have the parameter \"{word}\" in stream yet")));
-        }
-        None if word == "resolve" => {
-            return Err(Refusal::whole("weir does not have the parameter \"resolve\" in stream yet")
-                .todo("write proxy_pass with a variable: weir then resolves the name for each session"));
-        }
-        None if word == "backup" => peer.backup = true,
-        None if word == "down" => peer.down = true,
-        _ => return Err(invalid()),
     }
     Ok(())
 }
@@ -242,6 +317,18 @@ fn method(b: &mut Build<'_>, policy: Policy) -> Result<(), Refusal> {
     Ok(())
 }
 
+fn least_time(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
+    let inflight = match statement.args.get(1).map(|word| word.text.as_str()) {
+        None => false,
+        Some("inflight") => true,
+        Some(other) => return Err(Refusal::whole(format!("invalid parameter \"{other}\""))),
+    };
+    let text = statement.text(0);
+    let measure = Measure::of(text).ok_or_else(|| Refusal::whole(format!("invalid value \"{text}\"")))?;
+    crate::settings(b).upstream.measure = Some(Some(measure));
+    method(b, Policy::LeastTime { until: measure.until(), inflight })
+}
+
 fn hash(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let consistent = match statement.args.get(1).map(|word| word.text.as_str()) {
         None => false,
@@ -255,13 +342,19 @@ fn hash(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 
 fn random(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let word = |index: usize| statement.args.get(index).map(|word| word.text.as_str());
+    let invalid = |word: &str| Refusal::whole(format!("invalid parameter \"{word}\""));
+    let mut measure = None;
     let two = match (word(0), word(1)) {
         (None, _) => None,
         (Some("two"), None | Some("least_conn")) => Some(Better::LeastConn),
-        (Some("two"), Some(other)) | (Some(other), _) => {
-            return Err(Refusal::whole(format!("invalid parameter \"{other}\"")));
+        (Some("two"), Some(other)) => {
+            let found = other.strip_prefix("least_time=").and_then(Measure::of).ok_or_else(|| invalid(other))?;
+            measure = Some(found);
+            Some(Better::LeastTime(found.until()))
         }
+        (Some(other), _) => return Err(invalid(other)),
     };
+    crate::settings(b).upstream.measure = Some(measure);
     method(b, Policy::Random { two })
 }
 
@@ -278,7 +371,23 @@ mod tests {
             ("server 127.0.0.1:1 backup; hash $remote_addr;", "balancing method does not support parameter \"backup\""),
             ("server 127.0.0.1:1; hash $remote_addr x;", "invalid parameter \"x\""),
             ("server 127.0.0.1:1; zone z 1k;", "invalid zone size \"1k\""),
-            ("server 127.0.0.1:1 resolve;", "weir does not have the parameter \"resolve\" in stream yet"),
+            ("server 127.0.0.1:1 drain;", "invalid parameter \"drain\""),
+            ("server 127.0.0.1 resolve;", "no port in upstream \"127.0.0.1\""),
+            ("server a.example resolve; zone z 1m;", "no port in upstream \"a.example\""),
+            (
+                "server a.example:1 resolve;",
+                "resolving names at run time requires upstream \"u\" to be in shared memory",
+            ),
+            (
+                "server a.example:1 resolve; zone z 1m;",
+                "no resolver defined to resolve names at run time in upstream \"u\"",
+            ),
+            ("server a.example service=x; zone z 1m;", "service upstream \"a.example\" requires \"resolve\" parameter"),
+            ("server a.example:1 service=x resolve; zone z 1m;", "service upstream \"a.example:1\" may not have port"),
+            ("server 127.0.0.1:1; least_time header;", "invalid value \"header\""),
+            ("server 127.0.0.1:1; least_time connect x;", "invalid parameter \"x\""),
+            ("server 127.0.0.1:1; random two least_time;", "invalid parameter \"least_time\""),
+            ("server 127.0.0.1:1 slow_start=5s; random;", "balancing method does not support parameter \"slow_start\""),
         ] {
             let text = format!("events {{}}\nstream {{ upstream u {{ {upstream} }} }}");
             assert_eq!(of_text(&text).1, [words], "{upstream}");

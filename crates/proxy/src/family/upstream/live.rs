@@ -1,53 +1,27 @@
-//! Groups whose peers change at run time: names are resolved (`server NAME resolve`, `service=`), and the API adds,
-//! changes and removes servers of a group with a `zone`.
-//!
-//! ```text
-//!  a worker resolves a name ─► learn ─┐
-//!                                     ├─► a new `Upstream` adopts the peers' state ─► all workers see a higher version
-//!  the API changes a server ─► edit ──┘
-//! ```
-//!
-//! An exchange keeps the peers it began with. Resolved names survive a reload, by group, name and service; changes by
-//! the API survive it through `state`. Invariant: a version is higher than another exactly if its peers are newer.
+//! Groups whose peers change at run time, as exchanges use them: `weir_groups` has the mechanism.
 
-pub mod edit;
-mod members;
-mod state;
-mod watch;
-
-pub use members::{Kind, Member, Members, Named};
-pub use state::{read, written_time};
-pub use watch::watch;
+pub use weir_groups::{Members, Named, Parts, edit, named, parameter, read, written_time};
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::sync::Arc;
 
 use weir_conf::At;
 use weir_http::board::boards::Boards;
 use weir_http::build::Build;
-use weir_http::refusal::Refusal;
 use weir_http::variable::Template;
-use weir_http::worker::Generation;
-use weir_net::log::{self, Level};
+use weir_http::worker::{Generation, Worker};
 use weir_net::{Address, clock};
 use weir_peers::balance::Policy;
 use weir_peers::budget::Budget;
-use weir_peers::group::{Group, GroupError, MAX_PEERS};
-use weir_peers::health::Rule;
-use weir_peers::peer::Peer;
+use weir_peers::group::Group;
 use weir_peers::pool_policy::PoolPolicy;
 
 use super::queue::Queue;
-use super::{Declared, Upstream, parse_address};
+use super::{Declared, Upstream};
 use crate::family::proxy_ssl::sessions::AllSessions;
 use crate::family::resolver;
 use crate::family::sticky::Sticky;
-use weir_http::dns::{Place, Servers, TIMEOUT_DEFAULT};
 
 /// The fixed parts of a group, without its peers.
 #[derive(Clone, Default)]
@@ -75,210 +49,67 @@ pub struct Frame {
 }
 
 /// A group whose peers change.
-pub struct Live {
-    frame: Frame,
-    /// The file that stores the API's changes (`state`).
-    state: Option<String>,
-    resolver: OnceLock<(Arc<Servers>, Duration)>,
-    /// The rules that turn results of health checks into states.
-    rules: OnceLock<Arc<[Rule]>>,
-    /// Guards the known peers; a thread that learns or changes something holds the lock while it builds the group.
-    known: Mutex<Known>,
-    current: Mutex<Arc<Upstream>>,
-    version: AtomicU64,
-    /// The tasks that wait for the next version.
-    waiting: Mutex<Vec<Waker>>,
-}
+pub type Live = weir_groups::Live<Frame>;
 
-#[derive(Default)]
-struct Known {
-    members: Members,
-    /// The names that a worker resolves.
-    watched: HashSet<u32>,
-    /// The key of a peer's kept connections: its index may belong to another peer in the next version.
-    pool_ids: HashMap<String, usize>,
-    next_pool_id: usize,
-    /// Older groups that exchanges may still use, for counting them.
-    before: Vec<std::sync::Weak<Upstream>>,
-}
+impl Parts for Frame {
+    type Built = Upstream;
+    const PORT_DEFAULT: Option<u16> = Some(80);
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // The guarded values are always replaced as a whole.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Live {
-    /// A group of these servers; no name among them is resolved yet.
-    pub fn new(frame: Frame, members: Members, state: Option<String>) -> Result<Live, GroupError> {
-        let mut known = Known::default();
-        let current = assemble(&frame, members.peers().0, &mut known)?;
-        known.members = members;
-        Ok(Live {
-            frame,
-            state,
-            resolver: OnceLock::new(),
-            rules: OnceLock::new(),
-            known: Mutex::new(known),
-            current: Mutex::new(Arc::new(current)),
-            version: AtomicU64::new(0),
-            waiting: Mutex::default(),
-        })
+    fn name(&self) -> &str {
+        &self.name
     }
 
-    /// The entry for the group in a configuration.
-    pub fn declared(self) -> Upstream {
-        let frame = self.frame.clone();
-        let group = Group::nobody(&frame.name, frame.policy);
-        Upstream { live: Some(Arc::new(self)), ..Upstream::of(frame, group, Vec::new()) }
+    fn policy(&self) -> Policy {
+        self.policy
     }
 
-    /// The current peers.
-    pub fn current(&self) -> Arc<Upstream> {
-        lock(&self.current).clone()
+    fn at(&self) -> At {
+        self.at
     }
 
-    /// Sets the resolver; without it `http`'s resolver is used.
-    pub fn set_resolver(&self, servers: Arc<Servers>, timeout: Duration) {
-        let _ = self.resolver.set((servers, timeout));
+    fn build(&self, group: Group, addresses: Vec<Address>, ids: Vec<usize>, _: Option<&Upstream>) -> Upstream {
+        Upstream { pool_ids: Some(ids), ..Upstream::of(self.clone(), group, addresses) }
     }
 
-    /// Sets the rules of health checks: called once, before the configuration comes into force.
-    pub fn guard(&self, rules: Arc<[Rule]>) {
-        if let Some(current) = Arc::get_mut(&mut lock(&self.current)) {
-            current.group.guard(&rules);
-        }
-        let _ = self.rules.set(rules);
+    fn group(built: &Upstream) -> &Group {
+        &built.group
     }
 
-    /// The number of the current version.
-    pub fn version(&self) -> u64 {
-        self.version.load(Ordering::Acquire)
+    fn group_mut(built: &mut Upstream) -> &mut Group {
+        &mut built.group
     }
 
-    /// Ready once the version differs from `seen`.
-    pub fn poll_newer(&self, seen: u64, context: &Context<'_>) -> Poll<()> {
-        let mut waiting = lock(&self.waiting);
-        if self.version() != seen {
-            return Poll::Ready(());
-        }
-        if !waiting.iter().any(|waker| waker.will_wake(context.waker())) {
-            waiting.push(context.waker().clone());
-        }
-        Poll::Pending
-    }
-
-    /// Peers that have left the group and still have exchanges in progress (NGINX Plus: `zombies`).
-    pub fn zombies(&self) -> usize {
-        let mut known = lock(&self.known);
-        known.before.retain(|upstream| upstream.strong_count() > 0);
-        let old: Vec<_> = known.before.iter().filter_map(std::sync::Weak::upgrade).collect();
-        let here = |address: &str| known.pool_ids.contains_key(address);
-        let mut gone = HashSet::new();
-        for upstream in &old {
-            let views = upstream.group.view(0);
-            let busy = upstream.group.peers().zip(&views).filter(|(peer, view)| view.conns > 0 && !here(&peer.address));
-            gone.extend(busy.map(|(peer, _)| peer.address.clone()));
-        }
-        gone.len()
-    }
-
-    /// Sets the addresses of a name; the same addresses as before change nothing.
-    fn learn(&self, id: u32, places: Vec<Place>) {
-        let mut known = lock(&self.known);
-        if known.members.learn(id, places) {
-            self.renew(&mut known);
-        }
-    }
-
-    /// Takes over the addresses of names that `old` also has.
-    fn adopt(&self, old: &Live) {
-        let before = lock(&old.known);
-        let mut known = lock(&self.known);
-        known.members.adopt(&before.members);
-        self.renew(&mut known);
-        let mut current = lock(&self.current);
-        if let Some(current) = Arc::get_mut(&mut current) {
-            current.group.adopt(&lock(&old.current).group, clock::unix_ms());
-        }
-    }
-
-    /// Puts the current servers into force.
-    fn renew(&self, known: &mut Known) {
-        let name = &self.frame.name;
-        let (peers, too_many) = known.members.peers();
-        if too_many {
-            log::global(
-                Level::Error,
-                format_args!("upstream \"{name}\" has more than {MAX_PEERS} peers, weir ignores the others"),
-            );
-        }
-        match assemble(&self.frame, peers, known) {
-            Ok(upstream) => self.put(upstream, known),
-            Err(error) => log::global(Level::Error, format_args!("upstream \"{name}\" keeps its servers: {error}")),
-        }
-    }
-
-    fn put(&self, mut upstream: Upstream, known: &mut Known) {
-        let mut current = lock(&self.current);
-        if let Some(rules) = self.rules.get() {
-            upstream.group.guard(rules);
-        }
-        upstream.group.adopt(&current.group, clock::unix_ms());
-        known.before.retain(|upstream| upstream.strong_count() > 0);
-        known.before.push(Arc::downgrade(&current));
-        *current = Arc::new(upstream);
-        self.version.fetch_add(1, Ordering::Release);
-        for waker in lock(&self.waiting).drain(..) {
-            waker.wake();
-        }
-        if let Some(queue) = &self.frame.queue {
+    fn renewed(&self) {
+        if let Some(queue) = &self.queue {
             queue.offer();
         }
     }
 }
 
-fn assemble(frame: &Frame, peers: Vec<Peer>, known: &mut Known) -> Result<Upstream, GroupError> {
-    let group = Group::of_now(frame.name.as_str(), peers, frame.policy)?;
-    // weir wrote these addresses, or checked them when it read the file.
-    let addresses: Vec<Address> = group.peers().filter_map(|peer| parse_address(&peer.address)).collect();
-    let mut ids = HashMap::new();
-    let mut pool_ids = Vec::with_capacity(addresses.len());
-    for peer in group.peers() {
-        let id = match ids.get(&peer.address).or(known.pool_ids.get(&peer.address)) {
-            Some(id) => *id,
-            None => {
-                known.next_pool_id += 1;
-                known.next_pool_id
-            }
-        };
-        ids.insert(peer.address.clone(), id);
-        pool_ids.push(id);
-    }
-    known.pool_ids = ids;
-    Ok(Upstream { pool_ids: Some(pool_ids), ..Upstream::of(frame.clone(), group, addresses) })
+/// The entry for a group in a configuration.
+pub fn declared(live: Live) -> Upstream {
+    let frame = live.parts().clone();
+    let group = Group::nobody(&frame.name, frame.policy);
+    Upstream { live: Some(Arc::new(live)), ..Upstream::of(frame, group, Vec::new()) }
 }
 
 /// Gives groups without their own resolver `http`'s resolver, or refuses the file.
 pub fn give_resolver(b: &mut Build<'_>, http: &resolver::Settings) {
     let default = http.servers.clone().flatten();
-    let timeout = http.timeout.unwrap_or(TIMEOUT_DEFAULT);
     let lives: Vec<_> =
         crate::declaring(b).upstream.groups.iter().filter_map(|upstream| upstream.live.clone()).collect();
-    for live in lives.iter().filter(|live| live.resolver.get().is_none()) {
-        let has_names = || lock(&live.known).members.list.iter().any(|member| matches!(member.kind, Kind::Named(..)));
-        match &default {
-            Some(servers) => live.set_resolver(servers.clone(), timeout),
-            None if has_names() => {
-                let name = &live.frame.name;
-                let refusal =
-                    Refusal::whole(format!("no resolver defined to resolve names at run time in upstream \"{name}\""))
-                        .todo("name a resolver in http or in the upstream: resolver 127.0.0.53;")
-                        .needs("resolver", "");
-                b.refuse_at("upstream", refusal, live.frame.at);
-            }
-            None => {}
+    for live in lives {
+        if let Err(refusal) = live.default_resolver(default.as_ref(), http.timeout, "http") {
+            b.refuse_at("upstream", refusal, live.parts().at);
         }
     }
+}
+
+/// Resolves the names of all groups that no other worker resolves, while the configuration is in force.
+pub fn watch(worker: &Rc<Worker>) {
+    let generation = worker.generation();
+    let groups = &crate::declared(&generation.conf).upstream.groups;
+    weir_groups::watch(worker, groups.iter().filter_map(|upstream| upstream.live.as_ref()));
 }
 
 /// Takes over from the older configuration: addresses of names, and the health of peers that both have.
@@ -360,12 +191,18 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
     use super::*;
+    use weir_http::dns::Place;
+    use weir_peers::peer::Peer;
 
     fn live(service: Option<&str>, fixed: &[&str]) -> Live {
+        live_on(8080, service, fixed)
+    }
+
+    fn live_on(port: u16, service: Option<&str>, fixed: &[&str]) -> Live {
         let frame = Frame { name: "u".to_owned(), zone: Some("u".to_owned()), ..Frame::default() };
         let named = Named {
             host: "a.example".to_owned(),
-            port: 8080,
+            port,
             service: service.map(str::to_owned),
             pattern: Peer { server: "a.example:8080".to_owned(), ..Peer::new("") },
         };
@@ -438,13 +275,7 @@ mod tests {
 
     #[test]
     fn a_reload_keeps_what_was_known_under_the_new_port() {
-        let (old, new) = (live(None, &[]), {
-            let new = live(None, &[]);
-            if let Kind::Named(named, _) = &mut lock(&new.known).members.list[0].kind {
-                named.port = 9090;
-            }
-            new
-        });
+        let (old, new) = (live(None, &[]), live_on(9090, None, &[]));
         old.learn(0, vec![place("10.0.0.1:0", 0, 1)]);
         new.adopt(&old);
         assert_eq!(shown(&new), ["10.0.0.1:9090"]);

@@ -24,14 +24,13 @@ mod sweep;
 mod walk;
 mod wrapped;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use live::{Frame, Live, Members, Named};
+use live::{Frame, Live, Members, Named, named, parameter};
 use queue::Queue;
 use weir_conf::Statement;
-use weir_http::authority::{authority, literal_address, resolve, split_host_port};
+use weir_http::authority::{literal_address, resolve};
 use weir_http::build::{Build, Kind, Scope};
 use weir_http::directive::{Arity, Directive, HTTP, NONE, ONE, UPSTREAM};
 use weir_http::dns::TIMEOUT_DEFAULT;
@@ -47,7 +46,7 @@ use weir_peers::peer::Peer;
 use weir_peers::pool_policy::PoolPolicy;
 
 use crate::family::proxy_ssl::sessions::AllSessions;
-use crate::family::sticky::{ROUTE_BYTES_MAX, Sticky};
+use crate::family::sticky::Sticky;
 
 weir_http::settings! {
     /// The servers of this block so far.
@@ -259,7 +258,7 @@ fn upstream(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         if let Some(Some(servers)) = resolver.servers {
             live.set_resolver(servers, resolver.timeout.unwrap_or(TIMEOUT_DEFAULT));
         }
-        live.declared()
+        live::declared(live)
     } else if values.named.is_empty() && !has_state {
         fixed(frame, values.servers)?
     } else if has_state {
@@ -286,19 +285,12 @@ fn fixed(frame: Frame, mut all: Vec<Peer>) -> Result<Upstream, Refusal> {
     let group = Group::new(&frame.name, all, frame.policy).map_err(|error| Refusal::whole(error.to_string()))?;
     let mut addresses = Vec::with_capacity(group.peers().len());
     for peer in group.peers() {
-        match parse_address(&peer.address) {
+        match literal_address(&peer.address) {
             Some(address) => addresses.push(address),
             None => return Err(Refusal::whole(format!("invalid address \"{}\"", peer.address))),
         }
     }
     Ok(Upstream::of(frame, group, addresses))
-}
-
-fn parse_address(text: &str) -> Option<Address> {
-    match text.strip_prefix("unix:") {
-        Some(path) => Some(Address::Unix(path.into())),
-        None => text.parse::<SocketAddr>().ok().map(Address::Tcp),
-    }
 }
 
 fn server(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
@@ -316,11 +308,11 @@ fn server(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
             "service=" => return Err(Refusal::whole("service is empty")),
             text => match text.strip_prefix("service=") {
                 Some(name) => service = Some(name.to_owned()),
-                None => server_parameter(&mut pattern, text)?,
+                None => parameter(&mut pattern, text)?,
             },
         }
     }
-    if let Some(named) = named(&written, &pattern, resolves, service)? {
+    if let Some(named) = named(&written, &pattern, resolves, service, Some(80))? {
         crate::settings(b).upstream.named.get_or_insert_default().push(named);
         return Ok(());
     }
@@ -329,65 +321,6 @@ fn server(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         crate::settings(b).upstream.servers.get_or_insert_default().push(peer);
     }
     Ok(())
-}
-
-/// A server with a name that is resolved repeatedly; `None` if it is an address, or is resolved once.
-fn named(written: &str, pattern: &Peer, resolves: bool, service: Option<String>) -> Result<Option<Named>, Refusal> {
-    if !resolves {
-        return match service {
-            None => Ok(None),
-            Some(_) => Err(Refusal::whole(format!("service upstream \"{written}\" requires \"resolve\" parameter"))
-                .todo("add: resolve")),
-        };
-    }
-    let is_address = literal_address(written).is_some();
-    if service.is_some() {
-        if is_address {
-            return Err(Refusal::whole(format!("service upstream \"{written}\" requires domain name")));
-        }
-        if split_host_port(written).1.is_some() {
-            return Err(Refusal::whole(format!("service upstream \"{written}\" may not have port"))
-                .todo("remove the port: the DNS record of the service contains the port"));
-        }
-    }
-    if is_address {
-        return Ok(None);
-    }
-    let (host, port) = authority(written, 80, "upstream")?;
-    weir_wire::dns::Name::of_text(host)
-        .map_err(|_| Refusal::whole(format!("invalid host in upstream \"{written}\"")))?;
-    Ok(Some(Named { host: host.to_owned(), port, service, pattern: pattern.clone() }))
-}
-
-fn server_parameter(peer: &mut Peer, word: &str) -> Result<(), Refusal> {
-    let invalid = || Refusal::whole(format!("invalid parameter \"{word}\""));
-    let number = |text: &str| value::number(text).and_then(|n| u32::try_from(n).ok()).ok_or_else(invalid);
-    match word.split_once('=') {
-        Some(("weight", text)) => {
-            peer.weight = number(text).and_then(|n| if n == 0 { Err(invalid()) } else { Ok(n) })?
-        }
-        Some(("max_conns", text)) => peer.max_conns = number(text)?,
-        Some(("max_fails", text)) => peer.max_fails = number(text)?,
-        Some(("fail_timeout", text)) => peer.fail_timeout_s = value::time_of(text).ok_or_else(invalid)?.as_secs(),
-        Some(("route", text)) => peer.route = route(text)?,
-        Some(("slow_start", text)) => {
-            peer.slow_start_ms = value::time_of(text).ok_or_else(invalid)?.as_millis() as u64;
-        }
-        None if word == "backup" => peer.backup = true,
-        None if word == "down" => peer.down = true,
-        None if word == "drain" => peer.drain = true,
-        _ => return Err(invalid()),
-    }
-    Ok(())
-}
-
-/// `route=`: the peer's name for `sticky`.
-fn route(text: &str) -> Result<String, Refusal> {
-    match text.len() {
-        0 => Err(Refusal::whole("route is empty")),
-        1..=ROUTE_BYTES_MAX => Ok(text.to_owned()),
-        _ => Err(Refusal::whole(format!("route is longer than {ROUTE_BYTES_MAX}"))),
-    }
 }
 
 /// Reads the servers of the file, as if they were written here (NGINX Plus).

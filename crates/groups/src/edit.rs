@@ -5,15 +5,14 @@ use std::fmt;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use weir_http::authority::literal_address;
 use weir_http::value;
 use weir_peers::group::MAX_PEERS;
 use weir_peers::peer::Peer;
 
-use super::super::{literal_address, named};
-use super::members::{Kind, Member, Members};
-use super::state::written_time;
-use super::{Live, assemble, lock, state};
-use crate::family::sticky::ROUTE_BYTES_MAX;
+use crate::members::{Kind, Member, Members, ROUTE_BYTES_MAX, named};
+use crate::state::written_time;
+use crate::{Live, Parts, assemble, lock, state};
 
 /// Why the API refuses to read or change a server: the status, NGINX Plus' code, and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,12 +109,13 @@ impl Change {
     }
 
     /// The kind of a new server.
-    fn kind(&self, can_resolve: bool) -> Result<Kind, Refused> {
+    fn kind(&self, can_resolve: bool, port_default: Option<u16>) -> Result<Kind, Refused> {
         let Some(written) = &self.server else { return Err(Refused::format("missing \"server\" argument")) };
         let bad = |text: String| Refused::new(400, "UpstreamBadAddress", text);
         let mut peer = Peer::new(written.clone());
         self.apply(&mut peer);
-        let found = named(written, &peer, true, self.service.clone()).map_err(|refusal| bad(refusal.what))?;
+        let found =
+            named(written, &peer, true, self.service.clone(), port_default).map_err(|refusal| bad(refusal.what))?;
         match (found, literal_address(written)) {
             (Some(named), _) if can_resolve => Ok(Kind::Named(named, Vec::new())),
             (Some(_), _) => Err(Refused::new(
@@ -199,7 +199,7 @@ fn position(members: &Members, id: u32) -> Result<usize, Refused> {
     }
 }
 
-impl Live {
+impl<P: Parts> Live<P> {
     /// All servers, as `GET …/servers/` shows them.
     pub fn servers(&self) -> Vec<Value> {
         lock(&self.known).members.list.iter().flat_map(entries).collect()
@@ -215,7 +215,7 @@ impl Live {
     /// `POST …/servers/`: adds a server and returns it.
     pub fn add_server(&self, body: &Value) -> Result<Value, Refused> {
         let change = Change::read(body)?;
-        let kind = change.kind(self.resolver.get().is_some())?;
+        let kind = change.kind(self.has_resolver(), P::PORT_DEFAULT)?;
         let id = self.edit(|members| Ok(members.add(kind)))?;
         self.server(id)
     }
@@ -230,7 +230,7 @@ impl Live {
                 let Kind::Fixed(peer) = &mut member.kind else {
                     return Err(Refused::new(400, "UpstreamServerImmutable", "server address is immutable"));
                 };
-                let Kind::Fixed(moved) = change.kind(false)? else { return Err(invalid("server")) };
+                let Kind::Fixed(moved) = change.kind(false, P::PORT_DEFAULT)? else { return Err(invalid("server")) };
                 (peer.server, peer.address) = (moved.server, moved.address);
             }
             change.apply(member.pattern_mut());
@@ -258,7 +258,7 @@ impl Live {
         for (is_set, parameter) in
             [(has(|peer| peer.backup), "backup"), (has(|peer| peer.slow_start_ms > 0), "slow_start")]
         {
-            if is_set && self.frame.policy.is_plain() {
+            if is_set && self.parts.policy().is_plain() {
                 return Err(Refused::format(format!("balancing method does not support parameter \"{parameter}\"")));
             }
         }
@@ -266,12 +266,13 @@ impl Live {
         if too_many {
             return Err(Refused::format(format!("more than {MAX_PEERS} servers in upstream")));
         }
-        let pool_ids = known.pool_ids.clone();
-        let upstream = assemble(&self.frame, peers, &mut known).map_err(|error| Refused::format(error.to_string()))?;
+        let ids = known.ids.clone();
+        let upstream = assemble(&self.parts, peers, &mut known, Some(&*self.current()))
+            .map_err(|error| Refused::format(error.to_string()))?;
         if let Some(path) = &self.state
             && let Err(error) = state::write(path, &members)
         {
-            known.pool_ids = pool_ids;
+            known.ids = ids;
             let text = format!("weir cannot write the state file \"{path}\" {}", weir_net::log::Os(&error));
             return Err(Refused::new(500, "UpstreamStateError", text));
         }

@@ -8,7 +8,7 @@ use weir_http::refusal::Refusal;
 use weir_net::log::Os;
 use weir_net::whole_file;
 
-use super::members::{Kind, Member, Members};
+use crate::members::{Kind, Member, Members};
 
 /// The largest file that weir reads: the largest group takes half of it.
 const FILE_BYTES_MAX: u64 = 4 << 20;

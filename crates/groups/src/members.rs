@@ -1,9 +1,14 @@
 //! The members of a group that may change: servers from the file or the API, and their peers. Pure.
 
+use weir_http::authority::{authority, literal_address, split_host_port};
+use weir_http::dns::Place;
+use weir_http::refusal::Refusal;
+use weir_http::value;
 use weir_peers::group::{MAX_PEERS, MAX_TOTAL_WEIGHT};
 use weir_peers::peer::Peer;
 
-use weir_http::dns::Place;
+/// nginx: a route is at most as long as a name made from an address.
+pub const ROUTE_BYTES_MAX: usize = 32;
 
 /// A `server` whose name is resolved repeatedly.
 #[derive(Clone, Debug)]
@@ -187,5 +192,75 @@ fn lighten(peers: &mut [Peer]) {
     if total > limit {
         let divisor = total.div_ceil(limit) as u32;
         peers.iter_mut().for_each(|peer| peer.weight = (peer.weight / divisor).max(1));
+    }
+}
+
+/// A server with a name that is resolved repeatedly; `None` if it is an address, or is resolved once. A service brings its port.
+pub fn named(
+    written: &str,
+    pattern: &Peer,
+    resolves: bool,
+    service: Option<String>,
+    port_default: Option<u16>,
+) -> Result<Option<Named>, Refusal> {
+    if !resolves {
+        return match service {
+            None => Ok(None),
+            Some(_) => Err(Refusal::whole(format!("service upstream \"{written}\" requires \"resolve\" parameter"))
+                .todo("add: resolve")),
+        };
+    }
+    let is_address = literal_address(written).is_some();
+    if service.is_some() {
+        if is_address {
+            return Err(Refusal::whole(format!("service upstream \"{written}\" requires domain name")));
+        }
+        if split_host_port(written).1.is_some() {
+            return Err(Refusal::whole(format!("service upstream \"{written}\" may not have port"))
+                .todo("remove the port: the DNS record of the service contains the port"));
+        }
+    }
+    let has_port = port_default.is_some() || service.is_some() || split_host_port(written).1.is_some();
+    if !has_port {
+        return Err(Refusal::whole(format!("no port in upstream \"{written}\"")));
+    }
+    if is_address {
+        return Ok(None);
+    }
+    let (host, port) = authority(written, port_default.unwrap_or_default(), "upstream")?;
+    weir_wire::dns::Name::of_text(host)
+        .map_err(|_| Refusal::whole(format!("invalid host in upstream \"{written}\"")))?;
+    Ok(Some(Named { host: host.to_owned(), port, service, pattern: pattern.clone() }))
+}
+
+/// Reads a parameter of a `server` line.
+pub fn parameter(peer: &mut Peer, word: &str) -> Result<(), Refusal> {
+    let invalid = || Refusal::whole(format!("invalid parameter \"{word}\""));
+    let number = |text: &str| value::number(text).and_then(|n| u32::try_from(n).ok()).ok_or_else(invalid);
+    match word.split_once('=') {
+        Some(("weight", text)) => {
+            peer.weight = number(text).and_then(|n| if n == 0 { Err(invalid()) } else { Ok(n) })?
+        }
+        Some(("max_conns", text)) => peer.max_conns = number(text)?,
+        Some(("max_fails", text)) => peer.max_fails = number(text)?,
+        Some(("fail_timeout", text)) => peer.fail_timeout_s = value::time_of(text).ok_or_else(invalid)?.as_secs(),
+        Some(("route", text)) => peer.route = route(text)?,
+        Some(("slow_start", text)) => {
+            peer.slow_start_ms = value::time_of(text).ok_or_else(invalid)?.as_millis() as u64;
+        }
+        None if word == "backup" => peer.backup = true,
+        None if word == "down" => peer.down = true,
+        None if word == "drain" => peer.drain = true,
+        _ => return Err(invalid()),
+    }
+    Ok(())
+}
+
+/// `route=`: the peer's name for `sticky`.
+fn route(text: &str) -> Result<String, Refusal> {
+    match text.len() {
+        0 => Err(Refusal::whole("route is empty")),
+        1..=ROUTE_BYTES_MAX => Ok(text.to_owned()),
+        _ => Err(Refusal::whole(format!("route is longer than {ROUTE_BYTES_MAX}"))),
     }
 }

@@ -4,13 +4,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use weir_http::dns::{self, Client, Trouble};
 use weir_http::worker::Worker;
 use weir_net::log::{self, Level};
 use weir_net::{Instant, clock, timer};
 use weir_wire::dns::Code;
 
-use super::{Kind, Live, Named, lock};
-use weir_http::dns::{self, Client, Trouble};
+use crate::{Kind, Live, Named, Parts, lock};
 
 /// How long weir believes that a name does not exist, without `valid=` (nginx: 10 s).
 const GONE: Duration = Duration::from_secs(10);
@@ -18,10 +18,10 @@ const GONE: Duration = Duration::from_secs(10);
 /// The shortest pause between two queries for one name.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 
-/// Resolves the names of all groups that no other worker resolves, while the configuration is in force.
-pub fn watch(worker: &Rc<Worker>) {
+/// Resolves the names of these groups that no other worker resolves, while the configuration is in force.
+pub fn watch<'g, P: Parts>(worker: &Rc<Worker>, groups: impl Iterator<Item = &'g Arc<Live<P>>>) {
     let generation = worker.generation();
-    for live in crate::declared(&generation.conf).upstream.groups.iter().filter_map(|upstream| upstream.live.as_ref()) {
+    for live in groups {
         let Some((servers, timeout)) = live.resolver.get() else { continue };
         for id in live.take_unwatched() {
             let watch = Watch {
@@ -36,7 +36,7 @@ pub fn watch(worker: &Rc<Worker>) {
     }
 }
 
-impl Live {
+impl<P: Parts> Live<P> {
     /// The names that no worker resolves yet; the caller must resolve them.
     fn take_unwatched(&self) -> Vec<u32> {
         let mut known = lock(&self.known);
@@ -55,15 +55,15 @@ impl Live {
 }
 
 /// One name to resolve.
-struct Watch {
+struct Watch<P: Parts> {
     worker: Rc<Worker>,
-    live: Arc<Live>,
+    live: Arc<Live<P>>,
     client: Rc<Client>,
     timeout: Duration,
     id: u32,
 }
 
-impl Watch {
+impl<P: Parts> Watch<P> {
     async fn run(self, generation: u32) {
         let is_in_force = || self.worker.generation().conf.generation == generation && !self.worker.is_draining();
         while is_in_force() {

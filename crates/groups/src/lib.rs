@@ -1,0 +1,299 @@
+//! Groups whose peers change at run time: names are resolved (`server NAME resolve`, `service=`), and the API adds,
+//! changes and removes servers of a group with a `zone`.
+//!
+//! ```text
+//!  a worker resolves a name ─► learn ─┐
+//!                                     ├─► a new group adopts the peers' state ─► all workers see a higher version
+//!  the API changes a server ─► edit ──┘
+//! ```
+//!
+//! The groups of `http` and those of `stream` have different data beside their peers: [`Parts`]. An exchange or a
+//! session keeps the peers it began with. Resolved names survive a reload, by group, name and service; changes by the
+//! API survive it through `state`. Invariant: a version is higher than another exactly if its peers are newer.
+#![forbid(unsafe_code)]
+
+pub mod edit;
+mod members;
+mod state;
+mod watch;
+
+pub use members::{Kind, Member, Members, Named, ROUTE_BYTES_MAX, named, parameter};
+pub use state::{read, written_time};
+pub use watch::watch;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use weir_conf::At;
+use weir_http::authority::literal_address;
+use weir_http::dns::{Place, Servers, TIMEOUT_DEFAULT};
+use weir_http::refusal::Refusal;
+use weir_net::log::{self, Level};
+use weir_net::{Address, clock};
+use weir_peers::balance::Policy;
+use weir_peers::group::{Group, GroupError, MAX_PEERS};
+use weir_peers::health::Rule;
+use weir_peers::peer::Peer;
+
+/// The parts of a group that do not change with its peers.
+pub trait Parts: Clone + Send + Sync + 'static {
+    /// A group with its peers.
+    type Built: Send + Sync + 'static;
+    /// The port of a server without one; `None` if each server needs one.
+    const PORT_DEFAULT: Option<u16>;
+    /// The group's name.
+    fn name(&self) -> &str;
+    /// The balancing method.
+    fn policy(&self) -> Policy;
+    /// The place of its block.
+    fn at(&self) -> At;
+    /// The group with these peers. Each has an address, and a number that it keeps as long as that address is in the
+    /// group. `before` is the group that this one replaces.
+    fn build(
+        &self,
+        group: Group,
+        addresses: Vec<Address>,
+        ids: Vec<usize>,
+        before: Option<&Self::Built>,
+    ) -> Self::Built;
+    /// Its peers.
+    fn group(built: &Self::Built) -> &Group;
+    /// The same, mutable.
+    fn group_mut(built: &mut Self::Built) -> &mut Group;
+    /// Takes over what an older configuration knows.
+    fn adopt(built: &mut Self::Built, old: &Self::Built) {
+        Self::group_mut(built).adopt(Self::group(old), clock::unix_ms());
+    }
+    /// Another version is in force.
+    fn renewed(&self) {}
+}
+
+/// A group whose peers change.
+pub struct Live<P: Parts> {
+    parts: P,
+    /// The file that stores the API's changes (`state`).
+    state: Option<String>,
+    resolver: OnceLock<(Arc<Servers>, Duration)>,
+    /// The rules that turn results of health checks into states.
+    rules: OnceLock<Arc<[Rule]>>,
+    /// Guards the known peers; a thread that learns or changes something holds the lock while it builds the group.
+    known: Mutex<Known<P::Built>>,
+    current: Mutex<Arc<P::Built>>,
+    version: AtomicU64,
+    /// The tasks that wait for the next version.
+    waiting: Mutex<Vec<Waker>>,
+}
+
+struct Known<B> {
+    members: Members,
+    /// The names that a worker resolves.
+    watched: HashSet<u32>,
+    /// The number of each address: a peer's index may belong to another peer in the next version.
+    ids: HashMap<String, usize>,
+    next_id: usize,
+    /// Older groups that exchanges may still use, for counting them.
+    before: Vec<Weak<B>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // The guarded values are always replaced as a whole.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<P: Parts> Live<P> {
+    /// A group of these servers; no name among them is resolved yet.
+    pub fn new(parts: P, members: Members, state: Option<String>) -> Result<Live<P>, GroupError> {
+        let mut known = Known::default();
+        let current = assemble(&parts, members.peers().0, &mut known, None)?;
+        known.members = members;
+        Ok(Live {
+            parts,
+            state,
+            resolver: OnceLock::new(),
+            rules: OnceLock::new(),
+            known: Mutex::new(known),
+            current: Mutex::new(Arc::new(current)),
+            version: AtomicU64::new(0),
+            waiting: Mutex::default(),
+        })
+    }
+
+    /// The parts that do not change.
+    pub fn parts(&self) -> &P {
+        &self.parts
+    }
+
+    /// The current peers.
+    pub fn current(&self) -> Arc<P::Built> {
+        lock(&self.current).clone()
+    }
+
+    /// Sets the resolver; without it the resolver of the block is used.
+    pub fn set_resolver(&self, servers: Arc<Servers>, timeout: Duration) {
+        let _ = self.resolver.set((servers, timeout));
+    }
+
+    /// Whether it has a resolver.
+    pub fn has_resolver(&self) -> bool {
+        self.resolver.get().is_some()
+    }
+
+    /// Gives it the resolver of its block, unless it has one of its own; a refusal if it has names and gets none.
+    pub fn default_resolver(
+        &self,
+        servers: Option<&Arc<Servers>>,
+        timeout: Option<Duration>,
+        block: &str,
+    ) -> Result<(), Refusal> {
+        let has_names = || lock(&self.known).members.list.iter().any(|member| matches!(member.kind, Kind::Named(..)));
+        match servers {
+            _ if self.has_resolver() => Ok(()),
+            Some(servers) => {
+                self.set_resolver(servers.clone(), timeout.unwrap_or(TIMEOUT_DEFAULT));
+                Ok(())
+            }
+            None if has_names() => {
+                let name = self.parts.name();
+                let what = format!("no resolver defined to resolve names at run time in upstream \"{name}\"");
+                Err(Refusal::whole(what)
+                    .todo(format!("name a resolver in {block} or in the upstream: resolver 127.0.0.53;"))
+                    .needs("resolver", ""))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Sets the rules of health checks: called once, before the configuration comes into force.
+    pub fn guard(&self, rules: Arc<[Rule]>) {
+        if let Some(current) = Arc::get_mut(&mut lock(&self.current)) {
+            P::group_mut(current).guard(&rules);
+        }
+        let _ = self.rules.set(rules);
+    }
+
+    /// The number of the current version.
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// Ready once the version differs from `seen`.
+    pub fn poll_newer(&self, seen: u64, context: &Context<'_>) -> Poll<()> {
+        let mut waiting = lock(&self.waiting);
+        if self.version() != seen {
+            return Poll::Ready(());
+        }
+        if !waiting.iter().any(|waker| waker.will_wake(context.waker())) {
+            waiting.push(context.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// Peers that have left the group and still have exchanges in progress (NGINX Plus: `zombies`).
+    pub fn zombies(&self) -> usize {
+        let mut known = lock(&self.known);
+        known.before.retain(|upstream| upstream.strong_count() > 0);
+        let old: Vec<_> = known.before.iter().filter_map(Weak::upgrade).collect();
+        let here = |address: &str| known.ids.contains_key(address);
+        let mut gone = HashSet::new();
+        for upstream in &old {
+            let group = P::group(upstream);
+            let views = group.view(0);
+            let busy = group.peers().zip(&views).filter(|(peer, view)| view.conns > 0 && !here(&peer.address));
+            gone.extend(busy.map(|(peer, _)| peer.address.clone()));
+        }
+        gone.len()
+    }
+
+    /// Sets the addresses of a name, by the number of its server; the same addresses as before change nothing.
+    pub fn learn(&self, id: u32, places: Vec<Place>) {
+        let mut known = lock(&self.known);
+        if known.members.learn(id, places) {
+            self.renew(&mut known);
+        }
+    }
+
+    /// Takes over the addresses of names that `old` also has.
+    pub fn adopt(&self, old: &Live<P>) {
+        let before = lock(&old.known);
+        let mut known = lock(&self.known);
+        known.members.adopt(&before.members);
+        self.renew(&mut known);
+        let mut current = lock(&self.current);
+        if let Some(current) = Arc::get_mut(&mut current) {
+            P::adopt(current, &lock(&old.current));
+        }
+    }
+
+    /// Puts the current servers into force.
+    fn renew(&self, known: &mut Known<P::Built>) {
+        let name = self.parts.name();
+        let (peers, too_many) = known.members.peers();
+        if too_many {
+            log::global(
+                Level::Error,
+                format_args!("upstream \"{name}\" has more than {MAX_PEERS} peers, weir ignores the others"),
+            );
+        }
+        match assemble(&self.parts, peers, known, Some(&*self.current())) {
+            Ok(upstream) => self.put(upstream, known),
+            Err(error) => log::global(Level::Error, format_args!("upstream \"{name}\" keeps its servers: {error}")),
+        }
+    }
+
+    fn put(&self, mut upstream: P::Built, known: &mut Known<P::Built>) {
+        let mut current = lock(&self.current);
+        if let Some(rules) = self.rules.get() {
+            P::group_mut(&mut upstream).guard(rules);
+        }
+        P::group_mut(&mut upstream).adopt(P::group(&current), clock::unix_ms());
+        known.before.retain(|upstream| upstream.strong_count() > 0);
+        known.before.push(Arc::downgrade(&current));
+        *current = Arc::new(upstream);
+        self.version.fetch_add(1, Ordering::Release);
+        for waker in lock(&self.waiting).drain(..) {
+            waker.wake();
+        }
+        self.parts.renewed();
+    }
+}
+
+fn assemble<P: Parts>(
+    parts: &P,
+    peers: Vec<Peer>,
+    known: &mut Known<P::Built>,
+    before: Option<&P::Built>,
+) -> Result<P::Built, GroupError> {
+    let group = Group::of_now(parts.name(), peers, parts.policy())?;
+    // weir wrote these addresses, or checked them when it read the file.
+    let addresses: Vec<Address> = group.peers().filter_map(|peer| literal_address(&peer.address)).collect();
+    let mut numbers = HashMap::new();
+    let mut ids = Vec::with_capacity(addresses.len());
+    for peer in group.peers() {
+        let id = match numbers.get(&peer.address).or(known.ids.get(&peer.address)) {
+            Some(id) => *id,
+            None => {
+                known.next_id += 1;
+                known.next_id
+            }
+        };
+        numbers.insert(peer.address.clone(), id);
+        ids.push(id);
+    }
+    known.ids = numbers;
+    Ok(parts.build(group, addresses, ids, before))
+}
+
+impl<B> Default for Known<B> {
+    fn default() -> Known<B> {
+        Known {
+            members: Members::default(),
+            watched: HashSet::new(),
+            ids: HashMap::new(),
+            next_id: 0,
+            before: Vec::new(),
+        }
+    }
+}
