@@ -172,8 +172,12 @@ fn refuse(exchange: &mut Exchange<'_>, violation: Violation) -> Failed {
     Failed::Status(violation.status())
 }
 
-/// Sends `100 Continue` to a client that waits for it (RFC 9110 §10.1.1), once.
+/// Tells a client that weir reads its body now: opens the window of its stream, or sends `100 Continue` once if the client
+/// waits for it (RFC 9110 §10.1.1).
 pub async fn welcome(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<(), Gone> {
+    if let Some(stream) = &conn.carried {
+        stream.open_window();
+    }
     if exchange.expectation_met || exchange.request.version() != Version::Http11 {
         return Ok(());
     }

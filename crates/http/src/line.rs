@@ -7,6 +7,7 @@
 use std::fmt;
 
 use weir_meter::Step;
+use weir_net::log::sink::Sinks;
 use weir_net::log::{self, Level};
 use weir_wire::Known;
 
@@ -24,7 +25,7 @@ pub fn exchange_line(exchange: &Exchange<'_>, level: Level, message: fmt::Argume
     log::compose(level, |line| {
         log::push(line, format_args!("*{} {message}", exchange.client.number));
         context(exchange, line);
-        sinks.write(level, line);
+        write(sinks, exchange.client.is_debugged, level, line);
         if level <= Level::Info {
             crate::board::keep_line(exchange.client.number, line);
         }
@@ -47,15 +48,23 @@ pub fn place_line(location: &Location, level: Level, message: fmt::Arguments<'_>
 pub fn client_line(conf: &Conf, client: &Client, level: Level, message: fmt::Arguments<'_>) {
     let Some(listen) = conf.listens.get(client.listen.get()) else { return };
     let sinks = &conf.location(conf.server(listen.hosts.default_server()).root).values.error_log.sinks;
-    if !sinks.takes(level) {
+    if !sinks.takes(level) && !client.is_debugged {
         return;
     }
     log::compose(level, |line| {
         log::push(line, format_args!("*{} {message}, client: ", client.number));
         crate::texts::push_address(&client.remote, line);
         log::push(line, format_args!(", server: {}", listen.address));
-        sinks.write(level, line);
+        write(sinks, client.is_debugged, level, line);
     });
+}
+
+fn write(sinks: &Sinks, is_debugged: bool, level: Level, line: &mut Vec<u8>) {
+    if is_debugged {
+        sinks.write_to_all(level, line);
+    } else {
+        sinks.write(level, line);
+    }
 }
 
 impl Exchange<'_> {
@@ -75,7 +84,7 @@ impl Exchange<'_> {
 
     /// Whether a line of this level would be written: check this before composing an expensive message.
     pub fn logs(&self, level: Level) -> bool {
-        self.location.values.error_log.sinks.takes(level)
+        self.location.values.error_log.sinks.takes(level) || self.client.is_debugged
     }
 }
 

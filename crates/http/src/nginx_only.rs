@@ -137,7 +137,6 @@ static REMEDIES: &[(Rule, &str)] = &[
     (Name("limit_zone"), "write limit_conn_zone instead, which nginx requires since 1.7.6"),
     (Names("spdy_"), "remove the line: neither clients nor nginx support SPDY any more"),
     (Name("debug_points"), "remove the line: it only stops nginx in a debugger"),
-    (Name("debug_connection"), "set the level with error_log: remove the line"),
     (Name("env"), "set the environment when you start weir (systemd: Environment=)"),
     (Name("working_directory"), "set the directory when you start weir (systemd: WorkingDirectory=)"),
     (Name("worker_priority"), "set the priority when you start weir (systemd: Nice=)"),

@@ -3,6 +3,7 @@
 crate::declare! {
     process
     error_log
+    debug_connection
     early_read
     variables
     core

@@ -119,7 +119,6 @@ pub static FAMILY: Family = Family::new("process", &[
         "weir sizes its batches of events itself", |_, s| value::first_number(s).map(drop)),
     Directive::idle("worker_aio_requests", EVENTS, ONE, "",
         "weir reads files without asynchronous I/O", |_, s| value::first_number(s).map(drop)),
-    Directive::idle("debug_connection", EVENTS, ONE, "", "weir has no debug log", |_, _| Ok(())).many(),
     Directive::new("google_perftools_profiles", MAIN, TWO, "Refused: weir has no support for it.",
         |_, _| Err(Refusal::directive("is not supported").todo("profile weir with: perf record -p PID"))),
 ]);

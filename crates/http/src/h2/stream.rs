@@ -313,7 +313,7 @@ impl Stream {
     }
 
     /// When a reader starts on a body, its client may send more ahead: the reader takes the bytes at once.
-    fn open_window(&self) {
+    pub fn open_window(&self) {
         if self.is_read.replace(true) || self.has_ended.get() || self.session.is_dead() {
             return;
         }

@@ -82,9 +82,18 @@ impl Sinks {
 
     /// Ends the line and writes it to every sink that takes the level; `true` when stderr was one.
     pub fn write(&self, level: Level, line: &mut Vec<u8>) -> bool {
+        self.write_to(|sink| sink.level >= level, level, line)
+    }
+
+    /// The same for every sink, whatever level it takes: the line is about a client of `debug_connection`.
+    pub fn write_to_all(&self, level: Level, line: &mut Vec<u8>) -> bool {
+        self.write_to(|_| true, level, line)
+    }
+
+    fn write_to(&self, takes: impl Fn(&Sink) -> bool, level: Level, line: &mut Vec<u8>) -> bool {
         end(line);
         let mut shown = false;
-        for sink in self.list.iter().filter(|sink| sink.level >= level) {
+        for sink in self.list.iter().filter(|sink| takes(sink)) {
             match &sink.target {
                 Target::File(file) => file.write(line),
                 Target::Stderr => {

@@ -259,6 +259,10 @@ async fn stored(exchange: &mut Exchange<'_>, conn: &Conn, kept: Kept) -> Result<
     Ok(out)
 }
 
+/// Fewer bytes wait for those of the next part (nginx: `postpone_output`). A small part that follows may be refused, and
+/// then the client gets nothing.
+const POSTPONED_BYTES: usize = 1460;
+
 /// Sends the head and all parts.
 async fn send(
     exchange: &mut Exchange<'_>,
@@ -270,13 +274,16 @@ async fn send(
     let mut pace = Pace::of(exchange);
     let mut bytes = Vec::new();
     loop {
-        bytes.clear();
         let is_last = next(exchange, conn, &mut sliced, &mut bytes).await?;
+        if !is_last && bytes.len() < POSTPONED_BYTES {
+            continue;
+        }
         let place = Place { last: is_last, ends: is_last, flush: false };
         filtering::send(exchange, conn, framing, out, &bytes, place, &mut pace).await?;
         if is_last {
             return Ok(());
         }
+        bytes.clear();
     }
 }
 
