@@ -14,6 +14,7 @@
 
 pub mod edit;
 mod members;
+pub mod rounds;
 mod state;
 mod watch;
 

@@ -32,6 +32,8 @@ pub const STREAM: Contexts = Contexts(1 << 10);
 pub const STREAM_SERVER: Contexts = Contexts(1 << 11);
 /// `upstream { }` inside `stream`.
 pub const STREAM_UPSTREAM: Contexts = Contexts(1 << 12);
+/// `match` inside `stream`.
+pub const STREAM_MATCH: Contexts = Contexts(1 << 13);
 /// The two levels of `stream` that most of its settings are inherited through.
 pub const SS: Contexts = STREAM.or(STREAM_SERVER);
 /// All blocks of `stream`.
@@ -54,7 +56,7 @@ impl Contexts {
 impl fmt::Display for Contexts {
     /// The block kinds in nginx's documentation's words: `http, server, location`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const NAMES: [(Contexts, &str); 13] = [
+        const NAMES: [(Contexts, &str); 14] = [
             (MAIN, "main"),
             (EVENTS, "events"),
             (HTTP, "http"),
@@ -68,6 +70,7 @@ impl fmt::Display for Contexts {
             (STREAM, "stream"),
             (STREAM_SERVER, "stream server"),
             (STREAM_UPSTREAM, "stream upstream"),
+            (STREAM_MATCH, "stream match"),
         ];
         let mut first = true;
         for (context, name) in NAMES {

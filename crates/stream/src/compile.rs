@@ -13,7 +13,7 @@ use weir_http::zone_names;
 
 use crate::conf::{Content, Server, Sockets, Stream, Target};
 use crate::family::server::{Own, Written};
-use crate::family::upstream;
+use crate::family::{health, upstream};
 use crate::part::{Enter, Part, Phase};
 use crate::variable::{self, Get};
 
@@ -46,6 +46,7 @@ pub fn take(b: &mut Build<'_>, servers: Vec<(Location, Box<dyn Any>)>, parts: &'
         let walk = walk(&place, parts);
         stream.servers.push(Server { id, name, place, walk, content, zone });
     }
+    health::settle(b, &stream.servers);
     stream.passes = stream.servers.iter().any(|server| matches!(server.content, Content::Pass(_)));
     stream.streams = sockets(b, &tcp);
     stream.datagrams = sockets(b, &udp);

@@ -8,6 +8,7 @@
 //! ```
 
 mod begin;
+pub mod check;
 mod choose;
 mod connect;
 pub mod datagrams;

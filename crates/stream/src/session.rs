@@ -145,6 +145,12 @@ pub struct Around<'c> {
 impl<'c> Session<'c> {
     /// A session that begins now.
     pub fn new(around: Around<'c>, remote: SocketAddress, shared: Option<Rc<Shared>>) -> Session<'c> {
+        let counted = around.stream.zones.get(around.server.zone).map(|(_, counts)| Counted::new(counts));
+        Session { counted, ..Session::of_check(around, remote, shared) }
+    }
+
+    /// A session that weir makes itself to check a peer: no zone counts it.
+    pub fn of_check(around: Around<'c>, remote: SocketAddress, shared: Option<Rc<Shared>>) -> Session<'c> {
         let Around { worker, generation, stream, listen, server } = around;
         Session {
             conf: &generation.conf,
@@ -171,7 +177,7 @@ impl<'c> Session<'c> {
             step: Some(Step::StartSession),
             upstream: None,
             passes: 0,
-            counted: stream.zones.get(server.zone).map(|(_, counts)| Counted::new(counts)),
+            counted: None,
             remote,
             told: None,
             local: OnceCell::new(),

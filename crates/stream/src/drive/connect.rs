@@ -103,7 +103,7 @@ fn finish_try(session: &mut Session<'_>) {
 }
 
 /// The local address for connections to peers. A wrong value of a variable is logged, and the kernel chooses.
-fn local_address(session: &mut Session<'_>, bind: &Bind) -> Option<SocketAddr> {
+pub fn local_address(session: &mut Session<'_>, bind: &Bind) -> Option<SocketAddr> {
     match bind {
         Bind::Off => None,
         Bind::To(address) => Some(*address),
@@ -121,6 +121,19 @@ fn local_address(session: &mut Session<'_>, bind: &Bind) -> Option<SocketAddr> {
     }
 }
 
+/// The options of a connection to a peer.
+pub fn options(session: &Session<'_>, address: &Address, bind: Option<SocketAddr>) -> ConnectOptions {
+    let settings = &crate::values(&session.server.place).proxy;
+    ConnectOptions {
+        bind: bind
+            .filter(|local| address.tcp().is_some_and(|peer| peer.is_ipv4() == local.is_ipv4()))
+            .map(|address| Local { address, transparent: false }),
+        receive_buffer_bytes: settings.receive_buffer,
+        send_buffer_bytes: settings.send_buffer,
+        keepalive: settings.keepalive,
+    }
+}
+
 /// Makes one connection.
 async fn attempt(
     session: &mut Session<'_>,
@@ -130,14 +143,7 @@ async fn attempt(
 ) -> Result<(Link, Place, Vec<u8>), Trouble> {
     let settings = &crate::values(&session.server.place).proxy;
     let Some(place) = session.worker.take_place() else { return Err(Trouble::End(INTERNAL)) };
-    let options = ConnectOptions {
-        bind: bind
-            .filter(|local| address.tcp().is_some_and(|peer| peer.is_ipv4() == local.is_ipv4()))
-            .map(|address| Local { address, transparent: false }),
-        receive_buffer_bytes: settings.receive_buffer,
-        send_buffer_bytes: settings.send_buffer,
-        keepalive: settings.keepalive,
-    };
+    let options = options(session, address, bind);
     if session.is_datagram {
         let header = header(session, settings.protocol);
         return datagrams(session, address, &options).map(|link| (Link::Datagrams(link), place, header));
@@ -190,7 +196,7 @@ fn greet(session: &Session<'_>, stream: &Stream, header: &[u8]) -> Result<(), Tr
 }
 
 /// The name that a peer's certificate must have by default: the group's, or the host of `proxy_pass`.
-fn host_of(upstream: &Upstream) -> String {
+pub fn host_of(upstream: &Upstream) -> String {
     if upstream.is_implicit { split_host_port(&upstream.name).0.to_owned() } else { upstream.name.clone() }
 }
 
@@ -275,7 +281,7 @@ pub fn relay(session: &mut Session<'_>, hold: Hold, link: Transport, place: Plac
 }
 
 /// The PROXY protocol header about the session.
-fn header(session: &Session<'_>, header: Header) -> Vec<u8> {
+pub fn header(session: &Session<'_>, header: Header) -> Vec<u8> {
     let ends = session.remote().tcp().zip(session.local().tcp());
     let mut out = Vec::new();
     match header {

@@ -15,6 +15,7 @@ weir_http::declare! {
     pass
     set
     preread
+    health
 }
 
 weir_http::above!(2, || variables().map(|variable| variable.name).collect());

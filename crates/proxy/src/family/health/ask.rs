@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
+use weir_groups::rounds::Ended;
 use weir_http::conn::Conn;
 use weir_http::exchange::{Exchange, Parts};
 use weir_http::message::{Origin, Request, Try};
@@ -40,16 +41,6 @@ const READ_BYTES: usize = 16 << 10;
 /// The longest time of a whole check, in addition to the location's three timeouts. The timeouts limit only each step,
 /// and a body may arrive byte by byte.
 const TIME_MAX: Duration = Duration::from_secs(60);
-
-/// The result of a check.
-pub(super) enum Ended {
-    /// The peer is healthy.
-    Passed,
-    /// The check failed: the reason, and the step.
-    Failed { why: String, doing: &'static str },
-    /// The check could not be made; this is not the peer's fault.
-    NotMade(String),
-}
 
 /// One check with its peer and address.
 struct Question<'q> {

@@ -1,0 +1,251 @@
+//! Rounds of health checks: for each `health_check`, one worker runs one task, and that task starts one more for each
+//! check of a peer.
+//!
+//! Peers may come and go: weir checks a new peer at once, and does not check a peer that is `down`. The result stays
+//! with the peer in the group's shared state. Invariant: a `health_check` has at most one check of a peer in progress.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::future::poll_fn;
+use std::rc::{Rc, Weak};
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use weir_http::worker::{Generation, Worker};
+use weir_net::log::Level;
+use weir_net::{Deadline, clock, timer};
+use weir_peers::group::Group;
+use weir_peers::health::State;
+
+use crate::{Live, Parts};
+
+/// The most peers that one `health_check` asks at a time; the others wait their turn.
+const ASKED_AT_ONCE: usize = 64;
+
+/// One `health_check` of a group.
+pub trait Check: Sized + 'static {
+    /// The group's other parts.
+    type Parts: Parts;
+    /// A version of the group, for one round.
+    type Seen: Clone + 'static;
+    /// Values that last from one check of a peer to the next.
+    type Kept: Default + 'static;
+    /// The time between the starts of two rounds.
+    fn interval(&self) -> Duration;
+    /// The longest random delay of each check in a round.
+    fn jitter(&self) -> Duration;
+    /// The group.
+    fn live(&self) -> &Live<Self::Parts>;
+    /// The present version of the group.
+    fn look(&self, generation: &Rc<Generation>) -> Option<Self::Seen>;
+    /// The peers of a version.
+    fn group(seen: &Self::Seen) -> &Group;
+    /// Checks one peer, and notes the result.
+    fn ask(&self, at: Asked<'_, Self>) -> impl Future<Output = ()>;
+}
+
+/// The peer that a check asks, and its surroundings.
+pub struct Asked<'a, C: Check> {
+    /// The worker.
+    pub worker: &'a Rc<Worker>,
+    /// The configuration.
+    pub generation: &'a Rc<Generation>,
+    /// The version of the group.
+    pub seen: &'a C::Seen,
+    /// The index of the peer.
+    pub peer: usize,
+    /// Values from the last check of the peer.
+    pub kept: &'a C::Kept,
+}
+
+/// The result of a check.
+pub enum Ended {
+    /// The peer is healthy.
+    Passed,
+    /// The check failed: the reason, and the step.
+    Failed {
+        /// The reason.
+        why: String,
+        /// The step, as in lines of the error log.
+        doing: &'static str,
+    },
+    /// The check could not be made; this is not the peer's fault.
+    NotMade(String),
+}
+
+/// Runs a check in this worker, while the configuration is in force.
+pub fn run<C: Check>(worker: &Rc<Worker>, generation: &Rc<Generation>, check: C) {
+    let generation = Rc::downgrade(generation);
+    let rounds = Rounds { worker: worker.clone(), generation, check, turns: Turns::default() };
+    weir_net::worker::spawn(Rc::new(rounds).run());
+}
+
+/// One running `health_check`.
+struct Rounds<C: Check> {
+    worker: Rc<Worker>,
+    /// Weak, because the task sleeps: a strong reference would keep the old configuration in memory after a reload.
+    generation: Weak<Generation>,
+    check: C,
+    turns: Turns,
+}
+
+/// The state of one peer in a check.
+#[derive(Default)]
+struct Target<K> {
+    is_asked: Cell<bool>,
+    /// The peer was `down`; when it is up again, it is checked at once.
+    was_down: Cell<bool>,
+    kept: K,
+}
+
+/// The identity of a peer: a number that never changes, and its address.
+type Name = (u32, String);
+
+/// The targets of a check, by name.
+type Targets<K> = HashMap<Name, Rc<Target<K>>>;
+
+impl<C: Check> Rounds<C> {
+    async fn run(self: Rc<Self>) {
+        let (mut targets, mut due) = (HashMap::new(), clock::now());
+        let wake = Deadline::new();
+        while let Some(generation) = self.generation() {
+            let (seen, now) = (self.check.live().version(), clock::now());
+            let is_due = now >= due;
+            if is_due {
+                due = now + self.check.interval();
+            }
+            targets = self.begin(&generation, targets, is_due);
+            drop(generation);
+            wake.set_at(due);
+            poll_fn(|context| match self.check.live().poll_newer(seen, context) {
+                Poll::Ready(()) => Poll::Ready(()),
+                Poll::Pending => wake.poll_expired(),
+            })
+            .await;
+        }
+    }
+
+    /// The configuration, while this worker has it in force.
+    fn generation(&self) -> Option<Rc<Generation>> {
+        let generation = self.generation.upgrade()?;
+        let is_in_force = Rc::ptr_eq(&generation, &self.worker.generation()) && !self.worker.is_draining();
+        is_in_force.then_some(generation)
+    }
+
+    /// Starts a check of all peers if a round is due, else of the new ones; returns the state of all peers.
+    fn begin(
+        self: &Rc<Self>,
+        generation: &Rc<Generation>,
+        mut before: Targets<C::Kept>,
+        is_due: bool,
+    ) -> Targets<C::Kept> {
+        let mut targets = HashMap::new();
+        let Some(seen) = self.check.look(generation) else { return targets };
+        for (index, peer) in C::group(&seen).peers().enumerate() {
+            let name = (peer.id, peer.address.clone());
+            let known = before.remove(&name);
+            let is_new = known.as_ref().is_none_or(|target| target.was_down.get());
+            let target = known.unwrap_or_default();
+            target.was_down.set(peer.down);
+            if (is_due || is_new) && !peer.down && !target.is_asked.replace(true) {
+                weir_net::worker::spawn(self.clone().ask(seen.clone(), index, target.clone()));
+            }
+            targets.insert(name, target);
+        }
+        targets
+    }
+
+    /// Checks one peer.
+    async fn ask(self: Rc<Self>, seen: C::Seen, peer: usize, target: Rc<Target<C::Kept>>) {
+        let jitter = self.check.jitter();
+        if !jitter.is_zero() {
+            let most = u32::try_from(jitter.as_millis()).unwrap_or(u32::MAX);
+            timer::sleep(Duration::from_millis(self.worker.random(most).into())).await;
+        }
+        let turn = self.turns.take().await;
+        // The configuration may have changed during the wait.
+        if let Some(generation) = self.generation() {
+            let (worker, kept) = (&self.worker, &target.kept);
+            let asked = Asked { worker, generation: &generation, seen: &seen, peer, kept };
+            // Boxed: a waiting task would take up its size.
+            Box::pin(self.check.ask(asked)).await;
+        }
+        drop(turn);
+        target.is_asked.set(false);
+    }
+}
+
+/// Records the result of a check with the peer, and says the changes that it makes. `number` is the check's number
+/// among those of the group, `check` its name in the log.
+pub fn note(
+    group: &Group,
+    index: usize,
+    (number, check): (usize, &str),
+    ended: &Ended,
+    say: &dyn Fn(Level, fmt::Arguments<'_>),
+) {
+    let (Some(peer), Some(health)) = (group.peer(index), group.health(index)) else { return };
+    let turned = match ended {
+        Ended::Passed => health.note(number, true, clock::unix_ms()),
+        Ended::Failed { .. } => health.note(number, false, clock::unix_ms()),
+        Ended::NotMade(_) => None,
+    };
+    let (name, address) = (group.name(), &peer.address);
+    let say = |level, what: fmt::Arguments<'_>| {
+        say(level, format_args!("{what}, health check \"{check}\" of peer {address} in upstream \"{name}\""));
+    };
+    match ended {
+        Ended::NotMade(why) => say(Level::Error, format_args!("{why} while health checking")),
+        // When a peer becomes unhealthy, this is an error; later failures are logged at level `info`.
+        Ended::Failed { why, doing } if turned == Some(State::Unhealthy) => {
+            say(Level::Error, format_args!("{why} while {doing}"));
+            say(Level::Warn, format_args!("peer is unhealthy while {doing}"));
+        }
+        Ended::Failed { why, doing } => say(Level::Info, format_args!("{why} while {doing}")),
+        Ended::Passed if turned == Some(State::Up) => {
+            say(Level::Notice, format_args!("peer is healthy while health checking"));
+        }
+        Ended::Passed => {}
+    }
+}
+
+/// The turns of checks, in the order in which they asked.
+struct Turns {
+    free: Cell<usize>,
+    waiting: RefCell<VecDeque<Waker>>,
+}
+
+/// One turn; dropping it gives the turn back.
+struct Turn<'t>(&'t Turns);
+
+impl Default for Turns {
+    fn default() -> Turns {
+        Turns { free: Cell::new(ASKED_AT_ONCE), waiting: RefCell::default() }
+    }
+}
+
+impl Turns {
+    async fn take(&self) -> Turn<'_> {
+        poll_fn(|context| match self.free.get().checked_sub(1) {
+            Some(left) => {
+                self.free.set(left);
+                Poll::Ready(Turn(self))
+            }
+            None => {
+                self.waiting.borrow_mut().push_back(context.waker().clone());
+                Poll::Pending
+            }
+        })
+        .await
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.free.set(self.0.free.get() + 1);
+        if let Some(waker) = self.0.waiting.borrow_mut().pop_front() {
+            waker.wake();
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! One health check of one peer: a connection, the bytes of `match`, and the peer's answer.
+//!
+//! The check connects as a session of its server does: the same local address, PROXY header, TLS. It counts as no
+//! session and writes nothing to an access log.
+
+use std::future::poll_fn;
+use std::io;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::task::Poll;
+
+use weir_groups::rounds::Ended;
+use weir_http::worker::{Generation, Worker};
+use weir_meter::Step;
+use weir_net::log::Os;
+use weir_net::{Address, ConnectOptions, Datagram, Deadline, Stream, Transport, buffer};
+
+use super::connect::{header, host_of, local_address, options};
+use crate::conf::{self, Server};
+use crate::family::health::{Check, Match, Placed};
+use crate::family::upstream::Upstream;
+use crate::session::{Around, Session};
+
+/// The bytes of an answer that the test sees, at most.
+const ANSWER_BYTES_MAX: usize = 16 << 10;
+
+/// The datagram of a check without `match` (NGINX Plus sends the same).
+const DATAGRAM: &[u8] = b"nginx health check";
+
+/// Checks one peer.
+pub async fn ask(
+    worker: &Rc<Worker>,
+    generation: &Rc<Generation>,
+    (check, placed, server): (&Check, &Placed, &Server),
+    upstream: &Upstream,
+    peer: usize,
+) -> Ended {
+    let stream = conf::of(&generation.conf);
+    let listen = stream.streams.listens.first().or(stream.datagrams.listens.first());
+    let (Some(listen), Some(address)) = (listen, upstream.addresses.get(peer)) else {
+        return Ended::NotMade("no server to ask".to_owned());
+    };
+    let mut address = address.clone();
+    if let (Address::Tcp(address), Some(port)) = (&mut address, check.port) {
+        address.set_port(port);
+    }
+    let Some(_place) = worker.take_place() else {
+        return Ended::NotMade("worker_connections are not enough".to_owned());
+    };
+    let around = Around { worker, generation, stream, listen, server };
+    let mut session = Session::of_check(around, Address::Unix(PathBuf::new()), None);
+    let settings = &crate::values(&server.place).proxy;
+    let local = local_address(&mut session, &settings.bind);
+    let options = options(&session, &address, local);
+    let tests = placed.tests.as_deref();
+    let deadline = Deadline::new();
+    if check.is_udp {
+        deadline.set(crate::values(&server.place).health.timeout);
+        return by_datagrams(&address, &options, tests, &deadline).await;
+    }
+    deadline.set(settings.connect_timeout);
+    let link = match connect(&mut session, &address, &options, &host_of(upstream), &deadline).await {
+        Ok(link) => link,
+        Err(ended) => return ended,
+    };
+    deadline.set(crate::values(&server.place).health.timeout);
+    match talk(&link, tests, &deadline).await {
+        Ok(()) => Ended::Passed,
+        Err(why) => failed(why, None),
+    }
+}
+
+fn failed(why: String, step: Option<Step>) -> Ended {
+    Ended::Failed { why, doing: step.map_or("health checking", Step::doing) }
+}
+
+fn told(call: &str, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::TimedOut => "upstream timed out (110: Connection timed out)".to_owned(),
+        _ => format!("{call} failed {}", Os(error)),
+    }
+}
+
+/// Why there is no connection. A lack of weir's own is not the peer's fault.
+fn unconnected(error: &io::Error) -> Ended {
+    let why = told("connect()", error);
+    if weir_net::is_out_of_files(error) || error.kind() == io::ErrorKind::AddrNotAvailable {
+        return Ended::NotMade(why);
+    }
+    failed(why, Some(Step::Connect))
+}
+
+/// Connects as a session does.
+async fn connect(
+    session: &mut Session<'_>,
+    address: &Address,
+    options: &ConnectOptions,
+    host: &str,
+    deadline: &Deadline,
+) -> Result<Transport, Ended> {
+    let unmade = |error| unconnected(&error);
+    let stream = Stream::connect(address, options).map_err(unmade)?;
+    stream.connected(deadline).await.map_err(unmade)?;
+    let protocol = crate::values(&session.server.place).proxy.protocol;
+    let header = header(session, protocol);
+    if !header.is_empty() {
+        stream.try_write(&header).map_err(|error| failed(told("send()", &error), None))?;
+    }
+    let server = session.server;
+    let wraps = session.stream.parts.iter().filter_map(|part| part.wrap.as_ref());
+    let Some((_, wrap)) = wraps.into_iter().find(|(wants, _)| wants(&server.place)) else {
+        return Ok(Transport::from(stream));
+    };
+    session.step = Some(Step::TlsOrigin);
+    // The reason is in the log.
+    wrap(session, stream, address, host)
+        .await
+        .map_err(|_| failed("SSL handshake failed".to_owned(), Some(Step::TlsOrigin)))
+}
+
+/// Sends the bytes, and waits for those that the test wants.
+async fn talk(link: &Transport, tests: Option<&Match>, deadline: &Deadline) -> Result<(), String> {
+    let Some(Match { send, expect }) = tests else { return Ok(()) };
+    let mut rest = send.as_slice();
+    while !rest.is_empty() {
+        match link.try_write(rest) {
+            Ok(count) => rest = rest.get(count..).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                link.writable(deadline).await.map_err(|late| told("send()", &late.into()))?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(told("send()", &error)),
+        }
+    }
+    let Some(expect) = expect else { return Ok(()) };
+    let mut answer = buffer::lease(ANSWER_BYTES_MAX);
+    while !expect.is_met(&answer) {
+        let room = ANSWER_BYTES_MAX - answer.len();
+        if room == 0 {
+            return Err("the answer does not match".to_owned());
+        }
+        match link.try_read_vec(&mut answer, room) {
+            Ok(0) => return Err("the answer does not match".to_owned()),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                link.readable(deadline).await.map_err(|late| told("recv()", &late.into()))?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(told("recv()", &error)),
+        }
+    }
+    Ok(())
+}
+
+/// Sends a datagram. Without a test, silence passes: only the peer's host says that no process listens.
+async fn by_datagrams(
+    address: &Address,
+    options: &ConnectOptions,
+    tests: Option<&Match>,
+    deadline: &Deadline,
+) -> Ended {
+    let Address::Tcp(peer) = address else { return Ended::NotMade("no UDP to unix sockets".to_owned()) };
+    let link = match Datagram::connect_with(*peer, options) {
+        Ok(link) => link,
+        Err(error) => return unconnected(&error),
+    };
+    let (send, expect) = tests.map_or((DATAGRAM, None), |tests| (tests.send.as_slice(), tests.expect.as_deref()));
+    if let Err(error) = link.try_send(send) {
+        return failed(told("send()", &error), None);
+    }
+    let mut room = vec![0; ANSWER_BYTES_MAX];
+    loop {
+        let came = poll_fn(|_| match link.poll_readable() {
+            Poll::Ready(()) => Poll::Ready(true),
+            Poll::Pending => deadline.poll_expired().map(|()| false),
+        })
+        .await;
+        if !came {
+            return match expect {
+                None => Ended::Passed,
+                Some(_) => failed("upstream timed out (110: Connection timed out)".to_owned(), None),
+            };
+        }
+        match (link.try_receive(&mut room), expect) {
+            (Ok(_), None) => return Ended::Passed,
+            (Ok(count), Some(expect)) if expect.is_met(room.get(..count).unwrap_or_default()) => return Ended::Passed,
+            (Ok(_), Some(_)) => return failed("the answer does not match".to_owned(), None),
+            (Err(error), _) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            (Err(error), _) => return failed(told("recv()", &error), None),
+        }
+    }
+}
