@@ -56,6 +56,8 @@ def main():
     cases = sorted(os.path.join(options.corpus, repository, case) for repository in os.listdir(options.corpus) if "+" in repository
                    for case in os.listdir(os.path.join(options.corpus, repository)))
     cases = [case for case in cases if not options.parts or any(part in case for part in options.parts)]
+    version = subprocess.run([options.nginx, "-v"], capture_output=True, text=True, check=True).stderr
+    compare.NGINX.append(version.rpartition(" ")[2].strip())
     tally = Tally(options)
     with tempfile.TemporaryDirectory() as pair:
         subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", "/CN=localhost",
@@ -94,7 +96,8 @@ def inside(options, case, pair, out):
     records, network = {}, None
     for edge, binary in (("nginx", options.nginx), ("weir", options.weir)):
         root = room.Root(case, f"{base}/{edge}", pair)
-        modules = root.without_modules()
+        modules = len(conf.named(conf.read(root.path, "/etc/nginx/nginx.conf"), "load_module"))
+        root.without_modules()
         parsed = conf.read(root.path, "/etc/nginx/nginx.conf")
         notes = [f"{modules} load_module lines removed"] if modules else []
         if not conf.named(conf.one(parsed, "http"), "server"):

@@ -1,6 +1,7 @@
 """Compares the answers of two edges, and sorts the differences into classes."""
 import collections
 import dataclasses
+import email.utils
 import hashlib
 import re
 
@@ -8,6 +9,8 @@ import re
 PRODUCT = re.compile(r"(?:nginx/1\.[\d.]+|weir/[\d.]+|\bnginx\b|\bweir\b)")
 # Fields whose values are a moment or the edge's own name.
 UNCOMPARED = {"date": "the moment of the answer", "server": "the edge's name"}
+# The boundary of a body of parts is the number of such bodies so far.
+BOUNDARY = re.compile(r"(?<=boundary=)0\d{19}|(?<=--)0\d{19}")
 # Parameters and fields that name a port of the kernel's choice, or count connections.
 CHANCE = {"REMOTE_PORT": "the client's port", "x-connection": "tests/app counts connections", "x-request": "tests/app counts connections"}
 
@@ -29,11 +32,25 @@ def headers(answer):
             value = f"({UNCOMPARED[name]})"
         elif name in CHANCE:
             value = f"({CHANCE[name]})"
+        elif name == "expires":
+            value = relative(value, answer)
+        elif name == "content-type":
+            value = BOUNDARY.sub("NUMBER", value)
         elif name == "content-length" and is_page(answer):
             # The product's name is in the page.
             value = str(len(body(answer)))
         found[name].append(value)
     return found
+
+
+def relative(value, answer):
+    """A moment, as the distance from the answer's Date."""
+    date = next((text for name, text in answer["headers"] if name.lower() == "date"), "")
+    try:
+        distance = email.utils.parsedate_to_datetime(value) - email.utils.parsedate_to_datetime(date)
+    except ValueError:
+        return value
+    return f"(Date + {round(distance.total_seconds() / 2) * 2} s)" if distance.days >= 0 else value
 
 
 def is_page(answer):
@@ -43,6 +60,8 @@ def is_page(answer):
 
 def body(answer):
     text = answer["body"].decode("latin-1")
+    if text.startswith("\r\n--0"):
+        text = BOUNDARY.sub("NUMBER", text)
     return PRODUCT.sub("EDGE", text) if is_page(answer) else text
 
 
@@ -99,8 +118,70 @@ def origin_differences(nginx, weir):
         yield Difference("origin: body", nginx[2], weir[2])
 
 
+# nginx's name with its version, as `nginx -v` says it.
+NGINX = []
+
+
+def is_page_length(request, difference, nginx, weir):
+    """HEAD: the announced length of an error page differs by the product's name alone."""
+    if request.method != "HEAD" or difference.where != "field content-length":
+        return False
+    lengths = [sum(int(value) for name, value in record["answer"]["headers"] if name.lower() == "content-length") for record in (nginx, weir)]
+    return lengths[0] - lengths[1] in [len(name) - len("weir") for name in ("nginx", *NGINX)]
+
+
+def is_websocket(request, difference, _nginx, _weir):
+    """An Upgrade that nginx does not pass on."""
+    return request.what == "Upgrade" and (difference.where == "status" and difference.weir.startswith("HTTP/1.1 101")
+                                          or difference.where in ("origin: field Connection", "origin: field Upgrade") and difference.nginx == "[]")
+
+
+def is_fragment(request, difference, _nginx, weir):
+    """A target with a fragment, for an origin."""
+    return "#" in request.target and weir["answer"]["status"].startswith("HTTP/1.1 400") and difference.where in ("status", "number of requests at origins")
+
+
+def is_permission(request, difference, nginx, weir):
+    """`100 Continue` to a client that has sent the body, or whose body nobody reads."""
+    is_answered = request.what == "Expect" and not (nginx["seen"] or weir["seen"])
+    return difference.where == "interim answers" and (is_answered or request.what == "Expect with the body")
+
+
+def is_order_of_vary(_request, difference, nginx, weir):
+    """The same values of Vary in another order."""
+    return difference.where == "field vary" and sorted(headers(nginx["answer"])["vary"]) == sorted(headers(weir["answer"])["vary"])
+
+
+def is_of_cache(request, difference, nginx, weir):
+    """A condition or a range at a location with a cache: weir answers it, nginx sends the whole answer."""
+    if difference.where == "field accept-ranges":
+        return difference.nginx == "[]" and difference.weir == "['bytes']" and bool(weir["seen"] or nginx["seen"])
+    is_asked = any(name.startswith(("If-", "Range")) for name, _ in request.headers)
+    return is_asked and (difference.where == "status" and difference.nginx.startswith("HTTP/1.1 200") and difference.weir[9:12] in ("206", "304", "412", "416")
+                         or difference.where == "origin: field Range" and difference.nginx == "[]")
+
+
+def is_lost_charset(request, difference, _nginx, _weir):
+    """The charset of the answer that `X-Accel-Redirect` replaced."""
+    return "answer=accel" in request.target and difference.where == "field content-type" and difference.nginx.replace("; charset=utf-8", "") == difference.weir
+
+
+def is_of_handshake(request, _difference, _nginx, _weir):
+    """A request without a host over TLS, from a client that named a server in its handshake."""
+    return request.what in ("no version",)
+
+
 # Deliberate differences: (name, reason, test). The test gets the request, one difference, and both records.
-RULES = []
+RULES = [
+    ("length of a page", "HEAD announces the length of an error page, and the product's name is in the page", is_page_length),
+    ("websocket", "weir passes a WebSocket on without directives, if the file sets neither Upgrade nor Connection", is_websocket),
+    ("fragment", "weir passes no target with `#` to an origin (RFC 9112 3.2): the origin may read another path than the location saw (strict_targets)", is_fragment),
+    ("permission", "weir sends no `100 Continue` to a client that has sent the body already, or whose body it does not need (RFC 9110 10.1.1)", is_permission),
+    ("order of Vary", "weir adds its own Vary after the origin's; the order has no meaning (RFC 9110 12.5.5)", is_order_of_vary),
+    ("cache", "where the cache asks for whole answers, weir itself answers ranges and conditions (docs/guide/cache.md)", is_of_cache),
+    ("charset", "nginx gives its own answer the charset of the answer that X-Accel-Redirect replaced", is_lost_charset),
+    ("handshake", "a request without a host belongs to the server that the client named in the TLS handshake; nginx: to the default server", is_of_handshake),
+]
 
 
 def rule(request, difference, nginx, weir):

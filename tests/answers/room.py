@@ -122,8 +122,7 @@ class Root:
                                     file.write(pem.read())
 
     def without_modules(self):
-        """Removes `load_module` lines of modules that are not on this machine; returns their number."""
-        count = 0
+        """Removes all `load_module` lines: the modules are not on this machine."""
         for folder, _, files in os.walk(self.path + "/etc/nginx"):
             for name in files:
                 path = os.path.join(folder, name)
@@ -131,10 +130,8 @@ class Root:
                     text = file.read()
                 kept = [line for line in text.splitlines(True) if not line.lstrip().startswith("load_module")]
                 if len(kept) != len(text.splitlines(True)):
-                    count += len(text.splitlines(True)) - len(kept)
                     with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
                         file.writelines(kept)
-        return count
 
     def probe(self, text):
         """Adds a server to a file that has none: in the first folder of its includes, or at the end of `http`."""
