@@ -20,9 +20,11 @@ import collections
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "answers"))
@@ -35,6 +37,8 @@ import room  # noqa: E402
 
 # Seconds for one case with both edges.
 LIMIT_S = 600
+# Seconds for the first answer of the name server.
+RESOLVE_S = 0.5
 # Of an example, in characters.
 SHOWN = 220
 
@@ -71,7 +75,7 @@ def one(options, case, pair, tally):
     """Runs a case in namespaces of its own, and counts the differences."""
     name = "/".join(case.split("/")[-2:])
     out = pair + "/out"
-    words = ["unshare", "-m", "-n", "-p", "-f", "--mount-proc", "--kill-child", sys.executable, __file__, "--corpus", options.corpus, "--weir", options.weir,
+    words = ["unshare", "-m", "-n", "-p", "-f", "--mount-proc", "--kill-child", sys.executable, os.path.join(HERE, "real_answers.py"), "--corpus", options.corpus, "--weir", options.weir,
              "--nginx", options.nginx, "--inside", f"{case}|{pair}|{out}"]
     try:
         run = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S, check=False)
@@ -116,6 +120,9 @@ def inside(options, case, pair, out):
         root.sites(conf.roots(http), sorted({target.partition("?")[0] for target in conf.locations([line for server in conf.named(http, "server") for line in server.block])}))
         network.sockets(root.path)
         running = room.Edge(root, binary, taken)
+        if any("resolve" in line.words[2:] for line in conf.walk(http) if line.words[:1] == ["server"]):
+            # Until the first answer of the name server, such a group has no peers, and both edges send 502.
+            time.sleep(RESOLVE_S)
         records[edge] = []
         for listen, request in plan[:client.MOST_REQUESTS]:
             network.servers.take()
@@ -149,11 +156,14 @@ class Tally:
 
     def __init__(self, options):
         self.options, self.failed, self.classes, self.rules = options, [], collections.defaultdict(list), collections.Counter()
+        self.statuses, self.origins = collections.Counter(), collections.Counter()
         self.requests = self.equal = self.explained = self.different = 0
 
     def add(self, name, found):
         different = explained = 0
         for (listen, request), nginx, weir in zip(found["plan"], found["nginx"], found["weir"]):
+            self.statuses[re.sub(r"^HTTP/\S+ (\d+).*", r"\1", nginx["answer"]["status"])] += 1
+            self.origins.update(one["kind"] for one in nginx["seen"])
             unexplained, ruled = [], set()
             for difference in compare.differences(nginx, weir):
                 rule = compare.rule(request, difference, nginx, weir)
@@ -183,6 +193,8 @@ class Tally:
         print()
         for name, reason, _ in compare.RULES:
             print(f"{self.rules[name]:5} explained by {name}: {reason}")
+        print("nginx's answers: " + ", ".join(f"{count} {status}" for status, count in self.statuses.most_common()))
+        print("requests that reached an origin: " + ", ".join(f"{count} {kind}" for kind, count in self.origins.most_common()))
         if self.options.out:
             with open(self.options.out, "w", encoding="utf-8") as file:
                 json.dump([{"case": name, "request": f"{request.what}: {request.method} {request.target}", "host": request.host, "listen": str(listen), "where": difference.where,

@@ -171,6 +171,16 @@ def is_of_handshake(request, _difference, _nginx, _weir):
     return request.what in ("no version",)
 
 
+def is_order_of_cookie(request, difference, _nginx, _weir):
+    """The place of the Cookie that the edge joins from HTTP/2's parts."""
+    return request.http2 and request.what == "HTTP/2 Cookie" and difference.where == "origin: order of fields"
+
+
+def is_broken_stream(request, difference, _nginx, _weir):
+    """An answer over HTTP/2 that curl drops (`client.BROKEN_STREAM`), from one of the edges alone."""
+    return request.http2 and bool(request.body) and difference.where == "status" and "curl's error 92" in (difference.nginx, difference.weir)
+
+
 # Deliberate differences: (name, reason, test). The test gets the request, one difference, and both records.
 RULES = [
     ("length of a page", "HEAD announces the length of an error page, and the product's name is in the page", is_page_length),
@@ -181,6 +191,8 @@ RULES = [
     ("cache", "where the cache asks for whole answers, weir itself answers ranges and conditions (docs/guide/cache.md)", is_of_cache),
     ("charset", "nginx gives its own answer the charset of the answer that X-Accel-Redirect replaced", is_lost_charset),
     ("handshake", "a request without a host belongs to the server that the client named in the TLS handshake; nginx: to the default server", is_of_handshake),
+    ("order of Cookie", "nginx puts the Cookie that it joins from HTTP/2's fields last; the order of different fields has no meaning (RFC 9110 5.3)", is_order_of_cookie),
+    ("broken stream", "curl 7.88 drops an answer whose stream is reset with NO_ERROR (RFC 9113 8.1); it depends on packets with both edges", is_broken_stream),
 ]
 
 
