@@ -66,8 +66,8 @@ pub fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Out
 /// A request line that weir does not accept has no target and no version: nothing of the answer may depend on them.
 fn stand_in(exchange: &mut Exchange<'_>, violation: Violation) {
     let request = &mut exchange.request;
-    let is_unread = request.version() != Version::Http2
-        && (request.head.line.is_empty() || violation == Violation::TargetTooLong);
+    let is_unread =
+        request.version() != Version::Http2 && (request.head.line.is_empty() || violation == Violation::TargetTooLong);
     let is_of_line = is_unread
         || matches!(violation, Violation::InvalidTarget | Violation::TargetByte | Violation::InvalidTargetHost);
     let mut name = None;
