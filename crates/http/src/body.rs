@@ -42,12 +42,16 @@ pub fn is_consumed(exchange: &Exchange<'_>) -> bool {
     }
 }
 
-/// nginx: checked when the location is found, against the length in the head.
+/// nginx: checked when the location is found, against the length in the head. A body that is too large has no reader
+/// but the one that drops it, so the location of the error page does not refuse it again.
 pub fn is_too_large(exchange: &mut Exchange<'_>) -> bool {
     let max = exchange.location.values.core.body_max;
     match exchange.request.length {
         Some(BodyLength::Exact(length)) if max > 0 && length > max && exchange.reader.is_none() => {
             exchange.log(Level::Error, format_args!("client intended to send too large body: {length} bytes"));
+            exchange.discards_body = true;
+            exchange.body = RequestBody::Gone;
+            exchange.reader = Some(Reader::of(&exchange.request));
             true
         }
         _ => false,

@@ -79,6 +79,8 @@ fn redirected(exchange: &mut Exchange<'_>, uri: Vec<u8>, args: Option<Vec<u8>>) 
         return Err(Outcome::Status(500));
     }
     exchange.redirects_left -= 1;
+    // nginx: a location that ends the connection does so for the location that answers in its place too.
+    exchange.keeps_alive &= !exchange.location.values.core.keepalive_timeout.0.is_zero();
     exchange.uri = uri;
     if let Some(args) = args {
         exchange.args = args;

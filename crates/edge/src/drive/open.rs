@@ -9,7 +9,7 @@ use weir_http::request_body::RequestBody;
 use weir_http::walk;
 use weir_meter::Step;
 use weir_net::log::Level;
-use weir_wire::{BodyLength, Version, Violation};
+use weir_wire::{BodyLength, Known, Span, Version, Violation};
 
 use super::secure;
 
@@ -37,6 +37,7 @@ pub fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Out
     };
     if let Err(violation) = verdict {
         exchange.keeps_alive = false;
+        stand_in(exchange, violation);
         let told = refusal_text(exchange, violation);
         exchange.log(Level::Info, format_args!("{told}"));
         return Ok(Outcome::Status(violation.status()));
@@ -56,6 +57,51 @@ pub fn open(exchange: &mut Exchange<'_>, refusal: Option<Refused>) -> Result<Out
     }
     exchange.step = Step::AwaitRequest; // between steps nginx names none
     Ok(walk::walk(exchange, From::Server))
+}
+
+/// Finds the server whose settings and error pages a refused request gets: that of the host, as far as weir read the
+/// head, else that of the TLS handshake, else the default one (nginx: `r->main_conf` of the connection, until
+/// `ngx_http_process_host`).
+///
+/// A request line that weir does not accept has no target and no version: nothing of the answer may depend on them.
+fn stand_in(exchange: &mut Exchange<'_>, violation: Violation) {
+    let request = &mut exchange.request;
+    let is_unread =
+        request.version() != Version::Http2 && (request.head.line.is_empty() || violation == Violation::TargetTooLong);
+    let is_of_line = is_unread
+        || matches!(violation, Violation::InvalidTarget | Violation::TargetByte | Violation::InvalidTargetHost);
+    let mut name = None;
+    if is_of_line {
+        request.head.target = Span::default();
+        request.head.path = Span::default();
+    } else {
+        let written = request.head.authority.or_else(|| request.head.field(Known::Host).map(|field| field.value));
+        name = written.and_then(|span| weir_wire::host::normal(span.of(&request.bytes)));
+    }
+    if is_unread {
+        request.head.version = Version::Http10;
+    }
+    let asked = || Some(exchange.client.facts()?.server_name.as_ref()?.trim_end_matches('.').to_ascii_lowercase());
+    let name = name.or_else(|| asked().map(String::into_bytes));
+    if is_of_line || name.is_some() {
+        place(exchange, name.as_deref());
+    }
+}
+
+/// Enters the server of this name, the default one without a name.
+fn place(exchange: &mut Exchange<'_>, name: Option<&[u8]>) {
+    let Some(listen) = exchange.conf.listens.get(exchange.client.listen.get()) else { return };
+    let found = name.map(|name| listen.hosts.find(name, &mut exchange.slots));
+    let id = match found {
+        Some(Ok(id)) => id,
+        Some(Err(failed)) => {
+            exchange.match_failed(&failed);
+            listen.hosts.default_server()
+        }
+        None => listen.hosts.default_server(),
+    };
+    exchange.server = exchange.conf.server(id);
+    exchange.enter(exchange.server.root);
 }
 
 /// `strict_targets on`.

@@ -14,10 +14,10 @@ use crate::family::Values;
 /// The fields that a location sends, compiled once: fields it sets, and client fields it leaves out.
 #[derive(Default)]
 pub struct Plan {
-    /// `proxy_set_header`s, nginx's defaults first where they are not overridden.
+    /// `proxy_set_header`s, nginx's defaults first where they are not overridden. `Host` is not among them unless its
+    /// value is fixed: then it is the first line.
     set: Vec<Set>,
-    /// The host of the default `Host`, when no `proxy_set_header Host` is written.
-    default_host: bool,
+    host: Host,
     /// Names of client fields that are not passed on: fields set above, and hop-by-hop fields.
     skipped: KnownSet,
     skipped_names: Vec<Box<[u8]>>,
@@ -33,6 +33,20 @@ enum Set {
     Lines(Vec<u8>),
     /// The name with `: `, and the template of the value.
     Field(Box<[u8]>, Template),
+}
+
+/// The `Host` of the request. It comes first, as RFC 9112 §3.2 asks and as nginx 1.31 does.
+#[derive(Default)]
+enum Host {
+    /// That of the upstream.
+    #[default]
+    Upstream,
+    /// A fixed value: a line of `Plan::set`, or none for an empty value to an upstream of HTTP/1.0.
+    Fixed,
+    /// A value to evaluate.
+    Computed(Template),
+    /// The empty value: none for HTTP/1.0, that of the upstream for HTTP/1.1.
+    Empty,
 }
 
 /// How the request declares its body.
@@ -79,11 +93,23 @@ impl Plan {
         plan.skipped.insert(Known::Host);
         plan.skipped.insert(Known::ContentLength);
         let named = |known: Known| written.iter().any(|(name, _)| Known::of(name.as_bytes()) == Some(known));
-        plan.default_host = !named(Known::Host);
+        // nginx: of several, the last one.
+        let is_host = |(name, _): &&(String, Template)| Known::of(name.as_bytes()) == Some(Known::Host);
+        if let Some((name, template)) = written.iter().rfind(is_host) {
+            plan.host = match template.literal() {
+                Some(b"") => Host::Empty,
+                Some(_) => Host::Fixed,
+                None => Host::Computed(template.clone()),
+            };
+            if matches!(plan.host, Host::Fixed) {
+                plan.set(name, template);
+            }
+        }
         plan.passes_te = passes_te && !named(Known::Te);
         plan.upgrades = !named(Known::Upgrade) && !named(Known::Connection);
         for (name, template) in written {
             match Known::of(name.as_bytes()) {
+                Some(Known::Host) => continue,
                 Some(known) => plan.skipped.insert(known),
                 None => plan.skipped_names.push(name.as_bytes().into()),
             }
@@ -159,10 +185,7 @@ pub fn compose(
     // For HTTP/2, `h2::stream::Stream::send_request` converts the HTTP/1.1 head.
     out.extend_from_slice(if proxy.version < Version::Http11 { b" HTTP/1.0\r\n" } else { b" HTTP/1.1\r\n" });
 
-    if plan.default_host {
-        let host = target.map_or(pass.host.as_bytes(), |target| target.host.as_slice());
-        encode::push_field(out, b"Host", host);
-    }
+    push_host(exchange, proxy.version, (plan, pass), target, out);
     if proxy.version < Version::Http11 && plan.upgrades {
         out.extend_from_slice(b"Connection: close\r\n");
     }
@@ -198,6 +221,37 @@ pub fn compose(
         }
     }
     out.extend_from_slice(b"\r\n");
+}
+
+/// Appends `Host`, unless it is a line of the fixed fields. nginx: HTTP/1.1 needs the field, so an empty value there
+/// becomes the upstream's host.
+fn push_host(
+    exchange: &mut Exchange<'_>,
+    version: Version,
+    (plan, pass): (&Plan, &Pass),
+    target: Option<&Target>,
+    out: &mut Vec<u8>,
+) {
+    match &plan.host {
+        Host::Fixed => return,
+        Host::Empty if version != Version::Http11 => return,
+        Host::Upstream | Host::Empty => {}
+        Host::Computed(template) => {
+            let start = out.len();
+            out.extend_from_slice(b"Host: ");
+            let value = out.len();
+            template.eval(exchange, out);
+            make_safe(out.get_mut(value..).unwrap_or_default());
+            if out.len() > value {
+                return out.extend_from_slice(b"\r\n");
+            }
+            out.truncate(start);
+            if version != Version::Http11 {
+                return;
+            }
+        }
+    }
+    encode::push_field(out, b"Host", target.map_or(pass.host.as_bytes(), |target| target.host.as_slice()));
 }
 
 /// Appends the fields of `proxy_set_header`.
