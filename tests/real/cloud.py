@@ -26,7 +26,7 @@ def run(room, args):
     shutil.copytree(HERE / "cloud", site)
     for file, text in (("config/config.php", "<?php $secret = 1;"), ("core/css/server.css", "body { color: blue }\n" * 100),
                        ("core/module.mjs", "export default 1;\n"), ("core/code.wasm", "\0asm")):
-        (site / file).parent.mkdir(exist_ok=True)
+        (site / file).parent.mkdir(parents=True, exist_ok=True)
         (site / file).write_text(text)
     room.php_fpm()
     edge = room.edge(configuration(room, args.nextcloud_conf, port, site))

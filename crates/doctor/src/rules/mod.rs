@@ -60,6 +60,7 @@ rules! {
     multi_accept
     nginx_cves
     obsolete_directive
+    open_proxy
     origins
     pam_limits_do_not_apply
     passive_ejection
