@@ -6,7 +6,7 @@
 use crate::core::{self, READ, Side};
 use crate::counts::{Kind, count};
 use crate::slots::Key;
-use crate::stream::ConnectOptions;
+use crate::stream::{ConnectOptions, make_transparent};
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
@@ -49,6 +49,9 @@ impl Datagram {
             sockopt::set_socket_send_buffer_size(&fd, options.send_buffer_bytes)?;
         }
         if let Some(local) = &options.bind {
+            if local.transparent {
+                make_transparent(fd.as_fd(), &local.address)?;
+            }
             net::bind(&fd, &local.address)?;
         }
         count(Kind::Connect);

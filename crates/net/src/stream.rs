@@ -455,6 +455,15 @@ impl fmt::Debug for Stream {
     }
 }
 
+/// Lets a socket have an address of another machine.
+pub(crate) fn make_transparent(fd: BorrowedFd<'_>, local: &SocketAddr) -> io::Result<()> {
+    let (level, name) = match local {
+        SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_TRANSPARENT),
+        SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT),
+    };
+    sys::set_option(fd, level, name, 1)
+}
+
 fn prepare(fd: BorrowedFd<'_>, address: &Address, options: &ConnectOptions) -> io::Result<()> {
     if options.receive_buffer_bytes > 0 {
         sockopt::set_socket_recv_buffer_size(fd, options.receive_buffer_bytes)?;
@@ -469,11 +478,7 @@ fn prepare(fd: BorrowedFd<'_>, address: &Address, options: &ConnectOptions) -> i
         sockopt::set_tcp_nodelay(fd, true)?;
         if let Some(Local { address: local, transparent }) = &options.bind {
             if *transparent {
-                let (level, name) = match local {
-                    SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_TRANSPARENT),
-                    SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT),
-                };
-                sys::set_option(fd, level, name, 1)?;
+                make_transparent(fd, local)?;
             }
             // The port is chosen at connect, when the whole 4-tuple is known.
             if local.port() == 0 {

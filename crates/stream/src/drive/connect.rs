@@ -2,7 +2,6 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -103,11 +102,11 @@ fn finish_try(session: &mut Session<'_>) {
 }
 
 /// The local address for connections to peers. A wrong value of a variable is logged, and the kernel chooses.
-pub fn local_address(session: &mut Session<'_>, bind: &Bind) -> Option<SocketAddr> {
+pub fn local_address(session: &mut Session<'_>, bind: &Bind) -> Option<Local> {
     match bind {
         Bind::Off => None,
-        Bind::To(address) => Some(*address),
-        Bind::Named(text) => {
+        Bind::To(local) => Some(*local),
+        Bind::Named(text, transparent) => {
             let text = String::from_utf8_lossy(&text.text(session)).into_owned();
             if text.is_empty() {
                 return None;
@@ -116,18 +115,16 @@ pub fn local_address(session: &mut Session<'_>, bind: &Bind) -> Option<SocketAdd
             if found.is_none() {
                 session.log(Level::Error, format_args!("invalid local address \"{text}\""));
             }
-            found
+            found.map(|address| Local { address, transparent: *transparent })
         }
     }
 }
 
 /// The options of a connection to a peer.
-pub fn options(session: &Session<'_>, address: &Address, bind: Option<SocketAddr>) -> ConnectOptions {
+pub fn options(session: &Session<'_>, address: &Address, bind: Option<Local>) -> ConnectOptions {
     let settings = &crate::values(&session.server.place).proxy;
     ConnectOptions {
-        bind: bind
-            .filter(|local| address.tcp().is_some_and(|peer| peer.is_ipv4() == local.is_ipv4()))
-            .map(|address| Local { address, transparent: false }),
+        bind: bind.filter(|local| address.tcp().is_some_and(|peer| peer.is_ipv4() == local.address.is_ipv4())),
         receive_buffer_bytes: settings.receive_buffer,
         send_buffer_bytes: settings.send_buffer,
         keepalive: settings.keepalive,
@@ -139,7 +136,7 @@ async fn attempt(
     session: &mut Session<'_>,
     address: &Address,
     host: &str,
-    bind: Option<SocketAddr>,
+    bind: Option<Local>,
 ) -> Result<(Link, Place, Vec<u8>), Trouble> {
     let settings = &crate::values(&session.server.place).proxy;
     let Some(place) = session.worker.take_place() else { return Err(Trouble::End(INTERNAL)) };

@@ -12,6 +12,7 @@ use weir_http::families::Family;
 use weir_http::refusal::Refusal;
 use weir_http::value;
 use weir_http::variable::Template;
+use weir_net::Local;
 
 use super::server::{Written, serve_by};
 
@@ -65,9 +66,9 @@ pub enum Bind {
     /// The kernel chooses.
     Off,
     /// This address.
-    To(SocketAddr),
-    /// The value of a text.
-    Named(Template),
+    To(Local),
+    /// The value of a text; it may be an address of another machine if the flag is set.
+    Named(Template, bool),
 }
 
 /// `proxy_protocol`: the header before the client's bytes.
@@ -106,7 +107,7 @@ macro_rules! flag {
 pub static FAMILY: Family = Family::new("stream_proxy", &[
     Directive::new("proxy_pass", STREAM_SERVER, ONE,
         "Passes sessions to an address, to a unix socket or to a group; the text may have variables.", pass),
-    Directive::new("proxy_bind", SS, Arity::Between(1, 2), "The local address of connections to peers.", bind).default("off"),
+    Directive::new("proxy_bind", SS, Arity::Between(1, 2), "The local address of connections to peers; with transparent it may be an address of another machine.", bind).default("off"),
     flag!("proxy_socket_keepalive", keepalive, "off", "Lets the kernel probe silent connections to peers."),
     Directive::new("proxy_socket_rcvbuf", SS, ONE, "The kernel's receive buffer of connections to peers.",
         |b, s| { crate::settings(b).proxy.receive_buffer = Some(value::size(s)? as usize); Ok(()) }),
@@ -155,18 +156,19 @@ fn pass(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 
 fn bind(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let text = statement.text(0);
-    match statement.args.get(1).map(|word| word.text.as_str()) {
-        None => {}
-        Some("transparent") => {
-            return Err(Refusal::whole("weir does not have the parameter \"transparent\"")
-                .todo("send the client's address with proxy_protocol"));
-        }
+    let transparent = match statement.args.get(1).map(|word| word.text.as_str()) {
+        None => false,
+        Some("transparent") => true,
         Some(other) => return Err(Refusal::whole(format!("invalid parameter \"{other}\""))),
-    }
+    };
+    b.keeps_raw |= transparent;
     let bind = match (text, text.contains('$')) {
         ("off", _) => Bind::Off,
-        (_, true) => Bind::Named(b.template(text)?),
-        _ => Bind::To(local(text).ok_or_else(|| Refusal::whole(format!("invalid address \"{text}\"")))?),
+        (_, true) => Bind::Named(b.template(text)?, transparent),
+        _ => {
+            let address = local(text).ok_or_else(|| Refusal::whole(format!("invalid address \"{text}\"")))?;
+            Bind::To(Local { address, transparent })
+        }
     };
     crate::settings(b).proxy.bind = Some(bind);
     Ok(())
