@@ -20,8 +20,6 @@ pub struct Client {
     pub remote: SocketAddress,
     /// Our end's address, read from the kernel when it is first needed.
     pub local: OnceCell<SocketAddress>,
-    /// Lines about it go to each error log, whatever level that log takes (`debug_connection`).
-    pub is_debugged: bool,
     /// Its place in `Conf::listens` of the configuration in force.
     pub listen: Cell<usize>,
     /// The content of a PROXY protocol header, if the listen asks for one.
@@ -47,7 +45,6 @@ impl Client {
             accepted: self.accepted,
             remote: self.remote.clone(),
             local: self.local.clone(),
-            is_debugged: self.is_debugged,
             listen: self.listen.clone(),
             proxied: self.proxied.clone(),
             secured: self.secured.clone(),

@@ -25,7 +25,7 @@ pub fn exchange_line(exchange: &Exchange<'_>, level: Level, message: fmt::Argume
     log::compose(level, |line| {
         log::push(line, format_args!("*{} {message}", exchange.client.number));
         context(exchange, line);
-        write(sinks, exchange.client.is_debugged, level, line);
+        write(sinks, is_debugged(exchange.conf, exchange.client), level, line);
         if level <= Level::Info {
             crate::board::keep_line(exchange.client.number, line);
         }
@@ -48,15 +48,20 @@ pub fn place_line(location: &Location, level: Level, message: fmt::Arguments<'_>
 pub fn client_line(conf: &Conf, client: &Client, level: Level, message: fmt::Arguments<'_>) {
     let Some(listen) = conf.listens.get(client.listen.get()) else { return };
     let sinks = &conf.location(conf.server(listen.hosts.default_server()).root).values.error_log.sinks;
-    if !sinks.takes(level) && !client.is_debugged {
+    if !sinks.takes(level) && !is_debugged(conf, client) {
         return;
     }
     log::compose(level, |line| {
         log::push(line, format_args!("*{} {message}, client: ", client.number));
         crate::texts::push_address(&client.remote, line);
         log::push(line, format_args!(", server: {}", listen.address));
-        write(sinks, client.is_debugged, level, line);
+        write(sinks, is_debugged(conf, client), level, line);
     });
+}
+
+/// Whether lines about the client go to each log, whatever level that log takes.
+fn is_debugged(conf: &Conf, client: &Client) -> bool {
+    conf.main.debug_connection.has(&client.remote)
 }
 
 fn write(sinks: &Sinks, is_debugged: bool, level: Level, line: &mut Vec<u8>) {
@@ -84,7 +89,7 @@ impl Exchange<'_> {
 
     /// Whether a line of this level would be written: check this before composing an expensive message.
     pub fn logs(&self, level: Level) -> bool {
-        self.location.values.error_log.sinks.takes(level) || self.client.is_debugged
+        self.location.values.error_log.sinks.takes(level) || is_debugged(self.conf, self.client)
     }
 }
 

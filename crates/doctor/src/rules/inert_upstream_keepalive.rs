@@ -8,8 +8,8 @@ pub static RULE: Rule = Rule {
     group: Group::Speed,
     says: words("nginx never uses the keepalive of this upstream", "upstream의 keepalive가 전혀 쓰이지 않습니다"),
     remedy: words(
-        "Before 1.29.7, nginx sends HTTP/1.0 and \"Connection: close\" to origins unless both lines are there: `proxy_http_version 1.1;` and `proxy_set_header Connection \"\";`. A FastCGI application closes the connection after each answer unless `fastcgi_keep_conn on;` is there.",
-        "1.29.7 이전의 nginx는 두 줄 `proxy_http_version 1.1;`과 `proxy_set_header Connection \"\";`이 없으면 HTTP/1.0과 \"Connection: close\"로 요청합니다. FastCGI 앱은 `fastcgi_keep_conn on;`이 없으면 응답마다 연결을 닫습니다.",
+        "Before 1.29.7, nginx sends HTTP/1.0 and \"Connection: close\" to origins unless both lines are there: `proxy_http_version 1.1;` and `proxy_set_header Connection \"\";`.",
+        "1.29.7 이전의 nginx는 두 줄 `proxy_http_version 1.1;`과 `proxy_set_header Connection \"\";`이 없으면 HTTP/1.0과 \"Connection: close\"로 요청합니다.",
     ),
     source: "nginx.org ngx_http_upstream_module, keepalive; nginx CHANGES 1.29.7; lab.md B02, 2-7, E2d",
     check,
@@ -24,15 +24,6 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case<'_>, found: &mut Found) {
-    for pass in case.view.named("fastcgi_pass") {
-        let kept = case.view.upstream(pass.arg(0)).and_then(|upstream| upstream.inside().get("keepalive"));
-        let stays = pass.scope().effective("fastcgi_keep_conn").is_some_and(|spot| spot.says("on"));
-        if let (Some(kept), false) = (kept, stays) {
-            let what = opens_and_closes(pass.arg(0), kept.arg(0));
-            let fix = edit::insert_after(case.tree(), pass.statement(), "fastcgi_keep_conn on");
-            found.add(Finding::at(pass, what).write("fastcgi_keep_conn on;").fix(fix));
-        }
-    }
     if case.is_surely(Version(1, 29, 7)) {
         return;
     }
@@ -53,8 +44,12 @@ fn check(case: &Case<'_>, found: &mut Found) {
             (false, false) => vec!["proxy_http_version 1.1", "proxy_set_header Connection \"\""],
         };
         let lines: Vec<String> = missing.iter().map(|line| format!("{line};")).collect();
-        let kept = upstream.inside().get("keepalive").map_or("", |spot| spot.arg(0));
-        let what = opens_and_closes(upstream.arg(0), kept);
+        let what = said!(
+            "each request to \"{}\" opens and closes a connection: keepalive {} has no connection to keep",
+            "\"{}\"(으)로 가는 요청마다 연결을 열고 닫습니다. keepalive {}이(가) 유지할 연결이 없습니다",
+            upstream.arg(0),
+            upstream.inside().get("keepalive").map_or("", |spot| spot.arg(0))
+        );
         let mut finding = Finding::at(pass, what).write(lines.join(" "));
         // If the nginx version is unknown, it may be new enough.
         let level = if case.facts.version_is_told.is_some() { RULE.level } else { Level::Risk };
@@ -66,15 +61,6 @@ fn check(case: &Case<'_>, found: &mut Found) {
         }
         found.add_as(level, finding);
     }
-}
-
-fn opens_and_closes(upstream: &str, kept: &str) -> Said {
-    said!(
-        "each request to \"{}\" opens and closes a connection: keepalive {} has no connection to keep",
-        "\"{}\"(으)로 가는 요청마다 연결을 열고 닫습니다. keepalive {}이(가) 유지할 연결이 없습니다",
-        upstream,
-        kept
-    )
 }
 
 /// Each `proxy_pass` to an upstream of this file, with that upstream.

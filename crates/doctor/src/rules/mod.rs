@@ -49,6 +49,7 @@ rules! {
     http_splitting
     if_is_evil
     index_without_handler
+    inert_fastcgi_keepalive
     inert_upstream_keepalive
     invalid_regex
     keepalive_pool_too_large

@@ -62,7 +62,6 @@ fn conn(entry: &Entry, remote: SocketAddress, socket: Rc<Address>, listen: usize
     let client = Rc::new(Client {
         number,
         accepted: clock::now(),
-        is_debugged: generation.conf.main.debug_connection.has(&remote),
         remote,
         local: OnceCell::new(),
         listen: Cell::new(listen),

@@ -32,7 +32,6 @@ impl Conn {
             accepted: clock::now(),
             remote: Address::Unix(PathBuf::new()),
             local: OnceCell::new(),
-            is_debugged: false,
             listen: Cell::new(0),
             proxied: OnceCell::new(),
             secured: OnceCell::new(),
