@@ -14,7 +14,8 @@ use crate::session::Session;
 /// A line about a session. `has_facts` adds the step, the client and the peer.
 pub fn write(session: &Session<'_>, level: Level, message: fmt::Arguments<'_>, has_facts: bool) {
     let sinks = &session.server.place.values.error_log.sinks;
-    if !sinks.takes(level) {
+    let is_debugged = session.conf.main.debug_connection.has(session.peer());
+    if !sinks.takes(level) && !is_debugged {
         return;
     }
     log::compose(level, |line| {
@@ -22,7 +23,11 @@ pub fn write(session: &Session<'_>, level: Level, message: fmt::Arguments<'_>, h
         if has_facts {
             facts(session, line);
         }
-        sinks.write(level, line);
+        if is_debugged {
+            sinks.write_to_all(level, line);
+        } else {
+            sinks.write(level, line);
+        }
     });
 }
 

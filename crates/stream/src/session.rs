@@ -231,6 +231,10 @@ impl<'c> Session<'c> {
         if let Some(counted) = &mut self.counted {
             counted.end(status, received, sent);
         }
+        if self.logs(Level::Debug) {
+            let ms = clock::now().ms_since(self.started);
+            self.log(Level::Debug, format_args!("session end: {status} in {ms} ms"));
+        }
         for log in self.stream.parts.iter().filter_map(|part| part.log) {
             log(self);
         }
@@ -258,7 +262,7 @@ impl<'c> Session<'c> {
 
     /// Whether a line of this level would be written.
     pub fn logs(&self, level: Level) -> bool {
-        self.server.place.values.error_log.sinks.takes(level)
+        self.server.place.values.error_log.sinks.takes(level) || self.conf.main.debug_connection.has(self.peer())
     }
 
     /// Writes a line to the error log with the facts about the session.

@@ -74,7 +74,7 @@ impl Replies {
     }
 
     pub(super) fn lose(&self, lost: Lost) {
-        if self.lost.get().is_none() {
+        if matches!(self.lost.get(), None | Some(Lost::Rejected(0))) {
             self.lost.set(Some(lost));
         }
     }
@@ -92,9 +92,15 @@ impl Replies {
 
 impl Stream {
     /// The next head: of an interim answer, or of the answer. The answer's head is followed by the part of the body
-    /// that has arrived.
+    /// that has arrived. If the origin has reset the stream with an error already, there is no answer: its client would get
+    /// the beginning of a body that never ends.
     pub fn poll_head(&self) -> Poll<Result<Box<Origin>, Lost>> {
         let Some(replies) = self.replies() else { return Poll::Ready(Err(Lost::Closed)) };
+        if let Some(lost @ Lost::Rejected(1..)) = replies.lost.get()
+            && !self.has_ended()
+        {
+            return Poll::Ready(Err(lost));
+        }
         if let Some(mut origin) = replies.heads.borrow_mut().pop_front() {
             if !origin.head.is_interim() {
                 self.read_behind(&mut origin);

@@ -185,6 +185,8 @@ pub struct Connection {
     output: Vec<u8>,
     scratch: Vec<u8>,
     calm: Calm,
+    /// The stream that the peer reset last.
+    reset_last: u32,
     order: Order,
     send_window: i64,
     receive_window: i64,
@@ -268,6 +270,7 @@ impl Connection {
             output,
             scratch: Vec::new(),
             calm: Calm::default(),
+            reset_last: 0,
             order: Order::default(),
             send_window: i64::from(WINDOW_DEFAULT),
             receive_window: i64::from(connection_window),
@@ -569,9 +572,12 @@ impl Connection {
             return Err(Fault::connection(Code::Protocol, "RST_STREAM on an idle stream"));
         }
         if !self.streams.remove(id) {
-            return Ok(Event::Nothing);
+            // RFC 9113 §5.1: a frame after RST_STREAM is an error of the stream. No reset answers a reset (§5.4.2).
+            let again = Event::Reset { stream: id, code: Code::StreamClosed as u32, fault: None };
+            return Ok(if id == self.reset_last { again } else { Event::Nothing });
         }
         self.calm.reset()?;
+        self.reset_last = id;
         Ok(Event::Reset { stream: id, code, fault: None })
     }
 

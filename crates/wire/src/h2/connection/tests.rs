@@ -282,6 +282,18 @@ fn what_ends_a_stream() {
 }
 
 #[test]
+fn a_second_reset_is_an_error_of_the_stream() {
+    let mut server = server(Limits::default());
+    let reset = |id: u32| made(Kind::RstStream, 0, id, &0_u32.to_be_bytes());
+    let bytes = [made(Kind::Headers, WHOLE, 1, &get(&[])), reset(1), reset(1)].concat();
+    let events = feed(&mut server, &bytes).unwrap();
+    assert!(
+        matches!(events[1..], [Event::Reset { code: 0, .. }, Event::Reset { stream: 1, code: 5, .. }]),
+        "{events:?}"
+    );
+}
+
+#[test]
 fn streams_beyond_the_limit_are_refused() {
     let mut server = server(Limits { streams: 1, ..Limits::default() });
     let bytes = [made(Kind::Headers, WHOLE, 1, &get(&[])), made(Kind::Headers, WHOLE, 3, &get(&[]))].concat();
