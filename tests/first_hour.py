@@ -26,6 +26,10 @@ parser.add_argument('--check', action='store_true', help='compare, and write not
 parser.add_argument('--anyway', action='store_true', help='write what the labs said although it is no verdict')
 chosen = parser.parse_args()
 
+# The doctor names the Node processes of the machine: with --check, only those of this run are there to be named.
+if chosen.check and os.geteuid() == 0 and os.getpid() != 1:
+    os.execvp('unshare', ['unshare', '--pid', '--fork', '--kill-child', '--mount-proc', sys.executable, *sys.argv])
+
 
 def skip(why):
     print(f'skipped: {why}')
