@@ -1,5 +1,6 @@
 //! The members of a group that may change: servers from the file or the API, and their peers. Pure.
 
+use weir_conf::Statement;
 use weir_http::authority::{authority, literal_address, split_host_port};
 use weir_http::dns::Place;
 use weir_http::refusal::Refusal;
@@ -231,6 +232,14 @@ pub fn named(
     weir_wire::dns::Name::of_text(host)
         .map_err(|_| Refusal::whole(format!("invalid host in upstream \"{written}\"")))?;
     Ok(Some(Named { host: host.to_owned(), port, service, pattern: pattern.clone() }))
+}
+
+/// The name of a group's `zone`; nginx refuses a size below eight pages, although weir needs none.
+pub fn zone(statement: &Statement) -> Result<String, Refusal> {
+    if statement.args.len() == 2 && value::size_of(statement.text(1)).is_none_or(|size| size < 8 * 4096) {
+        return Err(Refusal::whole(format!("invalid zone size \"{}\"", statement.text(1))));
+    }
+    Ok(statement.text(0).to_owned())
 }
 
 /// Reads a parameter of a `server` line.

@@ -8,6 +8,15 @@ use weir_conf::Statement;
 
 use crate::refusal::Refusal;
 
+/// Whether the argument at `index` is this word; an error if it is another one.
+pub fn has_word(statement: &Statement, index: usize, word: &str) -> Result<bool, Refusal> {
+    match statement.args.get(index).map(|word| word.text.as_str()) {
+        None => Ok(false),
+        Some(found) if found == word => Ok(true),
+        Some(other) => Err(Refusal::whole(format!("invalid parameter \"{other}\""))),
+    }
+}
+
 /// `on` or `off`.
 pub fn flag(statement: &Statement) -> Result<bool, Refusal> {
     let value = statement.text(0);

@@ -146,6 +146,24 @@ impl Transport {
         }
     }
 
+    /// Writes as many bytes from `start` on as the other side takes now, and moves `start`; `true` if none is left. Otherwise
+    /// the current task is woken when there is room.
+    pub fn try_write_rest(&self, bytes: &[u8], start: &mut usize) -> io::Result<bool> {
+        while let Some(rest) = bytes.get(*start..).filter(|rest| !rest.is_empty()) {
+            match self.try_write(rest) {
+                Ok(count) => *start += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if self.poll_writable().is_pending() {
+                        return Ok(false);
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
     /// [`Stream::try_write_vectored`], with the same condition.
     #[inline]
     pub fn try_write_vectored(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {

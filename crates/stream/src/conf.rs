@@ -49,13 +49,13 @@ pub struct Server {
     pub place: Location,
     /// The handlers of its phases, only those that have something to do.
     pub walk: Vec<(Phase, Enter)>,
-    /// What it does with a session.
+    /// Its answer to a session.
     pub content: Content,
     /// The number of its zone.
     pub zone: usize,
 }
 
-/// What a server does with a session.
+/// The answer of a server to a session.
 #[derive(Clone, Default)]
 pub enum Content {
     /// Nothing was written: the session ends with 500.

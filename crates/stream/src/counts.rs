@@ -22,7 +22,7 @@ pub struct ZoneCounts {
     sent: AtomicU64,
 }
 
-/// What a zone has counted.
+/// The counts of a zone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ZoneSums {
     /// Sessions begun.

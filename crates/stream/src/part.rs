@@ -53,7 +53,7 @@ pub type Wrap = for<'s> fn(&'s mut Session<'_>, Stream, &'s Address, &'s str) ->
 /// The result of wrapping, later.
 pub type Wrapped<'s> = Pin<Box<dyn Future<Output = Result<Transport, Unreached>> + 's>>;
 
-/// What one family adds to sessions.
+/// The additions of one family to sessions.
 pub struct Part {
     /// Its variables.
     pub variables: &'static [Variable],

@@ -50,7 +50,7 @@ pub struct Session<'c> {
     pub proxied: Option<Box<Proxied>>,
     /// The facts about its TLS.
     pub facts: OnceCell<Box<Facts>>,
-    /// What the client's first TLS message says.
+    /// The content of the client's first TLS message.
     pub preread: Option<Box<Preread>>,
     /// Bytes of the client that were read before the session has a peer.
     pub early: Vec<u8>,
@@ -111,7 +111,7 @@ impl Try {
     }
 }
 
-/// What a session knew about its client.
+/// The facts about the client that a session hands on.
 pub struct Known {
     /// `$connection`.
     pub number: u64,

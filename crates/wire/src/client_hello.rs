@@ -14,7 +14,7 @@ pub enum Opening {
     Hello(Preread),
 }
 
-/// What a client says about itself.
+/// The names and versions that a client offers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preread {
     /// The requested host, as the client wrote it; empty without one.

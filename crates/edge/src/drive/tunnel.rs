@@ -69,7 +69,7 @@ impl Flow {
         loop {
             if let Some(pending) = &mut self.pending {
                 let before = pending.start;
-                let written = write(to, &pending.bytes, &mut pending.start);
+                let written = to.try_write_rest(&pending.bytes, &mut pending.start);
                 self.moved += (pending.start - before) as u64;
                 progress |= pending.start > before;
                 if !written? {
@@ -96,7 +96,7 @@ impl Flow {
                     progress = true;
                     watch(&bytes);
                     let mut start = 0;
-                    let written = write(to, &bytes, &mut start);
+                    let written = to.try_write_rest(&bytes, &mut start);
                     self.moved += start as u64;
                     if !written? {
                         self.pending = Some(Box::new(Pending { bytes, start }));
@@ -108,23 +108,6 @@ impl Flow {
             }
         }
     }
-}
-
-/// Writes as many bytes from `start` on as possible; `true` if none is left.
-fn write(to: &Transport, bytes: &[u8], start: &mut usize) -> io::Result<bool> {
-    while let Some(rest) = bytes.get(*start..).filter(|rest| !rest.is_empty()) {
-        match to.try_write(rest) {
-            Ok(count) => *start += count,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                if to.poll_writable().is_pending() {
-                    return Ok(false);
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(true)
 }
 
 /// Two connections that have agreed, with the bytes that each sent too early for the other to read.

@@ -31,7 +31,7 @@ pub struct Passed {
     pub local: SocketAddress,
     /// The number of the listen.
     pub listen: usize,
-    /// What is known about the client.
+    /// The facts about the client.
     pub known: Known,
 }
 
@@ -44,7 +44,7 @@ pub struct Arrival {
     pub listen: usize,
     /// The address that `pass` named.
     pub local: Option<SocketAddress>,
-    /// What an earlier session knows about the client.
+    /// The facts about the client that an earlier session learnt.
     pub known: Known,
 }
 

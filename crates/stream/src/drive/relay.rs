@@ -82,7 +82,7 @@ pub struct Pace {
     pub waits: bool,
 }
 
-/// What a direction did.
+/// The result of one turn of a direction.
 enum Turn {
     /// Nothing: it waits for a side.
     Idle,
@@ -307,7 +307,7 @@ impl Flow {
         for _ in 0..READS_MAX {
             if let Some(pending) = &mut self.pending {
                 let before = pending.start;
-                let is_whole = write(to, &pending.bytes, &mut pending.start)?;
+                let is_whole = to.try_write_rest(&pending.bytes, &mut pending.start)?;
                 self.written += (pending.start - before) as u64;
                 if pending.start > before {
                     turn = Turn::Moved;
@@ -340,7 +340,7 @@ impl Flow {
                     self.took(count);
                     self.full_reads = if count == room { self.full_reads.saturating_add(1) } else { 0 };
                     let mut start = 0;
-                    let is_whole = write(to, &bytes, &mut start);
+                    let is_whole = to.try_write_rest(&bytes, &mut start);
                     self.written += start as u64;
                     if !is_whole? {
                         self.pending = Some(Box::new(Pending { bytes, start }));
@@ -425,21 +425,4 @@ impl Pace {
         // The current task is woken then.
         let _ = self.pause.poll_expired();
     }
-}
-
-/// Writes as many bytes from `start` on as possible; `true` if none is left.
-fn write(to: &Transport, bytes: &[u8], start: &mut usize) -> io::Result<bool> {
-    while let Some(rest) = bytes.get(*start..).filter(|rest| !rest.is_empty()) {
-        match to.try_write(rest) {
-            Ok(count) => *start += count,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                if to.poll_writable().is_pending() {
-                    return Ok(false);
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(true)
 }

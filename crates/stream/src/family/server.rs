@@ -35,7 +35,7 @@ pub struct Own {
     pub draft: Draft,
     /// Its UDP sockets.
     pub datagrams: Vec<ListenDraft>,
-    /// What it does with a session.
+    /// Its answer to a session.
     pub content: Written,
     /// `status_zone`.
     pub zone: Option<String>,
@@ -43,7 +43,7 @@ pub struct Own {
     pub at: At,
 }
 
-/// What a server does with a session, as written.
+/// The answer of a server to a session, as written.
 pub enum Written {
     /// Nothing yet.
     Nothing,

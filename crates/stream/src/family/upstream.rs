@@ -302,10 +302,7 @@ fn server(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 }
 
 fn zone(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    if statement.args.len() == 2 && value::size_of(statement.text(1)).is_none_or(|size| size < 8 * 4096) {
-        return Err(Refusal::whole(format!("invalid zone size \"{}\"", statement.text(1))));
-    }
-    crate::settings(b).upstream.zone = Some(Some(statement.text(0).to_owned()));
+    crate::settings(b).upstream.zone = Some(Some(weir_groups::zone(statement)?));
     Ok(())
 }
 
@@ -318,11 +315,7 @@ fn method(b: &mut Build<'_>, policy: Policy) -> Result<(), Refusal> {
 }
 
 fn least_time(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let inflight = match statement.args.get(1).map(|word| word.text.as_str()) {
-        None => false,
-        Some("inflight") => true,
-        Some(other) => return Err(Refusal::whole(format!("invalid parameter \"{other}\""))),
-    };
+    let inflight = value::has_word(statement, 1, "inflight")?;
     let text = statement.text(0);
     let measure = Measure::of(text).ok_or_else(|| Refusal::whole(format!("invalid value \"{text}\"")))?;
     crate::settings(b).upstream.measure = Some(Some(measure));
@@ -330,11 +323,7 @@ fn least_time(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 }
 
 fn hash(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let consistent = match statement.args.get(1).map(|word| word.text.as_str()) {
-        None => false,
-        Some("consistent") => true,
-        Some(other) => return Err(Refusal::whole(format!("invalid parameter \"{other}\""))),
-    };
+    let consistent = value::has_word(statement, 1, "consistent")?;
     let key = b.template(statement.text(0))?;
     crate::settings(b).upstream.hash_key = Some(Some(key));
     method(b, Policy::Hash { consistent })

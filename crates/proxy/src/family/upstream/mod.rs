@@ -340,10 +340,7 @@ fn state(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 }
 
 fn zone(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    if statement.args.len() == 2 && value::size_of(statement.text(1)).is_none_or(|size| size < 8 * 4096) {
-        return Err(Refusal::whole(format!("invalid zone size \"{}\"", statement.text(1))));
-    }
-    crate::settings(b).upstream.zone = Some(Some(statement.text(0).to_owned()));
+    crate::settings(b).upstream.zone = Some(Some(weir_groups::zone(statement)?));
     Ok(())
 }
 
@@ -356,11 +353,7 @@ fn method(b: &mut Build<'_>, policy: Policy) -> Result<(), Refusal> {
 }
 
 fn least_time(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let inflight = match statement.args.get(1).map(|word| word.text.as_str()) {
-        None => false,
-        Some("inflight") => true,
-        Some(other) => return Err(Refusal::whole(format!("invalid parameter \"{other}\""))),
-    };
+    let inflight = value::has_word(statement, 1, "inflight")?;
     let until =
         until(statement.text(0)).ok_or_else(|| Refusal::whole(format!("invalid value \"{}\"", statement.text(0))))?;
     method(b, Policy::LeastTime { until, inflight })
@@ -375,11 +368,7 @@ fn until(word: &str) -> Option<Until> {
 }
 
 fn hash(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let consistent = match statement.args.get(1).map(|word| word.text.as_str()) {
-        None => false,
-        Some("consistent") => true,
-        Some(other) => return Err(Refusal::whole(format!("invalid parameter \"{other}\""))),
-    };
+    let consistent = value::has_word(statement, 1, "consistent")?;
     let key = b.template(statement.text(0))?;
     crate::settings(b).upstream.hash_key = Some(Some(key));
     method(b, Policy::Hash { consistent })
@@ -401,11 +390,7 @@ fn random(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
 }
 
 fn keepalive(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    if let Some(word) = statement.args.get(1)
-        && word.text != "local"
-    {
-        return Err(Refusal::whole(format!("invalid parameter \"{}\"", word.text)));
-    }
+    value::has_word(statement, 1, "local")?;
     let count = value::number(statement.text(0))
         .and_then(|n| usize::try_from(n).ok())
         .ok_or_else(|| Refusal::whole(format!("invalid value \"{}\" in \"keepalive\" directive", statement.text(0))))?;
