@@ -21,9 +21,7 @@ mod tests;
 use crate::framing::content_length;
 use crate::known::Known;
 
-use super::frame::{
-    self, Frame, HEAD_BYTES, Head, PAYLOAD_BYTES_DEFAULT, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_SERVER, Settings, WINDOW_MAX,
-};
+use super::frame::{self, Frame, HEAD_BYTES, Head, PAYLOAD_BYTES_DEFAULT, PAYLOAD_BYTES_MAX, Settings, WINDOW_MAX};
 use super::hpack::{Block, Decoder, Encoder, TABLE_BYTES_DEFAULT};
 use super::{Code, Fault};
 
@@ -198,8 +196,6 @@ pub struct Connection {
     /// Our PINGs without an answer.
     pings: u32,
     is_going: bool,
-    /// The largest payload that our SETTINGS allow.
-    payload: usize,
 }
 
 /// The values of the peer's SETTINGS.
@@ -218,16 +214,6 @@ struct Section {
     continuations: usize,
 }
 
-/// The largest payload of a frame that the peer may send. A client may send as much at once as a stream's window or a
-/// field section allows: nginx takes frames of any size, and clients that expect nginx do not look at this limit. A
-/// connection holds at most one incomplete frame.
-fn payload(role: Role, limits: Limits) -> usize {
-    match role {
-        Role::Client => PAYLOAD_BYTES_DEFAULT,
-        Role::Server => limits.section.max(limits.window as usize).clamp(PAYLOAD_BYTES_DEFAULT, PAYLOAD_BYTES_SERVER),
-    }
-}
-
 impl Connection {
     /// A new connection. Its SETTINGS wait to be sent; on a client, its preface comes before them.
     pub fn new(role: Role, limits: Limits) -> Connection {
@@ -242,10 +228,6 @@ impl Connection {
             Role::Client => settings.push((setting::PUSH, 0)),
             Role::Server if limits.is_connect_extended => settings.push((setting::CONNECT, 1)),
             Role::Server => {}
-        }
-        let payload = payload(role, limits);
-        if payload > PAYLOAD_BYTES_DEFAULT {
-            settings.push((setting::PAYLOAD, payload as u32));
         }
         frame::push_settings(&mut output, &settings);
         let connection_window = limits.connection_window.clamp(WINDOW_DEFAULT, WINDOW_MAX);
@@ -279,7 +261,6 @@ impl Connection {
             is_greeted: false,
             pings: 0,
             is_going: false,
-            payload,
         }
     }
 
@@ -316,7 +297,7 @@ impl Connection {
     /// Reads the frame at the beginning of the input. A fault ends the connection: send [`Connection::fail`]'s output.
     pub fn next<'b>(&mut self, input: &'b [u8]) -> Result<Step<'b>, Fault> {
         let Some(head) = Head::read(input) else { return Ok(Step::Need(HEAD_BYTES)) };
-        if head.length > self.payload {
+        if head.length > PAYLOAD_BYTES_DEFAULT {
             return Err(Fault::connection(Code::FrameSize, "a frame larger than SETTINGS allow"));
         }
         let used = HEAD_BYTES + head.length;

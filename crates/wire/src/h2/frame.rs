@@ -5,10 +5,8 @@ use super::{Code, Fault};
 
 /// Bytes before each payload.
 pub const HEAD_BYTES: usize = 9;
-/// The largest payload unless SETTINGS change it (RFC 9113 §6.5.2).
+/// The largest payload unless SETTINGS change it; our SETTINGS have the same value (RFC 9113 §6.5.2).
 pub const PAYLOAD_BYTES_DEFAULT: usize = 16_384;
-/// The largest payload that a server of ours allows, if its limits are large: the memory of one incomplete frame.
-pub const PAYLOAD_BYTES_SERVER: usize = 1 << 20;
 /// The largest payload that SETTINGS can allow.
 pub const PAYLOAD_BYTES_MAX: usize = (1 << 24) - 1;
 /// The largest window, and the largest increment of one (RFC 9113 §6.9.1).

@@ -197,7 +197,7 @@ fn what_ends_the_connection() {
             after(&after(&open, made(Kind::WindowUpdate, 0, 1, &[0x7f, 0xff, 0, 0])), setting(4, 0x7fff_ffff)),
             Code::FlowControl,
         ),
-        ("a frame too large", made(Kind::Data, 0, 1, &[0; (64 << 10) + 1]), Code::FrameSize),
+        ("a frame too large", made(Kind::Data, 0, 1, &[0; PAYLOAD_BYTES_DEFAULT + 1]), Code::FrameSize),
         (
             "many CONTINUATIONs",
             after(&made(Kind::Headers, 0, 1, b""), made(Kind::Continuation, 0, 1, b"").repeat(80)),
