@@ -2,6 +2,7 @@
 
 pub mod crew;
 mod descriptors;
+mod watchdog;
 
 use std::collections::HashMap;
 use std::io;
@@ -20,7 +21,7 @@ use weir_http::route::Socket;
 use weir_http::{body, trace};
 use weir_net::datagrams::{self, DatagramOptions};
 use weir_net::log::{self, Level};
-use weir_net::process::{self, Signal};
+use weir_net::process::{self, Manager, Signal};
 use weir_net::worker::Remote;
 use weir_net::{Address, Listening, listener};
 use weir_proxy::family::cache::Use;
@@ -130,6 +131,8 @@ pub struct Running {
     crew: Crew,
     /// The new binary that replaces this process.
     successor: Option<std::process::Child>,
+    /// systemd, if it waits for messages.
+    manager: Option<Manager>,
 }
 
 /// Makes the directories for temporary files and gives them to the workers' user: a worker without root could not
@@ -209,13 +212,11 @@ impl Running {
     /// `claimed` is bound already, and served if the configuration names its address.
     pub fn start(origin: Origin, conf: Conf, claimed: Option<Listening>) -> Result<Running, String> {
         limits(&conf);
-        let inherited = process::inherited();
-        let mut sockets = HashMap::new();
-        if let Some(listening) = claimed {
-            sockets.insert(listening.local_addr().clone(), vec![listening]);
-        }
-        for listening in inherited {
-            sockets.insert(listening.local_addr().clone(), vec![listening]);
+        let manager = Manager::find();
+        let passed = manager.map(Manager::passed).unwrap_or_default();
+        let mut sockets: HashMap<Address, Vec<Listening>> = HashMap::new();
+        for listening in claimed.into_iter().chain(process::inherited()).chain(passed.iter().cloned()) {
+            sockets.entry(listening.local_addr().clone()).or_default().push(listening);
         }
         let count = worker_count(&conf);
         let sockets = open_sockets(&conf, sockets, count)?;
@@ -238,7 +239,9 @@ impl Running {
         dashboard::open_shelf(&conf, identity.as_ref())?;
         crew.live().observe(identity).map_err(|error| format!("thread could not be started {}", log::Os(&error)))?;
         log::global(Level::Notice, format_args!("nginx/{} (weir), start {count} workers", weir_http::respond::VERSION));
-        Ok(Running { origin, conf, sockets, datagrams, crew, successor: None })
+        let running = Running { origin, conf, sockets, datagrams, crew, successor: None, manager };
+        running.store_sockets(passed.iter().map(Listening::local_addr));
+        Ok(running)
     }
 
     /// Reads the configuration again and puts it in force; a bad one changes nothing.
@@ -296,8 +299,24 @@ impl Running {
         show(&self.crew, &conf, &sockets);
         purge::close(&self.conf, Some(&conf));
         self.conf = conf;
-        self.sockets = sockets;
+        let before = std::mem::replace(&mut self.sockets, sockets);
         self.datagrams = datagrams;
+        self.store_sockets(before.keys());
+    }
+
+    /// Makes the manager's store hold the sockets in use, and none of the `former` addresses that are not in use.
+    fn store_sockets<'a>(&self, former: impl Iterator<Item = &'a Address>) {
+        let Some(manager) = self.manager else { return };
+        former.filter(|address| !self.sockets.contains_key(address)).for_each(|address| manager.forget(address));
+        self.sockets.values().flatten().for_each(|socket| manager.keep(socket));
+    }
+
+    /// Tells the manager that weir serves, and with which configuration; `news` ends the line.
+    fn tell_ready(&self, news: &str) {
+        if let Some(manager) = self.manager {
+            let (workers, generation) = (self.crew.len(), self.conf.generation);
+            manager.ready(&format!("{workers} workers serve configuration {generation}{news}"));
+        }
     }
 
     fn move_pid_file(&self, conf: &Conf) {
@@ -337,12 +356,24 @@ impl Running {
     /// Handles signals until one of them ends the process.
     pub fn serve(mut self, signals: process::Signals, files: &dyn Files) {
         log::leave_terminal();
+        self.tell_ready("");
+        if let Some(manager) = self.manager
+            && let Err(error) = watchdog::start(manager, self.crew.colleagues())
+        {
+            log::global(Level::Alert, format_args!("thread could not be started {}", log::Os(&error)));
+        }
         let handle = signals.handle();
         let left = self.crew.left();
         let mut quitting = false;
         for signal in signals.telling(refused) {
             match signal {
-                Signal::Hup if !quitting => self.reload(files),
+                Signal::Hup if !quitting => {
+                    self.manager.iter().for_each(|manager| manager.reloading());
+                    let generation = self.conf.generation;
+                    self.reload(files);
+                    let is_refused = generation == self.conf.generation;
+                    self.tell_ready(if is_refused { "; the last reload was refused, see the error log" } else { "" });
+                }
                 Signal::Usr1 => {
                     // Buffered lines go to the old file.
                     buffer::flush();
@@ -351,6 +382,7 @@ impl Running {
                 Signal::Quit | Signal::Winch if !quitting => {
                     quitting = true;
                     log::global(Level::Notice, format_args!("gracefully shutting down"));
+                    self.tell_end();
                     self.quit();
                     let (handle, left) = (handle.clone(), left.clone());
                     let waits = std::thread::Builder::new().name("quit".to_owned()).spawn(move || {
@@ -361,7 +393,10 @@ impl Running {
                         break;
                     }
                 }
-                Signal::Term | Signal::Int => break,
+                Signal::Term | Signal::Int => {
+                    self.tell_end();
+                    break;
+                }
                 Signal::Usr2 if self.successor.is_none() => {
                     self.upgrade();
                 }
@@ -381,6 +416,15 @@ impl Running {
         let old = with_suffix(&pid);
         let _ = process::remove_pid_file(if self.successor.is_some() { &old } else { &pid });
         self.close_sockets();
+    }
+
+    /// Tells the manager that weir ends, or which process serves in its place.
+    fn tell_end(&self) {
+        match (self.manager, &self.successor) {
+            (Some(manager), Some(successor)) => manager.main_process(successor.id()),
+            (Some(manager), None) => manager.stopping(),
+            (None, _) => {}
+        }
     }
 
     /// Starts the binary again with our sockets (nginx: on-the-fly upgrade).
@@ -421,6 +465,7 @@ impl Running {
         {
             log::global(Level::Notice, format_args!("process {} exited with {status}", child.id()));
             self.successor = None;
+            self.tell_ready("");
             let pid = pid_file(&self.origin, &self.conf);
             let _ = process::rename_pid_file(&with_suffix(&pid), &pid);
         }

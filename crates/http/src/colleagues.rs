@@ -22,4 +22,10 @@ impl Colleagues {
         let found = all.iter().find(|(other, _)| *other == seat);
         found.is_some_and(|(_, remote)| remote.run(f))
     }
+
+    /// The seats of the workers whose threads have not ended.
+    pub fn seats(&self) -> Vec<usize> {
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        all.iter().filter(|(_, remote)| !remote.is_finished()).map(|(seat, _)| *seat).collect()
+    }
 }

@@ -12,13 +12,13 @@ use crate::slots::Key;
 use crate::stream::{Keepalive, Stream, apply_keepalive};
 use crate::sys;
 use rustix::event::epoll::EventFlags;
-use rustix::io::Errno;
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::net::{self, SocketFlags, SocketType, sockopt};
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::marker::PhantomData;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 use std::sync::{Arc, Weak};
@@ -87,8 +87,16 @@ pub fn bind(address: &SocketAddress, options: &ListenOptions) -> io::Result<List
 }
 
 impl Listening {
-    /// Takes over a listening socket, such as one inherited from the old binary.
-    pub fn from_fd(fd: OwnedFd) -> io::Result<Listening> {
+    /// Takes over the listening socket that another process left us under this number; `None`, and nothing is changed, if
+    /// there is none. A number may be taken over once.
+    pub(crate) fn from_number(number: RawFd) -> Option<Listening> {
+        let fd = sys::adopt_inherited(number)?;
+        fcntl_setfd(&fd, FdFlags::CLOEXEC).ok()?;
+        Listening::from_fd(fd).ok()
+    }
+
+    /// Takes over a listening socket.
+    fn from_fd(fd: OwnedFd) -> io::Result<Listening> {
         let flags = rustix::fs::fcntl_getfl(&fd)?;
         rustix::fs::fcntl_setfl(&fd, flags | rustix::fs::OFlags::NONBLOCK)?;
         let address = Address::from_kernel(net::getsockname(&fd)?);

@@ -182,6 +182,11 @@ impl Crew {
         self.serving.iter().map(|member| &member.remote)
     }
 
+    /// The workers, for threads that send them work.
+    pub fn colleagues(&self) -> Colleagues {
+        self.colleagues.clone()
+    }
+
     /// The counters that workers keep by name.
     pub fn live(&self) -> &Arc<Live> {
         &self.live

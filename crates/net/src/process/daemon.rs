@@ -5,6 +5,7 @@
 //! the first exits with 0. If the second fails, its messages are on the terminal, and the first exits with its exit
 //! code.
 
+use super::manager::unaddress;
 use rustix::fs::{FileType, fstat};
 use rustix::process::setsid;
 use rustix::stdio;
@@ -81,6 +82,7 @@ fn is_second() -> bool {
 /// Starts the second process and waits until it is ready (0) or has ended (its code).
 fn start(mut command: Command) -> io::Result<i32> {
     let (read, write): (OwnedFd, OwnedFd) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    unaddress(&mut command);
     command.env(ENV_DAEMON, "1").stdin(Stdio::from(write));
     let mut child = command.spawn()?;
     // The command holds our copy of the write end: without this drop we would never see the end of the pipe.

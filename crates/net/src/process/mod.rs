@@ -7,6 +7,7 @@
 mod child;
 mod daemon;
 mod limits;
+mod manager;
 mod pid;
 mod privilege;
 mod secret;
@@ -17,6 +18,7 @@ mod upgrade;
 pub use child::{continue_group, end_group, kill_group, spawn_on, stop_group};
 pub use daemon::{Daemon, Ready, daemonise, is_background, redirect_stderr};
 pub use limits::{nofile, nofile_hard, raise_nofile, set_nofile};
+pub use manager::Manager;
 pub use pid::{read_pid_file, remove_pid_file, rename_pid_file, write_pid_file};
 pub use privilege::{Identity, drop_privileges_this_thread, effective_user, is_root, look_up, look_up_under, starter};
 pub use secret::kept_elsewhere;

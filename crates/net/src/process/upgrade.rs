@@ -4,9 +4,8 @@
 //! sockets open. Their numbers, each followed by a semicolon, are in the environment variable `NGINX`.
 
 use super::daemon::unmark;
+use super::manager::unaddress;
 use crate::listener::Listening;
-use crate::sys;
-use rustix::io::{FdFlags, fcntl_setfd};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -34,6 +33,7 @@ pub fn exec_new_binary(
     let mut command = Command::new(program);
     command.args(args).env(ENV_SOCKETS, list).envs(more.iter().map(|(name, value)| (name, value)));
     unmark(&mut command);
+    unaddress(&mut command);
     command.spawn()
 }
 
@@ -52,7 +52,7 @@ pub fn inherited() -> Vec<Listening> {
         return Vec::new();
     }
     match std::env::var(ENV_SOCKETS) {
-        Ok(list) => parse(&list).into_iter().map_while(take_over).collect(),
+        Ok(list) => parse(&list).into_iter().map_while(Listening::from_number).collect(),
         Err(_) => Vec::new(),
     }
 }
@@ -65,12 +65,6 @@ fn parse(list: &str) -> Vec<RawFd> {
         .map_while(|number| number.parse().ok().filter(|&fd| fd > 2))
         .take(SOCKETS_MAX)
         .collect()
-}
-
-fn take_over(number: RawFd) -> Option<Listening> {
-    let fd = sys::adopt_inherited(number)?;
-    fcntl_setfd(&fd, FdFlags::CLOEXEC).ok()?;
-    Listening::from_fd(fd).ok()
 }
 
 #[cfg(test)]
@@ -91,9 +85,9 @@ mod tests {
 
     #[test]
     fn a_number_that_is_no_listening_socket_is_not_taken() {
-        assert!(take_over(999_999).is_none());
+        assert!(Listening::from_number(999_999).is_none());
         let file = std::fs::File::open("/dev/null").unwrap();
-        assert!(take_over(file.as_raw_fd()).is_none());
+        assert!(Listening::from_number(file.as_raw_fd()).is_none());
         assert!(rustix::fs::fstat(&file).is_ok(), "still ours and open");
     }
 
