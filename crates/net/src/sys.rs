@@ -414,6 +414,21 @@ pub(crate) fn epoll_wait_exactly(
     Ok(())
 }
 
+/// Unblocks signals for this thread and for the threads that it starts later.
+pub(crate) fn unblock(signals: &[i32]) -> io::Result<()> {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigemptyset initialises the whole set before sigaddset and pthread_sigmask read it. sigaddset refuses a
+    // number that is no signal, and the pointer for the old mask may be null.
+    let error = unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        for signal in signals {
+            libc::sigaddset(set.as_mut_ptr(), *signal);
+        }
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), ptr::null_mut())
+    };
+    if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
+}
+
 /// Takes ownership of a listening socket our parent process left open for us.
 ///
 /// `None`, and nothing is touched, if the number is not an open listening socket.

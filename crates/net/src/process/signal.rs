@@ -100,9 +100,13 @@ impl Signal {
 }
 
 /// Catches the signals: they do not end the process any more, and this iterator returns them.
+///
+/// Call before any thread is started. The parent may have blocked the signals: nginx's master does, and its successor
+/// inherits this.
 pub fn signals() -> io::Result<Signals> {
     // Read while this thread still has the user who started it.
     starter();
+    sys::unblock(&Signal::ALL.map(Signal::number))?;
     let inner = SignalsInfo::<WithRawSiginfo>::new(Signal::ALL.map(Signal::number))?;
     Ok(Signals { inner, arrived: VecDeque::new(), refused: Vec::new(), tell: |_, _| {} })
 }
