@@ -1,6 +1,8 @@
 //! `weir doctor`: reads a configuration, the host and a status page, and prints its findings. Writes only with
 //! `--write`.
 
+mod certificates;
+
 use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -155,6 +157,10 @@ fn run(args: &DoctorArgs) -> Result<u8, String> {
         return Ok(0);
     }
     let mut facts = facts(args)?;
+    if !args.no_host {
+        facts.now_s = i64::try_from(weir_net::clock::unix_seconds()).ok();
+        facts.certificates = certificates::of(&tree);
+    }
     facts.version_is_told = told;
     let known = weir_doctor::examine(&tree, target, &facts);
     let is_asked = |finding: &Finding| args.only.is_empty() || args.only.iter().any(|name| name == finding.rule);

@@ -11,6 +11,7 @@ import * as model from "../../crates/dash/web/model.js";
 import { sorted } from "../../crates/dash/web/table.js";
 import * as units from "../../crates/dash/web/units.js";
 import { confirmed, order } from "../../crates/dash/web/views/caches.js";
+import { alarming, state } from "../../crates/dash/web/views/certificates.js";
 import { changes, possible } from "../../crates/dash/web/views/upstreams.js";
 import { about, hindered } from "../../crates/dash/web/views/logs.js";
 import { figureOf, laid, meanStrip, sentence, signed, word } from "../../crates/dash/web/views/lab.js";
@@ -19,6 +20,19 @@ import { described, sortable } from "../../crates/load/src/output/html/report.js
 import { document, labRun } from "./fixture.mjs";
 
 const plain = (text) => text.replaceAll("\u202f", " ");
+
+test("a certificate is near its end a week before, and one with a short life a fifth of it before", () => {
+  const day = 24 * 3600 * 1000;
+  const one = (begins, ends, more = {}) => ({ begins: new Date(begins * day).toISOString(), ends: new Date(ends * day).toISOString(), failures: 0, ...more });
+  const now = 100 * day;
+  const all = [
+    [one(50, 140), "good"], [one(50, 106), "near"], [one(50, 99), "over"], [one(97, 103), "good"], [one(96, 100.5), "near"],
+    [one(50, 140, { failures: 2 }), "failing"], [{ failures: 0 }, "missing"],
+  ];
+  for (const [certificate, wanted] of all) assert.equal(state(certificate, now), wanted);
+  assert.equal(alarming(all.map(([certificate]) => certificate), now), 4);
+  assert.equal(alarming(undefined, now), 0);
+});
 
 test("numbers are read as people write them", () => {
   const all = [

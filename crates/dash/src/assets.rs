@@ -47,6 +47,7 @@ assets! {
     "table.js" "table.js" SCRIPT;
     "units.js" "units.js" SCRIPT;
     "views/caches.js" "views/caches.js" SCRIPT;
+    "views/certificates.js" "views/certificates.js" SCRIPT;
     "views/errors.js" "views/errors.js" SCRIPT;
     "views/host.js" "views/host.js" SCRIPT;
     "views/lab.js" "views/lab.js" SCRIPT;

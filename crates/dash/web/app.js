@@ -6,6 +6,7 @@ import { WORDS, choose, translator } from "./i18n.js";
 import { mark } from "./parts.js";
 import * as units from "./units.js";
 import { caches } from "./views/caches.js";
+import { alarming, certificates } from "./views/certificates.js";
 import { errors } from "./views/errors.js";
 import { host } from "./views/host.js";
 import { lab } from "./views/lab.js";
@@ -15,7 +16,7 @@ import { upstreams } from "./views/upstreams.js";
 import { websockets } from "./views/websockets.js";
 import { zones } from "./views/zones.js";
 
-const VIEWS = { overview, zones, upstreams, sessions, caches, websockets, host, errors, lab };
+const VIEWS = { overview, zones, upstreams, sessions, caches, certificates, websockets, host, errors, lab };
 const THEMES = ["auto", "light", "dark"];
 const STATE_TONES = { healthy: "good", near: "warn", limited: "bad", failing: "bad", waiting: "idle" };
 
@@ -144,8 +145,15 @@ function strip(doc, t) {
 
 function tabs(doc, t) {
   // A tab for what the configuration or the viewer does not have only takes room.
-  const shown = { lab: Boolean(ui.may.lab), sessions: Object.keys(doc.snapshot.stream?.server_zones ?? {}).length > 0 };
-  const counts = { errors: (doc.snapshot.weir.errors ?? []).filter((error) => error.kind === "failed").length };
+  const shown = {
+    lab: Boolean(ui.may.lab),
+    sessions: Object.keys(doc.snapshot.stream?.server_zones ?? {}).length > 0,
+    certificates: (doc.snapshot.weir.certificates ?? []).length > 0,
+  };
+  const counts = {
+    errors: (doc.snapshot.weir.errors ?? []).filter((error) => error.kind === "failed").length,
+    certificates: alarming(doc.snapshot.weir.certificates, doc.at),
+  };
   return h(
     "nav",
     { class: "tabs", "aria-label": t("nav.label") },

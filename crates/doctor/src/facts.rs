@@ -36,10 +36,34 @@ pub struct Facts {
     pub neighbours: Vec<host::Process>,
     /// Pools of workers of application servers on this machine.
     pub pools: Vec<host::Pool>,
+    /// The time; seconds since 1970.
+    pub now_s: Option<i64>,
+    /// The certificates that the configuration names, and those that an authority issued.
+    pub certificates: Vec<Certificate>,
     /// The server's `stub_status` figures.
     pub live: Option<Live>,
     /// The expected load.
     pub load: Load,
+}
+
+/// A certificate that a server shows to clients.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Certificate {
+    /// The argument of `ssl_certificate` as written, or the name of the `acme_issuer`.
+    pub source: String,
+    /// Its file.
+    pub file: String,
+    /// The beginning of its validity; seconds since 1970.
+    pub begins: i64,
+    /// The end of its validity; seconds since 1970.
+    pub ends: i64,
+}
+
+impl Certificate {
+    /// A certificate of a file.
+    pub fn of(file: &str, begins: i64, ends: i64) -> Certificate {
+        Certificate { source: file.to_owned(), file: file.to_owned(), begins, ends }
+    }
 }
 
 /// A measured or expected load.
@@ -121,6 +145,8 @@ impl Facts {
             pam_limits: host::pam_limits_under(root),
             neighbours: host::node_processes_under(root),
             pools: host::pools_under(root),
+            now_s: None,
+            certificates: Vec::new(),
             live: None,
             load: Load::default(),
         }

@@ -31,7 +31,7 @@ use crate::control::crew::{Crew, Datagrams, identity, worker_count};
 use crate::dash::place::{self, Wanted};
 use crate::family::ALL;
 use crate::family::log::buffer;
-use crate::family::{dashboard, purge};
+use crate::family::{acme, dashboard, purge};
 use crate::log_files;
 
 /// Where a configuration comes from: the values of `-c`, `-p`, `-g` and `-e`.
@@ -228,6 +228,7 @@ impl Running {
         log::install(conf.main.error_log.main.clone());
         weir_proxy::declared(&conf).cache.open(|number| cache_temporary(&conf, number), identity.as_ref());
         purge::open(&conf);
+        acme::open(&conf, None, identity.as_ref());
         trace::open(&conf, count, identity.as_ref());
         let (mut conf, mut crew) = (conf, Crew::new());
         fit_tables(&mut conf, count);
@@ -289,6 +290,7 @@ impl Running {
             log::global(Level::Notice, format_args!("start {} workers, {count} in all", hired.len()));
         }
         purge::open(&conf);
+        acme::open(&conf, Some(&self.conf), identity.as_ref());
         trace::open(&conf, count, identity.as_ref());
         if let Err(message) = dashboard::open_shelf(&conf, identity.as_ref()) {
             // weir serves requests without the thread that reads files; the dashboard shows that this thread does not
@@ -333,6 +335,7 @@ impl Running {
     /// Lets every worker finish its exchanges and end.
     fn quit(&mut self) {
         self.close_sockets();
+        acme::close(&self.conf);
         self.crew.dismiss_all(self.successor.is_some());
     }
 
@@ -405,6 +408,7 @@ impl Running {
             }
         }
         self.crew.stop_all();
+        acme::close(&self.conf);
         trace::close(&self.conf);
         // A successor uses the same name on the bus.
         if self.successor.is_none() {

@@ -6,11 +6,13 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod acme;
 pub mod control;
 pub mod dash;
 pub mod drive;
 pub mod explain;
 pub mod family;
+mod fetch;
 pub mod guard;
 pub mod live;
 pub mod log_files;

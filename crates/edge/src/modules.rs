@@ -68,7 +68,9 @@ pub fn configure_arguments() -> String {
     }
     words.extend(STREAM.iter().map(|&word| word.to_owned()));
     // In nginx these are separate modules.
-    for (module, family) in [("nginx-otel", "otel"), ("ngx_brotli", "brotli"), ("zstd-nginx-module", "zstd")] {
+    for (module, family) in
+        [("nginx-acme", "acme"), ("nginx-otel", "otel"), ("ngx_brotli", "brotli"), ("zstd-nginx-module", "zstd")]
+    {
         if has(family) {
             words.push(format!("--add-module={module}"));
         }

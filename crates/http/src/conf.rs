@@ -129,6 +129,8 @@ pub enum Rule {
     Compute(Box<Compute>),
     /// `client_body_early_read`: reads the body if one of these is neither empty nor `0`.
     ReadBody(Vec<Template>),
+    /// A family answers the request itself, before all other rules; true if the response is in the exchange.
+    Answer(fn(&mut Exchange<'_>) -> bool),
     /// `rewrite`.
     Rewrite(Box<Rewrite>),
     /// `return`: the status, then a text or a redirect's target; empty for neither.

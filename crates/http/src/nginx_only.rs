@@ -209,7 +209,6 @@ static REMEDIES: &[(Rule, &str)] = &[
     (Names("vhost_traffic_status"), WATCH),
     (Names("rtmp"), "keep nginx for RTMP"),
     (Names("nchan"), "use a WebSocket server behind proxy_pass, or keep nginx for this location"),
-    (Names("acme_"), "fetch certificates with an ACME client such as certbot and reload"),
     (Names("modsecurity"), "put a web application firewall in front, or keep nginx for this server"),
     (Names("passenger"), "let the application server listen on a port and use proxy_pass"),
     (Names("check"), "use health_check, or max_fails and fail_timeout"),

@@ -12,6 +12,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("weir-dash", &["weir-meter"]),
     ("weir-net", &["weir-wire", "weir-meter"]),
     ("weir-peers", &[]),
+    ("weir-acme", &["weir-wire", "weir-net"]),
     ("weir-cache", &["weir-wire", "weir-net"]),
     ("weir-http", &["weir-conf", "weir-wire", "weir-net", "weir-meter", "weir-cache"]),
     ("weir-groups", &["weir-http", "weir-conf", "weir-wire", "weir-net", "weir-peers"]),
@@ -23,6 +24,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "weir-edge",
         &[
+            "weir-acme",
             "weir-http",
             "weir-proxy",
             "weir-stream",

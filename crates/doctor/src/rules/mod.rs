@@ -16,6 +16,7 @@ macro_rules! rules {
 
 rules! {
     access_log_unbuffered
+    acme_unreachable
     add_header_content_type
     add_header_multiline
     add_header_redefinition
@@ -29,6 +30,7 @@ rules! {
     cache_personal_content
     cache_stale_errors
     cache_stampede
+    certificate_expires
     compression_lost
     conflicting_server_name
     connection_table

@@ -22,9 +22,10 @@ use weir_http::variable::{Definition, Template};
 use weir_http::worker::{Generation, Worker};
 use weir_meter::live::cells::{Distrust, SslCell};
 use weir_net::log::Level;
-use weir_net::tls::{Alert, Beginning, ClientHello, Complaint, Noted, TlsStream};
+use weir_net::tls::{self, Alert, Beginning, ClientHello, Complaint, Noted, TlsStream};
 use weir_net::{Transport, clock};
 
+use crate::acme::Unregistered;
 use crate::family::ssl::{Verify, agree};
 
 /// Begins TLS; logs the reason and returns `false` if the connection must be closed.
@@ -41,6 +42,12 @@ pub async fn begin(conn: &Conn, worker: &Rc<Worker>, early: &[u8]) -> bool {
             return false;
         }
     };
+    if let Some(hello) = &heard
+        && let Some(asked) = crate::declared(conf).acme.challenged(hello)
+    {
+        prove(conn, conf, tls, asked).await;
+        return false;
+    }
     let begun = clock::now();
     let Some(server) = serve_as(conn, worker, &generation, tls, heard) else {
         cell(worker, conf, default_root(conf, conn)).failed.one();
@@ -59,6 +66,27 @@ pub async fn begin(conn: &Conn, worker: &Rc<Worker>, early: &[u8]) -> bool {
     count_success(worker, conf, root, conn);
     conn.deadline.set(default_core(conf, conn.client.listen.get()).header_timeout);
     true
+}
+
+/// Shows the certificate of a challenge to an authority (RFC 8737 §3): the handshake is all it wants.
+async fn prove(conn: &Conn, conf: &Conf, tls: &TlsStream, asked: Result<tls::Server, Unregistered>) {
+    let Ok(server) = asked else {
+        tls.refuse(Alert::UnrecognizedName);
+        let what = "acme/tls-alpn-01: no challenge registered for the name";
+        return line::client_line(conf, &conn.client, Level::Info, format_args!("{what} while SSL handshaking"));
+    };
+    let shaken = match tls.begin(&server) {
+        Ok(()) => tls.shake(&conn.deadline).await.0,
+        Err(failure) => Err(failure.into()),
+    };
+    match shaken {
+        // The authority reads the end; it needs no answer.
+        Ok(()) => drop(tls.shutdown_write()),
+        Err(error) => {
+            note(conf, conn, &error);
+            say_why(conn).await;
+        }
+    }
 }
 
 /// How long a client may take to read the alert after a TLS failure.
@@ -128,11 +156,11 @@ fn serve_as(
     conn.client.secured.set(Rc::new(Secured::Tls(facts))).ok()?;
     let http2 = listen.http2 || conf.location(server.root).values.http2.is_on;
     let session = speaks.server(http2, |template| evaluate(conn, worker, generation, server, template));
-    match session.map(|session| tls.begin(&session).map_err(|failure| failure.to_string())) {
+    match session.map(|session| tls.begin(&session).map_err(|failure| (Level::Error, failure.to_string()))) {
         Ok(Ok(())) => Some(own.id),
-        Ok(Err(error)) | Err(error) => {
+        Ok(Err((level, error))) | Err((level, error)) => {
             tls.refuse(Alert::InternalError);
-            line::client_line(conf, &conn.client, Level::Error, format_args!("{error} while SSL handshaking"));
+            line::client_line(conf, &conn.client, level, format_args!("{error} while SSL handshaking"));
             None
         }
     }

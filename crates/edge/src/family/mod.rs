@@ -48,6 +48,7 @@ weir_http::declare! {
     ssi
     range
     purge
+    acme
     ssl
     sessions
     live

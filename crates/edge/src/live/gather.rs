@@ -17,6 +17,7 @@ use weir_proxy::family::upstream::Upstream;
 use super::books::Book;
 use super::caches::{Row, cache_sums};
 use super::ceilings;
+use super::certificates;
 use super::machine::Machine;
 use super::peers;
 use super::sessions;
@@ -193,6 +194,7 @@ impl Gatherer {
             + live.boards.limits.merged()
             + live.boards.caches.merged();
         snapshot.weir.websockets = websockets(live, &conf);
+        snapshot.weir.certificates = certificates::all(&conf);
         snapshot.weir.traces = traces(&conf);
         snapshot.weir.host = self.machine.host.clone();
         snapshot.weir.errors = self.errors(live, now_ms, &snapshot);

@@ -327,6 +327,18 @@ metrics! {
                 f.line(&[("zone", name), ("verdict", &verdict)], count as f64);
             }
         };
+    "weir_certificate_expiry_seconds" Gauge "`source`, `host`" "Seconds until a certificate for clients expires; negative afterwards. The host is its first one."
+        |f, s| for certificate in &s.weir.certificates {
+            let host = certificate.hosts.first().map_or("", String::as_str);
+            if let Some(left) = certificate.seconds_left(s.nginx.timestamp.0) {
+                f.line(&[("source", &certificate.source), ("host", &host)], left);
+            }
+        };
+    "weir_certificate_failures" Gauge "`source`, `host`" "Failures in a row to get or renew a certificate that weir gets itself."
+        |f, s| for certificate in s.weir.certificates.iter().filter(|certificate| certificate.is_renewed) {
+            let host = certificate.hosts.first().map_or("", String::as_str);
+            f.line(&[("source", &certificate.source), ("host", &host)], f64::from(certificate.failures));
+        };
     "weir_trace_spans" Counter "`outcome`" "Spans of recorded requests: exported, dropped because the queue was full, or failed at the collector."
         |f, s| {
             let traces = &s.weir.traces;

@@ -15,6 +15,7 @@ pub mod api;
 mod books;
 mod caches;
 mod ceilings;
+mod certificates;
 mod gather;
 mod machine;
 pub mod metrics;

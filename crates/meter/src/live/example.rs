@@ -267,6 +267,7 @@ fn weir(now: Timestamp) -> Weir {
             rtt_upstream: times(12, 400, 900, 900, 880),
             timeout_ms: 60_000,
         },
+        certificates: certificates(now),
         traces: Traces { endpoint: Some("http://127.0.0.1:4317".to_owned()), exported: 1_204, dropped: 0, failed: 0 },
         limits: limits(),
         host: host(),
@@ -277,6 +278,27 @@ fn weir(now: Timestamp) -> Weir {
         errors: errors(now),
         names_merged: 0,
     }
+}
+
+fn certificates(Timestamp(now): Timestamp) -> Vec<Certificate> {
+    const DAY_MS: u64 = 24 * 3600 * 1000;
+    let certificate = |source: &str, host: &str| Certificate {
+        source: source.to_owned(),
+        hosts: vec![host.to_owned()],
+        begins: Some(Timestamp(now - 60 * DAY_MS)),
+        ..Certificate::default()
+    };
+    vec![
+        Certificate { ends: Some(Timestamp(now + 5 * DAY_MS)), ..certificate("/etc/ssl/shop.pem", "shop.example") },
+        Certificate {
+            is_renewed: true,
+            ends: Some(Timestamp(now + 30 * DAY_MS)),
+            next: Some(Timestamp(now + DAY_MS / 2)),
+            failures: 1,
+            error: Some("directory update failed (connect() failed (111: Connection refused))".to_owned()),
+            ..certificate("letsencrypt", "www.shop.example")
+        },
+    ]
 }
 
 fn closes() -> Vec<CloseCode> {

@@ -32,6 +32,8 @@ pub struct Weir {
     pub caches: BTreeMap<String, CacheAccount>,
     /// Upgraded connections.
     pub websockets: WebSockets,
+    /// The certificates that servers show to clients, the first to expire first.
+    pub certificates: Vec<Certificate>,
     /// Spans for OpenTelemetry.
     pub traces: Traces,
     /// Each limit beside its use.
@@ -44,6 +46,36 @@ pub struct Weir {
     pub errors: Vec<ErrorClass>,
     /// Number of names beyond the limit that were counted together as `other`.
     pub names_merged: u64,
+}
+
+/// A certificate that servers show to clients.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Certificate {
+    /// The file, or the name of the authority that weir gets it from.
+    pub source: String,
+    /// Whether weir gets and renews it itself.
+    pub is_renewed: bool,
+    /// Its hosts; of a certificate without hosts, the names of its subject.
+    pub hosts: Vec<String>,
+    /// The beginning of its validity; `None` if there is no certificate yet.
+    pub begins: Option<Timestamp>,
+    /// The end of its validity.
+    pub ends: Option<Timestamp>,
+    /// When weir acts next: asks the authority when to renew, or renews.
+    pub next: Option<Timestamp>,
+    /// Failures in a row.
+    pub failures: u32,
+    /// Why weir's last step failed.
+    pub error: Option<String>,
+}
+
+impl Certificate {
+    /// Seconds from a moment, in milliseconds since 1970, to the end of its validity; negative after the end.
+    pub fn seconds_left(&self, now_ms: u64) -> Option<f64> {
+        let ends = self.ends?;
+        Some((ends.0 as f64 - now_ms as f64) / 1e3)
+    }
 }
 
 /// The steps of [`Weir::path`].

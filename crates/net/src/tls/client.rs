@@ -125,6 +125,11 @@ fn judge(options: &ClientOptions, provider: &Arc<CryptoProvider>) -> Result<Arc<
     Ok(Arc::new(Judge { webpki, trusted, algorithms }))
 }
 
+/// The authorities in DER that this machine trusts.
+pub fn system_authorities() -> Vec<Vec<u8>> {
+    system().iter().map(|der| der.to_vec()).collect()
+}
+
 /// The system's authorities (`SSL_CERT_FILE` and `SSL_CERT_DIR` change their place), and those of
 /// `NODE_EXTRA_CA_CERTS`.
 fn system() -> Vec<CertificateDer<'static>> {

@@ -110,8 +110,13 @@ impl<'a> Described<'a> {
 
 /// A certificate in DER as PEM.
 pub fn pem(der: &[u8]) -> String {
+    section("CERTIFICATE", der)
+}
+
+/// DER as a section of PEM with this label.
+pub fn section(label: &str, der: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::from("-----BEGIN CERTIFICATE-----\n");
+    let mut text = format!("-----BEGIN {label}-----\n");
     // 48 bytes are 64 characters: a line.
     for line in der.chunks(48) {
         for group in line.chunks(3) {
@@ -123,7 +128,7 @@ pub fn pem(der: &[u8]) -> String {
         }
         text.push('\n');
     }
-    text.push_str("-----END CERTIFICATE-----\n");
+    text.push_str(&format!("-----END {label}-----\n"));
     text
 }
 

@@ -172,6 +172,14 @@ pub fn revocation_lists(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     Ok(sections.into_iter().filter(|section| section.label == "X509 CRL").map(|section| section.der).collect())
 }
 
+/// The private key of a PEM text that is not encrypted, in DER: PKCS #8, PKCS #1 or SEC 1.
+///
+/// # Errors
+/// The reason why there is none.
+pub fn key_der(text: &[u8]) -> Result<Vec<u8>, String> {
+    private_key(text, &[]).map(|key| key.secret_der().to_vec())
+}
+
 fn private_key(text: &[u8], passwords: &[Vec<u8>]) -> Result<PrivateKeyDer<'static>, String> {
     if text.first() == Some(&SEQUENCE) {
         return PrivateKeyDer::try_from(text.to_vec()).map_err(str::to_owned);

@@ -20,6 +20,7 @@ use rustls::pki_types::{CertificateDer, DnsName, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::sign::SingleCertAndKey;
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, OtherError, SignatureScheme};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// The TLS options of a proxy towards origins.
@@ -93,6 +94,12 @@ pub(super) fn is_for(certificate: &CertificateDer<'_>, host: &str) -> bool {
     let server = ServerName::DnsName(name);
     let named = ParsedCertificate::try_from(certificate).and_then(|read| verify_server_name(&read, &server));
     named.is_ok() || is_common_name(certificate, &server)
+}
+
+/// Whether a certificate is for an address, by its subjectAltName.
+pub(super) fn is_for_address(certificate: &CertificateDer<'_>, address: IpAddr) -> bool {
+    let server = ServerName::from(address);
+    ParsedCertificate::try_from(certificate).and_then(|read| verify_server_name(&read, &server)).is_ok()
 }
 
 /// Judges servers by a [`Trust`]; the name is checked after the handshake.

@@ -314,6 +314,13 @@ impl TlsStream {
         certificates.and_then(|all| all.first()).is_some_and(|leaf| super::origin::is_for(leaf, host))
     }
 
+    /// Whether the peer's certificate is for an address, by the addresses in it.
+    pub fn is_for_address(&self, address: IpAddr) -> bool {
+        let state = self.state.borrow();
+        let certificates = state.session.common().and_then(|common| common.peer_certificates());
+        certificates.and_then(|all| all.first()).is_some_and(|leaf| super::origin::is_for_address(leaf, address))
+    }
+
     /// Whether the handshake resumed an earlier session.
     pub fn is_resumed(&self) -> bool {
         let state = self.state.borrow();

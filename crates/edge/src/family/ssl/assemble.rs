@@ -13,14 +13,15 @@ use weir_http::route::ServerId;
 use weir_http::variable::Template;
 use weir_net::log::{self, Level};
 use weir_net::tls::{
-    self, Context, Flaw, KeyPair, Server, ServerOptions, TicketKeys, Trust, certificates, context_of, revocation_lists,
-    subject_der,
+    self, CertificateFacts, Context, Flaw, KeyPair, Server, ServerOptions, TicketKeys, Trust, certificates, context_of,
+    revocation_lists, subject_der,
 };
 use weir_proxy::family::resolver;
 
 use super::stapling::{self, Stapler};
 use super::status::{self, Checks};
 use super::{Settings, Values, Verify, command, sessions};
+use crate::acme::Wanted;
 
 /// The TLS of a server.
 pub struct ServerTls {
@@ -41,8 +42,19 @@ pub struct ServerTls {
     pub asks: bool,
     /// The server accepts early data.
     pub takes_early: bool,
+    /// The certificates of files, for people.
+    known: Mutex<Vec<Known>>,
     /// Binds sessions: equal in servers with the same certificates and the same trust.
     pub context: Context,
+}
+
+/// A certificate of a file, for people.
+#[derive(Clone)]
+pub struct Known {
+    /// The file, as written.
+    pub source: String,
+    /// Hosts and times.
+    pub facts: CertificateFacts,
 }
 
 /// The source of the certificates.
@@ -50,6 +62,8 @@ enum Certificates {
     Fixed(Speakers),
     /// Reloaded when the files change.
     Watched(Mutex<(Speakers, Watch)>),
+    /// weir gets the certificate itself: the server for the certificate of this number, and the server without one.
+    Issued(Arc<Wanted>, Mutex<(u64, Speakers)>),
     /// The names have variables: certificates are loaded for each client.
     Named(Speakers),
 }
@@ -80,8 +94,8 @@ const EARLY_BYTES_MAX: u32 = 16 << 10;
 
 impl ServerTls {
     /// The server for a connection, with current certificates; `value` evaluates their names. The error is for the
-    /// log.
-    pub fn server(&self, http2: bool, mut value: impl FnMut(&Template) -> String) -> Result<Server, String> {
+    /// log, with its level.
+    pub fn server(&self, http2: bool, value: impl FnMut(&Template) -> String) -> Result<Server, (Level, String)> {
         match &self.certificates {
             Certificates::Fixed(speakers) => Ok(speakers.one(http2)),
             Certificates::Watched(watched) => {
@@ -90,19 +104,37 @@ impl ServerTls {
                 self.look_again(speakers, watch);
                 Ok(speakers.one(http2))
             }
-            Certificates::Named(speakers) => {
-                let mut pairs = Vec::with_capacity(self.sources.len());
-                for (certificate, key) in &self.sources {
-                    let names = (value(certificate.template()), value(key.template()));
-                    let names = (names.0.as_str(), names.1.as_str());
-                    pairs.push(match &self.cache {
-                        Some(cache) => cache.load(&self.directory, names, &self.passwords)?,
-                        None => source::load(&self.directory, names, &self.passwords)?,
-                    });
+            Certificates::Issued(wanted, current) => {
+                let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
+                let Some((version, held)) = wanted.cell.get().and_then(|cell| Some((cell.version(), cell.held()?)))
+                else {
+                    let why = format!("no certificate of acme issuer \"{}\" yet", wanted.issuer);
+                    return Err((Level::Info, why));
+                };
+                if current.0 != version {
+                    *current = (version, current.1.with(std::slice::from_ref(&held.pair)));
                 }
+                Ok(current.1.one(http2))
+            }
+            Certificates::Named(speakers) => {
+                let pairs = self.load(value).map_err(|why| (Level::Error, why))?;
                 Ok(speakers.with(&self.stapled(pairs)).one(http2))
             }
         }
+    }
+
+    /// The certificates with these names.
+    fn load(&self, mut value: impl FnMut(&Template) -> String) -> Result<Vec<KeyPair>, String> {
+        let mut pairs = Vec::with_capacity(self.sources.len());
+        for (certificate, key) in &self.sources {
+            let names = (value(certificate.template()), value(key.template()));
+            let names = (names.0.as_str(), names.1.as_str());
+            pairs.push(match &self.cache {
+                Some(cache) => cache.load(&self.directory, names, &self.passwords)?,
+                None => source::load(&self.directory, names, &self.passwords)?,
+            });
+        }
+        Ok(pairs)
     }
 
     /// Reloads changed certificates; if they cannot be read, nothing changes.
@@ -111,12 +143,18 @@ impl ServerTls {
         let Some(changed) = watch.finds_change(&paths) else { return };
         match source::load_all(&self.directory, &self.sources, &self.passwords) {
             Ok(pairs) => {
+                *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known(&self.sources, &pairs);
                 *speakers = speakers.with(&self.stapled(pairs));
                 watch.settle(changed);
                 log::global(Level::Notice, format_args!("weir read the certificate \"{}\" again", self.shown()));
             }
             Err(error) => log::global(Level::Error, format_args!("{error}, weir keeps the previous certificate")),
         }
+    }
+
+    /// The certificates of files at this moment; none if their names have variables.
+    pub fn known(&self) -> Vec<Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn shown(&self) -> &str {
@@ -126,6 +164,16 @@ impl ServerTls {
     fn stapled(&self, pairs: Vec<KeyPair>) -> Vec<KeyPair> {
         stapling::stapled(staple(pairs, self.staple.as_ref()), &self.staplers)
     }
+}
+
+fn known(sources: &[(Source, Source)], pairs: &[KeyPair]) -> Vec<Known> {
+    let facts = |pair: &KeyPair| pair.chain().first().and_then(|leaf| CertificateFacts::read(leaf).ok());
+    let all = sources.iter().zip(pairs);
+    all.filter_map(|((source, _), pair)| {
+        let source = if source.shown.starts_with("data:") { "data:...".to_owned() } else { source.shown.clone() };
+        Some(Known { source, facts: facts(pair)? })
+    })
+    .collect()
 }
 
 fn staple(pairs: Vec<KeyPair>, response: Option<&Vec<u8>>) -> Vec<KeyPair> {
@@ -150,7 +198,8 @@ pub(super) fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     };
     // Warnings about certificates that cannot be stapled point at `ssl_stapling`.
     b.stand(scope.place("ssl_stapling", 0));
-    let assembled = assemble(b, &crate::written(scope).ssl, &resolver, is_stream);
+    let wanted = crate::written(scope).acme.wanted.clone().flatten();
+    let assembled = assemble(b, &crate::written(scope).ssl, &resolver, is_stream, wanted);
     b.stand(scope.at);
     match assembled {
         Ok(tls) => crate::written_mut(scope).ssl.tls = Some(tls.map(Arc::new)),
@@ -163,6 +212,7 @@ fn assemble(
     settings: &Settings,
     resolver: &resolver::Settings,
     is_stream: bool,
+    wanted: Option<Arc<Wanted>>,
 ) -> Result<Option<ServerTls>, Refusal> {
     let mut settings = settings.clone();
     for (number, (name, value)) in settings.commands.clone().unwrap_or_default().iter().enumerate() {
@@ -203,13 +253,18 @@ fn assemble(
         staplers = stapling::staplers(b, &values, &pairs, resolver);
         pairs = stapling::stapled(pairs, &staplers);
     }
+    let known = Mutex::new(known(&sources, &pairs));
     let checks = status::checks(b, &values, resolver).map_err(|refusal| refusal.about("ssl_ocsp", 0))?;
     let (trust, hints) = trust(b, &values)?;
-    let context = context(&values, &pairs, &sources, &hints);
+    let wanted = wanted.filter(|_| is_issued(&sources));
+    let context = context(&values, &pairs, (&sources, wanted.as_deref()), &hints);
     let speakers = speakers(&values, &pairs, asks.then_some(hints), context, is_stream)?;
     let directory = b.paths.conf_prefix.clone();
     let certificates = match (is_fixed, values.refresh) {
-        (false, _) => Certificates::Named(speakers),
+        (false, _) => match wanted {
+            Some(wanted) => Certificates::Issued(wanted, Mutex::new((0, speakers))),
+            None => Certificates::Named(speakers),
+        },
         (true, None) => Certificates::Fixed(speakers),
         (true, Some(every)) => {
             let watch = Watch::new(every, &source::paths(&directory, &sources));
@@ -224,6 +279,7 @@ fn assemble(
         staple: staple_bytes,
         staplers,
         cache: values.certificate_cache,
+        known,
         trust,
         depth: values.depth,
         checks,
@@ -231,6 +287,12 @@ fn assemble(
         takes_early: values.early_data,
         context,
     }))
+}
+
+/// Whether the one certificate of a server is the one that weir gets itself.
+fn is_issued(sources: &[(Source, Source)]) -> bool {
+    let is = |source: &Source, name: &str| source.shown == format!("${name}") || source.shown == format!("${{{name}}}");
+    matches!(sources, [(certificate, key)] if is(certificate, "acme_certificate") && is(key, "acme_certificate_key"))
 }
 
 /// The response of `ssl_stapling_file`, if one is named.
@@ -300,12 +362,20 @@ pub(super) fn authorities(b: &mut Build<'_>, name: &str) -> Result<Vec<Vec<u8>>,
 }
 
 /// As nginx's `ngx_ssl_session_id_context`, and besides it the settings that change how clients are verified.
-fn context(values: &Values, pairs: &[KeyPair], sources: &[(Source, Source)], hints: &[Vec<u8>]) -> Context {
+fn context(
+    values: &Values,
+    pairs: &[KeyPair],
+    (sources, wanted): (&[(Source, Source)], Option<&Wanted>),
+    hints: &[Vec<u8>],
+) -> Context {
     let digests: Vec<[u8; 32]> = pairs.iter().map(KeyPair::digest).collect();
     let mut parts: Vec<&[u8]> = digests.iter().map(|digest| &digest[..]).collect();
     if pairs.is_empty() {
         parts.extend(sources.iter().map(|(certificate, _)| certificate.shown.as_bytes()));
     }
+    // Servers whose certificates have the same name are different servers if weir gets the certificates itself.
+    let own = wanted.map(|wanted| format!("{} {:?}", wanted.issuer, wanted.at)).unwrap_or_default();
+    parts.push(own.as_bytes());
     parts.extend(hints.iter().map(Vec::as_slice));
     let asks: &[u8] = if values.verify == Verify::Off { b"" } else { b"asks" };
     parts.extend([

@@ -12,16 +12,13 @@ use weir_http::build::Build;
 use weir_http::dns::{self, Servers};
 use weir_http::refusal::Refusal;
 use weir_http::worker::Worker;
-use weir_net::{Address, ConnectOptions, Deadline, Stream};
+use weir_net::{Address, ConnectOptions, Deadline, Stream, Transport};
 use weir_proxy::family::resolver;
-use weir_wire::chunked::{ChunkEvent, Decoder};
-use weir_wire::{BodyLength, Parser, Progress, ResponseHead};
+
+use crate::fetch::{self, Fetched};
 
 /// The largest answer in bytes with its head: a response with a chain of certificates has some ten thousand.
 const ANSWER_BYTES_MAX: usize = 256 << 10;
-
-/// Bytes to read at a time.
-const READ_BYTES: usize = 16 << 10;
 
 /// The longest duration of a query (nginx: 60 s between two reads).
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -105,14 +102,16 @@ async fn ask(url: &Url, address: &Address, request: &[u8]) -> Result<Vec<u8>, St
     let failed = |what: &str, error: &io::Error| format!("{what} failed {}", weir_net::log::Os(error));
     let stream = Stream::connect(address, &ConnectOptions::default()).map_err(|error| failed("connect()", &error))?;
     stream.connected(&deadline).await.map_err(|error| failed("connect()", &error))?;
-    send(&stream, &compose(url, request), &deadline).await.map_err(|error| failed("send()", &error))?;
-    let bytes = receive(&stream, &deadline).await.map_err(|error| failed("recv()", &error))?;
-    body(&bytes).ok_or_else(|| "OCSP responder sent an invalid response".to_owned()).and_then(|(status, body)| {
-        match status {
-            200 => Ok(body),
-            _ => Err(format!("OCSP responder answered with status {status}")),
-        }
-    })
+    let transport = Transport::from(stream);
+    let sent = fetch::send(&transport, &compose(url, request), &deadline).await;
+    sent.map_err(|error| failed("send()", &error))?;
+    let bytes = fetch::receive(&transport, ANSWER_BYTES_MAX, &deadline).await;
+    let bytes = bytes.map_err(|error| failed("recv()", &error))?;
+    match fetch::read(&bytes) {
+        Some(Fetched { status: 200, body, .. }) => Ok(body),
+        Some(Fetched { status, .. }) => Err(format!("OCSP responder answered with status {status}")),
+        None => Err("OCSP responder sent an invalid response".to_owned()),
+    }
 }
 
 fn compose(url: &Url, request: &[u8]) -> Vec<u8> {
@@ -128,75 +127,6 @@ fn compose(url: &Url, request: &[u8]) -> Vec<u8> {
     }
     out.extend_from_slice(format!(" HTTP/1.0\r\nHost: {authority}\r\n\r\n").as_bytes());
     out
-}
-
-async fn send(stream: &Stream, mut rest: &[u8], deadline: &Deadline) -> io::Result<()> {
-    while !rest.is_empty() {
-        match stream.try_write(rest) {
-            Ok(written) => rest = rest.get(written..).unwrap_or_default(),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => stream.writable(deadline).await?,
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-/// Reads until the responder closes, or until the announced length is complete.
-async fn receive(stream: &Stream, deadline: &Deadline) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    loop {
-        if bytes.len() >= ANSWER_BYTES_MAX {
-            return Err(io::Error::other("the response is larger than 256k"));
-        }
-        match stream.try_read_vec(&mut bytes, READ_BYTES) {
-            Ok(0) => return Ok(bytes),
-            Ok(_) if is_whole(&bytes) => return Ok(bytes),
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => stream.readable(deadline).await?,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-fn is_whole(bytes: &[u8]) -> bool {
-    match head(bytes) {
-        Some((head, BodyLength::Exact(length))) => (bytes.len() as u64).saturating_sub(head.len as u64) >= length,
-        Some((_, BodyLength::None)) => true,
-        Some((_, BodyLength::Chunked | BodyLength::UntilClose)) | None => false,
-    }
-}
-
-fn head(bytes: &[u8]) -> Option<(ResponseHead, BodyLength)> {
-    let mut head = ResponseHead::default();
-    match Parser::new().response(bytes, &mut head) {
-        Ok(Progress::Done) => {
-            let length = weir_wire::response_body(bytes, &head, b"GET").ok()?;
-            Some((head, length))
-        }
-        Ok(Progress::Partial { .. }) | Err(_) => None,
-    }
-}
-
-fn body(bytes: &[u8]) -> Option<(u16, Vec<u8>)> {
-    let (head, length) = head(bytes)?;
-    let rest = bytes.get(head.len..)?;
-    let body = match length {
-        BodyLength::None => Vec::new(),
-        BodyLength::Exact(length) => rest.get(..usize::try_from(length).ok()?)?.to_vec(),
-        BodyLength::UntilClose => rest.to_vec(),
-        BodyLength::Chunked => {
-            let (mut decoder, mut at, mut body) = (Decoder::new(), 0, Vec::new());
-            loop {
-                match decoder.next(rest, &mut at).ok()? {
-                    ChunkEvent::Data { start, end } => body.extend_from_slice(rest.get(start..end)?),
-                    ChunkEvent::NeedMore => return None,
-                    ChunkEvent::End => break body,
-                }
-            }
-        }
-    };
-    Some((head.status, body))
 }
 
 #[cfg(test)]
@@ -224,16 +154,5 @@ mod tests {
             String::from_utf8(request).unwrap(),
             "GET /x/%2B%2B%2F%2FAQ%3D%3D HTTP/1.0\r\nHost: ocsp.example\r\n\r\n"
         );
-    }
-
-    #[test]
-    fn bodies_end_as_their_heads_say() {
-        let whole = |text: &str| body(text.as_bytes()).map(|(status, body)| (status, String::from_utf8(body).unwrap()));
-        let of = |status, text: &str| Some((status, text.to_owned()));
-        assert_eq!(whole("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"), of(200, "abc"));
-        assert_eq!(whole("HTTP/1.0 200 OK\r\n\r\nabc"), of(200, "abc"));
-        assert_eq!(whole("HTTP/1.1 404 No\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n"), of(404, "ab"));
-        assert_eq!(whole("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"), None);
-        assert_eq!(whole("220 smtp"), None);
     }
 }

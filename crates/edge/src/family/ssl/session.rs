@@ -100,11 +100,11 @@ fn begin(session: &mut Session<'_>, tls: &TlsStream, hello: Option<Box<ClientHel
     };
     let _ = session.facts.set(Box::new(facts));
     let made = speaks.server(false, |template| String::from_utf8_lossy(&template.text(session)).into_owned());
-    match made.map(|server| tls.begin(&server).map_err(|failure| failure.to_string())) {
+    match made.map(|server| tls.begin(&server).map_err(|failure| (Level::Error, failure.to_string()))) {
         Ok(Ok(())) => Some(speaks),
-        Ok(Err(error)) | Err(error) => {
+        Ok(Err((level, error))) | Err((level, error)) => {
             tls.refuse(Alert::InternalError);
-            session.log(Level::Error, format_args!("{error}"));
+            session.log(level, format_args!("{error}"));
             None
         }
     }

@@ -97,6 +97,10 @@ impl Run {
             }
             Rule::Compute(rule) => compute(exchange, rule),
             Rule::ReadBody(when) => read_body(exchange, when),
+            Rule::Answer(answers) => match answers(exchange) {
+                true => End::Answer(Flow::Respond),
+                false => End::Rules,
+            },
             Rule::Rewrite(rewrite) => self.rewrite(exchange, rewrite),
             Rule::Return(status, text) => End::Answer(answer(exchange, *status, text)),
             Rule::Break => {

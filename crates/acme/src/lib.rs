@@ -1,0 +1,41 @@
+//! A client of certificate authorities that speak ACME (RFC 8555): the protocol, and the schedule of renewals.
+//!
+//! ```text
+//!  tend ─ plan: what is due? ─► account ─► order ─► challenges ─► certificate ─► Surroundings::issued
+//!           ▲ renewal information (RFC 9773)            │
+//!           └───────────────────────────────────────────┘ talk: signed requests, nonces, retries
+//! ```
+//!
+//! [`Surroundings`] is everything outside: connections, clock, files, the way in which a challenge is shown. Invariant:
+//! no socket, no clock, no file. Every answer of an authority is bounded, and every refusal has a name ([`Failed`]).
+#![forbid(unsafe_code)]
+
+pub mod account_key;
+pub mod answer;
+mod chain;
+pub mod csr;
+mod failed;
+pub mod fields;
+pub mod identifier;
+pub mod issuer;
+pub mod key;
+mod order;
+pub mod plan;
+mod problem;
+mod proof;
+pub mod surroundings;
+mod talk;
+pub mod tend;
+#[cfg(test)]
+mod tests;
+
+pub use account_key::AccountKey;
+pub use chain::{Issued, Unfit};
+pub use failed::Failed;
+pub use identifier::Identifier;
+pub use issuer::{Challenge, External, Issuer, Order, Profile};
+pub use key::KeyKind;
+pub use problem::Problem;
+pub use proof::{Begun, Proof};
+pub use surroundings::{Answer, Method, Request, Surroundings};
+pub use tend::{Tended, Tending, tend};

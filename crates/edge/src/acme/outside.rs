@@ -1,0 +1,247 @@
+//! The surroundings of one authority's client: connections through the resolver, files, cells, challenges.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use weir_acme::surroundings::BODY_BYTES_MAX;
+use weir_acme::{Answer, Begun, Issued, KeyKind, Method, Order, Proof, Request, Surroundings};
+use weir_http::dns;
+use weir_net::log::{self, Level, Os};
+use weir_net::tls::{self, TlsStream};
+use weir_net::{Address, ConnectOptions, Deadline, Stream, Transport, aside, clock, random, timer};
+
+use super::cell::Cell;
+use super::challenges::Challenges;
+use super::work::Work;
+use crate::fetch::{self, Fetched};
+
+/// The longest time of a request, from the name to the last byte.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long one address has to accept a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Addresses that weir tries for one request.
+const ADDRESSES_MAX: usize = 8;
+
+/// The largest head of an answer.
+const HEAD_BYTES_MAX: usize = 16 << 10;
+
+/// The surroundings.
+pub struct Outside {
+    /// The settings.
+    pub work: Arc<Work>,
+    /// The thumbprint of the account's key.
+    pub thumbprint: String,
+    /// The challenges of this edge.
+    pub challenges: Arc<Challenges>,
+    resolver: Rc<dns::Client>,
+    /// The URL of the account, for an authority without files.
+    pub account: RefCell<Option<String>>,
+}
+
+impl Outside {
+    /// The surroundings on the agent's thread.
+    pub fn new(work: Arc<Work>, thumbprint: String, challenges: Arc<Challenges>) -> Outside {
+        let resolver = dns::Client::new(work.resolver.0.clone());
+        Outside { work, thumbprint, challenges, resolver, account: RefCell::default() }
+    }
+
+    fn cell(&self, order: &Order) -> Option<&Arc<Cell>> {
+        self.work.orders.iter().find(|(known, _)| known == order).map(|(_, cell)| cell)
+    }
+
+    fn complain(&self, what: &str, error: &std::io::Error) {
+        let (path, issuer) = (self.work.path(), &self.work.issuer.name);
+        log::global(Level::Warn, format_args!("{what} in \"{path}\" failed {}, acme issuer: \"{issuer}\"", Os(error)));
+    }
+
+    async fn addresses(&self, url: &url::Url) -> Result<Vec<SocketAddr>, String> {
+        let port = url.port_or_known_default().ok_or("the URL has no port")?;
+        let host = url.host_str().unwrap_or_default();
+        if let Some(address) = literal(host) {
+            return Ok(vec![SocketAddr::new(address, port)]);
+        }
+        let found = self.resolver.addresses(host, self.work.resolver.1).await;
+        let found = found.map_err(|trouble| format!("{host} could not be resolved {trouble}"))?;
+        let mut all: Vec<SocketAddr> =
+            found.places.into_iter().map(|place| SocketAddr::new(place.address.ip(), port)).collect();
+        // As in nginx's module, IPv6 comes first.
+        all.sort_by_key(SocketAddr::is_ipv4);
+        all.truncate(ADDRESSES_MAX);
+        Ok(all)
+    }
+
+    async fn connect(&self, url: &url::Url, deadline: &Deadline) -> Result<Transport, String> {
+        let mut last = "the authority has no address".to_owned();
+        for address in self.addresses(url).await? {
+            match connect_to(address).await {
+                Ok(stream) if url.scheme() == "http" => return Ok(Transport::from(stream)),
+                Ok(stream) => return self.secure(stream, url, deadline).await,
+                Err(error) => last = format!("connect() to {address} failed {}", Os(&error)),
+            }
+        }
+        Err(last)
+    }
+
+    /// Speaks TLS, and checks that the certificate is for the host.
+    async fn secure(&self, stream: Stream, url: &url::Url, deadline: &Deadline) -> Result<Transport, String> {
+        let host = url.host_str().unwrap_or_default();
+        let client = self.work.tls.as_ref().map_err(Clone::clone)?;
+        let begun = TlsStream::to_origin(stream, client, host, None).map_err(|failure| failure.to_string())?;
+        begun.handshake(deadline).await.map_err(|error| told(&error))?;
+        let is_for = match literal(host) {
+            Some(address) => begun.is_for_address(address),
+            None => begun.is_for(host),
+        };
+        if self.work.verifies && !is_for {
+            return Err(format!("upstream SSL certificate does not match \"{host}\""));
+        }
+        Ok(Transport::from(begun))
+    }
+}
+
+async fn connect_to(address: SocketAddr) -> std::io::Result<Stream> {
+    let deadline = Deadline::new();
+    deadline.set(CONNECT_TIMEOUT);
+    let stream = Stream::connect(&Address::Tcp(address), &ConnectOptions::default())?;
+    stream.connected(&deadline).await?;
+    Ok(stream)
+}
+
+/// Why TLS failed, in nginx's words.
+fn told(error: &std::io::Error) -> String {
+    match tls::failure(error) {
+        Some(failure) => match failure.distrust {
+            Some(complaint) => {
+                format!("upstream SSL certificate verify error: ({}:{})", complaint.code, complaint.text)
+            }
+            None => format!("SSL_do_handshake() failed ({failure})"),
+        },
+        None => format!("SSL_do_handshake() failed {}", Os(error)),
+    }
+}
+
+fn literal(host: &str) -> Option<IpAddr> {
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host).parse().ok()
+}
+
+fn compose(request: &Request<'_>) -> Vec<u8> {
+    let url = request.url;
+    let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
+    let authority = &url[url::Position::BeforeHost..url::Position::AfterPort];
+    let (method, kind) = match request.method {
+        Method::Get => ("GET", String::new()),
+        Method::Post => {
+            ("POST", format!("Content-Type: application/jose+json\r\nContent-Length: {}\r\n", request.body.len()))
+        }
+    };
+    let version = weir_http::respond::VERSION;
+    let head = format!(
+        "{method} {target} HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: weir/{version}\r\nAccept-Language: en\r\n\
+         Connection: close\r\n{kind}\r\n"
+    );
+    [head.as_bytes(), request.body.as_bytes()].concat()
+}
+
+impl Surroundings for Outside {
+    async fn exchange(&self, request: Request<'_>) -> Result<Answer, String> {
+        let deadline = Deadline::new();
+        deadline.set(TIMEOUT);
+        let transport = self.connect(request.url, &deadline).await?;
+        let host = request.url.host_str().unwrap_or_default();
+        let failed = |call: &str, error: &std::io::Error| format!("{call}() failed {} ({host})", Os(error));
+        let sent = fetch::send(&transport, &compose(&request), &deadline).await;
+        sent.map_err(|error| failed("send", &error))?;
+        let bytes = fetch::receive(&transport, HEAD_BYTES_MAX + BODY_BYTES_MAX, &deadline).await;
+        let bytes = bytes.map_err(|error| failed("recv", &error))?;
+        match fetch::read(&bytes) {
+            Some(Fetched { status, fields, body }) if body.len() <= BODY_BYTES_MAX => {
+                Ok(Answer { status, fields, body })
+            }
+            Some(_) => Err(format!("the response of {host} is larger than {}k", BODY_BYTES_MAX >> 10)),
+            None => Err(format!("{host} sent an invalid or incomplete response")),
+        }
+    }
+
+    async fn pause(&self, time: Duration) {
+        timer::sleep(time).await;
+    }
+
+    fn now(&self) -> i64 {
+        clock::unix_seconds() as i64
+    }
+
+    fn chance(&self) -> u64 {
+        (0..4).fold(0, |number, _| (number << 16) | u64::from(random::word().unwrap_or_default()))
+    }
+
+    async fn make_key(&self, kind: KeyKind) -> Result<String, String> {
+        // An RSA key takes up to some seconds, and the thread looks after other authorities too.
+        match aside::run("acme key", move || kind.generate()).await {
+            Ok(made) => made,
+            Err(error) => Err(format!("key generation error: {error}")),
+        }
+    }
+
+    async fn show(&self, proof: &Proof) -> Result<(), String> {
+        self.challenges.add(proof)
+    }
+
+    async fn hide(&self, proof: &Proof) {
+        self.challenges.remove(proof);
+    }
+
+    fn keep_account(&self, account: Option<&str>) {
+        *self.account.borrow_mut() = account.map(str::to_owned);
+        if let Some(directory) = &self.work.directory
+            && let Err(error) = directory.keep_account(account, &self.work.issuer.uri, &self.thumbprint)
+        {
+            self.complain("writing the account", &error);
+        }
+    }
+
+    fn keep_order(&self, order: &Order, begun: Option<&Begun>) {
+        if let Some(directory) = &self.work.directory
+            && let Err(error) = directory.keep_order(order, begun)
+        {
+            self.complain("writing an order", &error);
+        }
+    }
+
+    fn issued(&self, order: &Order, issued: &Issued) -> Result<(), String> {
+        if let Some(cell) = self.cell(order) {
+            cell.put(issued)?;
+        }
+        match &self.work.directory {
+            Some(directory) => directory.keep(order, issued).map_err(|error| Os(&error).to_string()),
+            None => Ok(()),
+        }
+    }
+
+    fn say(&self, level: Level, line: fmt::Arguments<'_>) {
+        log::global(level, line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn requests_name_their_target_and_their_host() {
+        let url = url::Url::parse("https://user@ca.test:14000/a/b?c=d#e").unwrap();
+        let get = String::from_utf8(compose(&Request { method: Method::Get, url: &url, body: "" })).unwrap();
+        assert!(get.starts_with("GET /a/b?c=d HTTP/1.1\r\nHost: ca.test:14000\r\n") && get.ends_with("\r\n\r\n"));
+        let url = url::Url::parse("https://[::1]/").unwrap();
+        let post = String::from_utf8(compose(&Request { method: Method::Post, url: &url, body: "{}" })).unwrap();
+        assert!(post.contains("Host: [::1]\r\n") && post.ends_with("Content-Length: 2\r\n\r\n{}"));
+        assert_eq!(literal("[::1]"), Some(IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1])));
+        assert_eq!(literal("ca.test"), None);
+    }
+}
