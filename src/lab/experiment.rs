@@ -119,7 +119,8 @@ fn page(args: &RunArgs, lab: &Lab, run: &Value, language: Language) -> Result<()
 
 fn wanted(args: &RunArgs, places: &Places) -> Result<Vec<Lab>, String> {
     if args.all {
-        let all = experiment::list(&folder(args.labs.as_deref())?, places).into_values().collect::<Result<Vec<_>, _>>()?;
+        let all =
+            experiment::list(&folder(args.labs.as_deref())?, places).into_values().collect::<Result<Vec<_>, _>>()?;
         if !args.ci {
             return Ok(all);
         }

@@ -63,10 +63,7 @@ mod tests {
         assert_eq!(find(Some(&shared), None), Ok(shared.clone()));
         // The tests' working directory is the package's: its own labs come first.
         assert_eq!(find(None, Some(&program)), Ok(PathBuf::from(HERE)));
-        assert_eq!(
-            usual(Some(&program)),
-            [PathBuf::from(HERE), shared, PathBuf::from(PACKAGED)],
-        );
+        assert_eq!(usual(Some(&program)), [PathBuf::from(HERE), shared, PathBuf::from(PACKAGED)],);
         assert_eq!(usual(Some(Path::new("/usr/bin/weir"))), [HERE, PACKAGED].map(PathBuf::from));
         std::fs::remove_dir_all(prefix).unwrap();
     }
