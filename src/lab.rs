@@ -6,6 +6,7 @@ mod elsewhere;
 mod experiment;
 mod factorial;
 mod flags;
+mod labs;
 mod progress;
 mod sheet;
 mod tune;
@@ -53,7 +54,7 @@ pub fn main(args: LabArgs) -> ExitCode {
         What::Apply { run, store } => tune::write(&store, &run, false, language),
         What::Undo { run, store } => tune::write(&store, &run, true, language),
         What::Run(args) => experiment::run(&args, language),
-        What::List { labs } => Ok(experiment::list(&labs, language)),
+        What::List { labs } => experiment::list(labs.as_deref(), language),
         What::Report { run, store, html } => show(&store, &run, html.as_deref(), args.lang),
         What::Runs { store } => Ok(list(&store, language)),
         What::Words => {

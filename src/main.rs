@@ -5,6 +5,7 @@
 #[macro_use]
 mod say;
 
+mod adopt;
 mod demo;
 mod doctor;
 mod edge;
@@ -45,6 +46,8 @@ enum Verb {
     Agent(load::agents::AgentArgs),
     /// Read a configuration, its host and its counters, and show the problems and the lines to change
     Doctor(Box<doctor::DoctorArgs>),
+    /// Look at the nginx that runs here: what differs under weir, do both give the same answers, how to switch and back
+    Adopt(Box<adopt::AdoptArgs>),
     /// Purge the caches of an edge, or of all edges that share a purge log
     Purge(purge::PurgeArgs),
     /// Show the state of a running edge: limits beside their use, zones, upstreams, caches, errors
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
         Some(Verb::Load(args)) => load::main(*args),
         Some(Verb::Agent(args)) => load::agents::main(&args),
         Some(Verb::Doctor(args)) => doctor::main(&args),
+        Some(Verb::Adopt(args)) => adopt::main(&args),
         Some(Verb::Purge(args)) => purge::main(&args),
         Some(Verb::Status(args)) => status::main(&args),
         Some(Verb::Top(args)) => top::main(&args),

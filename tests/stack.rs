@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     needs::run(cases![
         [Need::Namespaces] => hosts_have_their_own_limits_and_processes_what_is_done_to_them, a_link_with_a_delay_is_late_and_changes_nothing;
         [Need::Namespaces, Need::Machine] => other_programs_are_seen_from_inside;
-        [] => an_end_that_nobody_asked_for_is_the_blocks, a_lab_says_what_holds_what_does_not_and_what_is_missing;
+        [] => an_end_that_nobody_asked_for_is_the_blocks, a_lab_says_what_holds_what_does_not_and_what_is_missing, labs_are_found_beside_the_program;
     ])
 }
 
@@ -211,6 +211,47 @@ fn other_programs_are_seen_from_inside() {
     assert!(seen.is_some_and(|seen| seen > 0.2), "a program never rests: {answer}");
     assert!(answer["usage"]["foreign"].as_f64().is_some_and(|share| share > 0.0), "{answer}");
     std::fs::remove_dir_all(place).unwrap();
+}
+
+fn labs_are_found_beside_the_program() {
+    // A hard link has a path of its own, so weir takes this folder as its prefix.
+    let prefix = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("labs-{}", std::process::id()));
+    let (program, labs, elsewhere) =
+        (prefix.join("bin/weir"), prefix.join("share/weir/labs"), prefix.join("elsewhere"));
+    for folder in [&prefix.join("bin"), &labs.join("tiny"), &elsewhere] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    std::fs::hard_link(WEIR, &program).unwrap();
+    let lab = |args: &[&str]| {
+        let output =
+            std::process::Command::new(&program).arg("lab").args(args).current_dir(&elsewhere).output().unwrap();
+        let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+        (output.status.code(), text)
+    };
+    for args in [&["list"][..], &["run", "--all"], &["run", "tiny"], &["why", "--stack", "tiny"]] {
+        let (code, said) = lab(args);
+        assert!(code == Some(2) && said.contains("/usr/share/weir/labs"), "{args:?}: {said}");
+        for place in [elsewhere.join("labs"), labs.clone()] {
+            assert!(said.contains(&place.display().to_string()), "{args:?}: {said}");
+        }
+    }
+    std::fs::write(
+        labs.join("tiny/lab.yml"),
+        "title: tiny\nedge: {conf: nginx.conf}\nneeds: [{no-such-program: get it}]\n",
+    )
+    .unwrap();
+    std::fs::set_permissions(&labs, std::os::unix::fs::PermissionsExt::from_mode(0o555)).unwrap();
+    let (code, said) = lab(&["list"]);
+    assert!(code == Some(0) && said.starts_with("tiny      tiny"), "{said}");
+    for args in [&["run", "tiny"][..], &["why", "--stack", "labs/tiny"], &["why", "--stack", "tiny"]] {
+        assert!(lab(args).1.contains("these programs are not installed: no-such-program (get it)"), "{args:?}");
+    }
+    // A folder that the user names is the only one, and a `labs` here comes before the installation's.
+    assert!(lab(&["list", "--labs", "none"]).1.contains("elsewhere/none"));
+    std::fs::create_dir_all(elsewhere.join("labs/own")).unwrap();
+    std::fs::write(elsewhere.join("labs/own/lab.yml"), "title: own\nedge: {conf: nginx.conf}\n").unwrap();
+    assert!(lab(&["list"]).1.starts_with("own       own"));
+    std::fs::remove_dir_all(prefix).unwrap();
 }
 
 fn a_lab_says_what_holds_what_does_not_and_what_is_missing() {

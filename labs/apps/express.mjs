@@ -1,7 +1,7 @@
 // Express, as most answer with it: one JSON route. PORT and HOST say where, DELAY how many milliseconds an answer takes.
 import { createRequire } from 'node:module';
 
-const express = createRequire(new URL('../../tests/apps/', import.meta.url))('express');
+const express = createRequire(process.env.MODULES ?? new URL('../../tests/apps/', import.meta.url))('express');
 const app = express();
 const delay = Number(process.env.DELAY ?? 0);
 let connections = 0;

@@ -2,7 +2,7 @@
 // and awaits the acknowledgement, again and again. Prints one line of JSON.
 import { createRequire } from 'node:module';
 
-const { io } = createRequire(new URL('../../tests/apps/', import.meta.url))('socket.io-client');
+const { io } = createRequire(process.env.MODULES ?? new URL('../../tests/apps/', import.meta.url))('socket.io-client');
 const [url, clients, seconds] = [`http://${process.env.TARGET}`, Number(process.argv[2]), Number(process.argv[3])];
 const until = Date.now() + seconds * 1000;
 const seen = { connected: 0, websocket: 0, emitted: 0, acknowledged: 0 };

@@ -3,7 +3,7 @@
 import http from 'node:http';
 import { createRequire } from 'node:module';
 
-const { Server } = createRequire(new URL('../../tests/apps/', import.meta.url))('socket.io');
+const { Server } = createRequire(process.env.MODULES ?? new URL('../../tests/apps/', import.meta.url))('socket.io');
 const block = Number(process.env.BLOCK ?? 0);
 const server = http.createServer();
 new Server(server).on('connection', (socket) => {

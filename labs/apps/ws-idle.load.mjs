@@ -1,7 +1,7 @@
 // argv: clients, seconds. Opens WebSockets to TARGET and says nothing on them; prints how many were cut, and after how long (ms).
 import { createRequire } from 'node:module';
 
-const { WebSocket } = createRequire(new URL('../../tests/apps/', import.meta.url))('ws');
+const { WebSocket } = createRequire(process.env.MODULES ?? new URL('../../tests/apps/', import.meta.url))('ws');
 const [clients, seconds] = [Number(process.argv[2]), Number(process.argv[3])];
 const cut = [];
 let opened = 0;

@@ -15,15 +15,16 @@ use weir_load::random;
 use weir_net::clock;
 
 use super::flags::RunArgs;
+use super::labs::folder;
 use super::progress::Progress;
 use super::{exit, stop_on_signal, write};
 use crate::files::Disk;
 
 /// Lists the experiments below a folder.
-pub(super) fn list(labs: &Path, language: Language) -> u8 {
-    let Ok(places) = places(Path::new("/usr/sbin/nginx")) else { return exit::FAILED };
+pub(super) fn list(labs: Option<&Path>, language: Language) -> Result<u8, String> {
+    let places = places(Path::new("/usr/sbin/nginx"))?;
     let mut code = 0;
-    for (name, lab) in experiment::list(labs, &places) {
+    for (name, lab) in experiment::list(&folder(labs)?, &places) {
         match lab {
             Ok(lab) => {
                 let missing: Vec<String> =
@@ -41,7 +42,7 @@ pub(super) fn list(labs: &Path, language: Language) -> u8 {
             }
         }
     }
-    code
+    Ok(code)
 }
 
 /// Runs experiments, prints each report and stores each run; prints a closing table if there are several.
@@ -118,10 +119,8 @@ fn page(args: &RunArgs, lab: &Lab, run: &Value, language: Language) -> Result<()
 
 fn wanted(args: &RunArgs, places: &Places) -> Result<Vec<Lab>, String> {
     if args.all {
-        let all = experiment::list(&args.labs, places).into_values().collect::<Result<Vec<_>, _>>()?;
-        if all.is_empty() {
-            return Err(format!("{}: there are no experiments (--labs names their folder)", args.labs.display()));
-        }
+        let all =
+            experiment::list(&folder(args.labs.as_deref())?, places).into_values().collect::<Result<Vec<_>, _>>()?;
         if !args.ci {
             return Ok(all);
         }
@@ -130,7 +129,7 @@ fn wanted(args: &RunArgs, places: &Places) -> Result<Vec<Lab>, String> {
     }
     let place = |name: &String| {
         let own = PathBuf::from(name);
-        let dir = if own.join(experiment::FILE).is_file() { own } else { args.labs.join(name) };
+        let dir = if own.join(experiment::FILE).is_file() { own } else { folder(args.labs.as_deref())?.join(name) };
         if dir.join(experiment::FILE).is_file() {
             return experiment::read(&dir, places)?.only(&args.variant);
         }

@@ -65,9 +65,9 @@ pub enum What {
     Run(Box<RunArgs>),
     /// List the experiments
     List {
-        /// The folder of the experiments
-        #[arg(long, value_name = "DIR", default_value = LABS)]
-        labs: PathBuf,
+        /// The folder of the experiments [default: ./labs, or the folder of the installation]
+        #[arg(long, value_name = "DIR")]
+        labs: Option<PathBuf>,
     },
     /// Show a stored run
     Report {
@@ -143,9 +143,6 @@ pub struct StackArgs {
     pub html: Option<PathBuf>,
 }
 
-/// Default folder of the experiments.
-pub const LABS: &str = "labs";
-
 /// `weir lab run`.
 #[derive(Args)]
 pub struct RunArgs {
@@ -176,9 +173,9 @@ pub struct RunArgs {
     /// Seed of all random choices
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// The folder of the experiments
-    #[arg(long, value_name = "DIR", default_value = LABS)]
-    pub labs: PathBuf,
+    /// The folder of the experiments [default: ./labs, or the folder of the installation]
+    #[arg(long, value_name = "DIR")]
+    pub labs: Option<PathBuf>,
     /// Where runs are kept
     #[arg(long, value_name = "DIR", default_value = store::DEFAULT)]
     pub store: PathBuf,
@@ -372,6 +369,9 @@ pub struct WhyArgs {
     /// the flags set another (needs root)
     #[arg(long = "stack", value_name = "labs/NAME", help_heading = "Stack")]
     pub lab: Option<PathBuf>,
+    /// The folder of the experiments [default: ./labs, or the folder of the installation]
+    #[arg(long, value_name = "DIR", requires = "lab", help_heading = "Stack")]
+    pub labs: Option<PathBuf>,
     /// Variant of the experiment [default: the first]
     #[arg(long, value_name = "NAME", requires = "lab", help_heading = "Stack")]
     pub variant: Option<String>,

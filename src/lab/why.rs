@@ -1,12 +1,12 @@
 //! `weir lab why`: from flags to suspects, to a report.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 use weir_conf::language::Language;
 use weir_lab::ask::{Ask, Load, Side};
 use weir_lab::capacity::Objective;
-use weir_lab::experiment::{self as labs, FILE, What};
+use weir_lab::experiment::{self, FILE, What};
 use weir_lab::why::attempt::Trying;
 use weir_lab::why::run::Named;
 use weir_lab::why::{self, Why};
@@ -14,7 +14,8 @@ use weir_load::random;
 
 use super::ab::{edge_of, headers, load, side, stack_of};
 use super::experiment::places;
-use super::flags::{LABS, SentArgs, WhyArgs};
+use super::flags::{SentArgs, WhyArgs};
+use super::labs;
 
 /// Share of requests that may fail within the objective.
 const FAILURES: f64 = 0.001;
@@ -81,8 +82,13 @@ fn of_conf(args: &WhyArgs) -> Result<Asked, String> {
 fn of_lab(args: &WhyArgs, folder: &Path, language: Language) -> Result<Asked, String> {
     let nginx = if args.stack.edge == "weir" { "/usr/sbin/nginx" } else { &args.stack.edge };
     let places = places(Path::new(nginx))?;
-    let folder = if folder.join(FILE).is_file() { folder.to_owned() } else { PathBuf::from(LABS).join(folder) };
-    let lab = labs::read(&folder, &places)?;
+    // As it stands, or below the folder of the experiments; there, `labs/` before the name says nothing.
+    let folder = if folder.join(FILE).is_file() {
+        folder.to_owned()
+    } else {
+        labs::folder(args.labs.as_deref())?.join(folder.strip_prefix("labs").unwrap_or(folder))
+    };
+    let lab = experiment::read(&folder, &places)?;
     let missing: Vec<String> = lab.missing().iter().map(|need| format!("{} ({})", need.what, need.install)).collect();
     if !missing.is_empty() {
         return Err(format!("lab {}: these programs are not installed: {}", lab.name, missing.join("; ")));
@@ -99,7 +105,7 @@ fn of_lab(args: &WhyArgs, folder: &Path, language: Language) -> Result<Asked, St
         Some(name) => lab.variants.iter().find(|variant| variant.name == *name),
     };
     let variant = variant.ok_or_else(|| format!("--variant: lab {} has {}", lab.name, names.join(", ")))?.clone();
-    labs::run::prepare(&lab, &mut super::progress::Progress::new(&args.stack.store, language))?;
+    experiment::run::prepare(&lab, &mut super::progress::Progress::new(&args.stack.store, language))?;
     let path = match args.what.as_slice() {
         [] => None,
         [path] if path.starts_with('/') => Some(path.clone()),

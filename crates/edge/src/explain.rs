@@ -13,21 +13,41 @@ use crate::family::ALL;
 /// If a file sets a directive more often than this, the text names the first places and counts the others.
 const PLACES_SHOWN: usize = 3;
 
+/// A default that differs from nginx's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Differing {
+    /// The directive.
+    pub name: &'static str,
+    /// weir's default.
+    pub ours: &'static str,
+    /// nginx's default.
+    pub theirs: &'static str,
+    /// The places where the file sets it, which decide instead. `None`: the default is in force.
+    pub set_in: Option<String>,
+}
+
+/// The defaults that differ from nginx's.
+pub fn differing(tree: &Tree) -> Vec<Differing> {
+    let mut found = Vec::new();
+    collect(&tree.root, MAIN, &mut found);
+    let all = ALL.all.iter().flat_map(|family| family.directives);
+    let of = |directive: &'static Directive| {
+        let (ours, theirs) = directive.default.split_once(" (nginx: ")?;
+        let set_in = places(tree, &found, directive, |_| true);
+        Some(Differing { name: directive.name, ours, theirs: theirs.trim_end_matches(')'), set_in })
+    };
+    all.filter_map(of).collect()
+}
+
 /// Makes the text; each line is a comment.
 pub fn explain(tree: &Tree) -> String {
     let mut found = Vec::new();
     collect(&tree.root, MAIN, &mut found);
     let mut text =
         String::from("# defaults that differ from nginx's; a directive that the file sets has nginx's meaning\n");
-    for directive in ALL.all.iter().flat_map(|family| family.directives) {
-        if let Some((ours, theirs)) = directive.default.split_once(" (nginx: ") {
-            let theirs = theirs.trim_end_matches(')');
-            let decided = match places(tree, &found, directive, |_| true) {
-                Some(places) => format!("set in {places}"),
-                None => "not set in the file".to_owned(),
-            };
-            line(&mut text, format_args!("{}: {ours} (nginx: {theirs}); {decided}", directive.name));
-        }
+    for one in differing(tree) {
+        let decided = one.set_in.map_or("not set in the file".to_owned(), |places| format!("set in {places}"));
+        line(&mut text, format_args!("{}: {} (nginx: {}); {decided}", one.name, one.ours, one.theirs));
     }
     let mut begun = false;
     for directive in ALL.all.iter().flat_map(|family| family.directives).filter(|directive| directive.idle) {

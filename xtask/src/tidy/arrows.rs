@@ -42,8 +42,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("weir-origin", &["weir-wire", "weir-net"]),
     ("weir-lab", &["weir-load", "weir-conf", "weir-wire", "weir-net", "weir-meter"]),
     (
+        "weir-adopt",
+        &["weir-edge", "weir-doctor", "weir-load", "weir-http", "weir-conf", "weir-net", "weir-wire", "weir-meter"],
+    ),
+    (
         "weir",
         &[
+            "weir-adopt",
             "weir-conf",
             "weir-net",
             "weir-meter",

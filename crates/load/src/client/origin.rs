@@ -56,6 +56,11 @@ impl Origin {
         }
     }
 
+    /// The origin of a URL, reached at this address instead of those of its name.
+    pub fn at(url: &Url, tls: &Rc<Tls>, address: SocketAddr) -> Origin {
+        Origin { addresses: RefCell::new(Rc::from([address])), ..Origin::of(url, tls) }
+    }
+
     /// True if the URL belongs to this origin.
     pub fn is(&self, url: &Url) -> bool {
         (self.scheme, self.port) == (url.scheme, url.port) && self.host == url.host

@@ -1,0 +1,428 @@
+//! The whole of `weir adopt`: finds, reads, compares.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use weir_conf::{Files, Level as Gravity, Problem, Tree};
+use weir_doctor::{Build, Facts, Level, Said, Target, said};
+use weir_edge::control::{self, Loaded, Origin};
+use weir_edge::explain::{self, Differing};
+use weir_http::conf::Conf;
+
+use crate::beside::{self, Beside};
+use crate::doors::{self, Door};
+use crate::host::{self, Instance};
+use crate::nginx::{self, Test, Unit};
+use crate::plan::{Logged, Planner};
+use crate::send::{self, Outcome};
+use crate::switch::{self, Switch};
+use crate::urls::{self, Found, Log};
+
+/// Usual places of an installed nginx.
+const USUAL: &[&str] =
+    &["/usr/sbin/nginx", "/usr/local/nginx/sbin/nginx", "/usr/local/sbin/nginx", "/opt/nginx/sbin/nginx"];
+
+/// The wishes of the user.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    /// The master process, if there are several.
+    pub pid: Option<u32>,
+    /// The program, instead of a running one.
+    pub nginx: Option<PathBuf>,
+    /// The configuration, instead of the one that nginx reads.
+    pub conf: Option<PathBuf>,
+    /// Access logs with URLs, instead of those of the configuration.
+    pub logs: Vec<PathBuf>,
+    /// Most URLs that are asked.
+    pub requests: usize,
+    /// Requests a second.
+    pub rate: f64,
+    /// URLs that begin with one of these are not asked.
+    pub skip: Vec<String>,
+    /// URLs are asked that announce an action.
+    pub wants_actions: bool,
+    /// Asks nginx and weir, and compares.
+    pub compares: bool,
+}
+
+/// The parts that the binary gives.
+pub struct Asked<'a> {
+    /// This program.
+    pub weir: &'a Path,
+    /// The disk.
+    pub files: &'a dyn Files,
+    /// Becomes true when the user ends the run.
+    pub stop: &'a Arc<AtomicBool>,
+    /// Says what is being done, for a person who waits.
+    pub tell: &'a dyn Fn(Said),
+}
+
+/// A finding of the doctor.
+pub(crate) struct Noted {
+    pub(crate) level: Level,
+    pub(crate) rule: &'static str,
+    pub(crate) place: String,
+    pub(crate) says: Said,
+}
+
+/// The answers.
+pub(crate) enum Comparison {
+    /// The user did not ask for it.
+    Unwanted,
+    /// Why there is none.
+    Impossible(Said),
+    /// Both were asked.
+    Done(Box<Done>),
+}
+
+/// The outcome of a comparison.
+#[derive(Default)]
+pub(crate) struct Done {
+    pub(crate) outcomes: Vec<Outcome>,
+    pub(crate) doors: Vec<Door>,
+    /// Sentences about the source of the URLs.
+    pub(crate) sources: Vec<Said>,
+    /// Servers that no request could reach.
+    pub(crate) unreached: Vec<String>,
+}
+
+impl Done {
+    pub(crate) fn differing(&self) -> usize {
+        self.outcomes.iter().filter(|one| !one.compared.differences.is_empty()).count()
+    }
+}
+
+/// Everything that the page says.
+pub struct Report {
+    pub(crate) instance: Instance,
+    pub(crate) others: Vec<Instance>,
+    pub(crate) build: Build,
+    pub(crate) unit: Option<Unit>,
+    pub(crate) test: Option<Result<Test, String>>,
+    pub(crate) loaded_modules: Vec<String>,
+    pub(crate) lacking: Vec<String>,
+    pub(crate) origin: Origin,
+    pub(crate) tree: Tree,
+    pub(crate) problems: Vec<Problem>,
+    pub(crate) listens: Vec<String>,
+    /// Files that changed after nginx had read them.
+    pub(crate) changed: Vec<String>,
+    pub(crate) logs: Vec<Log>,
+    pub(crate) defaults: Vec<Differing>,
+    pub(crate) findings: Vec<Noted>,
+    pub(crate) comparison: Comparison,
+    pub(crate) ways: Vec<Switch>,
+}
+
+impl Report {
+    /// The problems with which weir refuses the configuration.
+    pub(crate) fn refusals(&self) -> impl Iterator<Item = &Problem> {
+        self.problems.iter().filter(|problem| matches!(problem.level, Gravity::Emerg))
+    }
+
+    /// weir accepts everything, and no answer differs.
+    pub fn is_ready(&self) -> bool {
+        let agrees = match &self.comparison {
+            Comparison::Unwanted => true,
+            // A program that does not run cannot be asked.
+            Comparison::Impossible(_) => self.instance.pid.is_none(),
+            Comparison::Done(done) => done.differing() == 0 && !done.outcomes.is_empty(),
+        };
+        self.refusals().next().is_none() && agrees
+    }
+}
+
+/// Looks at the nginx of this machine.
+///
+/// # Errors
+/// A sentence for the user: nothing can be said about any nginx.
+pub fn run(wish: &Wish, asked: &Asked<'_>) -> Result<Report, String> {
+    let (instance, others) = choose(wish)?;
+    let build = nginx::build(&instance)?;
+    if build.is_weir {
+        return Err(format!("{} is weir already", instance.command()));
+    }
+    let unit = instance.unit.as_deref().and_then(nginx::unit);
+    let origin = nginx::origin(&instance, &build, wish.conf.as_deref());
+    // `-t` makes files of a configuration that nginx does not run: only a running nginx is asked.
+    let test = (instance.pid.is_some() && wish.conf.is_none()).then(|| nginx::test(&instance));
+    let loaded = control::load(&origin, asked.files, 1);
+    let Loaded { tree, problems, conf, .. } = loaded;
+    if tree.root.is_empty() {
+        let all: Vec<String> = problems.iter().map(|problem| problem.sentence(&tree)).collect();
+        return Err(all.join("; "));
+    }
+    let loaded_modules = loaded_modules(&tree);
+    let lacking = {
+        let (linked, _) = nginx::modules(&build);
+        nginx::lacking(&linked)
+    };
+    let default = origin.paths.access_log.clone().unwrap_or_default();
+    let mut logs = urls::logs(&tree, &origin.paths.prefix, &default);
+    name_logs(&mut logs, wish, &tree);
+    let program = asked.weir.display().to_string();
+    let mut report = Report {
+        others,
+        unit,
+        test,
+        loaded_modules,
+        lacking,
+        changed: changed(&instance, &tree),
+        listens: listens(&instance, conf.as_ref()),
+        logs,
+        defaults: in_force(&tree),
+        findings: findings(&tree),
+        comparison: Comparison::Unwanted,
+        ways: Vec::new(),
+        instance,
+        build,
+        origin,
+        tree,
+        problems,
+    };
+    report.ways = switch::ways(&report.instance, report.unit.as_ref(), &report.origin, &program);
+    if wish.compares {
+        report.comparison = match conf {
+            None => Comparison::Impossible(said!(
+                "weir refuses the configuration, so it cannot answer",
+                "weir가 설정을 거부하므로 응답할 수 없습니다"
+            )),
+            Some(conf) => compare(&report, &conf, wish, asked)?,
+        };
+    }
+    Ok(report)
+}
+
+/// The instance that the user means, and the others that run.
+fn choose(wish: &Wish) -> Result<(Instance, Vec<Instance>), String> {
+    if let Some(path) = &wish.nginx {
+        let same = |one: &Instance| Path::new(&one.shown) == path;
+        let (mut running, others): (Vec<_>, Vec<_>) = host::instances(Path::new("/")).into_iter().partition(same);
+        return match running.len() {
+            0 => Ok((Instance::installed(path), others)),
+            1 => Ok((running.remove(0), others)),
+            _ => several(running, wish.pid),
+        };
+    }
+    let running = host::instances(Path::new("/"));
+    match running.len() {
+        0 if wish.pid.is_none() => {
+            let found = USUAL.iter().map(Path::new).find(|path| path.is_file());
+            let found =
+                found.ok_or("no nginx runs here, and none is installed in the usual places; --nginx PATH names one")?;
+            Ok((Instance::installed(found), Vec::new()))
+        }
+        _ => several(running, wish.pid),
+    }
+}
+
+fn several(mut running: Vec<Instance>, pid: Option<u32>) -> Result<(Instance, Vec<Instance>), String> {
+    let list = |running: &[Instance]| -> String {
+        running.iter().map(|one| format!("\n  --pid {}  {}", one.pid.unwrap_or(0), one.command())).collect()
+    };
+    let number = match pid {
+        Some(pid) => running.iter().position(|one| one.pid == Some(pid)),
+        None if running.len() == 1 => Some(0),
+        None => return Err(format!("{} nginx run here; choose one:{}", running.len(), list(&running))),
+    };
+    let Some(number) = number else {
+        let pid = pid.unwrap_or(0);
+        return Err(match running.is_empty() {
+            true => format!("process {pid} is no master process of an nginx, and none runs here"),
+            false => format!("process {pid} is no master process of an nginx; here run:{}", list(&running)),
+        });
+    };
+    let chosen = running.remove(number);
+    if chosen.is_elsewhere {
+        return Err(format!(
+            "process {} has another root directory, as in a container: run weir adopt there, where its files are",
+            chosen.pid.unwrap_or(0)
+        ));
+    }
+    Ok((chosen, running))
+}
+
+/// The modules of `load_module` lines that weir does not have.
+fn loaded_modules(tree: &Tree) -> Vec<String> {
+    let name = |path: &str| {
+        let file = path.rsplit('/').next().unwrap_or_default();
+        file.strip_suffix(".so").unwrap_or(file).to_owned()
+    };
+    tree.named("load_module").map(|statement| name(statement.text(0))).collect()
+}
+
+/// The logs that the user named take the place of those of the configuration.
+fn name_logs(logs: &mut Vec<Log>, wish: &Wish, tree: &Tree) {
+    if wish.logs.is_empty() {
+        return;
+    }
+    let servers: Vec<usize> = (0..doors::servers(tree).count()).collect();
+    let named = wish.logs.iter().take(urls::LOGS_MAX).map(|path| {
+        let full = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        let known = logs.iter().find(|log| log.path == full).cloned();
+        known.unwrap_or_else(|| {
+            let http = tree.named("http").next();
+            let reads = http.and_then(|http| urls::format_of(http, "combined"));
+            Log { path: full, format: "combined".to_owned(), reads, servers: servers.clone(), rotated: None }
+        })
+    });
+    let named: Vec<Log> = named.collect();
+    *logs = named;
+}
+
+/// The files that are newer than nginx's newest worker: nginx still serves what was there before.
+fn changed(instance: &Instance, tree: &Tree) -> Vec<String> {
+    let Some(read_at) = instance.read_at else { return Vec::new() };
+    let is_newer = |name: &str| {
+        let found = std::fs::metadata(name).and_then(|found| found.modified()).ok();
+        let since = found.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+        // The start of a process is known to a second.
+        since.is_some_and(|since| since.as_secs() > read_at + 1)
+    };
+    let files = tree.files.iter().filter(|source| !source.is_command_line && is_newer(&source.name));
+    files.map(|source| source.name.clone()).collect()
+}
+
+/// The addresses on which the process listens; if `/proc` does not show them, those of the file.
+fn listens(instance: &Instance, conf: Option<&Conf>) -> Vec<String> {
+    let own = instance.pid.map(weir_meter::host::family).unwrap_or_default();
+    let open = weir_meter::host::listens_of(Path::new("/"), &own);
+    match open.is_empty() {
+        true => conf.iter().flat_map(|conf| &conf.listens).map(|listen| shown(&listen.address)).collect(),
+        false => open.into_iter().collect(),
+    }
+}
+
+fn shown(address: &weir_net::Address) -> String {
+    match address {
+        weir_net::Address::Tcp(tcp) => tcp.to_string(),
+        weir_net::Address::Unix(path) => format!("unix:{}", path.display()),
+    }
+}
+
+/// Differing defaults that are in force and concern something that the file uses.
+fn in_force(tree: &Tree) -> Vec<Differing> {
+    let has = |name: &str| uses(&tree.root, name);
+    let concerns = |name: &str| {
+        let protocol = ["proxy_", "fastcgi_", "uwsgi_", "scgi_", "grpc_", "memcached_"]
+            .into_iter()
+            .find(|prefix| name.starts_with(prefix));
+        let Some(protocol) = protocol else {
+            // HTTP/3 concerns only a server with `listen … quic`, which weir refuses.
+            return (name != "keepalive" || has("upstream")) && name != "http3";
+        };
+        has(&format!("{protocol}pass")) && (!name.contains("_cache") || has(&format!("{protocol}cache")))
+    };
+    let mut all = explain::differing(tree);
+    all.retain(|one| one.set_in.is_none() && concerns(one.name));
+    // `stream` has some of the names of `http`.
+    let mut known = std::collections::HashSet::new();
+    all.retain(|one| known.insert(one.name));
+    all
+}
+
+fn uses(statements: &[weir_conf::Statement], name: &str) -> bool {
+    statements.iter().any(|statement| statement.name == *name || uses(statement.children(), name))
+}
+
+/// The doctor's findings for weir that are more than notes.
+fn findings(tree: &Tree) -> Vec<Noted> {
+    let all = weir_doctor::examine(tree, Target::Weir, &Facts::default());
+    let noted = all.into_iter().filter(|finding| finding.level < Level::Note).map(|finding| Noted {
+        level: finding.level,
+        rule: finding.rule,
+        place: finding.at.map(|at| weir_conf::places(&[at], tree)).unwrap_or_default(),
+        says: finding.what,
+    });
+    noted.collect()
+}
+
+/// Starts weir beside nginx and asks both.
+fn compare(report: &Report, conf: &Conf, wish: &Wish, asked: &Asked<'_>) -> Result<Comparison, String> {
+    if report.instance.pid.is_none() {
+        return Ok(Comparison::Impossible(said!(
+            "nginx does not run, so nobody can ask it",
+            "nginx가 실행 중이 아니므로 물어볼 수 없습니다"
+        )));
+    }
+    if let Some(why) = beside::obstacle(&report.tree) {
+        return Ok(Comparison::Impossible(said!(
+            "weir cannot run beside nginx with this configuration: {why}",
+            "이 설정으로는 weir를 nginx 옆에서 실행할 수 없습니다: {why}"
+        )));
+    }
+    let doors = match doors::of(conf) {
+        Ok(doors) => doors,
+        Err(why) => return Ok(Comparison::Impossible(said!("{why}", "{why}"))),
+    };
+    let planner = Planner::new(conf, &report.tree, &doors);
+    let mut done = Done { unreached: planner.unreached(), ..Done::default() };
+    let found = read_logs(report, wish, &mut done);
+    let logged: Vec<Logged<'_>> = found
+        .iter()
+        .flat_map(|(log, found)| found.entries.iter().map(|entry| Logged { entry, servers: &log.servers }))
+        .collect();
+    let mut requests = planner.requests(&logged, wish.requests);
+    if requests.is_empty() {
+        requests = planner.of_file(wish.requests);
+        done.sources.push(said!(
+            "no log has a URL to ask: weir adopt asks the paths of the locations",
+            "로그에 물어볼 URL이 없어 location의 경로를 묻습니다"
+        ));
+    }
+    let (count, rate) = (requests.len(), wish.rate);
+    let seconds = (3.0 * count as f64 / rate).ceil();
+    (asked.tell)(said!(
+        "asks for {count} URLs, nginx twice and weir once, {rate} requests a second: about {seconds} s",
+        "URL {count}개를 nginx에 두 번, weir에 한 번 묻습니다. 초당 요청 {rate}건, 약 {seconds}초"
+    ));
+    let running = Beside::start(asked.weir, &report.tree, &report.origin, &doors);
+    let running = match running {
+        Ok(running) => running,
+        Err(why) => return Ok(Comparison::Impossible(said!("{why}", "{why}"))),
+    };
+    done.outcomes = send::all(requests, doors.clone(), wish.rate, asked.stop.clone())?;
+    done.doors = doors.clone();
+    drop(running);
+    Ok(Comparison::Done(Box::new(done)))
+}
+
+/// Reads the logs, and says what it found in each.
+fn read_logs<'r>(report: &'r Report, wish: &Wish, done: &mut Done) -> Vec<(&'r Log, Found)> {
+    let mut all = Vec::new();
+    for log in &report.logs {
+        match urls::read(log, wish.wants_actions, &wish.skip) {
+            Err(why) => done.sources.push(why),
+            Ok(found) => {
+                done.sources.push(source(log, &found));
+                all.push((log, found));
+            }
+        }
+    }
+    all
+}
+
+/// The URLs of a log, and the lines that were left out.
+fn source(log: &Log, found: &Found) -> Said {
+    let (shown, urls, lines) = (log.path.display(), found.entries.len(), found.lines);
+    let (unread, others, actions) = (found.unread, found.other_methods, found.actions);
+    let mut said = said!(
+        "{shown}: lines at its end: {lines}; different URLs: {urls}",
+        "{shown}: 끝의 {lines}줄, 서로 다른 URL {urls}개"
+    );
+    if unread > 0 {
+        said = said + said!("; lines that cannot be sent again: {unread}", ", 다시 보낼 수 없는 줄 {unread}개");
+    }
+    if others > 0 {
+        said = said + said!("; neither GET nor HEAD: {others}", ", GET도 HEAD도 아닌 요청 {others}건");
+    }
+    if actions > 0 {
+        said = said
+            + said!(
+                "; left out, because they announce an action: {actions} (--ask-all asks them)",
+                ", 동작을 뜻해 제외한 URL {actions}개(--ask-all로 포함)"
+            );
+    }
+    said
+}

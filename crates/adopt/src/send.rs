@@ -1,0 +1,128 @@
+//! Asks nginx, weir, and nginx again, one request after another at a bounded rate.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use weir_load::client::{self, Call, Kept, Origin, Resolver};
+use weir_load::tls::Tls;
+use weir_load::url::Url;
+use weir_net::{clock, timer, worker};
+
+use crate::compare::{self, Answer, Compared, Port};
+use crate::doors::Door;
+use crate::plan::{BODY_BYTES_MAX, Request};
+use crate::urls::AGENT;
+
+/// The longest time of one exchange.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Most bytes of a body that are compared; of a longer one also the length.
+const KEPT_MAX: usize = BODY_BYTES_MAX as usize;
+
+/// The result of one request.
+#[derive(Clone, Debug)]
+pub(crate) struct Outcome {
+    pub(crate) request: Request,
+    pub(crate) compared: Compared,
+    /// The status of nginx's answer; 0 without an answer.
+    pub(crate) status: u16,
+}
+
+/// Asks all. Ends early when `stop` becomes true.
+pub(crate) fn all(
+    requests: Vec<Request>,
+    doors: Vec<Door>,
+    rate: f64,
+    stop: Arc<AtomicBool>,
+) -> Result<Vec<Outcome>, String> {
+    let asked = worker::block_on(async move {
+        let mut sender = Sender {
+            tls: Tls::default().accepting_anyone(),
+            resolver: Resolver::default(),
+            pause: Duration::from_secs_f64(1.0 / rate),
+        };
+        let mut outcomes = Vec::new();
+        for request in requests {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            if let Some(outcome) = sender.one(&doors, request).await {
+                outcomes.push(outcome);
+            }
+        }
+        outcomes
+    });
+    asked.map_err(|error| format!("weir could not send requests: {error}"))
+}
+
+struct Sender {
+    tls: Rc<Tls>,
+    resolver: Resolver,
+    /// Between two requests.
+    pause: Duration,
+}
+
+impl Sender {
+    async fn one(&mut self, doors: &[Door], request: Request) -> Option<Outcome> {
+        let door = doors.get(request.door)?;
+        let nginx = door.nginx?;
+        let default = if door.tls { 443 } else { 80 };
+        let port = Port { own: door.weir.port(), of: nginx.port(), is_default: nginx.port() == default };
+        let first = self.ask(door, nginx, &request).await;
+        let ours = self.ask(door, door.weir, &request).await;
+        let again = self.ask(door, nginx, &request).await;
+        let mut compared = compare::compare(&first, &again, &ours, port);
+        if !compared.differences.is_empty() {
+            let second = self.ask(door, door.weir, &request).await;
+            compared = compare::confirmed(compared, &compare::compare(&first, &again, &second, port));
+        }
+        let compared = compare::explain(compared, request.method == "HEAD");
+        let status = match first {
+            Answer::Whole { status, .. } => status,
+            Answer::Failed(_) => 0,
+        };
+        Some(Outcome { request, compared, status })
+    }
+
+    async fn ask(&mut self, door: &Door, at: SocketAddr, request: &Request) -> Answer {
+        let began = clock::precise();
+        let answer = self.exchange(door, at, request).await;
+        timer::sleep(self.pause.saturating_sub(clock::precise() - began)).await;
+        answer.unwrap_or_else(Answer::Failed)
+    }
+
+    async fn exchange(&self, door: &Door, at: SocketAddr, request: &Request) -> Result<Answer, String> {
+        let url = Url::parse(&format!("{}://{}/", door.scheme(), request.host))?;
+        let origin = Rc::new(Origin::at(&url, &self.tls, at));
+        let head = format!(
+            "{} {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: {AGENT}\r\nAccept: */*\r\nAccept-Encoding: gzip\r\n\r\n",
+            request.method, request.target, request.host
+        );
+        let call = Call {
+            origin: &origin,
+            method: request.method.as_bytes(),
+            head: head.as_bytes(),
+            body: b"",
+            wants_body: true,
+            sessions: None,
+            timeout: TIMEOUT,
+            started: None,
+        };
+        let mut kept: Option<Kept> = None;
+        let answer =
+            client::exchange(&mut kept, &call, &self.resolver).await.map_err(|error| error.name.into_owned())?;
+        let coding = answer.field(b"content-encoding");
+        let mut body = client::decode(answer.body(), coding).map_err(str::to_owned)?.into_owned();
+        if body.len() > KEPT_MAX {
+            let length = body.len();
+            body.truncate(KEPT_MAX);
+            body.extend_from_slice(format!("… {length} bytes").as_bytes());
+        }
+        let fields =
+            answer.fields().map(|(name, value)| (String::from_utf8_lossy(name).to_ascii_lowercase(), value.to_vec()));
+        Ok(Answer::Whole { status: answer.status(), fields: fields.collect(), body })
+    }
+}

@@ -1,0 +1,126 @@
+//! `weir adopt`: looks at the nginx of this machine. Flags and exit codes; the work is in `weir_adopt`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::Args;
+use weir_adopt::{Asked, Wish, beside, page};
+use weir_net::process::{self, Signal};
+use weir_net::worker;
+
+use crate::doctor::Lang;
+use crate::files::Disk;
+
+const AFTER_HELP: &str = "\
+weir adopt finds the nginx that runs here, reads its configuration and shows on one page what differs under weir and
+what weir refuses. Then it runs weir beside nginx on other loopback ports, asks both for URLs from the access logs, and
+compares the answers. It changes nothing and it never switches: it prints the commands. Requests are GET and HEAD; they
+reach nginx, its logs (as weir-adopt) and the origins. Run it as root: logs and keys are root's.
+
+Exit codes: 0 ready; 1 weir refuses something, or an answer differs; 2 wrong usage, or no nginx found; 130 interrupted.";
+
+/// Most URLs of one run.
+const REQUESTS_MAX: u64 = 10_000;
+/// Highest rate, requests a second.
+const RATE_MAX: u64 = 1_000;
+
+/// `weir adopt`.
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct AdoptArgs {
+    /// The master process, if several nginx run here
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
+    /// The nginx program [default: that of the running process, or the installed one]
+    #[arg(long, value_name = "PATH")]
+    nginx: Option<PathBuf>,
+    /// The configuration [default: the one that nginx reads]
+    #[arg(short = 'c', long, value_name = "FILE")]
+    conf: Option<PathBuf>,
+    /// An access log with URLs, instead of those of the configuration; may be repeated
+    #[arg(long, value_name = "FILE")]
+    log: Vec<PathBuf>,
+    /// Most URLs to ask for; each goes to nginx twice and to weir once or twice
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=REQUESTS_MAX))]
+    urls: u64,
+    /// Requests a second, to nginx and weir together
+    #[arg(long, value_name = "R", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=RATE_MAX))]
+    rate: u64,
+    /// Do not ask for URLs whose path begins so; may be repeated
+    #[arg(long, value_name = "PREFIX")]
+    skip: Vec<String>,
+    /// Ask also for URLs with a word that announces an action, such as logout or delete
+    #[arg(long)]
+    ask_all: bool,
+    /// Read only: start nothing and send nothing
+    #[arg(long)]
+    no_compare: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Language of the page
+    #[arg(long, value_enum, default_value_t = Lang::En)]
+    lang: Lang,
+    /// Serve the configuration in this directory until standard input closes
+    #[arg(long, value_name = "DIR", hide = true, exclusive = true)]
+    beside: Option<PathBuf>,
+}
+
+/// Runs the verb.
+pub fn main(args: &AdoptArgs) -> ExitCode {
+    let result = match &args.beside {
+        Some(room) => beside::serve(room).map(|()| 0),
+        None => run(args),
+    };
+    ExitCode::from(result.unwrap_or_else(|message| {
+        eprintln!("weir adopt: {message}");
+        2
+    }))
+}
+
+fn run(args: &AdoptArgs) -> Result<u8, String> {
+    let language = args.lang.language();
+    let absolute = |path: &PathBuf| std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()));
+    let wish = Wish {
+        pid: args.pid,
+        nginx: args.nginx.as_ref().map(absolute).transpose()?,
+        conf: args.conf.as_ref().map(absolute).transpose()?,
+        logs: args.log.clone(),
+        requests: usize::try_from(args.urls).unwrap_or(usize::MAX),
+        rate: args.rate as f64,
+        skip: args.skip.clone(),
+        wants_actions: args.ask_all,
+        compares: !args.no_compare,
+    };
+    let weir =
+        std::env::current_exe().map_err(|error| format!("weir cannot find the path of its own program: {error}"))?;
+    let stop = stop_on_signal()?;
+    let tell = |said: weir_doctor::Said| eprintln!("{}", said.say(language));
+    let asked = Asked { weir: &weir, files: &Disk, stop: &stop, tell: &tell };
+    let report = weir_adopt::run(&wish, &asked)?;
+    match args.json {
+        true => println!("{:#}", page::json(&report)),
+        false => print!("{}", page::text(&report, language)),
+    }
+    Ok(match stop.load(Ordering::Relaxed) {
+        true => 130,
+        false => u8::from(!report.is_ready()),
+    })
+}
+
+/// Becomes true at the first signal to end: weir beside nginx still ends and its directory goes.
+fn stop_on_signal() -> Result<Arc<AtomicBool>, String> {
+    let said = |error| format!("weir cannot catch signals: {error}");
+    let signals = process::signals().map_err(said)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let told = stop.clone();
+    let wait = move || {
+        for _ in signals.filter(|signal| matches!(signal, Signal::Int | Signal::Term | Signal::Quit)) {
+            told.store(true, Ordering::Relaxed);
+        }
+    };
+    worker::block_aside("signals", wait).map_err(said)?;
+    Ok(stop)
+}
