@@ -65,8 +65,8 @@ pub enum What {
     Run(Box<RunArgs>),
     /// List the experiments
     List {
-        /// The folder of the experiments
-        #[arg(long, value_name = "DIR", default_value = LABS)]
+        /// The folder of the experiments [default: ./labs if it exists, else the installed ones]
+        #[arg(long, value_name = "DIR", default_value_os_t = labs_folder(), hide_default_value = true)]
         labs: PathBuf,
     },
     /// Show a stored run
@@ -143,8 +143,16 @@ pub struct StackArgs {
     pub html: Option<PathBuf>,
 }
 
-/// Default folder of the experiments.
-pub const LABS: &str = "labs";
+/// The folder of the experiments: `labs` here, or else the folder that is installed with this program
+/// (`bin/weir`, `share/weir/labs`).
+pub fn labs_folder() -> PathBuf {
+    let here = PathBuf::from("labs");
+    let installed = || Some(std::env::current_exe().ok()?.parent()?.parent()?.join("share/weir/labs"));
+    match here.is_dir() {
+        true => here,
+        false => installed().filter(|folder| folder.is_dir()).unwrap_or(here),
+    }
+}
 
 /// `weir lab run`.
 #[derive(Args)]
@@ -176,8 +184,8 @@ pub struct RunArgs {
     /// Seed of all random choices
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// The folder of the experiments
-    #[arg(long, value_name = "DIR", default_value = LABS)]
+    /// The folder of the experiments [default: ./labs if it exists, else the installed ones]
+    #[arg(long, value_name = "DIR", default_value_os_t = labs_folder(), hide_default_value = true)]
     pub labs: PathBuf,
     /// Where runs are kept
     #[arg(long, value_name = "DIR", default_value = store::DEFAULT)]

@@ -1,6 +1,6 @@
 //! `weir lab why`: from flags to suspects, to a report.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 use weir_conf::language::Language;
@@ -14,7 +14,7 @@ use weir_load::random;
 
 use super::ab::{edge_of, headers, load, side, stack_of};
 use super::experiment::places;
-use super::flags::{LABS, SentArgs, WhyArgs};
+use super::flags::{self, SentArgs, WhyArgs};
 
 /// Share of requests that may fail within the objective.
 const FAILURES: f64 = 0.001;
@@ -81,7 +81,7 @@ fn of_conf(args: &WhyArgs) -> Result<Asked, String> {
 fn of_lab(args: &WhyArgs, folder: &Path, language: Language) -> Result<Asked, String> {
     let nginx = if args.stack.edge == "weir" { "/usr/sbin/nginx" } else { &args.stack.edge };
     let places = places(Path::new(nginx))?;
-    let folder = if folder.join(FILE).is_file() { folder.to_owned() } else { PathBuf::from(LABS).join(folder) };
+    let folder = if folder.join(FILE).is_file() { folder.to_owned() } else { flags::labs_folder().join(folder) };
     let lab = labs::read(&folder, &places)?;
     let missing: Vec<String> = lab.missing().iter().map(|need| format!("{} ({})", need.what, need.install)).collect();
     if !missing.is_empty() {
