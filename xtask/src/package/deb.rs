@@ -68,7 +68,7 @@ fn finish(given: &Given, stage: &Stage, name: &str, architecture: &str) -> Resul
     let sums = output(Command::new("md5sum").current_dir(&stage.top).args(&regular))?;
     stage.write("DEBIAN/md5sums", FILE, sums)?;
     let control = read(&stage.top.join("DEBIAN/control"))?;
-    let control = control.replace("@VERSION@", &version).replace("@NGINX@", &given.nginx);
+    let control = control.replace("@VERSION@", &version);
     stage.write("DEBIAN/control", FILE, control.replace("@SIZE@", &kibibytes(&stage.top, &all)?.to_string()))?;
     let to = given.out.join(format!("{name}_{version}_{architecture}.deb"));
     let mut dpkg = Command::new("dpkg-deb");

@@ -10,8 +10,6 @@ pub struct Given {
     pub out: PathBuf,
     pub binary: PathBuf,
     pub version: String,
-    /// The version of nginx that weir reports.
-    pub nginx: String,
     /// The time of the last commit, in seconds: the time of each file in the archives.
     pub epoch: String,
 }

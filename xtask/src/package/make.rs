@@ -21,8 +21,8 @@ pub fn all(root: &Path, out: &Path, binary: Option<&Path>) -> Result<PathBuf, St
     if out.exists() {
         fs::remove_dir_all(out).map_err(|error| stage::told(out, &error))?;
     }
-    let (version, nginx) = (version(root)?, nginx(&binary)?);
-    let given = Given { root: root.to_owned(), out: out.to_owned(), binary, version, nginx, epoch };
+    let version = version(root)?;
+    let given = Given { root: root.to_owned(), out: out.to_owned(), binary, version, epoch };
     let products = [
         deb::weir(&given)?,
         deb::weir_nginx(&given)?,
@@ -42,12 +42,4 @@ pub fn version(root: &Path) -> Result<String, String> {
     let said = output(cargo("pkgid --package weir").current_dir(root))?;
     let version = said.trim().rsplit(['#', '@']).next().unwrap_or_default();
     Ok(version.to_owned())
-}
-
-/// The version of nginx that the binary reports: `nginx version: nginx/1.2.3 (weir/0.1.0)`.
-fn nginx(binary: &Path) -> Result<String, String> {
-    let said = Command::new(binary).args(["edge", "-v"]).output().map_err(|error| stage::told(binary, &error))?;
-    let said = String::from_utf8_lossy(&said.stderr);
-    let version = said.split_once("nginx/").and_then(|(_, rest)| rest.split_whitespace().next());
-    version.map(str::to_owned).ok_or_else(|| format!("weir edge -v: {said}"))
 }
