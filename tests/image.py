@@ -16,6 +16,9 @@ parser.add_argument('--image', help='the archive [default: the one in target/pac
 parser.add_argument('--runtime', default='crun', choices=['crun', 'runc'])
 chosen = parser.parse_args()
 
+# crun refuses a machine that has cgroups of both versions, so it sees a mount of version 2 alone.
+ONE_CGROUP = ['unshare', '--mount', 'sh', '-c', 'umount -R /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup; exec "$@"', 'sh']
+RUNTIME = [*ONE_CGROUP, 'crun', '--cgroup-manager=disabled'] if chosen.runtime == 'crun' else ['runc']
 room = Path(tempfile.mkdtemp(prefix='weir-image-'))
 told = {True: 0, False: 0}
 
@@ -54,13 +57,12 @@ class Container:
         config['linux'].pop('cgroupsPath', None)
         (bundle / 'config.json').write_text(json.dumps(config))
         self.log = open(bundle / 'log', 'wb')
-        flags = ['--cgroup-manager=disabled'] if chosen.runtime == 'crun' else []
-        self.process = subprocess.Popen([chosen.runtime, *flags, 'run', '--bundle', bundle, self.name], stdin=subprocess.DEVNULL,
+        self.process = subprocess.Popen([*RUNTIME, 'run', '--bundle', bundle, self.name], stdin=subprocess.DEVNULL,
                                         stdout=self.log, stderr=subprocess.STDOUT)
         self.bundle = bundle
 
     def pid(self):
-        code, said = output(chosen.runtime, 'state', self.name)
+        code, said = output(*RUNTIME, 'state', self.name)
         return json.loads(said)['pid'] if code == 0 else None
 
     def ask(self, path, *flags):
@@ -75,8 +77,7 @@ class Container:
         return f'no answer: {self.said()}'
 
     def run(self, *command):
-        flags = ['--cgroup-manager=disabled'] if chosen.runtime == 'crun' else []
-        return output(chosen.runtime, *flags, 'exec', self.name, *command)
+        return output(*RUNTIME, 'exec', '--user', '101:101', self.name, *command)
 
     def said(self):
         self.log.flush()
@@ -89,10 +90,10 @@ class Container:
         try:
             return self.process.wait(SECONDS)
         except subprocess.TimeoutExpired:
-            output(chosen.runtime, 'delete', '--force', self.name)
+            output(*RUNTIME, 'delete', '--force', self.name)
             return None
         finally:
-            output(chosen.runtime, 'delete', '--force', self.name)
+            output(*RUNTIME, 'delete', '--force', self.name)
             self.log.close()
             shutil.rmtree(self.bundle / 'rootfs')
 
@@ -135,11 +136,13 @@ def as_started(image):
 def templates():
     folder = room / 'templates'
     (folder / 'more').mkdir(parents=True)
-    (folder / 'default.conf.template').write_text('server { listen 8080; location = /t { return 200 "${GREETING} $GREETING $uri ${OTHER}x"; } }\n')
+    (folder / 'default.conf.template').write_text('server { listen 8080; location = /t { return 200 "${GREETING} $GREETING $uri $host"; } } # ${OTHER}\n')
     (folder / 'more/a.conf.template').write_text('# ${GREETING}\n')
     box = Container(env=['GREETING=good day', 'uri=no'], mounts=[('/etc/nginx/templates', folder)])
     said = box.ask('/t')
-    holds('a variable of the environment is filled in; one that it has not stays nginx\'s', said.startswith('good day good day no') or 'OTHER' in box.said(), said + box.said())
+    holds('a variable of the environment is filled in; one that it has not stays nginx\'s', said == 'good day good day no 127.0.0.1', said + box.said())
+    code, said = box.run('cat', '/etc/nginx/conf.d/default.conf')
+    holds('an unknown name in braces stays', '# ${OTHER}' in said, said)
     box.stop()
     (folder / 'default.conf.template').write_text('server { listen 8080; location = /t { return 200 "${GREETING} $uri"; } }\n')
     box = Container(env=['GREETING=good day', 'uri=no', 'NGINX_ENVSUBST_FILTER=^GREET'], mounts=[('/etc/nginx/templates', folder)])

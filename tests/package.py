@@ -94,7 +94,7 @@ class Asking:
 def lintian():
     """lintian finds no error and no warning."""
     for name in ['weir', 'weir-nginx']:
-        code, said = output('lintian', '--no-tag-display-limit', '--allow-root', '--fail-on', 'error,warning', deb(name))
+        code, said = output('lintian', '--tag-display-limit', '0', '--allow-root', '--fail-on', 'error,warning', deb(name))
         holds(f'lintian {deb(name).name}', code == 0, said)
 
 

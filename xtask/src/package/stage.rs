@@ -56,11 +56,11 @@ impl Stage {
         set_mode(&to, mode)
     }
 
-    /// Copies the files of git below a folder of the checkout. Programs stay programs.
+    /// Copies the files of git below a folder of the checkout, without git's own. Programs stay programs.
     pub fn copy_tracked(&self, root: &Path, from: &str, path: &str) -> Result<(), String> {
-        for file in tracked(root, from)? {
-            let source = root.join(&file);
-            let below = file.strip_prefix(from).unwrap_or(&file).trim_start_matches('/');
+        for file in tracked(root, from)?.iter().filter(|file| !file.ends_with(".gitignore")) {
+            let source = root.join(file);
+            let below = file.strip_prefix(from).unwrap_or(file).trim_start_matches('/');
             self.copy(&source, &format!("{path}/{below}"), mode_of(&source)?)?;
         }
         Ok(())
