@@ -32,7 +32,9 @@ def ran(one, command):
     # systemd answers after the service has started; its log and its pid file may be a moment later.
     code, said = one.run(f'{command}\nstatus=$?; sleep 1; exit $status')
     print(said, flush=True)
-    return '\n'.join(line.rstrip() for line in said.rstrip('\n').splitlines())
+    # A line that returns to its beginning shows its last part.
+    lines = [line.rstrip().rsplit('\r', 1)[-1] for line in said.rstrip('\n').split('\n')]
+    return '\n'.join(lines)
 
 
 def block(match, one):

@@ -11,7 +11,7 @@ MIRROR = 'http://deb.debian.org/debian'
 SECURITY = 'deb http://deb.debian.org/debian-security bookworm-security main'
 # What the machine has, and what its apt finds without a network.
 INSTALLED = ['systemd', 'systemd-sysv', 'dbus', 'apt', 'ca-certificates', 'curl', 'procps', 'iproute2', 'logrotate', 'python3',
-             'ssl-cert', 'man-db', 'fail2ban', 'goaccess', 'bash-completion']
+             'ssl-cert', 'man-db', 'apt-utils', 'fail2ban', 'goaccess', 'bash-completion']
 MODULES = ['auth-pam', 'cache-purge', 'dav-ext', 'echo', 'fancyindex', 'geoip', 'geoip2', 'headers-more-filter', 'image-filter',
            'lua', 'perl', 'subs-filter', 'uploadprogress', 'upstream-fair', 'xslt-filter', 'set-misc', 'brotli-filter',
            'brotli-static', 'memc', 'srcache-filter']
