@@ -19,6 +19,7 @@ parser.add_argument('--room', type=Path, default=Path('/tmp/weir-package'), help
 chosen = parser.parse_args()
 
 broken = []
+PROGRESS = re.compile(r'\(Reading database \.\.\.( \d+%)?')
 
 
 def alike(text):
@@ -32,8 +33,8 @@ def ran(one, command):
     # systemd answers after the service has started; its log and its pid file may be a moment later.
     code, said = one.run(f'{command}\nstatus=$?; sleep 1; exit $status')
     print(said, flush=True)
-    # A line that returns to its beginning shows its last part.
-    lines = [line.rstrip().rsplit('\r', 1)[-1] for line in said.rstrip('\n').split('\n')]
+    # dpkg overwrites its progress on a terminal.
+    lines = [line.rstrip() for line in said.rstrip('\n').split('\n') if not PROGRESS.fullmatch(line.rstrip())]
     return '\n'.join(lines)
 
 

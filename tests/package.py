@@ -179,6 +179,7 @@ def switch():
             machine.apt('./weir.deb', './weir-nginx.deb')
         asking.is_whole('the switch to weir')
         holds('nginx.service runs weir', machine.server() == '/usr/bin/weir', machine.says('systemctl status nginx; cat /var/log/nginx/error.log'))
+        holds('nobody else may write the pid file', machine.says('stat -c %a /run/nginx.pid') == '644', machine.says('ls -l /run/nginx.pid'))
         holds('systemd knows its process', machine.says('systemctl show -P MainPID nginx') == machine.says('cat /run/nginx.pid'))
         for action in ['reload', 'restart']:
             machine.does(f'systemctl {action} nginx')

@@ -51,10 +51,14 @@ pub fn write(given: &Given) -> Result<PathBuf, String> {
 pub fn crates(root: &Path) -> Result<Vec<Crate>, String> {
     let words = "metadata --locked --format-version 1 --filter-platform x86_64-unknown-linux-gnu";
     let metadata: Value = serde_json::from_str(&output(cargo(words).current_dir(root))?).map_err(|e| e.to_string())?;
-    linked(&metadata)
+    let words =
+        "tree --locked --package weir --edges normal --target x86_64-unknown-linux-gnu --prefix none --format {p}";
+    linked(&metadata, &output(cargo(words).current_dir(root))?)
 }
 
-fn linked(metadata: &Value) -> Result<Vec<Crate>, String> {
+/// The crates of `cargo metadata` that `cargo tree` has too: only the tree leaves out crates of features that are off.
+fn linked(metadata: &Value, tree: &str) -> Result<Vec<Crate>, String> {
+    let built: BTreeSet<(&str, &str)> = tree.lines().filter_map(name_and_version).collect();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let packages = array(&metadata["packages"]);
     let nodes: BTreeMap<&str, &Value> =
@@ -78,6 +82,7 @@ fn linked(metadata: &Value) -> Result<Vec<Crate>, String> {
     let made = |package: &Value| {
         let id = text(&package["id"]);
         let uses = found.get(&id)?.clone();
+        built.get(&(package["name"].as_str()?, package["version"].as_str()?))?;
         let folder = Path::new(package["manifest_path"].as_str()?).parent()?.to_owned();
         let source = package["source"].as_str().map(str::to_owned);
         let licence = package["license"].as_str().map(|licence| licence.replace('/', " OR "));
@@ -94,6 +99,12 @@ fn linked(metadata: &Value) -> Result<Vec<Crate>, String> {
     let mut crates: Vec<Crate> = packages.iter().filter_map(made).collect();
     crates.sort_by(|a, b| (&a.name, &a.version).cmp(&(&b.name, &b.version)));
     Ok(crates)
+}
+
+/// Of a line of the tree: `memchr v2.8.0 (*)`.
+fn name_and_version(line: &str) -> Option<(&str, &str)> {
+    let mut words = line.split_whitespace();
+    Some((words.next()?, words.next()?.strip_prefix('v')?))
 }
 
 /// Whether a dependency is for the program, and not only for its tests or its build.
@@ -157,16 +168,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_has_the_linked_crates_and_no_tool_of_the_build() {
+    fn the_list_has_the_linked_crates_alone() {
         let package = |name: &str, source: Value| json!({"id": name, "name": name, "version": "1.0.0", "license": "MIT/Apache-2.0", "manifest_path": format!("/r/{name}/Cargo.toml"), "source": source});
         let metadata = json!({
-            "packages": [package("weir", Value::Null), package("memchr", json!("registry")), package("cc", json!("registry"))],
+            "packages": [package("weir", Value::Null), package("memchr", json!("registry")), package("cc", json!("registry")), package("off", json!("registry"))],
             "resolve": {"nodes": [
                 {"id": "weir", "deps": [{"pkg": "memchr", "dep_kinds": [{"kind": null}]}, {"pkg": "cc", "dep_kinds": [{"kind": "build"}]}]},
-                {"id": "memchr", "deps": []}, {"id": "cc", "deps": []},
+                {"id": "memchr", "deps": [{"pkg": "off", "dep_kinds": [{"kind": null}]}]}, {"id": "cc", "deps": []}, {"id": "off", "deps": []},
             ]},
         });
-        let crates = linked(&metadata).unwrap();
+        let crates = linked(&metadata, "weir v1.0.0 (/r/weir)\nmemchr v1.0.0\nmemchr v1.0.0 (*)\n").unwrap();
         let sums = checksums("[[package]]\nname = \"memchr\"\nversion = \"1.0.0\"\nchecksum = \"ab\"\n");
         let list = list(&crates, &sums, "2026-01-01T00:00:00Z");
         assert_eq!(list["metadata"]["component"]["purl"], "pkg:cargo/weir@1.0.0");
