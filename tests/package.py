@@ -180,6 +180,9 @@ def switch():
         asking.is_whole('the switch to weir')
         holds('nginx.service runs weir', machine.server() == '/usr/bin/weir', machine.says('systemctl status nginx; cat /var/log/nginx/error.log'))
         holds('nobody else may write the pid file', machine.says('stat -c %a /run/nginx.pid') == '644', machine.says('ls -l /run/nginx.pid'))
+        machine.does('mv /var/log/nginx/access.log /var/log/nginx/old; nginx -s reopen')
+        time.sleep(1)
+        holds('it obeys signals, which nginx had blocked', machine.run('test -e /var/log/nginx/access.log')[0] == 0)
         holds('systemd knows its process', machine.says('systemctl show -P MainPID nginx') == machine.says('cat /run/nginx.pid'))
         for action in ['reload', 'restart']:
             machine.does(f'systemctl {action} nginx')
@@ -194,8 +197,12 @@ def switch():
             machine.does('apt-get install --yes --reinstall ./weir.deb ./weir-nginx.deb')
         asking.is_whole('another version of weir')
         with Asking(machine) as asking:
-            machine.does('apt-get remove --yes weir-nginx')
+            said = machine.does('apt-get remove --yes weir-nginx')
         asking.is_whole('the switch back to nginx')
+        holds('it needed no restart', 'failed' not in said, said)
+        machine.apt('./weir-nginx.deb')
+        said = machine.does('apt-get remove --yes weir-nginx', 'there and back again, without a restart between')
+        holds('it needed no restart', 'failed' not in said, said)
         holds('nginx.service runs nginx', machine.server() == '/usr/sbin/nginx', machine.says('systemctl status nginx'))
         holds('nginx and its files are as before', machine.says('curl -s http://127.0.0.1/; md5sum /usr/sbin/nginx; find /etc/nginx -type f | sort | xargs md5sum') == before)
         holds('no diversion is left', 'weir' not in machine.says('dpkg-divert --list'))

@@ -31,8 +31,7 @@ impl Pages {
     }
 
     fn made(tables: &Value, edge: &str, date: &str) -> Result<Self, String> {
-        let mut weir = command(tables, "weir");
-        weir = weir.mut_subcommand("edge", |_| edge_command(edge));
+        let mut weir = command(tables, "weir", edge);
         weir.build();
         let mut files = Vec::new();
         manuals(&weir, "weir", date, &mut files)?;
@@ -72,8 +71,8 @@ fn manuals(command: &clap::Command, name: &str, date: &str, files: &mut Vec<(Str
     Ok(())
 }
 
-/// A command as clap has it, from the tables.
-fn command(table: &Value, name: &str) -> clap::Command {
+/// A command as clap has it, from the tables; `edge` from its own help.
+fn command(table: &Value, name: &str, edge: &str) -> clap::Command {
     let mut command = clap::Command::new(leaked(name)).disable_help_subcommand(true);
     let set = |key: &str| table[key].as_str().map(leaked);
     if let Some(about) = set("about") {
@@ -87,7 +86,10 @@ fn command(table: &Value, name: &str) -> clap::Command {
     }
     command = command.subcommand_required(table["needs_command"] == true);
     for below in list(&table["commands"]) {
-        command = command.subcommand(self::command(below, below["name"].as_str().unwrap_or_default()));
+        command = command.subcommand(match below["name"].as_str().unwrap_or_default() {
+            "edge" => edge_command(edge),
+            name => self::command(below, name, edge),
+        });
     }
     command.args(list(&table["args"]).iter().map(arg))
 }
