@@ -15,6 +15,7 @@ mod lab;
 mod load;
 mod purge;
 mod status;
+mod tables;
 mod top;
 
 use std::ffi::OsString;
@@ -22,7 +23,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// A front door for web services that runs your nginx.conf, shows what it does and proves what limits it.
 #[derive(Parser)]
@@ -60,6 +61,9 @@ enum Verb {
     Lab(Box<lab::LabArgs>),
     /// Start origin and edge on loopback, run a short load, print addresses to open
     Demo(demo::DemoArgs),
+    /// Print the commands and flags as JSON
+    #[command(hide = true)]
+    Tables,
 }
 
 /// Each exchange allocates and frees a few kilobytes, more than glibc's fast path holds. docs/why/dependencies.md has
@@ -87,6 +91,10 @@ fn main() -> ExitCode {
         Some(Verb::Origin(args)) => demo::origin(&args),
         Some(Verb::Lab(args)) => lab::main(*args),
         Some(Verb::Demo(args)) => demo::demo(&args),
+        Some(Verb::Tables) => {
+            println!("{}", tables::of(&Cli::command()));
+            ExitCode::SUCCESS
+        }
         None => demo::demo(&demo::DemoArgs::default()),
     };
     say::ended(code)

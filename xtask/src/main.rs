@@ -12,6 +12,7 @@ mod format;
 mod harness;
 mod labs;
 mod nginx_suite;
+mod package;
 mod run;
 mod tidy;
 
@@ -27,6 +28,7 @@ usage: cargo xtask COMMAND
   vtc [FILTER]         the end-to-end scripts against weir
   oracle [FILTER]      the same scripts and applications against nginx
   labs                 the field reports' configurations, some seconds each, with a release build
+  package …            packages, tarball, image and list of parts in target/package (its own --help says more)
   nginx-suite …        nginx's own test suite against weir (its own --help says more)";
 
 fn main() -> ExitCode {
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         "vtc" => end_to_end::vtc(rest),
         "oracle" => end_to_end::oracle("dev", rest),
         "labs" => labs::labs(&root(), &root().join("target/release/weir")),
+        "package" => package::package(&root(), rest),
         "nginx-suite" => nginx_suite::nginx_suite(&root(), rest),
         _ => Err(USAGE.to_owned()),
     };

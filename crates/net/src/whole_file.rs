@@ -1,7 +1,8 @@
 //! Small files that are read and written whole: the state that an edge keeps over a restart.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Reads a file of at most `max` bytes; a larger one is an error of the kind `FileTooLarge`, also if it grew meanwhile.
@@ -19,7 +20,8 @@ pub fn read(path: &Path, max: u64) -> io::Result<Vec<u8>> {
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
-    let mut file = File::create(&beside)?;
+    // Only the owner may write it, whatever umask started weir.
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(&beside)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     std::fs::rename(&beside, path)

@@ -9,10 +9,13 @@ use super::manager::unaddress;
 use rustix::fs::{FileType, fstat};
 use rustix::process::setsid;
 use rustix::stdio;
+use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Marks the environment of the second process.
@@ -36,6 +39,7 @@ pub struct Ready(());
 pub fn daemonise() -> io::Result<Daemon> {
     if is_second() {
         setsid()?;
+        take_name_of_command();
         Ok(Daemon::Background(Ready(())))
     } else {
         let exe = std::env::current_exe()?;
@@ -48,6 +52,14 @@ pub fn daemonise() -> io::Result<Daemon> {
         command.args(args);
         start(command).map(Daemon::Started)
     }
+}
+
+/// Names the process after its command. The kernel named it after its file, and Debian's `/etc/init.d/nginx` sends
+/// signals only to a process of the name `nginx`, which may be a link to weir. A failure changes nothing else.
+fn take_name_of_command() {
+    let command = std::env::args_os().next().unwrap_or_default();
+    let name = Path::new(&command).file_name().and_then(|name| CString::new(name.as_bytes()).ok());
+    let _ = name.map(|name| rustix::thread::set_name(&name));
 }
 
 impl Ready {

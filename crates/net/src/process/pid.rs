@@ -1,12 +1,15 @@
 //! The pid file: how `-s reload` finds the running process.
 
-use std::fs;
-use std::io;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Writes our process id and a newline.
+/// Writes our process id and a newline. Only the owner may write the file, also under the umask 0 that nginx passes on
+/// at a binary upgrade: Debian's init script refuses a file that everybody may write.
 pub fn write_pid_file(path: &Path) -> io::Result<()> {
-    fs::write(path, format!("{}\n", std::process::id()))
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(path)?;
+    writeln!(file, "{}", std::process::id())
 }
 
 /// Reads a process id written by us or by nginx; `InvalidData` if it holds none.

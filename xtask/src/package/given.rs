@@ -1,0 +1,15 @@
+//! The things that every product is made from.
+
+use std::path::PathBuf;
+
+/// The input of all products.
+pub struct Given {
+    /// The checkout.
+    pub root: PathBuf,
+    /// The folder of the products.
+    pub out: PathBuf,
+    pub binary: PathBuf,
+    pub version: String,
+    /// The time of the last commit, in seconds: the time of each file in the archives.
+    pub epoch: String,
+}

@@ -1,0 +1,45 @@
+//! Makes the products, in order.
+
+use super::given::Given;
+use super::{build, deb, image, sbom, stage, sums, tarball};
+use crate::run::{cargo, output};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Makes every product anew; returns the path of the checksums.
+pub fn all(root: &Path, out: &Path, binary: Option<&Path>) -> Result<PathBuf, String> {
+    let epoch = match std::env::var("SOURCE_DATE_EPOCH") {
+        Ok(epoch) => epoch,
+        Err(_) => output(Command::new("git").current_dir(root).args(["log", "-1", "--format=%ct"]))?.trim().to_owned(),
+    };
+    let binary = match binary {
+        Some(binary) => std::path::absolute(binary).map_err(|error| stage::told(binary, &error))?,
+        None => build::binary(root, &epoch)?,
+    };
+    build::check(&binary)?;
+    if out.exists() {
+        fs::remove_dir_all(out).map_err(|error| stage::told(out, &error))?;
+    }
+    let version = version(root)?;
+    let given = Given { root: root.to_owned(), out: out.to_owned(), binary, version, epoch };
+    let products = [
+        deb::weir(&given)?,
+        deb::weir_nginx(&given)?,
+        tarball::write(&given)?,
+        image::write(&given)?,
+        sbom::write(&given)?,
+    ];
+    for product in &products {
+        let size = fs::metadata(product).map_err(|error| stage::told(product, &error))?.len();
+        println!("{:>10} bytes  {}", size, product.display());
+    }
+    sums::write(&given, &products)
+}
+
+/// The version of weir, from `Cargo.toml`.
+pub fn version(root: &Path) -> Result<String, String> {
+    let said = output(cargo("pkgid --package weir").current_dir(root))?;
+    let version = said.trim().rsplit(['#', '@']).next().unwrap_or_default();
+    Ok(version.to_owned())
+}

@@ -1,0 +1,74 @@
+//! `cargo xtask package`: everything that is given to users, in `target/package/`, the same bytes at each run.
+
+mod build;
+mod check;
+mod deb;
+mod given;
+mod image;
+mod licences;
+mod make;
+mod pages;
+mod sbom;
+mod stage;
+mod sums;
+mod tarball;
+
+use std::path::{Path, PathBuf};
+
+const USAGE: &str = "\
+usage: cargo xtask package [--binary FILE] [--key FILE] [--check]
+
+  --binary FILE   packs this binary of weir, and builds none
+  --key FILE      signs SHA256SUMS with this secret key of minisign; without it, nothing is signed
+  --check         builds and packs twice, in two folders of different names, and compares each byte";
+
+/// Runs the command.
+pub fn package(root: &Path, words: &[String]) -> Result<(), String> {
+    let asked = Asked::parse(words)?;
+    if asked.is_check {
+        return check::check(root, asked.binary.as_deref());
+    }
+    let out = root.join("target/package");
+    let sums = make::all(root, &out, asked.binary.as_deref())?;
+    println!("{}", image::origin()?);
+    sums::sign(&sums, asked.key.as_deref(), &format!("weir {}", make::version(root)?))
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Asked {
+    binary: Option<PathBuf>,
+    key: Option<PathBuf>,
+    is_check: bool,
+}
+
+impl Asked {
+    fn parse(words: &[String]) -> Result<Self, String> {
+        let mut asked = Self::default();
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let mut path = || words.next().map(PathBuf::from).ok_or_else(|| format!("{word} needs a file\n\n{USAGE}"));
+            match word.as_str() {
+                "--binary" => asked.binary = Some(path()?),
+                "--key" => asked.key = Some(path()?),
+                "--check" => asked.is_check = true,
+                _ => return Err(USAGE.to_owned()),
+            }
+        }
+        Ok(asked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn flags_take_a_file() {
+        let words = ["--binary", "b", "--key", "k", "--check"].map(str::to_owned);
+        let all = Asked { binary: Some("b".into()), key: Some("k".into()), is_check: true };
+        assert_eq!(Asked::parse(&words).unwrap(), all);
+        assert!(Asked::parse(&words[..1]).unwrap_err().contains("--binary needs a file"));
+        assert!(Asked::parse(&["--other".to_owned()]).is_err());
+    }
+}
