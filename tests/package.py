@@ -6,7 +6,7 @@
 
 The parts are the functions in PARTS. Needs root, lintian, piuparts, and the programs of tests/machine.py."""
 
-import argparse, os, re, subprocess, sys, time
+import argparse, os, re, shutil, subprocess, sys, time
 from pathlib import Path
 
 import machine as debian
@@ -18,6 +18,7 @@ EXPOSURE_MAX = 2.5
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument('parts', nargs='*', help='parts to run [default: all]')
 parser.add_argument('--packages', type=Path, default=ROOT / 'target/package', help='the folder of the packages')
+parser.add_argument('--pebble', type=Path, default=Path.home() / 'go/bin', help='the folder of pebble and pebble-challtestsrv')
 parser.add_argument('--room', type=Path, default=Path('/tmp/weir-package'), help='where the roots are kept')
 chosen = parser.parse_args()
 
@@ -164,7 +165,6 @@ def fresh():
         machine.apt('python3-certbot-nginx')
         holds('certbot\'s plugin needs no nginx beside it', machine.run('dpkg -s nginx')[0] != 0)
         holds('certbot knows the plugin', '* nginx' in machine.says('certbot plugins'), machine.says('certbot plugins'))
-        # The place for `certbot --nginx` against a CA of the test: this machine has certbot, its plugin and weir on port 80.
         machine.does('apt-get purge --yes weir-nginx weir && apt-get autoremove --purge --yes')
         holds('nobody answers after the removal', machine.status() == '000')
 
@@ -252,6 +252,49 @@ def autopkgtest():
             holds('nginx.service runs weir', machine.server() == '/usr/bin/weir')
 
 
+# What pebble, a CA for tests, reads and listens on in the machine.
+PEBBLE = '''{"pebble": {"listenAddress": "127.0.0.1:14000", "managementListenAddress": "127.0.0.1:15000",
+ "certificate": "/root/ca/api.pem", "privateKey": "/root/ca/api.key", "httpPort": 80, "tlsPort": 443,
+ "ocspResponderURL": "", "externalAccountBindingRequired": false, "retryAfter": {"authz": 1, "order": 1}}}'''
+
+
+def certbot():
+    """`certbot --nginx` gets a certificate from pebble for a server of weir, renews it, and nginx serves it afterwards."""
+    found = [chosen.pebble / name for name in ['pebble', 'pebble-challtestsrv']]
+    if not all(program.exists() for program in found):
+        return print(f'skipped: --pebble names no folder with pebble and pebble-challtestsrv ({chosen.pebble})')
+    with Machine() as machine:
+        machine.apt('nginx', 'python3-certbot-nginx')
+        machine.apt('./weir.deb', './weir-nginx.deb')
+        for program in found:
+            shutil.copy(program, machine.top / 'usr/local/bin')
+        (machine.top / 'root/ca').mkdir()
+        (machine.top / 'root/ca/pebble.json').write_text(PEBBLE)
+        (machine.top / 'etc/hosts').write_text('127.0.0.1 localhost shop.test\n')
+        (machine.top / 'etc/nginx/conf.d/shop.conf').write_text('server { listen 80; server_name shop.test; location / { return 200 "the shop\\n"; } }\n')
+        machine.does('cd ca && openssl req -x509 -newkey rsa:2048 -nodes -keyout api.key -out api.pem -days 9 -subj /CN=localhost -addext subjectAltName=DNS:localhost 2> /dev/null', 'a key for the CA\'s own server')
+        machine.does('systemctl reload nginx')
+        machine.run('systemd-run -q pebble-challtestsrv -defaultIPv6 "" -defaultIPv4 127.0.0.1 -http01 "" -https01 "" -tlsalpn01 "" -dnsserver 127.0.0.1:8053 -doh "" -management 127.0.0.1:8055')
+        machine.run('systemd-run -q -E PEBBLE_VA_NOSLEEP=1 -E PEBBLE_WFE_NONCEREJECT=0 pebble -config /root/ca/pebble.json -dnsserver 127.0.0.1:8053')
+        machine.run('for i in $(seq 100); do curl -sk https://localhost:14000/dir > /dev/null && break; sleep 0.1; done')
+        words = '--server https://localhost:14000/dir --no-verify-ssl -n'
+        machine.does(f'certbot --nginx -d shop.test -m a@shop.test --agree-tos --redirect {words}', 'certbot --nginx')
+        time.sleep(1)
+        holds('nginx.service still runs weir', machine.server() == '/usr/bin/weir')
+        serial = 'echo | openssl s_client -connect 127.0.0.1:443 -servername shop.test 2> /dev/null | openssl x509 -noout -issuer -serial'
+        first = machine.says(serial)
+        holds('weir serves the certificate', 'Pebble Intermediate' in first, first + machine.says('cat /etc/nginx/conf.d/shop.conf; tail /var/log/nginx/error.log'))
+        holds('the page answers over TLS', machine.says('curl -sk https://shop.test/') == 'the shop')
+        holds('http points to https', machine.says('curl -s -o /dev/null -w "%{http_code} %{redirect_url}" http://shop.test/') == '301 https://shop.test/')
+        machine.does(f'certbot renew --force-renewal --no-random-sleep-on-renew {words}', 'certbot renew')
+        time.sleep(1)
+        second = machine.says(serial)
+        holds('weir serves the renewed certificate', 'Pebble Intermediate' in second and second != first, first + '\n' + second)
+        machine.does('apt-get remove --yes weir-nginx')
+        holds('after the switch back, nginx serves it', (machine.server(), machine.says(serial)) == ('/usr/sbin/nginx', second), machine.says(serial))
+        machine.does(f'certbot renew --force-renewal --no-random-sleep-on-renew {words}', 'certbot renew with nginx')
+
+
 def readers():
     """Programs that read nginx's logs and status read weir's."""
     with Machine() as machine:
@@ -277,7 +320,7 @@ def readers():
         holds('stub_status has the lines that munin and collectd read', re.fullmatch(r'Active connections: \d+ \nserver accepts handled requests\n \d+ \d+ \d+ \nReading: \d+ Writing: \d+ Waiting: \d+', said), said)
 
 
-PARTS = [lintian, piuparts, unit, service, fresh, switch, refusal, autopkgtest, readers]
+PARTS = [lintian, piuparts, unit, service, fresh, switch, refusal, autopkgtest, certbot, readers]
 
 if os.geteuid() != 0:
     sys.exit('a container that boots needs root')
