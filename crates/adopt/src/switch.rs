@@ -31,7 +31,8 @@ pub(crate) fn ways(instance: &Instance, unit: Option<&Unit>, origin: &Origin, pr
     // The package takes the place of the whole installation, with its one unit and its one configuration.
     let is_packaged = instance.shown == PACKAGED && instance.flags.prefix.is_none() && origin.file == CONF;
     if is_packaged {
-        let there = vec![format!("apt install ./weir-nginx_{}_amd64.deb", env!("CARGO_PKG_VERSION"))];
+        let version = env!("CARGO_PKG_VERSION");
+        let there = vec![format!("apt install ./weir_{version}-1_amd64.deb ./weir-nginx_{version}-1_all.deb")];
         ways.push(Switch { name: "packages", there, back: vec!["apt remove weir-nginx".to_owned()] });
     }
     let command = instance.command();
