@@ -15,10 +15,13 @@ pub mod agent;
 pub mod cell;
 pub mod challenges;
 mod outside;
+pub mod publish;
+pub mod responder;
 pub mod state;
 pub mod work;
 
 pub use agent::Agent;
 pub use cell::{Cell, Held, Wanted};
 pub use challenges::{Challenges, Unregistered};
+pub use publish::Publisher;
 pub use work::{AccountKeySource, Memory, Work};

@@ -16,6 +16,7 @@ use weir_net::{clock, timer};
 use super::cell::Cell;
 use super::challenges::Challenges;
 use super::outside::Outside;
+use super::responder::{self, Sockets};
 use super::state::Kept;
 use super::work::{AccountKeySource, Memory, Work};
 
@@ -38,7 +39,12 @@ impl Agent {
     ///
     /// # Errors
     /// The thread could not be started.
-    pub fn start(works: Vec<Arc<Work>>, challenges: Arc<Challenges>, identity: Option<Identity>) -> io::Result<Agent> {
+    pub fn start(
+        works: Vec<Arc<Work>>,
+        challenges: Arc<Challenges>,
+        responder: Option<(Sockets, u32)>,
+        identity: Option<Identity>,
+    ) -> io::Result<Agent> {
         let works: Vec<(Arc<Work>, Vec<Tended>)> = works
             .into_iter()
             .map(|work| {
@@ -49,6 +55,9 @@ impl Agent {
         let remote = worker::start("acme", None, move || {
             if !assume(identity.as_ref()) {
                 return;
+            }
+            if let Some((sockets, ttl_s)) = responder {
+                responder::start(&sockets, ttl_s, &challenges);
             }
             for (work, tended) in works {
                 worker::spawn(run(work, tended, challenges.clone()));

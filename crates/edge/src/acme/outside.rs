@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_acme::surroundings::BODY_BYTES_MAX;
-use weir_acme::{Answer, Begun, Issued, KeyKind, Method, Order, Proof, Request, Surroundings};
+use weir_acme::{Answer, Begun, Challenge, Issued, KeyKind, Method, Order, Proof, Record, Request, Surroundings};
 use weir_http::dns;
 use weir_net::log::{self, Level, Os};
 use weir_net::tls::{self, TlsStream};
@@ -16,6 +16,7 @@ use weir_net::{Address, ConnectOptions, Deadline, Stream, Transport, aside, cloc
 
 use super::cell::Cell;
 use super::challenges::Challenges;
+use super::publish::{self, Publisher};
 use super::work::Work;
 use crate::fetch::{self, Fetched};
 
@@ -189,11 +190,42 @@ impl Surroundings for Outside {
     }
 
     async fn show(&self, proof: &Proof) -> Result<(), String> {
-        self.challenges.add(proof)
+        let Some(record) = proof.record() else { return self.challenges.add(proof) };
+        match &self.work.publisher {
+            Publisher::Nobody => {
+                let (Record { name, text }, issuer) = (&record, &self.work.issuer.name);
+                log::global(
+                    Level::Notice,
+                    format_args!(
+                        "the authority looks for the record: {name}. TXT \"{text}\", acme issuer: \"{issuer}\""
+                    ),
+                );
+            }
+            Publisher::Responder => self.challenges.add(proof)?,
+            Publisher::Update(update) => update.send(&record, true).await?,
+            Publisher::Hook(program) => publish::run_hook(program.clone(), &record, true).await?,
+        }
+        timer::sleep(self.work.delay).await;
+        Ok(())
     }
 
     async fn hide(&self, proof: &Proof) {
-        self.challenges.remove(proof);
+        let Some(record) = proof.record() else { return self.challenges.remove(proof) };
+        let hidden = match &self.work.publisher {
+            // This record is meant to stay.
+            _ if proof.challenge == Challenge::DnsPersist01 => Ok(()),
+            Publisher::Nobody => Ok(()),
+            Publisher::Responder => {
+                self.challenges.remove(proof);
+                Ok(())
+            }
+            Publisher::Update(update) => update.send(&record, false).await,
+            Publisher::Hook(program) => publish::run_hook(program.clone(), &record, false).await,
+        };
+        if let Err(why) = hidden {
+            let issuer = &self.work.issuer.name;
+            log::global(Level::Warn, format_args!("{why} while removing a record, acme issuer: \"{issuer}\""));
+        }
     }
 
     fn keep_account(&self, account: Option<&str>) {

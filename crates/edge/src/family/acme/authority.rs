@@ -9,7 +9,7 @@ use weir_http::dns::Servers;
 use weir_net::tls;
 
 use crate::acme::state::Directory;
-use crate::acme::{AccountKeySource, Cell, Memory, Work};
+use crate::acme::{AccountKeySource, Cell, Memory, Publisher, Work};
 
 /// An `acme_issuer` block.
 pub struct Authority {
@@ -23,6 +23,10 @@ pub struct Authority {
     pub verifies: bool,
     /// Speaks TLS with it.
     pub tls: Result<tls::Client, String>,
+    /// The way of records into DNS.
+    pub publisher: Publisher,
+    /// `dns_delay`.
+    pub delay: Duration,
     /// The place of the block.
     pub at: At,
     /// Its certificates.
@@ -41,6 +45,8 @@ impl Authority {
             tls: self.tls.clone(),
             verifies: self.verifies,
             directory: self.directory.clone(),
+            publisher: self.publisher.clone(),
+            delay: self.delay,
             orders: self.orders.clone(),
             memory: self.memory.clone(),
         }
