@@ -3,11 +3,13 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
+use serde::{Deserialize, Serialize};
+
 use crate::identifier::Identifier;
 use crate::key::KeyKind;
 
 /// The kind of challenge by which weir proves that a host is its own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Challenge {
     /// A text at a path of the host, over plain HTTP (RFC 8555 §8.3).
     #[default]

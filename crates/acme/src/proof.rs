@@ -26,7 +26,7 @@ pub struct Record {
 }
 
 /// The answer to a challenge.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {
     /// The kind of challenge.
     pub challenge: Challenge,

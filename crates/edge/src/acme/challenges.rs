@@ -48,6 +48,7 @@ impl Challenges {
             Challenge::Dns01 | Challenge::DnsPersist01 => {
                 let Some(record) = proof.record() else { return Ok(()) };
                 let mut texts = write(&self.records).remove(&record.name).unwrap_or_default();
+                texts.retain(|text| *text != record.text);
                 if texts.len() >= TEXTS_MAX {
                     texts.remove(0);
                 }

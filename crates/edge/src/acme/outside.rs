@@ -17,6 +17,7 @@ use weir_net::{Address, ConnectOptions, Deadline, Stream, Transport, aside, cloc
 use super::cell::Cell;
 use super::challenges::Challenges;
 use super::publish::{self, Publisher};
+use super::share;
 use super::work::Work;
 use crate::fetch::{self, Fetched};
 
@@ -59,6 +60,27 @@ impl Outside {
     fn complain(&self, what: &str, error: &std::io::Error) {
         let (path, issuer) = (self.work.path(), &self.work.issuer.name);
         log::global(Level::Warn, format_args!("{what} in \"{path}\" failed {}, acme issuer: \"{issuer}\"", Os(error)));
+    }
+
+    /// Shows the answer to a challenge on this edge, and on the others.
+    async fn show_here(&self, proof: &Proof) -> Result<(), String> {
+        self.challenges.add(proof)?;
+        if let Some(share) = &self.work.share {
+            match share.show(proof).await {
+                Ok(()) => timer::sleep(share::SETTLE).await,
+                // The authority may look at this edge.
+                Err(why) => log::global(Level::Warn, format_args!("{why}, acme issuer: \"{}\"", self.work.issuer.name)),
+            }
+        }
+        Ok(())
+    }
+
+    async fn hide_here(&self, proof: &Proof) {
+        self.challenges.remove(proof);
+        if let Some(share) = &self.work.share {
+            // A challenge that stays is forgotten by itself.
+            let _ = share.hide(proof).await;
+        }
     }
 
     async fn addresses(&self, url: &url::Url) -> Result<Vec<SocketAddr>, String> {
@@ -190,7 +212,7 @@ impl Surroundings for Outside {
     }
 
     async fn show(&self, proof: &Proof) -> Result<(), String> {
-        let Some(record) = proof.record() else { return self.challenges.add(proof) };
+        let Some(record) = proof.record() else { return self.show_here(proof).await };
         match &self.work.publisher {
             Publisher::Nobody => {
                 let (Record { name, text }, issuer) = (&record, &self.work.issuer.name);
@@ -201,7 +223,7 @@ impl Surroundings for Outside {
                     ),
                 );
             }
-            Publisher::Responder => self.challenges.add(proof)?,
+            Publisher::Responder => self.show_here(proof).await?,
             Publisher::Update(update) => update.send(&record, true).await?,
             Publisher::Hook(program) => publish::run_hook(program.clone(), &record, true).await?,
         }
@@ -210,13 +232,13 @@ impl Surroundings for Outside {
     }
 
     async fn hide(&self, proof: &Proof) {
-        let Some(record) = proof.record() else { return self.challenges.remove(proof) };
+        let Some(record) = proof.record() else { return self.hide_here(proof).await };
         let hidden = match &self.work.publisher {
             // This record is meant to stay.
             _ if proof.challenge == Challenge::DnsPersist01 => Ok(()),
             Publisher::Nobody => Ok(()),
             Publisher::Responder => {
-                self.challenges.remove(proof);
+                self.hide_here(proof).await;
                 Ok(())
             }
             Publisher::Update(update) => update.send(&record, false).await,

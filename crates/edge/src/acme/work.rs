@@ -9,6 +9,7 @@ use weir_net::tls;
 
 use super::cell::Cell;
 use super::publish::Publisher;
+use super::share::Share;
 use super::state::Directory;
 
 /// The source of the account's key.
@@ -34,6 +35,8 @@ pub struct Work {
     pub verifies: bool,
     /// `state_path`; `None` for `off`.
     pub directory: Option<Directory>,
+    /// The other edges.
+    pub share: Option<Arc<Share>>,
     /// The way of records into DNS.
     pub publisher: Publisher,
     /// How long weir waits until a record is everywhere.

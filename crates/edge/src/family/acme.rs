@@ -6,6 +6,7 @@
 mod authority;
 mod block;
 mod dns;
+mod share;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -31,7 +32,7 @@ use weir_net::tls::{self, ClientHello};
 
 use self::authority::Authority;
 use crate::acme::responder::Sockets;
-use crate::acme::{Agent, Cell, Challenges, Held, Publisher, Unregistered, Wanted, Work};
+use crate::acme::{Agent, Cell, Challenges, Held, Publisher, Share, Unregistered, Wanted, Work};
 
 weir_http::settings! {
     /// `acme_certificate` of the server.
@@ -50,6 +51,8 @@ pub struct Declared {
     /// `acme_dns_port`, and the time to live of its records in seconds.
     dns: Option<SocketAddr>,
     dns_ttl_s: Option<u32>,
+    /// `acme_share`.
+    share: Option<Arc<Share>>,
     /// The sockets of that address, kept over reloads.
     sockets: OnceLock<Sockets>,
 }
@@ -87,6 +90,9 @@ pub static FAMILY: Family = Family::new("acme", &[
             crate::declaring(b).acme.dns = Some(address);
             Ok(())
         }),
+    Directive::new("acme_share", HTTP, Arity::AtLeast(1),
+        "weir's own: edges share certificates, keys and challenges through Redis, and make one order together: redis://[user:password@]HOST:PORT[/DB], \
+         or env:NAME or file:PATH with this URL; [prefix=weir:acme] [timeout=1s] [lease=5m].", share::read),
     Directive::new("acme_dns_ttl", HTTP, ONE, "weir's own (Angie's name): the time to live of records that acme_dns_port serves.",
         |b, s| {
             let time = u32::try_from(value::time(s)?.as_secs()).map_err(|_| Refusal::directive("invalid value"))?;
@@ -317,7 +323,7 @@ pub fn open(conf: &Conf, old: Option<&Conf>, identity: Option<&Identity>) {
         .authorities
         .iter()
         .filter(|authority| !authority.orders.is_empty())
-        .map(|authority| Arc::new(authority.work(resolver)))
+        .map(|authority| Arc::new(authority.work(resolver, declared.share.clone())))
         .collect();
     if works.is_empty() {
         if !declared.authorities.is_empty() {

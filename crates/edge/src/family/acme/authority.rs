@@ -9,7 +9,7 @@ use weir_http::dns::Servers;
 use weir_net::tls;
 
 use crate::acme::state::Directory;
-use crate::acme::{AccountKeySource, Cell, Memory, Publisher, Work};
+use crate::acme::{AccountKeySource, Cell, Memory, Publisher, Share, Work};
 
 /// An `acme_issuer` block.
 pub struct Authority {
@@ -37,8 +37,9 @@ pub struct Authority {
 
 impl Authority {
     /// The settings for the thread.
-    pub fn work(&self, resolver: &(Arc<Servers>, Duration)) -> Work {
+    pub fn work(&self, resolver: &(Arc<Servers>, Duration), share: Option<Arc<Share>>) -> Work {
         Work {
+            share,
             issuer: self.issuer.clone(),
             key: self.key.clone(),
             resolver: resolver.clone(),
