@@ -78,6 +78,9 @@ pub struct Authorization {
     pub identifier: Host,
     /// `pending`, `valid`, or a failure.
     pub status: String,
+    /// Whether it is for all names of the host's domain.
+    #[serde(default, deserialize_with = "or_default")]
+    pub wildcard: bool,
     /// The ways to prove it.
     #[serde(default)]
     pub challenges: Vec<Challenge>,
@@ -109,6 +112,9 @@ pub struct Challenge {
     /// A text chosen by the authority.
     #[serde(default)]
     pub token: String,
+    /// The names under which the authority is found in a record of `dns-persist-01`.
+    #[serde(default, rename = "issuer-domain-names")]
+    pub issuer_names: Vec<String>,
 }
 
 /// When to renew.

@@ -3,17 +3,23 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
+use serde::{Deserialize, Serialize};
+
 use crate::identifier::Identifier;
 use crate::key::KeyKind;
 
 /// The kind of challenge by which weir proves that a host is its own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Challenge {
     /// A text at a path of the host, over plain HTTP (RFC 8555 §8.3).
     #[default]
     Http01,
     /// A certificate in a TLS handshake (RFC 8737).
     TlsAlpn01,
+    /// A record in DNS for each order (RFC 8555 §8.4).
+    Dns01,
+    /// A record in DNS that stays (draft-ietf-acme-dns-persist).
+    DnsPersist01,
 }
 
 impl Challenge {
@@ -22,7 +28,14 @@ impl Challenge {
         match self {
             Challenge::Http01 => "http-01",
             Challenge::TlsAlpn01 => "tls-alpn-01",
+            Challenge::Dns01 => "dns-01",
+            Challenge::DnsPersist01 => "dns-persist-01",
         }
+    }
+
+    /// Whether the authority looks at a record in DNS: only that proves all names of a domain.
+    pub fn is_dns(self) -> bool {
+        matches!(self, Challenge::Dns01 | Challenge::DnsPersist01)
     }
 
     /// Reads a name as written in a file; the version may be left out.
@@ -30,6 +43,8 @@ impl Challenge {
         match text {
             "http" | "http-01" => Some(Challenge::Http01),
             "tls-alpn" | "tls-alpn-01" => Some(Challenge::TlsAlpn01),
+            "dns" | "dns-01" => Some(Challenge::Dns01),
+            "dns-persist" | "dns-persist-01" => Some(Challenge::DnsPersist01),
             _ => None,
         }
     }

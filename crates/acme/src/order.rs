@@ -12,7 +12,7 @@ use crate::csr;
 use crate::failed::Failed;
 use crate::fields;
 use crate::identifier::Identifier;
-use crate::issuer::Order;
+use crate::issuer::{Challenge, Order};
 use crate::proof::{Begun, Proof};
 use crate::surroundings::{Answer, Surroundings};
 use crate::talk::{Payload, SERVER_PAUSE_MAX, Talk, address};
@@ -176,21 +176,20 @@ impl<S: Surroundings> Talk<'_, S> {
             "pending" => {}
             other => return Err(Failed::AuthorizationStatus(other.to_owned())),
         }
-        let kind = self.issuer.challenge.name();
-        let offered = authorization.challenges.iter().take(PARTS_MAX);
-        let challenge =
-            offered.into_iter().find(|challenge| challenge.kind == kind && answer::is_token(&challenge.token));
-        let challenge = challenge.ok_or(Failed::NoSupportedChallenges)?;
+        let challenge = self.chosen(&authorization).ok_or(Failed::NoSupportedChallenges)?;
         let value = authorization.identifier.value.to_ascii_lowercase();
         let identifier = match authorization.identifier.kind.as_str() {
             "ip" => Identifier::Ip(value),
-            _ => Identifier::Dns(value),
+            _ => Identifier::Dns(value.strip_prefix("*.").unwrap_or(&value).to_owned()),
         };
         let proof = Proof {
             challenge: self.issuer.challenge,
             identifier,
             token: challenge.token.clone(),
-            authorization: self.key.authorizes(&challenge.token),
+            authorization: match self.issuer.challenge {
+                Challenge::DnsPersist01 => self.persistent(challenge, &authorization)?,
+                _ => self.key.authorizes(&challenge.token),
+            },
         };
         let shown = self.around.show(&proof).await.map_err(Failed::Challenge);
         let proved = match shown {
@@ -199,6 +198,28 @@ impl<S: Surroundings> Talk<'_, S> {
         };
         self.around.hide(&proof).await;
         proved
+    }
+
+    /// The challenge of the file, if the authority offers it in a form that weir can answer.
+    fn chosen<'a>(&self, authorization: &'a Authorization) -> Option<&'a answer::Challenge> {
+        let kind = self.issuer.challenge;
+        let is_usable = |challenge: &&answer::Challenge| match kind {
+            Challenge::DnsPersist01 => !challenge.issuer_names.is_empty(),
+            _ => answer::is_token(&challenge.token),
+        };
+        let mut offered =
+            authorization.challenges.iter().take(PARTS_MAX).filter(|challenge| challenge.kind == kind.name());
+        offered.find(is_usable)
+    }
+
+    /// The text of the record of `dns-persist-01`: the authority's name, the account, and whether it is for all names.
+    fn persistent(&self, challenge: &answer::Challenge, authorization: &Authorization) -> Result<String, Failed> {
+        let is_name = |name: &&String| Identifier::read(name).is_ok();
+        let name = challenge.issuer_names.iter().find(is_name).ok_or(Failed::NoSupportedChallenges)?;
+        let account = self.account_url().unwrap_or_default();
+        let is_wildcard = authorization.wildcard || authorization.identifier.value.starts_with("*.");
+        let policy = if is_wildcard { "; policy=wildcard" } else { "" };
+        Ok(format!("{name}; accounturi={account}{policy}"))
     }
 
     /// Tells the authority to look, and waits for its verdict.

@@ -1,7 +1,9 @@
 //! An order under way, and the answer to a challenge.
 
+use aws_lc_rs::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
+use crate::account_key::base64url;
 use crate::identifier::Identifier;
 use crate::issuer::Challenge;
 
@@ -14,8 +16,17 @@ pub struct Begun {
     pub key: String,
 }
 
-/// The answer to a challenge.
+/// A TXT record.
 #[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Its name, without a final dot.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// The answer to a challenge.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {
     /// The kind of challenge.
     pub challenge: Challenge,
@@ -23,6 +34,46 @@ pub struct Proof {
     pub identifier: Identifier,
     /// The authority's text.
     pub token: String,
-    /// The text and the thumbprint of the account's key.
+    /// The text and the thumbprint of the account's key; of `dns-persist-01`, the text of the record.
     pub authorization: String,
+}
+
+impl Proof {
+    /// The record that an authority looks at, if it looks at one.
+    pub fn record(&self) -> Option<Record> {
+        let host = self.identifier.value();
+        match self.challenge {
+            Challenge::Http01 | Challenge::TlsAlpn01 => None,
+            Challenge::Dns01 => {
+                let text = base64url(digest(&SHA256, self.authorization.as_bytes()));
+                Some(Record { name: format!("_acme-challenge.{host}"), text })
+            }
+            Challenge::DnsPersist01 => {
+                Some(Record { name: format!("_validation-persist.{host}"), text: self.authorization.clone() })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_of_dns() {
+        let proof = |challenge| Proof {
+            challenge,
+            identifier: Identifier::Dns("a.test".to_owned()),
+            token: "t".to_owned(),
+            authorization: "ca.test; accounturi=https://ca.test/1".to_owned(),
+        };
+        assert_eq!(proof(Challenge::Http01).record(), None);
+        let record = proof(Challenge::Dns01).record();
+        assert_eq!(
+            record.map(|record| (record.name, record.text.len())),
+            Some(("_acme-challenge.a.test".to_owned(), 43))
+        );
+        let record = proof(Challenge::DnsPersist01).record();
+        assert_eq!(record.map(|record| record.text), Some("ca.test; accounturi=https://ca.test/1".to_owned()));
+    }
 }

@@ -15,10 +15,16 @@ pub mod agent;
 pub mod cell;
 pub mod challenges;
 mod outside;
+pub mod publish;
+pub mod responder;
+pub mod share;
 pub mod state;
+mod together;
 pub mod work;
 
 pub use agent::Agent;
 pub use cell::{Cell, Held, Wanted};
 pub use challenges::{Challenges, Unregistered};
+pub use publish::Publisher;
+pub use share::Share;
 pub use work::{AccountKeySource, Memory, Work};

@@ -5,8 +5,10 @@
 //! are not read.
 
 mod name;
+pub mod serve;
 #[cfg(test)]
 mod tests;
+pub mod update;
 
 use std::net::IpAddr;
 

@@ -16,7 +16,10 @@ use weir_net::{clock, timer};
 use super::cell::Cell;
 use super::challenges::Challenges;
 use super::outside::Outside;
+use super::responder::{self, Sockets};
+use super::share;
 use super::state::Kept;
+use super::together;
 use super::work::{AccountKeySource, Memory, Work};
 
 /// The shortest pause between two rounds of one authority.
@@ -38,7 +41,12 @@ impl Agent {
     ///
     /// # Errors
     /// The thread could not be started.
-    pub fn start(works: Vec<Arc<Work>>, challenges: Arc<Challenges>, identity: Option<Identity>) -> io::Result<Agent> {
+    pub fn start(
+        works: Vec<Arc<Work>>,
+        challenges: Arc<Challenges>,
+        responder: Option<(Sockets, u32)>,
+        identity: Option<Identity>,
+    ) -> io::Result<Agent> {
         let works: Vec<(Arc<Work>, Vec<Tended>)> = works
             .into_iter()
             .map(|work| {
@@ -49,6 +57,12 @@ impl Agent {
         let remote = worker::start("acme", None, move || {
             if !assume(identity.as_ref()) {
                 return;
+            }
+            if let Some(share) = works.iter().find_map(|(work, _)| work.share.clone()) {
+                worker::spawn(share::follow(share, challenges.clone()));
+            }
+            if let Some((sockets, ttl_s)) = responder {
+                responder::start(&sockets, ttl_s, &challenges);
             }
             for (work, tended) in works {
                 worker::spawn(run(work, tended, challenges.clone()));
@@ -123,7 +137,14 @@ async fn run(work: Arc<Work>, tended: Vec<Tended>, challenges: Arc<Challenges>) 
     let outside = Outside::new(work.clone(), thumbprint, challenges);
     let mut tending = Tending::new(tended, known);
     loop {
+        let locks = match &work.share {
+            Some(share) => Some(together::before(share, &work, &mut tending, outside.now()).await),
+            None => None,
+        };
         let next = tend(&work.issuer, &key, &mut tending, &outside).await;
+        if let (Some(share), Some(locks)) = (&work.share, locks) {
+            together::after(share, &work, &tending, locks).await;
+        }
         for tended in &tending.all {
             if let Some((_, cell)) = work.orders.iter().find(|(order, _)| *order == tended.order) {
                 cell.note(&tended.plan, tended.error.as_ref());
@@ -156,14 +177,36 @@ async fn account_key(work: &Work) -> Result<AccountKey, String> {
         Some(directory) => directory.account_key(),
         None => remembered(work).key,
     };
+    let shared = shared_key(work, known.clone()).await;
+    if let Some(shared) = shared.filter(|shared| Some(shared) != known.as_ref()) {
+        keep_key(work, &shared);
+        return AccountKey::read(shared.as_bytes());
+    }
     if let Some(known) = known {
         return AccountKey::read(known.as_bytes());
     }
     let made = weir_net::aside::run("acme key", move || kind.generate()).await;
     let made = made.map_err(|error| error.to_string())??;
+    // If another edge was faster, its key is the key of the account.
+    let made = shared_key(work, Some(made.clone())).await.unwrap_or(made);
+    keep_key(work, &made);
+    AccountKey::read(made.as_bytes())
+}
+
+/// The account's key that the edges share; `own` becomes it if there is none yet.
+async fn shared_key(work: &Work, own: Option<String>) -> Option<String> {
+    let asked = work.share.as_ref()?.account_key(&work.issuer.name, own).await;
+    asked.unwrap_or_else(|why| {
+        log::global(Level::Warn, format_args!("{why}, acme issuer: \"{}\"", work.issuer.name));
+        None
+    })
+}
+
+/// Keeps the account's key for a later process, or for a later configuration.
+fn keep_key(work: &Work, made: &str) {
     match &work.directory {
         Some(directory) => {
-            if let Err(error) = directory.keep_account_key(&made) {
+            if let Err(error) = directory.keep_account_key(made) {
                 let (path, issuer) = (work.path(), &work.issuer.name);
                 log::global(
                     Level::Warn,
@@ -174,7 +217,6 @@ async fn account_key(work: &Work) -> Result<AccountKey, String> {
                 );
             }
         }
-        None => work.memory.lock().unwrap_or_else(PoisonError::into_inner).key = Some(made.clone()),
+        None => work.memory.lock().unwrap_or_else(PoisonError::into_inner).key = Some(made.to_owned()),
     }
-    AccountKey::read(made.as_bytes())
 }

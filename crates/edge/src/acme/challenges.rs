@@ -7,9 +7,14 @@ use std::sync::{PoisonError, RwLock};
 use weir_acme::csr::ACME_TLS;
 use weir_acme::{Challenge, KeyKind, Proof, csr};
 use weir_net::tls::{ClientHello, KeyPair, Server, ServerOptions};
+use weir_wire::dns::Name;
+use weir_wire::dns::serve::{Served, TEXTS_MAX};
 
 /// Challenges of one kind that are answered at a time, at most: the hosts of some orders.
 pub const CHALLENGES_MAX: usize = 1024;
+
+/// How the names of challenges in DNS begin: weir answers for no others.
+const LABELS: [&str; 2] = ["_acme-challenge.", "_validation-persist."];
 
 /// The path of `http-01`.
 const PATH: &[u8] = b"/.well-known/acme-challenge/";
@@ -25,6 +30,8 @@ pub struct Challenges {
     texts: RwLock<HashMap<Vec<u8>, Vec<u8>>>,
     /// `tls-alpn-01`: servers by the name in the handshake.
     servers: RwLock<HashMap<String, Server>>,
+    /// `dns-01` and `dns-persist-01`: texts of records by their names.
+    records: RwLock<HashMap<String, Vec<String>>>,
 }
 
 impl Challenges {
@@ -38,6 +45,16 @@ impl Challenges {
                 insert(&self.texts, proof.token.clone().into_bytes(), proof.authorization.clone().into_bytes())
             }
             Challenge::TlsAlpn01 => insert(&self.servers, proof.identifier.server_name(), server(proof)?),
+            Challenge::Dns01 | Challenge::DnsPersist01 => {
+                let Some(record) = proof.record() else { return Ok(()) };
+                let mut texts = write(&self.records).remove(&record.name).unwrap_or_default();
+                texts.retain(|text| *text != record.text);
+                if texts.len() >= TEXTS_MAX {
+                    texts.remove(0);
+                }
+                texts.push(record.text);
+                insert(&self.records, record.name, texts)
+            }
         }
     }
 
@@ -46,6 +63,16 @@ impl Challenges {
         match proof.challenge {
             Challenge::Http01 => drop(write(&self.texts).remove(proof.token.as_bytes())),
             Challenge::TlsAlpn01 => drop(write(&self.servers).remove(&proof.identifier.server_name())),
+            Challenge::Dns01 | Challenge::DnsPersist01 => {
+                let Some(record) = proof.record() else { return };
+                let mut records = write(&self.records);
+                if let Some(texts) = records.get_mut(&record.name) {
+                    texts.retain(|text| *text != record.text);
+                    if texts.is_empty() {
+                        records.remove(&record.name);
+                    }
+                }
+            }
         }
     }
 
@@ -53,6 +80,18 @@ impl Challenges {
     pub fn text(&self, path: &[u8]) -> Option<Vec<u8>> {
         let token = path.strip_prefix(PATH)?;
         self.texts.read().unwrap_or_else(PoisonError::into_inner).get(token).cloned()
+    }
+
+    /// The records of a name.
+    pub fn record(&self, name: &Name) -> Served {
+        let name = name.to_string();
+        let is_own = LABELS.iter().any(|label| name.starts_with(label));
+        let records = self.records.read().unwrap_or_else(PoisonError::into_inner);
+        match records.get(&name) {
+            Some(texts) => Served::Texts(texts.clone()),
+            None if is_own => Served::Absent,
+            None => Served::Foreign,
+        }
     }
 
     /// The server for a handshake, if the client is an authority that looks at a challenge. `Err` if it looks at one that
@@ -131,6 +170,23 @@ mod tests {
         assert!(challenges.server(&hello("1.2.0.192.in-addr.arpa", &[b"h2"])).unwrap().is_none());
         challenges.remove(&proof);
         assert!(challenges.server(&looking).is_err());
+    }
+
+    #[test]
+    fn records_of_one_name_stand_beside_each_other() {
+        let challenges = Challenges::default();
+        let identifier = Identifier::Dns("a.test".to_owned());
+        let proof = |token: &str| Proof { identifier: identifier.clone(), ..proof(Challenge::Dns01, token) };
+        let name = Name::of_text("_acme-challenge.A.test").unwrap();
+        assert_eq!(challenges.record(&name), Served::Absent);
+        assert_eq!(challenges.record(&Name::of_text("a.test").unwrap()), Served::Foreign);
+        challenges.add(&proof("one")).unwrap();
+        challenges.add(&proof("two")).unwrap();
+        assert!(matches!(challenges.record(&name), Served::Texts(texts) if texts.len() == 2));
+        challenges.remove(&proof("one"));
+        assert_eq!(challenges.record(&name), Served::Texts(vec![proof("two").record().unwrap().text]));
+        challenges.remove(&proof("two"));
+        assert_eq!(challenges.record(&name), Served::Absent);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_acme::surroundings::BODY_BYTES_MAX;
-use weir_acme::{Answer, Begun, Issued, KeyKind, Method, Order, Proof, Request, Surroundings};
+use weir_acme::{Answer, Begun, Challenge, Issued, KeyKind, Method, Order, Proof, Record, Request, Surroundings};
 use weir_http::dns;
 use weir_net::log::{self, Level, Os};
 use weir_net::tls::{self, TlsStream};
@@ -16,6 +16,8 @@ use weir_net::{Address, ConnectOptions, Deadline, Stream, Transport, aside, cloc
 
 use super::cell::Cell;
 use super::challenges::Challenges;
+use super::publish::{self, Publisher};
+use super::share;
 use super::work::Work;
 use crate::fetch::{self, Fetched};
 
@@ -58,6 +60,27 @@ impl Outside {
     fn complain(&self, what: &str, error: &std::io::Error) {
         let (path, issuer) = (self.work.path(), &self.work.issuer.name);
         log::global(Level::Warn, format_args!("{what} in \"{path}\" failed {}, acme issuer: \"{issuer}\"", Os(error)));
+    }
+
+    /// Shows the answer to a challenge on this edge, and on the others.
+    async fn show_here(&self, proof: &Proof) -> Result<(), String> {
+        self.challenges.add(proof)?;
+        if let Some(share) = &self.work.share {
+            match share.show(proof).await {
+                Ok(()) => timer::sleep(share::SETTLE).await,
+                // The authority may look at this edge.
+                Err(why) => log::global(Level::Warn, format_args!("{why}, acme issuer: \"{}\"", self.work.issuer.name)),
+            }
+        }
+        Ok(())
+    }
+
+    async fn hide_here(&self, proof: &Proof) {
+        self.challenges.remove(proof);
+        if let Some(share) = &self.work.share {
+            // A challenge that stays is forgotten by itself.
+            let _ = share.hide(proof).await;
+        }
     }
 
     async fn addresses(&self, url: &url::Url) -> Result<Vec<SocketAddr>, String> {
@@ -189,11 +212,42 @@ impl Surroundings for Outside {
     }
 
     async fn show(&self, proof: &Proof) -> Result<(), String> {
-        self.challenges.add(proof)
+        let Some(record) = proof.record() else { return self.show_here(proof).await };
+        match &self.work.publisher {
+            Publisher::Nobody => {
+                let (Record { name, text }, issuer) = (&record, &self.work.issuer.name);
+                log::global(
+                    Level::Notice,
+                    format_args!(
+                        "the authority looks for the record: {name}. TXT \"{text}\", acme issuer: \"{issuer}\""
+                    ),
+                );
+            }
+            Publisher::Responder => self.show_here(proof).await?,
+            Publisher::Update(update) => update.send(&record, true).await?,
+            Publisher::Hook(program) => publish::run_hook(program.clone(), &record, true).await?,
+        }
+        timer::sleep(self.work.delay).await;
+        Ok(())
     }
 
     async fn hide(&self, proof: &Proof) {
-        self.challenges.remove(proof);
+        let Some(record) = proof.record() else { return self.hide_here(proof).await };
+        let hidden = match &self.work.publisher {
+            // This record is meant to stay.
+            _ if proof.challenge == Challenge::DnsPersist01 => Ok(()),
+            Publisher::Nobody => Ok(()),
+            Publisher::Responder => {
+                self.hide_here(proof).await;
+                Ok(())
+            }
+            Publisher::Update(update) => update.send(&record, false).await,
+            Publisher::Hook(program) => publish::run_hook(program.clone(), &record, false).await,
+        };
+        if let Err(why) = hidden {
+            let issuer = &self.work.issuer.name;
+            log::global(Level::Warn, format_args!("{why} while removing a record, acme issuer: \"{issuer}\""));
+        }
     }
 
     fn keep_account(&self, account: Option<&str>) {

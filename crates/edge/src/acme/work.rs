@@ -8,6 +8,8 @@ use weir_http::dns::Servers;
 use weir_net::tls;
 
 use super::cell::Cell;
+use super::publish::Publisher;
+use super::share::Share;
 use super::state::Directory;
 
 /// The source of the account's key.
@@ -33,6 +35,12 @@ pub struct Work {
     pub verifies: bool,
     /// `state_path`; `None` for `off`.
     pub directory: Option<Directory>,
+    /// The other edges.
+    pub share: Option<Arc<Share>>,
+    /// The way of records into DNS.
+    pub publisher: Publisher,
+    /// How long weir waits until a record is everywhere.
+    pub delay: Duration,
     /// The certificates.
     pub orders: Vec<(Order, Arc<Cell>)>,
     /// The account, for an authority without files: it survives reloads.

@@ -5,7 +5,10 @@
 
 mod authority;
 mod block;
+mod dns;
+mod share;
 
+use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -14,7 +17,7 @@ use weir_conf::Statement;
 use weir_http::build::{Build, Scope};
 use weir_http::conf::{Conf, Rule};
 use weir_http::directive::{Arity, Directive, HTTP, ONE, SERVER};
-use weir_http::dns::{self, Servers};
+use weir_http::dns::{Servers, TIMEOUT_DEFAULT};
 use weir_http::exchange::Exchange;
 use weir_http::families::Family;
 use weir_http::found::Found;
@@ -28,7 +31,8 @@ use weir_net::process::Identity;
 use weir_net::tls::{self, ClientHello};
 
 use self::authority::Authority;
-use crate::acme::{Agent, Cell, Challenges, Held, Unregistered, Wanted, Work};
+use crate::acme::responder::Sockets;
+use crate::acme::{Agent, Cell, Challenges, Held, Publisher, Share, Unregistered, Wanted, Work};
 
 weir_http::settings! {
     /// `acme_certificate` of the server.
@@ -44,10 +48,20 @@ pub struct Declared {
     resolver: Option<(Arc<Servers>, Duration)>,
     challenges: Arc<Challenges>,
     agent: OnceLock<Agent>,
+    /// `acme_dns_port`, and the time to live of its records in seconds.
+    dns: Option<SocketAddr>,
+    dns_ttl_s: Option<u32>,
+    /// `acme_share`.
+    share: Option<Arc<Share>>,
+    /// The sockets of that address, kept over reloads.
+    sockets: OnceLock<Sockets>,
 }
 
 /// nginx refuses zones of less than eight pages.
 const ZONE_BYTES_MIN: u64 = 32 << 10;
+
+/// The default of `acme_dns_ttl`; seconds.
+const DNS_TTL_S: u32 = 60;
 
 /// The most certificates of one authority.
 const ORDERS_MAX: usize = 10_000;
@@ -58,14 +72,33 @@ const HOSTS_MAX: usize = 256;
 /// The family.
 pub static FAMILY: Family = Family::new("acme", &[
     Directive::new("acme_issuer", HTTP, ONE,
-        "An authority: NAME { uri URL; account_key ALG[:SIZE]|FILE; challenge http-01|tls-alpn-01; common_name_in_csr \
+        "An authority: NAME { uri URL; account_key ALG[:SIZE]|FILE; challenge http-01|tls-alpn-01|dns-01|dns-persist-01; common_name_in_csr \
          on|off; contact URL; external_account_key KID FILE|data:KEY; preferred_chain NAME; profile NAME [require]; \
-         ssl_trusted_certificate FILE; ssl_verify on|off; state_path PATH|off; accept_terms_of_service; }",
+         ssl_trusted_certificate FILE; ssl_verify on|off; state_path PATH|off; accept_terms_of_service; } weir's own: \
+         dns_update ADDRESS zone=NAME [key=NAME secret=BASE64|file:PATH|env:NAME] [algorithm=hmac-sha256] [ttl=60s]; \
+         dns_hook FILE; dns_delay TIME;",
         block::issuer).many().block(),
     Directive::idle("acme_shared_zone", HTTP, ONE, "", "weir keeps certificates and challenges in its own memory", shared_zone),
     Directive::new("acme_certificate", SERVER, Arity::AtLeast(1),
         "Gets a certificate for the server: ISSUER [HOST …] [key=ALG[:SIZE]]; without hosts, for those of server_name.",
         certificate),
+    Directive::new("acme_dns_port", HTTP, ONE,
+        "weir's own (Angie's name): weir answers the questions of authorities for dns-01 itself, over UDP and TCP: [ADDRESS:]PORT.",
+        |b, s| {
+            let text = s.text(0);
+            let address = dns::address(text, 53).ok_or_else(|| Refusal::whole(format!("invalid port \"{text}\"")))?;
+            crate::declaring(b).acme.dns = Some(address);
+            Ok(())
+        }),
+    Directive::new("acme_share", HTTP, Arity::AtLeast(1),
+        "weir's own: edges share certificates, keys and challenges through Redis, and make one order together: redis://[user:password@]HOST:PORT[/DB], \
+         or env:NAME or file:PATH with this URL; [prefix=weir:acme] [timeout=1s] [lease=5m].", share::read),
+    Directive::new("acme_dns_ttl", HTTP, ONE, "weir's own (Angie's name): the time to live of records that acme_dns_port serves.",
+        |b, s| {
+            let time = u32::try_from(value::time(s)?.as_secs()).map_err(|_| Refusal::directive("invalid value"))?;
+            crate::declaring(b).acme.dns_ttl_s = Some(time);
+            Ok(())
+        }).default("60s"),
 ])
 .variables(&[
     Variable::without_answer("acme_certificate", |exchange, _, out| text(exchange, |held| &held.chain, out)),
@@ -128,7 +161,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     if scope.context == HTTP {
         let own = &weir_proxy::written(scope).resolver;
         let servers = own.servers.clone().flatten();
-        let timeout = own.timeout.unwrap_or(dns::TIMEOUT_DEFAULT);
+        let timeout = own.timeout.unwrap_or(TIMEOUT_DEFAULT);
         crate::declaring(b).acme.resolver = servers.map(|servers| (servers, timeout));
     }
     let is_http = |authority: &Authority| authority.issuer.challenge == Challenge::Http01;
@@ -170,6 +203,17 @@ fn check(b: &mut Build<'_>, found: &Found<'_>) {
         let refusal = refusal.todo("add to http: resolver ADDRESS;").needs("resolver", "");
         b.refuse_at("acme_issuer", refusal, authority.at);
     }
+    let has_responder = crate::declaring(b).acme.dns.is_some();
+    for authority in authorities.iter_mut().filter(|authority| matches!(authority.publisher, Publisher::Nobody)) {
+        if has_responder {
+            authority.publisher = Publisher::Responder;
+        } else if authority.issuer.challenge == Challenge::Dns01 {
+            let refusal = Refusal::whole(
+                "acme_issuer: challenge \"dns-01\" needs \"acme_dns_port\", \"dns_update\" or \"dns_hook\"",
+            );
+            b.refuse_at("acme_issuer", refusal, authority.at);
+        }
+    }
     crate::declaring(b).acme.authorities = authorities;
 }
 
@@ -202,10 +246,11 @@ fn give(b: &mut Build<'_>, authorities: &mut [Authority], wanted: &Wanted, names
         let refusal = Refusal::whole(format!("issuer \"{}\" is missing", wanted.issuer));
         return Err(refusal.needs("acme_issuer", &wanted.issuer));
     };
-    if identifiers.iter().any(Identifier::is_wildcard) {
-        let what = format!("no challenge of acme issuer \"{}\" proves a wildcard name", wanted.issuer);
+    if !authority.issuer.challenge.is_dns() && identifiers.iter().any(Identifier::is_wildcard) {
+        let challenge = authority.issuer.challenge.name();
+        let what = format!("the challenge {challenge} of acme issuer \"{}\" proves no wildcard name", wanted.issuer);
         b.stand(wanted.at);
-        b.warn(what, Some("the authority will refuse the order: name each host".to_owned()));
+        b.warn(what, Some("write challenge dns-01 in the issuer, or name each host".to_owned()));
     }
     let order = Order { identifiers, key: wanted.key };
     let known = authority.orders.iter().find(|(known, _)| *known == order).map(|(_, cell)| cell.clone());
@@ -278,7 +323,7 @@ pub fn open(conf: &Conf, old: Option<&Conf>, identity: Option<&Identity>) {
         .authorities
         .iter()
         .filter(|authority| !authority.orders.is_empty())
-        .map(|authority| Arc::new(authority.work(resolver)))
+        .map(|authority| Arc::new(authority.work(resolver, declared.share.clone())))
         .collect();
     if works.is_empty() {
         if !declared.authorities.is_empty() {
@@ -286,7 +331,8 @@ pub fn open(conf: &Conf, old: Option<&Conf>, identity: Option<&Identity>) {
         }
         return;
     }
-    match Agent::start(works, declared.challenges.clone(), identity.cloned()) {
+    let responder = responder(declared, old.map(|old| &crate::declared(old).acme));
+    match Agent::start(works, declared.challenges.clone(), responder, identity.cloned()) {
         // Nothing else opens this configuration.
         Ok(agent) => drop(declared.agent.set(agent)),
         Err(error) => log::global(
@@ -294,6 +340,22 @@ pub fn open(conf: &Conf, old: Option<&Conf>, identity: Option<&Identity>) {
             format_args!("thread could not be started {}: weir renews no certificates", Os(&error)),
         ),
     }
+}
+
+/// The sockets of `acme_dns_port`: those of the configuration before, if the address is the same.
+fn responder(declared: &Declared, old: Option<&Declared>) -> Option<(Sockets, u32)> {
+    let address = declared.dns?;
+    let known = old.and_then(|old| old.sockets.get()).filter(|sockets| sockets.address == address).cloned();
+    let sockets = match known.map_or_else(|| Sockets::bind(address), Ok) {
+        Ok(sockets) => sockets,
+        Err(error) => {
+            log::global(Level::Emerg, format_args!("acme_dns_port: bind() to {address} failed {}", Os(&error)));
+            return None;
+        }
+    };
+    // Set once: nothing else opens this configuration.
+    let _ = declared.sockets.set(sockets.clone());
+    Some((sockets, declared.dns_ttl_s.unwrap_or(DNS_TTL_S)))
 }
 
 /// Ends the work of a configuration.
@@ -357,7 +419,7 @@ mod tests {
             ),
             ("acme_certificate one \"\";", "\"acme_certificate\" directive invalid value"),
             ("acme_certificate \"\";", "\"issuer\" is missing"),
-            ("acme_certificate one *.a.test;", "proves a wildcard name"),
+            ("acme_certificate one *.a.test;", "proves no wildcard name"),
         ] {
             let said = server(text);
             assert!(said.contains(expected), "{text}: {said}");
@@ -367,6 +429,11 @@ mod tests {
                 "acme_issuer one { uri https://ca.test/dir; ssl_verify off; }",
                 "acme_issuer: \"resolver\" is not configured",
             ),
+            (
+                "resolver 127.0.0.1; acme_issuer one { uri https://ca.test/dir; ssl_verify off; challenge dns; }",
+                "acme_issuer: challenge \"dns-01\" needs \"acme_dns_port\", \"dns_update\" or \"dns_hook\"",
+            ),
+            ("acme_dns_port x;", "invalid port \"x\""),
             ("acme_shared_zone bad;", "\"acme_shared_zone\" must have \"zone\" parameter"),
             ("acme_shared_zone zone=a:bad;", "acme_shared_zone: invalid zone size \"a:bad\""),
             ("acme_shared_zone zone=a;", "acme_shared_zone: invalid zone size \"a\""),

@@ -63,6 +63,17 @@ impl Server {
     }
 }
 
+impl Server {
+    /// A connection whose commands may take as long as `timeout`.
+    pub fn connect(&self, timeout: Duration) -> Result<Connection, Failed> {
+        let client = redis::Client::open(self.info.clone())?;
+        let connection = client.get_connection_with_timeout(timeout)?;
+        connection.set_read_timeout(Some(timeout))?;
+        connection.set_write_timeout(Some(timeout))?;
+        Ok(connection)
+    }
+}
+
 /// Why a command failed, in words.
 #[derive(Debug)]
 pub struct Failed(String);

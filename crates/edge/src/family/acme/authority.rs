@@ -9,7 +9,7 @@ use weir_http::dns::Servers;
 use weir_net::tls;
 
 use crate::acme::state::Directory;
-use crate::acme::{AccountKeySource, Cell, Memory, Work};
+use crate::acme::{AccountKeySource, Cell, Memory, Publisher, Share, Work};
 
 /// An `acme_issuer` block.
 pub struct Authority {
@@ -23,6 +23,10 @@ pub struct Authority {
     pub verifies: bool,
     /// Speaks TLS with it.
     pub tls: Result<tls::Client, String>,
+    /// The way of records into DNS.
+    pub publisher: Publisher,
+    /// `dns_delay`.
+    pub delay: Duration,
     /// The place of the block.
     pub at: At,
     /// Its certificates.
@@ -33,14 +37,17 @@ pub struct Authority {
 
 impl Authority {
     /// The settings for the thread.
-    pub fn work(&self, resolver: &(Arc<Servers>, Duration)) -> Work {
+    pub fn work(&self, resolver: &(Arc<Servers>, Duration), share: Option<Arc<Share>>) -> Work {
         Work {
+            share,
             issuer: self.issuer.clone(),
             key: self.key.clone(),
             resolver: resolver.clone(),
             tls: self.tls.clone(),
             verifies: self.verifies,
             directory: self.directory.clone(),
+            publisher: self.publisher.clone(),
+            delay: self.delay,
             orders: self.orders.clone(),
             memory: self.memory.clone(),
         }

@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::alphabet::URL_SAFE;
@@ -16,11 +17,16 @@ use weir_net::tls::ciphers::{Ciphers, Protocols};
 use weir_net::tls::{self, OriginOptions, Trust};
 
 use super::authority::Authority;
+use super::dns;
+use crate::acme::publish::Update;
 use crate::acme::state::Directory;
-use crate::acme::{AccountKeySource, Memory};
+use crate::acme::{AccountKeySource, Memory, Publisher};
 
 /// How many authorities may stand between a trusted one and the server of the issuer.
 const DEPTH: usize = 10;
+
+/// The longest `dns_delay`.
+const DELAY_MAX: Duration = Duration::from_secs(3600);
 
 /// The most contacts of an account.
 const CONTACTS_MAX: usize = 64;
@@ -47,6 +53,10 @@ const LINES: &[(&str, RangeInclusive<usize>)] = &[
     ("ssl_verify", 1..=1),
     ("state_path", 1..=1),
     ("accept_terms_of_service", 0..=0),
+    // weir's own.
+    ("dns_update", 1..=6),
+    ("dns_hook", 1..=1),
+    ("dns_delay", 1..=1),
 ];
 
 /// The block while it is read.
@@ -59,6 +69,9 @@ struct Draft {
     verifies: Option<bool>,
     /// `None` inside for `off`.
     state: Option<Option<String>>,
+    update: Option<Arc<Update>>,
+    hook: Option<String>,
+    delay: Duration,
     seen: Vec<&'static str>,
     is_broken: bool,
 }
@@ -149,6 +162,9 @@ impl Draft {
             }
             "ssl_trusted_certificate" => self.trusted = text.to_owned(),
             "ssl_verify" => self.verifies = Some(value::flag(line)?),
+            "dns_update" => self.update = Some(Arc::new(dns::update(b, line)?)),
+            "dns_hook" => self.hook = Some(certificates::full_name(b, text)),
+            "dns_delay" => self.delay = value::time(line)?.min(DELAY_MAX),
             "state_path" => self.state = Some((text != "off").then(|| b.path(text))),
             _ => self.issuer.accepts_terms = true,
         }
@@ -171,6 +187,15 @@ impl Draft {
                 AccountKeySource::File(text)
             }
         };
+        let publisher = match (self.hook, self.update) {
+            (Some(_), Some(_)) => {
+                return Err(Refusal::whole("acme_issuer: \"dns_hook\" and \"dns_update\" exclude each other"));
+            }
+            (Some(hook), None) => Publisher::Hook(hook.into()),
+            (None, Some(update)) => Publisher::Update(update),
+            // `check` decides whether there is a responder.
+            (None, None) => Publisher::Nobody,
+        };
         let verifies = self.verifies.unwrap_or(true);
         let trust = if verifies { Some(trust(b, &self.trusted)?) } else { None };
         let state = self.state.unwrap_or_else(|| Some(b.path(&format!("acme_{}", self.issuer.name))));
@@ -179,6 +204,8 @@ impl Draft {
             directory: state.map(Directory::new),
             verifies,
             tls: client(trust),
+            publisher,
+            delay: self.delay,
             at: b.at(),
             orders: Vec::new(),
             memory: Arc::new(Mutex::new(Memory::default())),
