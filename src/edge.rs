@@ -133,9 +133,7 @@ fn test(origin: &Origin, flags: &Flags) -> ExitCode {
         let opaque = |name: &str| name.ends_with("_by_lua_block");
         println!("{}", weir_conf::crossplane(&loaded.tree, &loaded.problems, &opaque));
     }
-    // nginx's `-q` leaves warnings out.
-    let told = loaded.problems.iter().filter(|problem| !flags.quiet || matches!(problem.level, Level::Emerg));
-    told.for_each(|problem| print_problem(problem, &loaded.tree));
+    print_problems(&loaded);
     let fails = loaded.conf.is_none();
     let unopened = loaded.conf.as_ref().and_then(|conf| log_files::first_unopened(conf, &loaded.tree));
     let opened = match (&unopened, &loaded.conf) {
