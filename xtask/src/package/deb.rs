@@ -40,11 +40,6 @@ pub fn weir_nginx(given: &Given) -> Result<PathBuf, String> {
 pub fn share(given: &Given, stage: &Stage, share: &str) -> Result<(), String> {
     pages::Pages::of(&given.binary, &given.epoch)?.put(stage, share)?;
     stage.copy_tracked(&given.root, "labs", &format!("{share}/weir/labs"))?;
-    // The applications of the labs find their packages of npm beside the labs.
-    for list in ["package.json", "package-lock.json"] {
-        let name = format!("tests/apps/{list}");
-        stage.copy(&given.root.join(&name), &format!("{share}/weir/{name}"), FILE)?;
-    }
     stage.copy_tracked(&given.root, "examples", &format!("{share}/doc/weir/examples"))?;
     for folder in ["guide", "reference"] {
         stage.copy_tracked(&given.root, &format!("docs/{folder}"), &format!("{share}/doc/weir/{folder}"))?;
