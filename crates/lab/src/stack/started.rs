@@ -24,8 +24,9 @@ const SAID_MAX: u64 = 1500;
 /// Bytes of a process's output that are searched for its line.
 const LOOKED_MAX: u64 = 1 << 20;
 
-/// The process groups to end, kept globally so that the keeper can end them wherever it has to exit.
-static KEPT: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+/// The process groups to end, kept globally so that the keeper can end them wherever it has to exit. `None`: they have
+/// been ended, and no process may start any more.
+static KEPT: Mutex<Option<Vec<u32>>> = Mutex::new(Some(Vec::new()));
 
 /// A process that was started.
 pub(super) struct Started {
@@ -34,10 +35,10 @@ pub(super) struct Started {
     pub child: Child,
 }
 
-/// Ends every started process.
+/// Ends every started process; later starts fail.
 pub(super) fn end_all() {
-    let kept = std::mem::take(&mut *KEPT.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
-    for group in kept {
+    let kept = KEPT.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+    for group in kept.unwrap_or_default() {
         // The group may have ended already.
         let _ = process::kill_group(group);
     }
@@ -60,9 +61,12 @@ impl Started {
         if let Some(cwd) = &role.cwd {
             command.current_dir(cwd);
         }
+        // The lock is held until the process is on the list: if the lab ends meanwhile, `end_all` waits for it.
+        let mut kept = KEPT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let kept = kept.as_mut().ok_or("the lab has ended")?;
         let child = process::spawn_on(&role.cpus, &mut command)
             .map_err(|error| format!("{}: {program}: {error}", role.name))?;
-        KEPT.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(child.id());
+        kept.push(child.id());
         if !spec.is_isolated {
             note(spec.dir.parent().unwrap_or(&spec.dir), child.id());
         }
