@@ -2,7 +2,7 @@
 
 use super::make;
 use super::stage::{files, sha256, told};
-use crate::run::run;
+use crate::run::{output, run};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,24 +10,25 @@ use std::process::Command;
 /// Builds and packs the last commit twice, and compares the products.
 pub fn check(root: &Path, binary: Option<&Path>) -> Result<(), String> {
     let top = root.join("target/package-check");
+    let commit = output(Command::new("git").current_dir(root).args(["rev-parse", "HEAD"]))?;
     let mut products = Vec::new();
     for name in ["one", "two/in-a-longer-folder"] {
         let clone = top.join(name);
-        refresh(root, &clone)?;
+        refresh(root, &clone, commit.trim())?;
         make::all(&clone, &clone.join("target/package"), binary)?;
         products.push(sums_of(&clone.join("target/package"))?);
     }
     same(&products[0], &products[1])
 }
 
-/// A clone of the last commit. What an earlier check compiled there stays.
-fn refresh(root: &Path, clone: &Path) -> Result<(), String> {
+/// A clone at this commit. What an earlier check compiled there stays.
+fn refresh(root: &Path, clone: &Path, commit: &str) -> Result<(), String> {
     if !clone.exists() {
         fs::create_dir_all(clone).map_err(|error| told(clone, &error))?;
         run(Command::new("git").args(["clone", "--quiet", "--shared"]).arg(root).arg(clone))?;
     }
     run(Command::new("git").current_dir(clone).args(["fetch", "--quiet", "origin", "HEAD"]))?;
-    run(Command::new("git").current_dir(clone).args(["reset", "--quiet", "--hard", "FETCH_HEAD"]))
+    run(Command::new("git").current_dir(clone).args(["reset", "--quiet", "--hard", commit]))
 }
 
 type Sums = Vec<(String, String)>;
