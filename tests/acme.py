@@ -519,7 +519,7 @@ def shared(room):
         within('redis listens', 10, lambda: socket.socket().connect_ex(('127.0.0.1', redis_port)) == 0)
         pebble = Pebble(room)
         weirs = []
-        # The authority asks the last edge, and the first one makes the order.
+        # The authority asks the last edge. One of the three makes the order.
         for each in rooms:
             each.dns = room.dns
             shutil.copy(room.path / 'ca.crt', each.path / 'ca.crt') if each is not room else None
@@ -529,7 +529,8 @@ def shared(room):
         assert shown[0] == shown[1] == shown[2]
         assert pebble.orders() == 1, pebble.orders()
         assert len({(each.path / 'one/account.key').read_text() for each in rooms}) == 1
-        assert weirs[1].log().count('certificate taken over from another edge') == 1
+        taken = [weir.log().count('certificate taken over from another edge') for weir in weirs]
+        assert sorted(taken) == [0, 1, 1], taken
         # Redis hangs. Every edge serves, over a reload and a restart too.
         redis.send_signal(signal.SIGSTOP)
         weirs[0].reload()
