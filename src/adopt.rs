@@ -2,16 +2,14 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use clap::Args;
 use weir_adopt::{Asked, Wish, beside, page};
-use weir_net::process::{self, Signal};
-use weir_net::worker;
 
 use crate::doctor::Lang;
 use crate::files::Disk;
+use crate::stop;
 
 const AFTER_HELP: &str = "\
 weir adopt finds the nginx that runs here, reads its configuration and shows on one page what differs under weir and
@@ -96,7 +94,7 @@ fn run(args: &AdoptArgs) -> Result<u8, String> {
     };
     let weir =
         std::env::current_exe().map_err(|error| format!("weir cannot find the path of its own program: {error}"))?;
-    let stop = stop_on_signal()?;
+    let stop = stop::on_signal()?;
     let tell = |said: weir_doctor::Said| eprintln!("{}", said.say(language));
     let asked = Asked { weir: &weir, files: &Disk, stop: &stop, tell: &tell };
     let report = weir_adopt::run(&wish, &asked)?;
@@ -105,22 +103,7 @@ fn run(args: &AdoptArgs) -> Result<u8, String> {
         false => print!("{}", page::text(&report, language)),
     }
     Ok(match stop.load(Ordering::Relaxed) {
-        true => 130,
+        true => stop::INTERRUPTED,
         false => u8::from(!report.is_ready()),
     })
-}
-
-/// Becomes true at the first signal to end: weir beside nginx still ends and its directory goes.
-fn stop_on_signal() -> Result<Arc<AtomicBool>, String> {
-    let said = |error| format!("weir cannot catch signals: {error}");
-    let signals = process::signals().map_err(said)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let told = stop.clone();
-    let wait = move || {
-        for _ in signals.filter(|signal| matches!(signal, Signal::Int | Signal::Term | Signal::Quit)) {
-            told.store(true, Ordering::Relaxed);
-        }
-    };
-    worker::block_aside("signals", wait).map_err(said)?;
-    Ok(stop)
 }

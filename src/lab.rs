@@ -14,21 +14,20 @@ mod why;
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
 use weir_conf::language::Language;
 use weir_lab::{html, report, stack, store, texts, verdict, wan};
-use weir_net::process::{self, Signal};
-use weir_net::worker;
+use weir_net::process;
 
 pub use flags::LabArgs;
 use flags::{StackArgs, What};
 use progress::Progress;
 
 use crate::doctor::Lang;
+use crate::stop;
 
 /// Exit codes of `weir lab`.
 mod exit {
@@ -39,7 +38,7 @@ mod exit {
     /// The measurement allows no verdict.
     pub const NO_VERDICT: u8 = 3;
     /// Ended by a signal.
-    pub const INTERRUPTED: u8 = 130;
+    pub const INTERRUPTED: u8 = crate::stop::INTERRUPTED;
 }
 
 /// Runs `weir lab`.
@@ -78,7 +77,7 @@ fn experiment(
     language: Language,
     run: impl FnOnce(&AtomicBool, &mut Progress) -> Result<Value, String>,
 ) -> Result<(Value, u8), String> {
-    let stop = stop_on_signal()?;
+    let stop = stop::on_signal()?;
     // Each connection needs a descriptor in the load and in the edge. If the kernel refuses to raise the limit, the
     // old limit stays.
     let _ = process::raise_nofile();
@@ -123,22 +122,4 @@ fn list(store: &Path, language: Language) -> u8 {
 /// Writes a file that a user asked for.
 fn write(path: &Path, text: &str) -> Result<(), String> {
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
-}
-
-/// Returns a flag that becomes true at the first signal to end. The second signal ends this process and all its
-/// children.
-fn stop_on_signal() -> Result<Arc<AtomicBool>, String> {
-    let said = |error| format!("weir cannot catch signals: {error}");
-    let signals = process::signals().map_err(said)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let told = stop.clone();
-    let wait = move || {
-        for _ in signals.filter(|signal| matches!(signal, Signal::Int | Signal::Term | Signal::Quit)) {
-            if told.swap(true, Ordering::Relaxed) {
-                std::process::exit(i32::from(exit::INTERRUPTED));
-            }
-        }
-    };
-    worker::block_aside("signals", wait).map_err(said)?;
-    Ok(stop)
 }

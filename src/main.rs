@@ -15,6 +15,7 @@ mod lab;
 mod load;
 mod purge;
 mod status;
+mod stop;
 mod tables;
 mod top;
 

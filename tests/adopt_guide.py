@@ -9,6 +9,8 @@ Every line `$ COMMAND` of the guide's `console` blocks runs, in order, on a mach
 import argparse, os, re, subprocess, sys, tempfile
 from pathlib import Path
 
+from transcript import alike, commands
+
 ROOT = Path(__file__).resolve().parent.parent
 GUIDE = ROOT / 'docs/guide/adopt.md'
 NGINX = 'nginx/1.22.1'
@@ -59,22 +61,6 @@ def furnish(room):
     for target in ASKED:
         sh(f"curl -s -o /dev/null -H 'Host: shop.test' 'http://127.0.0.1{target}'")
     sh("curl -s -o /dev/null -X POST -d x -H 'Host: shop.test' http://127.0.0.1/api/order")
-
-
-def commands(block):
-    """The commands of a block, each with the output below it."""
-    found = []
-    for line in block.splitlines():
-        if line.startswith('$ '):
-            found.append([line[2:], []])
-        elif found:
-            found[-1][1].append(line)
-    return [(command, '\n'.join(lines).strip('\n')) for command, lines in found]
-
-
-def alike(text):
-    """Without numbers, which differ from run to run."""
-    return re.sub(r'\d[\d,.]*', '0', text)
 
 
 broken = []

@@ -11,6 +11,8 @@ to do: they say so otherwise, and then nothing is written. About ten minutes.
 import argparse, os, re, shutil, subprocess, sys
 from pathlib import Path
 
+from transcript import alike, commands
+
 ROOT = Path(__file__).resolve().parent.parent
 GUIDE = ROOT / 'docs/guide/first-hour.md'
 ROOM = Path('/tmp/first-hour')
@@ -54,22 +56,6 @@ def run(command, environment):
                           stdout=subprocess.PIPE, stderr=None if is_lab else subprocess.STDOUT, timeout=LAB_SECONDS)
     print(said.stdout, flush=True)
     return '\n'.join(line.rstrip() for line in said.stdout.rstrip('\n').splitlines())
-
-
-def commands(block):
-    """The commands of a block, each with what stands below it."""
-    found = []
-    for line in block.splitlines():
-        if line.startswith('$ '):
-            found.append([line[2:], []])
-        elif found:
-            found[-1][1].append(line)
-    return [(command, '\n'.join(lines).strip('\n')) for command, lines in found]
-
-
-def alike(text):
-    """Without what differs from one machine and one moment to another."""
-    return re.sub(r'\d[\d,.]*', '0', text)
 
 
 broken = []

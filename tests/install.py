@@ -9,6 +9,7 @@ import argparse, re, sys
 from pathlib import Path
 
 import machine
+from transcript import alike, commands
 
 GUIDE = machine.ROOT / 'docs/guide/install.md'
 
@@ -20,11 +21,6 @@ chosen = parser.parse_args()
 
 broken = []
 PROGRESS = re.compile(r'\(Reading database \.\.\.( \d+%)?')
-
-
-def alike(text):
-    """Without what differs from one machine and one moment to another."""
-    return re.sub(r'[\d,.]*\d', '0', text)
 
 
 def ran(one, command):
@@ -41,9 +37,8 @@ def ran(one, command):
 def block(match, one):
     """A block with what its commands print now."""
     parts = []
-    for command in re.split(r'^\$ ', match.group(1), flags=re.M)[1:]:
-        command, _, before = command.partition('\n')
-        now, before = ran(one, command), before.strip('\n')
+    for command, before in commands(match.group(1)):
+        now = ran(one, command)
         if alike(now) != alike(before):
             broken.append(f'$ {command}\n--- the guide\n{before}\n--- now\n{now}')
         parts.append(f'$ {command}\n{now}' if now else f'$ {command}')

@@ -8,6 +8,7 @@ next weir. Prints a line for each thing that holds; exit code 1 at the first tha
 """
 import argparse
 import array
+import ctypes
 import os
 import signal
 import socket
@@ -207,7 +208,6 @@ def main():
     parser.add_argument("--weir", required=True)
     arguments = parser.parse_args()
     # A process that weir starts becomes our child, as it would be systemd's.
-    import ctypes
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
     with tempfile.TemporaryDirectory(prefix="weir-service-") as folder:
         os.chmod(folder, 0o755)

@@ -30,9 +30,6 @@ const LOOK: Duration = Duration::from_millis(20);
 const END_MAX: Duration = Duration::from_secs(3);
 /// Most bytes of an error log that are shown.
 const SAID_MAX: usize = 2000;
-/// Variables with which a service manager or another process passes sockets and expects messages.
-const MANAGED: &[&str] =
-    &["LISTEN_FDNAMES", "LISTEN_FDS", "LISTEN_PID", "NGINX", "NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"];
 /// Most names of directories that are tried.
 const ROOMS_MAX: usize = 100;
 /// The list of files, in the temporary directory.
@@ -309,9 +306,7 @@ fn spawn(program: &Path, room: &Path) -> Result<Child, String> {
     let mut command = Command::new(program);
     command.args(["adopt", "--beside"]).arg(room);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-    MANAGED.iter().for_each(|name| {
-        command.env_remove(name);
-    });
+    process::detach(&mut command);
     command.spawn().map_err(|error| format!("{}: {error}", program.display()))
 }
 
@@ -380,7 +375,7 @@ impl Files for Held {
 
 fn read_some(from: impl Read) -> String {
     let mut bytes = Vec::new();
-    // What was read counts, even if the rest fails.
+    // The parent shows the bytes that arrived, even if reading the rest fails.
     let _ = from.take(SAID_MAX as u64).read_to_end(&mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
 }

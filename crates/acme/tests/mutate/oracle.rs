@@ -1,4 +1,4 @@
-//! What holds for any bytes of an authority.
+//! The rules that weir keeps, whatever bytes an authority sends.
 
 use weir_acme::answer::{self, is_token};
 use weir_acme::fields::{is_nonce, links, retry_after};

@@ -121,6 +121,7 @@ pub async fn run_hook(program: PathBuf, record: &Record, adds: bool) -> Result<(
     let run = move || -> Result<(), String> {
         let mut command = Command::new(&program);
         command.args([verb, &name, &text]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        process::detach(&mut command);
         let mut child = process::spawn_on(&[], &mut command).map_err(|error| Os(&error).to_string())?;
         let mut waited = Duration::ZERO;
         while waited < HOOK_TIMEOUT {

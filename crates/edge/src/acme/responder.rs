@@ -25,8 +25,8 @@ const QUESTION_BYTES_MAX: usize = 1232;
 const CONNECTIONS_MAX: usize = 32;
 const CONNECTION_TIME: Duration = Duration::from_secs(5);
 
-/// The pause after a failure to accept.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
+/// The pause after a failure to receive or to accept.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// The sockets, bound before the thread gives up root.
 #[derive(Clone)]
@@ -78,9 +78,8 @@ async fn over_udp(socket: Receiving, ttl_s: u32, challenges: &Challenges) -> io:
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => poll_fn(|_| receiver.poll_readable()).await,
-            // A client's port was closed when an answer came (ICMP).
-            Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::Interrupted) => {}
-            Err(error) => return Err(error),
+            // A client's port was closed when an answer came (ICMP), or memory was short: the next datagram may arrive.
+            Err(_) => timer::sleep(PAUSE).await,
         }
     }
 }
@@ -101,7 +100,7 @@ async fn over_tcp(socket: Listening, ttl_s: u32, challenges: Arc<Challenges>) ->
             }
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => poll_fn(|_| listener.poll_acceptable()).await,
-            Err(_) => timer::sleep(ACCEPT_PAUSE).await,
+            Err(_) => timer::sleep(PAUSE).await,
         }
     }
 }

@@ -121,7 +121,7 @@ impl Directory {
         }
     }
 
-    /// What is there of an order.
+    /// The files of an order, as far as they exist.
     pub fn order(&self, order: &Order) -> Kept {
         let id = order.id();
         let begun = self.read(&format!("{id}.order")).ok();

@@ -13,15 +13,25 @@ use std::os::fd::AsFd;
 use std::process::Command;
 use std::time::Duration;
 
+/// The variable with the manager's own socket.
+const ENV_SOCKET: &str = "NOTIFY_SOCKET";
+
 /// Variables that the manager means for the process that it started, and not for a process that this one starts. A
 /// successor has the watchdog's time (`WATCHDOG_USEC`) too.
 const ENV_OWN: [&str; 4] = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "WATCHDOG_PID"];
 
-/// Removes the manager's words to this process from the environment of a command.
+/// Removes the manager's words to this process from the environment of a command: a successor speaks to the manager
+/// itself.
 pub(super) fn unaddress(command: &mut Command) {
     ENV_OWN.iter().for_each(|name| {
         command.env_remove(name);
     });
+}
+
+/// Removes all words of the manager from the environment of a command that is not a part of weir's service.
+pub(super) fn keep_from_manager(command: &mut Command) {
+    unaddress(command);
+    command.env_remove(ENV_SOCKET).env_remove("WATCHDOG_USEC");
 }
 
 /// The way to the service manager. Without a manager, no call does anything.
@@ -33,7 +43,7 @@ pub struct Manager(());
 impl Manager {
     /// The manager that the environment names (`NOTIFY_SOCKET`); `None` without one.
     pub fn find() -> Option<Manager> {
-        std::env::var_os("NOTIFY_SOCKET").map(|_| Manager(()))
+        std::env::var_os(ENV_SOCKET).map(|_| Manager(()))
     }
 
     /// weir serves. `status` is a line for `systemctl status`.

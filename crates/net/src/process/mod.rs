@@ -24,7 +24,7 @@ pub use privilege::{Identity, drop_privileges_this_thread, effective_user, is_ro
 pub use secret::kept_elsewhere;
 pub use signal::{Sender, Signal, Signals, SignalsHandle, send_signal, signals};
 pub use terminal::terminal_size;
-pub use upgrade::{ENV_SOCKETS, exec_new_binary, inherited, is_successor};
+pub use upgrade::{ENV_SOCKETS, detach, exec_new_binary, inherited, is_successor};
 
 /// Whether an error means that the process or the machine has no free file descriptor.
 pub fn is_out_of_files(error: &std::io::Error) -> bool {

@@ -4,7 +4,7 @@
 //! sockets open. Their numbers, each followed by a semicolon, are in the environment variable `NGINX`.
 
 use super::daemon::unmark;
-use super::manager::unaddress;
+use super::manager::{keep_from_manager, unaddress};
 use crate::listener::Listening;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -35,6 +35,13 @@ pub fn exec_new_binary(
     unmark(&mut command);
     unaddress(&mut command);
     command.spawn()
+}
+
+/// Prepares a command that is neither weir's successor nor a part of its service: a program of the user, or a weir beside
+/// another server. It inherits no variable about sockets or about the service manager.
+pub fn detach(command: &mut Command) {
+    keep_from_manager(command);
+    command.env_remove(ENV_SOCKETS);
 }
 
 /// Whether an old binary started us as its replacement: it is already in the background, and so are we.
@@ -89,6 +96,19 @@ mod tests {
         let file = std::fs::File::open("/dev/null").unwrap();
         assert!(Listening::from_number(file.as_raw_fd()).is_none());
         assert!(rustix::fs::fstat(&file).is_ok(), "still ours and open");
+    }
+
+    #[test]
+    fn a_detached_command_knows_nothing_of_the_service() {
+        let mut command = Command::new("env");
+        for name in
+            ["NGINX", "NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "WATCHDOG_PID", "WATCHDOG_USEC"]
+        {
+            command.env(name, "1");
+        }
+        detach(&mut command);
+        let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        assert!(["NGINX=", "NOTIFY_", "LISTEN_", "WATCHDOG_"].iter().all(|name| !said.contains(name)), "{said}");
     }
 
     #[test]

@@ -24,7 +24,7 @@ const NAME_ERROR: u16 = 3;
 const NOT_IMPLEMENTED: u16 = 4;
 const REFUSED: u16 = 5;
 
-/// What a server has of a name.
+/// The records that a server has for a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Served {
     /// Another server's name.
