@@ -18,18 +18,26 @@ const ACCEPTS: u64 = 1 << 16;
 /// For a process whose descriptors are not readable, no address is known.
 pub fn listens_of(root: &Path, family: &[u32]) -> BTreeSet<String> {
     let Some(first) = family.first() else { return BTreeSet::new() };
-    let mut known = tcp(root, *first);
-    known.extend(unix(root, *first));
+    let known = listening(root, *first);
     let mut found = BTreeSet::new();
     for pid in family {
         let entries = fs::read_dir(root.join(format!("proc/{pid}/fd"))).into_iter().flatten().flatten();
-        for entry in entries.take(FILES_MAX) {
-            let Ok(target) = fs::read_link(entry.path()) else { continue };
-            let inode = target.to_str().and_then(|text| text.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok());
-            found.extend(inode.and_then(|inode: u64| known.get(&inode)).cloned());
-        }
+        let inodes = entries.take(FILES_MAX).filter_map(|entry| inode(&entry.path()));
+        found.extend(inodes.filter_map(|inode| known.get(&inode)).cloned());
     }
     found
+}
+
+/// The listening sockets of a process's network namespace, by their inode.
+pub(super) fn listening(root: &Path, pid: u32) -> BTreeMap<u64, String> {
+    let mut known = tcp(root, pid);
+    known.extend(unix(root, pid));
+    known
+}
+
+/// The inode of the socket behind a descriptor of `/proc/PID/fd`; `None` if it is not a socket.
+pub(super) fn inode(descriptor: &Path) -> Option<u64> {
+    fs::read_link(descriptor).ok()?.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
 fn tcp(root: &Path, pid: u32) -> BTreeMap<u64, String> {

@@ -8,10 +8,12 @@ mod cpu;
 mod ends;
 mod limits;
 mod listen;
+mod listeners;
 mod machine;
 mod pam;
 mod pools;
 mod process;
+mod programs;
 mod running;
 mod sockets;
 mod strip;
@@ -20,11 +22,13 @@ mod thread;
 #[cfg(test)]
 mod tree;
 mod unit;
+mod vm;
 
 pub use cpu::{allowed_cpus, effective_cpus, effective_cpus_of, effective_cpus_under, throttling_under};
 pub use ends::{Ends, ends_of};
 pub use limits::{FileLimit, file_limit, file_limit_of, file_limit_under};
 pub use listen::listens_of;
+pub use listeners::{Listeners, listeners_under};
 pub use machine::{CPUS_MAX, CpuTime, cpu_times, cpu_times_under, worked};
 pub use pam::{PamLimit, pam_limits_under};
 pub use pools::{Pool, pools_under};
@@ -32,6 +36,7 @@ pub use process::{
     FamilyCpu, PROCESSES_MAX, ended_children_cpu, family, family_cpu, family_cpu_under, family_under, others_cpu,
     started_ticks,
 };
+pub use programs::{Program, Seen, programs, seen_under};
 pub use running::{Process, node_processes_under, processes_under};
 pub use sockets::{
     local_ports, local_ports_under, localhost_is_dual_under, open_files, sysctl_under, waiting_sockets,
@@ -47,3 +52,4 @@ pub use tcp::{
 };
 pub use thread::{THREADS_MAX, ThreadCpu, own_cpu, own_thread, threads, threads_under};
 pub use unit::{Unit, unit_under};
+pub use vm::{Vm, vm_under};

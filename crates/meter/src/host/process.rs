@@ -91,14 +91,17 @@ pub fn ended_children_cpu() -> Duration {
 }
 
 /// The fields that weir reads from a process's `stat` file (proc_pid_stat(5)).
-struct Stat {
-    parent: u32,
+pub(super) struct Stat {
+    pub(super) parent: u32,
     /// True for a kernel thread.
-    is_kernels: bool,
-    cpu: Duration,
+    pub(super) is_kernels: bool,
+    pub(super) cpu: Duration,
     ended_children: Duration,
+    pub(super) threads: Option<u64>,
     /// Start time in ticks since the machine started.
-    started: Option<u64>,
+    pub(super) started: Option<u64>,
+    /// Pages of resident memory.
+    pub(super) pages: Option<u64>,
 }
 
 impl Stat {
@@ -112,13 +115,15 @@ impl Stat {
             is_kernels: number(6).is_some_and(|flags| flags & PF_KTHREAD != 0),
             cpu: ticks(11) + ticks(12),
             ended_children: ticks(13) + ticks(14),
+            threads: fields.get(17).and_then(|word| word.parse().ok()),
             started: fields.get(19).and_then(|word| word.parse().ok()),
+            pages: fields.get(21).and_then(|word| word.parse().ok()),
         })
     }
 }
 
 /// All processes, at most [`PROCESSES_MAX`].
-fn everybody(proc: &Path) -> BTreeMap<u32, Stat> {
+pub(super) fn everybody(proc: &Path) -> BTreeMap<u32, Stat> {
     let entries = fs::read_dir(proc).into_iter().flatten().flatten();
     let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()).take(PROCESSES_MAX);
     let read = |id: u32| Stat::parse(&fs::read_to_string(proc.join(format!("{id}/stat"))).ok()?);

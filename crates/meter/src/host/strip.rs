@@ -152,7 +152,7 @@ fn quota_v1(dir: &Path) -> Option<Quota> {
 }
 
 /// The number after a name, in files of `NAME NUMBER` lines; 0 if it is missing.
-fn figure(text: &str, name: &str) -> u64 {
+pub(super) fn figure(text: &str, name: &str) -> u64 {
     let rest = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix([' ', ':', '\t']));
     rest.and_then(|rest| rest.split_ascii_whitespace().next()?.parse().ok()).unwrap_or(0)
 }

@@ -407,6 +407,7 @@ fn host() -> Host {
         rss: 61 << 20,
         time_wait: Some(5_060),
         retransmits: Some(0.4),
+        vm: Some(VmRow { r: 3, free: 900 << 20, cache: 2 << 30, interrupts: 4100.0, cs: 9300.0, ..VmRow::default() }),
     }
 }
 

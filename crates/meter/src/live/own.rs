@@ -355,6 +355,40 @@ pub struct Host {
     pub time_wait: Option<u64>,
     /// Retransmitted segments per second.
     pub retransmits: Option<f64>,
+    /// The row of vmstat(8) for the last second; `None` if the kernel's files are not readable.
+    pub vm: Option<VmRow>,
+}
+
+/// One row of vmstat(8): sizes in bytes, rates per second over the last second. The shares of CPU are in
+/// [`Host::cpu`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct VmRow {
+    /// r: tasks that run or wait for a CPU.
+    pub r: u64,
+    /// b: tasks that wait for a disk.
+    pub b: u64,
+    /// swpd: swap in use.
+    pub swpd: u64,
+    /// free: memory that nothing uses.
+    pub free: u64,
+    /// buff: buffers of the kernel.
+    pub buff: u64,
+    /// cache: the page cache.
+    pub cache: u64,
+    /// si: bytes read from swap.
+    pub si: f64,
+    /// so: bytes written to swap.
+    pub so: f64,
+    /// bi: bytes read from block devices.
+    pub bi: f64,
+    /// bo: bytes written to block devices.
+    pub bo: f64,
+    /// in: interrupts.
+    #[serde(rename = "in")]
+    pub interrupts: f64,
+    /// cs: switches between tasks.
+    pub cs: f64,
 }
 
 /// Shares of all CPUs' time, 0 to 1.
