@@ -215,7 +215,7 @@ fn start_edge(place: &Place) -> Result<Running, String> {
     }
     let conf = loaded.conf.ok_or("weir refused the demo's configuration")?;
     log::open_default(Path::new(&origin.error_log));
-    let running = Running::start(origin, conf, claimed)?;
+    let running = Running::start(origin, conf, &loaded.tree, claimed)?;
     running.write_pid()?;
     Ok(running)
 }

@@ -228,7 +228,7 @@ fn run(mut origin: Origin, is_nginx: bool) -> Result<(), String> {
         None
     };
     let signals = process::signals().map_err(|error| format!("signal handlers failed {}", log::Os(&error)))?;
-    let running = Running::start(origin, conf, claimed)?;
+    let running = Running::start(origin, conf, &loaded.tree, claimed)?;
     if let Some(address) = loaded.dashboard {
         log::global(log::Level::Notice, format_args!("dashboard on http://{address}/"));
         if !is_nginx {

@@ -346,7 +346,7 @@ pub fn serve(room: &Path) -> Result<(), String> {
         return Err(said(&problem));
     }
     let signals = process::signals().map_err(|error| format!("signal handlers failed {}", log::Os(&error)))?;
-    let running = Running::start(origin, conf, None)?;
+    let running = Running::start(origin, conf, &loaded.tree, None)?;
     running.write_pid()?;
     let until_closed = || {
         let _ = io::copy(&mut io::stdin(), &mut io::sink());

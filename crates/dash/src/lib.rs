@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod assets;
+pub mod configuration;
 pub mod feed;
 pub mod history;
 pub mod inline;
@@ -16,6 +17,7 @@ pub mod logs;
 pub mod point;
 pub mod runs;
 pub mod verdict;
+pub mod vmstat;
 pub mod waterline;
 pub mod words;
 

@@ -210,7 +210,7 @@ impl Running {
     /// Binds the sockets and starts the workers. Errors have nginx's wording.
     ///
     /// `claimed` is bound already, and served if the configuration names its address.
-    pub fn start(origin: Origin, conf: Conf, claimed: Option<Listening>) -> Result<Running, String> {
+    pub fn start(origin: Origin, conf: Conf, tree: &Tree, claimed: Option<Listening>) -> Result<Running, String> {
         limits(&conf);
         let manager = Manager::find();
         let passed = manager.map(Manager::passed).unwrap_or_default();
@@ -237,6 +237,7 @@ impl Running {
         let hired = crew.hire(&conf, None)?;
         crew.take_over(&conf, hired, &sockets, &datagrams);
         show(&crew, &conf, &sockets);
+        dashboard::show(&conf, tree);
         dashboard::open_shelf(&conf, identity.as_ref())?;
         crew.live().observe(identity).map_err(|error| format!("thread could not be started {}", log::Os(&error)))?;
         log::global(Level::Notice, format_args!("nginx/{} (weir), start {count} workers", weir_http::respond::VERSION));
@@ -249,30 +250,29 @@ impl Running {
     pub fn reload(&mut self, files: &dyn Files) {
         log::global(Level::Notice, format_args!("reconfiguring"));
         let loaded = load(&self.origin, files, self.conf.generation + 1);
+        let mut why = Vec::new();
         for problem in &loaded.problems {
-            log::global(level_of(problem), format_args!("{}", problem.sentence(&loaded.tree)));
+            let sentence = problem.sentence(&loaded.tree);
+            log::global(level_of(problem), format_args!("{sentence}"));
+            why.push(sentence);
         }
-        let Some(mut conf) = loaded.conf else { return };
-        if let Err(message) = ALL.adopt(&mut conf, &self.conf) {
-            return log::global(Level::Emerg, format_args!("{message}"));
+        let Some(conf) = loaded.conf else { return dashboard::refuse(&self.conf, why) };
+        if let Err(message) = self.replace(conf, &loaded.tree) {
+            log::global(Level::Emerg, format_args!("{message}"));
+            dashboard::refuse(&self.conf, vec![message]);
         }
+    }
+
+    /// Puts a configuration in force in place of the present one. After an error nothing has changed.
+    fn replace(&mut self, mut conf: Conf, tree: &Tree) -> Result<(), String> {
+        ALL.adopt(&mut conf, &self.conf)?;
         let count = worker_count(&conf);
-        let sockets = match open_sockets(&conf, self.sockets.clone(), count) {
-            Ok(sockets) => sockets,
-            Err(message) => return log::global(Level::Emerg, format_args!("{message}")),
-        };
-        let datagrams = match open_datagrams(&conf, &self.datagrams, count) {
-            Ok(datagrams) => datagrams,
-            Err(message) => return log::global(Level::Emerg, format_args!("{message}")),
-        };
-        let identity = match identity(&conf) {
-            Ok(identity) => identity,
-            Err(message) => return log::global(Level::Emerg, format_args!("{message}")),
-        };
-        let opened = make_directories(&conf, identity.as_ref()).and_then(|()| log_files::open_all(&conf));
-        if let Err(message) = opened.and_then(|()| dashboard::open(&conf)) {
-            return log::global(Level::Emerg, format_args!("{message}"));
-        }
+        let sockets = open_sockets(&conf, self.sockets.clone(), count)?;
+        let datagrams = open_datagrams(&conf, &self.datagrams, count)?;
+        let identity = identity(&conf)?;
+        make_directories(&conf, identity.as_ref())?;
+        log_files::open_all(&conf)?;
+        dashboard::open(&conf)?;
         if conf.main.process.nofile != self.conf.main.process.nofile {
             limits(&conf);
         }
@@ -280,10 +280,7 @@ impl Running {
         fit_tables(&mut conf, count);
         self.crew.live().enlist(&mut conf);
         let conf = Arc::new(conf);
-        let hired = match self.crew.hire(&conf, Some(&self.conf)) {
-            Ok(hired) => hired,
-            Err(message) => return log::global(Level::Emerg, format_args!("{message}")),
-        };
+        let hired = self.crew.hire(&conf, Some(&self.conf))?;
         log::install(conf.main.error_log.main.clone());
         self.move_pid_file(&conf);
         if !hired.is_empty() || count != self.crew.len() {
@@ -299,11 +296,13 @@ impl Running {
         }
         self.crew.take_over(&conf, hired, &sockets, &datagrams);
         show(&self.crew, &conf, &sockets);
+        dashboard::show(&conf, tree);
         purge::close(&self.conf, Some(&conf));
         self.conf = conf;
         let before = std::mem::replace(&mut self.sockets, sockets);
         self.datagrams = datagrams;
         self.store_sockets(before.keys());
+        Ok(())
     }
 
     /// Makes the manager's store hold the sockets in use, and none of the `former` addresses that are not in use.

@@ -57,7 +57,7 @@ const ENDS: [&str; 9] =
 const NAME_BYTES_MAX: usize = 64;
 
 /// Removes credentials from a line.
-fn without_secrets(line: &str) -> String {
+pub fn without_secrets(line: &str) -> String {
     let bytes = line.as_bytes();
     let mut out = String::with_capacity(line.len());
     let (mut at, mut copied) = (0, 0);
@@ -83,16 +83,36 @@ fn is_word(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Plain,
+    Secret,
+    /// The value extends to the end of the line.
+    Field,
+}
+
+fn kind(name: &str) -> Kind {
+    let name: String = name.chars().filter(|c| !matches!(c, '-' | '_')).map(|c| c.to_ascii_lowercase()).collect();
+    match FIELDS.contains(&name.as_str()) {
+        true => Kind::Field,
+        false if ENDS.iter().any(|end| name.ends_with(end)) => Kind::Secret,
+        false => Kind::Plain,
+    }
+}
+
+/// Whether a value with this name is a secret.
+pub fn is_secret(name: &str) -> bool {
+    kind(name) != Kind::Plain
+}
+
 /// The value after `name=` or `name:`, if it is the name of a secret.
 fn after_name(line: &str, at: usize) -> Option<(usize, usize)> {
     let before = line.get(..at)?.trim_end().trim_end_matches(['"', '\'', '\\']);
     let length = before.bytes().rev().take(NAME_BYTES_MAX).take_while(is_word).count();
-    let name = before.get(before.len() - length..)?;
-    let name: String = name.chars().filter(|c| !matches!(c, '-' | '_')).map(|c| c.to_ascii_lowercase()).collect();
-    let is_field = FIELDS.contains(&name.as_str());
-    if !is_field && !ENDS.iter().any(|end| name.ends_with(end)) {
-        return None;
-    }
+    let is_field = match kind(before.get(before.len() - length..)?) {
+        Kind::Plain => return None,
+        kind => kind == Kind::Field,
+    };
     let value = line.get(at + 1..)?.trim_start();
     let from = line.len() - value.len();
     let opening: &str = ["\\\"", "\"", "'"].into_iter().find(|mark| value.starts_with(mark)).unwrap_or("");

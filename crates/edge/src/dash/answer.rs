@@ -14,6 +14,7 @@ use weir_dash::assets::{self, Asset};
 use weir_dash::feed;
 use weir_dash::logs::Logs;
 use weir_dash::runs;
+use weir_dash::words::Said;
 use weir_http::body::{self, Failed};
 use weir_http::conn::{Conn, Gone};
 use weir_http::exchange::Exchange;
@@ -26,8 +27,9 @@ use weir_net::clock;
 use weir_wire::Known;
 
 use crate::dash::hall::{VIEWERS_MAX, Viewer};
-use crate::dash::shelf::{Want, WantedLog};
+use crate::dash::shelf::{Lines, Want, WantedLog};
 use crate::dash::token::{self, Token};
+use crate::family::dashboard::LogPlace;
 use crate::guard::{self, Deed};
 use crate::live::api;
 use crate::purge;
@@ -36,6 +38,8 @@ use crate::purge;
 const TURN: Duration = Duration::from_secs(1);
 /// After this many turns without an event, the stream sends a sign of life.
 const QUIET_TURNS: u32 = 10;
+/// Addresses of upstreams for which weir looks for a process, at most.
+const ORIGINS_MAX: usize = 256;
 /// How long a request for the document (sent once) waits for it.
 const PATIENCE_MS: u64 = 5000;
 
@@ -59,7 +63,16 @@ pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<Outc
     if !is_server
         && !matches!(
             name.as_slice(),
-            b"feed" | b"doc.json" | b"day.json" | b"samples.json" | b"logs.json" | b"runs.json" | b"purge"
+            b"feed"
+                | b"doc.json"
+                | b"day.json"
+                | b"samples.json"
+                | b"logs.json"
+                | b"runs.json"
+                | b"machine.json"
+                | b"processes.json"
+                | b"configuration.json"
+                | b"purge"
         )
     {
         return Ok(Outcome::Status(404));
@@ -88,6 +101,12 @@ pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<Outc
         b"samples.json" => Ok(samples(exchange)),
         b"logs.json" => Ok(logs(exchange).await),
         b"runs.json" => Ok(lab_runs(exchange).await),
+        b"machine.json" => Ok(json(exchange, &declared.hall().machine())),
+        b"configuration.json" => {
+            // Any user of the machine may look without a token, so files that not every user may read stay unseen.
+            Ok(json(exchange, &declared.hall().configuration(token.is_some())))
+        }
+        b"processes.json" => Ok(processes(exchange).await),
         b"day.json" => {
             let points = serde_json::to_vec(&declared.hall().day()).unwrap_or_default();
             Ok(text(exchange, 200, b"application/json", points))
@@ -210,12 +229,22 @@ async fn logs(exchange: &mut Exchange<'_>) -> Outcome {
     let declared = &crate::declared(exchange.conf).dashboard;
     let Some(snapshot) = declared.hall().newest() else { return no_class(exchange) };
     let Some(class) = class_of(exchange, &snapshot) else { return no_class(exchange) };
-    let logs = declared.logs.iter().map(|log| WantedLog {
-        file: log.file.clone(),
-        of: log.upstream.clone().unwrap_or_default(),
-        samples: class.samples.iter().filter(|sample| log.is_of(&sample.upstream, &snapshot)).cloned().collect(),
-    });
-    let wanted: Vec<WantedLog> = logs.filter(|log| !log.samples.is_empty()).collect();
+    let mut wanted = Vec::new();
+    for log in &declared.logs {
+        let samples = class.samples.iter().filter(|sample| log.is_of(&sample.upstream, &snapshot)).cloned();
+        let samples: Vec<_> = samples.collect();
+        if samples.is_empty() {
+            continue;
+        }
+        let (name, lines) = match &log.place {
+            LogPlace::File(file) => (file.display().to_string(), Lines::File(file.clone())),
+            LogPlace::Output(source) => {
+                let tail = declared.hall().host.output(source.clone()).await;
+                (source.to_string(), Lines::Output(tail.unwrap_or_else(|| Err(too_busy()))))
+            }
+        };
+        wanted.push(WantedLog { name, lines, of: log.upstream.clone().unwrap_or_default(), samples });
+    }
     if wanted.is_empty() {
         let none = serde_json::to_vec(&Logs::default().beside(class)).unwrap_or_default();
         return text(exchange, 200, b"application/json", none);
@@ -241,6 +270,30 @@ async fn lab_runs(exchange: &mut Exchange<'_>) -> Outcome {
         return refuse(exchange, 400, "this is not the name of a run: runs.json lists the names\n");
     }
     shelved(exchange, Want::Run(lab, id)).await
+}
+
+/// The programs of the machine, those behind the edge first.
+async fn processes(exchange: &mut Exchange<'_>) -> Outcome {
+    let groups = crate::live::groups(exchange.conf);
+    let origins = groups.iter().flat_map(|group| {
+        group.addresses.iter().map(|address| (address.to_string(), group.name.clone())).collect::<Vec<_>>()
+    });
+    let origins: Vec<_> = origins.take(ORIGINS_MAX).collect();
+    match crate::declared(exchange.conf).dashboard.hall().host.programs(origins).await {
+        Some(programs) => json(exchange, &programs),
+        None => refuse(exchange, 503, "weir is busy with other viewers: try again in a second\n"),
+    }
+}
+
+fn too_busy() -> Said {
+    Said::new(
+        "weir is busy reading other logs: try again in a second",
+        "다른 로그를 읽고 있습니다. 잠시 뒤에 다시 시도하세요",
+    )
+}
+
+fn json(exchange: &mut Exchange<'_>, value: &Value) -> Outcome {
+    text(exchange, 200, b"application/json", value.to_string().into_bytes())
 }
 
 /// An answer read from files.

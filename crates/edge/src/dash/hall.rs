@@ -6,14 +6,19 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
+use serde_json::Value;
 use weir_dash::Dashboard;
+use weir_dash::configuration::{Configuration, Configurations};
 use weir_dash::journal::{self, Journal};
 use weir_dash::point::Point;
+use weir_dash::vmstat::Rows;
+use weir_http::board::lock;
 use weir_meter::live::Snapshot;
 
+use super::host::Host;
 use super::shelf::Shelf;
 
 /// Viewers of one edge, at most; one more is answered 503.
@@ -30,8 +35,13 @@ pub struct Hall {
     /// A viewer locks it for a moment to take an event.
     board: Mutex<Board>,
     viewers: AtomicUsize,
+    /// Ten minutes of the machine.
+    machine: Mutex<Rows>,
+    configurations: Mutex<Configurations>,
     /// The thread that reads files for viewers.
     pub shelf: Shelf,
+    /// The thread that looks at the machine for viewers.
+    pub host: Host,
 }
 
 #[derive(Default)]
@@ -110,6 +120,7 @@ impl Hall {
 
     /// Shows the next second. Runs on the observer's thread: it makes the bytes once, for all viewers.
     pub fn observe(&self, snapshot: Arc<Snapshot>) {
+        lock(&self.machine).push(&snapshot);
         let mut studio = self.studio();
         let second = studio.dashboard.observe(snapshot.clone());
         self.board().snapshot = Some(snapshot);
@@ -153,12 +164,32 @@ impl Hall {
         (self.viewers.fetch_add(1, Ordering::Relaxed) < VIEWERS_MAX).then_some(viewer)
     }
 
+    /// Ten minutes of the machine, as [`Rows::json`] gives them.
+    pub fn machine(&self) -> Value {
+        lock(&self.machine).json()
+    }
+
+    /// A configuration came into force.
+    pub fn load(&self, configuration: Configuration) {
+        lock(&self.configurations).load(configuration);
+    }
+
+    /// weir refused a reload, for these reasons.
+    pub fn refuse(&self, at_ms: u64, why: Vec<String>) {
+        lock(&self.configurations).refuse(at_ms, why);
+    }
+
+    /// The configuration in force, as [`Configurations::json`] gives it.
+    pub fn configuration(&self, shows_private: bool) -> Value {
+        lock(&self.configurations).json(shows_private)
+    }
+
     fn studio(&self) -> MutexGuard<'_, Studio> {
-        self.studio.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.studio)
     }
 
     fn board(&self) -> MutexGuard<'_, Board> {
-        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.board)
     }
 }
 

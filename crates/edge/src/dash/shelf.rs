@@ -33,11 +33,22 @@ pub enum Want {
     Run(PathBuf, String),
 }
 
+/// Where the lines of a log come from.
+#[derive(Clone, Debug)]
+pub enum Lines {
+    /// A file, which the shelf reads.
+    File(PathBuf),
+    /// A program has printed them.
+    Output(Result<Tail, Said>),
+}
+
 /// A log, and the samples it may contain lines about.
 #[derive(Clone, Debug)]
 pub struct WantedLog {
-    /// The file.
-    pub file: PathBuf,
+    /// Its name for the page.
+    pub name: String,
+    /// Where its lines come from.
+    pub lines: Lines,
     /// The upstream that wrote it; empty for all upstreams.
     pub of: String,
     /// The samples, newest first.
@@ -100,7 +111,11 @@ fn look(class: &ErrorClass, wanted: &[WantedLog]) -> Answer {
     let mut logs = Logs::default();
     for log in wanted {
         let samples: Vec<&ErrorSample> = log.samples.iter().collect();
-        logs.add(&log.file.display().to_string(), &log.of, tail(&log.file), &samples, local_ms);
+        let tail = match &log.lines {
+            Lines::File(file) => tail(file),
+            Lines::Output(output) => output.clone(),
+        };
+        logs.add(&log.name, &log.of, tail, &samples, local_ms);
     }
     (200, serde_json::to_vec(&logs.beside(class)).unwrap_or_default())
 }
@@ -177,7 +192,12 @@ mod tests {
         };
         let (status, json) = look(
             &ErrorClass::default(),
-            &[WantedLog { file: file.to_owned(), of: String::new(), samples: vec![sample] }],
+            &[WantedLog {
+                name: file.display().to_string(),
+                lines: Lines::File(file.to_owned()),
+                of: String::new(),
+                samples: vec![sample],
+            }],
         );
         assert_eq!(status, 200);
         serde_json::from_slice(&json).unwrap()

@@ -5,10 +5,12 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use weir_conf::{At, Statement};
+use weir_conf::{At, Statement, Tree};
+use weir_dash::configuration::{Configuration, File};
 use weir_http::build::{Build, Kind, Scope};
 use weir_http::conf::Conf;
 use weir_http::directive::{Arity, Directive, HTTP, LOCATION, MAIN, ONE, SERVER};
@@ -17,10 +19,12 @@ use weir_http::phase::Next;
 use weir_http::refusal::Refusal;
 use weir_http::route::Pattern;
 use weir_meter::live::Snapshot;
+use weir_net::clock;
 use weir_net::log;
 use weir_net::process::Identity;
 
 use crate::dash::hall::Hall;
+use crate::dash::host::Source as Output;
 use crate::dash::place;
 use crate::dash::token::{Source, Token};
 
@@ -47,11 +51,20 @@ pub struct Declared {
 /// The most logs of upstreams: weir searches all of them when a viewer opens a class of errors.
 pub const LOGS_MAX: usize = 8;
 
-/// A log file of an upstream.
+/// Where the lines of a log are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogPlace {
+    /// A file, a full path.
+    File(PathBuf),
+    /// The output of a program.
+    Output(Output),
+}
+
+/// A log of an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamLog {
-    /// The file, a full path.
-    pub file: PathBuf,
+    /// Where its lines are.
+    pub place: LogPlace,
     /// The group's name or the peer's address; `None` for all.
     pub upstream: Option<String>,
     at: At,
@@ -83,8 +96,8 @@ pub static FAMILY: Family = Family::new("dashboard", &[
         "weir's own: keeps 24 hours of history, one point for every ten seconds, in a FILE of half a megabyte.",
         |b, s| { let path = b.path(s.text(0)); crate::declaring(b).dashboard.history = Some(PathBuf::from(path)); Ok(()) }),
     Directive::new("dashboard_upstream_log", MAIN.or(HTTP), Arity::Between(1, 2),
-        "weir's own: FILE [upstream=NAME|ADDRESS:PORT], a log that an upstream writes. The dashboard shows the log's \
-         lines about failed requests beside these requests.",
+        "weir's own: FILE|journald:UNIT|docker:NAME|podman:NAME [upstream=NAME|ADDRESS:PORT], a log that an upstream \
+         writes. The dashboard shows the log's lines about failed requests beside these requests.",
         upstream_log).many(),
     Directive::new("dashboard_lab", MAIN.or(HTTP), ONE,
         "weir's own: the DIRECTORY with the runs of weir lab (by default .weir/runs); the dashboard shows them.",
@@ -166,14 +179,34 @@ pub fn open(conf: &Conf) -> Result<(), String> {
     Ok(())
 }
 
-/// Starts the thread that reads the files for the dashboard, if the configuration names any. It reads as `identity`.
+/// Starts the threads that read for the dashboard: one for the files that the configuration names, as `identity`, and one
+/// for the machine.
 ///
 /// # Errors
-/// The thread cannot be started.
+/// A thread cannot be started.
 pub fn open_shelf(conf: &Conf, identity: Option<&Identity>) -> Result<(), String> {
     let declared = &crate::declared(conf).dashboard;
-    let Some(hall) = declared.watched().filter(|_| declared.reads_files()) else { return Ok(()) };
-    hall.shelf.open(identity).map_err(|error| format!("thread could not be started {}", log::Os(&error)))
+    let Some(hall) = declared.watched() else { return Ok(()) };
+    let files = if declared.reads_files() { hall.shelf.open(identity) } else { Ok(()) };
+    files.and_then(|()| hall.host.open()).map_err(|error| format!("thread could not be started {}", log::Os(&error)))
+}
+
+/// Shows the files of a configuration that has come into force.
+pub fn show(conf: &Conf, tree: &Tree) {
+    let Some(hall) = crate::declared(conf).dashboard.watched() else { return };
+    let files = tree.files.iter().filter(|source| !source.is_command_line).map(|source| File {
+        name: source.name.clone(),
+        text: String::from_utf8_lossy(&source.bytes).into_owned(),
+        is_public: std::fs::metadata(&source.name).is_ok_and(|facts| facts.mode() & 0o004 != 0),
+    });
+    hall.load(Configuration::new(conf.generation, clock::unix_ms(), files));
+}
+
+/// Shows that weir refused a reload, and why.
+pub fn refuse(conf: &Conf, why: Vec<String>) {
+    if let Some(hall) = crate::declared(conf).dashboard.watched() {
+        hall.refuse(clock::unix_ms(), why);
+    }
 }
 
 fn dashboard(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
@@ -226,11 +259,18 @@ fn upstream_log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal>
         _ => None,
     };
     if statement.text(0).is_empty() {
-        return Err(Refusal::directive("is empty").todo("name a file"));
+        return Err(Refusal::directive("is empty").todo("name a file, journald:UNIT, docker:NAME or podman:NAME"));
     }
-    let log = UpstreamLog { file: PathBuf::from(b.path(statement.text(0))), upstream, at: b.at() };
+    let place = match Output::parse(statement.text(0)) {
+        None => LogPlace::File(PathBuf::from(b.path(statement.text(0)))),
+        Some(Ok(output)) => LogPlace::Output(output),
+        Some(Err(why)) => {
+            return Err(Refusal::whole(format!("invalid parameter \"{}\"", statement.text(0))).todo(why));
+        }
+    };
+    let log = UpstreamLog { place, upstream, at: b.at() };
     let logs = &mut crate::declaring(b).dashboard.logs;
-    if logs.iter().any(|known| known.file == log.file && known.upstream == log.upstream) {
+    if logs.iter().any(|known| known.place == log.place && known.upstream == log.upstream) {
         return Err(Refusal::directive("is duplicate"));
     }
     if logs.len() >= LOGS_MAX {
@@ -324,7 +364,7 @@ mod tests {
     fn a_log_is_asked_about_its_own_peers() {
         let snapshot = Snapshot::example();
         let log = |upstream: Option<&str>| UpstreamLog {
-            file: PathBuf::from("/a.log"),
+            place: LogPlace::File(PathBuf::from("/a.log")),
             upstream: upstream.map(str::to_owned),
             at: At::default(),
         };

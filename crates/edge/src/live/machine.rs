@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use weir_http::conf::Conf;
 use weir_meter::host::{self, CpuKinds};
-use weir_meter::live::Host;
+use weir_meter::live::{Host, VmRow};
 
 use super::sums::groups;
 
@@ -46,6 +46,7 @@ struct Readings {
     quota: Option<host::Quota>,
     resent: Option<u64>,
     links: BTreeMap<String, (u64, u64)>,
+    vm: Option<host::Vm>,
 }
 
 impl Machine {
@@ -63,6 +64,7 @@ impl Machine {
             quota: host::quota_under(root),
             resent: host::retransmitted_under(root),
             links: host::links_under(root),
+            vm: host::vm_under(root),
         };
         let mut host = Host {
             cpus: host::effective_cpus_under(root) as u64,
@@ -120,6 +122,7 @@ impl Machine {
             self.quota_used = now.used_us.saturating_sub(then.used_us) as f64 / (seconds * 1e6);
             self.throttled_total += throttled;
         }
+        host.vm = before.vm.zip(now.vm).map(|(then, now)| vm_row(&then, &now, seconds));
         if let (Some(then), Some(now)) = (before.resent, now.resent) {
             host.retransmits = Some(now.saturating_sub(then) as f64 / seconds);
         }
@@ -153,6 +156,25 @@ fn share(then: &host::ThreadTimes, now: &host::ThreadTimes, seconds: f64) -> (f6
     let per_second = |now: u64, then: u64| now.saturating_sub(then) as f64 / (seconds * 1e9);
     let wait = now.waited_ns.zip(then.waited_ns).map(|(now, then)| per_second(now, then));
     (per_second(now.ran_ns, then.ran_ns), wait)
+}
+
+/// The row of vmstat(8) for the seconds between two readings.
+fn vm_row(then: &host::Vm, now: &host::Vm, seconds: f64) -> VmRow {
+    let rate = |now: u64, then: u64| now.saturating_sub(then) as f64 / seconds;
+    VmRow {
+        r: now.running,
+        b: now.blocked,
+        swpd: now.swapped,
+        free: now.free,
+        buff: now.buffers,
+        cache: now.cached,
+        si: rate(now.swap_in, then.swap_in),
+        so: rate(now.swap_out, then.swap_out),
+        bi: rate(now.blocks_in, then.blocks_in),
+        bo: rate(now.blocks_out, then.blocks_out),
+        interrupts: rate(now.interrupts, then.interrupts),
+        cs: rate(now.switches, then.switches),
+    }
 }
 
 /// A smaller share is noise from other virtual machines. If a machine has used up its CPU credits, the hypervisor takes

@@ -41,6 +41,7 @@ use weir_http::worker::Worker;
 use weir_meter::live::Snapshot;
 
 pub use scene::Scene;
+pub(crate) use sums::groups;
 
 /// A question to the observer.
 type Errand = ticket::Errand<Question, Reply>;

@@ -26,7 +26,7 @@ pub(super) fn current(upstream: &Arc<Upstream>) -> Arc<Upstream> {
 }
 
 /// All groups with their current peers.
-pub(super) fn groups(conf: &Conf) -> Vec<Arc<Upstream>> {
+pub(crate) fn groups(conf: &Conf) -> Vec<Arc<Upstream>> {
     weir_proxy::declared(conf).upstream.groups.iter().map(current).collect()
 }
 
