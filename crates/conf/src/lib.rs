@@ -21,6 +21,7 @@ mod memory;
 mod parse;
 mod print;
 mod problem;
+pub mod said;
 mod tree;
 
 pub use crossplane::{crossplane, crossplane_with_comments};

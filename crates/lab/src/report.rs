@@ -320,8 +320,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::said::Said;
-    use crate::said::tests::{english_in, is_korean};
     use serde_json::json;
+    use weir_conf::said::{english_in, is_korean};
 
     pub(crate) fn run() -> Value {
         json!({

@@ -5,15 +5,11 @@
 //!
 //! long: a table, one row a text.
 
-use crate::said::Text;
+use weir_conf::said::Text;
+use weir_conf::texts;
 
-macro_rules! texts {
-    ($($name:ident: $en:literal, $ko:literal;)*) => {
-        $(#[doc = $en] pub const $name: Text = Text { name: stringify!($name), en: $en, ko: $ko };)*
-        /// All texts.
-        pub const ALL: &[Text] = &[$($name),*];
-    };
-}
+/// All tables of texts.
+pub const TABLES: &[&[Text]] = &[ALL];
 
 texts! {
     // Verdicts on a change.

@@ -177,7 +177,7 @@ fn judged(knob: &Knob, compared: &Compared) -> Try {
 /// The sentence of a verdict, from its name if it has one.
 fn said(verdict: &Value) -> Said {
     let english = || Said::from(verdict["text"].as_str().unwrap_or_default());
-    Said::read(&verdict["text_said"]).unwrap_or_else(english)
+    crate::said::read(&verdict["text_said"]).unwrap_or_else(english)
 }
 
 impl Tuned {

@@ -190,7 +190,8 @@ fn judge(lab: &Lab, ran: &Ran) -> Vec<Value> {
         if !expect.verdicts.is_empty() {
             let verdict = ran.comparison.as_ref().map(|it| &it["verdict"]);
             let name = verdict.and_then(|it| it["name"].as_str());
-            let found = verdict.and_then(|it| Said::read(&it["text_said"])).unwrap_or_else(|| say!(NOT_COMPARED));
+            let found =
+                verdict.and_then(|it| crate::said::read(&it["text_said"])).unwrap_or_else(|| say!(NOT_COMPARED));
             let holds = expect.verdicts.iter().any(|wanted| Some(wanted.as_str()) == name);
             keep("", Judged { holds, found, value: None });
             continue;

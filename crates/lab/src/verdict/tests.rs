@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::metric::{METRICS, of};
-use crate::said::tests::{english_in, is_korean};
 use crate::stats::chance::normal;
 use crate::stats::{LOOK_ALPHA, LOOKS};
+use weir_conf::said::{english_in, is_korean};
 
 /// Pairs with the figures `before` and `before · e^effect`, with the same noise in every run.
 fn pairs(metric: &Metric, before: f64, effect: f64, noise: f64, count: usize) -> Vec<Pair> {
@@ -122,7 +122,7 @@ fn every_row_says_its_sentence() {
         };
         assert!(korean.starts_with(&format!("{word} (")) && is_korean(korean), "{korean}");
         assert_eq!(english_in(korean), None, "{korean}");
-        assert_eq!(Said::read(&verdict.to_json()["text_said"]), Some(verdict.text));
+        assert_eq!(crate::said::read(&verdict.to_json()["text_said"]), Some(verdict.text));
     }
     let names: Vec<&str> = golden.iter().map(|(name, ..)| *name).collect();
     assert_eq!(names, ROWS.iter().map(|row| row.name).collect::<Vec<_>>());

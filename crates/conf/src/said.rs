@@ -1,0 +1,303 @@
+//! Texts with holes, in the language of the reader.
+//!
+//! A [`Text`] is a sentence in every language, with a name. A crate has its texts in one or more tables
+//! ([`texts!`](crate::texts)). With the values of its holes a text becomes a [`Said`] ([`say!`](crate::say)). A file
+//! stores the name and the values; so a stored sentence can be printed in either language. [`check_texts`] is for the
+//! test of a table.
+
+use std::fmt;
+use std::ops::Deref;
+
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+
+use crate::language::{Language, particles};
+
+mod check;
+
+pub use check::{check_texts, english_in, is_korean};
+
+/// Deepest nesting of texts in holes when a stored text is read. A text may use a hole twice, and any user may have
+/// written the file.
+const DEPTH_MAX: usize = 8;
+/// Most bytes of a stored text.
+const BYTES_MAX: usize = 64 << 10;
+
+/// A text with holes, in every language.
+///
+/// Never change the meaning of a name: stored files use the names. A text with another meaning gets another name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Text {
+    /// Its name in stored files.
+    pub name: &'static str,
+    /// The English text. `{0}`, `{1}` … are its holes.
+    pub en: &'static str,
+    /// The Korean text, with the same holes in its own order.
+    pub ko: &'static str,
+}
+
+impl Text {
+    /// The text in this language, for a text without holes.
+    pub fn say(&self, language: Language) -> &'static str {
+        match language {
+            Language::English => self.en,
+            Language::Korean => self.ko,
+        }
+    }
+
+    /// The text with its holes filled.
+    pub fn with(&self, holes: &[Said]) -> Said {
+        Said {
+            en: filled(self.en, &|number| holes.get(number).map(|hole| hole.en.as_str())),
+            ko: particles(&filled(self.ko, &|number| holes.get(number).map(|hole| hole.ko.as_str()))),
+            kept: json!({"text": self.name, "holes": holes}),
+        }
+    }
+}
+
+/// A table of texts: `texts! { PAIRS: "{0} pairs", "{0}쌍"; }`. It makes a constant of each text, and `ALL`.
+#[macro_export]
+macro_rules! texts {
+    ($($name:ident: $en:literal, $ko:literal;)*) => {
+        $(
+            #[doc = $en]
+            pub const $name: $crate::said::Text =
+                $crate::said::Text { name: stringify!($name), en: $en, ko: $ko };
+        )*
+        /// All texts of this table.
+        pub const ALL: &[$crate::said::Text] = &[$($name),*];
+    };
+}
+
+/// A text with values in its holes: `say!(texts::PAIRS, 8)`.
+#[macro_export]
+macro_rules! say {
+    ($text:path $(, $hole:expr)* $(,)?) => {
+        $text.with(&[$($crate::said::Said::from($hole)),*])
+    };
+}
+
+/// A sentence in every language.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    en: String,
+    ko: String,
+    /// The stored form: the name of the text, and the values.
+    kept: Value,
+}
+
+impl Said {
+    /// The sentence in this language.
+    pub fn say(&self, language: Language) -> &str {
+        match language {
+            Language::English => &self.en,
+            Language::Korean => &self.ko,
+        }
+    }
+
+    /// The sentence in English, as programs read it.
+    pub fn en(&self) -> &str {
+        &self.en
+    }
+
+    /// A sentence from another part of weir that supplies every language, such as a rule of the doctor.
+    pub fn of_both(en: impl Into<String>, ko: impl Into<String>) -> Said {
+        let (en, ko) = (en.into(), ko.into());
+        Said { kept: json!({"en": en, "ko": ko}), en, ko }
+    }
+
+    /// Several sentences, joined with a separator.
+    pub fn list(all: &[Said], between: &str) -> Said {
+        let joined = |language| all.iter().map(|one| one.say(language)).collect::<Vec<_>>().join(between);
+        Said {
+            en: joined(Language::English),
+            ko: joined(Language::Korean),
+            kept: json!({"list": all, "between": between}),
+        }
+    }
+
+    /// Reads a stored sentence; `tables` has the texts that it may name. `None` if it has another form, names an unknown
+    /// text, or is longer than any real text.
+    pub fn read(kept: &Value, tables: &[&[Text]]) -> Option<Said> {
+        Said::read_within(kept, tables, DEPTH_MAX)
+    }
+
+    fn read_within(kept: &Value, tables: &[&[Text]], depth: usize) -> Option<Said> {
+        let inner = depth.checked_sub(1)?;
+        let all = |list: &Value| list.as_array()?.iter().map(|one| Said::read_within(one, tables, inner)).collect();
+        let said = match (kept.as_str(), kept["text"].as_str(), kept["between"].as_str()) {
+            (Some(word), ..) => Said::from(word),
+            (_, Some(name), _) => {
+                let holes: Option<Vec<Said>> = all(&kept["holes"]);
+                tables.iter().copied().flatten().find(|text| text.name == name)?.with(&holes?)
+            }
+            (.., Some(between)) => {
+                let list: Option<Vec<Said>> = all(&kept["list"]);
+                Said::list(&list?, between)
+            }
+            _ => Said::of_both(kept["en"].as_str()?, kept["ko"].as_str()?),
+        };
+        (said.en.len() <= BYTES_MAX && said.ko.len() <= BYTES_MAX).then_some(said)
+    }
+}
+
+/// The empty text.
+impl Default for Said {
+    fn default() -> Said {
+        Said::from("")
+    }
+}
+
+/// Code that searches for words searches the English text.
+impl Deref for Said {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.en
+    }
+}
+
+impl fmt::Display for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.en)
+    }
+}
+
+impl Serialize for Said {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.kept.serialize(to)
+    }
+}
+
+impl PartialEq<&str> for Said {
+    fn eq(&self, other: &&str) -> bool {
+        self.en == *other
+    }
+}
+
+impl PartialEq<str> for Said {
+    fn eq(&self, other: &str) -> bool {
+        self.en == other
+    }
+}
+
+/// Names and values are the same in every language. Sentences are not, so a sentence is a [`Text`].
+impl From<&str> for Said {
+    fn from(word: &str) -> Said {
+        Said { en: word.to_owned(), ko: word.to_owned(), kept: json!(word) }
+    }
+}
+
+impl From<String> for Said {
+    fn from(word: String) -> Said {
+        Said::from(word.as_str())
+    }
+}
+
+impl From<&String> for Said {
+    fn from(word: &String) -> Said {
+        Said::from(word.as_str())
+    }
+}
+
+impl From<Text> for Said {
+    fn from(text: Text) -> Said {
+        text.with(&[])
+    }
+}
+
+impl From<&Said> for Said {
+    fn from(said: &Said) -> Said {
+        said.clone()
+    }
+}
+
+macro_rules! from_numbers {
+    ($($number:ty),*) => {
+        $(impl From<$number> for Said {
+            fn from(number: $number) -> Said {
+                Said::from(number.to_string())
+            }
+        })*
+    };
+}
+from_numbers!(u16, u32, u64, usize, i64, f64);
+
+/// A text padded with spaces on its right. A Korean syllable takes two columns.
+pub fn left(text: &str, columns: usize) -> String {
+    format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
+}
+
+/// As [`left`], but padded on its left.
+pub fn right(text: &str, columns: usize) -> String {
+    format!("{}{text}", " ".repeat(columns.saturating_sub(width(text))))
+}
+
+/// The number of columns of a text.
+pub fn width(text: &str) -> usize {
+    text.chars().map(|c| if ('가'..='힣').contains(&c) { 2 } else { 1 }).sum()
+}
+
+/// A text with its holes filled. Holes in the inserted values are not filled.
+pub fn filled<'h>(text: &str, hole: &dyn Fn(usize) -> Option<&'h str>) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('{') {
+        out.push_str(before);
+        let numbered = after.split_once('}').and_then(|(number, after)| Some((number.parse().ok()?, after)));
+        match numbered {
+            Some((number, after)) => {
+                out.push_str(hole(number).unwrap_or_default());
+                rest = after;
+            }
+            None => {
+                out.push('{');
+                rest = after;
+            }
+        }
+    }
+    out + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    texts! {
+        STOPPED: "stopped before its end", "끝나기 전에 중단되었습니다";
+        IN_A_ROW: "{0} ({1} times in a row)", "{0} ({1}회 연속)";
+        TWICE: "to write: {0}; to undo: {0}", "쓰려면: {0}; 되돌리려면: {0}";
+    }
+
+    fn read(kept: &Value) -> Option<Said> {
+        Said::read(kept, &[&[TWICE], ALL])
+    }
+
+    #[test]
+    fn what_is_kept_is_said_in_both_languages() {
+        let inner = say!(STOPPED);
+        let said = say!(IN_A_ROW, &inner, 3u32);
+        assert_eq!(said, "stopped before its end (3 times in a row)");
+        assert_eq!(said.say(Language::Korean), "끝나기 전에 중단되었습니다 (3회 연속)");
+        let kept = serde_json::to_value(&said).unwrap_or_default();
+        assert_eq!(kept, json!({"text": "IN_A_ROW", "holes": [{"text": "STOPPED", "holes": []}, "3"]}));
+        let both = Said::of_both("a", "가");
+        for one in [said, Said::from("p95"), Said::list(&[inner, both.clone()], "; "), both] {
+            assert_eq!(read(&serde_json::to_value(&one).unwrap_or_default()), Some(one));
+        }
+        for strange in [json!(null), json!(3), json!({"text": "NO_SUCH", "holes": []}), json!({"en": "x"})] {
+            assert_eq!(read(&strange), None, "{strange}");
+        }
+        // A text that uses a hole twice doubles its content. A hostile file could repeat that many times.
+        let deeper = |inner: Value| json!({"text": "TWICE", "holes": [inner]});
+        assert!(read(&(0..6).fold(json!("x"), |inner, _| deeper(inner))).is_some());
+        assert_eq!(read(&(0..60).fold(json!("x"), |inner, _| deeper(inner))), None);
+        assert_eq!(read(&json!("x".repeat(BYTES_MAX + 1))), None);
+    }
+
+    #[test]
+    fn what_stands_in_a_hole_is_not_a_hole() {
+        assert_eq!(filled("{1} {0} {x} {", &|number| ["{1}", "b"].get(number).copied()), "b {1} {x} {");
+        assert_eq!((left("풀", 4), right("풀", 4), width("p95 판정")), ("풀  ".into(), "  풀".into(), 8));
+    }
+}
