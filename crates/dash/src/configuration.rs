@@ -153,11 +153,12 @@ fn without_values(line: &str) -> String {
         let word = after.get(..word_length(after)).unwrap_or(after);
         let bare = word.trim_matches(['"', '\'', ';']);
         let end = if word.ends_with(';') { ";" } else { "" };
-        match hides && !bare.is_empty() && !bare.starts_with(['$', '/']) && !bare.contains('=') {
+        let is_hidden = hides && !bare.is_empty() && !bare.starts_with(['$', '/']) && !bare.contains('=');
+        match is_hidden {
             true => out.extend(["…", end]),
             false => out.push_str(word),
         }
-        hides = plain::is_secret(bare.trim_start_matches('$'));
+        hides = !is_hidden && end.is_empty() && plain::is_secret(bare.trim_start_matches('$'));
         rest = after.get(word.len()..).unwrap_or_default();
     }
     out
@@ -223,6 +224,7 @@ mod tests {
     fn the_word_after_the_name_of_a_secret_is_not_shown() {
         for (line, shown) in [
             ("  set $api_token abc;\n", "  set $api_token …;\n"),
+            ("{ dashboard_token token; }\n", "{ dashboard_token …; }\n"),
             ("proxy_set_header Cookie 'a b';", "proxy_set_header Cookie …;"),
             ("proxy_set_header Cookie $http_cookie;", "proxy_set_header Cookie $http_cookie;"),
             ("dashboard_token /etc/weir/token;", "dashboard_token /etc/weir/token;"),

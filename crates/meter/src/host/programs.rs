@@ -61,9 +61,9 @@ fn seen(proc: &Path, pid: u32, stat: &Stat, page: u64) -> Option<Seen> {
 }
 
 /// Programs that run a script: their first argument that is not a flag tells more than their own name.
-const RUNNERS: [&str; 14] = [
-    "node", "nodejs", "python", "python3", "ruby", "perl", "php", "deno", "bun", "dotnet", "java", "gunicorn",
-    "uvicorn", "celery",
+const RUNNERS: [&str; 15] = [
+    "node", "nodejs", "python", "python3", "ruby", "perl", "php", "deno", "bun", "dotnet", "java", "gunicorn", "uvicorn",
+    "celery", "weir",
 ];
 
 /// The name of a program by its command line; `None` if the line is empty.
@@ -177,6 +177,7 @@ mod tests {
             ("node\0-e\0secret()\0", "node"),
             ("/usr/sbin/mariadbd\0--user=mysql\0", "mariadbd"),
             ("redis-server 127.0.0.1:6379", "redis-server"),
+            ("target/debug/weir\0edge\0-c\0x\0", "weir edge"),
             ("-bash\0", "bash"),
         ] {
             assert_eq!(program(command.as_bytes()).as_deref(), Some(name), "{command:?}");

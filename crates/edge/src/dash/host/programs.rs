@@ -75,7 +75,7 @@ impl Programs {
         rows.sort_by(|one, other| other.0.cmp(&one.0).then(other.1.total_cmp(&one.1)));
         let more = rows.len().saturating_sub(PROGRAMS_MAX);
         rows.truncate(PROGRAMS_MAX);
-        let unknown: Vec<&str> =
+        let unknown: BTreeSet<&str> =
             serving.iter().filter(|(_, pids)| pids.is_empty()).map(|(origin, _)| origin.0.as_str()).collect();
         json!({
             "programs": rows.into_iter().map(|(_, _, row)| row).collect::<Vec<_>>(),
