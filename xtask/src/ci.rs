@@ -47,7 +47,7 @@ fn peers(root: &Path) -> Result<(), String> {
     }
     let python = root.join("target/python");
     run(Command::new("python3").args(["-m", "venv"]).arg(&python))?;
-    let lists = ["tests/grpc_peers.txt", "tests/cgi/python.txt"].map(|list| root.join(list));
+    let lists = ["tests/grpc_peers.txt", "tests/cgi/python.txt", "tests/grafana.txt"].map(|list| root.join(list));
     run(Command::new(python.join("bin/pip"))
         .args(["install", "-q"])
         .args(lists.iter().flat_map(|list| [Path::new("-r"), list])))

@@ -36,10 +36,14 @@ pub fn weir_nginx(given: &Given) -> Result<PathBuf, String> {
     finish(given, &stage, "weir-nginx", "all")
 }
 
-/// The files below `share/` that the package and the tarball have: pages, completions, labs, guide, examples.
+/// The files below `share/` that the package and the tarball have: pages, completions, labs, alerts and dashboards, guide, examples.
 pub fn share(given: &Given, stage: &Stage, share: &str) -> Result<(), String> {
     pages::Pages::of(&given.binary, &given.epoch)?.put(stage, share)?;
     stage.copy_tracked(&given.root, "labs", &format!("{share}/weir/labs"))?;
+    let monitoring = given.root.join("package/monitoring");
+    for (file, folder) in [("weir.rules.yml", "prometheus"), ("weir.json", "grafana"), ("weir.ko.json", "grafana")] {
+        stage.copy(&monitoring.join(file), &format!("{share}/weir/{folder}/{file}"), FILE)?;
+    }
     stage.copy_tracked(&given.root, "examples", &format!("{share}/doc/weir/examples"))?;
     for folder in ["guide", "reference"] {
         stage.copy_tracked(&given.root, &format!("docs/{folder}"), &format!("{share}/doc/weir/{folder}"))?;
