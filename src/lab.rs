@@ -105,8 +105,7 @@ fn tell_kept(path: &Path, language: Language) {
 
 fn show(store: &Path, run: &str, html: Option<&Path>, lang: Option<Lang>) -> Result<u8, String> {
     let run = store::read(store, run)?;
-    let own = if run["language"] == weir_lab::why::say::KOREAN { Language::Korean } else { Language::English };
-    let language = lang.map_or(own, Lang::language);
+    let language = lang.map_or(Language::English, Lang::language);
     print!("{}", report::text(&run, language));
     html.map_or(Ok(()), |path| write(path, &html::page(&run, language)))?;
     Ok(0)

@@ -25,7 +25,7 @@ Exit codes: 0 done, 1 worse or a trade-off, 2 the lab could not run, 3 no verdic
 /// `weir lab`.
 #[derive(Args)]
 pub struct LabArgs {
-    /// Language of the output [default: en; for a stored run of `why`, the language of that run]
+    /// Language of the output [default: en]
     #[arg(long, value_enum, global = true)]
     pub lang: Option<Lang>,
     #[command(subcommand)]

@@ -56,7 +56,6 @@ fn asked(args: &WhyArgs, language: Language) -> Result<Why, String> {
         probes: args.probes.clone(),
         inside: args.inside.unwrap_or_default(),
         pools: args.pools.clone(),
-        is_korean: language == Language::Korean,
         lab,
     })
 }

@@ -100,6 +100,11 @@ impl Said {
         &self.en
     }
 
+    /// Whether the sentence is this text.
+    pub fn is(&self, text: Text) -> bool {
+        self.kept["text"] == text.name
+    }
+
     /// A sentence from another part of weir that supplies every language, such as a rule of the doctor.
     pub fn of_both(en: impl Into<String>, ko: impl Into<String>) -> Said {
         let (en, ko) = (en.into(), ko.into());
@@ -181,10 +186,22 @@ impl PartialEq<str> for Said {
     }
 }
 
+impl PartialEq<String> for Said {
+    fn eq(&self, other: &String) -> bool {
+        self.en == *other
+    }
+}
+
 /// Names and values are the same in every language. Sentences are not, so a sentence is a [`Text`].
 impl From<&str> for Said {
     fn from(word: &str) -> Said {
         Said { en: word.to_owned(), ko: word.to_owned(), kept: json!(word) }
+    }
+}
+
+impl From<&&str> for Said {
+    fn from(word: &&str) -> Said {
+        Said::from(*word)
     }
 }
 
@@ -216,6 +233,12 @@ macro_rules! from_numbers {
     ($($number:ty),*) => {
         $(impl From<$number> for Said {
             fn from(number: $number) -> Said {
+                Said::from(number.to_string())
+            }
+        }
+
+        impl From<&$number> for Said {
+            fn from(number: &$number) -> Said {
                 Said::from(number.to_string())
             }
         })*

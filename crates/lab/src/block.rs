@@ -135,6 +135,15 @@ pub struct Reasons {
     cautions: Vec<Said>,
 }
 
+/// The sentences in every language; a sentence without a stored text stays English.
+fn all_said(english: &[String], said: &[Said]) -> Vec<Said> {
+    let one = |(at, english): (usize, &String)| {
+        let said = said.get(at).filter(|said| said.en() == english);
+        said.map_or_else(|| Said::from(english), Said::clone)
+    };
+    english.iter().enumerate().map(one).collect()
+}
+
 impl Block {
     /// Adds a reason why the block is not usable.
     pub fn spoil(&mut self, why: Said) {
@@ -150,11 +159,12 @@ impl Block {
 
     /// Why the block is not usable, in every language.
     pub fn why_spoiled(&self) -> Vec<Said> {
-        let said = |(at, english): (usize, &String)| {
-            let said = self.said.spoiled.get(at).filter(|said| said.en() == english);
-            said.map_or_else(|| Said::from(english), Said::clone)
-        };
-        self.spoiled.iter().enumerate().map(said).collect()
+        all_said(&self.spoiled, &self.said.spoiled)
+    }
+
+    /// The cautions for its use, in every language.
+    pub fn said_cautions(&self) -> Vec<Said> {
+        all_said(&self.cautions, &self.said.cautions)
     }
 
     /// Makes a block from a keeper's answer. An answer that cannot be read spoils the block, with the error as the

@@ -111,7 +111,7 @@ fn head(run: &Value, language: Language) -> String {
 /// The verdict of `weir lab why`, with its evidence.
 fn cause(run: &Value, language: Language) -> String {
     match run["kind"].as_str() {
-        Some("why") => format!("<pre>{}</pre>\n", escape(&crate::why::say::text(&report::in_language(run, language)))),
+        Some("why") => format!("<pre>{}</pre>\n", escape(&crate::why::say::text(run, language))),
         Some("factorial") => format!("<pre>{}</pre>\n", escape(&crate::factorial::text(run, language))),
         _ => String::new(),
     }

@@ -55,16 +55,7 @@ pub(crate) fn title(run: &Value, language: Language) -> String {
 fn cause(run: &Value, language: Language) -> String {
     let caution = |caution: &String| say!(CAUTION, caution).say(language).to_owned() + "\n";
     let cautions: String = shown_list(run, "cautions", language).iter().map(caution).collect();
-    format!("{}\n\n{}{cautions}", title(run, language), crate::why::say::text(&in_language(run, language)))
-}
-
-/// A copy of a run of `weir lab why` with this language set, because its text follows the run's own language.
-pub(crate) fn in_language(run: &Value, language: Language) -> Value {
-    let mut run = run.clone();
-    if run.is_object() {
-        run["language"] = if language == Language::Korean { crate::why::say::KOREAN.into() } else { Value::Null };
-    }
-    run
+    format!("{}\n\n{}{cautions}", title(run, language), crate::why::say::text(run, language))
 }
 
 /// The report of a search: its tries, in order.

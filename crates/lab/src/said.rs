@@ -3,6 +3,7 @@
 //! A run stores the name of a text and its values ([`Said`]); so an old run can be printed in either language. The
 //! English text is stored beside it, for programs, and for runs that were stored before a text had its name.
 
+use serde::{Deserialize, Deserializer, Serializer};
 use serde_json::Value;
 use weir_conf::language::Language;
 pub use weir_conf::said::{Said, Text, left, right, width};
@@ -20,6 +21,34 @@ pub(crate) use say;
 /// Reads a stored sentence. `None` if it is none, or names an unknown text.
 pub fn read(kept: &Value) -> Option<Said> {
     Said::read(kept, TABLES)
+}
+
+/// Reads a list of stored sentences. An unknown text is an error: the reader is the program that wrote it.
+pub(crate) fn read_list<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Said>, D::Error> {
+    let read = |kept: &Value| read(kept).ok_or_else(|| serde::de::Error::custom(format!("no text: {kept}")));
+    Vec::<Value>::deserialize(from)?.iter().map(read).collect()
+}
+
+/// Stores sentences in English, for programs.
+pub(crate) fn in_english<'s, S: Serializer>(all: impl IntoIterator<Item = &'s Said>, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(all.into_iter().map(Said::en))
+}
+
+/// Stores a sentence in English, for programs.
+pub(crate) fn one_in_english<S: Serializer>(said: &Said, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(said.en())
+}
+
+/// Sets a member of a stored run: the English text as `NAME`, and the text in every language as `NAME_said`.
+pub(crate) fn keep(json: &mut Value, name: &str, said: Option<&Said>) {
+    json[name] = said.map(Said::en).into();
+    json[said_of(name)] = said.map_or(Value::Null, |said| serde_json::json!(said));
+}
+
+/// As [`keep`], for a list.
+pub(crate) fn keep_list(json: &mut Value, name: &str, all: &[Said]) {
+    json[name] = all.iter().map(Said::en).collect();
+    json[said_of(name)] = serde_json::json!(all);
 }
 
 /// A member of a stored run in this language. Runs store it in English, and beside it as `NAME_said`. Without

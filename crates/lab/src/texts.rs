@@ -8,8 +8,14 @@
 use weir_conf::said::Text;
 use weir_conf::texts;
 
+mod rules;
+mod why;
+
+pub use rules::*;
+pub use why::*;
+
 /// All tables of texts.
-pub const TABLES: &[&[Text]] = &[ALL];
+pub const TABLES: &[&[Text]] = &[ALL, why::ALL, rules::ALL];
 
 texts! {
     // Verdicts on a change.

@@ -508,19 +508,8 @@ pub fn table(language: Language) -> String {
 
 /// The vocabulary of `weir lab why` as a table.
 pub fn table_of_why(language: Language) -> String {
-    rows(&WHY_WHEN, language)
+    rows(crate::why::say::WORDS, language)
 }
-
-/// The condition of each word of [`crate::why::say::WORDS`].
-const WHY_WHEN: [(&str, Text); 7] = [
-    ("no verdict", texts::WHEN_WHY_NO_VERDICT),
-    ("POLICY", texts::WHEN_POLICY),
-    ("PROVED", texts::WHEN_PROVED),
-    ("SHARED", texts::WHEN_SHARED),
-    ("SUSPECTED", texts::WHEN_SUSPECTED),
-    ("UNATTRIBUTED", texts::WHEN_UNATTRIBUTED),
-    ("NOT SATURATED", texts::WHEN_NOT_SATURATED),
-];
 
 fn rows(list: &[(&str, Text)], language: Language) -> String {
     let heading = [texts::VERDICT_HEADING, texts::WHEN_HEADING].map(|text| text.say(language));

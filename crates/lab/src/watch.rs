@@ -33,6 +33,8 @@ use serde::{Deserialize, Serialize};
 use weir_meter::host;
 use weir_net::{clock, worker};
 
+use crate::said::{Said, say};
+
 pub use edge::Account;
 pub use plan::{Plan, Target};
 pub use tick::{HostTick, ProcessTick, ThreadTick, Tick};
@@ -65,7 +67,8 @@ pub struct Watched {
     /// Connections that each listening socket turned away because its queue was full, by host, then address.
     pub turned_away: BTreeMap<String, BTreeMap<String, u64>>,
     /// The values that could not be read, a sentence each. Their counts are unknown, not zero.
-    pub unread: Vec<String>,
+    #[serde(deserialize_with = "crate::said::read_list")]
+    pub unread: Vec<Said>,
     /// Where threads waited.
     pub inside: Option<inside::Inside>,
 }
@@ -80,7 +83,7 @@ struct Facts {
     /// Local ports.
     ports: Option<u64>,
     /// The values that could not be read.
-    unread: Vec<String>,
+    unread: Vec<Said>,
 }
 
 /// Watches on its own thread, from [`Watcher::start`] to [`Watcher::end`].
@@ -156,17 +159,17 @@ impl Watcher {
         if !self.plan.log.as_os_str().is_empty() {
             let unread;
             (watched.said, unread) = errors::count(&self.plan.log, self.said_before);
-            watched.unread.extend(unread.map(|why| format!("the edge's log: {why}")));
+            watched.unread.extend(unread.map(|why| say!(EDGES_LOG, why)));
         }
         watched.listens = self.listens;
         watched.told = told;
         if inside.is_none() && self.plan.inside != inside::Way::Off {
-            watched.unread.push("where threads waited (--inside): the figures did not arrive in time".to_owned());
+            watched.unread.push(say!(WHERE_THREADS_WAITED_INSIDE));
         }
         watched.inside = inside;
         for target in targets.iter().filter(|target| !target.is_edge && !self.plan.dir.as_os_str().is_empty()) {
             let (lines, unread) = errors::count(&self.plan.dir.join(format!("{}.err", target.name)), 0);
-            watched.unread.extend(unread.map(|why| format!("the output of {}: {why}", target.name)));
+            watched.unread.extend(unread.map(|why| say!(OUTPUT, &target.name, why)));
             if !lines.is_empty() {
                 watched.wrote.insert(target.name.clone(), lines);
             }
@@ -212,14 +215,14 @@ fn facts_of(host: &str) -> Facts {
         let output = match Command::new(program).args(arguments).stdin(std::process::Stdio::null()).output() {
             Ok(output) => output,
             Err(error) => {
-                unread.push(format!("{} on {host}: {program}: {error}", words.join(" ")));
+                unread.push(say!(COMMAND_ON_HOST, words.join(" "), host, *program, error.to_string()));
                 return None;
             }
         };
         if !output.status.success() {
             let why = String::from_utf8_lossy(&output.stderr);
             let why = why.lines().next().unwrap_or("it failed").to_owned();
-            unread.push(format!("{} on {host}: {why}", words.join(" ")));
+            unread.push(say!(COMMAND_FAILED, words.join(" "), host, why));
             return None;
         }
         Some(String::from_utf8_lossy(&output.stdout).into_owned())

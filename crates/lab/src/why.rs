@@ -13,7 +13,8 @@ mod assign;
 pub mod attempt;
 pub mod gather;
 pub mod good;
-mod korean;
+#[cfg(test)]
+mod language;
 pub mod policies;
 pub mod prove;
 mod proving;

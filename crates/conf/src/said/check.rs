@@ -30,7 +30,7 @@ pub fn check_texts(texts: &[Text]) -> Vec<String> {
         let words = without.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty()).count();
         let is_sign = words == 1 && !ko.chars().any(char::is_alphabetic);
         let lacks = [
-            (words > 0 && !is_sign && !is_korean(ko), "no Korean"),
+            (words > 0 && !is_sign && !is_korean(ko) && !is_of_capitals(ko), "no Korean"),
             (holes(en) != holes(ko), "other holes"),
             (english_in(ko).is_some(), "English in the Korean"),
             (texts.iter().skip(number + 1).any(|other| other.name == text.name), "a name twice"),
@@ -43,6 +43,12 @@ pub fn check_texts(texts: &[Text]) -> Vec<String> {
         wrong.extend(found.map(|(word, other)| format!("{}: {other}, not {word}: {ko}", text.name)));
     }
     wrong
+}
+
+/// Whether the words of a text are abbreviations alone, such as `CPU`, which Korean keeps.
+fn is_of_capitals(text: &str) -> bool {
+    let mut words = text.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty()).peekable();
+    words.peek().is_some() && words.all(|word| word.len() >= 2 && word.chars().all(|c| c.is_ascii_uppercase()))
 }
 
 /// True if a text has a Korean syllable.
@@ -81,8 +87,12 @@ mod tests {
     #[test]
     fn every_fault_of_a_text_is_found() {
         let text = |name, en, ko| Text { name, en, ko };
-        let good =
-            [text("A", "{0} and {1}", "{1} 및 {0}"), text("B", "{0} to {1}", "{0} ~ {1}"), text("C", "{0}", "{0}")];
+        let good = [
+            text("A", "{0} and {1}", "{1} 및 {0}"),
+            text("B", "{0} to {1}", "{0} ~ {1}"),
+            text("C", "{0}", "{0}"),
+            text("D", "{0} on CPU {1}", "{0}: CPU {1}"),
+        ];
         assert_eq!(check_texts(&good), Vec::<String>::new());
         for (en, ko, wrong) in [
             ("a sentence", "a sentence", "A: no Korean"),

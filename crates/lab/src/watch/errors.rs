@@ -6,6 +6,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
+use crate::said::{Said, say};
+
 /// Most bytes of a log that are read.
 const LOG_MAX: u64 = 64 << 20;
 
@@ -44,9 +46,9 @@ const ZONE_MAX: usize = 128;
 ///
 /// The second value is a sentence that names the unread part of the log, if any: an unreadable log has no counts,
 /// which is not zero.
-pub fn count(log: &Path, from: u64) -> (BTreeMap<String, u64>, Option<String>) {
+pub fn count(log: &Path, from: u64) -> (BTreeMap<String, u64>, Option<Said>) {
     let mut counts = BTreeMap::new();
-    let unread = |error: std::io::Error| Some(format!("the log {}: {error}", log.display()));
+    let unread = |error: std::io::Error| Some(say!(LOG, log.display().to_string(), error.to_string()));
     let (mut file, length) = match File::open(log).and_then(|file| Ok((file.metadata()?.len(), file))) {
         Ok((length, file)) => (file, length),
         Err(error) => return (counts, unread(error)),
@@ -74,7 +76,7 @@ pub fn count(log: &Path, from: u64) -> (BTreeMap<String, u64>, Option<String>) {
         line.clear();
     }
     let cut = length.saturating_sub(from) > LOG_MAX;
-    let said = cut.then(|| format!("the log {}: only its first {} MB were read", log.display(), LOG_MAX >> 20));
+    let said = cut.then(|| say!(LOG_ONLY_FIRST_MB, log.display().to_string(), LOG_MAX >> 20));
     (counts, said)
 }
 

@@ -7,6 +7,8 @@
 use super::rule::percent;
 use super::signals::{Role, Signals};
 use crate::ask::Cpus;
+use crate::said::{Said, Text, say};
+use crate::texts;
 
 /// CPUs that are used this much make the processes on them wait for each other.
 const FULL: f64 = 0.9;
@@ -14,7 +16,7 @@ const FULL: f64 = 0.9;
 const ROOM: f64 = 0.75;
 
 /// Names of the three, in the order of [`Cpus`].
-const NAMES: [&str; 3] = ["edge", "load generator", "application"];
+const NAMES: [Text; 3] = [texts::EDGE, texts::LOAD_GENERATOR, texts::APPLICATION];
 
 /// CPUs that each of the three used, in the order of [`NAMES`].
 fn used(signals: &Signals) -> [f64; 3] {
@@ -46,52 +48,59 @@ fn sets(cpus: &Cpus, used: [f64; 3]) -> Vec<(Vec<usize>, Vec<usize>, f64)> {
 }
 
 /// `edge on CPU 0; load generator and application share CPU 1, of which they used 64 %`.
-pub fn in_words(cpus: &Cpus, signals: &Signals) -> Option<String> {
+pub fn in_words(cpus: &Cpus, signals: &Signals) -> Option<Said> {
     let sets = sets(cpus, used(signals));
     let is_shared = sets.iter().any(|(_, parts, _)| parts.len() > 1);
     let numbers = |list: &[usize]| list.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
     let said = |(list, parts, used): &(Vec<usize>, Vec<usize>, f64)| {
-        let names: Vec<&str> = parts.iter().filter_map(|part| NAMES.get(*part).copied()).collect();
+        let names: Vec<Said> = parts.iter().filter_map(|part| NAMES.get(*part).copied().map(Said::from)).collect();
         match names.as_slice() {
-            [one] => format!("{one} on CPU {}", numbers(list)),
+            [one] => say!(PART_ON_CPU, one, numbers(list)),
             [first @ .., last] => {
-                let names = format!("{} and {last}", first.join(", "));
-                format!("{names} share CPU {}, of which they used {}", numbers(list), percent(*used))
+                let names = say!(AND, Said::list(first, ", "), last);
+                say!(SHARE_CPU_WHICH_THEY_USED, names, numbers(list), percent(*used))
             }
-            [] => String::new(),
+            [] => Said::default(),
         }
     };
-    is_shared.then(|| sets.iter().map(said).collect::<Vec<_>>().join("; "))
+    is_shared.then(|| Said::list(&sets.iter().map(said).collect::<Vec<_>>(), "; "))
+}
+
+/// `edge and application`.
+pub fn all_of(names: &[Said]) -> Said {
+    let mut names = names.iter();
+    let Some(first) = names.next() else { return Said::default() };
+    names.fold(first.clone(), |all, name| say!(AND_ALSO, all, name))
 }
 
 /// A better assignment of these CPUs, if two parts share CPUs that are full. The part that used most gets CPUs of its
 /// own, if the use of the other two fits together. The error says why no assignment works. `None`: no part is in the
 /// way of another.
-pub fn better(now: &Cpus, allowed: &[usize], signals: &Signals) -> Result<Option<Cpus>, String> {
+pub fn better(now: &Cpus, allowed: &[usize], signals: &Signals) -> Result<Option<Cpus>, Said> {
     let used = used(signals);
     let crowded = sets(now, used).into_iter().filter(|(_, parts, sum)| parts.len() > 1 && *sum >= FULL);
     let Some((_, parts, sum)) = crowded.max_by(|one, other| one.2.total_cmp(&other.2)) else { return Ok(None) };
     let of = |part: usize| used.get(part).copied().unwrap_or(0.0);
-    let names =
-        |parts: &[usize]| parts.iter().filter_map(|part| NAMES.get(*part).copied()).collect::<Vec<_>>().join(" and ");
-    let crowd = format!("{} used {} of the CPUs that they share", names(&parts), percent(sum));
+    let names = |parts: &[usize]| {
+        all_of(&parts.iter().filter_map(|part| NAMES.get(*part).copied().map(Said::from)).collect::<Vec<_>>())
+    };
+    let crowd = say!(USED_CPUS_THEY_SHARE, names(&parts), percent(sum));
     let ([first, rest @ ..], Some(alone)) =
         (allowed, parts.iter().copied().max_by(|one, other| of(*one).total_cmp(&of(*other))))
     else {
         return Ok(None);
     };
     if rest.is_empty() {
-        return Err(format!(
-            "{crowd}, and there is only one CPU, so the lab cannot separate them (run weir load from another machine)"
-        ));
+        return Err(say!(ONLY_ONE_CPU_SO, crowd));
     }
     let others: Vec<usize> = (0..NAMES.len()).filter(|part| *part != alone).collect();
     // With CPUs of its own, the first part answers more. That gives the others more work, by the same factor.
     let gain = (1.0 / of(alone).max(0.1)).clamp(1.0, 2.0);
     let together: f64 = others.iter().map(|part| of(*part)).sum::<f64>() * gain;
     if together > ROOM {
-        return Err(format!(
-            "{crowd}; with {} alone, {} would use {} of the other: no assignment of the {} CPUs works (use fewer --connections, a lower --rate, or weir load from another machine)",
+        return Err(say!(
+            ALONE_WOULD_USE_OTHER,
+            crowd,
             names(&[alone]),
             names(&others),
             percent(together),

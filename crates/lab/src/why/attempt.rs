@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
-use super::korean;
 use super::remedy::{self, Made};
 use super::rule::percent;
 use super::run::{AGAIN_MAX, Ended, Lab, gate, write_overlays};
@@ -16,9 +16,10 @@ use super::signals::Signals;
 use super::widen;
 use crate::ask::{Ask, Load};
 use crate::metric::{self, digits};
-use crate::said::{Said, say};
+use crate::said::{Said, Text, say};
 use crate::schedule::{Arm, blocks};
 use crate::stats;
+use crate::texts;
 
 /// Least and most pairs of blocks. Fewer than 6 pairs have no exact interval at 95 %. More than 8 pairs take longer
 /// than the answer is worth.
@@ -50,19 +51,60 @@ pub struct Copied {
 }
 
 /// The result of a try.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tried {
     /// `helps`, `does not help`, `makes it worse`, `not shown to help`, `cannot be tried`, `not tried`.
     pub name: String,
     /// The sentence.
-    pub text: String,
+    pub text: Said,
     /// The figure of each pair of blocks: before, after.
     pub pairs: Vec<(f64, f64)>,
 }
 
 impl Tried {
-    fn without(name: &str, why: impl AsRef<str>) -> Tried {
-        Tried { name: name.to_owned(), text: format!("{name}: {}", why.as_ref()), pairs: Vec::new() }
+    fn without(word: Word, why: impl Into<Said>) -> Tried {
+        Tried { name: word.name().to_owned(), text: word.text().with(&[why.into()]), pairs: Vec::new() }
+    }
+
+    /// The result, as a run stores it.
+    pub(super) fn to_json(&self) -> Value {
+        json!({"name": self.name, "text": self.text.en(), "text_said": self.text, "pairs": self.pairs})
+    }
+}
+
+/// The words for the result of a try.
+#[derive(Clone, Copy)]
+enum Word {
+    Helps,
+    DoesNotHelp,
+    MakesItWorse,
+    NotShown,
+    CannotBeTried,
+    NotTried,
+}
+
+impl Word {
+    const fn name(self) -> &'static str {
+        match self {
+            Word::Helps => "helps",
+            Word::DoesNotHelp => "does not help",
+            Word::MakesItWorse => "makes it worse",
+            Word::NotShown => "not shown to help",
+            Word::CannotBeTried => "cannot be tried",
+            Word::NotTried => "not tried",
+        }
+    }
+
+    /// The sentence: the word, and its figures or its reason.
+    const fn text(self) -> Text {
+        match self {
+            Word::Helps => texts::HELPS,
+            Word::DoesNotHelp => texts::DOES_NOT_HELP,
+            Word::MakesItWorse => texts::MAKES_IT_WORSE,
+            Word::NotShown => texts::NOT_SHOWN_TO_HELP,
+            Word::CannotBeTried => texts::CANNOT_BE_TRIED,
+            Word::NotTried => texts::NOT_TRIED,
+        }
     }
 }
 
@@ -77,17 +119,14 @@ enum Measure {
 
 impl Trying {
     /// The number of pairs of blocks that fit into the budget. The error says why there is no try.
-    fn pairs(self, ask: &Ask) -> Result<usize, String> {
+    fn pairs(self, ask: &Ask) -> Result<usize, Said> {
         let one = 2 * (ask.length() + ask.warm_up + START);
         let fit = (self.budget.as_secs_f64() / one.as_secs_f64().max(1e-3)) as usize;
         if fit >= PAIRS.0 || self.is_asked {
             return Ok(fit.clamp(PAIRS.0, PAIRS.1));
         }
         let (takes, budget) = ((one * PAIRS.0 as u32).as_secs_f64(), self.budget.as_secs_f64());
-        Err(format!(
-            "{} pairs of blocks take {takes:.0} s, and the budget is {budget:.0} s (--try-budget); --try tries it anyway",
-            PAIRS.0
-        ))
+        Err(say!(PAIRS_BLOCKS_TAKE_BUDGET, PAIRS.0, format!("{takes:.0}"), format!("{budget:.0}")))
     }
 
     /// The line that announces the try before the first block.
@@ -98,7 +137,7 @@ impl Trying {
                 say!(TRIES_REMEDY, pairs, format!("{:.0}", time.as_secs_f64()))
             }
             Err(_) if self.budget.is_zero() => say!(TRIES_NOTHING),
-            Err(why) => say!(TRIES_NOTHING_AS, Said::of_both(why.as_str(), korean::or_as_it_is(&why))),
+            Err(why) => say!(TRIES_NOTHING_AS, why),
         }
     }
 
@@ -112,44 +151,40 @@ impl Lab<'_> {
     /// Writes the copy with the remedy of a finding, and compares it with the original.
     pub(super) fn attempt(&mut self, facts: &mut Facts, lead: usize) -> Result<(), Ended> {
         let Some(found) = facts.findings.get(lead).map(|finding| finding.found.clone()) else { return Ok(()) };
-        let (knob, expect) = (found.knob, found.expect);
-        let made = match remedy::made(&knob, &self.it.side.tree) {
+        let made = match remedy::made(&found.knob, &self.it.side.tree) {
             Ok(made) => made,
             Err(why) => {
-                facts.tried = Some(Tried::without("cannot be tried", why));
+                facts.tried = Some(Tried::without(Word::CannotBeTried, why));
                 return Ok(());
             }
         };
         let copied = copy(&made, &self.it.store, &self.id).map_err(Ended::Broken)?;
         facts.copied = Some(copied.clone());
-        facts.tried = Some(match self.compare(facts, &expect, &made, &copied) {
+        facts.tried = Some(match self.compare(facts, found.is_of_tail, &made, &copied) {
             Ok(tried) => tried,
             // Keep the findings so far.
-            Err(Ended::Stopped) => Tried::without("not tried", "stopped before its end"),
-            Err(Ended::Broken(why)) => Tried::without("cannot be tried", why.lines().next().unwrap_or_default()),
+            Err(Ended::Stopped) => Tried::without(Word::NotTried, say!(STOPPED_BEFORE_END)),
+            Err(Ended::Broken(why)) => Tried::without(Word::CannotBeTried, why.lines().next().unwrap_or_default()),
         });
         Ok(())
     }
 
-    fn compare(&mut self, facts: &Facts, expect: &str, made: &Made, copied: &Copied) -> Result<Tried, Ended> {
+    fn compare(&mut self, facts: &Facts, is_of_tail: bool, made: &Made, copied: &Copied) -> Result<Tried, Ended> {
         if made.names().iter().any(|name| name == "gzip") && facts.full.load.accepts_gzip == Some(false) {
-            let why = "the load does not request compressed answers: add -H \"Accept-Encoding: gzip\"";
-            return Ok(Tried::without("cannot be tried", why));
+            let why = say!(LOAD_DOES_REQUEST_COMPRESSED);
+            return Ok(Tried::without(Word::CannotBeTried, why));
         }
         if !self.it.ask.is_isolated && copied.is_beside {
-            return Ok(Tried::without(
-                "cannot be tried",
-                "without root, the copy must stand beside the file, because its relative paths begin there",
-            ));
+            return Ok(Tried::without(Word::CannotBeTried, say!(WITHOUT_ROOT_COPY_MUST)));
         }
-        let measure = match measure(facts, expect) {
+        let measure = match measure(facts, is_of_tail) {
             Ok(measure) => measure,
-            Err(why) => return Ok(Tried::without("cannot be tried", why)),
+            Err(why) => return Ok(Tried::without(Word::CannotBeTried, why)),
         };
         let pairs = match self.it.trying.pairs(&self.it.ask) {
             Ok(pairs) => pairs,
-            Err(_) if self.it.trying.budget.is_zero() => return Ok(Tried::without("not tried", "--try tries it")),
-            Err(why) => return Ok(Tried::without("not tried", why)),
+            Err(_) if self.it.trying.budget.is_zero() => return Ok(Tried::without(Word::NotTried, say!(TRY_TRIES))),
+            Err(why) => return Ok(Tried::without(Word::NotTried, why)),
         };
         let load = self.it.ask.load.clone();
         let mut found = vec![(0.0, 0.0); pairs];
@@ -158,10 +193,7 @@ impl Lab<'_> {
             let what = if after { "trying the remedy" } else { "as it is" };
             self.tell.progress(place.index, 2 * pairs, what);
             let Some(signals) = self.tried(&load, after.then_some((made, copied)))? else {
-                return Ok(Tried::without(
-                    "not tried",
-                    "the blocks are unusable because of the load generator or other work",
-                ));
+                return Ok(Tried::without(Word::NotTried, say!(BLOCKS_UNUSABLE_BECAUSE_LOAD)));
             };
             if let Some(pair) = found.get_mut(place.pair) {
                 let value = figure(measure, &signals);
@@ -214,21 +246,18 @@ fn copy(made: &Made, store: &Path, id: &str) -> Result<Copied, String> {
 }
 
 /// The figure that the try compares. At saturation or in a closed loop: good answers. Below saturation: latency.
-fn measure(facts: &Facts, expect: &str) -> Result<Measure, String> {
-    // The median does not show a shorter tail.
-    let is_tail = ["tail", "longest", "p99"].iter().any(|word| expect.contains(word));
+fn measure(facts: &Facts, is_of_tail: bool) -> Result<Measure, Said> {
     if facts.is_saturated || facts.full.load.is_closed {
         return Ok(Measure::Answers);
     }
     let requests = facts.full.load.sent;
     [("p95", 2), ("p50", 1)]
         .into_iter()
-        .filter(|(key, _)| *key != "p50" || !is_tail)
+        // The median does not show a shorter tail.
+        .filter(|(key, _)| *key != "p50" || !is_of_tail)
         .find(|(key, _)| metric::of(key).is_some_and(|metric| requests >= metric.requests_min))
         .map(|(key, at)| Measure::Latency(key, at))
-        .ok_or_else(|| {
-            format!("{requests} requests in a block are too few to see a difference in latency: use a longer --block")
-        })
+        .ok_or_else(|| say!(REQUESTS_BLOCK_TOO_FEW, requests))
 }
 
 fn figure(measure: Measure, signals: &Signals) -> f64 {
@@ -240,13 +269,13 @@ fn figure(measure: Measure, signals: &Signals) -> f64 {
 
 /// Judges the pairs: the exact 95 % interval of the change, and one of four words.
 fn judged(measure: Measure, pairs: Vec<(f64, f64)>, offered: Option<f64>) -> Tried {
-    let (name, unit, sign, needed) = match measure {
-        Measure::Answers => ("good answers", "/s", 1.0, widen::needed(&pairs, offered)),
-        Measure::Latency(key, _) => (key, " ms", -1.0, metric::of(key).map_or(0.05, |metric| metric.threshold)),
+    let (sign, needed) = match measure {
+        Measure::Answers => (1.0, widen::needed(&pairs, offered)),
+        Measure::Latency(key, _) => (-1.0, metric::of(key).map_or(0.05, |metric| metric.threshold)),
     };
     let logs: Vec<f64> = pairs.iter().map(|(before, after)| (after.max(1e-3) / before.max(1e-3)).ln()).collect();
     let Some(interval) = stats::interval(&logs, 0.95) else {
-        return Tried { pairs, ..Tried::without("not shown to help", "too few pairs") };
+        return Tried { pairs, ..Tried::without(Word::NotShown, say!(TOO_FEW_PAIRS)) };
     };
     let part = |log: f64| log.exp_m1();
     let value = stats::hodges_lehmann(&logs);
@@ -255,27 +284,30 @@ fn judged(measure: Measure, pairs: Vec<(f64, f64)>, offered: Option<f64>) -> Tri
     let (low, high) = (one.min(other), one.max(other));
     let bound = needed.ln_1p();
     let word = match () {
-        () if low > 0.0 && sign * value >= bound => "helps",
-        () if high < 0.0 && -sign * value >= bound => "makes it worse",
-        () if high < bound.max(f64::MIN_POSITIVE) || (low > -bound && high < bound) => "does not help",
-        () => "not shown to help",
+        () if low > 0.0 && sign * value >= bound => Word::Helps,
+        () if high < 0.0 && -sign * value >= bound => Word::MakesItWorse,
+        () if high < bound.max(f64::MIN_POSITIVE) || (low > -bound && high < bound) => Word::DoesNotHelp,
+        () => Word::NotShown,
     };
     let middle = |of: fn(&(f64, f64)) -> f64| digits(stats::median(&pairs.iter().map(of).collect::<Vec<_>>()));
     let signed = |log: f64| match part(log) {
         // If the figure before was almost zero, a percentage means nothing. The figures follow in the text.
-        part if part > TENFOLD => "more than tenfold".to_owned(),
-        part => format!("{}{}", if part < 0.0 { "-" } else { "+" }, percent(part.abs())),
+        part if part > TENFOLD => say!(MORE_THAN_TENFOLD),
+        part => Said::from(format!("{}{}", if part < 0.0 { "-" } else { "+" }, percent(part.abs()))),
     };
-    let text = format!(
-        "{word}: {name} {} [{}, {}], from {} to {}{unit}, {} pairs of blocks",
+    let holes = [
         signed(value),
         signed(interval.low),
         signed(interval.high),
-        middle(|pair| pair.0),
-        middle(|pair| pair.1),
-        pairs.len()
-    );
-    Tried { name: word.to_owned(), text, pairs }
+        Said::from(middle(|pair| pair.0)),
+        Said::from(middle(|pair| pair.1)),
+        Said::from(pairs.len()),
+    ];
+    let figures = match measure {
+        Measure::Answers => texts::GOOD_ANSWERS_IN_PAIRS.with(&holes),
+        Measure::Latency(key, _) => texts::LATENCY_IN_PAIRS.with(&[&[Said::from(key)], holes.as_slice()].concat()),
+    };
+    Tried { name: word.name().to_owned(), text: word.text().with(&[figures]), pairs }
 }
 
 #[cfg(test)]
@@ -351,13 +383,13 @@ mod tests {
     #[test]
     fn what_is_not_full_has_to_answer_sooner() {
         let mut facts = Facts { full: Signals::quiet(), is_saturated: true, ..Facts::default() };
-        assert_eq!(measure(&facts, "x"), Ok(Measure::Answers));
+        assert_eq!(measure(&facts, false), Ok(Measure::Answers));
         facts.is_saturated = false;
-        assert_eq!(measure(&facts, "x"), Ok(Measure::Latency("p95", 2)));
+        assert_eq!(measure(&facts, false), Ok(Measure::Latency("p95", 2)));
         facts.full.load.sent = 600;
-        assert_eq!(measure(&facts, "x"), Ok(Measure::Latency("p50", 1)));
-        assert!(measure(&facts, "the tail shortens").is_err(), "the median says nothing of a tail");
+        assert_eq!(measure(&facts, false), Ok(Measure::Latency("p50", 1)));
+        assert!(measure(&facts, true).is_err(), "the median says nothing of a tail");
         facts.full.load.sent = 60;
-        assert!(measure(&facts, "x").is_err());
+        assert!(measure(&facts, false).is_err());
     }
 }

@@ -10,12 +10,14 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
+use super::assign;
 use super::rule::Squeeze;
 use super::rules::Finding;
 use super::signals::{Pool, Process, Role, Signals};
 use super::widen::{self, Spread};
+use crate::said::{Said, say};
 use crate::stack::{Host, Spec};
 use crate::stats;
 use crate::watch::tap::{self, Change};
@@ -43,7 +45,7 @@ pub struct Arm {
     /// The number of the finding that it tests. `None` for a control.
     pub finding: Option<usize>,
     /// Its name.
-    pub name: String,
+    pub name: Said,
     /// The amount of the resource without and with the arm.
     pub from: f64,
     /// See `from`.
@@ -58,10 +60,11 @@ pub struct Arm {
 }
 
 /// The result of an arm.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Elasticity {
     /// The resource that was squeezed.
-    pub name: String,
+    #[serde(serialize_with = "crate::said::one_in_english")]
+    pub name: Said,
     /// The number of the finding. `None` for a control.
     pub finding: Option<usize>,
     /// The amount of the resource without and with the arm.
@@ -77,10 +80,8 @@ pub struct Elasticity {
     /// Number of rounds.
     pub rounds: usize,
     /// The arm gave more of the resource, instead of a fifth less.
-    #[serde(default)]
     pub is_relaxed: bool,
     /// For an arm that gave more: the relative rise of good answers that is needed.
-    #[serde(default)]
     pub needed: f64,
 }
 
@@ -104,7 +105,7 @@ pub enum Proof {
     /// No suspect matters.
     RuledOut,
     /// The intervals are too wide, or there was nothing to compare with.
-    Unclear(String),
+    Unclear(Said),
 }
 
 /// The arms of a proof: suspects that can be squeezed, and controls beside them.
@@ -135,7 +136,7 @@ pub fn arms(findings: &[Finding], signals: &Signals, spec: &Spec) -> Vec<Arm> {
     wanted
         .into_iter()
         .filter_map(|(squeeze, finding)| arm(squeeze, finding, signals, spec))
-        .filter(|arm| seen.insert(arm.name.clone()))
+        .filter(|arm| seen.insert(arm.name.en().to_owned()))
         .take(ARMS_MAX)
         .collect()
 }
@@ -146,7 +147,7 @@ fn arm(squeeze: Squeeze, finding: Option<usize>, signals: &Signals, spec: &Spec)
     let (name, (from, to)) = match &squeeze {
         Squeeze::Cpu(name) => {
             let from = cpus_of(process(name)?, spec)?;
-            (format!("CPU of {name}"), (from, from * LEFT))
+            (say!(CPU_OF, name), (from, from * LEFT))
         }
         Squeeze::Neighbour(name, other) => {
             let (victim, other) = (process(name)?, process(other)?);
@@ -156,7 +157,7 @@ fn arm(squeeze: Squeeze, finding: Option<usize>, signals: &Signals, spec: &Spec)
                 return None;
             }
             let given = (victim.cpu * (MORE - 1.0)).min(other.cpu - NEIGHBOUR_LEAST);
-            let name = format!("CPU of {name} that {} leaves", other.name);
+            let name = say!(CPU_THAT_LEAVES, name, &other.name);
             return (given > 0.0).then_some(Arm {
                 squeeze,
                 finding,
@@ -170,25 +171,25 @@ fn arm(squeeze: Squeeze, finding: Option<usize>, signals: &Signals, spec: &Spec)
         }
         Squeeze::Ports(host) => {
             let ports = signals.hosts.iter().find(|known| known.name == *host)?.ports;
-            (format!("local ports of {host}"), whole(ports as f64))
+            (say!(LOCAL_PORTS, host), whole(ports as f64))
         }
-        Squeeze::Files(name) => (format!("descriptors of {name}"), whole(process(name)?.fds.1 as f64)),
+        Squeeze::Files(name) => (say!(DESCRIPTORS, name), whole(process(name)?.fds.1 as f64)),
         Squeeze::Slots => {
-            ("worker_connections".to_owned(), whole(signals.conf.worker_connections.unwrap_or(512) as f64))
+            (Said::from("worker_connections"), whole(signals.conf.worker_connections.unwrap_or(512) as f64))
         }
         Squeeze::Link(host) => {
             let most = signals.hosts.iter().find(|known| known.name == *host)?.link_max?;
-            (format!("link of {host}"), whole(most / 1000.0))
+            (say!(LINK_OF, host), whole(most / 1000.0))
         }
         Squeeze::Pool(name, variable) => {
             let of = |pool: &&Pool| pool.process == *name && pool.variable == *variable;
             let size = signals.pools.iter().find(of)?.size as f64;
             // A fifth of a small pool can be less than one place.
-            (format!("pool of {name} ({variable})"), (size, (size * LEFT).round().min(size - 1.0)))
+            (say!(POOL, name, variable), (size, (size * LEFT).round().min(size - 1.0)))
         }
         Squeeze::Servers(_) => {
             let count = signals.conf.servers.len() as f64;
-            ("servers of the upstream".to_owned(), (count, count - 1.0))
+            (say!(SERVERS_UPSTREAM), (count, count - 1.0))
         }
     };
     (to >= 0.01 && to < from).then_some(Arm {
@@ -306,7 +307,7 @@ pub fn elasticity(arm: &Arm, rounds: &[(f64, f64)]) -> Option<Elasticity> {
 }
 
 /// Judges all arms. `refused` holds the findings that cannot be given more, with the reasons.
-pub fn judge(all: &[Elasticity], refused: &[(usize, String)]) -> Proof {
+pub fn judge(all: &[Elasticity], refused: &[(usize, Said)]) -> Proof {
     let arms: Vec<&Elasticity> = all.iter().filter(|arm| !arm.is_relaxed).collect();
     let strong: Vec<&Elasticity> = arms.iter().copied().filter(|arm| arm.low > PROVED).collect();
     let mut suspected = arms.iter().filter(|arm| arm.finding.is_some());
@@ -318,24 +319,20 @@ pub fn judge(all: &[Elasticity], refused: &[(usize, String)]) -> Proof {
         ([one], [finding]) => {
             let mut others = arms.iter().filter(|arm| arm.name != one.name).peekable();
             match others.peek() {
-                None => Proof::Unclear(
-                    "there was no other suspect to squeeze, so the lab cannot separate this one from others".to_owned(),
-                ),
+                None => Proof::Unclear(say!(NO_OTHER_SUSPECT_SQUEEZE)),
                 Some(_) => match others.find(|other| other.high >= OTHERS) {
                     None => missing(*finding).map_or(Proof::Proved(*finding), Proof::Unclear),
                     Some(other) => {
-                        Proof::Unclear(format!("{} may matter too: elasticity up to {:.2}", other.name, other.high))
+                        Proof::Unclear(say!(MAY_MATTER_TOO_ELASTICITY, &other.name, format!("{:.2}", other.high)))
                     }
                 },
             }
         }
         ([], _) if suspected.clone().next().is_some() && suspected.all(is_nothing) => Proof::RuledOut,
-        ([], _) => Proof::Unclear(
-            "no elasticity is certainly above 0.3: use more rounds (--rounds), or longer blocks (--block)".to_owned(),
-        ),
-        (_, []) => Proof::Unclear(format!(
-            "answers shrink with {}, but no other measurement confirms this",
-            strong.iter().map(|arm| arm.name.as_str()).collect::<Vec<_>>().join(" and ")
+        ([], _) => Proof::Unclear(say!(NO_ELASTICITY_CERTAINLY_ABOVE)),
+        (_, []) => Proof::Unclear(say!(
+            ANSWERS_SHRINK_BUT_NO,
+            assign::all_of(&strong.iter().map(|arm| arm.name.clone()).collect::<Vec<_>>())
         )),
         (_, several) => match several.iter().find_map(|finding| missing(*finding)) {
             None => Proof::Shared(several.to_vec()),
@@ -502,7 +499,7 @@ mod tests {
         ] {
             assert!(matches!(judge(&unclear, &[]), Proof::Unclear(_)), "{unclear:?}");
         }
-        let refused = [(0, "this machine has no CPU beside its own".to_owned())];
+        let refused = [(0, "this machine has no CPU beside its own".into())];
         let said = judge(&[of("a", Some(0), 0.8, 1.1), b], &refused);
         assert!(matches!(&said, Proof::Unclear(why) if why.contains("no CPU beside its own")), "{said:?}");
     }
@@ -515,7 +512,7 @@ mod tests {
         let findings = find(&signals, None);
         let arms = arms(&findings, &signals, &spec());
         assert_eq!(
-            arms.iter().map(|arm| (arm.name.as_str(), arm.finding)).collect::<Vec<_>>(),
+            arms.iter().map(|arm| (arm.name.en(), arm.finding)).collect::<Vec<_>>(),
             [("CPU of edge", Some(0)), ("CPU of app", None)]
         );
         let mut squeezed = spec();
@@ -549,7 +546,7 @@ mod tests {
         assert_eq!(findings[0].rule.id, "B18");
         let arms = arms(&findings, &signals, &spec());
         assert_eq!(
-            arms.iter().map(|arm| (arm.name.as_str(), arm.finding)).collect::<Vec<_>>(),
+            arms.iter().map(|arm| (arm.name.en(), arm.finding)).collect::<Vec<_>>(),
             [("CPU of edge that app leaves", Some(0)), ("CPU of edge", None)]
         );
         assert!((arms[0].to - 0.45).abs() < 1e-9 && (arms[0].limit - 0.55).abs() < 1e-9);

@@ -7,6 +7,7 @@ use super::run::{AGAIN_MAX, Ended, Lab, gate, write_overlays};
 use super::say::Facts;
 use super::widen;
 use crate::ask::{Load, allowed_cpus};
+use crate::said::{Said, say};
 use crate::stack::Spec;
 use crate::watch::tap;
 
@@ -24,7 +25,7 @@ impl Lab<'_> {
     pub(super) fn prove(&mut self, facts: &mut Facts, load: &Load, spec: &Spec) -> Result<(), Ended> {
         let arms = prove::arms(&facts.findings, &facts.full, spec);
         if arms.is_empty() {
-            facts.unproved = Some("the lab can squeeze none of the suspects".to_owned());
+            facts.unproved = Some(say!(LAB_CAN_SQUEEZE_NONE));
             return Ok(());
         }
         let Some(rounds) = self.rounds(facts, load, &arms, "squeezing")? else { return Ok(()) };
@@ -42,7 +43,7 @@ impl Lab<'_> {
 
     /// Gives more of each suspect that the answers shrink with. Returns the suspects that cannot be given more, with
     /// the reasons.
-    fn give_more(&mut self, facts: &mut Facts, load: &Load, arms: &[Arm]) -> Result<Vec<(usize, String)>, Ended> {
+    fn give_more(&mut self, facts: &mut Facts, load: &Load, arms: &[Arm]) -> Result<Vec<(usize, Said)>, Ended> {
         let allowed = allowed_cpus();
         let (mut larger, mut refused) = (Vec::new(), Vec::new());
         for arm in prove::shrinking(arms, &facts.elasticities).iter().filter(|arm| arm.to < arm.from) {
@@ -80,16 +81,13 @@ impl Lab<'_> {
             let mut good: Vec<(Option<usize>, f64)> = Vec::new();
             for which in order {
                 let arm = which.and_then(|at| arms.get(at));
-                let name = arm.map_or("as it is", |arm| arm.name.as_str());
+                let name = arm.map_or("as it is", |arm| arm.name.en());
                 let (done, all) = (round * (arms.len() + 1) + good.len(), self.it.rounds * (arms.len() + 1));
                 self.tell.progress(done, all, &format!("{what}: {name}"));
                 match self.answers(load, arm)? {
                     Some(answers) => good.push((which, answers)),
                     None => {
-                        facts.unproved = Some(
-                            "the blocks of the proof are unusable because of the load generator or other work"
-                                .to_owned(),
-                        );
+                        facts.unproved = Some(say!(BLOCKS_PROOF_UNUSABLE_BECAUSE));
                         return Ok(None);
                     }
                 }

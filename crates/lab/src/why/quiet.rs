@@ -3,6 +3,7 @@
 
 use super::signals::Signals;
 use crate::metric::digits;
+use crate::said::{Said, say};
 
 /// Least number of windows for a statement about growth.
 const WINDOWS_MIN: usize = 6;
@@ -21,11 +22,11 @@ const LATENCY_LEAST_MS: f64 = 20.0;
 const OVERFLOWS_MIN: u64 = 3;
 
 /// The signs that the load was not answered as it came, a sentence each. Empty if there are none.
-pub fn unrest(s: &Signals) -> Vec<String> {
+pub fn unrest(s: &Signals) -> Vec<Said> {
     [flight(s), latency(s)].into_iter().flatten().chain(overflows(s)).collect()
 }
 
-fn flight(s: &Signals) -> Option<String> {
+fn flight(s: &Signals) -> Option<Said> {
     let (flight, sent) = (&s.load.flight, &s.load.sent_strip);
     // A closed loop never has more requests in flight than connections.
     if s.load.is_closed || flight.len() < WINDOWS_MIN {
@@ -40,10 +41,10 @@ fn flight(s: &Signals) -> Option<String> {
     let least = FLIGHT_LEAST.max(FLIGHT_PART * s.load.sent as f64);
     // Requests that wait together and leave together make waves. Growth affects every window at the end.
     (are_apart(flight.get(early)?, flight.get(late)?) && to > FLIGHT_GROWS * from * rate && to - from * rate >= least)
-        .then(|| format!("requests in flight grew from {} to {} within the block", digits(from), digits(to)))
+        .then(|| say!(REQUESTS_FLIGHT_GREW_WITHIN, digits(from), digits(to)))
 }
 
-fn latency(s: &Signals) -> Option<String> {
+fn latency(s: &Signals) -> Option<Said> {
     let windows = &s.load.medians;
     if windows.len() < WINDOWS_MIN {
         return None;
@@ -58,7 +59,7 @@ fn latency(s: &Signals) -> Option<String> {
     let (from, to) = (middle(early), middle(late));
     // A slow moment affects some of the last windows. Growth affects all of them.
     (are_apart(early, late) && to > LATENCY_GROWS * from && to - from > LATENCY_LEAST_MS)
-        .then(|| format!("the median latency grew from {} ms to {} ms within the block", digits(from), digits(to)))
+        .then(|| say!(MEDIAN_LATENCY_GREW_MS, digits(from), digits(to)))
 }
 
 /// Whether every value at the end is larger than every value at the beginning.
@@ -66,11 +67,10 @@ fn are_apart(early: &[f64], late: &[f64]) -> bool {
     late.iter().copied().fold(f64::INFINITY, f64::min) > early.iter().copied().fold(0.0, f64::max)
 }
 
-fn overflows(s: &Signals) -> impl Iterator<Item = String> {
+fn overflows(s: &Signals) -> impl Iterator<Item = Said> {
     s.hosts.iter().filter_map(|host| {
         let count = host.counters.get("ListenOverflows").copied().unwrap_or(0);
-        (count >= OVERFLOWS_MIN)
-            .then(|| format!("{count} connections found a queue of {} full (ListenOverflows)", host.name))
+        (count >= OVERFLOWS_MIN).then(|| say!(CONNECTIONS_FOUND_QUEUE_FULL, count, &host.name))
     })
 }
 

@@ -6,6 +6,7 @@ use weir_conf::edit::{self, Edit};
 use weir_conf::{MemoryFiles, Statement, Tree};
 
 use crate::change::{Change, changes};
+use crate::said::{Said, say};
 
 /// The placeholder for a name that the reader knows: `upstream … { }`, `listen … reuseport`.
 const ANY: &str = "…";
@@ -29,8 +30,8 @@ pub struct Made {
 }
 
 /// Makes the recommended change in a copy. The error says why it is not a change of this file.
-pub fn made(knob: &str, tree: &Tree) -> Result<Made, String> {
-    let elsewhere = || "the remedy is not a line of this file".to_owned();
+pub fn made(knob: &str, tree: &Tree) -> Result<Made, Said> {
+    let elsewhere = || say!(REMEDY_NO_LINE);
     let line = knob.split(ASIDE).next().unwrap_or_default().trim();
     if !line.ends_with([';', '}']) {
         return Err(elsewhere());
@@ -47,7 +48,7 @@ pub fn made(knob: &str, tree: &Tree) -> Result<Made, String> {
     let mut memory = MemoryFiles::new();
     for (number, source) in tree.files.iter().enumerate().filter(|(_, source)| !source.is_command_line) {
         let own: Vec<&Edit> = edits.iter().filter(|edit| edit.file as usize == number).collect();
-        let bytes = edit::apply(&source.bytes, &own).map_err(|error| format!("{}: {error}", source.name))?;
+        let bytes = edit::apply(&source.bytes, &own).map_err(|error| say!(NAMED, &source.name, error.to_string()))?;
         memory = memory.with(&source.name, &bytes);
         if !own.is_empty() {
             files.push((PathBuf::from(&source.name), bytes));
@@ -58,11 +59,11 @@ pub fn made(knob: &str, tree: &Tree) -> Result<Made, String> {
     let opaque = |name: &str| name.ends_with("_by_lua_block");
     let (copy, problems) = weir_conf::load(&memory, &main, &prefix, &opaque);
     if let Some(problem) = problems.first() {
-        return Err(format!("the copy cannot be read: {}", problem.sentence(&copy)));
+        return Err(say!(COPY_CANNOT_READ, problem.sentence(&copy)));
     }
     let changes = changes(tree, &copy);
     if changes.is_empty() {
-        return Err("the file has this line already".to_owned());
+        return Err(say!(FILE_LINE_ALREADY));
     }
     Ok(Made { tree: copy, files, changes })
 }
@@ -111,17 +112,17 @@ fn line_of(statement: &Statement, source: &Tree) -> String {
     String::from_utf8_lossy(source.bytes(&statement.at)).trim().to_owned()
 }
 
-fn edits_of(wanted: &Statement, tree: &Tree, source: &Tree) -> Result<Vec<Edit>, String> {
+fn edits_of(wanted: &Statement, tree: &Tree, source: &Tree) -> Result<Vec<Edit>, Said> {
     let line = line_of(wanted, source);
     let name = wanted.name.text.as_str();
-    let missing = |what: &str| Err(format!("this file has no {what} for this line"));
+    let missing = |what: Said| Err(say!(FILE_NO_LINE, what));
     let found = match name {
         "upstream" if wanted.text(0) == ANY => {
             let mut edits = Vec::new();
             for inner in wanted.children() {
                 edits.extend(in_upstreams(inner, tree, &line_of(inner, source)));
             }
-            if edits.is_empty() { return missing("upstream block") } else { edits }
+            if edits.is_empty() { return missing(say!(UPSTREAM_BLOCK)) } else { edits }
         }
         "upstream" => return new_upstream(wanted, tree, source),
         "proxy_pass" => passed(wanted, tree, source),
@@ -139,9 +140,9 @@ fn edits_of(wanted: &Statement, tree: &Tree, source: &Tree) -> Result<Vec<Edit>,
         {
             in_block("http", name, &line, tree)
         }
-        _ => return Err(format!("the lab knows no place for the line {name}")),
+        _ => return Err(say!(LAB_KNOWS_NO_PLACE, name)),
     };
-    if found.is_empty() { missing(name) } else { Ok(found) }
+    if found.is_empty() { missing(Said::from(name)) } else { Ok(found) }
 }
 
 /// Replaces each such statement. If there is none, the line becomes the first one of the block.
@@ -181,9 +182,9 @@ fn in_upstreams(wanted: &Statement, tree: &Tree, line: &str) -> Vec<Edit> {
 }
 
 /// Adds an upstream block. The `proxy_pass` that names it is a separate statement of the remedy.
-fn new_upstream(wanted: &Statement, tree: &Tree, source: &Tree) -> Result<Vec<Edit>, String> {
+fn new_upstream(wanted: &Statement, tree: &Tree, source: &Tree) -> Result<Vec<Edit>, Said> {
     if every(tree).any(|one| one.name == *"upstream" && one.text(0) == wanted.text(0)) {
-        return Err(format!("this file already has an upstream {}", wanted.text(0)));
+        return Err(say!(FILE_ALREADY_UPSTREAM, wanted.text(0)));
     }
     let inner: String = wanted.children().iter().map(|one| format!(" {};", line_of(one, source))).collect();
     let text = format!("upstream {} {{{inner} }}", wanted.text(0));
@@ -191,7 +192,7 @@ fn new_upstream(wanted: &Statement, tree: &Tree, source: &Tree) -> Result<Vec<Ed
         .named("http")
         .next()
         .and_then(|http| edit::insert_into(tree, http, &text))
-        .ok_or("this file has no http block")?;
+        .ok_or_else(|| say!(FILE_NO_HTTP_BLOCK))?;
     // A block has no semicolon at its end.
     edit.with.pop();
     Ok(vec![edit])

@@ -3,6 +3,8 @@
 
 use super::signals::Signals;
 use crate::metric::digits;
+use crate::said::{Said, Text, say};
+use crate::texts;
 
 /// How certain a finding is before anything is squeezed. Errors come first: failed requests are explained before slow
 /// ones.
@@ -53,13 +55,13 @@ impl Segment {
     pub const ALL: [Segment; 5] = [Segment::Outside, Segment::Edge, Segment::Connect, Segment::Wait, Segment::Body];
 
     /// Its name in the report.
-    pub const fn name(self) -> &'static str {
+    pub const fn name(self) -> Text {
         match self {
-            Segment::Outside => "before and in the edge's own work",
-            Segment::Edge => "held by the edge",
-            Segment::Connect => "connecting to the upstream",
-            Segment::Wait => "waiting for the upstream's answer",
-            Segment::Body => "bodies",
+            Segment::Outside => texts::BEFORE_EDGES_OWN_WORK,
+            Segment::Edge => texts::HELD_EDGE,
+            Segment::Connect => texts::CONNECTING_UPSTREAM,
+            Segment::Wait => texts::WAITING_UPSTREAMS_ANSWER,
+            Segment::Body => texts::BODIES,
         }
     }
 }
@@ -90,9 +92,9 @@ pub enum Squeeze {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     /// The limiting resource: `edge → 10.0.0.2:3000 local ports`.
-    pub subject: String,
+    pub subject: Said,
     /// Lines with figures, at most six: a label, and the observation.
-    pub evidence: Vec<(&'static str, String)>,
+    pub evidence: Vec<(Text, Said)>,
     /// How full, or how large a share: 0 to 1.
     pub degree: f64,
     /// The parts of a request's way that it makes longer. Empty if it makes requests fail.
@@ -100,20 +102,22 @@ pub struct Found {
     /// The counter-experiment that could prove it.
     pub squeeze: Option<Squeeze>,
     /// The one recommended change.
-    pub knob: String,
+    pub knob: Said,
     /// The expected effect of that change.
-    pub expect: String,
+    pub expect: Said,
+    /// That change makes the slowest answers faster, and may leave the median as it is.
+    pub is_of_tail: bool,
 }
 
 impl Found {
     /// A finding about a subject, with its degree.
-    pub fn new(subject: impl Into<String>, degree: f64) -> Found {
+    pub fn new(subject: impl Into<Said>, degree: f64) -> Found {
         Found { subject: subject.into(), degree: degree.clamp(0.0, 1.0), ..Found::default() }
     }
 
     /// Adds a line of evidence. An empty text adds nothing.
     #[must_use]
-    pub fn with(mut self, label: &'static str, text: impl Into<String>) -> Found {
+    pub fn with(mut self, label: Text, text: impl Into<Said>) -> Found {
         let text = text.into();
         if !text.is_empty() {
             self.evidence.push((label, text));
@@ -137,9 +141,16 @@ impl Found {
 
     /// Sets the recommended change and its expected effect.
     #[must_use]
-    pub fn knob(mut self, knob: impl Into<String>, expect: impl Into<String>) -> Found {
+    pub fn knob(mut self, knob: impl Into<Said>, expect: impl Into<Said>) -> Found {
         self.knob = knob.into();
         self.expect = expect.into();
+        self
+    }
+
+    /// Notes that the change makes the slowest answers faster.
+    #[must_use]
+    pub fn for_the_tail(mut self) -> Found {
+        self.is_of_tail = true;
         self
     }
 }
@@ -149,7 +160,7 @@ pub struct Rule {
     /// Its name in `docs/guide/why.md`.
     pub id: &'static str,
     /// The condition that it reports, in a few words.
-    pub says: &'static str,
+    pub says: Text,
     /// How certain its findings are.
     pub tier: Tier,
     /// Checks the signals.
@@ -167,6 +178,6 @@ pub fn percent(share: f64) -> String {
 }
 
 /// `3 of 200 (1.5 %)`.
-pub fn of(part: u64, all: u64) -> String {
-    format!("{part} of {all} ({})", percent(part as f64 / all.max(1) as f64))
+pub fn of(part: u64, all: u64) -> Said {
+    say!(OF, part, all, percent(part as f64 / all.max(1) as f64))
 }

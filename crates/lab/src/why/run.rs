@@ -24,7 +24,7 @@ use crate::capacity::Objective;
 use crate::experiment::run::{Own, spec_of};
 use crate::experiment::{Places, Sent, Variant, What};
 use crate::metric::digits;
-use crate::said::{Said, say};
+use crate::said::{self, Said, Text, say};
 use crate::stack::{self, Failed, HUB, Place, Spec};
 use crate::store;
 use crate::watch::inside::Way;
@@ -83,8 +83,6 @@ pub struct Why {
     pub inside: Way,
     /// Pools of applications, by the environment variables that set their sizes.
     pub pools: Vec<Pool>,
-    /// Print the result in Korean.
-    pub is_korean: bool,
     /// The stack of an experiment, instead of a stack made for the configuration.
     pub lab: Option<Named>,
 }
@@ -157,7 +155,7 @@ pub fn run(it: &Why, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, St
         Ok(outcome) => outcome,
         Err(Ended::Broken(error)) => return Err(error),
         Err(Ended::Stopped) => {
-            json!({"verdict": {"name": "no verdict", "text": "no verdict: stopped before its end", "is_regression": false}})
+            json!({"verdict": say::verdict("no verdict", &say!(NO_VERDICT, say!(STOPPED)), None)})
         }
     };
     let mut run = json!({
@@ -169,7 +167,6 @@ pub fn run(it: &Why, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, St
         "seed": it.seed,
         "asked": it.ask.to_json(),
         "load": it.ask.load_in_words(),
-        "language": it.is_korean.then_some(say::KOREAN),
         "stack": it.lab.as_ref().map(|lab| json!({"lab": lab.name, "variant": lab.variant.name})),
         "before": side_json(&it.side),
         "objective": it.objective.map(|objective| objective.in_words()),
@@ -252,8 +249,7 @@ impl Lab<'_> {
             Ok(None) => return Ok(None),
             Ok(Some(other)) if !self.it.has_own_cpus => other,
             Ok(Some(_)) => {
-                let more = "they compete for CPUs, and the lab keeps the CPUs that you named (--edge-cpus, --client-cpus, --origin-cpus)";
-                facts.cpus = facts.cpus.take().map(|said| format!("{said}: {more}"));
+                facts.cpus = facts.cpus.take().map(|said| say!(THEY_COMPETE, said));
                 return Ok(None);
             }
             Err(why) => {
@@ -268,8 +264,7 @@ impl Lab<'_> {
             self.cpus = None;
             return Ok(None);
         }
-        facts.cpus = assign::in_words(&other, &again.0)
-            .map(|said| format!("{said}; the lab chose this, because the first assignment was full"));
+        facts.cpus = assign::in_words(&other, &again.0).map(|said| say!(LAB_CHOSE_BECAUSE_FIRST, said));
         Ok(Some(again))
     }
 
@@ -451,14 +446,8 @@ fn knee_of(low: f64, is_measured: bool) -> Option<f64> {
 }
 
 /// A contradiction: the knee gives fewer answers than a block that did not hold, by more than a tenth.
-fn contradiction(knee: f64, half: f64) -> Option<String> {
-    (knee < half * NEARLY).then(|| {
-        format!(
-            "the measurements contradict each other: no block above {}/s held, but half the load gave {}/s good answers",
-            digits(knee),
-            digits(half)
-        )
-    })
+fn contradiction(knee: f64, half: f64) -> Option<Said> {
+    (knee < half * NEARLY).then(|| say!(MEASUREMENTS_CONTRADICT_OTHER_NO, digits(knee), digits(half)))
 }
 
 /// A block of an experiment's stack with the load of this run.
@@ -490,18 +479,15 @@ fn of_lab(lab: &Named, ask: &Ask, side: &Side, dir: &Path, seed: u64) -> Result<
 }
 
 /// Why no conclusion may be drawn from a block, if so.
-pub fn gate(signals: &Signals) -> Option<String> {
+pub fn gate(signals: &Signals) -> Option<Said> {
     let client = signals.processes.iter().find(|process| process.role == Role::Client);
     if let Some(client) = client.filter(|client| client.throttled > CLIENT_THROTTLED) {
-        return Some(format!(
-            "the CPU quota stopped the load generator in {:.0} % of its periods",
-            client.throttled * 100.0
-        ));
+        return Some(say!(QUOTA_STOPPED_GENERATOR, format!("{:.0}", client.throttled * 100.0)));
     }
     if let Some(why) = signals.load.spoiled.first() {
         return Some(why.clone());
     }
-    (signals.load.sent == 0).then(|| "the load sent no request".to_owned())
+    (signals.load.sent == 0).then(|| say!(LOAD_SENT_NO_REQUEST))
 }
 
 /// Half of a load. A script cannot be halved.
@@ -589,15 +575,19 @@ fn by_name(list: &mut Value, item: &Value) {
 
 /// A finding as JSON, as a run stores it.
 pub(super) fn finding_json(finding: &Finding) -> Value {
-    json!({
+    let found = &finding.found;
+    let evidence = |of: &dyn Fn(&(Text, Said)) -> Value| found.evidence.iter().map(of).collect::<Vec<_>>();
+    let mut json = json!({
         "rule": finding.rule.id,
-        "says": finding.rule.says,
-        "subject": finding.found.subject,
+        "says": finding.rule.says.en,
         "score": (finding.score * 1000.0).round() / 1000.0,
-        "evidence": finding.found.evidence.iter().map(|(label, text)| json!([label, text])).collect::<Vec<_>>(),
-        "knob": finding.found.knob,
-        "expect": finding.found.expect,
-    })
+        "evidence": evidence(&|(label, text)| json!([label.en, text.en()])),
+        "evidence_said": evidence(&|(label, text)| json!([Said::from(*label), text])),
+    });
+    for (name, said) in [("subject", &found.subject), ("knob", &found.knob), ("expect", &found.expect)] {
+        said::keep(&mut json, name, Some(said));
+    }
+    json
 }
 
 #[cfg(test)]
@@ -619,7 +609,6 @@ impl Why {
             probes: Vec::new(),
             inside: Way::default(),
             pools: Vec::new(),
-            is_korean: false,
             lab: None,
         }
     }

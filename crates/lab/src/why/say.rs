@@ -3,10 +3,10 @@
 use std::time::UNIX_EPOCH;
 
 use serde_json::{Value, json};
+use weir_conf::language::Language;
 use weir_net::clock;
 
 use super::attempt::{Copied, Tried};
-use super::korean;
 use super::prove::{Elasticity, Proof};
 use super::quiet;
 use super::rule::{Segment, Squeeze, Tier, percent};
@@ -16,35 +16,19 @@ use super::signals::{Role, Signals};
 use super::told;
 use super::widen;
 use crate::metric::digits;
+use crate::said::{self, Said, Text, left, say, shown, shown_list};
+use crate::texts;
 
 /// The vocabulary: each word, and its condition.
-pub const WORDS: &[(&str, &str)] = &[
-    ("no verdict", "the lab cannot use the blocks, because of the load generator, the host or the stack"),
-    (
-        "POLICY",
-        "the configuration refuses or delays so many requests on purpose that the lab cannot see another limit; the verdict names the statement, its line and its number",
-    ),
-    (
-        "PROVED",
-        "good answers fall when the lab takes a part of the suspect away (elasticity surely above 0.3), rise when the lab adds to it (surely by 3 %, or by half of the few that failed), and do not fall when the lab takes from another resource (surely below 0.2)",
-    ),
-    (
-        "SHARED",
-        "good answers fall when the lab takes from any of two or more suspects (elasticity of each surely above 0.3), and rise when it adds to each",
-    ),
-    (
-        "SUSPECTED",
-        "a count, or the use of the suspect, points to it, but the lab has no proof: it did not squeeze the suspect, squeezing gave no clear result, or adding to the suspect changed nothing or was impossible",
-    ),
-    (
-        "UNATTRIBUTED",
-        "a resource is at its limit and no rule names it, or squeezing excluded every suspect; the verdict says where the time went",
-    ),
-    ("NOT SATURATED", "the stack answered the whole load in time: this figure is the load, not the capacity"),
+pub const WORDS: &[(&str, Text)] = &[
+    ("no verdict", texts::WHEN_WHY_NO_VERDICT),
+    ("POLICY", texts::WHEN_POLICY),
+    ("PROVED", texts::WHEN_PROVED),
+    ("SHARED", texts::WHEN_SHARED),
+    ("SUSPECTED", texts::WHEN_SUSPECTED),
+    ("UNATTRIBUTED", texts::WHEN_UNATTRIBUTED),
+    ("NOT SATURATED", texts::WHEN_NOT_SATURATED),
 ];
-
-/// The language of a run that is not in English.
-pub const KOREAN: &str = "ko";
 
 /// All facts at the end of a run.
 #[derive(Clone, Default)]
@@ -70,11 +54,11 @@ pub struct Facts {
     /// The conclusion from them.
     pub proof: Option<Proof>,
     /// Why there is no conclusion.
-    pub unproved: Option<String>,
+    pub unproved: Option<Said>,
     /// Why two of the blocks cannot both be right.
-    pub contradiction: Option<String>,
+    pub contradiction: Option<Said>,
     /// The parts that share CPUs, and which CPUs.
-    pub cpus: Option<String>,
+    pub cpus: Option<Said>,
     /// The copy of the configuration with the remedy.
     pub copied: Option<Copied>,
     /// The result of the try.
@@ -86,134 +70,152 @@ pub(super) fn lead(facts: &Facts) -> Option<usize> {
     sentence(facts).2
 }
 
-/// The outcome of a run that allows no conclusion.
-pub fn no_verdict(facts: &Facts, why: &str) -> Value {
-    json!({
-        "signals": facts.full,
-        "findings": [],
-        "unread": unread(facts),
-        "verdict": {"name": "no verdict", "text": format!("no verdict: {why}"), "is_regression": false},
-    })
+/// A verdict, as a run stores it.
+pub(super) fn verdict(name: &str, text: &Said, rule: Option<&str>) -> Value {
+    json!({"name": name, "text": text.en(), "text_said": text, "rule": rule, "is_regression": false})
 }
 
-/// The outcome of a run, as it is stored.
+/// The outcome of a run that allows no conclusion.
+pub fn no_verdict(facts: &Facts, why: &Said) -> Value {
+    let mut outcome = json!({
+        "signals": facts.full,
+        "findings": [],
+        "verdict": verdict("no verdict", &say!(NO_VERDICT, why), None),
+    });
+    said::keep_list(&mut outcome, "unread", &unread(facts));
+    outcome
+}
+
+/// The outcome of a run, as it is stored. A sentence is stored in English, and beside it, as `NAME_said`, by the name of
+/// its text.
 pub fn outcome(facts: &Facts, it: &Why) -> Value {
     let (name, text, lead) = sentence(facts);
     let named = lead.and_then(|lead| facts.findings.get(lead));
-    json!({
+    let grew = |of: &dyn Fn(Text) -> Value| {
+        let all = facts.grew.as_ref()?.iter();
+        Some(all.map(|(segment, share)| json!([of(segment.name()), share])).collect::<Vec<_>>())
+    };
+    let mut outcome = json!({
         "signals": facts.full,
         "half": facts.half,
-        "grew": facts.grew.as_ref().map(|grew| grew.iter().map(|(segment, share)| json!([segment.name(), share])).collect::<Vec<_>>()),
-        "steps": facts.steps.iter().map(|(rate, passed)| json!({"rate": rate, "passed": passed, "why": (!passed).then_some("the stack did not answer the whole load in time")})).collect::<Vec<_>>(),
+        "grew": grew(&|name| name.en.into()),
+        "grew_said": grew(&|name| json!(Said::from(name))),
+        "steps": facts.steps.iter().map(|(rate, passed)| json!({"rate": rate, "passed": passed, "why": (!passed).then_some(texts::NOT_ANSWERED_IN_TIME.en)})).collect::<Vec<_>>(),
         "knee": facts.knee,
         "no_knee_above": facts.no_knee_above,
         "findings": facts.findings.iter().map(finding_json).collect::<Vec<_>>(),
         "elasticities": facts.elasticities,
-        "ruled_out": ruled_out(facts),
-        "unproved": facts.unproved,
-        "relaxed": relaxed(facts),
-        "inside": waits::lines(&facts.full),
-        "unread": unread(facts),
-        "unrest": quiet::unrest(&facts.full),
-        "next": next_limit(facts, named),
         "lead": lead,
-        "cpus": facts.cpus,
-        "tried": facts.tried,
+        "tried": facts.tried.as_ref().map(Tried::to_json),
         "copied": facts.copied,
         "verify": named.zip(facts.copied.as_ref()).map(|(finding, copied)| verify(finding, it, copied)),
-        "cautions": facts.full.load.cautions,
-        "verdict": {"name": name, "text": text, "rule": named.map(|finding| finding.rule.id), "is_regression": false},
-    })
+        "verdict": verdict(name, &text, named.map(|finding| finding.rule.id)),
+    });
+    for (name, said) in [
+        ("unproved", facts.unproved.as_ref()),
+        ("relaxed", relaxed(facts).as_ref()),
+        ("next", next_limit(facts, named).as_ref()),
+        ("cpus", facts.cpus.as_ref()),
+    ] {
+        said::keep(&mut outcome, name, said);
+    }
+    for (name, all) in [
+        ("ruled_out", ruled_out(facts)),
+        ("inside", waits::lines(&facts.full)),
+        ("unread", unread(facts)),
+        ("unrest", quiet::unrest(&facts.full)),
+        ("cautions", facts.full.load.cautions.clone()),
+    ] {
+        said::keep_list(&mut outcome, name, &all);
+    }
+    outcome
 }
 
 /// The values that could not be read, of the block and of the probed programs.
-fn unread(facts: &Facts) -> Vec<String> {
+fn unread(facts: &Facts) -> Vec<Said> {
     facts.full.unread.iter().cloned().chain(told::unread(&facts.full.told)).collect()
 }
 
+/// `0.97 [0.92, 1.02]`.
+fn elasticity(arm: &Elasticity) -> String {
+    format!("{:.2} [{:.2}, {:.2}]", arm.value, arm.low, arm.high)
+}
+
 /// The word, the sentence, and the number of the finding that they are about.
-fn sentence(facts: &Facts) -> (&'static str, String, Option<usize>) {
+fn sentence(facts: &Facts) -> (&'static str, Said, Option<usize>) {
     let of = |at: usize| {
-        facts
-            .findings
-            .get(at)
-            .map(|finding| format!("{}   (rule {})", finding.found.subject, finding.rule.id))
-            .unwrap_or_default()
+        facts.findings.get(at).map(|finding| say!(RULE, &finding.found.subject, finding.rule.id)).unwrap_or_default()
     };
-    let elasticity = |at: usize| {
-        let found = facts.elasticities.iter().find(|arm| arm.finding == Some(at) && !arm.is_relaxed);
-        found.map_or_else(String::new, |arm| format!(", elasticity {:.2} [{:.2}, {:.2}]", arm.value, arm.low, arm.high))
+    // With the elasticity, if the suspect was squeezed.
+    let squeezed = |at: usize| {
+        let arm = facts.elasticities.iter().find(|arm| arm.finding == Some(at) && !arm.is_relaxed);
+        match (arm, facts.findings.get(at)) {
+            (Some(arm), Some(finding)) => {
+                say!(RULE_ELASTICITY, &finding.found.subject, finding.rule.id, elasticity(arm))
+            }
+            _ => of(at),
+        }
     };
     if !facts.is_saturated {
         let offered = match facts.full.load.offered {
-            Some(offered) => format!("{}/s offered and {}/s answered", digits(offered), digits(facts.full.goodput())),
+            Some(offered) => say!(OFFERED_ANSWERED, digits(offered), digits(facts.full.goodput())),
             None if facts.full.load.is_closed => {
-                format!(
-                    "{} connections gave {}/s, and more connections give more",
-                    facts.full.load.connections,
-                    digits(facts.full.goodput())
-                )
+                say!(CONNECTIONS_GAVE_MORE_CONNECTIONS, facts.full.load.connections, digits(facts.full.goodput()))
             }
-            None => format!("the stack answered the script: {}/s", digits(facts.full.goodput())),
+            None => say!(STACK_ANSWERED_SCRIPT, digits(facts.full.goodput())),
         };
-        let noticed = if facts.findings.is_empty() { String::new() } else { format!("; noticed: {}", of(0)) };
-        let lead = (!facts.findings.is_empty()).then_some(0);
-        return (
-            "NOT SATURATED",
-            format!("NOT SATURATED  {offered}: capacity unknown (weir lab capacity finds it){noticed}"),
-            lead,
-        );
+        return match facts.findings.first() {
+            Some(_) => ("NOT SATURATED", say!(OFFERED_NOTICED, offered, of(0)), Some(0)),
+            None => ("NOT SATURATED", say!(OFFERED_NOT_SATURATED, offered), None),
+        };
     }
     if facts.findings.first().is_some_and(|finding| finding.rule.tier == Tier::Policy) {
-        return ("POLICY", format!("POLICY  {}", of(0)), Some(0));
+        return ("POLICY", say!(POLICY, of(0)), Some(0));
     }
     match &facts.proof {
-        Some(Proof::Proved(at)) => ("PROVED", format!("PROVED  {}{}", of(*at), elasticity(*at)), Some(*at)),
+        Some(Proof::Proved(at)) => ("PROVED", say!(PROVED, squeezed(*at)), Some(*at)),
         Some(Proof::Shared(several)) => {
-            let names: Vec<String> = several.iter().map(|at| format!("{}{}", of(*at), elasticity(*at))).collect();
-            ("SHARED", format!("SHARED  {}", names.join(" and ")), several.first().copied())
+            let mut names = several.iter().map(|at| squeezed(*at));
+            let first = names.next().unwrap_or_default();
+            (
+                "SHARED",
+                say!(SHARED, names.fold(first, |all, name| say!(SHARED_AND, all, name))),
+                several.first().copied(),
+            )
         }
-        Some(Proof::RuledOut) => (
-            "UNATTRIBUTED",
-            format!("UNATTRIBUTED  squeezing a suspect changes nothing; {}", where_it_went(facts)),
-            None,
-        ),
+        Some(Proof::RuledOut) => ("UNATTRIBUTED", say!(NOTHING_CHANGES, where_it_went(facts)), None),
         Some(Proof::Unclear(_)) | None => match facts.findings.iter().position(Finding::may_limit) {
-            Some(at) => ("SUSPECTED", format!("SUSPECTED  {}{}", of(at), elasticity(at)), Some(at)),
-            None => ("UNATTRIBUTED", format!("UNATTRIBUTED  {}", where_it_went(facts)), None),
+            Some(at) => ("SUSPECTED", say!(SUSPECTED, squeezed(at)), Some(at)),
+            None => ("UNATTRIBUTED", say!(UNATTRIBUTED, where_it_went(facts)), None),
         },
     }
 }
 
 /// The part of a request's way in which unexplained time was spent.
-fn where_it_went(facts: &Facts) -> String {
+fn where_it_went(facts: &Facts) -> Said {
     let grown = Segment::ALL.iter().map(|segment| {
         let then = facts.half.as_ref().map_or(0.0, |half| segment_ms(half, *segment));
         (*segment, segment_ms(&facts.full, *segment) - then)
     });
     let (segment, ms) = grown.max_by(|one, other| one.1.total_cmp(&other.1)).unwrap_or((Segment::Outside, 0.0));
-    let than = if facts.half.is_some() { " more than at half the load" } else { "" };
+    let went = if facts.half.is_some() { texts::TIME_WENT_MORE } else { texts::TIME_WENT };
+    let went = went.with(&[digits(ms).into(), segment.name().into(), percent(facts.full.failed_share()).into()]);
     let look = match segment {
         Segment::Wait | Segment::Connect => match waits::leading(&facts.full) {
-            Some(waits) => format!("; {waits}"),
-            None if facts.full.inside.is_some() => String::new(),
-            None => {
-                "; the lab does not see the application's work in that time: use --inside, the application's metrics, or a profiler"
-                    .to_owned()
-            }
+            Some(waits) => Some(waits),
+            None if facts.full.inside.is_some() => None,
+            None => Some(say!(LAB_DOES_NOT_SEE)),
         },
-        Segment::Outside | Segment::Edge | Segment::Body => String::new(),
+        Segment::Outside | Segment::Edge | Segment::Body => None,
     };
-    format!(
-        "{} ms{than} in the segment \"{}\", {} of requests failed{look}",
-        digits(ms),
-        segment.name(),
-        percent(facts.full.failed_share())
-    )
+    match look {
+        Some(look) => say!(AND_ITS_LOOK, went, look),
+        None => went,
+    }
 }
 
 /// Every resource that was checked and has room, with its figure.
-fn ruled_out(facts: &Facts) -> Vec<String> {
+fn ruled_out(facts: &Facts) -> Vec<Said> {
     let s = &facts.full;
     let suspected =
         |squeeze: &Squeeze| facts.findings.iter().any(|finding| finding.found.squeeze.as_ref() == Some(squeeze));
@@ -221,7 +223,7 @@ fn ruled_out(facts: &Facts) -> Vec<String> {
     for process in s.processes.iter().filter(|process| process.usage() < 0.85 && process.throttled < 0.05) {
         if !suspected(&Squeeze::Cpu(process.name.clone())) {
             let name = if process.role == Role::Client { "client" } else { process.name.as_str() };
-            list.push(format!("{name} CPU {}", percent(process.usage())));
+            list.push(say!(RULED_OUT_CPU, name, percent(process.usage())));
         }
         let (fds, limit) = process.fds;
         if process.role == Role::Edge
@@ -229,44 +231,43 @@ fn ruled_out(facts: &Facts) -> Vec<String> {
             && fds * 10 < limit * 8
             && !suspected(&Squeeze::Files(process.name.clone()))
         {
-            list.push(format!("edge files {fds} of {limit}"));
+            list.push(say!(EDGE_FILES, fds, limit));
         }
     }
     if let Some(hub) = s.hub() {
         let waiting = hub.queues.values().max_by_key(|(most, _)| *most);
         if let Some((most, room)) = waiting.filter(|(most, room)| most * 2 < *room) {
-            list.push(format!("accept queues {most} of {room}"));
+            list.push(say!(ACCEPT_QUEUES, most, room));
         }
         let held = hub.held.values().map(|(held, _)| *held).max().unwrap_or(0);
         if hub.ports > 0 && held * 10 < hub.ports * 8 && !suspected(&Squeeze::Ports(hub.name.clone())) {
-            list.push(format!("ports {held} of {}", hub.ports));
+            list.push(say!(PORTS, held, hub.ports));
         }
     }
     if let Some(slots) = s.conf.worker_connections.filter(|slots| s.edge.is_known && s.edge.active_max * 2 < *slots) {
-        list.push(format!("connection table {} of {slots}", s.edge.active_max));
+        list.push(say!(CONNECTION_TABLE, s.edge.active_max, slots));
     }
     for host in &s.hosts {
         if let Some(most) = host.link_max.filter(|most| host.link_bits < 0.8 * most) {
-            list.push(format!("link of {} {}", host.name, percent(host.link_bits / most)));
+            list.push(say!(LINK, &host.name, percent(host.link_bits / most)));
         }
     }
     let squeezed = facts.elasticities.iter().filter(|arm| arm.high < super::prove::OTHERS && !arm.is_relaxed);
-    list.extend(squeezed.map(|arm| {
-        let (from, to) = (digits(arm.from), digits(arm.to));
-        format!("{} from {from} to {to}: elasticity {:.2} [{:.2}, {:.2}]", arm.name, arm.value, arm.low, arm.high)
-    }));
+    list.extend(
+        squeezed.map(|arm| say!(RULED_OUT_ELASTICITY, &arm.name, digits(arm.from), digits(arm.to), elasticity(arm))),
+    );
     list
 }
 
 /// The change of the answers when the lab gave more of a suspect.
-fn relaxed(facts: &Facts) -> Option<String> {
-    let told: Vec<String> = facts.elasticities.iter().filter(|arm| arm.is_relaxed).map(widen::in_words).collect();
-    (!told.is_empty()).then(|| told.join("; "))
+fn relaxed(facts: &Facts) -> Option<Said> {
+    let told: Vec<Said> = facts.elasticities.iter().filter(|arm| arm.is_relaxed).map(widen::in_words).collect();
+    (!told.is_empty()).then(|| Said::list(&told, "; "))
 }
 
 /// The next CPU that becomes full, and the rate at which it does, if an answer costs as much CPU as at half the load
 /// (utilisation law).
-fn next_limit(facts: &Facts, named: Option<&Finding>) -> Option<String> {
+fn next_limit(facts: &Facts, named: Option<&Finding>) -> Option<Said> {
     let half = facts.half.as_ref()?;
     let answers = half.goodput();
     let taken = named.and_then(|finding| finding.found.squeeze.clone());
@@ -278,7 +279,7 @@ fn next_limit(facts: &Facts, named: Option<&Finding>) -> Option<String> {
     );
     let (name, bound) = bounds.min_by(|one, other| one.1.total_cmp(&other.1))?;
     // A rate below the present one is no prediction.
-    (bound > facts.full.goodput()).then(|| format!("next limit: CPU of {name} at about {}/s", digits(bound)))
+    (bound > facts.full.goodput()).then(|| say!(NEXT_LIMIT_CPU_ABOUT, name, digits(bound)))
 }
 
 /// The command that compares before and after.
@@ -330,77 +331,88 @@ impl Why {
     }
 }
 
-/// The verdict as it is printed, in the run's language: the word, the evidence, the resources that were ruled out,
-/// one recommended change.
-pub fn text(run: &Value) -> String {
-    let is_korean = run["language"] == KOREAN;
-    let say = |text: &str| if is_korean { korean::or_as_it_is(text) } else { text.to_owned() };
-    let word = |value: &Value| say(value.as_str().unwrap_or_default());
-    let mut lines = vec![word(&run["verdict"]["text"])];
+/// The verdict as it is printed: the word, the evidence, the resources that were ruled out, one recommended change.
+pub fn text(run: &Value, language: Language) -> String {
+    let mut lines = vec![shown(&run["verdict"], "text", language)];
     let mut line = |label: &str, text: &str| {
         if !text.is_empty() {
-            let label = if is_korean { korean::padded(korean::label(label), 12) } else { format!("{label:<11}") };
-            lines.push(format!("  {label} {text}"));
+            let columns = if language == Language::Korean { 12 } else { 11 };
+            lines.push(format!("  {} {text}", left(label, columns)));
         }
     };
-    line("answers", &say(&answers(&run["signals"]["load"])));
-    for why in run["unrest"].as_array().into_iter().flatten() {
-        line("not quiet", &word(why));
+    let of = |label: Text| label.say(language);
+    line(of(texts::LABEL_ANSWERS), &answers(&run["signals"]["load"], language));
+    for why in shown_list(run, "unrest", language) {
+        line(of(texts::LABEL_NOT_QUIET), &why);
     }
     let findings = run["findings"].as_array().map(Vec::as_slice).unwrap_or_default();
     let lead = run["lead"].as_u64().and_then(|at| findings.get(usize::try_from(at).ok()?));
-    if let Some(lead) = lead {
-        for pair in lead["evidence"].as_array().into_iter().flatten() {
-            line(pair[0].as_str().unwrap_or_default(), &word(&pair[1]));
-        }
+    for (label, text) in lead.map(|lead| evidence(lead, language)).unwrap_or_default() {
+        line(&label, &text);
     }
     if let Some(knee) = run["knee"].as_f64() {
-        line("knee", &format!("{}/s", digits(knee)));
+        line(of(texts::LABEL_KNEE), say!(RATE, digits(knee)).say(language));
     }
     if let Some(least) = run["no_knee_above"].as_f64() {
-        line("knee", &say(&format!("every rate down to {}/s failed: start lower (--rate)", digits(least))));
+        line(of(texts::LABEL_KNEE), say!(EVERY_RATE_DOWN_FAILED, digits(least)).say(language));
     }
-    let grew: Vec<String> = run["grew"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|pair| Some((pair[0].as_str()?, pair[1].as_f64()?)))
-        .filter(|(_, share)| *share >= 0.1)
-        .map(|(name, share)| format!("{} {}", say(name), percent(share)))
-        .collect();
-    line("grew", &grew.join(", "));
-    let listed: Vec<String> = run["ruled_out"].as_array().into_iter().flatten().map(word).collect();
-    line("ruled out", &listed.join(", "));
+    line(of(texts::LABEL_GREW), &grew(run, language).join(", "));
+    line(of(texts::LABEL_RULED_OUT), &shown_list(run, "ruled_out", language).join(", "));
     for other in findings.iter().filter(|finding| Some(*finding) != lead) {
-        let text = |name: &str| other[name].as_str().unwrap_or_default();
-        line("also", &say(&format!("{}   (rule {})", text("subject"), text("rule"))));
+        let rule = other["rule"].as_str().unwrap_or_default();
+        line(of(texts::LABEL_ALSO), say!(RULE, shown(other, "subject", language), rule).say(language));
     }
     let is_said = |told: &Value| {
         let evidence = lead.and_then(|lead| lead["evidence"].as_array());
         evidence.is_some_and(|evidence| evidence.iter().any(|pair| pair[1] == *told))
     };
-    for told in run["inside"].as_array().into_iter().flatten().filter(|told| !is_said(told)) {
-        line("inside", &word(told));
+    let inside = run["inside"].as_array().into_iter().flatten();
+    for (_, text) in inside.zip(shown_list(run, "inside", language)).filter(|(told, _)| !is_said(told)) {
+        line(of(texts::LABEL_INSIDE), &text);
     }
-    line("CPUs", &word(&run["cpus"]));
-    line("not proved", &word(&run["unproved"]));
-    line("given more", &word(&run["relaxed"]));
-    for why in run["unread"].as_array().into_iter().flatten() {
-        line("not read", &word(why));
+    line(of(texts::LABEL_CPUS), &shown(run, "cpus", language));
+    line(of(texts::LABEL_NOT_PROVED), &shown(run, "unproved", language));
+    line(of(texts::LABEL_GIVEN_MORE), &shown(run, "relaxed", language));
+    for why in shown_list(run, "unread", language) {
+        line(of(texts::LABEL_NOT_READ), &why);
     }
     if let Some(lead) = lead {
-        line("try", &word(&lead["knob"]));
-        line("tried", &word(&run["tried"]["text"]));
-        let next = run["next"].as_str().map_or_else(String::new, |next| format!("; {}", say(next)));
-        line("expect", &(word(&lead["expect"]) + &next));
-        line("verify", &word(&run["verify"]));
-        line("undo", &say("the lab changed nothing: your files are unchanged"));
+        line(of(texts::LABEL_TRY), &shown(lead, "knob", language));
+        line(of(texts::LABEL_TRIED), &shown(&run["tried"], "text", language));
+        let next = if run["next"].is_string() { format!("; {}", shown(run, "next", language)) } else { String::new() };
+        line(of(texts::LABEL_EXPECT), &(shown(lead, "expect", language) + &next));
+        line(of(texts::LABEL_VERIFY), run["verify"].as_str().unwrap_or_default());
+        line(of(texts::LABEL_UNDO), say!(LAB_CHANGED_NOTHING_YOUR).say(language));
     }
     lines.join("\n") + "\n"
 }
 
+/// The evidence of a stored finding: labels and observations. Without stored names, both are in English.
+fn evidence(finding: &Value, language: Language) -> Vec<(String, String)> {
+    let said = &finding["evidence_said"];
+    let one = |(number, pair): (usize, &Value)| {
+        let word = |at: usize| {
+            let english = pair[at].as_str()?;
+            let said = said::read(&said[number][at]).filter(|said| said.en() == english);
+            Some(said.map_or_else(|| english.to_owned(), |said| said.say(language).to_owned()))
+        };
+        Some((word(0)?, word(1)?))
+    };
+    finding["evidence"].as_array().into_iter().flatten().enumerate().filter_map(one).collect()
+}
+
+/// The parts of a request's way with at least a tenth of the growth, and their shares.
+fn grew(run: &Value, language: Language) -> Vec<String> {
+    let one = |(number, pair): (usize, &Value)| {
+        let (name, share) = (pair[0].as_str()?, pair[1].as_f64().filter(|share| *share >= 0.1)?);
+        let said = said::read(&run["grew_said"][number][0]);
+        Some(format!("{} {}", said.as_ref().map_or(name, |said| said.say(language)), percent(share)))
+    };
+    run["grew"].as_array().into_iter().flatten().enumerate().filter_map(one).collect()
+}
+
 /// The answers by status, and how many of them were good. Empty if the run stored no block.
-fn answers(load: &Value) -> String {
+fn answers(load: &Value, language: Language) -> String {
     let (Some(sent), Some(well), Some(good)) = (load["sent"].as_u64(), load["well"].as_u64(), load["good"].as_str())
     else {
         return String::new();
@@ -416,15 +428,9 @@ fn answers(load: &Value) -> String {
     let none = sent.saturating_sub(codes.max(load["answered"].as_u64().unwrap_or(codes)));
     let mut list: Vec<String> = statuses.iter().map(|(code, count)| format!("{code} × {count}")).collect();
     if none > 0 {
-        list.push(format!("none × {none}"));
+        list.push(say!(NO_ANSWER_TIMES, none).say(language).to_owned());
     }
-    format!("{well} of {sent} good ({good}): {}", list.join(", "))
-}
-
-/// The vocabulary as a table, for the guide.
-pub fn table() -> String {
-    let rows = WORDS.iter().map(|(word, when)| format!("| {word} | {when} |\n"));
-    format!("| verdict | condition |\n|---|---|\n{}", rows.collect::<String>())
+    say!(GOOD, well, sent, good, list.join(", ")).say(language).to_owned()
 }
 
 pub(super) fn now_ms() -> u64 {
@@ -481,7 +487,7 @@ mod tests {
         let (name, text, lead) = sentence(&proved);
         assert_eq!((name, lead), ("PROVED", Some(0)));
         assert!(text.contains("127.0.0.1:3000: local ports   (rule B01), elasticity 0.97 [0.92, 1.02]"), "{text}");
-        assert_eq!(no_verdict(&facts(), "x")["verdict"]["name"], "no verdict");
+        assert_eq!(no_verdict(&facts(), &"x".into())["verdict"]["name"], "no verdict");
         let all = ["no verdict", "POLICY", "PROVED", "SHARED", "SUSPECTED", "UNATTRIBUTED", "NOT SATURATED"];
         assert_eq!(WORDS.iter().map(|(word, _)| *word).collect::<Vec<_>>(), all);
     }
@@ -489,16 +495,17 @@ mod tests {
     #[test]
     fn a_run_is_printed_in_its_language() {
         let mut run = json!({
-            "lead": 0, "knee": 190.0, "grew": [["bodies", 0.8]], "ruled_out": ["edge CPU 20 %", "ports 3 of 200"],
-            "findings": facts().findings.iter().map(finding_json).collect::<Vec<_>>(), "next": next_limit(&facts(), None),
+            "lead": 0, "knee": 190.0, "grew": [["bodies", 0.8]],
+            "findings": facts().findings.iter().map(finding_json).collect::<Vec<_>>(),
             "verify": "weir lab ab x after.conf",
-            "verdict": {"text": sentence(&facts()).1},
+            "verdict": verdict("SUSPECTED", &sentence(&facts()).1, None),
         });
-        let english = text(&run);
+        said::keep_list(&mut run, "ruled_out", &[say!(RULED_OUT_CPU, "edge", "20 %"), say!(PORTS, 3u64, 200u64)]);
+        said::keep(&mut run, "next", next_limit(&facts(), None).as_ref());
+        let english = text(&run, Language::English);
         assert!(english.starts_with("SUSPECTED  edge → 127.0.0.1:3000: local ports   (rule B01)\n"), "{english}");
         assert!(english.contains("\n  ruled out   edge CPU 20 %, ports 3 of 200\n"), "{english}");
-        run["language"] = json!(KOREAN);
-        let korean = text(&run);
+        let korean = text(&run, Language::Korean);
         assert!(korean.starts_with("SUSPECTED (의심됨)  엣지 → 127.0.0.1:3000: 로컬 포트   (규칙 B01)\n"), "{korean}");
         assert!(korean.contains("\n  제외됨       edge CPU 20 %, 포트 200개 중 3개\n"), "{korean}");
         assert!(korean.contains("다음 병목: app의 CPU, 초당 약 667건에서\n"), "{korean}");
@@ -508,14 +515,14 @@ mod tests {
     /// A knee is a rate at which every request was answered. If no block was, no knee is named.
     #[test]
     fn a_knee_that_nobody_measured_is_not_named() {
-        let mut run = json!({"verdict": {"text": "x"}, "no_knee_above": 12.5});
-        let english = text(&run);
+        let run = json!({"verdict": {"text": "x"}, "no_knee_above": 12.5});
+        let english = text(&run, Language::English);
         assert!(
             english.contains("knee        every rate down to 12.5/s failed") && !english.contains("knee        12.5/s"),
             "{english}"
         );
-        run["language"] = json!(KOREAN);
-        assert!(text(&run).contains("초당 12.5건까지 낮춰도"), "{}", text(&run));
+        let korean = text(&run, Language::Korean);
+        assert!(korean.contains("초당 12.5건까지 낮춰도"), "{korean}");
     }
 
     /// A command that compares with a file that does not exist cannot be run.
@@ -539,11 +546,11 @@ mod tests {
     fn what_has_room_is_listed_with_its_number() {
         let list = ruled_out(&Facts { elasticities: vec![arm(None, 0.02)], ..facts() });
         assert!(
-            list.contains(&"edge CPU 20 %".to_owned()) && list.contains(&"accept queues 0 of 511".to_owned()),
+            list.iter().any(|text| text == "edge CPU 20 %") && list.iter().any(|text| text == "accept queues 0 of 511"),
             "{list:?}"
         );
         assert!(list.iter().any(|text| text.starts_with("x from 1.00 to 0.800: elasticity 0.02")), "{list:?}");
         assert!(!list.iter().any(|text| text.starts_with("ports")), "{list:?}");
-        assert_eq!(next_limit(&facts(), None), Some("next limit: CPU of app at about 667/s".to_owned()));
+        assert!(next_limit(&facts(), None).is_some_and(|next| next == "next limit: CPU of app at about 667/s"));
     }
 }

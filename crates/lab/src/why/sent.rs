@@ -9,6 +9,7 @@ use super::gather::{Known, accepts_gzip};
 use super::signals::Load;
 use crate::block::Block;
 use crate::series::Series;
+use crate::texts;
 
 /// Buckets of latencies: lower bound in ms, ratio, number. Each is 5 % wide, from 0.1 ms to 10 minutes.
 const BOUNDS: (f64, f64, usize) = (0.1, 1.05, 320);
@@ -73,8 +74,8 @@ pub(super) fn load(
             .map(str::to_owned)
             .collect(),
         // If every request fails, there are no figures to compare. The failures still need an explanation.
-        spoiled: block.spoiled.iter().filter(|why| !why.contains("are too few for a result")).cloned().collect(),
-        cautions: block.cautions.clone(),
+        spoiled: block.why_spoiled().into_iter().filter(|why| !why.is(texts::TOO_FEW_TO_SAY)).collect(),
+        cautions: block.said_cautions(),
         upgrades: (of("http.codes.101"), of("vusers.created")),
     }
 }

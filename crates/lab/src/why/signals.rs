@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use super::good::Good;
 use super::policies::Policy;
+use crate::said::Said;
 use crate::watch::edge::{Acted, Cache, Peer};
 use crate::watch::inside::Inside;
 
 /// Everything that was observed in one block.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Signals {
     /// How long the block was observed, s.
     pub seconds: f64,
@@ -36,7 +36,8 @@ pub struct Signals {
     /// Figures that the probed programs reported about themselves.
     pub told: Vec<Told>,
     /// The values that could not be read, a sentence each. Their counts are 0 here, but unknown.
-    pub unread: Vec<String>,
+    #[serde(serialize_with = "crate::said::in_english")]
+    pub unread: Vec<Said>,
     /// Where threads waited, if `--inside` was given.
     pub inside: Option<Inside>,
 }
@@ -54,8 +55,7 @@ pub struct Pool {
 }
 
 /// Figures that a probed program reported about itself.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Told {
     /// The process.
     pub process: String,
@@ -64,9 +64,11 @@ pub struct Told {
     /// The address or place of the probe.
     pub at: String,
     /// Why the probe failed or returned nothing.
-    pub failed: Option<String>,
+    #[serde(serialize_with = "crate::said::in_english")]
+    pub failed: Option<Said>,
     /// The figures that are missing, a sentence each.
-    pub partly: Vec<String>,
+    #[serde(serialize_with = "crate::said::in_english")]
+    pub partly: Vec<Said>,
     /// Its counters: how much they grew while the lab watched.
     pub grew: BTreeMap<String, f64>,
     /// Its levels: the mean and the maximum.
@@ -76,8 +78,7 @@ pub struct Told {
 }
 
 /// Requests sent and answers seen by the client.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Load {
     /// Requests a second that were asked for. `None` for a closed loop and for a script.
     pub offered: Option<f64>,
@@ -120,9 +121,11 @@ pub struct Load {
     /// Work that the load itself left undone: arrivals that did not begin, virtual users that did not finish.
     pub incomplete: Vec<String>,
     /// Why no conclusion is allowed: limits of the load generator, or of the machine.
-    pub spoiled: Vec<String>,
+    #[serde(serialize_with = "crate::said::in_english")]
+    pub spoiled: Vec<Said>,
     /// Cautions for the use of these figures.
-    pub cautions: Vec<String>,
+    #[serde(serialize_with = "crate::said::in_english")]
+    pub cautions: Vec<Said>,
     /// For scripts: successful WebSocket upgrades, and attempts.
     pub upgrades: (u64, u64),
 }

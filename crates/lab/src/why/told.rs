@@ -1,6 +1,7 @@
 //! Sums up the figures that programs report about themselves: by how much counters grew, and which levels there were.
 
 use super::signals::Told;
+use crate::said::{Said, say};
 use crate::watch::probe::{Answers, kind};
 
 /// Sums up the readings. A counter becomes its growth; a level becomes its mean and its maximum.
@@ -15,16 +16,16 @@ fn one(answers: &Answers) -> Told {
         process: answers.process.clone(),
         kind: answers.kind.clone(),
         at: answers.at.clone(),
-        failed: answers.failed.clone().filter(|_| answers.readings.is_empty()),
+        failed: answers.failed.as_ref().filter(|_| answers.readings.is_empty()).map(Said::from),
         ..Told::default()
     };
     // If most readings failed, the figures between them are unknown.
     let read = answers.readings.len() as u64;
     if let Some(why) = answers.failed.as_ref().filter(|_| read > 0 && answers.failures > read) {
-        told.partly.push(format!("{} of {} readings failed: {why}", answers.failures, answers.failures + read));
+        told.partly.push(say!(READINGS_FAILED, answers.failures, answers.failures + read, why));
     }
     let (Some((from_ms, _)), Some((to_ms, to))) = (first, last) else {
-        told.failed = told.failed.or_else(|| Some("it was not asked".to_owned()));
+        told.failed = told.failed.or_else(|| Some(say!(NOT_ASKED)));
         return told;
     };
     told.seconds = to_ms.saturating_sub(*from_ms) as f64 / 1000.0;
@@ -32,7 +33,7 @@ fn one(answers: &Answers) -> Told {
         if counters.contains(&name.as_str()) {
             let Some(then) = answers.readings.iter().find_map(|(_, reading)| reading.get(name)) else { continue };
             if now < then {
-                told.partly.push(format!("{name} fell: the process was restarted"));
+                told.partly.push(say!(FELL_PROCESS_RESTARTED, name));
             } else {
                 told.grew.insert(name.clone(), now - then);
             }
@@ -47,18 +48,18 @@ fn one(answers: &Answers) -> Told {
     }
     let lacking: Vec<&str> = counters.iter().copied().filter(|name| !to.contains_key(*name)).collect();
     if !lacking.is_empty() {
-        told.partly.push(format!("it does not report {}", lacking.join(", ")));
+        told.partly.push(say!(DOES_REPORT, lacking.join(", ")));
     }
     told
 }
 
 /// The programs that gave no answer or an incomplete one, a sentence each.
-pub fn unread(all: &[Told]) -> Vec<String> {
+pub fn unread(all: &[Told]) -> Vec<Said> {
     let failed = all.iter().flat_map(|told| told.failed.iter().chain(&told.partly).map(move |why| (told, why)));
     failed
         .map(|(told, why)| match told.process.as_str() {
-            "" => format!("{}: {why}", told.kind),
-            process => format!("{} of {process}: {why}", told.kind),
+            "" => say!(NAMED, &told.kind, why),
+            process => say!(PROBE_OF, &told.kind, process, why),
         })
         .collect()
 }

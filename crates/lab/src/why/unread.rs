@@ -4,6 +4,8 @@ use serde_json::Value;
 
 use super::gather::{Known, backlog};
 use super::signals::{Process, Role};
+use crate::said::{Said, Text, say};
+use crate::texts;
 use crate::watch::{Account, Tick, Watched};
 
 /// Largest share of readings of the edge's account that may fail: a loaded edge is busy.
@@ -14,10 +16,10 @@ const LINES_LOST: f64 = 0.005;
 const UNREAD_MAX: usize = 24;
 
 /// One sentence for each value that could not be read.
-pub fn unread(watched: &Watched, known: &Known<'_>, answer: &Value, processes: &[Process]) -> Vec<String> {
+pub fn unread(watched: &Watched, known: &Known<'_>, answer: &Value, processes: &[Process]) -> Vec<Said> {
     let mut found = watched.unread.clone();
     if watched.ticks.is_empty() {
-        found.push("the block: the lab did not watch it".to_owned());
+        found.push(say!(BLOCK_LAB_DID_WATCH));
         return found;
     }
     found.extend(account(&watched.ticks, known));
@@ -25,13 +27,13 @@ pub fn unread(watched: &Watched, known: &Known<'_>, answer: &Value, processes: &
     found.extend(networks(watched, known));
     found.extend(people(watched, known, processes));
     let (usage, generator) = (&answer["usage"], &answer["load"]["weir"]["generator"]);
-    let figures = [
-        (generator["worker_cpu"].as_array().is_some_and(|list| !list.is_empty()), "the load generator's CPU"),
-        (usage["foreign"].is_number(), "other work on this machine"),
-        (watched.ticks.iter().any(|tick| !tick.stalled.is_empty()), "pressure: the kernel does not report it (PSI)"),
-        (watched.ticks.iter().any(|tick| !tick.cpus.is_empty()), "the machine's CPUs"),
+    let figures: [(bool, Text); 4] = [
+        (generator["worker_cpu"].as_array().is_some_and(|list| !list.is_empty()), texts::LOAD_GENERATORS_CPU),
+        (usage["foreign"].is_number(), texts::OTHER_WORK_MACHINE),
+        (watched.ticks.iter().any(|tick| !tick.stalled.is_empty()), texts::PRESSURE_KERNEL_DOES_REPORT),
+        (watched.ticks.iter().any(|tick| !tick.cpus.is_empty()), texts::MACHINES_CPUS),
     ];
-    found.extend(figures.iter().filter(|(is_there, _)| !is_there).map(|(_, what)| (*what).to_owned()));
+    found.extend(figures.iter().filter(|(is_there, _)| !is_there).map(|(_, what)| Said::from(*what)));
     found.truncate(UNREAD_MAX);
     found
 }
@@ -41,17 +43,17 @@ fn is_asked(known: &Known<'_>) -> bool {
     known.spec.watch.as_ref().is_some_and(|plan| !plan.at.as_os_str().is_empty())
 }
 
-fn account(ticks: &[Tick], known: &Known<'_>) -> Option<String> {
+fn account(ticks: &[Tick], known: &Known<'_>) -> Option<Said> {
     if let Some(why) = ticks.iter().find_map(|tick| tick.account.unread.as_ref()) {
-        return Some(format!("the lab cannot read the edge's account: {why}"));
+        return Some(say!(LAB_CANNOT_READ_EDGES, why));
     }
     let there = ticks.iter().filter(|tick| tick.account.is_there).count();
     let is_missed = is_asked(known) && (there < 2 || (there as f64) < LOOKS_MISSED * ticks.len() as f64);
-    is_missed.then(|| format!("the edge's account: the edge answered {there} of {} readings", ticks.len()))
+    is_missed.then(|| say!(EDGES_ACCOUNT_EDGE_ANSWERED, there, ticks.len()))
 }
 
 /// Lines that nginx logged and the lab did not get, because the log socket was full.
-fn log(ticks: &[Tick], known: &Known<'_>) -> Option<String> {
+fn log(ticks: &[Tick], known: &Known<'_>) -> Option<Said> {
     if known.is_weir || !is_asked(known) {
         return None;
     }
@@ -60,12 +62,10 @@ fn log(ticks: &[Tick], known: &Known<'_>) -> Option<String> {
     let lines = last.lines.unwrap_or(0);
     // A request in progress is counted but not logged yet.
     let lost = logged.saturating_sub(lines + last.active);
-    (lost as f64 > LINES_LOST * logged as f64).then(|| {
-        format!("nginx's private log: its socket was full, and {lost} of {logged} lines were lost; shares and means use the other lines")
-    })
+    (lost as f64 > LINES_LOST * logged as f64).then(|| say!(NGINXS_PRIVATE_LOG_SOCKET, lost, logged))
 }
 
-fn networks(watched: &Watched, known: &Known<'_>) -> Vec<String> {
+fn networks(watched: &Watched, known: &Known<'_>) -> Vec<Said> {
     let mut found = Vec::new();
     let mut hosts: Vec<&str> = known.spec.processes.iter().map(|process| process.host.as_str()).collect();
     hosts.sort_unstable();
@@ -74,10 +74,10 @@ fn networks(watched: &Watched, known: &Known<'_>) -> Vec<String> {
         let looks: Vec<_> =
             watched.ticks.iter().filter_map(|tick| tick.hosts.iter().find(|seen| seen.name == host)).collect();
         if !looks.iter().any(|look| look.counters.contains_key("ListenOverflows")) {
-            found.push(format!("the kernel's counters of {host}"));
+            found.push(say!(KERNELS_COUNTERS, host));
         }
         if looks.iter().any(|look| look.is_cut) {
-            found.push(format!("sockets of {host}: there were more than the lab reads"));
+            found.push(say!(SOCKETS_MORE_THAN_LAB, host));
         }
         let mut unknown: Vec<&String> = looks
             .iter()
@@ -86,31 +86,28 @@ fn networks(watched: &Watched, known: &Known<'_>) -> Vec<String> {
             .collect();
         unknown.sort_unstable();
         unknown.dedup();
-        found.extend(unknown.into_iter().map(|address| format!("the limit of waiting connections at {address}")));
+        found.extend(unknown.into_iter().map(|address| say!(LIMIT_WAITING_CONNECTIONS, address)));
     }
     found
 }
 
-fn people(watched: &Watched, known: &Known<'_>, processes: &[Process]) -> Vec<String> {
+fn people(watched: &Watched, known: &Known<'_>, processes: &[Process]) -> Vec<Said> {
     let mut found = Vec::new();
     for role in known.spec.processes.iter().chain([&known.spec.client]).filter(|process| !process.is_step) {
         let Some(process) = processes.iter().find(|process| process.name == role.name) else {
-            found.push(format!("the use of {}: it did not exist at the reading", role.name));
+            found.push(say!(USE_DID_EXIST_READING, &role.name));
             continue;
         };
         let looks: Vec<_> =
             watched.ticks.iter().filter_map(|tick| tick.processes.iter().find(|seen| seen.name == role.name)).collect();
         if looks.iter().any(|look| look.are_waits_unknown) {
-            found.push(format!(
-                "the time that {} waited for a CPU: the kernel does not report it (schedstat)",
-                role.name
-            ));
+            found.push(say!(TIME_WAITED_CPU_KERNEL, &role.name));
         }
         if process.quota.is_some() && !looks.iter().any(|look| look.periods.is_some()) {
-            found.push(format!("the number of periods in which the quota of {} was used up", role.name));
+            found.push(say!(NUMBER_PERIODS_WHICH_QUOTA, &role.name));
         }
         if process.role == Role::Edge && process.fds.1 == 0 {
-            found.push("the edge's limit of open files".to_owned());
+            found.push(say!(EDGES_LIMIT_OPEN_FILES));
         }
     }
     found
@@ -155,7 +152,7 @@ mod tests {
         }
     }
 
-    fn said(change: impl Fn(&mut Watched, &mut Value)) -> Vec<String> {
+    fn said(change: impl Fn(&mut Watched, &mut Value)) -> Vec<Said> {
         let mut watched = Watched {
             ticks: vec![whole(10), whole(1002)],
             backlogs: [("0.0.0.0:3000".to_owned(), 128)].into(),
@@ -206,7 +203,7 @@ mod tests {
             }),
             ("the time that client waited for a CPU", |w, _| w.ticks[0].processes[1].are_waits_unknown = true),
             ("the load generator's CPU", |_, answer| answer["load"] = json!({})),
-            ("the edge's log: x", |w, _| w.unread.push("the edge's log: x".to_owned())),
+            ("the edge's log: x", |w, _| w.unread.push("the edge's log: x".into())),
         ];
         for (wanted, change) in cases {
             let said = said(change);

@@ -3,10 +3,12 @@
 //! Every squeeze has a counterpart: a larger quota or one more CPU, ports, descriptors, a larger table, a wider link,
 //! a larger pool. If the lab cannot give more, nothing is proved, and the verdict says why.
 
+use super::assign;
 use super::prove::{Arm, Elasticity, MORE};
 use super::rule::{Squeeze, percent};
 use super::signals::{Process, Role, Signals};
 use crate::metric::digits;
+use crate::said::{Said, say};
 use crate::stack::Spec;
 use crate::watch::tap::Change;
 
@@ -38,17 +40,13 @@ pub struct Spread {
 /// The arm with more of its resource. The error says why this machine, or the lab, cannot give more.
 ///
 /// `allowed` are the CPUs that the lab may use.
-pub fn more(arm: &Arm, signals: &Signals, allowed: &[usize]) -> Result<Arm, String> {
+pub fn more(arm: &Arm, signals: &Signals, allowed: &[usize]) -> Result<Arm, Said> {
     let given = |to: f64| Ok(Arm { to, limit: to, is_relaxed: true, ..arm.clone() });
     match &arm.squeeze {
         Squeeze::Cpu(name) => more_cpu(arm, name, signals, allowed),
-        Squeeze::Neighbour(..) => {
-            Err("the lab has already given more of it, when it gave the neighbour less".to_owned())
-        }
-        Squeeze::Servers(_) => Err("the lab cannot add a server".to_owned()),
-        Squeeze::Ports(_) if (arm.from * WORTH_IT) > PORTS_MAX => {
-            Err(format!("an address has only {} ports", digits(arm.from)))
-        }
+        Squeeze::Neighbour(..) => Err(say!(LAB_ALREADY_GIVEN_MORE)),
+        Squeeze::Servers(_) => Err(say!(LAB_CANNOT_ADD_SERVER)),
+        Squeeze::Ports(_) if (arm.from * WORTH_IT) > PORTS_MAX => Err(say!(ADDRESS_ONLY_PORTS, digits(arm.from))),
         Squeeze::Ports(_) => given((arm.from * MORE).round().min(PORTS_MAX)),
         // Half of a small pool can be less than one place.
         Squeeze::Pool(..) => given((arm.from * MORE).round().max(arm.from + 1.0)),
@@ -56,8 +54,8 @@ pub fn more(arm: &Arm, signals: &Signals, allowed: &[usize]) -> Result<Arm, Stri
     }
 }
 
-fn more_cpu(arm: &Arm, name: &str, signals: &Signals, allowed: &[usize]) -> Result<Arm, String> {
-    let process = signals.processes.iter().find(|process| process.name == name).ok_or("it is not watched")?;
+fn more_cpu(arm: &Arm, name: &str, signals: &Signals, allowed: &[usize]) -> Result<Arm, Said> {
+    let process = signals.processes.iter().find(|process| process.name == name).ok_or_else(|| say!(NOT_WATCHED))?;
     let (own, wanted) = (process.pinned.len().max(1) as f64, arm.from * MORE);
     if process.quota.is_some() && wanted <= own {
         return Ok(Arm { to: wanted, limit: wanted, is_relaxed: true, ..arm.clone() });
@@ -74,17 +72,20 @@ fn more_cpu(arm: &Arm, name: &str, signals: &Signals, allowed: &[usize]) -> Resu
     let quota = process.quota.map(|_| to);
     if to <= arm.from * WORTH_IT {
         return Err(match free.as_slice() {
-            [] => format!("this machine has no CPU other than the {} that {name} uses", digits(own)),
+            [] => say!(MACHINE_NO_CPU_OTHER, digits(own), name),
             taken => {
-                let others: Vec<&str> = signals
-                    .processes
-                    .iter()
-                    .filter(|other| other.name != name && other.cpu > THREAD_BUSY)
-                    .filter(|other| other.pinned.iter().any(|cpu| taken.contains(cpu)))
-                    .map(|other| if other.role == Role::Client { "the load generator" } else { other.name.as_str() })
-                    .collect();
+                let others: Vec<Said> =
+                    signals
+                        .processes
+                        .iter()
+                        .filter(|other| other.name != name && other.cpu > THREAD_BUSY)
+                        .filter(|other| other.pinned.iter().any(|cpu| taken.contains(cpu)))
+                        .map(|other| {
+                            if other.role == Role::Client { say!(THE_LOAD_GENERATOR) } else { Said::from(&other.name) }
+                        })
+                        .collect();
                 let used = 1.0 - room / free.len() as f64;
-                format!("the other CPU has no room: {} of it is used, by {}", percent(used), others.join(" and "))
+                say!(OTHER_CPU_NO_ROOM, percent(used), assign::all_of(&others))
             }
         });
     }
@@ -106,15 +107,15 @@ fn workers(process: &Process, signals: &Signals) -> Option<usize> {
 }
 
 /// Why a process could not use one more CPU.
-fn unusable(process: &Process, workers: Option<usize>, from: f64) -> Option<String> {
+fn unusable(process: &Process, workers: Option<usize>, from: f64) -> Option<Said> {
     let busy = process.threads.iter().filter(|(ran, waited)| ran + waited >= THREAD_BUSY).count();
     let is_single = process.role != Role::Edge && busy <= 1;
     if is_single {
-        return Some(format!("{} computes in one thread, and a thread uses only one CPU", process.name));
+        return Some(say!(COMPUTES_ONE_THREAD_THREAD, &process.name));
     }
     let has_enough = workers.is_some_and(|workers| workers as f64 > from + 0.5);
     (process.role == Role::Edge && workers.is_some() && has_enough && busy <= 1)
-        .then(|| format!("one of {}'s workers does all of the work, and a worker uses only one CPU", process.name))
+        .then(|| say!(ONE_WORKERS_DOES_ALL, &process.name))
 }
 
 /// The part of a CPU that no process of the stack uses.
@@ -158,13 +159,16 @@ pub fn needed(rounds: &[(f64, f64)], offered: Option<f64>) -> f64 {
 
 /// Why a finding is not proved although the answers shrink with its resource. `None` if the answers also rise with
 /// more of it.
-pub fn missing(finding: usize, all: &[Elasticity], refused: &[(usize, String)]) -> Option<String> {
+pub fn missing(finding: usize, all: &[Elasticity], refused: &[(usize, Said)]) -> Option<Said> {
     let of = |arm: &&Elasticity| arm.finding == Some(finding);
     // The neighbour arm already gave the process more: its neighbour had less.
     let is_more = |arm: &&Elasticity| arm.is_relaxed || arm.to > arm.from;
     let Some(arm) = all.iter().filter(of).find(is_more) else {
-        let why = refused.iter().find(|(known, _)| *known == finding).map_or("it was not tried", |(_, why)| why);
-        return Some(format!("answers shrink with it, and the lab could not give more of it: {why}"));
+        let why = refused
+            .iter()
+            .find(|(known, _)| *known == finding)
+            .map_or_else(|| say!(IT_WAS_NOT_TRIED), |(_, why)| why.clone());
+        return Some(say!(ANSWERS_SHRINK_LAB_COULD, why));
     };
     let needed = if arm.is_relaxed { arm.needed } else { RISE_MIN };
     let [_, low, high] = arm.change();
@@ -172,22 +176,18 @@ pub fn missing(finding: usize, all: &[Elasticity], refused: &[(usize, String)]) 
     match () {
         () if low > needed && low > 0.0 => None,
         () if high < needed.max(f64::MIN_POSITIVE) || (low < 0.0 && high < 2.0 * needed) => {
-            Some(format!("answers shrink with it, but giving more of it changed nothing: {}", figures()))
+            Some(say!(ANSWERS_SHRINK_BUT_GIVING, figures()))
         }
-        () => Some(format!(
-            "answers shrink with it, but it is not certain that more of it raises them by {}: {}; use more rounds (--rounds)",
-            percent(needed),
-            figures()
-        )),
+        () => Some(say!(ANSWERS_SHRINK_BUT_CERTAIN, percent(needed), figures())),
     }
 }
 
 /// The change of good answers with more of a resource, in words.
-pub fn in_words(arm: &Elasticity) -> String {
+pub fn in_words(arm: &Elasticity) -> Said {
     let [value, low, high] = arm.change();
     let (from, to) = (digits(arm.from), digits(arm.to));
-    let percent = |part: f64| if part > 9.0 { "tenfold and".to_owned() } else { percent(part) };
-    format!("{} from {from} to {to}: answers {} more [{}, {}]", arm.name, percent(value), percent(low), percent(high))
+    let percent = |part: f64| if part > 9.0 { say!(TENFOLD) } else { Said::from(percent(part)) };
+    say!(ANSWERS_MORE, &arm.name, from, to, percent(value), percent(low), percent(high))
 }
 
 #[cfg(test)]

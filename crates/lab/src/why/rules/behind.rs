@@ -1,6 +1,8 @@
 //! Behind the edge: an application that turns connections away, and slow name resolution.
 
 use crate::metric::digits;
+use crate::said::{Said, say};
+use crate::texts;
 use crate::why::rule::{Found, Rule, Segment, Tier, percent};
 use crate::why::signals::{Host, Process, Role, Signals};
 
@@ -23,7 +25,7 @@ const HELD_LEAST_MS: f64 = 10.0;
 pub const RULES: &[Rule] = &[
     Rule {
         id: "B49",
-        says: "an application's queue of connections to accept overflows, and its CPU is not full",
+        says: texts::APPLICATIONS_QUEUE_CONNECTIONS_ACCEPT,
         tier: Tier::Limit,
         check: turned_away,
         fires: |s| {
@@ -48,7 +50,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B50",
-        says: "name resolution is slow: queries to a name server wait for their answers",
+        says: texts::NAME_RESOLUTION_SLOW_QUERIES,
         tier: Tier::Limit,
         check: names,
         fires: |s| {
@@ -103,15 +105,12 @@ fn turned_away(s: &Signals) -> Option<Found> {
     }
     let (most, room) = host.queues.get(address).copied().unwrap_or_default();
     let whose = own.map_or_else(|| host.name.clone(), |own| own.name.clone());
-    let found = Found::new(format!("application {whose}: its queue of connections to accept at {address}"), 0.92)
-        .with("overflows", format!("{count} times the kernel rejected a connection: the queue was full"))
-        .with("queue", format!("at most {most} waited, and the queue has room for {room}"))
-        .with("cpu", format!("its CPUs were {} used: it waits instead of working", percent(used)))
+    let found = Found::new(say!(APPLICATION_QUEUE_CONNECTIONS_ACCEPT, whose, address), 0.92)
+        .with(texts::LABEL_OVERFLOWS, say!(TIMES_KERNEL_REJECTED_CONNECTION, count))
+        .with(texts::LABEL_QUEUE, say!(MOST_WAITED_QUEUE_ROOM, most, room))
+        .with(texts::LABEL_CPU, say!(CPUS_USED_WAITS_INSTEAD, percent(used)))
         .slows(&[Segment::Connect, Segment::Wait, Segment::Outside]);
-    Some(found.knob(
-        "find the work that keeps the application from accepting connections; for bursts, use a larger backlog (listen(port, host, 4096), net.core.somaxconn)",
-        "no connection waits a second for a repeated SYN",
-    ))
+    Some(found.knob(say!(FIND_WORK_KEEPS_APPLICATION), say!(NO_CONNECTION_WAITS_SECOND)))
 }
 
 fn names(s: &Signals) -> Option<Found> {
@@ -133,9 +132,9 @@ fn apps_names(s: &Signals) -> Option<Found> {
     if open(host) < ASKING || part < PART {
         return None;
     }
-    let found = Found::new(format!("application on {}: name resolution is slow", host.name), part)
-        .with("queries", format!("at any moment, {} queries to name servers waited for an answer", digits(open(host))))
-        .with("waits", format!("about {} ms a request, of its mean {} ms", digits(each), digits(s.load.ms[0])))
+    let found = Found::new(say!(APPLICATION_NAME_RESOLUTION_SLOW, &host.name), part)
+        .with(texts::LABEL_QUERIES, say!(ANY_MOMENT_QUERIES_NAME, digits(open(host))))
+        .with(texts::LABEL_WAITS, say!(ABOUT_MS_REQUEST_MEAN, digits(each), digits(s.load.ms[0])))
         .slows(&[Segment::Wait]);
     Some(remedy(found))
 }
@@ -159,39 +158,29 @@ fn edges_names(s: &Signals) -> Option<Found> {
         return None;
     }
     let unresolved = s.said("unresolved");
-    let found = Found::new("edge: name resolution is slow", part)
-        .with("queries", format!("its host sent {} datagrams, and has a socket towards a name server", hub.questions.1))
-        .with(
-            "waits",
-            format!(
-                "{} ms of a request's mean {} ms pass in the edge, without a request to an upstream",
-                digits(held),
-                digits(s.load.ms[0])
-            ),
-        )
-        .with("edge", format!("its CPUs were {} used: it waits instead of working", percent(edge.usage())))
-        .with("failed", if unresolved > 0 { unresolved_names(unresolved) } else { String::new() })
+    let found = Found::new(say!(EDGE_NAME_RESOLUTION_SLOW), part)
+        .with(texts::LABEL_QUERIES, say!(HOST_SENT_DATAGRAMS_SOCKET, &hub.questions.1))
+        .with(texts::LABEL_WAITS, say!(MS_REQUESTS_MEAN_MS_PASS, digits(held), digits(s.load.ms[0])))
+        .with(texts::LABEL_EDGE, say!(CPUS_USED_WAITS_INSTEAD, percent(edge.usage())))
+        .with(texts::LABEL_FAILED, if unresolved > 0 { unresolved_names(unresolved) } else { Said::default() })
         .slows(&[Segment::Body, Segment::Outside, Segment::Edge]);
     Some(remedy(found))
 }
 
-fn unresolved_names(count: u64) -> String {
-    format!("{count} names were not resolved (the edge's log)")
+fn unresolved_names(count: u64) -> Said {
+    say!(NAMES_NOT_RESOLVED_LOG, count)
 }
 
 fn remedy(found: Found) -> Found {
-    found.knob(
-        "use a nearer name server (a cache on the same host), keep names longer (resolver … valid=30s), or write addresses instead of names",
-        "no request waits for a name",
-    )
+    found.knob(say!(USE_NEARER_NAME_SERVER), say!(NO_REQUEST_WAITS_NAME))
 }
 
 /// The edge's resolver failed, and no query was seen waiting.
 fn failed(s: &Signals, unresolved: u64) -> Found {
     let share = unresolved as f64 / s.load.sent.max(1) as f64;
-    Found::new("edge: names are not resolved", share.max(0.5))
-        .with("failed", unresolved_names(unresolved))
-        .knob("check the resolver's address, the name, and the name server's log", "no request fails because of a name")
+    Found::new(say!(EDGE_NAMES_NOT_RESOLVED), share.max(0.5))
+        .with(texts::LABEL_FAILED, unresolved_names(unresolved))
+        .knob(say!(CHECK_RESOLVERS_ADDRESS_NAME), say!(NO_REQUEST_FAILS_BECAUSE))
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! The cache: objects that are fetched too often, not stored, or waited for.
 
 use crate::metric::digits;
+use crate::said::say;
+use crate::texts;
 use crate::why::rule::{Found, Rule, Segment, Tier, of, percent};
 use crate::why::signals::Signals;
 
@@ -11,7 +13,7 @@ const ANSWERS_MIN: u64 = 50;
 pub const RULES: &[Rule] = &[
     Rule {
         id: "B29",
-        says: "when an object expires, many requests fetch it at once",
+        says: texts::WHEN_OBJECT_EXPIRES_MANY,
         tier: Tier::Waste,
         check: stampede,
         fires: |s| {
@@ -27,7 +29,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B30",
-        says: "requests that wait for another request's fetch check every 500 ms",
+        says: texts::REQUESTS_WAIT_ANOTHER_REQUESTS,
         tier: Tier::Waste,
         check: polling,
         fires: |s| {
@@ -45,7 +47,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B31",
-        says: "the cache is on, but stores nothing",
+        says: texts::CACHE_BUT_STORES_NOTHING,
         tier: Tier::Waste,
         check: nothing_kept,
         fires: |s| {
@@ -60,7 +62,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B33",
-        says: "each time an object expires, a client waits for the origin",
+        says: texts::TIME_OBJECT_EXPIRES_CLIENT,
         tier: Tier::Waste,
         check: foreground,
         fires: |s| {
@@ -111,34 +113,13 @@ pub(super) fn stampede(s: &Signals) -> Option<Found> {
     {
         return None;
     }
-    let found = Found::new(
-        "cache: when an object expires, every request fetches it",
-        (fetched as f64 / answers(s) as f64).max(0.5),
-    )
-    .with(
-        "fetches",
-        format!(
-            "{fetched} answers came from the origin in {} s, where about {} were needed",
-            digits(s.seconds),
-            digits(turns)
-        ),
-    )
-    .with("cache", format!("{served} hits, {} misses, {} expired", count(s, "MISS"), count(s, "EXPIRED")))
-    .with(
-        "latency",
-        format!(
-            "p50 {} ms, p99 {} ms: every request at that moment waits for the origin",
-            digits(s.load.ms[1]),
-            digits(s.load.ms[3])
-        ),
-    )
-    .slows(&[Segment::Wait]);
-    let knob = if s.conf.has_lock {
-        "proxy_cache_use_stale updating; proxy_cache_background_update on;   (the lock serves only objects that the cache does not have yet)"
-    } else {
-        "proxy_cache_lock on; proxy_cache_use_stale updating; proxy_cache_background_update on;"
-    };
-    Some(found.knob(knob, "one fetch at each expiry, and no request waits for it"))
+    let found = Found::new(say!(CACHE_WHEN_OBJECT_EXPIRES), (fetched as f64 / answers(s) as f64).max(0.5))
+        .with(texts::LABEL_FETCHES, say!(ANSWERS_CAME_ORIGIN_WHERE, fetched, digits(s.seconds), digits(turns)))
+        .with(texts::LABEL_CACHE, say!(HITS_MISSES_EXPIRED, served, count(s, "MISS"), count(s, "EXPIRED")))
+        .with(texts::LABEL_LATENCY, say!(P50_MS_P99_MS, digits(s.load.ms[1]), digits(s.load.ms[3])))
+        .slows(&[Segment::Wait]);
+    let knob = if s.conf.has_lock { say!(PROXY_CACHE_USE_STALE) } else { say!(PROXY_CACHE_LOCK_PROXY) };
+    Some(found.knob(knob, say!(ONE_FETCH_EXPIRY_NO)))
 }
 
 fn polling(s: &Signals) -> Option<Found> {
@@ -147,14 +128,11 @@ fn polling(s: &Signals) -> Option<Found> {
     if s.conf.is_weir || !s.conf.has_lock || answers(s) < ANSWERS_MIN || (polled < 5 && share < 0.005) {
         return None;
     }
-    let found = Found::new("cache: waiting for the lock, in steps of 500 ms", share.max(0.5))
-        .with("waited", format!("{polled} answers without a fetch took about a multiple of 500 ms"))
-        .with("latency", format!("{} of answers took 480 to 560 ms; p50 {} ms", percent(share), digits(s.load.ms[1])))
+    let found = Found::new(say!(CACHE_WAITING_LOCK_STEPS), share.max(0.5))
+        .with(texts::LABEL_WAITED, say!(ANSWERS_WITHOUT_FETCH_TOOK, polled))
+        .with(texts::LABEL_LATENCY, say!(ANSWERS_TOOK_480_560, percent(share), digits(s.load.ms[1])))
         .slows(&[Segment::Edge, Segment::Outside]);
-    Some(found.knob(
-        "proxy_cache_use_stale updating; proxy_cache_background_update on;   (weir wakes waiting requests at once)",
-        "no request waits longer than the origin takes",
-    ))
+    Some(found.knob(say!(PROXY_CACHE_USE_STALE_UPDATING), say!(NO_REQUEST_WAITS_LONGER)))
 }
 
 fn nothing_kept(s: &Signals) -> Option<Found> {
@@ -166,26 +144,17 @@ fn nothing_kept(s: &Signals) -> Option<Found> {
     let mut reasons: Vec<(&String, &u64)> = s.edge.cache.reasons.iter().collect();
     reasons.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     let why = match reasons.first() {
-        Some((reason, count)) => format!("{count} times: {reason}"),
-        None => "nginx does not report the reason: Set-Cookie, Cache-Control, Vary: * or a missing proxy_cache_valid"
-            .to_owned(),
+        Some((reason, count)) => say!(TIMES_THE_REASON, **count, *reason),
+        None => say!(NGINX_DOES_REPORT_REASON),
     };
-    let found = Found::new("cache: it stores nothing", 0.9)
+    let found = Found::new(say!(CACHE_STORES_NOTHING), 0.9)
         .with(
-            "cache",
-            format!(
-                "{} answers were hits; {} misses, {} bypassed",
-                of(hits, all),
-                count(s, "MISS"),
-                count(s, "BYPASS")
-            ),
+            texts::LABEL_CACHE,
+            say!(ANSWERS_HITS_MISSES_BYPASSED, of(hits, all), count(s, "MISS"), count(s, "BYPASS")),
         )
-        .with("why", why)
+        .with(texts::LABEL_WHY, why)
         .slows(&[Segment::Wait]);
-    Some(found.knob(
-        "change the origin's header that forbids storing (or, if the answer is the same for everybody, write proxy_ignore_headers for this header only)",
-        "the share of hits rises; the edge asks the origin once per lifetime",
-    ))
+    Some(found.knob(say!(CHANGE_ORIGINS_HEADER_FORBIDS), say!(SHARE_HITS_RISES_EDGE)))
 }
 
 fn foreground(s: &Signals) -> Option<Found> {
@@ -203,11 +172,11 @@ fn foreground(s: &Signals) -> Option<Found> {
     if stampede(s).is_some() || polling(s).is_some() || beside == 0 {
         return None;
     }
-    let found = Found::new("cache: a client waits during the refresh", 0.6)
-        .with("expired", format!("{expired} requests waited for the origin, one each time the object expired"))
-        .with("latency", format!("p50 {} ms, max {} ms: the origin's time", digits(s.load.ms[1]), digits(s.load.ms[4])))
+    let found = Found::new(say!(CACHE_CLIENT_WAITS_DURING), 0.6)
+        .with(texts::LABEL_EXPIRED, say!(REQUESTS_WAITED_ORIGIN_ONE, expired))
+        .with(texts::LABEL_LATENCY, say!(P50_MS_MAX_MS, digits(s.load.ms[1]), digits(s.load.ms[4])))
         .slows(&[Segment::Wait]);
-    Some(found.knob("proxy_cache_background_update on;", "the longest answer takes as long as a hit"))
+    Some(found.knob(say!(PROXY_CACHE_BACKGROUND_UPDATE), say!(LONGEST_ANSWER_TAKES_LONG)).for_the_tail())
 }
 
 impl Signals {

@@ -2,6 +2,8 @@
 
 use super::upstream;
 use crate::metric::digits;
+use crate::said::{Said, say};
+use crate::texts;
 use crate::why::rule::{Found, Rule, Segment, Squeeze, Tier, percent};
 use crate::why::signals::{Process, Role, Signals};
 
@@ -27,7 +29,7 @@ const FOREIGN_MAX: f64 = 0.25;
 pub const RULES: &[Rule] = &[
     Rule {
         id: "B12",
-        says: "one worker of the edge is full, and its other CPUs are idle",
+        says: texts::ONE_WORKER_EDGE_FULL,
         tier: Tier::Full,
         check: one_worker,
         fires: |s| {
@@ -45,7 +47,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B13",
-        says: "one worker of the edge has most connections",
+        says: texts::ONE_WORKER_EDGE_MOST,
         tier: Tier::Full,
         check: imbalance,
         fires: |s| {
@@ -66,7 +68,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B14",
-        says: "the edge has more workers than CPUs, and they wait for each other",
+        says: texts::EDGE_MORE_WORKERS_THAN,
         tier: Tier::Waste,
         check: crowded,
         fires: |s| {
@@ -86,7 +88,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B15",
-        says: "a CPU quota is used up",
+        says: texts::CPU_QUOTA_USED_UP,
         tier: Tier::Limit,
         check: quota,
         fires: |s| {
@@ -103,7 +105,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B16",
-        says: "the CPU became slower in the middle: credits ran out, or the hypervisor took CPU time",
+        says: texts::CPU_BECAME_SLOWER_MIDDLE,
         tier: Tier::Limit,
         check: credits,
         fires: |s| {
@@ -120,7 +122,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B17",
-        says: "the edge spends its CPU on TLS handshakes",
+        says: texts::EDGE_SPENDS_CPU_TLS,
         tier: Tier::Waste,
         check: handshakes,
         fires: |s| {
@@ -136,7 +138,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B18",
-        says: "neighbours on the same CPUs make the edge or an application wait",
+        says: texts::NEIGHBOURS_SAME_CPUS_MAKE,
         tier: Tier::Full,
         check: neighbours,
         fires: |s| {
@@ -155,7 +157,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B19",
-        says: "the edge's CPU is full",
+        says: texts::EDGES_CPU_FULL,
         tier: Tier::Full,
         check: edge_full,
         fires: |s| {
@@ -166,7 +168,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B20",
-        says: "the application's CPU is full",
+        says: texts::APPLICATIONS_CPU_FULL,
         tier: Tier::Full,
         check: app_full,
         fires: |s| {
@@ -181,7 +183,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B21",
-        says: "one thread of the application is full",
+        says: texts::ONE_THREAD_APPLICATION_FULL,
         tier: Tier::Full,
         check: one_thread,
         fires: |s| {
@@ -213,9 +215,9 @@ fn busy_threads(process: &Process) -> usize {
     process.threads.iter().filter(|(ran, waited)| ran + waited >= 0.6).count()
 }
 
-fn describe(process: &Process) -> String {
+fn describe(process: &Process) -> Said {
     let (ran, waited) = process.threads.first().copied().unwrap_or_default();
-    format!("its busiest thread ran {} of the time and waited {} for a CPU", percent(ran), percent(waited))
+    say!(BUSIEST_THREAD_RAN_TIME, percent(ran), percent(waited))
 }
 
 fn squeeze(process: &Process) -> Squeeze {
@@ -233,19 +235,16 @@ fn one_worker(s: &Signals) -> Option<Found> {
     if !is_thread_full(s, edge) || is_held_back(edge) || !is_one || edge.cpus < 1.5 || idle < 0.3 * edge.cpus {
         return None;
     }
-    let count = s.conf.worker_processes.clone().unwrap_or_else(|| "1, nginx's default".to_owned());
-    let found = Found::new("edge: one worker's core", edge.wanted())
-        .with("edge", describe(edge))
-        .with("workers", format!("{count}; {} CPUs used of {} it may run on", digits(edge.cpu), digits(edge.cpus)))
+    let count = s.conf.worker_processes.as_ref().map_or_else(|| say!(ONE_NGINXS_DEFAULT), Said::from);
+    let found = Found::new(say!(EDGE_ONE_WORKERS_CORE), edge.wanted())
+        .with(texts::LABEL_EDGE, describe(edge))
+        .with(texts::LABEL_WORKERS, say!(CPUS_USED_MAY_RUN, count, digits(edge.cpu), digits(edge.cpus)))
         .slows(&[Segment::Outside, Segment::Edge, Segment::Body])
         .squeezed(squeeze(edge));
     Some(
         found
             // "auto" counts the machine's CPUs. The edge may have fewer.
-            .knob(
-                format!("worker_processes {};", edge.cpus.round()),
-                format!("up to {} times as much, until the next limit", digits(edge.cpus)),
-            ),
+            .knob(say!(WORKER_PROCESSES, edge.cpus.round()), say!(UP_TIMES_MUCH_UNTIL, digits(edge.cpus))),
     )
 }
 
@@ -260,16 +259,13 @@ fn imbalance(s: &Signals) -> Option<Found> {
     if !has_several || !is_thread_full(s, edge) || second.0 + second.1 > 0.5 || (clients as f64) < 2.0 * edge.cpus {
         return None;
     }
-    let found = Found::new("edge: one of its workers", edge.wanted())
-        .with("workers", format!("one worker ran {} of the time, the next one {}", percent(first.0), percent(second.0)))
-        .with("connections", format!("{clients} of clients at once"))
+    let found = Found::new(say!(EDGE_ONE_WORKERS), edge.wanted())
+        .with(texts::LABEL_WORKERS, say!(ONE_WORKER_RAN_TIME, percent(first.0), percent(second.0)))
+        .with(texts::LABEL_CONNECTIONS, say!(CLIENTS_ONCE, clients))
         // A response that has arrived also waits for its worker.
         .slows(&[Segment::Outside, Segment::Edge, Segment::Wait])
         .squeezed(squeeze(edge));
-    Some(found.knob(
-        "listen … reuseport;",
-        "the kernel spreads connections over the workers; the slowest answers become faster",
-    ))
+    Some(found.knob(say!(LISTEN_REUSEPORT), say!(KERNEL_SPREADS_CONNECTIONS_OVER)).for_the_tail())
 }
 
 fn crowded(s: &Signals) -> Option<Found> {
@@ -285,18 +281,12 @@ fn crowded(s: &Signals) -> Option<Found> {
         return None;
     }
     let count = s.conf.worker_processes.clone().unwrap_or_else(|| busy.len().to_string());
-    let found = Found::new("edge: more workers than CPUs", 0.6)
-        .with("workers", format!("worker_processes {count}, of which {} worked, on {} CPUs", busy.len(), digits(cpus)))
-        .with("waited", format!("together they ran {} CPUs and waited for {} more", digits(ran), digits(waited)))
-        .with(
-            "taken off",
-            format!("{} times a second the kernel switched from one worker to another", digits(edge.preempted)),
-        )
+    let found = Found::new(say!(EDGE_MORE_WORKERS_THAN_CPUS), 0.6)
+        .with(texts::LABEL_WORKERS, say!(WORKER_PROCESSES_WHICH_WORKED, count, busy.len(), digits(cpus)))
+        .with(texts::LABEL_WAITED, say!(TOGETHER_THEY_RAN_CPUS, digits(ran), digits(waited)))
+        .with(texts::LABEL_TAKEN_OFF, say!(TIMES_SECOND_KERNEL_SWITCHED, digits(edge.preempted)))
         .slows(&[Segment::Outside, Segment::Edge]);
-    Some(found.knob(
-        format!("worker_processes {cpus};"),
-        "the slowest answers become faster: no request waits for a worker that itself waits for a CPU",
-    ))
+    Some(found.knob(say!(WORKER_PROCESSES, cpus), say!(SLOWEST_ANSWERS_BECOME_FASTER)).for_the_tail())
 }
 
 fn quota(s: &Signals) -> Option<Found> {
@@ -309,18 +299,12 @@ fn quota(s: &Signals) -> Option<Found> {
         return None;
     }
     let quota = process.quota.unwrap_or(process.cpus);
-    let found = Found::new(format!("{}: its CPU quota", subject(process)), process.throttled.max(process.usage()))
-        .with(
-            "throttled",
-            format!("in {} of its periods it had to wait for the next period", percent(process.throttled)),
-        )
-        .with("cpu", format!("{} CPUs used of the {} that its group may use", digits(process.cpu), digits(quota)))
+    let found = Found::new(say!(CPU_QUOTA, subject(process)), process.throttled.max(process.usage()))
+        .with(texts::LABEL_THROTTLED, say!(PERIODS_HAD_WAIT_NEXT, percent(process.throttled)))
+        .with(texts::LABEL_CPU, say!(CPUS_USED_GROUP_MAY, digits(process.cpu), digits(quota)))
         .slows(segments(process))
         .squeezed(squeeze(process));
-    Some(found.knob(
-        format!("a larger quota for {} (cpu.max, CPUQuota=, docker --cpus)", subject(process)),
-        "answers a second grow with the quota, until the next limit",
-    ))
+    Some(found.knob(say!(LARGER_QUOTA_CPU_MAX, subject(process)), say!(ANSWERS_SECOND_GROW_QUOTA)))
 }
 
 /// Throttling that began in the middle of the block.
@@ -337,28 +321,18 @@ fn credits(s: &Signals) -> Option<Found> {
     let (before, after) = s.load.strip.split_at(half);
     let from = process.throttled_strip.iter().position(|share| *share >= 0.5)?;
     let since = from as f64 / process.throttled_strip.len() as f64 * s.seconds;
-    let found = Found::new(format!("{}: CPU credits", subject(process)), 0.98)
+    let found = Found::new(say!(CPU_CREDITS, subject(process)), 0.98)
         .with(
-            "throttled",
-            format!(
-                "from about {} s on, it stopped in {} of its periods; before, in none",
+            texts::LABEL_THROTTLED,
+            say!(
+                ABOUT_STOPPED_PERIODS_BEFORE,
                 digits(since),
                 percent(process.throttled_strip.last().copied().unwrap_or(0.0))
             ),
         )
-        .with(
-            "answers",
-            format!(
-                "{}/s in the first half, {}/s in the second, of the same load",
-                digits(mean(before)),
-                digits(mean(after))
-            ),
-        )
+        .with(texts::LABEL_ANSWERS, say!(FIRST_HALF_SECOND_SAME, digits(mean(before)), digits(mean(after))))
         .slows(segments(process));
-    Some(found.knob(
-        "use a machine with a sufficient baseline (or unlimited credits); run tests that end before the credits, in random order",
-        "the stack serves the same load at the end as at the beginning",
-    ))
+    Some(found.knob(say!(USE_MACHINE_SUFFICIENT_BASELINE), say!(STACK_SERVES_SAME_LOAD)))
 }
 
 fn handshakes(s: &Signals) -> Option<Found> {
@@ -368,18 +342,15 @@ fn handshakes(s: &Signals) -> Option<Found> {
         return None;
     }
     let resumed = s.edge.resumed as f64 / s.edge.handshakes.max(1) as f64;
-    let found = Found::new("edge: TLS handshakes", edge.wanted())
+    let found = Found::new(say!(EDGE_TLS_HANDSHAKES), edge.wanted())
         .with(
-            "handshakes",
-            format!("{} for {} requests, {} of them resumed", s.edge.handshakes, s.edge.requests, percent(resumed)),
+            texts::LABEL_HANDSHAKES,
+            say!(REQUESTS_THEM_RESUMED, &s.edge.handshakes, &s.edge.requests, percent(resumed)),
         )
-        .with("edge", describe(edge))
+        .with(texts::LABEL_EDGE, describe(edge))
         .slows(&[Segment::Outside])
         .squeezed(squeeze(edge));
-    Some(found.knob(
-        "keepalive_timeout 65s; ssl_session_cache shared:SSL:10m;   (for clients; and an ECDSA certificate)",
-        "the edge's CPU for a request falls by half or more",
-    ))
+    Some(found.knob(say!(KEEPALIVE_TIMEOUT_65S_SSL), say!(EDGES_CPU_REQUEST_FALLS)))
 }
 
 fn neighbours(s: &Signals) -> Option<Found> {
@@ -409,21 +380,15 @@ fn neighbours(s: &Signals) -> Option<Found> {
     let (ran, waited) = process.threads.first().copied().unwrap_or_default();
     let names: Vec<String> =
         crowd.iter().take(3).map(|other| format!("{} {}", other.name, digits(other.cpu))).collect();
-    let found = Found::new(format!("{}: neighbours on its CPUs", subject(process)), process.wanted())
-        .with(
-            "waits",
-            format!("its busiest thread ran {} of the time and waited {} for a CPU", percent(ran), percent(waited)),
-        )
-        .with("neighbours", format!("CPUs used by others that may run on the same ones: {}", names.join(", ")))
+    let found = Found::new(say!(NEIGHBOURS_CPUS, subject(process)), process.wanted())
+        .with(texts::LABEL_WAITS, say!(BUSIEST_THREAD_RAN_TIME, percent(ran), percent(waited)))
+        .with(texts::LABEL_NEIGHBOURS, say!(CPUS_USED_OTHERS_MAY, names.join(", ")))
         .slows(&[Segment::Outside, Segment::Edge, Segment::Wait]);
     let found = match crowd.first() {
         Some(first) => found.squeezed(Squeeze::Neighbour(process.name.clone(), first.name.clone())),
         None => found,
     };
-    Some(found.knob(
-        "give it its own machine or its own CPUs; otherwise raise its weight (cpu.weight, CPUWeight=)",
-        "it gets a CPU whenever it has work",
-    ))
+    Some(found.knob(say!(GIVE_OWN_MACHINE_OWN), say!(GETS_CPU_WHENEVER_WORK)))
 }
 
 fn edge_full(s: &Signals) -> Option<Found> {
@@ -434,35 +399,28 @@ fn edge_full(s: &Signals) -> Option<Found> {
     }
     let churn = s.opened_share().unwrap_or(0.0);
     let accepted = s.edge.accepted as f64 / s.edge.requests.max(1) as f64;
-    let found = Found::new("edge: its CPUs", edge.usage().max(edge.wanted()))
-        .with("edge", format!("{} CPUs used of {}; {}", digits(edge.cpu), digits(edge.cpus), describe(edge)))
+    let found = Found::new(say!(EDGE_ITS_CPUS), edge.usage().max(edge.wanted()))
+        .with(texts::LABEL_EDGE, say!(CPUS_USED_OF, digits(edge.cpu), digits(edge.cpus), describe(edge)))
         .with(
-            "cost",
-            format!(
-                "{} ms of CPU for each of all {} answered requests",
+            texts::LABEL_COST,
+            say!(
+                MS_CPU_ALL_ANSWERED,
                 digits(edge.cpu * s.seconds * 1000.0 / s.load.answered.max(1) as f64),
-                s.load.answered
+                &s.load.answered
             ),
         )
-        .with(
-            "connections",
-            format!(
-                "{} new from clients for each request, {} to upstreams for each try",
-                digits(accepted),
-                digits(churn)
-            ),
-        )
+        .with(texts::LABEL_CONNECTIONS, say!(NEW_CLIENTS_REQUEST_UPSTREAMS, digits(accepted), digits(churn)))
         .slows(&[Segment::Outside, Segment::Edge, Segment::Body])
         .squeezed(squeeze(edge));
     let knob = match () {
         () if churn > 0.5 && s.conf.keepalive.is_none() => upstream::pool(s, 64),
         // The default level is already the lowest. A load that does not accept compressed answers gets none.
         () if s.conf.gzip_level > 1 && s.load.accepts_gzip == Some(true) => {
-            "gzip_comp_level 1;   (or compressed once: gzip_static, a cache)".to_owned()
+            say!(GZIP_COMP_LEVEL_1)
         }
-        () => "more CPUs for the edge".to_owned(),
+        () => say!(MORE_CPUS_EDGE),
     };
-    Some(found.knob(knob, "answers a second grow as its CPU for a request falls"))
+    Some(found.knob(knob, say!(ANSWERS_SECOND_GROW_CPU)))
 }
 
 fn app_full(s: &Signals) -> Option<Found> {
@@ -474,26 +432,13 @@ fn app_full(s: &Signals) -> Option<Found> {
     };
     let full = |app: &&Process| (app.usage() >= CPUS_FULL || crowded(app)) && !is_held_back(app) && !is_single(s, app);
     let app = s.servers().filter(full).max_by(|one, other| one.cpu.total_cmp(&other.cpu))?;
-    let found = Found::new(format!("{}: its CPUs", subject(app)), app.usage())
-        .with(
-            "application",
-            format!("{} CPUs used of {}, by {} threads", digits(app.cpu), digits(app.cpus), app.threads.len()),
-        )
-        .with("edge", format!("{} CPUs used", digits(s.edge_process().map_or(0.0, |edge| edge.cpu))))
-        .with(
-            "wait",
-            format!(
-                "{} ms of a request's {} ms are spent waiting for it",
-                digits(s.step_ms("wait")),
-                digits(s.load.ms[0])
-            ),
-        )
+    let found = Found::new(say!(SUBJECT_ITS_CPUS, subject(app)), app.usage())
+        .with(texts::LABEL_APPLICATION, say!(CPUS_USED_THREADS, digits(app.cpu), digits(app.cpus), app.threads.len()))
+        .with(texts::LABEL_EDGE, say!(ITS_CPUS_USED, digits(s.edge_process().map_or(0.0, |edge| edge.cpu))))
+        .with(texts::LABEL_WAIT, say!(MS_REQUESTS_MS_SPENT, digits(s.step_ms("wait")), digits(s.load.ms[0])))
         .slows(&[Segment::Wait, Segment::Connect])
         .squeezed(squeeze(app));
-    Some(found.knob(
-        "proxy_cache, fastcgi_cache or uwsgi_cache for answers that may be one second old (…_valid 200 1s), or another application server",
-        "the edge answers from the cache without the application",
-    ))
+    Some(found.knob(say!(PROXY_CACHE_FASTCGI_CACHE), say!(EDGE_ANSWERS_CACHE_WITHOUT)))
 }
 
 /// One full thread does all the work.
@@ -509,17 +454,11 @@ fn blocked(s: &Signals) -> Option<Found> {
     let told = s.told_by("node").find(stands)?;
     let app = s.servers().find(|app| app.name == told.process && app.usage() < 0.7 && !is_held_back(app))?;
     let number = |name: &str| digits(told.mean(name).unwrap_or(0.0));
-    let found = Found::new(format!("{}: its event loop is blocked", subject(app)), 0.9)
-        .with("loop", format!("it was late by {} ms on the average, p99 {} ms", number("mean_ms"), number("p99_ms")))
-        .with(
-            "cpu",
-            format!("its CPUs were {} used: a call in it waits and blocks all other work", percent(app.usage())),
-        )
+    let found = Found::new(say!(EVENT_LOOP_BLOCKED, subject(app)), 0.9)
+        .with(texts::LABEL_LOOP, say!(LATE_MS_AVERAGE_P99, number("mean_ms"), number("p99_ms")))
+        .with(texts::LABEL_CPU, say!(CPUS_USED_CALL_WAITS, percent(app.usage())))
         .slows(&[Segment::Wait]);
-    Some(found.knob(
-        "replace calls that end in Sync (fs, child_process, crypto) with asynchronous calls",
-        "the loop's delay falls to one or two milliseconds, and every request waits less",
-    ))
+    Some(found.knob(say!(REPLACE_CALLS_END_SYNC), say!(LOOPS_DELAY_FALLS_ONE)))
 }
 
 fn one_thread(s: &Signals) -> Option<Found> {
@@ -530,51 +469,37 @@ fn full_thread(s: &Signals) -> Option<Found> {
     // For Redis, another rule has more detail.
     let is_known = |app: &Process| s.told_by("redis").any(|told| told.process == app.name);
     let app = s.servers().find(|app| is_single(s, app) && !is_held_back(app) && !is_known(app))?;
-    let found = Found::new(format!("{}: one thread", subject(app)), app.wanted())
-        .with("application", describe(app))
-        .with("threads", format!("{} CPUs used by the whole process of {}", digits(app.cpu), digits(app.cpus)))
+    let found = Found::new(say!(ONE_THREAD, subject(app)), app.wanted())
+        .with(texts::LABEL_APPLICATION, describe(app))
+        .with(texts::LABEL_THREADS, say!(CPUS_USED_WHOLE_PROCESS, digits(app.cpu), digits(app.cpus)))
         .with(
-            "loop",
+            texts::LABEL_LOOP,
             match s.told_by("node").find(|told| told.process == app.name) {
-                Some(told) => format!(
-                    "its event loop was late by {} ms on the average, p99 {} ms",
+                Some(told) => say!(
+                    EVENT_LOOP_LATE_MS,
                     digits(told.mean("mean_ms").unwrap_or(0.0)),
                     digits(told.mean("p99_ms").unwrap_or(0.0))
                 ),
-                None => String::new(),
+                None => Said::default(),
             },
         )
-        .with(
-            "wait",
-            format!(
-                "{} ms of a request's {} ms are spent waiting for it",
-                digits(s.step_ms("wait")),
-                digits(s.load.ms[0])
-            ),
-        )
+        .with(texts::LABEL_WAIT, say!(MS_REQUESTS_MS_SPENT, digits(s.step_ms("wait")), digits(s.load.ms[0])))
         .slows(&[Segment::Wait, Segment::Connect])
         .squeezed(squeeze(app));
     // More processes than CPUs would only wait for each other.
     if app.cpus < 1.5 {
-        return Some(found.knob(
-            "add a CPU for it, then a process; or reduce its computation for each request",
-            "with N CPUs, up to N times the answers a second; with one CPU, a second process would wait for the first",
-        ));
+        return Some(found.knob(say!(ADD_CPU_THEN_PROCESS), say!(N_CPUS_UP_N)));
     }
-    let knob = if app.is_node {
-        "as many processes as CPUs (cluster, pm2 -i max; sticky for Socket.IO)"
-    } else {
-        "run as many of its processes or threads as CPUs"
-    };
-    Some(found.knob(knob, "with N idle CPUs, up to N times the answers a second"))
+    let knob = if app.is_node { say!(MANY_PROCESSES_CPUS_CLUSTER) } else { say!(RUN_MANY_PROCESSES_THREADS) };
+    Some(found.knob(knob, say!(N_IDLE_CPUS_UP)))
 }
 
-fn subject(process: &Process) -> String {
+fn subject(process: &Process) -> Said {
     match process.role {
-        Role::Edge => "edge".to_owned(),
-        Role::Client => "load generator".to_owned(),
-        Role::App => format!("application {}", process.name),
-        Role::Beside => process.name.clone(),
+        Role::Edge => say!(EDGE),
+        Role::Client => say!(LOAD_GENERATOR),
+        Role::App => say!(APPLICATION_NAMED, &process.name),
+        Role::Beside => Said::from(&process.name),
     }
 }
 

@@ -2,6 +2,8 @@
 //! a Redis that gets too many commands. Without such figures: servers that share a limit.
 
 use crate::metric::digits;
+use crate::said::{Said, say};
+use crate::texts;
 use crate::why::rule::{Found, Rule, Segment, Squeeze, Tier, percent};
 use crate::why::signals::{Process, Role, Signals, Told};
 
@@ -20,7 +22,7 @@ const CHATTY: f64 = 20.0;
 pub const RULES: &[Rule] = &[
     Rule {
         id: "B23",
-        says: "the application's pool of connections is full, and the server behind it is not",
+        says: texts::APPLICATIONS_POOL_CONNECTIONS_FULL,
         tier: Tier::Limit,
         check: connections,
         fires: |s| s.told.push(told("spring", "app", &[("active", 5.0), ("pool", 5.0), ("pending", 11.0)])),
@@ -35,7 +37,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B24",
-        says: "the database is at its limit: its threads wait for locks or for a CPU",
+        says: texts::DATABASE_LIMIT_THREADS_WAIT,
         tier: Tier::Limit,
         check: database,
         fires: |s| {
@@ -49,7 +51,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B25",
-        says: "Redis is full, or each request sends it so many commands that the round trips take the time",
+        says: texts::REDIS_FULL_REQUEST_SENDS,
         tier: Tier::Limit,
         check: store,
         fires: |s| {
@@ -63,7 +65,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B26",
-        says: "several servers wait for a resource that they share",
+        says: texts::SEVERAL_SERVERS_WAIT_RESOURCE,
         tier: Tier::Rest,
         check: shared,
         fires: |s| {
@@ -150,28 +152,23 @@ fn told_full(s: &Signals) -> Option<Found> {
     };
     let told = s.told_by("spring").find(full).filter(|told| waits(s, &told.process))?;
     let number = |name: &str| digits(told.mean(name).unwrap_or(0.0));
-    let found = Found::new(format!("application {}: its pool of connections to the database", told.process), 0.97)
+    let found = Found::new(say!(APPLICATION_POOL_CONNECTIONS_DATABASE, &told.process), 0.97)
         .with(
-            "pool",
-            format!(
-                "{} of {} connections in use, {} threads waited for one",
-                number("active"),
-                number("pool"),
-                number("pending")
-            ),
+            texts::LABEL_POOL,
+            say!(CONNECTIONS_USE_THREADS_WAITED, number("active"), number("pool"), number("pending")),
         )
-        .with("cpu", cpu_of(s, &told.process))
-        .with("wait", wait(s))
+        .with(texts::LABEL_CPU, cpu_of(s, &told.process))
+        .with(texts::LABEL_WAIT, wait(s))
         .slows(&[Segment::Wait]);
     let found = match s.told_by("mysql").next() {
-        Some(db) => found.with("database", format!("{} threads ran in it", digits(db.mean("running").unwrap_or(0.0)))),
+        Some(db) => found.with(texts::LABEL_DATABASE, say!(THREADS_RAN, digits(db.mean("running").unwrap_or(0.0)))),
         None => found,
     };
     let knob = wanted(told.mean("pool").unwrap_or(0.0) + told.mean("pending").unwrap_or(0.0));
-    Some(squeezed(s, found, &told.process).knob(
-        format!("spring.datasource.hikari.maximum-pool-size={knob}   (and the database's max_connections to match)"),
-        "answers a second grow with the pool, until the database reaches its limit",
-    ))
+    Some(
+        squeezed(s, found, &told.process)
+            .knob(say!(SPRING_DATASOURCE_HIKARI_MAXIMUM, knob), say!(ANSWERS_SECOND_GROW_POOL)),
+    )
 }
 
 /// By Little's law, an application has more requests inside than the known pool has places.
@@ -183,18 +180,15 @@ fn little(s: &Signals) -> Option<Found> {
     if count < 20 || inside < 1.2 * pool.size as f64 || wait_share(s) < WAIT_SHARE {
         return None;
     }
-    let found = Found::new(format!("application {}: its pool ({})", pool.process, pool.variable), 0.9)
-        .with(
-            "pool",
-            format!("its size is {}, and {} requests are in the application on the average", pool.size, digits(inside)),
-        )
-        .with("cpu", cpu_of(s, &pool.process))
-        .with("wait", wait(s))
+    let found = Found::new(say!(APPLICATION_POOL, &pool.process, &pool.variable), 0.9)
+        .with(texts::LABEL_POOL, say!(SIZE_REQUESTS_APPLICATION_AVERAGE, &pool.size, digits(inside)))
+        .with(texts::LABEL_CPU, cpu_of(s, &pool.process))
+        .with(texts::LABEL_WAIT, wait(s))
         .slows(&[Segment::Wait]);
-    Some(squeezed(s, found, &pool.process).knob(
-        format!("{}={}", pool.variable, wanted(inside)),
-        "answers a second grow with the pool, until the server behind it reaches its limit",
-    ))
+    Some(
+        squeezed(s, found, &pool.process)
+            .knob(format!("{}={}", pool.variable, wanted(inside)), say!(ANSWERS_SECOND_GROW_POOL_UNTIL)),
+    )
 }
 
 /// The size of a pool for this many requests at once, plus a fifth.
@@ -202,13 +196,13 @@ pub(super) fn wanted(inside: f64) -> u64 {
     (inside * 1.2).ceil().max(1.0) as u64
 }
 
-pub(super) fn cpu_of(s: &Signals, process: &str) -> String {
+pub(super) fn cpu_of(s: &Signals, process: &str) -> Said {
     let used = s.processes.iter().find(|known| known.name == process).map_or(0.0, |app| app.usage());
-    format!("its CPUs were {} used: it waits instead of working", percent(used))
+    say!(CPUS_USED_WAITS_INSTEAD, percent(used))
 }
 
-pub(super) fn wait(s: &Signals) -> String {
-    format!("{} ms of a request's {} ms are spent waiting for it", digits(s.step_ms("wait")), digits(s.load.ms[0]))
+pub(super) fn wait(s: &Signals) -> Said {
+    say!(MS_REQUESTS_MS_SPENT, digits(s.step_ms("wait")), digits(s.load.ms[0]))
 }
 
 fn database(s: &Signals) -> Option<Found> {
@@ -224,28 +218,21 @@ fn database(s: &Signals) -> Option<Found> {
     let name = if told.process.is_empty() { &told.at } else { &told.process };
     let number = |name: &str| told.grew.get(name).copied().unwrap_or(0.0);
     let busy = process.map_or(0.0, Process::usage);
-    let found = Found::new(format!("database {name}"), 0.97)
+    let found = Found::new(say!(DATABASE, name), 0.97)
         .with(
-            "threads",
-            format!(
-                "{} ran on the average, {} at most; its CPUs were {} used",
+            texts::LABEL_THREADS,
+            say!(
+                RAN_AVERAGE_MOST_CPUS,
                 digits(told.mean("running").unwrap_or(0.0)),
                 digits(told.most("running").unwrap_or(0.0)),
                 percent(busy)
             ),
         )
+        .with(texts::LABEL_LOCKS, say!(WAITS_ROW_LOCKS_WAITING, digits(number("lock_waits")), digits(locked)))
         .with(
-            "locks",
-            format!(
-                "{} waits for row locks, with {} waiting threads on the average",
-                digits(number("lock_waits")),
-                digits(locked)
-            ),
-        )
-        .with(
-            "queries",
-            format!(
-                "{}/s, {} for a good answer; {} slow, {} connections refused",
+            texts::LABEL_QUERIES,
+            say!(
+                GOOD_ANSWER_SLOW_CONNECTIONS,
                 digits(told.rate("questions")),
                 digits(told.rate("questions") / s.goodput().max(1e-9)),
                 digits(number("slow")),
@@ -259,11 +246,11 @@ fn database(s: &Signals) -> Option<Found> {
     };
     let knob = match locked >= LOCKED {
         true => {
-            "use shorter transactions, or fewer transactions that change the same row; then an index that locks fewer rows"
+            say!(USE_SHORTER_TRANSACTIONS_FEWER)
         }
-        false => "an index for its slowest query (slow_query_log), a cache before it; else more CPUs",
+        false => say!(INDEX_SLOWEST_QUERY_SLOW),
     };
-    Some(found.knob(knob, "its queries are faster under load; a larger pool in the application does not help"))
+    Some(found.knob(knob, say!(QUERIES_FASTER_UNDER_LOAD)))
 }
 
 fn store(s: &Signals) -> Option<Found> {
@@ -276,17 +263,13 @@ fn store(s: &Signals) -> Option<Found> {
         return None;
     }
     let name = if told.process.is_empty() { &told.at } else { &told.process };
-    let subject = if full.is_some() {
-        format!("Redis {name}: its one thread")
-    } else {
-        format!("Redis {name}: it gets commands one by one")
-    };
+    let subject = if full.is_some() { say!(REDIS_ONE_THREAD, name) } else { say!(REDIS_GETS_COMMANDS_ONE, name) };
     let found = Found::new(subject, if full.is_some() { 1.0 } else { 0.5 })
-        .with("commands", format!("{}/s, {} for a good answer", digits(told.rate("commands")), digits(calls)))
+        .with(texts::LABEL_COMMANDS, say!(GOOD_ANSWER, digits(told.rate("commands")), digits(calls)))
         .with(
-            "cpu",
-            format!(
-                "{} used; its commands took {} of the time",
+            texts::LABEL_CPU,
+            say!(
+                USED_COMMANDS_TOOK_TIME,
                 percent(process.map_or(0.0, Process::usage)),
                 percent(told.rate("command_us") / 1e6)
             ),
@@ -296,10 +279,7 @@ fn store(s: &Signals) -> Option<Found> {
         Some(redis) => found.squeezed(Squeeze::Cpu(redis.name.clone())),
         None => found,
     };
-    Some(found.knob(
-        "join several commands (MGET, a pipeline, a script), or send fewer: keep data that every request reads in the application",
-        "the wait for the application falls by the number of saved commands times the round trip",
-    ))
+    Some(found.knob(say!(JOIN_SEVERAL_COMMANDS_MGET), say!(WAIT_APPLICATION_FALLS_NUMBER)))
 }
 
 /// Whether the servers of the upstream use another server. If they use none, each of them waits for something of its
@@ -316,22 +296,12 @@ fn shared(s: &Signals) -> Option<Found> {
     }
     let busiest = s.servers().map(Process::usage).fold(0.0, f64::max);
     let edge = s.edge_process().map_or(0.0, Process::usage);
-    let found = Found::new(format!("a resource that the {servers} servers of the upstream share"), 0.5)
-        .with("wait", wait(s))
-        .with(
-            "cpu",
-            format!(
-                "of {servers} servers and the servers behind them, at most {}; of the edge {}",
-                percent(busiest),
-                percent(edge)
-            ),
-        )
+    let found = Found::new(say!(RESOURCE_SERVERS_UPSTREAM_SHARE, servers), 0.5)
+        .with(texts::LABEL_WAIT, wait(s))
+        .with(texts::LABEL_CPU, say!(SERVERS_SERVERS_BEHIND_THEM, servers, percent(busiest), percent(edge)))
         .slows(&[Segment::Wait])
         .squeezed(Squeeze::Servers(s.conf.servers.last().cloned().unwrap_or_default()));
-    Some(found.knob(
-        "measure the shared resource (database, Redis, a lock, a network) before you add a server: --probe, --pool, --prove",
-        "check with --prove: if a shared resource is the limit, one server less changes nothing",
-    ))
+    Some(found.knob(say!(MEASURE_SHARED_RESOURCE_DATABASE), say!(CHECK_PROVE_IF_SHARED)))
 }
 
 #[cfg(test)]

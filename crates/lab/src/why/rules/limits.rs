@@ -3,6 +3,8 @@
 
 use super::upstream;
 use crate::metric::digits;
+use crate::said::{Said, say};
+use crate::texts;
 use crate::why::rule::{Found, Rule, Segment, Squeeze, Tier, of, percent};
 use crate::why::signals::{Host, Signals};
 
@@ -19,7 +21,7 @@ const OVERFLOWS_MIN: u64 = 3;
 pub const RULES: &[Rule] = &[
     Rule {
         id: "B01",
-        says: "the edge ran out of local ports towards an upstream",
+        says: texts::EDGE_RAN_OUT_LOCAL,
         tier: Tier::Limit,
         check: ports,
         fires: |s| {
@@ -37,7 +39,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B05",
-        says: "the edge's connection table was full",
+        says: texts::EDGES_CONNECTION_TABLE_FULL,
         tier: Tier::Limit,
         check: table,
         fires: |s| {
@@ -53,7 +55,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B06",
-        says: "the edge closed idle clients' connections to make room for others",
+        says: texts::EDGE_CLOSED_IDLE_CLIENTS,
         tier: Tier::Limit,
         check: recycled,
         fires: |s| {
@@ -67,7 +69,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B07",
-        says: "the edge ran out of file descriptors",
+        says: texts::EDGE_RAN_OUT_FILE,
         tier: Tier::Limit,
         check: files,
         fires: |s| {
@@ -78,7 +80,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B10",
-        says: "connections waited for the edge's accept until the queue was full",
+        says: texts::CONNECTIONS_WAITED_EDGES_ACCEPT,
         tier: Tier::Limit,
         check: |s| queue(s, true),
         fires: |s| {
@@ -95,7 +97,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B11",
-        says: "connections came faster than the queue of half-open connections accepts them",
+        says: texts::CONNECTIONS_CAME_FASTER_THAN,
         tier: Tier::Limit,
         check: syns,
         fires: |s| s.hosts.iter_mut().for_each(|host| host.counters.extend([("TCPReqQFullDoCookies".into(), 46)])),
@@ -103,7 +105,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B22",
-        says: "an application lets connections wait although its CPU is not full: one of its pools is full",
+        says: texts::APPLICATION_LETS_CONNECTIONS_WAIT,
         tier: Tier::Limit,
         check: pool,
         fires: |s| {
@@ -135,35 +137,23 @@ fn ports(s: &Signals) -> Option<Found> {
         return None;
     }
     let cap = hub.ports as f64 / TIME_WAIT_S;
-    let who = if *resting * 2 > *held { "the edge closes first" } else { "connections are open" };
+    let who = if *resting * 2 > *held { say!(EDGE_CLOSES_FIRST) } else { say!(CONNECTIONS_OPEN) };
     let ok = s.goodput();
-    let found = Found::new(format!("edge → {peer}: local ports"), share.max(0.95))
-        .with(
-            "failed",
-            format!("{failed} connects had no port (errno 99), {} requests failed", of(s.failed(), s.load.sent)),
-        )
-        .with("ports", format!("{held} of {} held towards {peer}, {resting} of them in TIME_WAIT: {who}", hub.ports))
-        .with(
-            "predicted",
-            format!(
-                "{} / 60 s = {} new connections a second are the most that can continue; the edge answered {}/s",
-                hub.ports,
-                digits(cap),
-                digits(ok)
-            ),
-        )
+    let found = Found::new(say!(EDGE_LOCAL_PORTS, peer), share.max(0.95))
+        .with(texts::LABEL_FAILED, say!(CONNECTS_HAD_NO_PORT, failed, of(s.failed(), s.load.sent)))
+        .with(texts::LABEL_PORTS, say!(HELD_TOWARDS_THEM_TIME, held, &hub.ports, peer, resting, who))
+        .with(texts::LABEL_PREDICTED, say!(NEW_CONNECTIONS_A_SECOND, &hub.ports, digits(cap), digits(ok)))
         .squeezed(Squeeze::Ports(hub.name.clone()));
     let knob = match (s.conf.keepalive, s.conf.can_keep) {
         (None | Some(0), _) => upstream::pool(s, 64),
         (Some(1..), false) => {
-            "proxy_http_version 1.1; proxy_set_header Connection \"\";   (without these lines, keepalive does nothing)".to_owned()
+            say!(PROXY_HTTP_VERSION_1)
         }
         (Some(1..), true) => {
-            "raise keepalive, or add addresses of the upstream; a wider net.ipv4.ip_local_port_range only delays the problem"
-                .to_owned()
+            say!(RAISE_KEEPALIVE_ADD_ADDRESSES)
         }
     };
-    Some(found.knob(knob, "new connections a request → below 0.02, and no errors of this kind"))
+    Some(found.knob(knob, say!(NEW_CONNECTIONS_REQUEST_BELOW)))
 }
 
 fn table(s: &Signals) -> Option<Found> {
@@ -173,27 +163,15 @@ fn table(s: &Signals) -> Option<Found> {
     if said + dropped == 0 || said == 0 && s.conf.worker_connections.is_none() {
         return None;
     }
-    let slots = s.conf.worker_connections.map_or("512 (nginx's default)".to_owned(), |slots| slots.to_string());
+    let slots = s.conf.worker_connections.map_or_else(|| say!(SLOTS_NGINXS_DEFAULT), Said::from);
     let share = s.failed_share();
-    let found = Found::new("edge: worker_connections", 0.95_f64.max(share))
-        .with(
-            "refused",
-            format!("{} connections found no slot (\"worker_connections are not enough\")", said.max(dropped)),
-        )
-        .with("failed", of(s.failed(), s.load.sent))
-        .with(
-            "table",
-            format!(
-                "{} of clients open at most, {slots} slots a worker; a proxied request holds two",
-                s.edge.active_max
-            ),
-        )
+    let found = Found::new(say!(EDGE_WORKER_CONNECTIONS), 0.95_f64.max(share))
+        .with(texts::LABEL_REFUSED, say!(CONNECTIONS_FOUND_NO_SLOT, said.max(dropped)))
+        .with(texts::LABEL_FAILED, of(s.failed(), s.load.sent))
+        .with(texts::LABEL_TABLE, say!(CLIENTS_OPEN_MOST_SLOTS, &s.edge.active_max, slots))
         .squeezed(Squeeze::Slots);
-    let knob = format!(
-        "worker_connections {};   (descriptors: worker_rlimit_nofile at least that)",
-        next_size(s.conf.worker_connections.unwrap_or(512))
-    );
-    Some(found.knob(knob, "every connection finds a slot; the upstream then gets all connections at once"))
+    let knob = say!(WORKER_CONNECTIONS_DESCRIPTORS_WORKER, next_size(s.conf.worker_connections.unwrap_or(512)));
+    Some(found.knob(knob, say!(EVERY_CONNECTION_FINDS_SLOT)))
 }
 
 /// Four times as many, rounded up to a power of two.
@@ -207,23 +185,20 @@ fn recycled(s: &Signals) -> Option<Found> {
         return None;
     }
     let per_request = s.edge.accepted as f64 / s.load.sent.max(1) as f64;
-    let found = Found::new("edge: idle clients occupy worker_connections", 0.9)
-        .with("recycled", format!("{said} times idle connections were closed for new ones (\"reusing connections\")"))
+    let found = Found::new(say!(EDGE_IDLE_CLIENTS_OCCUPY), 0.9)
+        .with(texts::LABEL_RECYCLED, say!(TIMES_IDLE_CONNECTIONS_CLOSED, said))
         .with(
-            "accepted",
-            format!("{} connections for {} requests: {} a request", s.edge.accepted, s.load.sent, digits(per_request)),
+            texts::LABEL_ACCEPTED,
+            say!(CONNECTIONS_REQUESTS_REQUEST, &s.edge.accepted, &s.load.sent, digits(per_request)),
         )
         .with(
-            "table",
-            format!("{} slots a worker, {} idle at most", s.conf.worker_connections.unwrap_or(512), s.edge.idle_max),
+            texts::LABEL_TABLE,
+            say!(SLOTS_WORKER_IDLE_MOST, s.conf.worker_connections.unwrap_or(512), &s.edge.idle_max),
         )
         .slows(&[Segment::Outside])
         .squeezed(Squeeze::Slots);
-    let knob = format!("worker_connections {};", next_size(s.conf.worker_connections.unwrap_or(512)));
-    Some(
-        found
-            .knob(knob, "connections per request → only the connections that clients open themselves; with TLS, equally fewer handshakes"),
-    )
+    let knob = say!(WORKER_CONNECTIONS, next_size(s.conf.worker_connections.unwrap_or(512)));
+    Some(found.knob(knob, say!(CONNECTIONS_PER_REQUEST_ONLY)))
 }
 
 fn files(s: &Signals) -> Option<Found> {
@@ -234,18 +209,15 @@ fn files(s: &Signals) -> Option<Found> {
     if failed + met == 0 {
         return None;
     }
-    let found = Found::new("edge: open files", 0.98)
-        .with("failed", format!("{} times there was no descriptor (errno 24)", failed.max(met)))
-        .with("files", format!("{open} open at most of {limit} that the process may have"))
-        .with("requests", format!("{} failed; p50 {} ms", of(s.failed(), s.load.sent), digits(s.load.ms[1])))
+    let found = Found::new(say!(EDGE_OPEN_FILES), 0.98)
+        .with(texts::LABEL_FAILED, say!(TIMES_NO_DESCRIPTOR_ERRNO, failed.max(met)))
+        .with(texts::LABEL_FILES, say!(OPEN_MOST_PROCESS_MAY, open, limit))
+        .with(texts::LABEL_REQUESTS, say!(FAILED_P50_MS, of(s.failed(), s.load.sent), digits(s.load.ms[1])))
         .slows(&[Segment::Outside, Segment::Edge])
         .squeezed(Squeeze::Files(edge.name.clone()));
     Some(found.knob(
-        format!(
-            "worker_rlimit_nofile {};   (or LimitNOFILE= of its systemd unit)",
-            (limit * 4).next_power_of_two().max(1024)
-        ),
-        "no EMFILE, no accept that waits half a second",
+        say!(WORKER_RLIMIT_NOFILE_LIMITNOFILE, (limit * 4).next_power_of_two().max(1024)),
+        say!(NO_EMFILE_NO_ACCEPT),
     ))
 }
 
@@ -269,22 +241,12 @@ fn queue(s: &Signals, of_edge: bool) -> Option<Found> {
         return None;
     }
     let waits = s.share_between(950.0, 1300.0) + s.share_between(2900.0, 3400.0) + s.share_between(6900.0, 7600.0);
-    let found = Found::new(format!("edge: the queue of connections to accept at {address}"), 0.97)
-        .with("queue", format!("at most {most} waited, and the queue has room for {room}"))
-        .with("overflows", format!("{overflows} times the kernel found it full (ListenOverflows)"))
-        .with(
-            "latency",
-            format!(
-                "{} of answers took about 1, 3 or 7 s, because the kernel sent a SYN again; max {} ms",
-                percent(waits),
-                digits(s.load.ms[4])
-            ),
-        )
+    let found = Found::new(say!(EDGE_QUEUE_CONNECTIONS_ACCEPT, address), 0.97)
+        .with(texts::LABEL_QUEUE, say!(MOST_WAITED_QUEUE_ROOM, most, room))
+        .with(texts::LABEL_OVERFLOWS, say!(TIMES_KERNEL_FOUND_FULL, overflows))
+        .with(texts::LABEL_LATENCY, say!(ANSWERS_TOOK_ABOUT_1, percent(waits), digits(s.load.ms[4])))
         .slows(&[Segment::Outside]);
-    Some(found.knob(
-        "first find the work that keeps the edge from accepting connections; then write listen … backlog=4096 and raise net.core.somaxconn to match",
-        "no connection waits for a repeated SYN",
-    ))
+    Some(found.knob(say!(FIRST_FIND_WORK_KEEPS), say!(NO_CONNECTION_WAITS_REPEATED)))
 }
 
 fn syns(s: &Signals) -> Option<Found> {
@@ -294,13 +256,10 @@ fn syns(s: &Signals) -> Option<Found> {
     if cookies + dropped == 0 || count("ListenOverflows") >= OVERFLOWS_MIN {
         return None;
     }
-    let found = Found::new("edge: half-open connections", 0.9)
-        .with("queue", format!("the kernel answered {cookies} SYNs with cookies, and {dropped} not at all"))
+    let found = Found::new(say!(EDGE_HALF_OPEN_CONNECTIONS), 0.9)
+        .with(texts::LABEL_QUEUE, say!(KERNEL_ANSWERED_SYNS_COOKIES, cookies, dropped))
         .slows(&[Segment::Outside]);
-    Some(found.knob(
-        "write listen … backlog=4096, raise net.ipv4.tcp_max_syn_backlog to match, or use a load that begins more slowly",
-        "connecting takes one round trip",
-    ))
+    Some(found.knob(say!(WRITE_LISTEN_BACKLOG_4096), say!(CONNECTING_TAKES_ONE_ROUND)))
 }
 
 /// The pool of an application's workers is full: the program reports it, or connections wait in its accept queue.
@@ -328,25 +287,18 @@ fn workers(s: &Signals) -> Option<Found> {
         return None;
     }
     let said = lines.iter().filter(|(known, _)| *known == process).map(|(_, count)| count).sum::<u64>();
-    let found = Found::new(format!("application {process}: its workers"), 0.97)
+    let found = Found::new(say!(APPLICATION_WORKERS, process), 0.97)
         .with(
-            "workers",
-            board.map_or(String::new(), |(busy, most)| format!("{} of {} busy", digits(busy), digits(most))),
+            texts::LABEL_WORKERS,
+            board.map_or_else(Said::default, |(busy, most)| say!(BUSY, digits(busy), digits(most))),
         )
-        .with(
-            "log",
-            if said > 0 {
-                format!("{said} times the application logged that it reached its limit of workers")
-            } else {
-                String::new()
-            },
-        )
-        .with("cpu", format!("its CPUs were {} used: the workers wait instead of working", percent(used)));
+        .with(texts::LABEL_LOG, if said > 0 { say!(TIMES_APPLICATION_LOGGED_REACHED, said) } else { Said::default() })
+        .with(texts::LABEL_CPU, say!(CPUS_USED_WORKERS_WAIT, percent(used)));
     let found = match s.pools.iter().find(|pool| pool.process == process) {
         Some(pool) => found.squeezed(Squeeze::Pool(pool.process.clone(), pool.variable.clone())),
         None => found,
     };
-    Some(waited_for(s, found, " (pm.max_children, uwsgi's processes, MaxRequestWorkers, server.tomcat.threads.max)"))
+    Some(waited_for(s, found, say!(FIND_RESOURCE_WORKERS_WAIT_SETTINGS)))
 }
 
 /// Connections wait in the accept queue of an application that does not compute.
@@ -362,23 +314,19 @@ fn waiting(s: &Signals) -> Option<Found> {
     if *most < 2 || busy >= 0.7 || throttled > 0.05 {
         return None;
     }
-    let found =
-        Found::new(format!("application at {address}: a pool of its own (threads, processes, connections)"), 0.9)
-            .with("queue", format!("{most} connections of {room} waited for the application to accept them"))
-            .with("cpu", format!("its CPUs were {} used: it waits instead of working", percent(busy)));
-    Some(waited_for(s, found, ""))
+    let found = Found::new(say!(APPLICATION_POOL_OWN_THREADS, address), 0.9)
+        .with(texts::LABEL_QUEUE, say!(CONNECTIONS_WAITED_APPLICATION_ACCEPT, most, room))
+        .with(texts::LABEL_CPU, say!(CPUS_USED_WAITS_INSTEAD, percent(busy)));
+    Some(waited_for(s, found, say!(FIND_RESOURCE_WORKERS_WAIT)))
 }
 
-/// The effect of a full worker pool on requests, and the remedy. `names` are the settings that size these pools.
-fn waited_for(s: &Signals, found: Found, names: &str) -> Found {
+/// The effect of a full worker pool on requests, and the remedy.
+fn waited_for(s: &Signals, found: Found, knob: Said) -> Found {
     let (waited, all) = (s.step_ms("wait") + s.step_ms("connect"), s.load.ms[0]);
     found
-        .with("wait", format!("{} ms of a request's {} ms are spent waiting for it", digits(waited), digits(all)))
+        .with(texts::LABEL_WAIT, say!(MS_REQUESTS_MS_SPENT, digits(waited), digits(all)))
         .slows(&[Segment::Wait, Segment::Connect])
-        .knob(
-            format!("find the resource that its workers wait for; add workers only if that resource has room{names}"),
-            "if the pool is the limit, answers a second grow with it; if not, the limit is the resource that its workers wait for",
-        )
+        .knob(knob, say!(IF_POOL_LIMIT_ANSWERS))
 }
 
 fn port(address: &str) -> &str {

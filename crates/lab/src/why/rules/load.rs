@@ -1,6 +1,8 @@
 //! Effects that the kind of load hides.
 
 use crate::metric::digits;
+use crate::said::say;
+use crate::texts;
 use crate::why::rule::{Found, Rule, Tier, percent};
 use crate::why::signals::Signals;
 
@@ -12,7 +14,7 @@ const SHARE: f64 = 0.02;
 /// The rules.
 pub const RULES: &[Rule] = &[Rule {
     id: "B38",
-    says: "a closed loop sent nothing during a standstill: its percentiles leave out the clients that would have waited",
+    says: texts::CLOSED_LOOP_SENT_NOTHING,
     tier: Tier::Waste,
     check: omitted,
     fires: |s| {
@@ -44,22 +46,13 @@ fn omitted(s: &Signals) -> Option<Found> {
     let length = max * (still as f64).min(1.0);
     let p99_open = (length * (1.0 - 0.01 / share)).max(p99);
     // The finding is about the measurement. It limits nothing.
-    let found = Found::new("load: a closed loop does not measure a standstill", 0.3)
-        .with("stood still", format!("{} of the block, {} ms at most", percent(share), digits(max)))
-        .with(
-            "latency",
-            format!(
-                "p99 {} ms as measured; about {} ms for clients that come at an even pace",
-                digits(p99),
-                digits(p99_open)
-            ),
-        )
-        .with("sent", format!("{} connections that wait for an answer before the next request", s.load.connections));
-    Some(found.knob(
-        format!(
-            "--rate {}   (an open load: it measures latency from the intended start of a request)",
-            digits((s.goodput() * 0.9).floor())
-        ),
-        "p99 then contains the pause, as users see it",
-    ))
+    let found = Found::new(say!(LOAD_CLOSED_LOOP_DOES), 0.3)
+        .with(texts::LABEL_STOOD_STILL, say!(BLOCK_MS_MOST, percent(share), digits(max)))
+        .with(texts::LABEL_LATENCY, say!(P99_MS_MEASURED_ABOUT, digits(p99), digits(p99_open)))
+        .with(texts::LABEL_SENT, say!(CONNECTIONS_WAIT_ANSWER_BEFORE, &s.load.connections));
+    Some(
+        found
+            .knob(say!(RATE_OPEN_LOAD_MEASURES, digits((s.goodput() * 0.9).floor())), say!(P99_THEN_CONTAINS_PAUSE))
+            .for_the_tail(),
+    )
 }

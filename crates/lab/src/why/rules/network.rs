@@ -1,6 +1,8 @@
 //! Links, memory and disks, and upgrades that are not forwarded.
 
 use crate::metric::digits;
+use crate::said::{Said, say};
+use crate::texts;
 use crate::why::rule::{Found, Rule, Segment, Squeeze, Tier, of, percent};
 use crate::why::signals::{Process, Role, Signals, Told};
 
@@ -13,14 +15,11 @@ const STUCK: f64 = 0.25;
 /// Share of a block with stalled tasks that is not chance.
 const PRESSED: f64 = 0.10;
 
-/// The expected effect of compression.
-const EXPECT_SMALLER: &str = "answers a second grow as their bytes shrink: 3 to 5 times for HTML";
-
 /// The rules.
 pub const RULES: &[Rule] = &[
     Rule {
         id: "B34",
-        says: "a link is full",
+        says: texts::LINK_FULL,
         tier: Tier::Full,
         check: link,
         fires: |s| {
@@ -38,7 +37,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B43",
-        says: "memory is short",
+        says: texts::MEMORY_SHORT,
         tier: Tier::Limit,
         check: memory,
         fires: |s| s.processes[1].memory_full = 300,
@@ -48,7 +47,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B44",
-        says: "threads wait for a disk",
+        says: texts::THREADS_WAIT_DISK,
         tier: Tier::Full,
         check: disk,
         fires: |s| {
@@ -61,7 +60,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B40",
-        says: "WebSocket upgrades are not forwarded",
+        says: texts::WEBSOCKET_UPGRADES_FORWARDED,
         tier: Tier::Limit,
         check: upgrade,
         fires: |s| {
@@ -76,7 +75,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B41",
-        says: "requests of one Socket.IO session reach processes that do not know it",
+        says: texts::REQUESTS_ONE_SOCKET_IO,
         tier: Tier::Limit,
         check: stickiness,
         fires: |s| {
@@ -95,18 +94,13 @@ fn link(s: &Signals) -> Option<Found> {
     let (host, share) = full.filter(|(_, share)| *share >= LINK_FULL).max_by(|one, other| one.1.total_cmp(&other.1))?;
     let edge = s.edge_process().map_or(0.0, |edge| edge.usage());
     let bytes = host.link_bits / 8.0 * s.seconds / s.load.answered.max(1) as f64;
-    let found = Found::new(format!("the link of {}", host.name), share.min(1.0))
+    let found = Found::new(say!(THE_LINK_OF, &host.name), share.min(1.0))
         .with(
-            "link",
-            format!(
-                "{} of {} Mbit/s, {} of it",
-                digits(host.link_bits / 1e6),
-                digits(host.link_max.unwrap_or(0.0) / 1e6),
-                percent(share)
-            ),
+            texts::LABEL_LINK,
+            say!(MBIT_OF, digits(host.link_bits / 1e6), digits(host.link_max.unwrap_or(0.0) / 1e6), percent(share)),
         )
-        .with("answers", format!("{} kB per answer, headers included", digits(bytes / 1000.0)))
-        .with("edge", format!("its CPUs were {} used", percent(edge)))
+        .with(texts::LABEL_ANSWERS, say!(KB_PER_ANSWER_HEADERS, digits(bytes / 1000.0)))
+        .with(texts::LABEL_EDGE, say!(CPUS_USED, percent(edge)))
         .slows(&[Segment::Outside, Segment::Body])
         .squeezed(Squeeze::Link(host.name.clone()));
     // The edge compresses answers on their way to the client. Between the edge and the servers behind it, they stay
@@ -116,14 +110,9 @@ fn link(s: &Signals) -> Option<Found> {
         .iter()
         .any(|process| process.host == host.name && matches!(process.role, Role::App | Role::Beside) && !host.is_hub);
     let (knob, expect) = match (is_behind, s.conf.has_gzip) {
-        (true, _) => (
-            "let the application compress its answers, let the edge cache them (proxy_cache), or use a faster link behind the edge",
-            "answers a second grow as the bytes on that link shrink",
-        ),
-        (false, true) => ("smaller answers, or a faster link", EXPECT_SMALLER),
-        (false, false) => {
-            ("gzip on; gzip_types text/plain text/css application/json application/javascript;", EXPECT_SMALLER)
-        }
+        (true, _) => (say!(LET_APPLICATION_COMPRESS_ANSWERS), say!(ANSWERS_SECOND_GROW_BYTES)),
+        (false, true) => (say!(SMALLER_ANSWERS_FASTER_LINK), say!(ANSWERS_SECOND_GROW_THEIR)),
+        (false, false) => (say!(GZIP_GZIP_TYPES_TEXT), say!(ANSWERS_SECOND_GROW_THEIR)),
     };
     Some(found.knob(knob, expect))
 }
@@ -150,50 +139,31 @@ fn memory(s: &Signals) -> Option<Found> {
     // If a process was killed, its other failures are consequences. Pressure is measured for the whole machine: a
     // process without a count of its own is not named.
     let is_own = killed > 0 || process.memory_full > 0 || process.swapped > 0;
-    let who = if is_own { process.name.as_str() } else { "this machine" };
-    let found = Found::new(format!("{who}: its memory"), if killed > 0 { 1.0 } else { 0.9 })
+    let who = if is_own { Said::from(&process.name) } else { say!(THIS_MACHINE) };
+    let found = Found::new(say!(MEMORY, who), if killed > 0 { 1.0 } else { 0.9 })
+        .with(texts::LABEL_KILLED, if killed > 0 { say!(TIMES_KERNEL_KILLED_PROCESS, killed) } else { Said::default() })
         .with(
-            "killed",
-            if killed > 0 {
-                format!("{killed} times the kernel killed a process of its group, because memory ran out (oom_kill)")
-            } else {
-                String::new()
-            },
+            texts::LABEL_LIMIT,
+            say!(TIMES_GROUPS_MEMORY_FULL, &process.memory_full, digits(process.swapped as f64 / 1e6)),
         )
-        .with(
-            "limit",
-            format!(
-                "{} times its group's memory was full; {} MB swapped out",
-                process.memory_full,
-                digits(process.swapped as f64 / 1e6)
-            ),
-        )
-        .with("pressure", format!("some task waited for memory {} of the time", percent(pressed)))
+        .with(texts::LABEL_PRESSURE, say!(SOME_TASK_WAITED_MEMORY, percent(pressed)))
         .slows(&[Segment::Wait, Segment::Outside]);
-    Some(
-        found.knob(
-            "a larger limit, or a smaller heap or fewer processes within it",
-            "these pauses disappear; p99 falls",
-        ),
-    )
+    Some(found.knob(say!(LARGER_LIMIT_SMALLER_HEAP), say!(THESE_PAUSES_DISAPPEAR_P99)).for_the_tail())
 }
 
 fn heap(told: &Told, collected: f64) -> Found {
     let mb = |name: &str| digits(told.most(name).unwrap_or(0.0) / 1e6);
-    let found = Found::new(format!("application {}: its heap", told.process), collected.max(0.9))
-        .with("collections", format!("garbage collections took {} of the time", percent(collected)))
+    let found = Found::new(say!(APPLICATION_HEAP, &told.process), collected.max(0.9))
+        .with(texts::LABEL_COLLECTIONS, say!(GARBAGE_COLLECTIONS_TOOK_TIME, percent(collected)))
         .with(
-            "heap",
+            texts::LABEL_HEAP,
             match told.most("heap_max") {
-                Some(_) => format!("at most {} MB used of {} MB allowed", mb("heap"), mb("heap_max")),
-                None => String::new(),
+                Some(_) => say!(MOST_MB_USED_MB, mb("heap"), mb("heap_max")),
+                None => Said::default(),
             },
         )
         .slows(&[Segment::Wait]);
-    found.knob(
-        "a larger heap (-Xmx), or fewer allocations for each request",
-        "collections below 5 % of the time; p99 falls",
-    )
+    found.knob(say!(LARGER_HEAP_XMX_FEWER), say!(COLLECTIONS_BELOW_5_TIME)).for_the_tail()
 }
 
 fn disk(s: &Signals) -> Option<Found> {
@@ -204,18 +174,16 @@ fn disk(s: &Signals) -> Option<Found> {
     if stuck.is_none() && (pressed < PRESSED || temporary == 0) {
         return None;
     }
-    let who = stuck.map_or("edge", |process| process.name.as_str());
-    let found = Found::new(format!("{who}: its disk"), stuck.map_or(pressed, |process| process.stuck).max(0.5))
+    let who = stuck.map_or_else(|| say!(EDGE), |process| Said::from(&process.name));
+    let found = Found::new(say!(ITS_DISK, who), stuck.map_or(pressed, |process| process.stuck).max(0.5))
         .with(
-            "waited",
-            stuck.map_or(String::new(), |process| {
-                format!("at {} of the readings one of its threads waited for a disk (state D)", percent(process.stuck))
-            }),
+            texts::LABEL_WAITED,
+            stuck.map_or_else(Said::default, |process| say!(READINGS_ONE_THREADS_WAITED, percent(process.stuck))),
         )
-        .with("pressure", format!("some task of this machine waited for a disk {} of the time", percent(pressed)))
+        .with(texts::LABEL_PRESSURE, say!(SOME_TASK_MACHINE_WAITED, percent(pressed)))
         .with(
-            "files",
-            if temporary > 0 { format!("{temporary} bodies were written to temporary files") } else { String::new() },
+            texts::LABEL_FILES,
+            if temporary > 0 { say!(BODIES_WRITTEN_TEMPORARY_FILES, temporary) } else { Said::default() },
         )
         .slows(&[Segment::Body, Segment::Outside, Segment::Wait]);
     // The edge's buffers do not change how much another process writes. They matter for bodies only if some bodies
@@ -223,16 +191,16 @@ fn disk(s: &Signals) -> Option<Found> {
     let is_other = stuck.is_some_and(|process| process.role != Role::Edge);
     let knob = match (is_other, temporary > 0, s.conf.has_buffered_log) {
         (true, ..) => {
-            "reduce the writes that each request waits for (fsync): join several, write less often, or use a faster disk"
+            say!(REDUCE_WRITES_REQUEST_WAITS)
         }
-        (false, true, true) => "proxy_buffers 16 32k;   (so that bodies stay in memory)",
-        (false, true, false) => "access_log … buffer=64k flush=1s; proxy_buffers 16 32k;",
-        (false, false, false) => "access_log … buffer=64k flush=1s;",
+        (false, true, true) => say!(PROXY_BUFFERS_16_32K),
+        (false, true, false) => say!(ACCESS_LOG_BUFFER_64K_FLUSH),
+        (false, false, false) => say!(ACCESS_LOG_BUFFER_64K),
         (false, false, true) => {
-            "put the files that the edge itself reads and writes (root, proxy_cache_path, logs) on a faster disk"
+            say!(PUT_FILES_EDGE_ITSELF)
         }
     };
-    Some(found.knob(knob, "no thread waits for a disk"))
+    Some(found.knob(knob, say!(NO_THREAD_WAITS_DISK)))
 }
 
 fn upgrade(s: &Signals) -> Option<Found> {
@@ -246,19 +214,10 @@ fn upgrade(s: &Signals) -> Option<Found> {
     if refused == 0 || s.conf.has_upgrade || upgraded > 0 {
         return None;
     }
-    let found = Found::new("edge: WebSocket upgrades are not forwarded", 0.95)
-        .with(
-            "failed",
-            format!("{refused} upgrades were refused, of {tried} virtual users; none was answered with 101"),
-        )
-        .with(
-            "configuration",
-            "proxy_set_header Upgrade is missing, and nginx uses HTTP/1.1 only with proxy_http_version",
-        );
-    Some(found.knob(
-        "proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection \"upgrade\";",
-        "the application answers every upgrade with 101",
-    ))
+    let found = Found::new(say!(EDGE_WEBSOCKET_UPGRADES_FORWARDED), 0.95)
+        .with(texts::LABEL_FAILED, say!(UPGRADES_REFUSED_VIRTUAL_USERS, refused, tried))
+        .with(texts::LABEL_CONFIGURATION, say!(PROXY_SET_HEADER_UPGRADE));
+    Some(found.knob(say!(PROXY_HTTP_VERSION_1_1_PROXY), say!(APPLICATION_ANSWERS_EVERY_UPGRADE)))
 }
 
 fn stickiness(s: &Signals) -> Option<Found> {
@@ -273,19 +232,10 @@ fn stickiness(s: &Signals) -> Option<Found> {
     if polls == 0 || s.edge.peers.len() < 2 && refused == 0 {
         return None;
     }
-    let found = Found::new("application: Socket.IO sessions without stickiness", 0.9)
-        .with(
-            "failed",
-            format!(
-                "{} of the virtual users: a request reached a process that does not know its session",
-                of(polls, s.load.upgrades.1.max(polls))
-            ),
-        )
-        .with("statuses", format!("{refused} answers with 400"));
-    Some(found.knob(
-        "upstream … { hash $remote_addr consistent; }   (or ip_hash, or a cookie; or transports: [\"websocket\"])",
-        "every process knows the sessions of its requests",
-    ))
+    let found = Found::new(say!(APPLICATION_SOCKET_IO_SESSIONS), 0.9)
+        .with(texts::LABEL_FAILED, say!(VIRTUAL_USERS_REQUEST_REACHED, of(polls, s.load.upgrades.1.max(polls))))
+        .with(texts::LABEL_STATUSES, say!(ANSWERS_400, refused));
+    Some(found.knob(say!(UPSTREAM_HASH_REMOTE_ADDR), say!(EVERY_PROCESS_KNOWS_SESSIONS)))
 }
 
 #[cfg(test)]
@@ -328,7 +278,7 @@ mod tests {
         assert!(found.subject.starts_with("app: ") && found.evidence[0].1.starts_with("1 times"), "{found:?}");
         let mut pressed = Signals::quiet();
         pressed.machine.pressure.insert("memory".into(), 0.4);
-        assert_eq!(memory(&pressed).map(|found| found.subject), Some("this machine: its memory".to_owned()));
+        assert!(memory(&pressed).is_some_and(|found| found.subject == "this machine: its memory"));
         // Its connections were reset, and then no process listened any more.
         s.load.errors.insert("502".into(), 1900);
         s.said.extend([("reset".into(), 16), ("refused".into(), 12)]);

@@ -2,6 +2,8 @@
 //! resource is exhausted.
 
 use crate::metric::digits;
+use crate::said::{Said, say};
+use crate::texts;
 use crate::watch::edge::Acted;
 use crate::why::policies::Policy;
 use crate::why::rule::{Found, Rule, Segment, Tier, of, percent};
@@ -21,7 +23,7 @@ const NEARLY: f64 = 0.8;
 pub const RULES: &[Rule] = &[
     Rule {
         id: "P01",
-        says: "limit_req refuses or delays requests: they come faster than its rate",
+        says: texts::LIMIT_REQ_REFUSES_DELAYS,
         tier: Tier::Policy,
         check: requests,
         fires: |s| {
@@ -39,7 +41,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "P02",
-        says: "limit_conn refuses requests: there are more connections at once than it allows",
+        says: texts::LIMIT_CONN_REFUSES_REQUESTS,
         tier: Tier::Policy,
         check: connections,
         fires: |s| {
@@ -51,7 +53,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "P03",
-        says: "limit_rate limits the speed of answers",
+        says: texts::LIMIT_RATE_LIMITS_SPEED,
         tier: Tier::Policy,
         check: rate,
         fires: |s| {
@@ -69,7 +71,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "P04",
-        says: "all servers of the upstream have max_conns connections, and none of them fails",
+        says: texts::ALL_SERVERS_UPSTREAM_MAX,
         tier: Tier::Policy,
         check: servers,
         fires: |s| {
@@ -89,7 +91,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "P05",
-        says: "the configuration answers with an error itself: deny, auth, return, client_max_body_size",
+        says: texts::CONFIGURATION_ANSWERS_ERROR_ITSELF,
         tier: Tier::Policy,
         check: answers,
         fires: |s| {
@@ -105,7 +107,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "P06",
-        says: "proxy_cache_lock makes requests wait for another request's fetch",
+        says: texts::PROXY_CACHE_LOCK_MAKES,
         tier: Tier::Policy,
         check: lock,
         fires: |s| {
@@ -125,7 +127,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "P07",
-        says: "the edge itself answers with an error, and no statement of the configuration causes it",
+        says: texts::EDGE_ITSELF_ANSWERS_ERROR,
         tier: Tier::Limit,
         check: unasked,
         fires: |s| refuse(s, 404, 2000),
@@ -136,7 +138,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "P08",
-        says: "the application itself answers with an error",
+        says: texts::APPLICATION_ITSELF_ANSWERS_ERROR,
         tier: Tier::Rest,
         check: given,
         fires: |s| {
@@ -147,7 +149,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "P09",
-        says: "the queue of the upstream is full, or requests wait in it for longer than its timeout",
+        says: texts::QUEUE_UPSTREAM_FULL_REQUESTS,
         tier: Tier::Policy,
         check: queue,
         fires: |s| {
@@ -239,19 +241,19 @@ fn of_directive<'a>(s: &'a Signals, directive: &str) -> Option<(&'a Policy, Acte
 }
 
 /// The sentence for refused requests.
-fn refuses(policy: &Policy, refused: &str) -> String {
-    format!("{} at {} refused {refused} requests", policy.text, policy.at)
+fn refuses(policy: &Policy, refused: &Said) -> Said {
+    say!(REFUSED_REQUESTS, &policy.text, &policy.at, refused)
 }
 
 /// The sentence for delayed requests.
-fn delays(policy: &Policy, delayed: &str) -> String {
-    format!("{} at {} delayed {delayed} requests", policy.text, policy.at)
+fn delays(policy: &Policy, delayed: &Said) -> Said {
+    say!(DELAYED_REQUESTS, &policy.text, &policy.at, delayed)
 }
 
 /// Adds a line with the good answers that clients saw.
 fn clients(s: &Signals, found: Found) -> Found {
-    let good = format!("{} were good: {}/s of {}/s sent", s.load.well, digits(s.goodput()), digits(s.sent_rate()));
-    found.with("clients", good)
+    let good = say!(GOOD_SENT, &s.load.well, digits(s.goodput()), digits(s.sent_rate()));
+    found.with(texts::LABEL_CLIENTS, good)
 }
 
 fn requests(s: &Signals) -> Option<Found> {
@@ -268,21 +270,23 @@ fn requests(s: &Signals) -> Option<Found> {
     }
     if share >= delayed_share {
         let found = Found::new(refuses(policy, &of(refused, s.load.sent)), share);
-        let more = if delayed > 0 { format!("it also delayed {delayed} requests") } else { String::new() };
-        return Some(clients(s, found).with("delayed", more).knob(
-            "send less than its rate (--rate); if you want these requests, raise rate or burst",
-            "the edge answers the requests that it refused; the lab cannot see the next limit until then",
-        ));
+        let more = if delayed > 0 { say!(ALSO_DELAYED_REQUESTS, delayed) } else { Said::default() };
+        return Some(
+            clients(s, found)
+                .with(texts::LABEL_DELAYED, more)
+                .knob(say!(SEND_LESS_THAN_RATE), say!(EDGE_ANSWERS_REQUESTS_REFUSED)),
+        );
     }
     let each = delay_ms * s.load.sent as f64 / delayed.max(1) as f64;
     let found = Found::new(delays(policy, &of(delayed, s.load.sent)), delayed_share)
-        .with("delay", format!("{} ms each: {} of a request's mean time", digits(each), percent(slowed.min(1.0))))
+        .with(texts::LABEL_DELAY, say!(MS_REQUESTS_MEAN_TIME, digits(each), percent(slowed.min(1.0))))
         .slows(&[Segment::Edge, Segment::Outside]);
-    let more = if refused > 0 { format!("it also refused {refused} requests") } else { String::new() };
-    Some(clients(s, found).with("refused", more).knob(
-        "send less than its rate (--rate); if you want these requests, raise rate; nodelay answers a burst at once",
-        "no request waits; the lab cannot see the next limit until then",
-    ))
+    let more = if refused > 0 { say!(ALSO_REFUSED_REQUESTS, refused) } else { Said::default() };
+    Some(
+        clients(s, found)
+            .with(texts::LABEL_REFUSED, more)
+            .knob(say!(SEND_LESS_THAN_RATE_RATE), say!(NO_REQUEST_WAITS_LAB)),
+    )
 }
 
 fn connections(s: &Signals) -> Option<Found> {
@@ -293,11 +297,11 @@ fn connections(s: &Signals) -> Option<Found> {
         return None;
     }
     let found = Found::new(refuses(policy, &of(refused, s.load.sent)), share);
-    let open = format!("{} connections of clients were open at most", s.edge.active_max);
-    Some(clients(s, found.with("connections", open)).knob(
-        "use fewer connections (-c); if you want these connections, raise the limit",
-        "the edge answers the requests that it refused; the lab cannot see the next limit until then",
-    ))
+    let open = say!(CONNECTIONS_CLIENTS_OPEN_MOST, &s.edge.active_max);
+    Some(
+        clients(s, found.with(texts::LABEL_CONNECTIONS, open))
+            .knob(say!(USE_FEWER_CONNECTIONS_C), say!(EDGE_ANSWERS_REQUESTS_REFUSED)),
+    )
 }
 
 fn rate(s: &Signals) -> Option<Found> {
@@ -312,29 +316,10 @@ fn rate(s: &Signals) -> Option<Found> {
     if ms <= 0.0 || !(DELAY..=1.25).contains(&share) {
         return None;
     }
-    let found = Found::new(
-        format!(
-            "{} at {} sends an answer of {} bytes in {} ms or more",
-            policy.text,
-            policy.at,
-            digits(each),
-            digits(ms)
-        ),
-        share,
-    )
-    .with(
-        "answers",
-        format!(
-            "the mean answer took {} ms, and the limit alone takes {}",
-            digits(s.load.ms[0]),
-            percent(share.min(1.0))
-        ),
-    )
-    .slows(&[Segment::Body, Segment::Outside]);
-    Some(clients(s, found).knob(
-        "for faster answers, raise limit_rate, or set limit_rate_after above the size of these answers",
-        "an answer takes as long as the link and the application need",
-    ))
+    let found = Found::new(say!(SENDS_ANSWER_BYTES_MS, &policy.text, &policy.at, digits(each), digits(ms)), share)
+        .with(texts::LABEL_ANSWERS, say!(MEAN_ANSWER_TOOK_MS, digits(s.load.ms[0]), percent(share.min(1.0))))
+        .slows(&[Segment::Body, Segment::Outside]);
+    Some(clients(s, found).knob(say!(FASTER_ANSWERS_RAISE_LIMIT), say!(ANSWER_TAKES_LONG_LINK)))
 }
 
 fn servers(s: &Signals) -> Option<Found> {
@@ -352,15 +337,12 @@ fn servers(s: &Signals) -> Option<Found> {
         return None;
     }
     let found = Found::new(refuses(first, &of(refused, s.load.sent)), share)
-        .with("server", format!("{none} times no server was available; {bad} tries failed"))
+        .with(texts::LABEL_SERVER, say!(TIMES_NO_SERVER_AVAILABLE, none, bad))
         .with(
-            "connections",
-            if own.len() > 1 { format!("{} servers have such a limit", own.len()) } else { String::new() },
+            texts::LABEL_CONNECTIONS,
+            if own.len() > 1 { say!(SERVERS_SUCH_LIMIT, own.len()) } else { Said::default() },
         );
-    Some(clients(s, found).knob(
-        "use fewer connections (-c); if the servers can serve more, raise max_conns",
-        "the edge answers the requests that it refused; the lab cannot see the next limit until then",
-    ))
+    Some(clients(s, found).knob(say!(USE_FEWER_CONNECTIONS_C_IF), say!(EDGE_ANSWERS_REQUESTS_REFUSED)))
 }
 
 /// Requests that found no free server. Only weir and NGINX Plus have such a queue, and only weir reports it.
@@ -370,22 +352,17 @@ fn queue(s: &Signals) -> Option<Found> {
     let (share, delayed) = (refused as f64 / s.load.sent.max(1) as f64, acted.delayed.min(s.load.sent));
     let (waits, delay_ms) = (delayed as f64 / s.load.sent.max(1) as f64, s.step_ms("queue"));
     let slowed = delay_ms / s.load.ms[0].max(1e-9);
-    let knob = |found: Found| {
-        clients(s, found).knob(
-            "use fewer connections (-c); if the servers can serve more, raise max_conns",
-            "no request waits; the lab cannot see the next limit until then",
-        )
-    };
+    let knob = |found: Found| clients(s, found).knob(say!(USE_FEWER_CONNECTIONS_C_IF), say!(NO_REQUEST_WAITS_LAB));
     if share >= SOME {
         let found = Found::new(refuses(policy, &of(refused, s.load.sent)), share);
-        return Some(knob(found.with("delayed", format!("it also delayed {delayed} requests"))));
+        return Some(knob(found.with(texts::LABEL_DELAYED, say!(ALSO_DELAYED_REQUESTS, delayed))));
     }
     if waits < SOME || slowed < DELAY {
         return None;
     }
     let each = delay_ms * s.load.sent as f64 / delayed.max(1) as f64;
     let found = Found::new(delays(policy, &of(delayed, s.load.sent)), waits)
-        .with("delay", format!("{} ms each: {} of a request's mean time", digits(each), percent(slowed.min(1.0))))
+        .with(texts::LABEL_DELAY, say!(MS_REQUESTS_MEAN_TIME, digits(each), percent(slowed.min(1.0))))
         .slows(&[Segment::Edge]);
     Some(knob(found))
 }
@@ -399,14 +376,8 @@ fn answers(s: &Signals) -> Option<Found> {
     if share < SOME || s.load.good.has(status) {
         return None;
     }
-    let found = Found::new(
-        format!("{} at {} answered {} requests with {status}", policy.text, policy.at, of(refused, s.load.sent)),
-        share,
-    );
-    Some(clients(s, found).knob(
-        "send the load to a path, or with fields (--load), that this statement allows; if these answers are correct, use --good",
-        "requests reach the application; the lab cannot see the next limit until then",
-    ))
+    let found = Found::new(say!(ANSWERED_REQUESTS, &policy.text, &policy.at, of(refused, s.load.sent), status), share);
+    Some(clients(s, found).knob(say!(SEND_LOAD_PATH_FIELDS), say!(REQUESTS_REACH_APPLICATION_LAB)))
 }
 
 /// The first statement that answers with this status. Statements that have a rule of their own are left out.
@@ -429,12 +400,9 @@ fn lock(s: &Signals) -> Option<Found> {
     }
     let waited = waited.min(s.load.sent);
     let found = Found::new(delays(policy, &of(waited, s.load.sent)), share)
-        .with("delay", format!("{} ms of a request's mean {} ms", digits(held), digits(s.load.ms[0])))
+        .with(texts::LABEL_DELAY, say!(MS_REQUESTS_MEAN_MS, digits(held), digits(s.load.ms[0])))
         .slows(&[Segment::Edge]);
-    Some(clients(s, found).knob(
-        "proxy_cache_use_stale updating; proxy_cache_background_update on;   (the lock serves only objects that the cache does not have yet)",
-        "no request waits if the cache has an older answer",
-    ))
+    Some(clients(s, found).knob(say!(PROXY_CACHE_USE_STALE), say!(NO_REQUEST_WAITS_IF)))
 }
 
 fn unasked(s: &Signals) -> Option<Found> {
@@ -454,11 +422,8 @@ fn unasked(s: &Signals) -> Option<Found> {
     if share < SOME {
         return None;
     }
-    let found = Found::new(format!("edge: it answered {} requests with {status} itself", of(made, s.load.sent)), share);
-    Some(clients(s, found).knob(
-        "send the load to a path that the configuration has; if these answers are correct, use --good",
-        "requests reach the application; the lab cannot see the next limit until then",
-    ))
+    let found = Found::new(say!(EDGE_ANSWERED_REQUESTS_ITSELF, of(made, s.load.sent), status), share);
+    Some(clients(s, found).knob(say!(SEND_LOAD_PATH_CONFIGURATION), say!(REQUESTS_REACH_APPLICATION_LAB)))
 }
 
 fn given(s: &Signals) -> Option<Found> {
@@ -468,12 +433,9 @@ fn given(s: &Signals) -> Option<Found> {
     if share < SOME {
         return None;
     }
-    let found = Found::new(format!("upstream: it answers with {status} itself"), share)
-        .with("answers", format!("{} of its answers", of(*count, s.edge.tries)));
-    Some(clients(s, found).knob(
-        "read the cause in the application's log; if these answers are correct, use --good",
-        "the application's answers are good; the lab cannot see the next limit until then",
-    ))
+    let found = Found::new(say!(UPSTREAM_ANSWERS_ITSELF, status), share)
+        .with(texts::LABEL_ANSWERS, say!(OF_ITS_ANSWERS, of(*count, s.edge.tries)));
+    Some(clients(s, found).knob(say!(READ_CAUSE_APPLICATIONS_LOG), say!(APPLICATIONS_ANSWERS_GOOD_LAB)))
 }
 
 #[cfg(test)]
@@ -527,7 +489,10 @@ mod tests {
             found.subject,
             "limit_req zone=one burst=500 (100r/s) at nginx.conf:14 delayed 1800 of 2000 (90 %) requests"
         );
-        assert_eq!(found.evidence[0], ("delay", "500 ms each: 99 % of a request's mean time".to_owned()));
+        assert_eq!(
+            (found.evidence[0].0, found.evidence[0].1.en()),
+            (texts::LABEL_DELAY, "500 ms each: 99 % of a request's mean time")
+        );
         assert!((crate::why::run::segment_ms(&s, Segment::Edge) - 450.0).abs() < 1e-9);
         assert!(crate::why::run::segment_ms(&s, Segment::Body) < 1e-9);
         // weir has a step for the delay, and it reports the zone.
@@ -577,7 +542,10 @@ mod tests {
         slow.load.ms = [400.0, 390.0, 700.0, 710.0, 720.0];
         let found = queue(&slow).unwrap();
         assert_eq!(found.subject, "queue 100 at nginx.conf:14 delayed 1500 of 2000 (75 %) requests");
-        assert_eq!(found.evidence[0], ("delay", "400 ms each: 75 % of a request's mean time".to_owned()));
+        assert_eq!(
+            (found.evidence[0].0, found.evidence[0].1.en()),
+            (texts::LABEL_DELAY, "400 ms each: 75 % of a request's mean time")
+        );
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use super::MINOR;
 use super::cache::stampede;
 use crate::metric::digits;
+use crate::said::{Said, say};
+use crate::texts;
 use crate::why::rule::{Found, Rule, Segment, Tier, of, percent};
 use crate::why::signals::Signals;
 
@@ -19,7 +21,7 @@ const FAILED: f64 = 0.005;
 pub const RULES: &[Rule] = &[
     Rule {
         id: "B02",
-        says: "keepalive to the upstream is set, but does nothing",
+        says: texts::KEEPALIVE_UPSTREAM_SET_BUT,
         tier: Tier::Waste,
         check: inert,
         fires: |s| {
@@ -30,7 +32,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B03",
-        says: "the pool of kept connections is smaller than the number of connections in use at once",
+        says: texts::POOL_KEPT_CONNECTIONS_SMALLER,
         tier: Tier::Waste,
         check: small,
         fires: |s| {
@@ -44,7 +46,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B04",
-        says: "the upstream closes kept connections before the edge does",
+        says: texts::UPSTREAM_CLOSES_KEPT_CONNECTIONS,
         tier: Tier::Limit,
         check: closed,
         fires: |s| {
@@ -57,7 +59,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B27",
-        says: "one server of the upstream fails or is slow, and the others do not",
+        says: texts::ONE_SERVER_UPSTREAM_FAILS,
         tier: Tier::Limit,
         check: one_bad,
         fires: |s| {
@@ -74,7 +76,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B28",
-        says: "the edge sends a failing request again and again",
+        says: texts::EDGE_SENDS_FAILING_REQUEST,
         tier: Tier::Waste,
         check: amplified,
         fires: |s| {
@@ -85,7 +87,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B39",
-        says: "answers or sessions end at a configured time",
+        says: texts::ANSWERS_SESSIONS_END_CONFIGURED,
         tier: Tier::Limit,
         check: cut,
         fires: |s| {
@@ -99,7 +101,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B42",
-        says: "the edge gave up on an upstream: its time to connect or to answer ran out",
+        says: texts::EDGE_GAVE_UP_UPSTREAM,
         tier: Tier::Limit,
         check: timed_out,
         fires: |s| {
@@ -112,7 +114,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B45",
-        says: "half of the connections go to an address where no process listens",
+        says: texts::HALF_CONNECTIONS_GO_ADDRESS,
         tier: Tier::Limit,
         check: dual,
         fires: |s| {
@@ -131,25 +133,14 @@ fn inert(s: &Signals) -> Option<Found> {
     if share < INERT || size == 0 || s.edge.tries < 50 || s.conf.can_keep {
         return None;
     }
-    let found = Found::new("edge → upstream: connections are not kept", share * weight_of_connecting(s))
+    let found = Found::new(say!(EDGE_UPSTREAM_CONNECTIONS_KEPT), share * weight_of_connecting(s))
         .with(
-            "connections",
-            format!(
-                "{} opened for {} requests to the upstream: {} each",
-                s.edge.opened.unwrap_or(0),
-                s.edge.tries,
-                digits(share)
-            ),
+            texts::LABEL_CONNECTIONS,
+            say!(OPENED_REQUESTS_UPSTREAM, s.edge.opened.unwrap_or(0), &s.edge.tries, digits(share)),
         )
-        .with(
-            "configuration",
-            format!("keepalive {size} is there; HTTP/1.0 and Connection: close, nginx's default, end each connection"),
-        )
+        .with(texts::LABEL_CONFIGURATION, say!(KEEPALIVE_HTTP_1_0, size))
         .slows(&[Segment::Connect, Segment::Outside, Segment::Wait]);
-    Some(found.knob(
-        "proxy_http_version 1.1; proxy_set_header Connection \"\";",
-        "new connections a request → below 0.05; the edge's CPU in the kernel falls by a fifth or more",
-    ))
+    Some(found.knob(say!(PROXY_HTTP_VERSION_1_1), say!(NEW_CONNECTIONS_REQUEST_BELOW_0)))
 }
 
 fn small(s: &Signals) -> Option<Found> {
@@ -169,23 +160,18 @@ fn small(s: &Signals) -> Option<Found> {
         return None;
     }
     let wanted = (s.load.connections.max(in_flight.ceil() as u64) as f64 * 1.2).ceil();
-    let found = Found::new("edge → upstream: the pool of kept connections", share * weight_of_connecting(s))
+    let found = Found::new(say!(EDGE_UPSTREAM_POOL_KEPT), share * weight_of_connecting(s))
         .with(
-            "connections",
-            format!(
-                "{} opened for {} requests to the upstream: {} each",
-                s.edge.opened.unwrap_or(0),
-                s.edge.tries,
-                digits(share)
-            ),
+            texts::LABEL_CONNECTIONS,
+            say!(OPENED_REQUESTS_UPSTREAM, s.edge.opened.unwrap_or(0), &s.edge.tries, digits(share)),
         )
-        .with("pool", format!("keepalive {size} a worker; about {} requests in flight", digits(in_flight)))
+        .with(texts::LABEL_POOL, say!(KEEPALIVE_WORKER_ABOUT_REQUESTS, size, digits(in_flight)))
         .slows(&[Segment::Connect, Segment::Outside, Segment::Wait]);
     let knob = match s.conf.keepalive {
-        Some(_) => format!("keepalive {wanted};   (the requests in flight at once, plus a fifth)"),
+        Some(_) => say!(KEEPALIVE_REQUESTS_FLIGHT_ONCE, wanted),
         None => pool(s, wanted as u64),
     };
-    Some(found.knob(knob, "new connections a request → below 0.05"))
+    Some(found.knob(knob, say!(NEW_CONNECTIONS_REQUEST_BELOW_0_05)))
 }
 
 /// Connecting has to take at least this part of a request's time before it may limit a load.
@@ -202,18 +188,13 @@ fn weight_of_connecting(s: &Signals) -> f64 {
 
 /// The lines that give the edge a pool of `size` connections. Only an `upstream` block has a pool: a `proxy_pass` to
 /// an address keeps no connection.
-pub(super) fn pool(s: &Signals, size: u64) -> String {
-    let http = if s.conf.can_keep { "" } else { " proxy_http_version 1.1; proxy_set_header Connection \"\";" };
-    match (s.conf.has_upstream, &s.conf.passed) {
-        (true, _) => format!("upstream … {{ keepalive {size}; }}{http}"),
-        (false, Some(server)) => {
-            format!("upstream origin {{ server {server}; keepalive {size}; }} proxy_pass http://origin;{http}")
-        }
-        (false, None) => {
-            format!(
-                "write an upstream block with the servers and keepalive {size}, and its name in proxy_pass: with an address, nginx keeps no connection"
-            )
-        }
+pub(super) fn pool(s: &Signals, size: u64) -> Said {
+    match (s.conf.has_upstream, &s.conf.passed, s.conf.can_keep) {
+        (true, _, true) => say!(UPSTREAM_KEEPALIVE, size),
+        (true, _, false) => say!(UPSTREAM_KEEPALIVE_HTTP, size),
+        (false, Some(server), true) => say!(UPSTREAM_ORIGIN, server, size),
+        (false, Some(server), false) => say!(UPSTREAM_ORIGIN_HTTP, server, size),
+        (false, None, _) => say!(WRITE_UPSTREAM_BLOCK_SERVERS, size),
     }
 }
 
@@ -228,16 +209,10 @@ fn closed(s: &Signals) -> Option<Found> {
     {
         return None;
     }
-    let found = Found::new("upstream: it closes connections that were kept", s.failed_share().max(0.5))
-        .with(
-            "failed",
-            format!("{} with 502; {count} connections ended before their answer began", of(failed, s.load.sent)),
-        )
-        .with("kept", format!("{} connections opened for {} requests", s.edge.opened.unwrap_or(0), s.edge.tries));
-    Some(found.knob(
-        "the upstream's keep-alive timeout above the edge's: keepalive_timeout 4s; in upstream … (Node.js closes after 5 s)",
-        "no 502 of this kind; otherwise the application itself closes connections, and its log has the reason",
-    ))
+    let found = Found::new(say!(UPSTREAM_CLOSES_CONNECTIONS_KEPT), s.failed_share().max(0.5))
+        .with(texts::LABEL_FAILED, say!(WITH_502_CONNECTIONS_ENDED, of(failed, s.load.sent), count))
+        .with(texts::LABEL_KEPT, say!(CONNECTIONS_OPENED_REQUESTS, s.edge.opened.unwrap_or(0), &s.edge.tries));
+    Some(found.knob(say!(UPSTREAMS_KEEP_ALIVE_TIMEOUT), say!(NO_502_KIND_OTHERWISE)))
 }
 
 /// The server with the most failed tries: its name, its failed tries, its tries, and the failed tries of the other
@@ -278,26 +253,15 @@ fn one_bad(s: &Signals) -> Option<Found> {
     }
     if dead {
         let failed = of(s.failed(), s.load.sent);
-        let found = Found::new(format!("upstream: its server {name}"), 0.9)
-            .with(
-                "server",
-                format!("{} of its tries failed; {others} tries of all other servers failed", of(bad, tries)),
-            )
-            .with("clients", format!("{failed} of their requests failed; {no_live} times no server was left"));
-        return Some(found.knob(
-            format!(
-                "repair or remove {name}; until then use max_fails=1 fail_timeout=30s, and proxy_next_upstream_tries 2"
-            ),
-            "the edge sends no request to a failing server",
-        ));
+        let found = Found::new(say!(UPSTREAM_SERVER, name), 0.9)
+            .with(texts::LABEL_SERVER, say!(TRIES_FAILED_TRIES_ALL, of(bad, tries), others))
+            .with(texts::LABEL_CLIENTS, say!(THEIR_REQUESTS_FAILED_TIMES, failed, no_live));
+        return Some(found.knob(say!(REPAIR_REMOVE_UNTIL_THEN, name), say!(EDGE_SENDS_NO_REQUEST)));
     }
-    let found = Found::new(format!("upstream: its server {slow_name}"), 0.85)
-        .with("server", format!("{} ms to its answer; the slowest of the others {} ms", digits(slow_ms), digits(rest)))
+    let found = Found::new(say!(UPSTREAM_SERVER, slow_name), 0.85)
+        .with(texts::LABEL_SERVER, say!(MS_ANSWER_SLOWEST_OTHERS, digits(slow_ms), digits(rest)))
         .slows(&[Segment::Wait]);
-    Some(found.knob(
-        "upstream … { least_conn; }   (until that server is as fast as the others)",
-        "the slowest answers take as long as those of the other servers",
-    ))
+    Some(found.knob(say!(UPSTREAM_LEAST_CONN_UNTIL), say!(SLOWEST_ANSWERS_TAKE_LONG)).for_the_tail())
 }
 
 fn amplified(s: &Signals) -> Option<Found> {
@@ -312,17 +276,11 @@ fn amplified(s: &Signals) -> Option<Found> {
     {
         return None;
     }
-    let found = Found::new("upstream: requests that are tried again", (1.0 - 1.0 / factor).max(0.5))
-        .with("tries", format!("{} tries for {} requests: {} each", s.edge.tries, s.edge.exchanges, digits(factor)))
-        .with(
-            "failed",
-            format!("{} of the tries failed, and {} requests", of(bad, s.edge.tries), of(s.failed(), s.load.sent)),
-        )
+    let found = Found::new(say!(UPSTREAM_REQUESTS_TRIED_AGAIN), (1.0 - 1.0 / factor).max(0.5))
+        .with(texts::LABEL_TRIES, say!(TRIES_REQUESTS, &s.edge.tries, &s.edge.exchanges, digits(factor)))
+        .with(texts::LABEL_FAILED, say!(TRIES_FAILED_REQUESTS, of(bad, s.edge.tries), of(s.failed(), s.load.sent)))
         .slows(&[Segment::Wait, Segment::Connect]);
-    Some(found.knob(
-        "proxy_next_upstream_tries 2;   (and no http_503 in proxy_next_upstream)",
-        "during failures, at most 1.1 tries per request",
-    ))
+    Some(found.knob(say!(PROXY_NEXT_UPSTREAM_TRIES), say!(DURING_FAILURES_MOST_1)))
 }
 
 fn cut(s: &Signals) -> Option<Found> {
@@ -339,21 +297,11 @@ fn cut(s: &Signals) -> Option<Found> {
     if (share < 0.03 || share < 3.0 * around) && tunnels == 0 {
         return None;
     }
-    let found = Found::new(format!("{name} {ms} ms"), share.clamp(0.5, 1.0))
-        .with(
-            "spike",
-            format!(
-                "{} of answers took {ms} ms, within a few per cent; {} took a little less",
-                percent(share),
-                percent(around)
-            ),
-        )
-        .with("tunnels", format!("this timeout ended {tunnels} upgraded connections"))
+    let found = Found::new(say!(TIMEOUT_OF, name, ms), share.clamp(0.5, 1.0))
+        .with(texts::LABEL_SPIKE, say!(ANSWERS_TOOK_MS_WITHIN, percent(share), ms, percent(around)))
+        .with(texts::LABEL_TUNNELS, say!(TIMEOUT_ENDED_UPGRADED_CONNECTIONS, tunnels))
         .slows(&[Segment::Wait]);
-    Some(found.knob(
-        format!("messages or pings more often than {ms} ms; or a longer {name}"),
-        "the spike moves with the timeout",
-    ))
+    Some(found.knob(say!(MESSAGES_PINGS_MORE_OFTEN, ms, name), say!(SPIKE_MOVES_TIMEOUT)))
 }
 
 fn timed_out(s: &Signals) -> Option<Found> {
@@ -364,21 +312,14 @@ fn timed_out(s: &Signals) -> Option<Found> {
     }
     let which = if connect > read { "proxy_connect_timeout" } else { "proxy_read_timeout" };
     let ms = s.conf.timeouts.get(which).copied().unwrap_or(60_000);
-    let how = if connect > read {
-        "the application did not accept the connection"
-    } else {
-        "the application received the request and did not answer"
-    };
-    let found = Found::new(format!("upstream: {which} {ms} ms"), s.failed_share().max(0.6))
-        .with("failed", format!("{} with 504: {how}", of(s.errors_of(&["504"]), s.load.sent)))
-        .with("log", format!("{connect} timed out while connecting, {read} while waiting for an answer"))
-        .with("near", format!("{} of answers took {ms} ms", percent(s.share_near(ms as f64))));
-    let knob = if connect > read {
-        "find out why no server answers at that address (firewall, host down, full queue)".to_owned()
-    } else {
-        format!("find the resource that the application waits for; {which} only decides when the edge gives up")
-    };
-    Some(found.knob(knob, "504 → 0"))
+    let share = of(s.errors_of(&["504"]), s.load.sent);
+    let failed = if connect > read { say!(WITH_504_NOT_ACCEPTED, share) } else { say!(WITH_504_NOT_ANSWERED, share) };
+    let found = Found::new(say!(UPSTREAM_MS, which, ms), s.failed_share().max(0.6))
+        .with(texts::LABEL_FAILED, failed)
+        .with(texts::LABEL_LOG, say!(TIMED_OUT_WHILE_CONNECTING, connect, read))
+        .with(texts::LABEL_NEAR, say!(ANSWERS_TOOK_MS, percent(s.share_near(ms as f64)), ms));
+    let knob = if connect > read { say!(FIND_OUT_WHY_NO) } else { say!(FIND_RESOURCE_APPLICATION_WAITS, which) };
+    Some(found.knob(knob, say!(NO_504)))
 }
 
 fn dual(s: &Signals) -> Option<Found> {
@@ -391,13 +332,10 @@ fn dual(s: &Signals) -> Option<Found> {
     if bad == 0 || bad * 2 < tries {
         return None;
     }
-    let found = Found::new("upstream: localhost is 127.0.0.1 and ::1", 0.9)
-        .with(
-            "server",
-            format!("{} of the tries at [::1] failed: the application listens on 127.0.0.1 alone", of(bad, tries)),
-        )
-        .with("clients", format!("{} of their requests failed", of(s.failed(), s.load.sent)));
-    Some(found.knob("server 127.0.0.1:…;   (instead of localhost)", "no try is refused"))
+    let found = Found::new(say!(UPSTREAM_LOCALHOST_127_0), 0.9)
+        .with(texts::LABEL_SERVER, say!(TRIES_1_FAILED_APPLICATION, of(bad, tries)))
+        .with(texts::LABEL_CLIENTS, say!(THEIR_REQUESTS_FAILED, of(s.failed(), s.load.sent)));
+    Some(found.knob(say!(SERVER_127_0_0), say!(NO_TRY_REFUSED)))
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 
 use super::inside::{cpu_of, squeezed, wait, wait_share, wanted};
 use crate::metric::digits;
+use crate::said::{Said, say};
+use crate::texts;
 use crate::watch::inside::{Inside, Kind, Lock, Peer, Waits};
 use crate::why::rule::{Found, Rule, Segment, Tier, percent};
 use crate::why::signals::{Role, Signals};
@@ -28,7 +30,7 @@ const TOLD: f64 = 0.01;
 pub const RULES: &[Rule] = &[
     Rule {
         id: "B60",
-        says: "threads of an application wait for a lock while they have requests (`--inside`)",
+        says: texts::THREADS_APPLICATION_WAIT_LOCK,
         tier: Tier::Rest,
         check: lock,
         fires: |s| seen(s, &[(Kind::Lock, 0.93), (Kind::Ran, 0.07)], None, (900, 12.0)),
@@ -37,7 +39,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B61",
-        says: "an application uses all its connections to another server, and has more requests than connections (`--inside`)",
+        says: texts::APPLICATION_USES_ALL_CONNECTIONS,
         tier: Tier::Rest,
         check: connections,
         fires: |s| seen(s, &[(Kind::Lock, 0.9), (Kind::Peer, 0.1)], Some((2, 1.97)), (80, 30.0)),
@@ -46,7 +48,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         id: "B62",
-        says: "requests in an application wait for another server, and connections to that server are free (`--inside`)",
+        says: texts::REQUESTS_APPLICATION_WAIT_ANOTHER,
         tier: Tier::Rest,
         check: slow,
         fires: |s| seen(s, &[(Kind::Peer, 0.95), (Kind::Ran, 0.05)], Some((40, 28.5)), (300, 30.0)),
@@ -102,16 +104,13 @@ fn lock(s: &Signals) -> Option<Found> {
         (share >= MOST && waits.busy >= BUSY && lock.waiting >= BUSY * MOST).then_some((waits, lock))
     })?;
     let share = waits.shares.get(&Kind::Lock).copied().unwrap_or(0.0);
-    let found = Found::new(format!("application {}: a lock that its threads wait for", waits.process), share)
-        .with("locks", told_lock(&waits.process, lock))
-        .with("threads", told_shares(waits))
-        .with("cpu", cpu_of(s, &waits.process))
-        .with("wait", wait(s))
+    let found = Found::new(say!(APPLICATION_LOCK_THREADS_WAIT, &waits.process), share)
+        .with(texts::LABEL_LOCKS, told_lock(&waits.process, lock))
+        .with(texts::LABEL_THREADS, told_shares(waits))
+        .with(texts::LABEL_CPU, cpu_of(s, &waits.process))
+        .with(texts::LABEL_WAIT, wait(s))
         .slows(&[Segment::Wait]);
-    Some(found.knob(
-        "less work under the lock, or a lock for each part of what it protects; more threads do not help",
-        "answers a second grow as the time under the lock shrinks",
-    ))
+    Some(found.knob(say!(LESS_WORK_UNDER_LOCK), say!(ANSWERS_SECOND_GROW_TIME)))
 }
 
 fn connections(s: &Signals) -> Option<Found> {
@@ -126,17 +125,17 @@ fn connections(s: &Signals) -> Option<Found> {
         };
         Some((waits, waits.peers.iter().find(full)?, inside))
     })?;
-    let subject = format!("application {}: its connections to {}", waits.process, peer.at);
+    let subject = say!(APPLICATION_CONNECTIONS, &waits.process, &peer.at);
     let found = Found::new(subject, peer.in_flight / peer.connections.max(1) as f64)
-        .with("connections", told_peer(&waits.process, peer))
-        .with("requests", told_clients(&waits.process, inside))
-        .with("cpu", cpu_of(s, &waits.process))
-        .with("wait", wait(s))
+        .with(texts::LABEL_CONNECTIONS, told_peer(&waits.process, peer))
+        .with(texts::LABEL_REQUESTS, told_clients(&waits.process, inside))
+        .with(texts::LABEL_CPU, cpu_of(s, &waits.process))
+        .with(texts::LABEL_WAIT, wait(s))
         .slows(&[Segment::Wait]);
-    Some(squeezed(s, found, &waits.process).knob(
-        format!("use a pool of {} connections to {}, if that server accepts so many", wanted(inside), peer.at),
-        "answers a second grow with the pool, until the server behind it reaches its limit",
-    ))
+    Some(
+        squeezed(s, found, &waits.process)
+            .knob(say!(USE_POOL_CONNECTIONS_IF, wanted(inside), &peer.at), say!(ANSWERS_SECOND_GROW_POOL_UNTIL)),
+    )
 }
 
 fn slow(s: &Signals) -> Option<Found> {
@@ -148,17 +147,14 @@ fn slow(s: &Signals) -> Option<Found> {
         let share = peer_share(waits, peer);
         (share >= MOST && peer.in_flight >= BUSY).then_some((waits, peer, share))
     })?;
-    let subject = format!("application {}: the server that it asks at {}", waits.process, peer.at);
+    let subject = say!(APPLICATION_SERVER_ASKS, &waits.process, &peer.at);
     let found = Found::new(subject, share)
-        .with("connections", told_peer(&waits.process, peer))
-        .with("threads", told_shares(waits))
-        .with("cpu", cpu_of(s, &waits.process))
-        .with("wait", wait(s))
+        .with(texts::LABEL_CONNECTIONS, told_peer(&waits.process, peer))
+        .with(texts::LABEL_THREADS, told_shares(waits))
+        .with(texts::LABEL_CPU, cpu_of(s, &waits.process))
+        .with(texts::LABEL_WAIT, wait(s))
         .slows(&[Segment::Wait]);
-    Some(found.knob(
-        format!("reduce the work of {} for each request, and the number of requests to it per client request", peer.at),
-        format!("the wait for the application falls by the time that {} saves", peer.at),
-    ))
+    Some(found.knob(say!(REDUCE_WORK_REQUEST_NUMBER, &peer.at), say!(WAIT_APPLICATION_FALLS_TIME, &peer.at)))
 }
 
 /// The part of its requests' time that an application waits for a peer. Computed from its threads, or from the
@@ -182,42 +178,35 @@ const LEADING_MIN: f64 = 0.2;
 const IDLE_THREADS: f64 = 0.1;
 
 /// The longest wait of the applications themselves, in a sentence. `None` if it is less than [`LEADING_MIN`].
-pub fn leading(s: &Signals) -> Option<String> {
+pub fn leading(s: &Signals) -> Option<Said> {
     let inside = s.inside.as_ref()?;
     let of_apps = inside.processes.iter().filter(|waits| s.apps().any(|app| app.name == waits.process));
-    let mut all: Vec<(f64, String)> = Vec::new();
+    let mut all: Vec<(f64, Said)> = Vec::new();
     for waits in of_apps {
         let name = &waits.process;
         if let Some(peer) = waits.peers.first() {
             let share = peer_share(waits, peer);
-            let text = format!(
-                "requests in {name} wait {} of their time for {}, over {} connections",
-                percent(share),
-                peer.at,
-                peer.connections
-            );
+            let text = say!(REQUESTS_WAIT_THEIR_TIME, name, percent(share), &peer.at, &peer.connections);
             all.push((share, text));
         }
         // Goroutines and callbacks wait without a thread: the little that the threads do explains nothing.
         if let Some((_, inside)) = waits.clients.filter(|(_, inside)| waits.busy < inside * IDLE_THREADS) {
             let requests = digits(inside);
-            let text = format!(
-                "{requests} requests in {name} wait while its threads are idle: the program itself makes them wait, where weir cannot look"
-            );
+            let text = say!(REQUESTS_WAIT_WHILE_THREADS, requests, name);
             all.push((LEADING_MIN, text));
             continue;
         }
         let kinds = [
-            (Kind::Lock, "a lock"),
-            (Kind::Disk, "a disk"),
-            (Kind::Queue, "a CPU"),
-            (Kind::Parked, "a lock, or for work: /proc does not tell the two apart"),
-            (Kind::Sleep, "a time to pass"),
-            (Kind::Child, "a child's end"),
+            (Kind::Lock, say!(A_LOCK)),
+            (Kind::Disk, say!(A_DISK)),
+            (Kind::Queue, say!(A_CPU)),
+            (Kind::Parked, say!(LOCK_WORK_PROC_DOES)),
+            (Kind::Sleep, say!(TIME_PASS)),
+            (Kind::Child, say!(CHILDS_END)),
         ];
         for (kind, what) in kinds {
             let share = waits.shares.get(&kind).copied().unwrap_or(0.0);
-            all.push((share, format!("threads of {name} wait {} of the time for {what}", percent(share))));
+            all.push((share, say!(THREADS_WAIT_TIME, name, percent(share), what)));
         }
     }
     let (share, text) = all.into_iter().max_by(|one, other| one.0.total_cmp(&other.0))?;
@@ -225,19 +214,19 @@ pub fn leading(s: &Signals) -> Option<String> {
 }
 
 /// All observations, a sentence each.
-pub fn lines(s: &Signals) -> Vec<String> {
+pub fn lines(s: &Signals) -> Vec<Said> {
     let Some(inside) = &s.inside else { return Vec::new() };
     let seconds = digits(inside.seconds);
     let mut lines = vec![match (inside.is_traced, &inside.why) {
-        (true, None) => format!("by programs in the kernel (eBPF), which saw every wait, for {seconds} s"),
-        (true, Some(why)) => format!("by programs in the kernel (eBPF), for {seconds} s, without connections: {why}"),
+        (true, None) => say!(PROGRAMS_KERNEL_EBPF_WHICH, seconds),
+        (true, Some(why)) => say!(PROGRAMS_KERNEL_EBPF_WITHOUT, seconds, why),
         (false, why) => {
-            let why = why.as_deref().unwrap_or("no program in the kernel");
-            format!("by /proc, 50 times a second for {seconds} s, which misses short waits: {why}")
+            let why = why.as_ref().map_or_else(|| say!(NO_PROGRAM_KERNEL), Said::from);
+            say!(PROC_50_TIMES_SECOND, seconds, why)
         }
     }];
     if inside.lost > 0 {
-        lines.push(format!("the kernel's tables had no room for {} waits", inside.lost));
+        lines.push(say!(KERNELS_TABLES_HAD_NO, &inside.lost));
     }
     let is_edges = |waits: &&Waits| s.processes.iter().any(|one| one.name == waits.process && one.role == Role::Edge);
     let is_told = |waits: &&Waits| waits.busy >= TOLD || waits.clients.is_some_and(|(_, inside)| inside >= TOLD);
@@ -257,53 +246,48 @@ pub fn lines(s: &Signals) -> Vec<String> {
     lines
 }
 
-fn told_shares(waits: &Waits) -> String {
+fn told_shares(waits: &Waits) -> Said {
     let share = |kind| waits.shares.get(&kind).copied().unwrap_or(0.0);
     let named = [Kind::Ran, Kind::Queue, Kind::Lock, Kind::Peer, Kind::Disk];
     let [ran, queue, lock, peer, disk] = named.map(|kind| percent(share(kind)));
     // Rounding leaves a tiny rest in the sum of the parts.
     let other = 1.0 - named.iter().map(|kind| share(*kind)).sum::<f64>();
     let other = percent(if other < 1e-4 { 0.0 } else { other });
-    let what = if waits.is_of_requests { "at requests" } else { "not idle" };
-    format!(
-        "threads of {}: {} of {} {what} on the average: ran {ran}, for a CPU {queue}, a lock {lock}, a peer {peer}, a disk {disk}, other {other}",
-        waits.process,
-        digits(waits.busy),
-        waits.threads,
-    )
+    let holes = [
+        Said::from(&waits.process),
+        Said::from(digits(waits.busy)),
+        Said::from(waits.threads),
+        Said::from(ran),
+        Said::from(queue),
+        Said::from(lock),
+        Said::from(peer),
+        Said::from(disk),
+        Said::from(other),
+    ];
+    if waits.is_of_requests { texts::THREADS_AT_REQUESTS.with(&holes) } else { texts::THREADS_NOT_IDLE.with(&holes) }
 }
 
-fn told_lock(process: &str, lock: &Lock) -> String {
-    format!(
-        "locks of {process}: {}: {} threads, {} waiting on the average, {} ms each time",
-        lock.at,
-        lock.threads,
-        digits(lock.waiting),
-        digits(lock.ms)
-    )
+fn told_lock(process: &str, lock: &Lock) -> Said {
+    say!(LOCKS_THREADS_WAITING_AVERAGE, process, &lock.at, &lock.threads, digits(lock.waiting), digits(lock.ms))
 }
 
-fn told_peer(process: &str, peer: &Peer) -> String {
+fn told_peer(process: &str, peer: &Peer) -> Said {
     if peer.answers == 0 {
-        return format!(
-            "from {process} to {}: {} connections, {} threads waiting on the average",
-            peer.at,
-            peer.connections,
-            digits(peer.waiting)
-        );
+        return say!(CONNECTIONS_THREADS_WAITING_AVERAGE, process, &peer.at, &peer.connections, digits(peer.waiting));
     }
-    format!(
-        "from {process} to {}: {} connections, {} requests in flight on the average, {} ms each, {} at most",
-        peer.at,
-        peer.connections,
+    say!(
+        CONNECTIONS_REQUESTS_FLIGHT_AVERAGE,
+        process,
+        &peer.at,
+        &peer.connections,
         digits(peer.in_flight),
         digits(peer.ms),
         digits(peer.most_ms)
     )
 }
 
-fn told_clients(process: &str, inside: f64) -> String {
-    format!("in {process}: {} requests of clients on the average", digits(inside))
+fn told_clients(process: &str, inside: f64) -> Said {
+    say!(REQUESTS_CLIENTS_AVERAGE, process, digits(inside))
 }
 
 #[cfg(test)]
