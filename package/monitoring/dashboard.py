@@ -463,10 +463,17 @@ def dashboard(language):
     }
 
 
+def written(board):
+    """The file's text: a line for each panel, so that a change of one panel is a change of one line."""
+    panels = ",\n".join("  " + json.dumps(panel, ensure_ascii=False) for panel in board.pop("panels"))
+    head = json.dumps(board, indent=1, ensure_ascii=False).removesuffix("\n}")
+    return f'{head},\n "panels": [\n{panels}\n ]\n}}\n'
+
+
 def main():
     stale = []
     for language, name in LANGUAGES.items():
-        text = json.dumps(dashboard(language), indent=1, ensure_ascii=False) + "\n"
+        text = written(dashboard(language))
         file = HERE / name
         if sys.argv[1:] != ["--check"]:
             file.write_text(text, encoding="utf-8")
