@@ -180,7 +180,7 @@ fn search(tail: &Tail, samples: &[&ErrorSample], local_ms: i64, log: usize) -> (
 /// A problem that prevents finding entries.
 fn note(entries: &VecDeque<Entry<'_>>, tail: &Tail, samples: &[&ErrorSample]) -> Option<Said> {
     if tail.bytes.is_empty() {
-        return Some(Said::new("the file is empty", "파일이 비어 있습니다"));
+        return Some(Said::new("the log is empty", "로그가 비어 있습니다"));
     }
     let first = entries.iter().find_map(|entry| entry.moment);
     let oldest = samples.iter().map(|sample| window(sample).0).min()?;
