@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """The alert rules and the dashboards of package/monitoring, read by Prometheus.
 
-  tests/prometheus.py --weir BIN [rules] [dashboards] [live]
+  tests/prometheus.py --weir BIN [--ports A,B,C,D,E] [rules] [dashboards] [live]
 
   rules       promtool accepts the rules and their unit tests; each alert has a test in which it fires and stays silent
   dashboards  both files are current, have the same queries, use metrics that exist, and are dashboards by Grafana's own schema
   live        Prometheus reads a loaded edge with a failing upstream: each query of a panel and of a rule returns data, and alerts fire
 
 Prints a line for each thing that holds; exit code 1 at the first that does not. Prometheus and promtool are in PATH. The schema is
-PyPI's grafana-foundation-sdk (tests/grafana.txt).
+PyPI's grafana-foundation-sdk (tests/grafana.txt). Without --ports, the live part takes free ports.
 """
 import argparse
 import enum
@@ -236,8 +236,8 @@ def fits(value, hint):
 class Prometheus:
     """A Prometheus whose rules wait for seconds where the shipped ones wait for minutes."""
 
-    def __init__(self, folder, targets):
-        self.base = f"http://127.0.0.1:{free_port()}"
+    def __init__(self, folder, port, targets):
+        self.base = f"http://127.0.0.1:{port}"
         text = re.sub(r"(?m)^( +for:) \d+[mh]$", r"\1 2s", RULES.read_text())
         (folder / "weir.rules.yml").write_text(text)
         conf = of_guide(
@@ -299,7 +299,7 @@ def end(process):
             process.kill()
 
 
-def live(weir):
+def live(weir, given):
     folder = pathlib.Path(tempfile.mkdtemp(prefix="weir-prometheus-"))
     os.chmod(folder, 0o755)
     started = []
@@ -310,7 +310,7 @@ def live(weir):
         # This port stays bound and does not listen, so that connecting is refused.
         closed = socket.socket()
         closed.bind(("127.0.0.1", 0))
-        ports = {name: free_port() for name in ("http", "https", "tcp", "metrics")}
+        ports = dict(zip(("http", "https", "tcp", "metrics", "prometheus"), given or [free_port() for _ in range(5)], strict=True))
         ports |= {"closed": closed.getsockname()[1], "origin": prometheus_peers.origin()}
         (folder / "nginx.conf").write_text(CONF.format(dir=folder, **ports))
         listen = f"listen 127.0.0.1:{ports['metrics']};"
@@ -318,7 +318,7 @@ def live(weir):
         edge = subprocess.Popen([weir, "edge", "-p", folder, "-c", "nginx.conf", "-e", folder / "error.log"], stderr=subprocess.DEVNULL)
         started.append(edge)
         within("weir serves its metrics", lambda: is_served(ports["metrics"]), lambda: end_of(folder / "error.log"))
-        prometheus = Prometheus(folder, [f"127.0.0.1:{ports['metrics']}", f"127.0.0.1:{ports['closed']}"])
+        prometheus = Prometheus(folder, ports["prometheus"], [f"127.0.0.1:{ports['metrics']}", f"127.0.0.1:{ports['closed']}"])
         started.append(prometheus.process)
         within("Prometheus reads the edge", lambda: is_read(prometheus), lambda: end_of(folder / "prometheus.log"))
         load = prometheus_peers.Load(ports)
@@ -409,16 +409,17 @@ def names(found):
     return {one["labels"]["alertname"] for one in found}
 
 
-PARTS = {"rules": lambda weir: rules(), "dashboards": lambda weir: dashboards(), "live": live}
+PARTS = {"rules": lambda *_: rules(), "dashboards": lambda *_: dashboards(), "live": live}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--weir", required=True, type=pathlib.Path)
+    parser.add_argument("--ports", type=lambda text: [int(port) for port in text.split(",")])
     parser.add_argument("names", nargs="*", choices=[*PARTS, []])
     asked = parser.parse_args()
     for name in asked.names or PARTS:
-        PARTS[name](asked.weir.resolve())
+        PARTS[name](asked.weir.resolve(), asked.ports)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,20 @@ const LANES: usize = 3;
 
 /// Programs that run for more than ten seconds, the longest first: they begin first, so that nothing waits for them at
 /// the end.
-const LONG: [&str; 11] =
-    ["weir_load", "inside", "limits", "why", "vtc", "lab", "engines", "purge", "cache_hard", "agents", "load"];
+const LONG: [&str; 12] = [
+    "weir_load",
+    "inside",
+    "limits",
+    "why",
+    "vtc",
+    "lab",
+    "engines",
+    "purge",
+    "prometheus",
+    "cache_hard",
+    "agents",
+    "load",
+];
 
 /// A program of tests.
 #[derive(Debug, PartialEq)]
