@@ -256,11 +256,17 @@ impl Running {
             log::global(level_of(problem), format_args!("{sentence}"));
             why.push(sentence);
         }
-        let Some(conf) = loaded.conf else { return dashboard::refuse(&self.conf, why) };
+        let Some(conf) = loaded.conf else { return self.refuse(why) };
         if let Err(message) = self.replace(conf, &loaded.tree) {
             log::global(Level::Emerg, format_args!("{message}"));
-            dashboard::refuse(&self.conf, vec![message]);
+            self.refuse(vec![message]);
         }
+    }
+
+    /// Shows that the last reload was refused.
+    fn refuse(&self, why: Vec<String>) {
+        self.crew.live().refuse();
+        dashboard::refuse(&self.conf, why);
     }
 
     /// Puts a configuration in force in place of the present one. After an error nothing has changed.

@@ -152,11 +152,8 @@ impl Gatherer {
 
     /// The state of everything at this moment.
     pub fn snapshot(&mut self, live: &Live, now_ms: u64) -> Snapshot {
-        let scene = lock(&live.scene);
+        let scene = lock(&live.scene).clone();
         let Some(conf) = scene.conf.clone() else { return Snapshot::default() };
-        let (loaded_ms, sockets, seats) = (scene.loaded_ms, scene.sockets.clone(), scene.seats.clone());
-        drop(scene);
-        let scene = Scene { conf: Some(conf.clone()), loaded_ms, sockets, seats };
         let sums = sums(live, &conf);
         let mut snapshot = Snapshot {
             nginx: shown::Nginx {
@@ -165,7 +162,7 @@ impl Gatherer {
                 build: format!("weir {} (API of nginx-plus-r30)", env!("CARGO_PKG_VERSION")),
                 address: String::new(),
                 generation: conf.generation.into(),
-                load_timestamp: Timestamp(loaded_ms),
+                load_timestamp: Timestamp(scene.loaded_ms),
                 timestamp: Timestamp(now_ms),
                 pid: std::process::id(),
                 ppid: std::os::unix::process::parent_id(),
@@ -189,6 +186,8 @@ impl Gatherer {
         resolvers(&conf, &mut snapshot);
         snapshot.weir.uptime_ms = self.trends.uptime_ms(now_ms);
         snapshot.weir.recent_ms = self.trends.recent_ms(now_ms);
+        snapshot.weir.loads_refused = scene.refused;
+        snapshot.weir.is_last_load_refused = scene.is_last_refused;
         snapshot.weir.names_merged = live.boards.zones.merged()
             + live.boards.peers.merged()
             + live.boards.limits.merged()

@@ -130,6 +130,10 @@ metrics! {
         |f, s| f.line(&[("version", &s.nginx.build)], 1.0);
     "weir_config_generation" Gauge "" "The number of times that weir loaded the configuration."
         |f, s| f.line(&[], s.nginx.generation as f64);
+    "weir_config_last_load_ok" Gauge "" "1 if the last reload came into force or there was none, 0 if weir refused it."
+        |f, s| f.line(&[], if s.weir.is_last_load_refused { 0.0 } else { 1.0 });
+    "weir_config_loads_refused" Counter "" "Reloads that weir refused; the configuration before stayed in force."
+        |f, s| f.line(&[], s.weir.loads_refused as f64);
     "weir_uptime_seconds" Gauge "" "Time since the process started."
         |f, s| f.line(&[], s.weir.uptime_ms as f64 / 1e3);
     "weir_connections_accepted" Counter "" "Client connections accepted."

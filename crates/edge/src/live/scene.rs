@@ -12,7 +12,7 @@ use weir_net::{Listening, Watched};
 use super::Live;
 
 /// The data that the observer needs besides counters.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Scene {
     /// The configuration in force.
     pub conf: Option<Arc<Conf>>,
@@ -22,6 +22,10 @@ pub struct Scene {
     pub sockets: Vec<Watched>,
     /// The seats of the serving workers, in their order.
     pub seats: Vec<usize>,
+    /// How many configurations weir refused at a reload.
+    pub refused: u64,
+    /// Whether the last one was refused.
+    pub is_last_refused: bool,
 }
 
 impl Live {
@@ -52,7 +56,15 @@ impl Live {
     pub fn show(&self, conf: &Arc<Conf>, sockets: Vec<Listening>, seats: Vec<usize>) {
         let mut scene = lock(&self.scene);
         let sockets = sockets.iter().map(Listening::watch).collect();
-        *scene = Scene { conf: Some(conf.clone()), loaded_ms: weir_net::clock::unix_ms(), sockets, seats };
+        let refused = scene.refused;
+        let loaded_ms = weir_net::clock::unix_ms();
+        *scene = Scene { conf: Some(conf.clone()), loaded_ms, sockets, seats, refused, is_last_refused: false };
+    }
+
+    /// Notes that weir refused a configuration at a reload.
+    pub fn refuse(&self) {
+        let mut scene = lock(&self.scene);
+        (scene.refused, scene.is_last_refused) = (scene.refused + 1, true);
     }
 }
 

@@ -62,8 +62,8 @@ fn seen(proc: &Path, pid: u32, stat: &Stat, page: u64) -> Option<Seen> {
 
 /// Programs that run a script: their first argument that is not a flag tells more than their own name.
 const RUNNERS: [&str; 15] = [
-    "node", "nodejs", "python", "python3", "ruby", "perl", "php", "deno", "bun", "dotnet", "java", "gunicorn", "uvicorn",
-    "celery", "weir",
+    "node", "nodejs", "python", "python3", "ruby", "perl", "php", "deno", "bun", "dotnet", "java", "gunicorn",
+    "uvicorn", "celery", "weir",
 ];
 
 /// The name of a program by its command line; `None` if the line is empty.

@@ -242,6 +242,8 @@ fn weir(now: Timestamp) -> Weir {
         uptime_ms: 7_200_000,
         recent_ms: 10_000,
         reset: None,
+        loads_refused: 1,
+        is_last_load_refused: false,
         path: PATH.iter().zip(path).map(|(name, (p50, p99))| step(name, p50, p99)).collect(),
         server_zones: BTreeMap::from([("shop.example".to_owned(), zone_account(512.0, 4_600, 65_000, 310))]),
         location_zones: BTreeMap::from([

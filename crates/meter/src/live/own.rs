@@ -16,6 +16,10 @@ pub struct Weir {
     pub recent_ms: u64,
     /// Time of the last reset of all totals; `None`: never.
     pub reset: Option<Timestamp>,
+    /// How many configurations weir refused at a reload, since the start.
+    pub loads_refused: u64,
+    /// Whether the last reload was refused.
+    pub is_last_load_refused: bool,
     /// The steps of a request, in the order of [`PATH`]: always all nine.
     pub path: Vec<StepTimes>,
     /// By server zone, same names as `http.server_zones`.
