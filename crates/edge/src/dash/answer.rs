@@ -70,6 +70,7 @@ pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<Outc
                 | b"logs.json"
                 | b"runs.json"
                 | b"machine.json"
+                | b"snapshot.json"
                 | b"processes.json"
                 | b"configuration.json"
                 | b"purge"
@@ -101,6 +102,7 @@ pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<Outc
         b"samples.json" => Ok(samples(exchange)),
         b"logs.json" => Ok(logs(exchange).await),
         b"runs.json" => Ok(lab_runs(exchange).await),
+        b"snapshot.json" => Ok(snapshot(exchange)),
         b"machine.json" => Ok(json(exchange, &declared.hall().machine())),
         b"configuration.json" => {
             // Any user of the machine may look without a token, so files that not every user may read stay unseen.
@@ -203,6 +205,15 @@ fn stream(exchange: &mut Exchange<'_>) -> Outcome {
     response.content_length = None;
     response.body = Body::Stream(Box::new(viewer));
     Outcome::Respond
+}
+
+/// Everything that the edge knows about itself, as the API gives it.
+fn snapshot(exchange: &mut Exchange<'_>) -> Outcome {
+    let snapshot = crate::declared(exchange.conf).dashboard.hall().newest();
+    match snapshot.and_then(|snapshot| serde_json::to_vec(&*snapshot).ok()) {
+        Some(json) => text(exchange, 200, b"application/json", json),
+        None => refuse(exchange, 503, "weir has no data yet: try again in a second\n"),
+    }
 }
 
 /// The samples of one class of errors; the query is the position of the class in the list.
