@@ -19,7 +19,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use weir_conf::language::Language;
-use weir_lab::{html, report, stack, store, texts, verdict, wan};
+use weir_lab::command::CommandLine;
+use weir_lab::{html, next, report, stack, store, texts, verdict, wan};
 use weir_net::process;
 
 pub use flags::LabArgs;
@@ -85,11 +86,13 @@ fn experiment(
     println!("{}", texts::LOAD_GOES.with(&[seed.into()]).say(language));
     let outcome = run(&stop, &mut progress);
     progress.end();
-    let run = outcome?;
+    let mut run = outcome?;
+    run["command"] = CommandLine::new(std::env::args()).words().into();
     let kept = store::keep(&args.store, run["id"].as_str().unwrap_or("run"), &run)?;
     args.html.as_deref().map_or(Ok(()), |path| write(path, &html::page(&run, language)))?;
     print!("{}", report::text(&run, language));
     tell_kept(&kept, language);
+    tell_next(&run, language);
     let code = match run["verdict"]["name"].as_str() {
         _ if stop.load(Ordering::Relaxed) => exit::INTERRUPTED,
         Some("no verdict" | "not comparable") => exit::NO_VERDICT,
@@ -103,10 +106,20 @@ fn tell_kept(path: &Path, language: Language) {
     println!("{}", texts::KEPT_AT.with(&[path.display().to_string().into()]).say(language));
 }
 
+/// Prints the next command.
+fn tell_next(run: &Value, language: Language) {
+    if let Some(next) = next::next(run) {
+        println!("{}", next.say(language));
+    }
+}
+
 fn show(store: &Path, run: &str, html: Option<&Path>, lang: Option<Lang>) -> Result<u8, String> {
     let run = store::read(store, run)?;
     let language = lang.map_or(Language::English, Lang::language);
     print!("{}", report::text(&run, language));
+    if html.is_none() {
+        tell_next(&run, language);
+    }
     html.map_or(Ok(()), |path| write(path, &html::page(&run, language)))?;
     Ok(0)
 }

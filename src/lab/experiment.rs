@@ -74,6 +74,7 @@ pub(super) fn run(args: &RunArgs, language: Language) -> Result<u8, String> {
                 let kept = store::keep(&args.store, run["id"].as_str().unwrap_or("run"), &run)?;
                 print!("{}", report::text(&run, language));
                 super::tell_kept(&kept, language);
+                super::tell_next(&run, language);
                 if run["verdict"]["name"] != "holds" {
                     code = code.max(exit::REGRESSION);
                 }

@@ -264,7 +264,8 @@ pub struct LoadArgs {
 /// How to compare two configurations.
 #[derive(Args, Clone)]
 pub struct DesignArgs {
-    /// Metric to compare: throughput, p50, p95, p99, errors, cpu [default: throughput for a closed loop, else p95]
+    /// Metric to compare: throughput, mean, p50, p95, p99, errors, cpu [default: throughput for a closed loop, else p95;
+    /// mean if a block has too few requests for p95]
     #[arg(long, value_name = "NAME", help_heading = "Design")]
     pub metric: Option<String>,
     /// Smallest difference that matters: per cent; percentage points for errors [default: the metric's]
@@ -282,7 +283,7 @@ pub struct CompareArgs {
     pub before: PathBuf,
     /// Reports of the runs after
     pub after: PathBuf,
-    /// Metric to compare: throughput, p50, p95, p99, errors
+    /// Metric to compare: throughput, mean, p50, p95, p99, errors
     #[arg(long, value_name = "NAME", default_value = "p95")]
     pub metric: String,
     /// Smallest difference that matters: per cent; percentage points for errors [default: the metric's]
@@ -345,6 +346,13 @@ pub struct CapacityArgs {
     /// The first rate
     #[arg(long, value_name = "N", default_value_t = 200.0)]
     pub from: f64,
+    /// Search the largest number of virtual users instead of a rate: the first number, and the largest. Each user asks,
+    /// waits for the answer, thinks, and asks again
+    #[arg(long, value_name = "FROM..TO", value_parser = users, conflicts_with_all = ["from", "connections"])]
+    pub users: Option<(u32, u32)>,
+    /// With --users: the time between an answer and the user's next request
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time, requires = "users")]
+    pub think: Duration,
     /// Connections at most
     #[arg(short, long, value_name = "N", default_value_t = 256)]
     pub connections: usize,
@@ -444,6 +452,17 @@ fn inside(text: &str) -> Result<weir_lab::watch::inside::Way, String> {
         "proc" => Ok(weir_lab::watch::inside::Way::Proc),
         _ => Err("write --inside, --inside=auto or --inside=proc".to_owned()),
     }
+}
+
+/// Most virtual users of a search.
+const USERS_MAX: u32 = 50_000;
+
+fn users(text: &str) -> Result<(u32, u32), String> {
+    let wrong = || format!("write the first and the largest number of users, as 10..2000; at most {USERS_MAX}");
+    let (from, to) = text.split_once("..").unwrap_or((text, ""));
+    let number = |text: &str| text.parse().ok().filter(|number| (1..=USERS_MAX).contains(number)).ok_or_else(wrong);
+    let (from, to) = (number(from)?, if to.is_empty() { USERS_MAX } else { number(to)? });
+    if from <= to { Ok((from, to)) } else { Err(wrong()) }
 }
 
 fn slo(text: &str) -> Result<(&'static str, Duration), String> {

@@ -262,8 +262,8 @@ fn steps(run: &Value, language: Language) -> String {
         .into_iter()
         .flatten()
         .map(|step| {
-            let rate = metric::digits(step["rate"].as_f64().unwrap_or(f64::NAN));
-            format!("<tr><th>{rate}/s</th><td>{}</td></tr>\n", escape(&report::held(step, language)))
+            let (level, held) = (report::level(run, step), report::held(step, language));
+            format!("<tr><th>{}</th><td>{}</td></tr>\n", escape(level.say(language)), escape(&held))
         })
         .collect();
     if rows.is_empty() { rows } else { format!("<table>{rows}</table>\n") }

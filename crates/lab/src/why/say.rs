@@ -19,17 +19,6 @@ use crate::metric::digits;
 use crate::said::{self, Said, Text, left, say, shown, shown_list};
 use crate::texts;
 
-/// The vocabulary: each word, and its condition.
-pub const WORDS: &[(&str, Text)] = &[
-    ("no verdict", texts::WHEN_WHY_NO_VERDICT),
-    ("POLICY", texts::WHEN_POLICY),
-    ("PROVED", texts::WHEN_PROVED),
-    ("SHARED", texts::WHEN_SHARED),
-    ("SUSPECTED", texts::WHEN_SUSPECTED),
-    ("UNATTRIBUTED", texts::WHEN_UNATTRIBUTED),
-    ("NOT SATURATED", texts::WHEN_NOT_SATURATED),
-];
-
 /// All facts at the end of a run.
 #[derive(Clone, Default)]
 pub struct Facts {
@@ -488,8 +477,6 @@ mod tests {
         assert_eq!((name, lead), ("PROVED", Some(0)));
         assert!(text.contains("127.0.0.1:3000: local ports   (rule B01), elasticity 0.97 [0.92, 1.02]"), "{text}");
         assert_eq!(no_verdict(&facts(), &"x".into())["verdict"]["name"], "no verdict");
-        let all = ["no verdict", "POLICY", "PROVED", "SHARED", "SUSPECTED", "UNATTRIBUTED", "NOT SATURATED"];
-        assert_eq!(WORDS.iter().map(|(word, _)| *word).collect::<Vec<_>>(), all);
     }
 
     #[test]
