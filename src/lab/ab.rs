@@ -250,7 +250,7 @@ fn script_plan(file: &Path) -> Result<(Duration, Option<f64>), String> {
             BLOCK.1.as_secs()
         ))
     } else {
-        Ok((length, plan.requests_expected()))
+        Ok((length, weir_load::arrive::requests(&plan)))
     }
 }
 
@@ -322,4 +322,26 @@ pub(super) fn stack_of(args: &StackArgs, load: Load, block: Duration, warm_up: D
         quota: args.edge_quota,
         headers: Vec::new(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_scripts_plan_shows_its_requests() {
+        let file = std::env::temp_dir().join(format!("weir-lab-plan-{}.yml", std::process::id()));
+        let of = |phase: &str, step: &str| {
+            let text = format!("config: {{phases: [{phase}]}}\nscenarios: [{{flow: [{{get: {{url: /}}}}, {step}]}}]\n");
+            std::fs::write(&file, text).unwrap();
+            script_plan(&file).unwrap()
+        };
+        let twenty = Duration::from_secs(20);
+        let looped = "{loop: [{get: {url: /a}}, {think: 1}], count: 3}";
+        assert_eq!(of("{duration: 20, arrivalRate: 5}", "{think: 1}"), (twenty, Some(100.0)));
+        assert_eq!(of("{duration: 20, arrivalCount: 7}", looped), (twenty, Some(28.0)));
+        assert_eq!(of("{duration: 20, arrivalRate: 5}", "{loop: [{get: {url: /a}}], whileTrue: f}").1, None);
+        std::fs::remove_file(&file).unwrap();
+    }
 }

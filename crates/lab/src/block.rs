@@ -520,7 +520,10 @@ pub(crate) mod tests {
         let few = of(100);
         assert!((few.values["p95"] - 9.5).abs() < 0.1 && few.censored == ["mean"], "{:?}", few.values);
         let many = of(800);
-        assert_eq!((many.values["p95"], &many.censored[..]), (10_000.0, &["mean", "p95", "p99"].map(str::to_owned)[..]));
+        assert_eq!(
+            (many.values["p95"], &many.censored[..]),
+            (10_000.0, &["mean", "p95", "p99"].map(str::to_owned)[..])
+        );
         assert!((many.values["p50"] - 5.0).abs() < 0.1, "{:?}", many.values);
         assert_eq!(of(10_000).values["p50"], 10_000.0);
     }

@@ -8,11 +8,11 @@ use crate::said::{Said, say, shown, shown_list};
 use crate::verdict::{plain, signed};
 use crate::{experiment, metric, report, texts, tune, waterline};
 
-/// The page of a run. The page of an experiment is in English.
+/// The page of a run.
 pub fn page(run: &Value, language: Language) -> String {
-    let is_english = run["kind"] == "lab" || language == Language::English;
-    let body = if run["kind"] == "lab" { experiment::page::body(run) } else { one_of_two(run, language) };
-    let template = TEMPLATE.replace("{{language}}", if is_english { "en" } else { "ko" });
+    let body = if run["kind"] == "lab" { experiment::page::body(run, language) } else { one_of_two(run, language) };
+    let code = if language == Language::English { "en" } else { "ko" };
+    let template = TEMPLATE.replace("{{language}}", code);
     template.replace("{{title}}", &escape(run["id"].as_str().unwrap_or("run"))).replacen("{{body}}", &body, 1)
 }
 
@@ -152,7 +152,9 @@ fn forest(run: &Value, language: Language) -> String {
         format!("<line x1=\"{0:.1}\" x2=\"{0:.1}\" y1=\"0\" y2=\"{1}\" class=\"zero\"/>", x(0.0), height - ROW / 2.0);
     for (at, (name, effect, low, high)) in rows.iter().enumerate() {
         let y = ROW * (at as f64 + 0.5);
-        let title = format!("{name}: {:+.1} % ({:+.1} to {:+.1} %)", effect * 100.0, low * 100.0, high * 100.0);
+        let percent = |part: f64| format!("{:+.1}", part * 100.0);
+        let title = say!(PAGE_CHANGE, *name, percent(*effect), percent(*low), percent(*high));
+        let title = title.say(language);
         svg += &format!(
             "<g><title>{title}</title><text x=\"0\" y=\"{:.1}\">{name}</text><line x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{y}\" y2=\"{y}\" class=\"ci\"/><circle cx=\"{:.1}\" cy=\"{y}\" r=\"5\"/></g>",
             y + 4.0,

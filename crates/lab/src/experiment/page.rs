@@ -7,6 +7,8 @@ use weir_conf::language::Language;
 use super::report::{self, FIGURES, beside};
 use crate::html::{NAMES, WIDTH, comparison, escape, figure, waterlines, word};
 use crate::metric::digits;
+use crate::said::{say, shown};
+use crate::texts;
 
 /// Height of a bar, and the gap between the bars of two variants.
 const BAR: f64 = 16.0;
@@ -17,12 +19,12 @@ const LOG_FROM: f64 = 20.0;
 const STRIP: f64 = 36.0;
 
 /// The body of its page.
-pub fn body(run: &Value) -> String {
-    [head(run), expected(run), ladder(run), figures(run), strips(run), limits(run), comparisons(run), rest(run)]
-        .concat()
+pub fn body(run: &Value, language: Language) -> String {
+    let parts = [head, expected, ladder, figures, strips, limits, comparisons, rest];
+    parts.iter().map(|part| part(run, language)).collect()
 }
 
-fn head(run: &Value) -> String {
+fn head(run: &Value, language: Language) -> String {
     let kind = if run["verdict"]["name"] == "holds" { "good" } else { "bad" };
     let edges: Vec<String> =
         list(&run["edges"]).map(|edge| format!("{} {}", legend(edge), word(&edge["version"]))).collect();
@@ -30,7 +32,7 @@ fn head(run: &Value) -> String {
         "<h1>{}: {}</h1>\n<p class=\"verdict {kind}\">{}</p>\n<p class=\"soft\">{}</p>\n<p>{}</p>\n",
         word(&run["name"]),
         word(&run["title"]),
-        word(&run["verdict"]["text"]),
+        escape(&shown(&run["verdict"], "text", language)),
         word(&run["prior"]),
         edges.join(" · "),
     )
@@ -50,24 +52,31 @@ fn legend(edge: &Value) -> String {
 }
 
 /// The expectations, and the result of each edge.
-fn expected(run: &Value) -> String {
+fn expected(run: &Value, language: Language) -> String {
     let edges: Vec<&Value> = list(&run["edges"]).collect();
     let rows: String = beside(run)
         .into_iter()
         .map(|(key, cells)| {
             let cell = |edge: &&Value| match cells.iter().find(|one| one["edge"] == edge["edge"]) {
-                Some(one) if one["holds"] == true => format!("<td>{}</td>", word(&one["found"])),
-                Some(one) => format!("<td><b class=\"fails\">{}, fails</b></td>", word(&one["found"])),
-                None => "<td class=\"soft\">not asked</td>".to_owned(),
+                Some(one) if one["holds"] == true => format!("<td>{}</td>", escape(&shown(one, "found", language))),
+                Some(one) => {
+                    let fails = say!(PAGE_FAILS, shown(one, "found", language));
+                    format!("<td><b class=\"fails\">{}</b></td>", escape(fails.say(language)))
+                }
+                None => format!("<td class=\"soft\">{}</td>", texts::PAGE_NOT_ASKED.say(language)),
             };
-            let [variant, says, wanted] = key.map(word);
+            let [variant, says, _] = key.map(word);
+            let wanted = cells.first().map(|one| escape(&shown(one, "wanted", language))).unwrap_or_default();
             let cells = edges.iter().map(cell).collect::<String>();
             format!("<tr><td>{variant}</td><td class=\"text\">{says}</td><td>{wanted}</td>{cells}</tr>\n")
         })
         .collect();
     let heads: String = edges.iter().map(|edge| format!("<th>{}</th>", word(&edge["edge"]))).collect();
+    let [title, variant, expected, wanted] =
+        [texts::PAGE_EXPECTED, texts::PAGE_VARIANT, texts::PAGE_EXPECTATION, texts::PAGE_WANTED]
+            .map(|text| text.say(language));
     format!(
-        "<h2>Expected and measured</h2>\n<div class=\"wide\"><table class=\"plain\"><tr><th>variant</th><th class=\"text\">expected</th><th>wanted</th>{heads}</tr>\n{rows}</table></div>\n"
+        "<h2>{title}</h2>\n<div class=\"wide\"><table class=\"plain\"><tr><th>{variant}</th><th class=\"text\">{expected}</th><th>{wanted}</th>{heads}</tr>\n{rows}</table></div>\n"
     )
 }
 
@@ -88,7 +97,7 @@ fn variants<'v>(blocks: &[&'v Value]) -> Vec<&'v Value> {
 }
 
 /// Answers a second of each variant, a bar for each edge.
-fn ladder(run: &Value) -> String {
+fn ladder(run: &Value, language: Language) -> String {
     let blocks = loaded(run);
     let rate = |block: &Value| FIGURES.first().and_then(|figure| figure.of(block)).filter(|rate| *rate > 0.0);
     let rates: Vec<f64> = blocks.iter().filter_map(|block| rate(block)).collect();
@@ -109,8 +118,8 @@ fn ladder(run: &Value) -> String {
             let Some(rate) = rate(block) else { continue };
             let (edge, width) = (word(&block["edge"]), long(rate).max(1.0));
             svg += &format!(
-                "<g><title>{edge}: {}/s</title><rect x=\"{NAMES}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{:.1}\" class=\"{}\"/><text x=\"{:.1}\" y=\"{:.1}\">{}</text></g>",
-                digits(rate),
+                "<g><title>{edge}: {}</title><rect x=\"{NAMES}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{:.1}\" class=\"{}\"/><text x=\"{:.1}\" y=\"{:.1}\">{}</text></g>",
+                say!(RATE, digits(rate)).say(language),
                 BAR - 2.0,
                 class(&block["edge"]),
                 NAMES + width + 5.0,
@@ -121,12 +130,12 @@ fn ladder(run: &Value) -> String {
         }
         y += GAP;
     }
-    let scale = if is_log { format!("; a bar is as long as the logarithm, from {floor}") } else { String::new() };
-    figure(&format!("Answers a second{scale}"), y, &svg)
+    let title = if is_log { say!(PAGE_ANSWERS_LOG, floor) } else { say!(PAGE_ANSWERS) };
+    figure(title.say(language), y, &svg)
 }
 
 /// The figures of each block.
-fn figures(run: &Value) -> String {
+fn figures(run: &Value, language: Language) -> String {
     let blocks = loaded(run);
     let row = |block: &&Value| {
         let cells: String =
@@ -140,14 +149,15 @@ fn figures(run: &Value) -> String {
     if rows.is_empty() {
         return rows;
     }
-    let heads: String = FIGURES.iter().map(|figure| format!("<th>{}</th>", figure.title.en)).collect();
+    let heads: String = FIGURES.iter().map(|figure| format!("<th>{}</th>", figure.title.say(language))).collect();
+    let [variant, edge] = [texts::PAGE_VARIANT, texts::PAGE_EDGE].map(|text| text.say(language));
     format!(
-        "<div class=\"wide\"><table class=\"plain\"><tr><th>variant</th><th>edge</th>{heads}</tr>\n{rows}</table></div>\n"
+        "<div class=\"wide\"><table class=\"plain\"><tr><th>{variant}</th><th>{edge}</th>{heads}</tr>\n{rows}</table></div>\n"
     )
 }
 
 /// Answers over time, a strip for each block. All strips of a variant have the same scale.
-fn strips(run: &Value) -> String {
+fn strips(run: &Value, language: Language) -> String {
     let numbers = |block: &Value| list(&block["strip"]).filter_map(Value::as_f64).collect::<Vec<_>>();
     let blocks: Vec<&Value> = list(&run["blocks"]).filter(|block| numbers(block).len() > 1).collect();
     let (mut svg, mut y) = (String::new(), 0.0);
@@ -162,74 +172,82 @@ fn strips(run: &Value) -> String {
             };
             let points: Vec<String> = values.iter().enumerate().map(point).collect();
             svg += &format!(
-                "<text x=\"0\" y=\"{:.1}\">{}</text><text x=\"0\" y=\"{:.1}\" class=\"small\">{}, to {}/s</text><polyline points=\"{}\" class=\"strip {}\"/>",
+                "<text x=\"0\" y=\"{:.1}\">{}</text><text x=\"0\" y=\"{:.1}\" class=\"small\">{}</text><polyline points=\"{}\" class=\"strip {}\"/>",
                 y + 14.0,
                 word(variant),
                 y + 28.0,
-                word(&block["edge"]),
-                digits(most),
+                escape(say!(PAGE_STRIP_TO, block["edge"].as_str().unwrap_or_default(), digits(most)).say(language)),
                 points.join(" "),
                 class(&block["edge"]),
             );
             y += STRIP;
         }
     }
-    if y == 0.0 { svg } else { figure("Answers a second, from the beginning of a block to its end", y, &svg) }
+    if y == 0.0 { svg } else { figure(texts::PAGE_STRIPS.say(language), y, &svg) }
 }
 
 /// Limits and their use, block by block.
-fn limits(run: &Value) -> String {
+fn limits(run: &Value, language: Language) -> String {
     let blocks: Vec<&Value> =
         list(&run["blocks"]).filter(|block| list(&block["waterlines"]).next().is_some()).collect();
     let mut out = String::new();
     for variant in variants(&blocks) {
         for block in blocks.iter().filter(|block| block["variant"] == *variant) {
             let title = format!("{} {}", word(variant), word(&block["edge"]));
-            let fullest = fullest(&block["waterlines"]);
+            let fullest = fullest(&block["waterlines"], language);
             out += &format!(
                 "<details><summary>{}: {fullest}</summary>\n{}</details>\n",
                 title.trim(),
-                waterlines(&block["waterlines"], Language::English)
+                waterlines(&block["waterlines"], language)
             );
         }
     }
-    if out.is_empty() { out } else { format!("<h2>Limits, and the most that was used of them</h2>\n{out}") }
+    let title = texts::PAGE_LAB_LIMITS.say(language);
+    if out.is_empty() { out } else { format!("<h2>{title}</h2>\n{out}") }
 }
 
 /// The row closest to its limit, in words.
-fn fullest(rows: &Value) -> String {
+fn fullest(rows: &Value, language: Language) -> String {
     let part = rows[0]["most"].as_f64().zip(rows[0]["limit"].as_f64()).map_or(f64::NAN, |(most, limit)| most / limit);
-    format!("{} at {:.0} %", word(&rows[0]["what"]), part * 100.0)
+    let said = say!(PAGE_FULLEST, shown(&rows[0], "what", language), format!("{:.0}", part * 100.0));
+    escape(said.say(language))
 }
 
 /// Two variants in alternating blocks, for each edge.
-fn comparisons(run: &Value) -> String {
+fn comparisons(run: &Value, language: Language) -> String {
     let one = |compared: &Value| {
+        let text = |name: &str| compared[name].as_str().unwrap_or_default().to_owned();
         let head = format!(
-            "<h2>{}: A is {}, B is {}</h2>\n<p class=\"verdict\">{}</p>\n",
-            word(&compared["edge"]),
-            word(&compared["before"]),
-            word(&compared["after"]),
-            word(&compared["verdict"]["text"])
+            "<h2>{}</h2>\n<p class=\"verdict\">{}</p>\n",
+            escape(say!(PAGE_SIDES, text("edge"), text("before"), text("after")).say(language)),
+            escape(&shown(&compared["verdict"], "text", language))
         );
         let of = json!({
             "kind": "ab", "metrics": compared["metrics"], "blocks": compared["blocks"], "design": compared["design"],
         });
-        head + &comparison(&of, Language::English)
+        head + &comparison(&of, language)
     };
     list(&run["comparisons"]).map(one).collect()
 }
 
 /// The terminal report, and the machine.
-fn rest(run: &Value) -> String {
+fn rest(run: &Value, language: Language) -> String {
     format!(
-        "<details><summary>As a terminal shows it</summary><pre>{}</pre></details>\n<footer>weir {} · {} CPUs · Linux {} · seed {} · run {} · made by weir lab</footer>\n",
-        escape(&report::text(run, Language::English)),
-        word(&run["environment"]["weir"]),
-        run["environment"]["cpus"],
-        word(&run["environment"]["kernel"]),
-        run["seed"],
-        word(&run["id"]),
+        "<details><summary>{}</summary><pre>{}</pre></details>\n<footer>{} · {}</footer>\n",
+        texts::PAGE_TERMINAL.say(language),
+        escape(&report::text(run, language)),
+        escape(
+            say!(
+                PAGE_FOOT,
+                run["environment"]["weir"].as_str().unwrap_or_default(),
+                run["environment"]["cpus"].to_string(),
+                run["environment"]["kernel"].as_str().unwrap_or_default(),
+                run["seed"].to_string(),
+                run["id"].as_str().unwrap_or_default(),
+            )
+            .say(language)
+        ),
+        texts::PAGE_MADE_BY.say(language),
     )
 }
 
@@ -269,6 +287,27 @@ mod tests {
             assert!(page.contains(part), "{part} in {page}");
         }
         assert!(!page.contains("<x>") && !page.contains("<i>") && !page.contains("{{"));
+    }
+
+    #[test]
+    fn the_page_is_in_the_language_of_its_reader() {
+        let page = crate::html::page(&run(), Language::Korean);
+        for part in [
+            "lang=\"ko\"",
+            "<h2>예상과 측정</h2>",
+            "<th>변형</th>",
+            "확인하지 않음",
+            "7, 불일치",
+            "초당 응답",
+            "터미널에 표시되는 내용",
+        ] {
+            assert!(page.contains(part), "{part} in {page}");
+        }
+        for part in
+            ["Expected and measured", "not asked", "Answers a second", "made by", ", fails<", " at 90 %", "variant"]
+        {
+            assert!(!page.contains(part), "{part} in {page}");
+        }
     }
 
     #[test]
