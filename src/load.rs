@@ -2,6 +2,7 @@
 
 pub mod agents;
 pub mod flags;
+mod from;
 mod metrics;
 mod quick;
 mod report;
@@ -34,6 +35,7 @@ pub fn main(args: LoadArgs) -> ExitCode {
     let code = match args.what {
         Some(What::Run(run)) => start(&run),
         Some(What::Compare { before, after }) => report::compare(&before, &after),
+        Some(What::From(args)) => from::run(&args),
         Some(What::Report { report, output }) => report::page(&report, output),
         None => start(&args.run),
     };

@@ -13,6 +13,7 @@ Examples:
   weir load https://127.0.0.1:8443/ --http2 -c 16 -m 32 -k   16 connections with 32 streams each, like h2load
   weir load http://127.0.0.1:8080/ -R 500         500 requests a second, independent of the answers (open model)
   weir load --agents nats://10.0.0.1 -n 4 test.yml   one run from four machines, each with `weir agent nats://10.0.0.1`
+  weir load from access.log -o mix.yml            a script with the mix of requests of an access log
   weir load compare before.json after.json        compares two single runs
   weir load report run.json                       writes the page run.json.html
 
@@ -42,6 +43,8 @@ pub enum What {
         /// Report of the run after
         after: PathBuf,
     },
+    /// Make an Artillery script from access logs, with the mix of requests that they have
+    From(FromArgs),
     /// Make an HTML page from a JSON report
     Report {
         /// The report (-o)
@@ -50,6 +53,44 @@ pub enum What {
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
+}
+
+/// `weir load from`.
+#[derive(Args)]
+pub struct FromArgs {
+    /// Access logs of nginx or Apache, also compressed by gzip; - is standard input
+    #[arg(value_name = "LOG", required = true)]
+    pub logs: Vec<PathBuf>,
+    /// Write the script to this file, and the values of its parameters to files beside it [default: all to stdout]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// The target of the script
+    #[arg(short, long, value_name = "URL", default_value = "http://127.0.0.1:8080")]
+    pub target: String,
+    /// The form of the lines: a log_format of --conf by its name, or the format itself [default: found by the lines]
+    #[arg(long, value_name = "NAME|FORMAT")]
+    pub format: Option<String>,
+    /// The nginx.conf that has the log_format
+    #[arg(long, value_name = "FILE")]
+    pub conf: Option<PathBuf>,
+    /// Only requests for this host, if the lines have hosts [default: the host with most requests]
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<String>,
+    /// Leave out style sheets, scripts, images and fonts
+    #[arg(long)]
+    pub without_assets: bool,
+    /// The whole log in this many minutes, at the rates of the log [default: the busiest hour as it is]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(weir_load::traffic::MINUTES_MAX)))]
+    pub minutes: Option<u32>,
+    /// So many times as fast as the log: more arrivals a second, shorter pauses
+    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = speed)]
+    pub speed: f64,
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let (least, most) = weir_load::traffic::SPEEDS;
+    let speed = text.parse::<f64>().ok().filter(|speed| (least..=most).contains(speed));
+    speed.ok_or_else(|| format!("a number from {least} to {most}"))
 }
 
 /// A run of scripts, or of one URL.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use weir_conf::log_format::Format;
 use weir_conf::{Files, Level as Gravity, Problem, Tree};
 use weir_doctor::{Build, Facts, Level, Said, Target, said};
 use weir_edge::control::{self, Loaded, Origin};
@@ -263,7 +264,7 @@ fn name_logs(logs: &mut Vec<Log>, wish: &Wish, tree: &Tree) {
         let known = logs.iter().find(|log| log.path == full).cloned();
         known.unwrap_or_else(|| {
             let http = tree.named("http").next();
-            let reads = http.and_then(|http| urls::format_of(http, "combined"));
+            let reads = http.and_then(|http| Format::named(http, "combined"));
             Log { path: full, format: "combined".to_owned(), reads, servers: servers.clone(), rotated: None }
         })
     });

@@ -17,6 +17,7 @@ pub mod glob;
 mod include;
 pub mod language;
 mod lex;
+pub mod log_format;
 mod memory;
 mod parse;
 mod print;

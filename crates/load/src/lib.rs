@@ -35,6 +35,7 @@ pub mod script;
 pub mod selfcheck;
 pub mod template;
 pub mod tls;
+pub mod traffic;
 pub mod url;
 pub mod value;
 pub mod vars;

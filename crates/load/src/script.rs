@@ -158,3 +158,9 @@ impl From<Problem> for Stop {
         Stop { problem, exit: 1 }
     }
 }
+
+/// True if the text can be read as YAML.
+#[cfg(test)]
+pub(crate) fn is_yaml(text: &str) -> bool {
+    yaml::read(text, 0).is_ok()
+}

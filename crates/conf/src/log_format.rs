@@ -2,14 +2,23 @@
 //!
 //! <https://nginx.org/en/docs/http/ngx_http_log_module.html#log_format>
 
+mod json;
+mod moment;
+
+use crate::Statement;
+
 /// nginx's predefined format.
-pub(crate) const COMBINED: &str = "$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent \"$http_referer\" \"$http_user_agent\"";
+pub const COMBINED: &str = "$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent \"$http_referer\" \"$http_user_agent\"";
+/// Apache's `common`.
+pub const COMMON: &str = "$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent";
+/// Apache's `vhost_combined`: the virtual host and its port come first.
+pub const VHOST_COMBINED: &str = "$host $remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent \"$http_referer\" \"$http_user_agent\"";
 /// Most parts of a format.
 const PARTS_MAX: usize = 200;
 
 /// How a format escapes values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Escape {
+enum Escape {
     /// `\x22`.
     Default,
     /// As in JSON strings.
@@ -20,7 +29,7 @@ pub(crate) enum Escape {
 
 /// A format, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Format {
+pub struct Format {
     parts: Vec<Part>,
     escape: Escape,
 }
@@ -31,20 +40,73 @@ enum Part {
     Variable(String),
 }
 
-/// A request from a log.
+/// A request from a log. A field that the format does not have is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) method: Vec<u8>,
-    pub(crate) target: Vec<u8>,
-    pub(crate) host: Option<String>,
-    pub(crate) is_tls: Option<bool>,
-    pub(crate) body_bytes: Option<u64>,
-    pub(crate) agent: Vec<u8>,
+pub struct Entry {
+    /// The method.
+    pub method: Vec<u8>,
+    /// Path and query, as the client sent them.
+    pub target: Vec<u8>,
+    /// The host, in lower case.
+    pub host: Option<String>,
+    /// True for `https`.
+    pub is_tls: Option<bool>,
+    /// Bytes of the answer.
+    pub body_bytes: Option<u64>,
+    /// The client's `User-Agent`.
+    pub agent: Vec<u8>,
+    /// The address of the client; before a proxy, the first address of `X-Forwarded-For`.
+    pub client: Vec<u8>,
+    /// When the line was written, in milliseconds since 1970.
+    pub at_ms: Option<u64>,
+    /// `$request_time`, in milliseconds.
+    pub took_ms: Option<u64>,
+    /// The status of the answer.
+    pub status: Option<u16>,
 }
 
 impl Format {
+    /// Lines of JSON whose keys have the usual names, such as `request_uri` or `uri`.
+    pub fn json() -> Format {
+        Format { parts: Vec::new(), escape: Escape::Json }
+    }
+
+    /// The `log_format` of that name in an `http` block. `None`: there is none, or its lines do not have the request.
+    pub fn named(http: &Statement, name: &str) -> Option<Format> {
+        let texts = |statement: &Statement| -> Vec<String> {
+            statement.args.iter().skip(1).map(|word| word.text.clone()).collect()
+        };
+        let written = http.named("log_format").find(|statement| statement.text(0) == name).map(texts);
+        let texts = written.or_else(|| (name == "combined").then(|| vec![COMBINED.to_owned()]))?;
+        Format::read(&texts.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    /// The predefined format that reads most of these lines. `None`: none of them reads a line.
+    pub fn guess(lines: &[&[u8]]) -> Option<(&'static str, Format)> {
+        let known = [("combined", COMBINED), ("vhost_combined", VHOST_COMBINED), ("common", COMMON)];
+        let known = known.into_iter().filter_map(|(name, text)| Some((name, Format::read(&[text])?)));
+        let counted = known.chain([("JSON", Format::json())]).map(|(name, format)| {
+            // A space in the address: another field stands before it.
+            let fits = |entry: Entry| entry.at_ms.is_some() && !entry.client.contains(&b' ');
+            let read = lines.iter().filter(|line| format.entry(line).is_some_and(fits));
+            (read.count(), name, format)
+        });
+        // Of equals the first: it reads more of a line.
+        let best = counted.reduce(|best, next| if next.0 > best.0 { next } else { best })?;
+        (best.0 > 0).then_some((best.1, best.2))
+    }
+
+    /// True if the lines have the time of the request, and the client.
+    pub fn has_time(&self) -> bool {
+        let is_time = |part: &Part| match part {
+            Part::Variable(name) => matches!(name.as_str(), "time_local" | "time_iso8601" | "msec"),
+            Part::Text(_) => false,
+        };
+        self.parts.is_empty() || self.parts.iter().any(is_time)
+    }
+
     /// Takes the texts of a `log_format` apart. `None`: its lines do not have the request.
-    pub(crate) fn read(texts: &[&str]) -> Option<Format> {
+    pub fn read(texts: &[&str]) -> Option<Format> {
         let (escape, texts) = match texts.split_first() {
             Some((&"escape=json", rest)) => (Escape::Json, rest),
             Some((&"escape=none", rest)) => (Escape::None, rest),
@@ -57,8 +119,12 @@ impl Format {
     }
 
     /// Reads a line. `None`: it is not of this format, or its request is not one that can be sent again.
-    pub(crate) fn entry(&self, line: &[u8]) -> Option<Entry> {
+    pub fn entry(&self, line: &[u8]) -> Option<Entry> {
         let mut entry = Entry { method: b"GET".to_vec(), ..Entry::default() };
+        if self.parts.is_empty() {
+            json::fields(line, |name, value| self.take(&mut entry, name, value))?;
+            return is_sendable(&entry.target).then_some(entry);
+        }
         let mut rest = line;
         let mut parts = self.parts.iter().peekable();
         while let Some(part) = parts.next() {
@@ -76,15 +142,15 @@ impl Format {
                 }
             }
         }
-        let is_path = entry.target.first() == Some(&b'/');
-        (is_path && entry.target.iter().all(|byte| (b'!'..=b'~').contains(byte) || *byte >= 0x80)).then_some(entry)
+        is_sendable(&entry.target).then_some(entry)
     }
 
-    /// The place of the next text. A quote inside a JSON value is escaped and ends nothing.
+    /// The place of the next text. A quote inside a value is escaped and ends nothing: JSON and Apache write `\"`, and
+    /// nginx writes `\x22`, never a backslash before a quote.
     fn end(&self, rest: &[u8], next: &[u8]) -> Option<usize> {
         memchr::memmem::find_iter(rest, next).find(|at| {
             let escapes = rest.get(..*at).unwrap_or_default().iter().rev().take_while(|byte| **byte == b'\\').count();
-            self.escape != Escape::Json || next.first() != Some(&b'"') || escapes % 2 == 0
+            self.escape == Escape::None || next.first() != Some(&b'"') || escapes % 2 == 0
         })
     }
 
@@ -106,6 +172,18 @@ impl Format {
                 entry.host = text().map(|host| host.to_ascii_lowercase());
             }
             "scheme" => entry.is_tls = Some(value == b"https"),
+            "remote_addr" | "realip_remote_addr" if entry.client.is_empty() => entry.client = value.to_vec(),
+            "http_x_forwarded_for" => {
+                let first = value.split(|byte| *byte == b',').next().unwrap_or_default().trim_ascii();
+                if !first.is_empty() && first != b"-" {
+                    entry.client = first.to_vec();
+                }
+            }
+            "time_local" => entry.at_ms = moment::local(value),
+            "time_iso8601" => entry.at_ms = moment::iso8601(value),
+            "msec" => entry.at_ms = moment::seconds(value),
+            "request_time" => entry.took_ms = moment::seconds(value),
+            "status" => entry.status = text().and_then(|text| text.parse().ok()),
             "body_bytes_sent" | "bytes_sent" => entry.body_bytes = text().and_then(|text| text.parse().ok()),
             "http_user_agent" => entry.agent = value.to_vec(),
             _ => {}
@@ -136,6 +214,12 @@ impl Format {
         }
         out
     }
+}
+
+/// True if a client can send this target again.
+fn is_sendable(target: &[u8]) -> bool {
+    let is_path = target.first() == Some(&b'/');
+    is_path && target.iter().all(|byte| (b'!'..=b'~').contains(byte) || *byte >= 0x80)
 }
 
 /// Texts and variables: `$name` and `${name}`.
@@ -192,6 +276,27 @@ mod tests {
         let line = r#"{"host":"A.b","uri":"/x","s":200}"#;
         assert_eq!(Format::read(&json).unwrap().entry(line.as_bytes()).unwrap().host.as_deref(), Some("a.b"));
         assert_eq!(target(&["${scheme} $host \"$request\""], "https h \"HEAD /z HTTP/2.0\"").as_deref(), Some("/z"));
+    }
+
+    #[test]
+    fn the_predefined_formats_are_told_apart_by_their_lines() {
+        let combined = r#"10.0.0.1 - - [26/Nov/2026:03:00:00 +0900] "GET /a HTTP/1.1" 200 6 "-" "a \"b\" c" "1.2.3.4""#;
+        let common = r#"10.0.0.1 - - [26/Nov/2026:03:00:00 +0000] "GET /a HTTP/1.1" 304 -"#;
+        let json = r#"{"time":"2026-11-26T03:00:00.250+09:00","remote_addr":"::1","request":"PUT /a?b=1 HTTP/1.1","status":"201","request_time":0.25,"user_agent":"x"}"#;
+        let guess = |line: &str| Format::guess(&[b"garbage", line.as_bytes()]).map(|(name, _)| name);
+        assert_eq!((guess(combined), guess(common), guess(json)), (Some("combined"), Some("common"), Some("JSON")));
+        assert_eq!(guess(&format!("a.test:443 {combined}")), Some("vhost_combined"));
+        assert_eq!(guess("x"), None);
+        let entry = Format::read(&[COMBINED]).unwrap().entry(combined.as_bytes()).unwrap();
+        assert_eq!((entry.client.as_slice(), entry.status), (&b"10.0.0.1"[..], Some(200)));
+        assert_eq!((entry.agent.as_slice(), entry.at_ms), (&br#"a \"b\" c"#[..], Some(1_795_629_600_000)));
+        let entry = Format::json().entry(json.as_bytes()).unwrap();
+        assert_eq!((entry.method.as_slice(), entry.target.as_slice()), (&b"PUT"[..], &b"/a?b=1"[..]));
+        assert_eq!((entry.at_ms, entry.took_ms, entry.status), (Some(1_795_629_600_250), Some(250), Some(201)));
+        let main = ["$remote_addr [$time_iso8601] $request_method \"$request_uri\" \"$http_x_forwarded_for\""];
+        let entry = Format::read(&main).unwrap();
+        let entry = entry.entry(b"10.0.0.9 [2026-11-25T18:00:00Z] POST \"/z\" \"1.2.3.4, 10.0.0.9\"").unwrap();
+        assert_eq!((entry.client.as_slice(), entry.at_ms), (&b"1.2.3.4"[..], Some(1_795_629_600_000)));
     }
 
     #[test]
