@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use weir_conf::language::Language;
 use weir_conf::log_format::{COMMON, Format, VHOST_COMBINED};
 use weir_load::traffic::{self, Made, Wish};
 
@@ -31,7 +30,7 @@ pub fn run(args: &FromArgs) -> u8 {
         speed: args.speed,
         target: args.target.clone(),
         stem,
-        language: Language::English,
+        language: super::language(),
     };
     let logs = args.logs.iter().map(|path| open(path)).collect::<Result<_, _>>();
     match logs.and_then(|logs| traffic::make(&wish, logs)).and_then(|made| give(args, &made)) {

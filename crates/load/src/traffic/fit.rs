@@ -45,12 +45,8 @@ pub(super) fn scenarios<'s>(sessions: &'s Sessions, routes: &Routes) -> Vec<Scen
     orders.sort_by(|a, b| (b.1.len(), &a.0).cmp(&(a.1.len(), &b.0)));
     let is_whole = orders.len() <= COMMON_MAX + SAMPLES_MAX;
     let rest = if is_whole { Vec::new() } else { orders.split_off(COMMON_MAX) };
-    let common = |(routes, sessions): (Vec<u16>, Vec<&'s Session>)| Scenario {
-        routes,
-        weight: 0,
-        sessions,
-        is_sample: false,
-    };
+    let common =
+        |(routes, sessions): (Vec<u16>, Vec<&'s Session>)| Scenario { routes, weight: 0, sessions, is_sample: false };
     let mut found: Vec<Scenario<'s>> = orders.into_iter().map(common).collect();
     let mut weights: Vec<f64> = found.iter().map(|scenario| scenario.sessions.len() as f64).collect();
     let left: usize = rest.iter().map(|(_, sessions)| sessions.len()).sum();
@@ -161,7 +157,8 @@ mod tests {
             shares: [700, 200, 90, 10].map(share).into(),
             ..Routes::default()
         };
-        let scenario = |routes: &[u16]| Scenario { routes: routes.to_vec(), weight: 0, sessions: Vec::new(), is_sample: true };
+        let scenario =
+            |routes: &[u16]| Scenario { routes: routes.to_vec(), weight: 0, sessions: Vec::new(), is_sample: true };
         let mut found = vec![scenario(&[0, 0, 1]), scenario(&[0, 2]), scenario(&[1, 2, 1])];
         let mut weights = vec![100.0, 100.0, 100.0];
         alone(&mut found, &mut weights, &routes);

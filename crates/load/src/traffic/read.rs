@@ -114,8 +114,11 @@ impl<'w> Reader<'w> {
         let failed = |error: std::io::Error| format!("{name}: {error}");
         let mut plain = BufReader::new(bytes);
         let is_gzip = plain.fill_buf().map_err(failed)?.starts_with(b"\x1f\x8b");
-        let mut source: Box<dyn BufRead> =
-            if is_gzip { Box::new(BufReader::new(flate2::bufread::MultiGzDecoder::new(plain))) } else { Box::new(plain) };
+        let mut source: Box<dyn BufRead> = if is_gzip {
+            Box::new(BufReader::new(flate2::bufread::MultiGzDecoder::new(plain)))
+        } else {
+            Box::new(plain)
+        };
         let mut first: Vec<Vec<u8>> = Vec::new();
         let mut format = self.wish.format.clone();
         let mut number = 0;

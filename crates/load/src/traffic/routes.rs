@@ -272,7 +272,8 @@ fn is_id(stem: &str) -> bool {
     let is_hash = stem.len() >= HASH_CHARS_MIN && has_digit && all(|byte| byte.is_ascii_hexdigit() || *byte == b'-');
     let digits = stem.bytes().filter(u8::is_ascii_digit).count();
     // A word with one number in it is a name; a token mixes both.
-    let is_token = stem.len() >= HASH_CHARS_MIN + 4 && digits >= 3 && all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    let is_token =
+        stem.len() >= HASH_CHARS_MIN + 4 && digits >= 3 && all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
     is_number || is_hash || is_token
 }
 

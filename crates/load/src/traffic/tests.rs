@@ -57,7 +57,12 @@ fn a_session_becomes_a_scenario_with_its_values_and_its_pauses() {
     assert!(made.notes.iter().any(|note| note.starts_with("300 requests with POST")), "{:?}", made.notes);
     // Twice as fast; rows inside the script.
     let made = from(&Wish { speed: 2.0, stem: None, ..wish() }, pairs().as_bytes()).unwrap();
-    for part in ["duration: 1497, arrivalCount: 300", "think: \"1500ms\"", "url: \"/users/{{ s1.id }}\"", "  variables:\n    s1:\n      - { id: \"17\", n: \"0\" }\n"] {
+    for part in [
+        "duration: 1497, arrivalCount: 300",
+        "think: \"1500ms\"",
+        "url: \"/users/{{ s1.id }}\"",
+        "  variables:\n    s1:\n      - { id: \"17\", n: \"0\" }\n",
+    ] {
         assert!(made.script.contains(part), "{part}\n{}", made.script);
     }
     // A tenth of the time at the same rate.
@@ -86,7 +91,11 @@ fn a_day_gives_its_busiest_hour_and_a_host_can_be_chosen() {
     let format = Format::read(&["$remote_addr $host [$time_iso8601] \"$request\" $status"]).unwrap();
     let one = |second: u64, host: &str| {
         let (hour, minute) = (second / 3600, second / 60 % 60);
-        format!("1.1.1.{} {host} [2026-11-26T{hour:02}:{minute:02}:{:02}+00:00] \"GET /{host} HTTP/1.1\" 200\n", second % 250, second % 60)
+        format!(
+            "1.1.1.{} {host} [2026-11-26T{hour:02}:{minute:02}:{:02}+00:00] \"GET /{host} HTTP/1.1\" 200\n",
+            second % 250,
+            second % 60
+        )
     };
     let quiet = (0..20).map(|hour| one(hour * 3600, "a.test"));
     let busy = (0..600).map(|n| one(7 * 3600 + n * 6, "a.test"));

@@ -114,14 +114,21 @@ impl Parts<'_> {
         let mut columns = Columns { rows: sessions.len(), ..Columns::default() };
         let is_inside = self.wish.stem.is_none();
         let template = |name: &str| format!("{{{{ s{number}{}{name} }}}}", if is_inside { '.' } else { '_' });
-        let routes: Vec<_> = scenario.routes.iter().filter_map(|route| self.routes.all.get(usize::from(*route))).collect();
+        let routes: Vec<_> =
+            scenario.routes.iter().filter_map(|route| self.routes.all.get(usize::from(*route))).collect();
         let shown: Vec<String> = routes.iter().take(NAMED_MAX).map(|route| route.shown()).collect();
-        let more = if routes.len() > NAMED_MAX { format!(", and {} more", routes.len() - NAMED_MAX) } else { String::new() };
-        out.push_str(&format!("  - name: {}\n    weight: {}\n", quoted(&format!("{number}: {}{more}", shown.join(", "))), scenario.weight));
+        let more =
+            if routes.len() > NAMED_MAX { format!(", and {} more", routes.len() - NAMED_MAX) } else { String::new() };
+        out.push_str(&format!(
+            "  - name: {}\n    weight: {}\n",
+            quoted(&format!("{number}: {}{more}", shown.join(", "))),
+            scenario.weight
+        ));
         out.push_str("    flow:\n");
         for (at, route) in routes.iter().enumerate() {
             let steps = || sessions.iter().filter_map(move |steps| steps.get(at));
-            let thinks: Vec<u64> = steps().map(|step| (step.think_ms as f64 / self.wish.speed).round() as u64).collect();
+            let thinks: Vec<u64> =
+                steps().map(|step| (step.think_ms as f64 / self.wish.speed).round() as u64).collect();
             if at > 0 && thinks.iter().any(|think| *think >= THINK_MS_MIN) {
                 let texts = thinks.iter().map(|think| time(*think)).collect();
                 let text = columns.place("think", texts, template);
@@ -133,7 +140,8 @@ impl Parts<'_> {
                 match piece {
                     Piece::Text(text) => url.push_str(text),
                     Piece::Value(name) => {
-                        let of = |step: &Step| self.routes.place(step.call)?.values.get(value).map(|text| text.to_string());
+                        let of =
+                            |step: &Step| self.routes.place(step.call)?.values.get(value).map(|text| text.to_string());
                         let values = steps().map(|step| of(step).unwrap_or_default()).collect();
                         url.push_str(&columns.place(name, values, template));
                         value += 1;
@@ -154,7 +162,8 @@ impl Parts<'_> {
         if !scenario.is_sample {
             let all = scenario.sessions.len();
             let mut random = fastrand::Rng::with_seed(all as u64);
-            let chosen = (0..all.min(most)).filter_map(|row| scenario.sessions.get(spread(row, all.min(most), all, &mut random)));
+            let chosen = (0..all.min(most))
+                .filter_map(|row| scenario.sessions.get(spread(row, all.min(most), all, &mut random)));
             return chosen.map(|session: &&Session| self.sessions.steps(session).to_vec()).collect();
         }
         let of = |route: &u16| pools.steps.get(usize::from(*route)).map_or(&[][..], Vec::as_slice);
@@ -245,7 +254,11 @@ impl Parts<'_> {
         if self.sessions.cut > 0 {
             notes.push(say(said::LOAD_FROM_CUT, &[&self.sessions.cut.to_string(), &STEPS_MAX.to_string()]));
         }
-        count(&mut notes, said::LOAD_FROM_SAMPLES, scenarios.iter().filter(|scenario| scenario.is_sample).count() as u64);
+        count(
+            &mut notes,
+            said::LOAD_FROM_SAMPLES,
+            scenarios.iter().filter(|scenario| scenario.is_sample).count() as u64,
+        );
         notes.push(say(said::LOAD_FROM_NOT_IN_LOG, &[]));
         let shares = || self.routes.all.iter().zip(&self.routes.shares);
         let bodies = shares().filter(|(route, _)| matches!(route.method, "POST" | "PUT" | "PATCH"));
@@ -266,7 +279,10 @@ impl Parts<'_> {
         let ends = |request: Option<&super::read::Request>| request.map_or(0, |request| request.at_ms);
         if window.is_part {
             let whole_ms = ends(self.log.requests.last()) - ends(self.log.requests.first());
-            notes.push(say(said::LOAD_FROM_PART, &[&tenth(whole_ms as f64 / 3_600_000.0), &tenth(requests as f64 / length_s)]));
+            notes.push(say(
+                said::LOAD_FROM_PART,
+                &[&tenth(whole_ms as f64 / 3_600_000.0), &tenth(requests as f64 / length_s)],
+            ));
         }
         if let Some(minutes) = self.wish.minutes {
             let times = format!("{:.3}", window.share);
@@ -314,9 +330,10 @@ fn table(columns: &Columns) -> String {
 fn list(number: usize, columns: &Columns) -> String {
     let mut text = format!("    s{number}:\n");
     for row in 0..columns.rows {
-        let values = columns.all.iter().map(|(name, values)| {
-            format!("{name}: {}", quoted(values.get(row).map_or("", String::as_str)))
-        });
+        let values = columns
+            .all
+            .iter()
+            .map(|(name, values)| format!("{name}: {}", quoted(values.get(row).map_or("", String::as_str))));
         text.push_str(&format!("      - {{ {} }}\n", values.collect::<Vec<_>>().join(", ")));
     }
     text
