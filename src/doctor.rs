@@ -2,6 +2,7 @@
 //! `--write`.
 
 mod certificates;
+mod limits;
 
 use std::fs;
 use std::io;
@@ -83,6 +84,15 @@ pub struct DoctorArgs {
     /// Write the fixes; first save an undo diff beside each file
     #[arg(long, requires = "fix")]
     write: bool,
+    /// With --fix and --pid: raise the limit of open files at its source, in files of this machine
+    #[arg(long, requires = "fix", conflicts_with_all = ["no_host", "json"])]
+    host: bool,
+    /// With --host: files that the process must be able to open [default: by worker_connections]
+    #[arg(long, value_name = "N", requires = "host")]
+    files: Option<u64>,
+    /// With --host: a folder that has the machine's files
+    #[arg(long, value_name = "DIR", requires = "host", default_value = "/", hide = true)]
+    root: PathBuf,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -143,6 +153,9 @@ fn run(args: &DoctorArgs) -> Result<u8, String> {
         return Err(format!("--only {unknown}: there is no such rule{near}"));
     }
     let language = args.lang.language();
+    if args.host {
+        return limits::run(args, language);
+    }
     let build = build(args)?;
     let told = args.nginx_version.or(build.as_ref().map(|build| build.version));
     let version = told.unwrap_or(NEWEST);
@@ -187,7 +200,13 @@ fn run(args: &DoctorArgs) -> Result<u8, String> {
         for problem in &problems {
             println!("{}", weir_conf::render(problem, &tree, "weir"));
         }
-        print!("{}{}", report::processes(&facts, language), report::text(&subject, &findings, language));
+        let (processes, text) = (report::processes(&facts, language), report::text(&subject, &findings, language));
+        // Without --pid these are other programs of the machine: the file comes first.
+        match args.pid {
+            Some(_) => print!("{processes}{text}"),
+            None if processes.is_empty() => print!("{text}"),
+            None => print!("{text}\n{processes}"),
+        }
     }
     let bad = !problems.is_empty() || findings.iter().any(|finding| finding.level < Level::Note);
     Ok(u8::from(bad))

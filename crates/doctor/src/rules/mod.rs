@@ -142,6 +142,11 @@ pub fn lookup(id: &str) -> Option<&'static Rule> {
     RULES.iter().copied().find(|rule| rule.id == id)
 }
 
+/// Number of files that a worker needs, by the rule about running workers.
+pub(crate) fn files_needed(case: &crate::rule::Case<'_>) -> Option<u64> {
+    fd_limit_running::need(case).map(|(_, files)| files)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::panic)]
