@@ -39,9 +39,16 @@ pub fn files(args: &RunArgs, result: &Outcome, facts: &Facts, console: &Console)
 
 /// Compares two reports and prints to stdout.
 pub fn compare(before: &Path, after: &Path) -> u8 {
+    if before.is_dir() || after.is_dir() {
+        let (before, after) = (before.display().to_string(), after.display().to_string());
+        return fail(weir_conf::say!(super::texts::SEVERAL, before, after).say(super::language()), exit::USAGE);
+    }
     match (read(before), read(after)) {
         (Ok(a), Ok(b)) => {
-            print!("{}", comparison::compare((&before.to_string_lossy(), &a), (&after.to_string_lossy(), &b)));
+            print!(
+                "{}",
+                comparison::compare((&before.to_string_lossy(), &a), (&after.to_string_lossy(), &b), super::language())
+            );
             0
         }
         (Err(error), _) | (_, Err(error)) => fail(&error, exit::USAGE),
