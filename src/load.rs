@@ -1,6 +1,7 @@
 //! `weir load`: Artillery scripts, or one URL. Flags, files, exit codes; the work is in `weir_load`.
 
 pub mod agents;
+mod brief;
 pub mod flags;
 mod from;
 mod metrics;
@@ -8,9 +9,12 @@ mod quick;
 mod report;
 mod script;
 mod teller;
+mod texts;
 mod view;
 
 use std::process::ExitCode;
+
+use weir_conf::language::Language;
 
 use flags::{LoadArgs, RunArgs, What};
 
@@ -36,6 +40,8 @@ pub fn main(args: LoadArgs) -> ExitCode {
         Some(What::Run(run)) => start(&run),
         Some(What::Compare { before, after }) => report::compare(&before, &after),
         Some(What::From(args)) => from::run(&args),
+        Some(What::Quick(args)) => brief::run(&args),
+        Some(What::RunFargate { .. }) => usage(texts::NO_CLOUD.say(language())),
         Some(What::Report { report, output }) => report::page(&report, output),
         None => start(&args.run),
     };
@@ -46,6 +52,9 @@ fn start(args: &RunArgs) -> u8 {
     // Every virtual user needs a socket. If the kernel refuses to raise the limit, the old limit stays; the
     // self-check reports that.
     let _ = weir_net::process::raise_nofile();
+    if args.record || args.key.is_some() {
+        return usage(texts::NO_RECORD.say(language()));
+    }
     let mut what = args.what.iter().chain(&args.input);
     match (what.next(), what.next()) {
         (None, _) => usage("name a script (weir load test.yml) or a URL (weir load http://127.0.0.1:8080/)"),
@@ -59,6 +68,15 @@ fn start(args: &RunArgs) -> u8 {
         _ if args.http2 => usage("--http2 is for a URL; in a script, write http2: true under config.http"),
         (Some(url), Some(_)) if is_url(url) => usage("name only one URL; for several targets, write a script"),
         _ => script::run(args),
+    }
+}
+
+/// The language that the environment asks for, for sentences that know both.
+fn language() -> Language {
+    let wish = ["WEIR_LANG", "LC_ALL", "LC_MESSAGES", "LANG"].iter().filter_map(|name| std::env::var(name).ok());
+    match wish.into_iter().find(|wish| !wish.is_empty()) {
+        Some(wish) if wish.starts_with("ko") => Language::Korean,
+        _ => Language::English,
     }
 }
 

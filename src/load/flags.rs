@@ -43,6 +43,14 @@ pub enum What {
         /// Report of the run after
         after: PathBuf,
     },
+    /// Load one URL with a few virtual users, as `artillery quick` does
+    Quick(QuickArgs),
+    /// Refused: weir starts no machines of a cloud
+    #[command(name = "run-fargate", alias = "run-lambda", alias = "run-aci", hide = true, disable_help_flag = true)]
+    RunFargate {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, num_args = 0..)]
+        rest: Vec<std::ffi::OsString>,
+    },
     /// Make an Artillery script from access logs, with the mix of requests that they have
     From(FromArgs),
     /// Make an HTML page from a JSON report
@@ -53,6 +61,29 @@ pub enum What {
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
+}
+
+/// `weir load quick`.
+#[derive(Args)]
+pub struct QuickArgs {
+    /// The URL: http, https, ws or wss
+    #[arg(value_name = "URL")]
+    pub url: String,
+    /// Number of virtual users
+    #[arg(short, long, value_name = "N", default_value_t = 10)]
+    pub count: u64,
+    /// Number of requests or messages of each virtual user
+    #[arg(short, long, value_name = "N", default_value_t = 10)]
+    pub num: u64,
+    /// Write the report as JSON
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Do not verify certificates
+    #[arg(short = 'k', long)]
+    pub insecure: bool,
+    /// Print only the log lines of the script and the verdicts
+    #[arg(short, long)]
+    pub quiet: bool,
 }
 
 /// `weir load from`.
@@ -212,6 +243,12 @@ pub struct RunArgs {
     /// Serve the metrics of the run for Prometheus while it lasts
     #[arg(long, value_name = "ADDR", help_heading = "Output")]
     pub prometheus: Option<std::net::SocketAddr>,
+    /// Refused: weir sends nothing to Artillery Cloud
+    #[arg(long, hide = true)]
+    pub record: bool,
+    /// Artillery Cloud's key, for --record
+    #[arg(long, hide = true, value_name = "KEY")]
+    pub key: Option<String>,
     /// Exit with 3 if the load generator, not the target, was the limit
     #[arg(long, help_heading = "Output")]
     pub fail_if_limited: bool,

@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
+use weir_conf::said::Text;
 use weir_load::output::console::Console;
 use weir_load::output::facts::fingerprint;
 use weir_load::output::{Facts, PhaseFact, SelfCheck};
@@ -20,6 +21,13 @@ use super::view::has_colours;
 use super::{exit, report as files, usage};
 
 const CONNECTIONS: usize = 64;
+
+/// The hint after an error of the target's certificate.
+const INSECURE_HINT: Text = Text {
+    name: "LOAD_INSECURE_HINT",
+    en: "The certificate of the target was not accepted. To load it all the same, add -k (--insecure).",
+    ko: "대상의 인증서를 검증하지 못했습니다. 그래도 부하를 보내려면 -k(--insecure)를 추가하세요.",
+};
 
 /// Runs the load, prints the result, and writes the reports from the flags.
 pub fn run(url: &str, args: &RunArgs) -> u8 {
@@ -42,13 +50,19 @@ fn start(quick: &Quick, args: &RunArgs) -> Result<u8, String> {
         Teller { eyes: Eyes::new(args)?, phase: String::new(), started_ms: now_ms(), connections: quick.connections };
     let channel = args.channel();
     stop_on_signal(channel.stop())?;
-    println!("Load goes to: {}", shown(quick));
-    println!("{}", plan(quick));
+    if !args.quiet {
+        println!("Load goes to: {}", shown(quick));
+        println!("{}", plan(quick));
+    }
     // If stdout is closed, the summary finds out.
     let _ = std::io::stdout().flush();
     let (report, outcome) = quick::watched(quick, channel, &mut teller)?;
     let facts = facts(quick, args, &report, &outcome, &mut teller);
-    print!("{}", summary(quick, &report, &facts));
+    if args.quiet {
+        println!("{}", one_line(&report));
+    } else {
+        print!("{}", summary(quick, &report, &facts));
+    }
     files::files(args, &outcome.merger.outcome(), &facts, &console(args))?;
     let is_limited = !facts.self_check.limits().is_empty();
     Ok(match () {
@@ -244,8 +258,8 @@ fn summary(quick: &Quick, report: &Report, facts: &Facts) -> String {
         lines.push(format!("Statuses   {}", statuses.join("   ")));
     }
     lines.push(format!(
-        "\n{:<12}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}",
-        "Latency, ms", "min", "mean", "p50", "p90", "p95", "p99", "p99.9", "max"
+        "\n{:<12}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}",
+        "Latency, ms", "min", "mean", "sd", "p50", "p90", "p95", "p99", "p99.9", "max"
     ));
     let start = if quick.rate.is_some() {
         "from the intended start"
@@ -254,18 +268,21 @@ fn summary(quick: &Quick, report: &Report, facts: &Facts) -> String {
     };
     lines.push(format!("{}  {start}", row("response", &report.response)));
     lines.push(format!("{}  from the send", row("service", &report.service)));
+    lines.push(format!("{}  {} new connections", row("connect", &report.connect), report.connect.count()));
     if quick.rate.is_some() {
         lines.push(format!("{}  how late requests began", row("lag", &report.lag)));
         if report.late > 0 {
             lines.push(format!("{} began late", report.late));
         }
     }
-    // Print this line for zero errors too: otherwise "no errors" looks like "errors are not counted".
-    lines.push(format!("\n{} errors", report.errors()));
-    if report.errors() > 0 {
-        for ((step, name), count) in &report.errors_at {
-            lines.push(format!("  {count:>9}  {name}, while {}", step.doing()));
-        }
+    // Print this line for zero too: otherwise "nothing failed" looks like "failures are not counted".
+    lines.push(format!("\n{}", failed(report)));
+    let place = Url::parse(&quick.url).map_or_else(|_| quick.url.clone(), |url| url.authority);
+    for ((step, name), count) in &report.errors_at {
+        lines.push(format!("  {count:>9}  {name}, while {}", step.doing_to(&place)));
+    }
+    if !quick.insecure && report.errors_at.keys().any(|(_, name)| weir_load::tls::is_about_certificate(name)) {
+        lines.push(INSECURE_HINT.say(super::language()).to_owned());
     }
     if !facts.incomplete.is_empty() {
         lines.push(format!("\nIncomplete: {}", facts.incomplete.join("; ")));
@@ -278,10 +295,38 @@ fn summary(quick: &Quick, report: &Report, facts: &Facts) -> String {
     lines.join("\n") + "\n"
 }
 
+/// `0 failed`, with its parts.
+fn failed(report: &Report) -> String {
+    let other: u64 = report.statuses.iter().filter(|(status, _)| !(200..300).contains(*status)).map(|(_, n)| n).sum();
+    let errors: u64 = report.errors_at.values().sum();
+    let all = report.errors();
+    format!(
+        "{all} failed: {errors} errors, {} answers of 400 or more; {other} answers other than 2xx",
+        all.saturating_sub(errors)
+    )
+}
+
+/// The whole summary in one line, for `-q`.
+fn one_line(report: &Report) -> String {
+    let ms = |quantile| report.response.quantile(quantile).as_secs_f64() * 1e3;
+    let latencies = match report.requests {
+        0 => "no latencies".to_owned(),
+        _ => format!("response p50 {:.3} ms, p95 {:.3} ms, p99 {:.3} ms", ms(0.5), ms(0.95), ms(0.99)),
+    };
+    let seconds = report.elapsed.as_secs_f64();
+    format!(
+        "{} requests in {seconds:.2} s, {:.1} a second, {latencies}, {}",
+        report.requests,
+        report.rate(),
+        failed(report)
+    )
+}
+
 fn row(name: &str, latency: &Hdr) -> String {
     let figures = [
         latency.min(),
         latency.mean(),
+        latency.deviation(),
         latency.quantile(0.5),
         latency.quantile(0.9),
         latency.quantile(0.95),

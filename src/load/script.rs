@@ -37,6 +37,9 @@ pub fn run(args: &RunArgs) -> u8 {
     plan.warnings.iter().for_each(|warning| eprintln!("{warning}"));
     if args.check {
         print!("{plan}");
+        if plan.vusers() == 0 {
+            eprintln!("weir load: {}", super::texts::NOBODY.say(super::language()));
+        }
         return 0;
     }
     match start(args, &options, plan, &id) {
@@ -60,6 +63,7 @@ fn options(args: &RunArgs, id: &str) -> Options {
         variables: args.variables.clone(),
         dotenv: args.dotenv.clone(),
         solo: args.solo,
+        check: args.check,
         scenario_name: args.scenario_name.clone(),
         test_id: id.to_owned(),
         env: std::env::vars().collect(),

@@ -51,7 +51,9 @@ pub fn ask(once: &Once) -> Result<(u16, Vec<u8>), String> {
     });
     match answered {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(failed)) => Err(format!("{place} did not answer: {} while {}", failed.name, failed.step.doing())),
+        Ok(Err(failed)) => {
+            Err(format!("{place} did not answer: {} while {}", failed.name, failed.step.doing_to(&place)))
+        }
         Err(error) => Err(format!("weir could not send a request to {place}: {error}")),
     }
 }

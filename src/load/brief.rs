@@ -1,0 +1,55 @@
+//! `weir load quick URL`: Artillery's `quick`, a script of a few lines.
+
+use super::flags::{QuickArgs, RunArgs};
+use super::{exit, language, script, texts, usage};
+
+/// The protocols of the two engines.
+const PROTOCOLS: [&str; 4] = ["http", "https", "ws", "wss"];
+
+/// Writes the script to a file of its own, runs it, and removes it; returns the exit code.
+pub fn run(args: &QuickArgs) -> u8 {
+    let protocol = args.url.split_once("://").map(|(protocol, _)| protocol);
+    let Some(protocol) = protocol.filter(|protocol| PROTOCOLS.contains(protocol)) else {
+        eprintln!("weir load quick: {}", weir_conf::say!(texts::NO_PROTOCOL, args.url.as_str()).say(language()));
+        return exit::FAILED;
+    };
+    if args.count == 0 || args.num == 0 {
+        return usage("quick: write at least 1 for --count and for --num");
+    }
+    let file = std::env::temp_dir().join(format!("weir-quick-{}.yml", std::process::id()));
+    if let Err(message) = super::write(&file, &text(args, protocol)) {
+        eprintln!("weir load quick: {message}");
+        return exit::FAILED;
+    }
+    let code = script::run(&RunArgs {
+        what: vec![file.display().to_string()],
+        output: args.output.clone(),
+        insecure: args.insecure,
+        quiet: args.quiet,
+        // The values that clap gives to a run without flags.
+        summary: "v2".to_owned(),
+        interval: std::time::Duration::from_secs(1),
+        agents_wait: "30s".to_owned(),
+        ..RunArgs::default()
+    });
+    // A script that stays behind in the temporary folder harms nobody.
+    let _ = std::fs::remove_file(&file);
+    code
+}
+
+/// The script: all virtual users arrive within a second.
+fn text(args: &QuickArgs, protocol: &str) -> String {
+    let url = serde_json::Value::from(args.url.as_str());
+    let (engine, step) = match protocol {
+        "ws" | "wss" => ("ws", "send: \"hello from weir!\"".to_owned()),
+        _ => ("http", format!("get: {{ url: {url} }}")),
+    };
+    let flow = match args.num {
+        1 => format!("[{{ {step} }}]"),
+        many => format!("[{{ loop: [{{ {step} }}], count: {many} }}]"),
+    };
+    format!(
+        "config: {{ target: {url}, phases: [{{ duration: 1, arrivalCount: {} }}] }}\nscenarios: [{{ engine: {engine}, flow: {flow} }}]\n",
+        args.count
+    )
+}
