@@ -1,7 +1,7 @@
 //! The part of the log that the script replays, and its arrivals over time.
 
-use super::Wish;
 use super::read::Log;
+use super::wish::Wish;
 
 /// The longest part of a log that is replayed as it is.
 const HOUR_MS: u64 = 3_600_000;

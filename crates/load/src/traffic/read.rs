@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use foldhash::HashMap;
 use weir_conf::log_format::{Entry, Format};
 
-use super::Wish;
 use super::said;
+use super::wish::Wish;
 
 /// The longest line that is read, in bytes; the rest of a longer line is skipped, and the line counts as unread.
 pub const LINE_BYTES_MAX: usize = 64 << 10;
@@ -210,7 +210,7 @@ impl<'w> Reader<'w> {
         let took_ms = entry.took_ms.unwrap_or(0).min(u64::from(u32::MAX));
         match (call, client) {
             (Some(call), Some(client)) if self.log.requests.len() < REQUESTS_MAX => {
-                self.log.has_fractions |= at_ms % 1000 != 0 || took_ms % 1000 != 0;
+                self.log.has_fractions |= !at_ms.is_multiple_of(1000) || !took_ms.is_multiple_of(1000);
                 self.log.requests.push(Request {
                     at_ms: at_ms.saturating_sub(took_ms),
                     took_ms: took_ms as u32,

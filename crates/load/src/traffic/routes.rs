@@ -82,6 +82,9 @@ impl Routes {
     }
 }
 
+/// A call, its number of requests, and its values.
+type Known = (u32, u64, Vec<Box<str>>);
+
 /// A target that finds its route.
 struct Path<'l> {
     call: u32,
@@ -127,13 +130,13 @@ pub(super) fn find(log: &Log, requests: &[Request]) -> Routes {
     let mut paths: Vec<Path<'_>> = totals.iter().filter_map(path).collect();
     let mut indices: Vec<usize> = (0..paths.len()).collect();
     shape(&mut paths, &mut indices, 0);
-    let mut known: HashMap<Route, Vec<(u32, u64, Vec<Box<str>>)>> = HashMap::default();
+    let mut known: HashMap<Route, Vec<Known>> = HashMap::default();
     for path in &paths {
         let (route, values) = route(path);
         known.entry(route).or_default().push((path.call, path.requests, values));
     }
     let mut known: Vec<_> = known.into_iter().collect();
-    let sum = |calls: &[(u32, u64, Vec<Box<str>>)]| calls.iter().map(|(_, requests, _)| requests).sum::<u64>();
+    let sum = |calls: &[Known]| calls.iter().map(|(_, requests, _)| requests).sum::<u64>();
     known.sort_by_cached_key(|(route, calls)| (std::cmp::Reverse(sum(calls)), route.shown()));
     let mut routes = Routes::default();
     for (route, calls) in known {
@@ -152,7 +155,7 @@ pub(super) fn find(log: &Log, requests: &[Request]) -> Routes {
 
 impl Routes {
     /// The calls of a rare route become values of one route for all rare targets of the method.
-    fn gather(&mut self, log: &Log, method: &'static str, calls: &[(u32, u64, Vec<Box<str>>)]) {
+    fn gather(&mut self, log: &Log, method: &'static str, calls: &[Known]) {
         let rest = Route { method, pieces: vec![Piece::Text("/".to_owned()), Piece::Value("path".to_owned())] };
         let number = self.all.iter().position(|route| *route == rest).unwrap_or_else(|| {
             self.all.push(rest);

@@ -1,6 +1,9 @@
 #![allow(clippy::unwrap_used)]
 use std::io::{Cursor, Read};
 
+use weir_conf::language::Language;
+use weir_conf::log_format::Format;
+
 use super::*;
 
 fn wish() -> Wish {

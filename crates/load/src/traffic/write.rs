@@ -7,7 +7,8 @@ use super::phases::{Phase, Window};
 use super::read::Log;
 use super::routes::{Piece, Routes};
 use super::sessions::{STEPS_MAX, Session, Sessions, Step};
-use super::{Made, Wish, said};
+use super::said;
+use super::wish::{Made, Wish};
 
 /// Most rows of a scenario: its sessions, evenly chosen if there are more.
 const ROWS_MAX: usize = 1_000;
@@ -341,7 +342,7 @@ fn list(number: usize, columns: &Columns) -> String {
 
 /// A pause as Artillery reads it: a fraction without a unit would be milliseconds.
 fn time(ms: u64) -> String {
-    if ms % 1000 == 0 && ms > 0 { format!("{}s", ms / 1000) } else { format!("{ms}ms") }
+    if ms.is_multiple_of(1000) && ms > 0 { format!("{}s", ms / 1000) } else { format!("{ms}ms") }
 }
 
 fn tenth(value: f64) -> String {
