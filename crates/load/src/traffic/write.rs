@@ -6,8 +6,8 @@ use super::fit::Scenario;
 use super::phases::{Phase, Window};
 use super::read::Log;
 use super::routes::{Piece, Routes};
-use super::sessions::{STEPS_MAX, Session, Sessions, Step};
 use super::said;
+use super::sessions::{STEPS_MAX, Session, Sessions, Step};
 use super::wish::{Made, Wish};
 
 /// Most rows of a scenario: its sessions, evenly chosen if there are more.
