@@ -15,6 +15,7 @@ pub mod inline;
 pub mod journal;
 pub mod logs;
 pub mod point;
+pub mod reason;
 pub mod runs;
 pub mod verdict;
 pub mod vmstat;
@@ -90,7 +91,9 @@ fn document(second: &Second) -> Value {
     json!({
         "v": feed::VERSION,
         "at": point.at,
-        "thresholds": {"near": verdict::NEAR, "limited": verdict::LIMITED},
+        "thresholds": {
+            "near": verdict::NEAR, "limited": verdict::LIMITED, "soon_s": verdict::SOON_S, "soon_from": verdict::SOON_FROM,
+        },
         "verdict": verdict,
         "point": point,
         "waterlines": lines.iter().map(line).collect::<Vec<_>>(),
