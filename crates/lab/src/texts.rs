@@ -282,6 +282,8 @@ texts! {
     PAGE_BLOCK: "{0}, pair {1}: {2} {3}", "{0}, {1}번째 쌍: {2} {3}";
     PAGE_LOAD: "load: {0} · seed {1}", "부하: {0} · 시드 {1}";
     PAGE_DETECTABLE: "smallest detectable", "탐지 가능한 최소 변화";
+    PAGE_EVIDENCE: "Evidence", "근거";
+    PAGE_REMEDY: "Remedy", "해결 방법";
     PAGE_KNOB: "knob", "설정";
     PAGE_RUN: "run", "실행";
     PAGE_TERMINAL: "As a terminal shows it", "터미널에 표시되는 내용";

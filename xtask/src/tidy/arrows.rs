@@ -40,7 +40,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("weir-doctor", &["weir-conf", "weir-http", "weir-meter"]),
     ("weir-load", &["weir-wire", "weir-net", "weir-meter", "weir-dash"]),
     ("weir-origin", &["weir-wire", "weir-net"]),
-    ("weir-lab", &["weir-load", "weir-conf", "weir-wire", "weir-net", "weir-meter"]),
+    ("weir-lab", &["weir-load", "weir-conf", "weir-wire", "weir-net", "weir-meter", "weir-dash"]),
     (
         "weir-adopt",
         &["weir-edge", "weir-doctor", "weir-load", "weir-http", "weir-conf", "weir-net", "weir-wire", "weir-meter"],

@@ -5,16 +5,11 @@ use serde_json::{Value, json};
 use weir_conf::language::Language;
 
 use super::report::{self, FIGURES, beside};
-use crate::html::{NAMES, WIDTH, comparison, escape, figure, waterlines, word};
+use crate::html::{card, comparison, escape, line, mark, tone, verdict, waterlines, word};
 use crate::metric::digits;
 
-/// Height of a bar, and the gap between the bars of two variants.
-const BAR: f64 = 16.0;
-const GAP: f64 = 8.0;
 /// From this ratio on, bars are drawn on a logarithmic scale.
 const LOG_FROM: f64 = 20.0;
-/// Height of a strip.
-const STRIP: f64 = 36.0;
 
 /// The body of its page.
 pub fn body(run: &Value) -> String {
@@ -23,16 +18,16 @@ pub fn body(run: &Value) -> String {
 }
 
 fn head(run: &Value) -> String {
-    let kind = if run["verdict"]["name"] == "holds" { "good" } else { "bad" };
+    let name = run["verdict"]["name"].as_str().unwrap_or_default();
     let edges: Vec<String> =
-        list(&run["edges"]).map(|edge| format!("{} {}", legend(edge), word(&edge["version"]))).collect();
+        list(&run["edges"]).map(|edge| format!("<span>{}{}</span>", legend(edge), word(&edge["version"]))).collect();
     format!(
-        "<h1>{}: {}</h1>\n<p class=\"verdict {kind}\">{}</p>\n<p class=\"soft\">{}</p>\n<p>{}</p>\n",
+        "<h1>{}: {}</h1>\n{}<p class=\"hint\">{}</p>\n<p class=\"legends\">{}</p>\n",
         word(&run["name"]),
         word(&run["title"]),
-        word(&run["verdict"]["text"]),
+        verdict(tone(name), name, run["verdict"]["text"].as_str().unwrap_or_default()),
         word(&run["prior"]),
-        edges.join(" · "),
+        edges.concat(),
     )
 }
 
@@ -55,19 +50,26 @@ fn expected(run: &Value) -> String {
     let rows: String = beside(run)
         .into_iter()
         .map(|(key, cells)| {
-            let cell = |edge: &&Value| match cells.iter().find(|one| one["edge"] == edge["edge"]) {
-                Some(one) if one["holds"] == true => format!("<td>{}</td>", word(&one["found"])),
-                Some(one) => format!("<td><b class=\"fails\">{}, fails</b></td>", word(&one["found"])),
-                None => "<td class=\"soft\">not asked</td>".to_owned(),
+            let cell = |edge: &&Value| {
+                let name = word(&edge["edge"]);
+                let found = match cells.iter().find(|one| one["edge"] == edge["edge"]) {
+                    Some(one) if one["holds"] == true => mark("good", one["found"].as_str().unwrap_or_default()),
+                    Some(one) => mark("bad", &format!("{}, fails", one["found"].as_str().unwrap_or_default())),
+                    None => "<span class=\"hint\">not asked</span>".to_owned(),
+                };
+                format!("<td data-k=\"{name}\">{found}</td>")
             };
             let [variant, says, wanted] = key.map(word);
             let cells = edges.iter().map(cell).collect::<String>();
-            format!("<tr><td>{variant}</td><td class=\"text\">{says}</td><td>{wanted}</td>{cells}</tr>\n")
+            format!("<tr><td>{variant}</td><td class=\"text all\">{says}</td><td data-k=\"wanted\">{wanted}</td>{cells}</tr>\n")
         })
         .collect();
     let heads: String = edges.iter().map(|edge| format!("<th>{}</th>", word(&edge["edge"]))).collect();
     format!(
-        "<h2>Expected and measured</h2>\n<div class=\"wide\"><table class=\"plain\"><tr><th>variant</th><th class=\"text\">expected</th><th>wanted</th>{heads}</tr>\n{rows}</table></div>\n"
+        "<h2>Expected and measured</h2>\n{}",
+        card(&format!(
+            "<table class=\"stack\"><tr class=\"heads\"><th>variant</th><th class=\"text\">expected</th><th>wanted</th>{heads}</tr>\n{rows}</table>"
+        ))
     )
 }
 
@@ -98,40 +100,36 @@ fn ladder(run: &Value) -> String {
         return String::new();
     }
     let is_log = most / least > LOG_FROM;
-    let room = WIDTH - NAMES - 70.0;
     // On a logarithmic scale, bars begin at the power of ten below the smallest value.
     let floor = 10f64.powf(least.log10().floor());
-    let long = |rate: f64| if is_log { (rate / floor).ln() / (most / floor).ln() * room } else { rate / most * room };
-    let (mut svg, mut y) = (String::new(), 0.0);
+    let long = |rate: f64| if is_log { (rate / floor).ln() / (most / floor).ln() * 100.0 } else { rate / most * 100.0 };
+    let mut bars = String::new();
     for variant in variants(&blocks) {
-        svg += &format!("<text x=\"0\" y=\"{:.1}\">{}</text>", y + BAR - 3.0, word(variant));
+        bars += &format!("<div class=\"group\">{}</div>", word(variant));
         for block in blocks.iter().filter(|block| block["variant"] == *variant) {
             let Some(rate) = rate(block) else { continue };
-            let (edge, width) = (word(&block["edge"]), long(rate).max(1.0));
-            svg += &format!(
-                "<g><title>{edge}: {}/s</title><rect x=\"{NAMES}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{:.1}\" class=\"{}\"/><text x=\"{:.1}\" y=\"{:.1}\">{}</text></g>",
-                digits(rate),
-                BAR - 2.0,
+            bars += &format!(
+                "<div class=\"row\"><span>{}</span><span class=\"track\"><i class=\"{}\" style=\"width:{:.1}%\"></i></span><b>{}/s</b></div>\n",
+                word(&block["edge"]),
                 class(&block["edge"]),
-                NAMES + width + 5.0,
-                y + BAR - 4.0,
+                long(rate).max(0.0),
                 digits(rate),
             );
-            y += BAR;
         }
-        y += GAP;
     }
     let scale = if is_log { format!("; a bar is as long as the logarithm, from {floor}") } else { String::new() };
-    figure(&format!("Answers a second{scale}"), y, &svg)
+    format!("<h2>Answers a second{scale}</h2>\n{}", card(&format!("<div class=\"barred\">{bars}</div>")))
 }
 
 /// The figures of each block.
 fn figures(run: &Value) -> String {
     let blocks = loaded(run);
     let row = |block: &&Value| {
-        let cells: String =
-            FIGURES.iter().map(|it| format!("<td>{}</td>", it.show(block).unwrap_or("–".into()))).collect();
-        format!("<tr><td>{}</td><td>{}</td>{cells}</tr>\n", word(&block["variant"]), word(&block["edge"]))
+        let cell = |it: &report::Figure| {
+            format!("<td data-k=\"{}\">{}</td>", it.title.en, it.show(block).unwrap_or("–".into()))
+        };
+        let cells: String = FIGURES.iter().map(cell).collect();
+        format!("<tr><td>{} · {}</td>{cells}</tr>\n", word(&block["variant"]), word(&block["edge"]))
     };
     let mut rows = String::new();
     for variant in variants(&blocks) {
@@ -142,7 +140,10 @@ fn figures(run: &Value) -> String {
     }
     let heads: String = FIGURES.iter().map(|figure| format!("<th>{}</th>", figure.title.en)).collect();
     format!(
-        "<div class=\"wide\"><table class=\"plain\"><tr><th>variant</th><th>edge</th>{heads}</tr>\n{rows}</table></div>\n"
+        "<h2>Figures</h2>\n{}",
+        card(&format!(
+            "<div class=\"overs\"><table class=\"stack\"><tr class=\"heads\"><th>variant · edge</th>{heads}</tr>\n{rows}</table></div>"
+        ))
     )
 }
 
@@ -150,31 +151,26 @@ fn figures(run: &Value) -> String {
 fn strips(run: &Value) -> String {
     let numbers = |block: &Value| list(&block["strip"]).filter_map(Value::as_f64).collect::<Vec<_>>();
     let blocks: Vec<&Value> = list(&run["blocks"]).filter(|block| numbers(block).len() > 1).collect();
-    let (mut svg, mut y) = (String::new(), 0.0);
+    let mut lanes = String::new();
     for variant in variants(&blocks) {
         let own: Vec<&&Value> = blocks.iter().filter(|block| block["variant"] == *variant).collect();
         let most = own.iter().flat_map(|block| numbers(block)).fold(1e-9, f64::max);
         for block in own {
-            let values = numbers(block);
-            let step = (WIDTH - NAMES) / (values.len() - 1).max(1) as f64;
-            let point = |(at, value): (usize, &f64)| {
-                format!("{:.1},{:.1}", NAMES + at as f64 * step, y + STRIP - 2.0 - value / most * (STRIP - 6.0))
-            };
-            let points: Vec<String> = values.iter().enumerate().map(point).collect();
-            svg += &format!(
-                "<text x=\"0\" y=\"{:.1}\">{}</text><text x=\"0\" y=\"{:.1}\" class=\"small\">{}, to {}/s</text><polyline points=\"{}\" class=\"strip {}\"/>",
-                y + 14.0,
+            lanes += &format!(
+                "<div class=\"row {}\"><span>{} <span class=\"hint\">{}, to {}/s</span></span>{}</div>\n",
+                class(&block["edge"]),
                 word(variant),
-                y + 28.0,
                 word(&block["edge"]),
                 digits(most),
-                points.join(" "),
-                class(&block["edge"]),
+                line(&numbers(block), most, ""),
             );
-            y += STRIP;
         }
     }
-    if y == 0.0 { svg } else { figure("Answers a second, from the beginning of a block to its end", y, &svg) }
+    if lanes.is_empty() {
+        return lanes;
+    }
+    let title = "Answers a second, from the beginning of a block to its end";
+    format!("<h2>{title}</h2>\n{}", card(&format!("<div class=\"lanes\">{lanes}</div>")))
 }
 
 /// Limits and their use, block by block.
@@ -206,11 +202,15 @@ fn fullest(rows: &Value) -> String {
 fn comparisons(run: &Value) -> String {
     let one = |compared: &Value| {
         let head = format!(
-            "<h2>{}: A is {}, B is {}</h2>\n<p class=\"verdict\">{}</p>\n",
+            "<h2>{}: A is {}, B is {}</h2>\n{}",
             word(&compared["edge"]),
             word(&compared["before"]),
             word(&compared["after"]),
-            word(&compared["verdict"]["text"])
+            verdict(
+                tone(compared["verdict"]["name"].as_str().unwrap_or_default()),
+                "",
+                compared["verdict"]["text"].as_str().unwrap_or_default()
+            )
         );
         let of = json!({
             "kind": "ab", "metrics": compared["metrics"], "blocks": compared["blocks"], "design": compared["design"],
@@ -259,8 +259,9 @@ mod tests {
         let page = crate::html::page(&run(), Language::English);
         for part in [
             "<th>nginx</th><th>weir</th>",
-            "<td>slow</td><td class=\"text\">more &lt;i&gt;</td><td>≥ 5</td><td>7</td><td><b class=\"fails\">7, fails</b></td>",
-            "<td>fast</td><td class=\"text\">more &lt;i&gt;</td><td>≥ 5</td><td>7</td><td class=\"soft\">not asked</td>",
+            "<td>slow</td><td class=\"text all\">more &lt;i&gt;</td><td data-k=\"wanted\">≥ 5</td><td data-k=\"nginx\"><span class=\"mark good\">",
+            "</span>7, fails</span></td>",
+            "not asked",
             "the logarithm, from 1",
             "9.00 ms",
             "<summary>slow nginx: ports &lt;x&gt; at 90 %</summary>",

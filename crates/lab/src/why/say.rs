@@ -331,15 +331,39 @@ impl Why {
     }
 }
 
+/// The lines of a verdict.
+#[derive(Default)]
+pub struct Told {
+    /// The word and its sentence, two spaces between them.
+    pub first: String,
+    /// The evidence, and the resources that were ruled out.
+    pub evidence: Vec<Fact>,
+    /// One recommended change.
+    pub remedy: Vec<Fact>,
+}
+
+/// A line of a verdict.
+pub struct Fact {
+    /// The label.
+    pub label: String,
+    /// The sentence.
+    pub text: String,
+    /// Whether the sentence is a command.
+    pub is_command: bool,
+}
+
 /// The verdict as it is printed: the word, the evidence, the resources that were ruled out, one recommended change.
 pub fn text(run: &Value, language: Language) -> String {
-    let mut lines = vec![shown(&run["verdict"], "text", language)];
-    let mut line = |label: &str, text: &str| {
-        if !text.is_empty() {
-            let columns = if language == Language::Korean { 12 } else { 11 };
-            lines.push(format!("  {} {text}", left(label, columns)));
-        }
-    };
+    let Told { first, evidence, remedy } = told(run, language);
+    let columns = if language == Language::Korean { 12 } else { 11 };
+    let line = |fact: &Fact| format!("  {} {}\n", left(&fact.label, columns), fact.text);
+    format!("{first}\n{}", evidence.iter().chain(&remedy).map(line).collect::<String>())
+}
+
+/// The verdict in a language, line by line.
+pub fn told(run: &Value, language: Language) -> Told {
+    let mut told = Told { first: shown(&run["verdict"], "text", language), ..Told::default() };
+    let mut line = |label: &str, text: &str| told.evidence.extend(fact(label, text));
     let of = |label: Text| label.say(language);
     line(of(texts::LABEL_ANSWERS), &answers(&run["signals"]["load"], language));
     for why in shown_list(run, "unrest", language) {
@@ -377,14 +401,23 @@ pub fn text(run: &Value, language: Language) -> String {
         line(of(texts::LABEL_NOT_READ), &why);
     }
     if let Some(lead) = lead {
+        let mut line = |label: &str, text: &str| told.remedy.extend(fact(label, text));
         line(of(texts::LABEL_TRY), &shown(lead, "knob", language));
         line(of(texts::LABEL_TRIED), &shown(&run["tried"], "text", language));
         let next = if run["next"].is_string() { format!("; {}", shown(run, "next", language)) } else { String::new() };
         line(of(texts::LABEL_EXPECT), &(shown(lead, "expect", language) + &next));
-        line(of(texts::LABEL_VERIFY), run["verify"].as_str().unwrap_or_default());
+        let verify = run["verify"].as_str().unwrap_or_default();
+        let command = fact(of(texts::LABEL_VERIFY), verify).map(|fact| Fact { is_command: true, ..fact });
+        told.remedy.extend(command);
+        let mut line = |label: &str, text: &str| told.remedy.extend(fact(label, text));
         line(of(texts::LABEL_UNDO), say!(LAB_CHANGED_NOTHING_YOUR).say(language));
     }
-    lines.join("\n") + "\n"
+    told
+}
+
+/// A line of a verdict; `None` without a text.
+fn fact(label: &str, text: &str) -> Option<Fact> {
+    (!text.is_empty()).then(|| Fact { label: label.to_owned(), text: text.to_owned(), is_command: false })
 }
 
 /// The evidence of a stored finding: labels and observations. Without stored names, both are in English.
