@@ -52,7 +52,7 @@ pub(crate) fn waterlines(rows: &Value, language: Language) -> String {
         let share = (most / limit).clamp(0.0, 1.0);
         let class = if share >= FULL { "full" } else { "b" };
         format!(
-            "<tr><td class=\"text all\">{}</td><td data-k=\"{}\">{}</td><td data-k=\"{}\">{} {}</td><td class=\"share\">{:.0} %</td><td class=\"t barred all\"><span class=\"track\"><i class=\"{class}\" style=\"width:{:.1}%\"></i></span></td></tr>\n",
+            "<tr><td class=\"text all\">{}</td><td data-k=\"{}\">{}</td><td data-k=\"{}\">{} {}</td><td class=\"share\">{:.0} %</td><td class=\"t bars all\"><span class=\"track\"><i class=\"{class}\" style=\"width:{:.1}%\"></i></span></td></tr>\n",
             escape(&shown(row, "what", language)),
             texts::PAGE_USED.say(language),
             metric::digits(most),
@@ -193,7 +193,10 @@ fn effects(run: &Value, language: Language) -> String {
         .collect();
     let whole = escape(&crate::factorial::text(run, language));
     let title = texts::PAGE_TERMINAL.say(language);
-    format!("{}<details open><summary>{title}</summary><pre>{whole}</pre></details>\n", banded(&rows, language))
+    format!(
+        "{}<details open><summary>{title}</summary><pre tabindex=\"0\">{whole}</pre></details>\n",
+        banded(&rows, language)
+    )
 }
 
 /// Notes that weaken the figures.
@@ -224,7 +227,9 @@ impl Change {
             (Some(one), None) | (None, Some(one)) => one,
             (None, None) => String::new(),
         };
-        let amount = |json: &Value| json.as_f64().map(|amount| signed(metric, amount));
+        // A mean of zeros may be a little more or less than zero.
+        let exact = |amount: f64| if amount.abs() < 1e-9 { 0.0 } else { amount };
+        let amount = |json: &Value| json.as_f64().map(|amount| signed(metric, exact(amount)));
         let detectable = json["detectable"].as_f64().map(|amount| plain(metric, amount));
         let detectable =
             detectable.map_or(String::new(), |amount| format!("{}: {amount}", texts::PAGE_DETECTABLE.say(language)));
@@ -271,7 +276,7 @@ impl Change {
         let band = if band.is_empty() { "<span></span>".to_owned() } else { band };
         let verdict = if self.text.is_empty() { String::new() } else { mark(self.tone, &self.text) };
         format!(
-            "<li><span class=\"name\">{}</span><span class=\"from\">{}</span>{band}<span class=\"by\"><b>{}</b><span class=\"hint\">{}</span><span class=\"hint\">{}</span></span><span class=\"lasts\">{verdict}</span></li>\n",
+            "<li><span class=\"name\">{}</span><span class=\"from\">{}</span>{band}<span class=\"by\"><strong>{}</strong><span class=\"hint\">{}</span><span class=\"hint\">{}</span></span><span class=\"lasts\">{verdict}</span></li>\n",
             escape(&self.name),
             escape(&self.from),
             escape(&self.by),
@@ -371,7 +376,7 @@ fn steps(run: &Value, language: Language) -> String {
     let row = |step: &Value| {
         let (class, tone) = if step["why"].is_null() { ("b", "good") } else { ("full", "bad") };
         format!(
-            "<div class=\"row told\"><b>{}/s</b><span class=\"track\"><i class=\"{class}\" style=\"width:{:.1}%\"></i></span><span>{}</span></div>\n",
+            "<div class=\"row told\"><strong>{}/s</strong><span class=\"track\"><i class=\"{class}\" style=\"width:{:.1}%\"></i></span><span>{}</span></div>\n",
             metric::digits(rate(step)),
             rate(step) / most * 100.0,
             mark(tone, &report::held(step, language)),
@@ -395,7 +400,7 @@ fn tries(run: &Value, language: Language) -> String {
             let (fate, id) = (tune::fate(tried).say(language), word(&tried["run"]));
             let verdict = escape(&shown(&tried["verdict"], "text", language));
             format!(
-                "<tr><td class=\"all\">{}</td><td class=\"text all\" data-k=\"{knob}\">{}: {}{changes}</td><td class=\"text\" data-k=\"{judged}\">{verdict}</td><td data-k=\"{ran}\">{id}</td></tr>\n",
+                "<tr><td class=\"all\">{}</td><td class=\"text all\" data-k=\"{knob}\">{}: {}{changes}</td><td class=\"text all\" data-k=\"{judged}\">{verdict}</td><td data-k=\"{ran}\">{id}</td></tr>\n",
                 mark(if tried["is_kept"] == true { "good" } else { "idle" }, fate),
                 word(&tried["knob"]),
                 escape(&shown(tried, "says", language))
@@ -408,7 +413,9 @@ fn tries(run: &Value, language: Language) -> String {
     let heads = format!(
         "<tr class=\"heads\"><th></th><th class=\"text\">{knob}</th><th class=\"text\">{judged}</th><th>{ran}</th></tr>\n"
     );
-    card(&format!("<table class=\"stack\">{heads}{rows}</table>")) + &format!("<pre>{}</pre>\n", word(&run["diff"]))
+    let diff = word(&run["diff"]);
+    let diff = if diff.is_empty() { diff } else { format!("<pre tabindex=\"0\">{diff}</pre>\n") };
+    card(&format!("<table class=\"stack\">{heads}{rows}</table>")) + &diff
 }
 
 /// Both configurations, and the machine.
@@ -416,7 +423,7 @@ fn rest(run: &Value, language: Language) -> String {
     let text = |(side, title): (&str, Said)| {
         let files = run[side]["text"].as_array().into_iter().flatten().map(word).collect::<Vec<_>>().join("\n");
         let title = title.say(language);
-        format!("<details><summary>{title}</summary><pre>{files}</pre></details>\n")
+        format!("<details><summary>{title}</summary><pre tabindex=\"0\">{files}</pre></details>\n")
     };
     let environment: String = run["environment"]
         .as_object()
@@ -433,7 +440,7 @@ fn rest(run: &Value, language: Language) -> String {
     let terminal = match terminal.is_empty() {
         true => terminal,
         false => format!(
-            "<details><summary>{}</summary><pre>{terminal}</pre></details>\n",
+            "<details><summary>{}</summary><pre tabindex=\"0\">{terminal}</pre></details>\n",
             texts::PAGE_TERMINAL.say(language)
         ),
     };

@@ -101,11 +101,12 @@ function group(title, seen) {
   if (!found) return gone("upstreams", title, t);
   const tones = ["water", "deep", "violet", "moss", "soft", "warn"];
   const shown = found.peers.slice(0, tones.length);
-  const live = trail(docs, (doc, before) => Object.fromEntries(groupsOf(doc, before, title).map((row) => [row.peer.server, row.rate])));
+  const live = trail(docs, (doc, before) => Object.fromEntries(groupsOf(doc, before, title).flatMap((row) => [[row.peer.server, row.rate], [`${row.peer.server} p95`, row.response]])));
   return [
     head("upstreams", title, t, h("span", { class: "hint" }, told(found.group, t))),
     timed({ doc, t, ui, live }, (one) => [
       one(t("chart.requests"), units.si, shown.map((row, at) => ({ name: row.peer.server, tone: tones[at], of: row.peer.server }))),
+      one(t("up.response"), units.time, shown.map((row, at) => ({ name: row.peer.server, tone: tones[at], of: `${row.peer.server} p95` })), { exact: (ms) => took(ms, t) }),
     ]),
     card(t("detail.peers"), shown.length < found.peers.length ? t("detail.first", shown.length, found.peers.length) : null,
       h("ul", { class: "ranked" }, found.peers.map((row) =>
@@ -128,7 +129,7 @@ function peer(title, server, seen) {
   });
   const reasons = Object.entries(row.cost?.fails ?? {}).sort((a, b) => b[1] - a[1]);
   return [
-    head("upstreams", [h("a", { class: "plain", href: way("upstreams", title) }, title), " / ", h("span", { class: "whole" }, server)], t, mark(TONES[row.state] ?? "idle", t(`peer.${row.state}`))),
+    head("upstreams", [h("a", { class: "plain", href: way("upstreams", title) }, title), " ", h("span", { class: "whole" }, server)], t, mark(TONES[row.state] ?? "idle", t(`peer.${row.state}`))),
     card(t("up.peer"), row.peer.name && row.peer.name !== server ? row.peer.name : null,
       h("div", { class: "figures" },
         figure(t("kpi.requests"), units.rate(row.rate), units.count(row.peer.requests)),

@@ -109,7 +109,7 @@ fn ladder(run: &Value) -> String {
         for block in blocks.iter().filter(|block| block["variant"] == *variant) {
             let Some(rate) = rate(block) else { continue };
             bars += &format!(
-                "<div class=\"row\"><span>{}</span><span class=\"track\"><i class=\"{}\" style=\"width:{:.1}%\"></i></span><b>{}/s</b></div>\n",
+                "<div class=\"row\"><span>{}</span><span class=\"track\"><i class=\"{}\" style=\"width:{:.1}%\"></i></span><strong>{}/s</strong></div>\n",
                 word(&block["edge"]),
                 class(&block["edge"]),
                 long(rate).max(0.0),
@@ -223,7 +223,7 @@ fn comparisons(run: &Value) -> String {
 /// The terminal report, and the machine.
 fn rest(run: &Value) -> String {
     format!(
-        "<details><summary>As a terminal shows it</summary><pre>{}</pre></details>\n<footer>weir {} · {} CPUs · Linux {} · seed {} · run {} · made by weir lab</footer>\n",
+        "<details><summary>As a terminal shows it</summary><pre tabindex=\"0\">{}</pre></details>\n<footer>weir {} · {} CPUs · Linux {} · seed {} · run {} · made by weir lab</footer>\n",
         escape(&report::text(run, Language::English)),
         word(&run["environment"]["weir"]),
         run["environment"]["cpus"],
