@@ -128,6 +128,18 @@ test("rows are found by a text, by failing, and in the order that is asked for",
   await page.$$eval("main .card:nth-of-type(2) th button", (heads) => heads[0].click());
   await settled([...all].sort((a, b) => a.localeCompare(b)));
   await page.close();
+  // Errors are sorted by a choice.
+  const errors = await open(browser, `${edge.url}/open/#/errors`, { size: 1440 });
+  await errors.waitForSelector(".sorting select");
+  for (const by of ["now", "last", "total"]) {
+    await errors.select(".sorting select", by);
+    await errors.waitForFunction((by) => document.querySelector(".sorting select").value === by, {}, by);
+  }
+  await errors.waitForFunction(() => {
+    const counts = [...document.querySelectorAll(".errors.failed .total")].map((one) => Number(one.textContent.replaceAll("\u202f", "")));
+    return counts.length >= 2 && counts.every((count, at) => at === 0 || counts[at - 1] >= count);
+  }, { timeout: 5000 });
+  await errors.close();
   // On a narrow screen a choice stands for the head, and every column is there.
   const narrow = await open(browser, `${edge.url}/open/#/upstreams`, { size: 390, language: "ko" });
   await narrow.waitForSelector(".order select");

@@ -3,7 +3,7 @@
 import { h } from "../dom.js";
 import { ASKED, OUTCOMES, caches as rows, ms, part } from "../model.js";
 import { card, copyable, empty, figure, keys, mark, stacked, way } from "../parts.js";
-import { finder, found } from "../table.js";
+import { finder, found, table } from "../table.js";
 import * as units from "../units.js";
 
 export function caches({ doc, before, t, ui }) {
@@ -12,10 +12,24 @@ export function caches({ doc, before, t, ui }) {
   const shown = list.length > 1 ? found(list, ui.find.caches, (row) => row.name, isFailing) : list;
   return [
     list.length > 1 ? finder(ui, { id: "caches", t, failing: list.filter(isFailing).length, all: list.length, seen: shown.length }) : null,
+    list.length > 1 ? card(t("nav.caches"), null, beside(shown, t, ui)) : null,
     shown.map((row) => h("div", { key: row.name }, one(row, doc, t))),
     shown.length === 0 ? empty(t("find.none")) : null,
     purge(list, t, ui),
   ];
+}
+
+/** Several caches beside each other. */
+function beside(list, t, ui) {
+  const columns = [
+    { key: "name", label: t("purge.zone"), text: true, get: (row) => row.name, show: (row) => h("a", { href: way("caches", row.name) }, row.name) },
+    { key: "requests", label: t("cache.clients"), get: (row) => row.requests, show: (row) => units.rate(row.requests) },
+    { key: "fetches", label: t("cache.origin"), get: (row) => row.fetches, show: (row) => units.rate(row.fetches) },
+    { key: "saved", label: t("detail.saved"), get: (row) => row.saved, show: (row) => units.percent(row.saved) },
+    { key: "ended", label: t("cache.error"), get: (row) => row.ended, show: (row) => units.rate(row.ended) },
+    { key: "size", label: t("cache.fill"), get: (row) => row.cache.size, show: (row) => units.bytes(row.cache.size) },
+  ];
+  return table(ui, { id: "caches", caption: t("nav.caches"), columns, rows: list, rowKey: (row) => row.name, sort: ["requests", true], tone: (row) => (isFailing(row) ? "failing" : ""), none: t("find.none"), by: t("find.order") });
 }
 
 /** Whether requests of a cache end early now, or its counters do not add up. */

@@ -4,13 +4,15 @@
 import { h } from "../dom.js";
 import { REASONS, between, grew, isFailed, reasons, trail, zones } from "../model.js";
 import { capital, card, empty, name, way } from "../parts.js";
-import { finder, found } from "../table.js";
+import { finder, found, sorted } from "../table.js";
 import { timed } from "../timeline.js";
 import * as units from "../units.js";
 import { entries, notes } from "./logs.js";
 
 /** To whom a class belongs, in the order in which they are shown. */
 const KINDS = ["failed", "refused", "recovered", "client"];
+/** Orders of the classes, each from the most. */
+const ORDERS = { total: (error) => error.count, now: (error) => error.rate, last: (error) => Date.parse(error.last) };
 const TONES = { limit: "warn", upstream: "deep", timeout: "violet", client: "soft", weir: "bad" };
 
 export function errors({ doc, before, docs, t, ui }) {
@@ -22,7 +24,8 @@ export function errors({ doc, before, docs, t, ui }) {
   classes.filter((error) => ui.open.has(error.class)).forEach((error) => renew(error, error.place, ui));
   if (classes.length === 0) return card(t("nav.errors"), null, empty(t("err.none")));
   const seen = found(classes, ui.find.errors, (error) => `${error.class} ${error.reason} ${t(`reason.${error.reason}`)}`, isFailed);
-  const groups = KINDS.map((kind) => [kind, seen.filter((error) => error.kind === kind)]).filter(([, of]) => of.length > 0);
+  const order = ORDERS[ui.sort.errors] ? ui.sort.errors : "total";
+  const groups = KINDS.map((kind) => [kind, sorted(seen.filter((error) => error.kind === kind), { get: ORDERS[order] }, true)]).filter(([, of]) => of.length > 0);
   const live = trail(docs, reasons);
   const there = REASONS.filter((reason) => live.some((point) => point[reason] > 0));
   return [
@@ -31,6 +34,8 @@ export function errors({ doc, before, docs, t, ui }) {
       one(t("chart.reasons"), units.si, (there.length ? there : ["upstream"]).map((reason, at) => ({ name: t(`reason.${reason}`), tone: TONES[reason], of: reason, dash: at % 3 }))),
       places(doc, before, t),
     ]),
+    h("label", { class: "sorting" }, t("find.order"),
+      h("select", { onchange: (event) => ui.set({ sort: { ...ui.sort, errors: event.target.value } }) }, Object.keys(ORDERS).map((name) => h("option", { key: name, value: name, selected: name === order }, t(`errsort.${name}`))))),
     ...groups.map(([kind, of]) => card(t(`err.${kind}`), t(`err.${kind}.hint`), h("ul", { class: `errors ${kind}` }, of.map((error) => folded(error, t, ui))))),
     groups.length === 0 ? empty(t("find.none")) : null,
     h("p", { class: "hint" }, t("err.secret")),
