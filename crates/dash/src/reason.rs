@@ -103,7 +103,7 @@ mod tests {
         };
         let (nothing, before) = (Snapshot::default(), of_them("a"));
         assert_eq!(ALL.map(|reason| grown(&nothing, &before, reason)), [2, 4, 0, 0, 0]);
-        // The class 500 now comes from weir itself: what was counted before does not come again.
+        // The class 500 now comes from weir itself. Its earlier errors are not counted again.
         let mut now = of_them("");
         now.weir.errors[0].count += 3;
         assert_eq!(ALL.map(|reason| grown(&before, &now, reason)), [0, 0, 0, 0, 3]);

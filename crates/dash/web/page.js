@@ -1,4 +1,4 @@
-// What the reports of `weir load` and `weir lab` do besides showing: light or dark, and copying a line.
+// The two buttons of the reports of `weir load` and `weir lab`: one switches between light and dark, one copies a line.
 
 import { copy } from "./parts.js";
 

@@ -87,7 +87,7 @@ function pressed(event) {
   }
 }
 
-/** What makes an area of a chart read its values. @param {Reading} reading */
+/** The listeners with which an area of a chart reads its values. @param {Reading} reading */
 export function pointing(reading) {
   return {
     tabindex: 0,

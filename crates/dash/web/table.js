@@ -5,7 +5,7 @@ import { h } from "./dom.js";
 
 /**
  * @typedef {{key: string, label: string, get: (row: any) => any, show?: (row: any) => any, text?: boolean,
- *   wide?: boolean, width?: number}} Column `get` is what is sorted by, `show` what is seen; `text` is set to the left;
+ *   wide?: boolean, width?: number}} `get` gives the value that sorts the rows, `show` the cell; `text` is set to the left;
  *   `wide` takes a row of its own where rows are cards; with a `width`, in em, all tables of one kind have the same grid
  */
 
@@ -35,7 +35,7 @@ export function found(rows, { text = "", only = false } = {}, words, isFailing) 
 }
 
 /**
- * The bar that finds rows: a text, and only those that fail. What it holds is `ui.find` under its name.
+ * The bar that finds rows by a text, or only rows that fail. `ui.find` keeps its state under its name.
  * @param {any} ui
  * @param {{id: string, t: any, failing: number, all: number, seen: number}} what
  */

@@ -6,10 +6,10 @@ import { copyable } from "./parts.js";
 import { RANGES, moment, placed, stretch, ticks } from "./time.js";
 import * as units from "./units.js";
 
-/** How old a history may be before it is asked for again, in milliseconds. */
+/** Milliseconds after which the page asks for the history again. */
 const FRESH = 30_000;
 
-/** What the edge keeps on disk of a stretch; asked for when it is looked at. */
+/** The history of a stretch on the edge's disk. The page asks for it when it shows it. */
 function kept(name, { from, to }, ui) {
   const { day } = ui;
   const isNew = day.name !== name;
@@ -84,7 +84,7 @@ export function controls(ranges, { doc, t, ui, more, said }) {
 }
 
 /**
- * Charts of what was seen since the page was opened, with their buttons.
+ * Charts of the seconds since the page was opened, with their buttons.
  * @param {{doc: any, t: any, ui: any, live: any[]}} seen @param {(one: any) => any[]} charts
  */
 export function timed({ doc, t, ui, live: all }, charts) {
@@ -103,6 +103,6 @@ function pause({ doc, t, ui }) {
     h("span", { "aria-hidden": "true" }, ui.paused ? "▶ " : "❚❚ "), ui.paused ? t("pause.on", units.clock(doc.at)) : t("pause.off"));
 }
 
-/** What stands in place of charts that have no history. */
+/** The words in place of charts that have no history. */
 export const missing = (isWaiting, t) =>
   h("section", { class: "card wide" }, isWaiting ? h("p", { class: "empty" }, t("wait")) : h("p", { class: "empty" }, t("day.none"), " ", copyable("dashboard_history FILE;", t)));

@@ -8,7 +8,7 @@ import * as units from "../units.js";
 import { one as cacheCard } from "./caches.js";
 import { TONES, told } from "./upstreams.js";
 
-/** The page of what an address names; nothing where there is no such thing. @param {string} view */
+/** The page of the thing that an address names; null if there is no such page. @param {string} view */
 export function detail(view, seen) {
   const { of } = seen;
   if (view === "zones" && of.length === 2) return zone(...of, seen);
@@ -18,7 +18,7 @@ export function detail(view, seen) {
   return null;
 }
 
-/** The way back, and what is looked at. */
+/** The way back, and the name of the thing. */
 function head(view, title, t, said) {
   return h(
     "nav",
