@@ -33,11 +33,11 @@ const run = promisify(execFile);
 
 async function shoot(page, folder, name, size) {
   const tall = await page.evaluate(() => document.documentElement.scrollHeight);
-  const clip = { x: 0, y: 0, width: SIZES[size].width, height: Math.min(tall, size === "1440" ? 1350 : 2600) };
+  const clip = { x: 0, y: 0, width: SIZES[size].width, height: Math.min(tall, size === "1440" ? 1350 : 2300) };
   const wide = await overflow(page);
   if (wide > 0) console.log(`${name}: wider than the window by ${wide}`);
   const to = process.env.LOOK ? join(process.env.LOOK, `${name}.png`) : join(docs, folder, `${name}.webp`);
-  await page.screenshot({ path: to, clip, captureBeyondViewport: true, ...(process.env.LOOK ? {} : { type: "webp", quality: 40 }) });
+  await page.screenshot({ path: to, clip, captureBeyondViewport: true, ...(process.env.LOOK ? {} : { type: "webp", quality: 30 }) });
 }
 
 async function dash() {
