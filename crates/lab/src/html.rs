@@ -151,7 +151,8 @@ fn cause(run: &Value, language: Language) -> String {
     let told = crate::why::say::told(run, language);
     let name = run["verdict"]["name"].as_str().unwrap_or_default();
     let (title, sentence) = told.first.split_once("  ").unwrap_or(("", told.first.as_str()));
-    let condition = crate::verdict::condition_of_why(name, language);
+    let condition = crate::why::say::WORDS.iter().find(|(word, _)| *word == name);
+    let condition = condition.map_or("", |(_, when)| when.say(language));
     let row = |fact: &Fact| {
         let is_korean = language == Language::Korean;
         let text = if fact.is_command { copyable(&fact.text, is_korean) } else { escape(&fact.text) };
@@ -167,7 +168,7 @@ fn cause(run: &Value, language: Language) -> String {
     format!(
         "{}<p class=\"hint\">{}</p>\n{}{}",
         verdict(tone(name), title, sentence.trim()),
-        escape(&condition),
+        escape(condition),
         part(texts::PAGE_EVIDENCE, &told.evidence),
         part(texts::PAGE_REMEDY, &told.remedy),
     )

@@ -511,12 +511,6 @@ pub fn table_of_why(language: Language) -> String {
     rows(crate::why::say::WORDS, language)
 }
 
-/// The condition of a word of `weir lab why`; empty for another word.
-pub fn condition_of_why(name: &str, language: Language) -> String {
-    let when = crate::why::say::WORDS.iter().find(|(word, _)| *word == name);
-    when.map_or_else(String::new, |(_, when)| when.say(language).to_owned())
-}
-
 fn rows(list: &[(&str, Text)], language: Language) -> String {
     let heading = [texts::VERDICT_HEADING, texts::WHEN_HEADING].map(|text| text.say(language));
     let rows: String = list.iter().map(|(name, when)| format!("| {name} | {} |\n", when.say(language))).collect();
