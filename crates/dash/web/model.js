@@ -145,6 +145,9 @@ export function caches(doc, before) {
   });
 }
 
+/** The document of ten seconds ago, or the oldest one: what failed since then fails now. @param {any[]} docs */
+export const lately = (docs) => docs?.at(-11) ?? docs?.[0];
+
 /** What was seen of one thing, second by second. @param {any[]} docs @param {(doc: any, before: any) => any} read */
 export const trail = (docs, read) =>
   (docs ?? []).map((doc, at) => ({ at: doc.at, ...(at > 0 ? read(doc, docs[at - 1]) : null) }));

@@ -1,7 +1,7 @@
 // Groups and their peers: who serves, how well connections are kept, why tries fail.
 
 import { h } from "../dom.js";
-import { failed, groups } from "../model.js";
+import { failed, groups, lately } from "../model.js";
 import { card, copyable, empty, mark, took, way } from "../parts.js";
 import { finder, found, table } from "../table.js";
 import * as units from "../units.js";
@@ -9,8 +9,9 @@ import { statuses } from "./zones.js";
 
 export const TONES = { up: "good", busy: "warn", draining: "warn", checking: "idle", down: "idle", unavail: "bad", unhealthy: "bad" };
 
-export function upstreams({ doc, before, t, ui }) {
-  const list = groups(doc, before);
+export function upstreams({ doc, before, docs, t, ui }) {
+  const recent = groups(doc, lately(docs));
+  const list = groups(doc, before).map((one, at) => ({ ...one, peers: one.peers.map((row, place) => ({ ...row, failing: recent[at].peers[place].failing })) }));
   if (list.length === 0) return card(t("nav.upstreams"), null, empty(t("up.none")));
   const rows = list.flatMap(({ name, peers }) => peers.map((row) => ({ ...row, group: name })));
   const words = (row) => `${row.group} ${row.peer.server} ${row.peer.name ?? ""} ${row.state} ${t(`peer.${row.state}`)}`;
@@ -40,7 +41,7 @@ export function upstreams({ doc, before, t, ui }) {
   ];
 }
 
-/** Whether a peer is out of service, or its requests fail now. */
+/** Whether a peer is out of service, or requests to it failed in the last ten seconds. */
 export const isFailing = (row) => TONES[row.state] === "bad" || row.failing > 0;
 
 /** What is to be said of a group as a whole. */

@@ -1,14 +1,17 @@
 // Servers and locations: what comes, what is answered, how long it takes.
 
 import { h } from "../dom.js";
-import { codes, failed, zones as rows } from "../model.js";
+import { codes, failed, lately, zones as rows } from "../model.js";
 import { capital, card, empty, name, took, way } from "../parts.js";
 import { finder, found, table } from "../table.js";
 import * as units from "../units.js";
 
-export function zones({ doc, before, t, ui }) {
+export function zones({ doc, before, docs, t, ui }) {
   const http = doc.snapshot.http;
-  const [servers, locations] = ["server_zones", "location_zones"].map((kind) => rows(doc, before, kind));
+  const [servers, locations] = ["server_zones", "location_zones"].map((kind) => {
+    const recent = rows(doc, lately(docs), kind);
+    return rows(doc, before, kind).map((row, at) => ({ ...row, failing: recent[at].failed > 0 }));
+  });
   const all = [...servers, ...locations];
   const words = (row) => `${row.name} ${Object.keys(row.zone.responses.codes ?? {}).join(" ")}`;
   const [s, l] = [servers, locations].map((list) => found(list, ui.find.zones, words, isFailing));
@@ -20,8 +23,8 @@ export function zones({ doc, before, t, ui }) {
   ];
 }
 
-/** Whether requests of a zone fail now. */
-const isFailing = (row) => row.failed > 0;
+/** Whether requests of a zone failed in the last ten seconds. */
+const isFailing = (row) => row.failing;
 
 /** Statuses as text, each class with a tone; the number itself says which. */
 export function statuses(responses) {
