@@ -14,6 +14,7 @@
 mod crossplane;
 pub mod edit;
 pub mod glob;
+pub mod glossary;
 mod include;
 pub mod language;
 mod lex;

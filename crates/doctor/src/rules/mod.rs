@@ -286,8 +286,7 @@ mod tests {
         for rule in RULES {
             let own = found(rule, &rule.fires).into_iter().map(|finding| finding.what.ko);
             for text in own.chain([rule.says.ko.to_owned(), rule.remedy.ko.to_owned()]) {
-                let other =
-                    crate::rule::GLOSSARY.iter().flat_map(|(_, others)| *others).find(|other| text.contains(**other));
+                let other = weir_conf::glossary::forbidden_in(&text);
                 lacking.extend(other.map(|other| format!("{}: {other}: {text}", rule.id)));
             }
         }
