@@ -370,10 +370,11 @@ fn named(line: &Waterline) -> Named {
 fn stands(line: &Waterline) -> Said {
     let title = words::title(&line.kind, &line.of);
     let ((used, limit), highest) = (amounts(line), amount(line, line.max));
-    let by = |words: &str| if line.set_by.is_empty() { String::new() } else { format!(" ({words}{})", line.set_by) };
+    let setter = words::setter(&line.kind, &line.set_by);
+    let by = |words: &str, by: &str| if by.is_empty() { String::new() } else { format!(" ({words}{by})") };
     Said::new(
-        format!("{}: {used} of {limit}, highest {highest}{}", title.en, by("set by ")),
-        format!("{}: {limit} 중 {used}, 최고 {highest}{}", title.ko, by("")),
+        format!("{}: {used} of {limit}, highest {highest}{}", title.en, by("set by ", &setter.en)),
+        format!("{}: {limit} 중 {used}, 최고 {highest}{}", title.ko, by("기준: ", &setter.ko)),
     )
 }
 

@@ -99,7 +99,7 @@ function waterline(line, thresholds, t) {
       h("span", null, `${t("water.max")} ${highest}`),
       line.hits > 0 ? h("span", { class: "met" }, `${t("water.hits")} ${t("water.times", units.count(line.hits))}`) : null,
       h("span", { class: line.trend === "rising" ? "rising" : undefined }, timeLeft(line, t)),
-      line.set_by ? h("span", { class: "setby" }, t("water.setBy", line.set_by)) : null,
+      line.set_by ? h("span", { class: "setby" }, t("water.setBy", t.of(line.setter ?? line.set_by))) : null,
     ),
   );
 }
