@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use crate::lang::wrong::{Wrong, wrong};
+
 const EXAMPLES: &str = "\
 Examples:
   weir load checkout.yml                          an Artillery script, unchanged
@@ -180,9 +182,10 @@ pub struct RunArgs {
 const INTERVAL: (std::time::Duration, std::time::Duration) =
     (std::time::Duration::from_millis(100), std::time::Duration::from_secs(60));
 
-fn interval(text: &str) -> Result<std::time::Duration, String> {
+fn interval(text: &str) -> Result<std::time::Duration, Wrong> {
     let time = weir_load::duration::phase(&text.into()).map(|time| time.time);
-    time.filter(|time| (INTERVAL.0..=INTERVAL.1).contains(time)).ok_or_else(|| "100ms to 60s".to_owned())
+    time.filter(|time| (INTERVAL.0..=INTERVAL.1).contains(time))
+        .ok_or_else(|| wrong("100ms to 60s", "100ms부터 60s까지입니다"))
 }
 
 impl RunArgs {

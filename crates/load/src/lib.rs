@@ -34,6 +34,7 @@ pub mod run;
 pub mod script;
 pub mod selfcheck;
 pub mod template;
+pub mod texts;
 pub mod tls;
 pub mod url;
 pub mod value;

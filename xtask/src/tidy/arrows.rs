@@ -38,7 +38,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("weir-doctor", &["weir-conf", "weir-http", "weir-meter"]),
-    ("weir-load", &["weir-wire", "weir-net", "weir-meter", "weir-dash"]),
+    ("weir-load", &["weir-conf", "weir-wire", "weir-net", "weir-meter", "weir-dash"]),
     ("weir-origin", &["weir-wire", "weir-net"]),
     ("weir-lab", &["weir-load", "weir-conf", "weir-wire", "weir-net", "weir-meter"]),
     (
@@ -52,6 +52,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "weir-conf",
             "weir-net",
             "weir-meter",
+            "weir-dash",
             "weir-http",
             "weir-edge",
             "weir-doctor",
