@@ -6,10 +6,13 @@ use std::sync::atomic::Ordering;
 
 use clap::Args;
 use weir_adopt::{Asked, Wish, beside, page};
+use weir_conf::language::Language;
+use weir_conf::said::Said;
+use weir_conf::say;
 
-use crate::doctor::Lang;
 use crate::files::Disk;
-use crate::stop;
+use crate::lang::wrong::within;
+use crate::{stop, texts};
 
 const AFTER_HELP: &str = "\
 weir adopt finds the nginx that runs here, reads its configuration and shows on one page what differs under weir and
@@ -41,10 +44,10 @@ pub struct AdoptArgs {
     #[arg(long, value_name = "FILE")]
     log: Vec<PathBuf>,
     /// Most URLs to ask for; each goes to nginx twice and to weir once or twice
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=REQUESTS_MAX))]
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = within(1..=REQUESTS_MAX))]
     urls: u64,
     /// Requests a second, to nginx and weir together
-    #[arg(long, value_name = "R", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=RATE_MAX))]
+    #[arg(long, value_name = "R", default_value_t = 20, value_parser = within(1..=RATE_MAX))]
     rate: u64,
     /// Do not ask for URLs whose path begins so; may be repeated
     #[arg(long, value_name = "PREFIX")]
@@ -58,19 +61,16 @@ pub struct AdoptArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Language of the page
-    #[arg(long, value_enum, default_value_t = Lang::En)]
-    lang: Lang,
     /// Serve the configuration in this directory until standard input closes
     #[arg(long, value_name = "DIR", hide = true, exclusive = true)]
     beside: Option<PathBuf>,
 }
 
 /// Runs the verb.
-pub fn main(args: &AdoptArgs) -> ExitCode {
+pub fn main(args: &AdoptArgs, language: Language) -> ExitCode {
     let result = match &args.beside {
         Some(room) => beside::serve(room).map(|()| 0),
-        None => run(args),
+        None => run(args, language),
     };
     ExitCode::from(result.unwrap_or_else(|message| {
         eprintln!("weir adopt: {message}");
@@ -78,8 +78,8 @@ pub fn main(args: &AdoptArgs) -> ExitCode {
     }))
 }
 
-fn run(args: &AdoptArgs) -> Result<u8, String> {
-    let language = args.lang.language();
+fn run(args: &AdoptArgs, language: Language) -> Result<u8, String> {
+    let told = |said: Said| said.say(language).to_owned();
     let absolute = |path: &PathBuf| std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()));
     let wish = Wish {
         pid: args.pid,
@@ -92,12 +92,11 @@ fn run(args: &AdoptArgs) -> Result<u8, String> {
         wants_actions: args.ask_all,
         compares: !args.no_compare,
     };
-    let weir =
-        std::env::current_exe().map_err(|error| format!("weir cannot find the path of its own program: {error}"))?;
-    let stop = stop::on_signal()?;
+    let weir = std::env::current_exe().map_err(|error| told(say!(texts::OWN_PATH, error.to_string())))?;
+    let stop = stop::on_signal().map_err(told)?;
     let tell = |said: weir_doctor::Said| eprintln!("{}", said.say(language));
     let asked = Asked { weir: &weir, files: &Disk, stop: &stop, tell: &tell };
-    let report = weir_adopt::run(&wish, &asked)?;
+    let report = weir_adopt::run(&wish, &asked).map_err(|said| said.say(language).to_owned())?;
     match args.json {
         true => println!("{:#}", page::json(&report)),
         false => print!("{}", page::text(&report, language)),

@@ -19,6 +19,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use clap::Args;
+use weir_conf::language::Language;
+use weir_conf::said::Said;
+use weir_conf::say;
 use weir_edge::control::{self, Running};
 use weir_http::build::Paths;
 use weir_load::quick::{self, Quick};
@@ -28,6 +31,8 @@ use weir_net::process::{self, Signal, Signals, SignalsHandle};
 use weir_origin as dummy;
 
 use crate::files::Disk;
+use crate::lang::wrong::{Wrong, within, wrong};
+use crate::texts;
 use place::Place;
 use verdict::Verdict;
 
@@ -53,8 +58,8 @@ pub struct OriginArgs {
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8081", value_parser = address)]
     listen: Vec<Address>,
     /// Threads
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=dummy::WORKERS_MAX as i64))]
-    workers: u16,
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = within(1..=dummy::WORKERS_MAX))]
+    workers: usize,
 }
 
 /// `weir demo`, and `weir` alone.
@@ -64,10 +69,10 @@ pub struct DemoArgs {
     #[arg(long, value_name = "PORT", default_value_t = PORT)]
     port: u16,
     /// Connections of the load
-    #[arg(long, value_name = "N", default_value_t = CONNECTIONS, value_parser = clap::value_parser!(u32).range(1..=CONNECTIONS_MAX))]
+    #[arg(long, value_name = "N", default_value_t = CONNECTIONS, value_parser = within(1..=CONNECTIONS_MAX))]
     connections: u32,
     /// Seconds of load
-    #[arg(long, value_name = "S", default_value_t = SECONDS, value_parser = clap::value_parser!(u32).range(1..=SECONDS_MAX))]
+    #[arg(long, value_name = "S", default_value_t = SECONDS, value_parser = within(1..=SECONDS_MAX))]
     seconds: u32,
     /// End after the load instead of serving on
     #[arg(long)]
@@ -76,9 +81,9 @@ pub struct DemoArgs {
 
 const PORT: u16 = 8080;
 const CONNECTIONS: u32 = 64;
-const CONNECTIONS_MAX: i64 = 10_000;
+const CONNECTIONS_MAX: u32 = 10_000;
 const SECONDS: u32 = 5;
-const SECONDS_MAX: i64 = 3600;
+const SECONDS_MAX: u32 = 3600;
 
 impl Default for DemoArgs {
     fn default() -> DemoArgs {
@@ -87,42 +92,43 @@ impl Default for DemoArgs {
 }
 
 /// Runs the dummy origin until a signal ends it.
-pub fn origin(args: &OriginArgs) -> ExitCode {
-    report(serve_origin(args).map(|()| true))
+pub fn origin(args: &OriginArgs, language: Language) -> ExitCode {
+    report(serve_origin(args, language).map(|()| true), "origin", language)
 }
 
 /// Starts everything, runs the load and prints the result; fails if any request failed.
-pub fn demo(args: &DemoArgs) -> ExitCode {
-    report(run_demo(args))
+pub fn demo(args: &DemoArgs, language: Language) -> ExitCode {
+    report(run_demo(args, language), "demo", language)
 }
 
-fn report(outcome: Result<bool, String>) -> ExitCode {
+fn report(outcome: Result<bool, Said>, verb: &str, language: Language) -> ExitCode {
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(message) => {
-            eprintln!("weir: {message}");
+            eprintln!("weir {verb}: {}", message.say(language));
             ExitCode::FAILURE
         }
     }
 }
 
-fn serve_origin(args: &OriginArgs) -> Result<(), String> {
+fn serve_origin(args: &OriginArgs, language: Language) -> Result<(), Said> {
+    let tell = |said: Said| println!("{}", said.say(language));
     let signals = catch_signals()?;
     // The origin may hold many connections. If the kernel refuses to raise the limit, the old limit stays.
     let _ = process::raise_nofile();
-    let origin = dummy::start(&args.listen, usize::from(args.workers))
-        .map_err(|error| format!("the origin cannot listen: {error}"))?;
+    let origin =
+        dummy::start(&args.listen, args.workers).map_err(|error| say!(texts::CANNOT_LISTEN, error.to_string()))?;
     for address in origin.addresses() {
         match address {
-            Address::Tcp(address) => println!("origin   http://{address}/64k?delay=20ms"),
-            Address::Unix(_) => println!("origin   {address}"),
+            Address::Tcp(address) => tell(say!(texts::ORIGIN_AT, format!("http://{address}/64k?delay=20ms"))),
+            Address::Unix(_) => tell(say!(texts::ORIGIN_AT, address.to_string())),
         }
     }
-    println!("         `weir origin --help` lists the parameters of a request; Ctrl-C ends");
+    tell(say!(texts::ORIGIN_HELP));
     wait_for_the_end(signals);
     let totals = origin.totals();
-    println!("origin   {} requests over {} connections", totals.requests, totals.connections);
+    tell(say!(texts::ORIGIN_TOTALS, totals.requests, totals.connections));
     for address in origin.addresses() {
         if let Address::Unix(path) = address {
             // It does not matter if the file is already gone.
@@ -132,8 +138,8 @@ fn serve_origin(args: &OriginArgs) -> Result<(), String> {
     Ok(())
 }
 
-fn catch_signals() -> Result<Signals, String> {
-    process::signals().map_err(|error| format!("weir cannot catch signals: {error}"))
+fn catch_signals() -> Result<Signals, Said> {
+    process::signals().map_err(|error| say!(texts::SIGNALS, error.to_string()))
 }
 
 fn wait_for_the_end(mut signals: Signals) {
@@ -141,37 +147,37 @@ fn wait_for_the_end(mut signals: Signals) {
 }
 
 /// `HOST:PORT` or `unix:PATH`.
-fn address(text: &str) -> Result<Address, String> {
+fn address(text: &str) -> Result<Address, Wrong> {
     if let Some(path) = text.strip_prefix("unix:") {
         return Ok(Address::Unix(path.into()));
     }
-    text.parse().map(Address::Tcp).map_err(|_| "it must be an address with a port, or unix:PATH".to_owned())
+    text.parse()
+        .map(Address::Tcp)
+        .map_err(|_| wrong("it must be an address with a port, or unix:PATH", "포트가 있는 주소나 unix:PATH를 쓰세요"))
 }
 
-fn run_demo(args: &DemoArgs) -> Result<bool, String> {
+fn run_demo(args: &DemoArgs, language: Language) -> Result<bool, Said> {
     let signals = catch_signals()?;
     let (origin, origin_at) = start_origin(args.port.saturating_add(1))?;
     let edge_at = free_address(args.port)?;
     let place = Place::new(edge_at, origin_at, args.connections)
-        .map_err(|error| format!("weir cannot create a directory for the demo: {error}"))?;
+        .map_err(|error| say!(texts::NO_DIRECTORY, error.to_string()))?;
     let running = start_edge(&place)?;
-    println!(
-        "weir demo   {} s of load over {} connections: load, edge and origin in this process",
-        args.seconds, args.connections
-    );
+    println!("{}", say!(texts::DEMO_BEGINS, args.seconds, args.connections).say(language));
     let outcome = Arc::new(OnceLock::new());
     let load = Load {
         url: format!("http://{edge_at}/1k"),
         connections: args.connections as usize,
         duration: Duration::from_secs(u64::from(args.seconds)),
-        after: if args.once { String::new() } else { place.what_to_open(edge_at) },
+        after: if args.once { String::new() } else { place.what_to_open(edge_at, language) },
+        language,
         end: args.once.then(|| signals.handle()),
         outcome: outcome.clone(),
     };
     std::thread::Builder::new()
         .name("demo".to_owned())
         .spawn(move || load.run())
-        .map_err(|error| format!("weir cannot start a thread for the load: {error}"))?;
+        .map_err(|error| say!(texts::NO_THREAD, error.to_string()))?;
     // The edge's own loop: HUP reloads, INT and TERM end it, as in `weir edge`.
     running.serve(signals, &Disk);
     origin.stop();
@@ -179,27 +185,27 @@ fn run_demo(args: &DemoArgs) -> Result<bool, String> {
     match outcome.get() {
         Some(Ok(passed)) => Ok(*passed),
         Some(Err(message)) => Err(message.clone()),
-        None => Err("ended before the load was complete".to_owned()),
+        None => Err(say!(texts::NOT_COMPLETE)),
     }
 }
 
 /// Starts the origin on this port, or on a free port if this port is in use.
-fn start_origin(port: u16) -> Result<(dummy::Origin, SocketAddr), String> {
+fn start_origin(port: u16) -> Result<(dummy::Origin, SocketAddr), Said> {
     let address = free_address(port)?;
     let origin = dummy::start(&[address.into()], 1)
-        .map_err(|error| format!("the origin cannot listen on {address}: {error}"))?;
+        .map_err(|error| say!(texts::CANNOT_LISTEN_ON, address.to_string(), error.to_string()))?;
     let real = origin.tcp_address().unwrap_or(address);
     Ok((origin, real))
 }
 
 /// A free loopback address: this port, or a port that the kernel picks.
-fn free_address(port: u16) -> Result<SocketAddr, String> {
+fn free_address(port: u16) -> Result<SocketAddr, Said> {
     let probe = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).or_else(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
-    probe.and_then(|listener| listener.local_addr()).map_err(|error| format!("no port is free on 127.0.0.1: {error}"))
+    probe.and_then(|listener| listener.local_addr()).map_err(|error| say!(texts::NO_PORT, error.to_string()))
 }
 
 /// Starts the edge as `weir edge -p PLACE` does.
-fn start_edge(place: &Place) -> Result<Running, String> {
+fn start_edge(place: &Place) -> Result<Running, Said> {
     let claimed = weir_edge::dash::place::claim();
     let origin = control::Origin {
         file: place.file("nginx.conf"),
@@ -213,7 +219,7 @@ fn start_edge(place: &Place) -> Result<Running, String> {
     for problem in &loaded.problems {
         eprint!("{}", weir_conf::render(problem, &loaded.tree, "weir"));
     }
-    let conf = loaded.conf.ok_or("weir refused the demo's configuration")?;
+    let conf = loaded.conf.ok_or_else(|| say!(texts::DEMO_REFUSED))?;
     log::open_default(Path::new(&origin.error_log));
     let running = Running::start(origin, conf, &loaded.tree, claimed)?;
     running.write_pid()?;
@@ -229,7 +235,8 @@ struct Load {
     after: String,
     /// Ends the edge when the load is done. `None`: the edge goes on serving.
     end: Option<SignalsHandle>,
-    outcome: Arc<OnceLock<Result<bool, String>>>,
+    outcome: Arc<OnceLock<Result<bool, Said>>>,
+    language: Language,
 }
 
 impl Load {
@@ -238,7 +245,7 @@ impl Load {
         if let Err(message) = &outcome
             && self.end.is_none()
         {
-            eprintln!("weir: {message}");
+            eprintln!("weir demo: {}", message.say(self.language));
         }
         print!("{}", self.after);
         // This is the only place that sets the outcome.
@@ -248,7 +255,7 @@ impl Load {
         }
     }
 
-    fn measure(&self) -> Result<bool, String> {
+    fn measure(&self) -> Result<bool, Said> {
         let before = verdict::Cpu::now();
         let report = quick::run(&Quick {
             url: self.url.clone(),
@@ -257,7 +264,7 @@ impl Load {
             ..Quick::default()
         })?;
         let verdict = Verdict { cpu: verdict::Cpu::now().since(before), report };
-        print!("{verdict}");
+        print!("{}", verdict.text(self.language));
         Ok(verdict.is_clean())
     }
 }

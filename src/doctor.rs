@@ -2,6 +2,7 @@
 //! `--write`.
 
 mod certificates;
+mod limits;
 
 use std::fs;
 use std::io;
@@ -11,7 +12,8 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use weir_conf::{Files, Problem, Tree};
+use weir_conf::said::Said as Sentence;
+use weir_conf::{Files, Problem, Tree, say};
 use weir_doctor::facts::Live;
 use weir_doctor::mend::{self, Mended};
 use weir_doctor::report::{self, Subject};
@@ -21,6 +23,8 @@ use weir_doctor::{dump, explain, reference, rules, said};
 use weir_load::once::{self, Once};
 
 use crate::files::Disk;
+use crate::lang::wrong::{Wrong, wrong};
+use crate::texts;
 
 const AFTER_HELP: &str = "\
 CONF is an nginx.conf, a file that an nginx.conf includes, or the output of `nginx -T` (`-` reads standard input).
@@ -83,12 +87,18 @@ pub struct DoctorArgs {
     /// Write the fixes; first save an undo diff beside each file
     #[arg(long, requires = "fix")]
     write: bool,
+    /// With --fix and --pid: raise the limit of open files at its source, in files of this machine
+    #[arg(long, requires = "fix", conflicts_with_all = ["no_host", "json"])]
+    host: bool,
+    /// With --host: files that the process must be able to open [default: by worker_connections]
+    #[arg(long, value_name = "N", requires = "host")]
+    files: Option<u64>,
+    /// With --host: a folder that has the machine's files
+    #[arg(long, value_name = "DIR", requires = "host", default_value = "/", hide = true)]
+    root: PathBuf,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Language of the report
-    #[arg(long, value_enum, default_value_t = Lang::En)]
-    lang: Lang,
     /// Print the page of all rules
     #[arg(long, hide = true)]
     reference: bool,
@@ -100,49 +110,36 @@ enum Reader {
     Weir,
 }
 
-/// The language of the output; `weir lab` and `weir top` use it too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Lang {
-    En,
-    Ko,
-}
-
-impl Lang {
-    /// The doctor's own type for this language.
-    pub fn language(self) -> Language {
-        match self {
-            Lang::En => Language::English,
-            Lang::Ko => Language::Korean,
-        }
-    }
-}
-
-fn version(text: &str) -> Result<Version, String> {
-    Version::read(text).ok_or_else(|| "write three numbers, as in 1.22.1".to_owned())
+fn version(text: &str) -> Result<Version, Wrong> {
+    Version::read(text).ok_or_else(|| wrong("write three numbers, as in 1.22.1", "1.22.1처럼 세 수를 쓰세요"))
 }
 
 /// Runs the verb.
-pub fn main(args: &DoctorArgs) -> ExitCode {
-    match run(args) {
+pub fn main(args: &DoctorArgs, language: Language) -> ExitCode {
+    match run(args, language) {
         Ok(code) => ExitCode::from(code),
         Err(message) => {
-            eprintln!("weir doctor: {message}");
+            eprintln!("weir doctor: {}", message.say(language));
             ExitCode::from(2)
         }
     }
 }
 
-fn run(args: &DoctorArgs) -> Result<u8, String> {
+fn run(args: &DoctorArgs, language: Language) -> Result<u8, Sentence> {
     if args.reference {
         print!("{}", reference::page());
         return Ok(0);
     }
     if let Some(unknown) = args.only.iter().find(|name| rules::lookup(name).is_none()) {
         let near = weir_conf::did_you_mean(unknown, rules::RULES.iter().map(|rule| rule.id));
-        let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-        return Err(format!("--only {unknown}: there is no such rule{near}"));
+        return Err(match near {
+            Some(near) => say!(texts::NO_RULE_BUT, unknown, near),
+            None => say!(texts::NO_RULE, unknown),
+        });
     }
-    let language = args.lang.language();
+    if args.host {
+        return limits::run(args, language);
+    }
     let build = build(args)?;
     let told = args.nginx_version.or(build.as_ref().map(|build| build.version));
     let version = told.unwrap_or(NEWEST);
@@ -187,19 +184,26 @@ fn run(args: &DoctorArgs) -> Result<u8, String> {
         for problem in &problems {
             println!("{}", weir_conf::render(problem, &tree, "weir"));
         }
-        print!("{}{}", report::processes(&facts, language), report::text(&subject, &findings, language));
+        let (processes, text) = (report::processes(&facts, language), report::text(&subject, &findings, language));
+        // Without --pid these are other programs of the machine: the file comes first.
+        match args.pid {
+            Some(_) => print!("{processes}{text}"),
+            None if processes.is_empty() => print!("{text}"),
+            None => print!("{text}\n{processes}"),
+        }
     }
     let bad = !problems.is_empty() || findings.iter().any(|finding| finding.level < Level::Note);
     Ok(u8::from(bad))
 }
 
 /// The file from the command line, or the file that the running process or the binary reads.
-fn conf_path(args: &DoctorArgs, build: Option<&Build>) -> Result<PathBuf, String> {
+fn conf_path(args: &DoctorArgs, build: Option<&Build>) -> Result<PathBuf, Sentence> {
     if let Some(conf) = &args.conf {
         return Ok(conf.clone());
     }
     if let Some(pid) = args.pid {
-        let line = fs::read(format!("/proc/{pid}/cmdline")).map_err(|error| format!("no process {pid}: {error}"))?;
+        let line = fs::read(format!("/proc/{pid}/cmdline"))
+            .map_err(|error| say!(texts::NO_PROCESS_AS, pid, error.to_string()))?;
         let line = String::from_utf8_lossy(&line).replace('\0', " ");
         let after = |flag: &str| {
             let mut words = line.split_whitespace();
@@ -218,19 +222,20 @@ fn conf_path(args: &DoctorArgs, build: Option<&Build>) -> Result<PathBuf, String
     }
     let usual = ["/etc/nginx/nginx.conf", "/usr/local/nginx/conf/nginx.conf", "/usr/local/etc/nginx/nginx.conf"];
     let found = usual.into_iter().find(|path| Path::new(path).exists());
-    found.map(PathBuf::from).ok_or_else(|| "you named no file, and there is no /etc/nginx/nginx.conf".to_owned())
+    found.map(PathBuf::from).ok_or_else(|| say!(texts::NO_CONF))
 }
 
 /// The tree of a file, of a dump, or of standard input.
-fn read(path: &Path) -> Result<(Tree, Vec<Problem>), String> {
+fn read(path: &Path) -> Result<(Tree, Vec<Problem>), Sentence> {
+    let failed = |error: io::Error| say!(texts::OF_FILE, path.display().to_string(), error.to_string());
     let is_stdin = path == Path::new("-");
     let text = if is_stdin {
         let mut text = String::new();
         let mut input = io::Read::take(io::stdin(), STDIN_BYTES_MAX);
-        io::Read::read_to_string(&mut input, &mut text).map_err(|error| format!("standard input: {error}"))?;
+        io::Read::read_to_string(&mut input, &mut text).map_err(|error| say!(texts::STDIN, error.to_string()))?;
         text
     } else {
-        let bytes = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let bytes = fs::read(path).map_err(failed)?;
         String::from_utf8_lossy(&bytes).into_owned()
     };
     if let Some((files, main)) = dump::read(&text) {
@@ -241,14 +246,14 @@ fn read(path: &Path) -> Result<(Tree, Vec<Problem>), String> {
         let files = weir_conf::MemoryFiles::new().with("/-", &text);
         return Ok(weir_doctor::load(&files, "/-", "/"));
     }
-    let full = std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let main = full.to_str().ok_or_else(|| format!("{}: the path is not UTF-8", full.display()))?;
+    let full = std::path::absolute(path).map_err(failed)?;
+    let main = full.to_str().ok_or_else(|| say!(texts::PATH_NOT_UTF8, full.display().to_string()))?;
     let directory = main.rsplit_once('/').map_or("/", |(directory, _)| directory);
     Ok(weir_doctor::load(&Disk, main, &format!("{directory}/")))
 }
 
 /// The `-V` output of the named binary, of the process's binary, or of this machine's nginx, in this order.
-fn build(args: &DoctorArgs) -> Result<Option<Build>, String> {
+fn build(args: &DoctorArgs) -> Result<Option<Build>, Sentence> {
     match (&args.nginx, args.pid) {
         (Some(path), _) => ask_binary(path).map(Some),
         (None, _) if args.nginx_version.is_some() => Ok(None),
@@ -287,7 +292,7 @@ fn target(args: &DoctorArgs, build: Option<&Build>, version: Version, tree: &Tre
 }
 
 /// Lists every change and says if it can have an effect; the exit code says if one change has none.
-fn against(before: &Path, after: &Tree, target: Target, json: bool, language: Language) -> Result<u8, String> {
+fn against(before: &Path, after: &Tree, target: Target, json: bool, language: Language) -> Result<u8, Sentence> {
     let (before, _) = read(before)?;
     let findings = weir_doctor::compare(&before, after, target);
     let changes = weir_doctor::changes(&before, after, target);
@@ -323,25 +328,25 @@ fn against(before: &Path, after: &Tree, target: Target, json: bool, language: La
 }
 
 /// The output of `PATH -V`.
-fn ask_binary(path: &Path) -> Result<Build, String> {
+fn ask_binary(path: &Path) -> Result<Build, Sentence> {
     // weir answers as nginx does if its `argv[0]` is `nginx`.
     let output = Command::new(path)
         .arg0("nginx")
         .arg("-V")
         .output()
-        .map_err(|error| format!("{} -V: {error}", path.display()))?;
+        .map_err(|error| say!(texts::OF_FILE, format!("{} -V", path.display()), error.to_string()))?;
     let text = String::from_utf8_lossy(&output.stderr);
-    Build::read(&text).ok_or_else(|| format!("the output of {} -V is not nginx's", path.display()))
+    Build::read(&text).ok_or_else(|| say!(texts::NOT_NGINX, path.display().to_string()))
 }
 
-fn facts(args: &DoctorArgs) -> Result<Facts, String> {
+fn facts(args: &DoctorArgs) -> Result<Facts, Sentence> {
     let mut facts = if args.no_host { Facts::default() } else { Facts::of_host(Path::new("/"), args.pid) };
     if let Some(pid) = args.pid.filter(|_| facts.processes.is_empty()) {
-        return Err(format!("no process {pid}"));
+        return Err(say!(texts::NO_PROCESS, pid));
     }
     for (name, value) in [("--clients", args.clients), ("--rate", args.rate), ("--seconds", args.seconds)] {
         if value.is_some_and(|value| !value.is_finite() || value < 0.0) {
-            return Err(format!("{name} needs a number that is not negative"));
+            return Err(say!(texts::NOT_NEGATIVE, name));
         }
     }
     facts.load.clients = args.clients;
@@ -355,7 +360,7 @@ fn facts(args: &DoctorArgs) -> Result<Facts, String> {
     Ok(facts)
 }
 
-fn status(url: &str) -> Result<Live, String> {
+fn status(url: &str) -> Result<Live, Sentence> {
     let once = Once {
         url: url.to_owned(),
         method: "GET",
@@ -366,11 +371,11 @@ fn status(url: &str) -> Result<Live, String> {
     };
     let (status, bytes) = once::ask(&once)?;
     let page = String::from_utf8_lossy(&bytes);
-    Live::read(&page).ok_or_else(|| format!("{url}: status {status}, and the answer is not a stub_status page"))
+    Live::read(&page).ok_or_else(|| say!(texts::NO_STUB_STATUS, url, u32::from(status)))
 }
 
 /// Shows the fixes; repeats the examination until nothing more can be fixed. Writes the files if `write` is set.
-fn fix(tree: &Tree, look: &dyn Fn(&Tree) -> Vec<Finding>, write: bool, language: Language) -> Result<u8, String> {
+fn fix(tree: &Tree, look: &dyn Fn(&Tree) -> Vec<Finding>, write: bool, language: Language) -> Result<u8, Sentence> {
     let tell = |text: Said| eprintln!("{}", text.say(language));
     let whole = mend::mend_whole(tree, look);
     for file in &whole.files {
@@ -394,7 +399,7 @@ fn fix(tree: &Tree, look: &dyn Fn(&Tree) -> Vec<Finding>, write: bool, language:
         ));
         return Ok(1);
     }
-    still_reads(tree, &whole.files).map_err(|said| said.say(language).to_owned())?;
+    still_reads(tree, &whole.files).map_err(sentence)?;
     let mut undos = Vec::new();
     for file in &whole.files {
         if std::str::from_utf8(&file.before).is_err() {
@@ -403,13 +408,13 @@ fn fix(tree: &Tree, look: &dyn Fn(&Tree) -> Vec<Finding>, write: bool, language:
                 "{}은(는) UTF-8이 아니어서 diff로 되돌릴 수 없습니다. 아무것도 쓰지 않았습니다",
                 file.name
             );
-            return Err(said.say(language).to_owned());
+            return Err(sentence(said));
         }
-        undos.push(free_undo(&file.name).map_err(|said| said.say(language).to_owned())?);
+        undos.push(free_undo(&file.name).map_err(sentence)?);
     }
     for (file, undo) in whole.files.iter().zip(&undos) {
-        fs::write(undo, mend::undo(file)).map_err(|error| format!("{undo}: {error}"))?;
-        fs::write(&file.name, &file.after).map_err(|error| format!("{}: {error}", file.name))?;
+        fs::write(undo, mend::undo(file)).map_err(|error| say!(texts::OF_FILE, undo, error.to_string()))?;
+        fs::write(&file.name, &file.after).map_err(|error| say!(texts::OF_FILE, &file.name, error.to_string()))?;
         let name = &file.name;
         tell(said!(
             "{name} written; to undo this: patch -d / -p1 < {undo}",
@@ -418,6 +423,11 @@ fn fix(tree: &Tree, look: &dyn Fn(&Tree) -> Vec<Finding>, write: bool, language:
     }
     tell(said!("Apply it with: nginx -t && nginx -s reload", "적용하려면: nginx -t && nginx -s reload"));
     Ok(0)
+}
+
+/// A sentence of the doctor as the other verbs have them.
+fn sentence(said: Said) -> Sentence {
+    Sentence::of_both(said.en, said.ko)
 }
 
 /// A free name for an undo diff. Earlier undo diffs stay; the latest has the largest number.

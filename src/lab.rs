@@ -19,14 +19,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 use weir_conf::language::Language;
-use weir_lab::{html, report, stack, store, texts, verdict, wan};
+use weir_lab::command::CommandLine;
+use weir_lab::{html, next, report, stack, store, texts, verdict, wan};
 use weir_net::process;
 
 pub use flags::LabArgs;
 use flags::{StackArgs, What};
 use progress::Progress;
 
-use crate::doctor::Lang;
 use crate::stop;
 
 /// Exit codes of `weir lab`.
@@ -42,8 +42,7 @@ mod exit {
 }
 
 /// Runs `weir lab`.
-pub fn main(args: LabArgs) -> ExitCode {
-    let language = args.lang.map(Lang::language).unwrap_or_default();
+pub fn main(args: LabArgs, language: Language) -> ExitCode {
     let code = match args.what {
         What::Ab(args) => ab::run(&args, language),
         What::Compare(args) => elsewhere::run(&args, language),
@@ -54,7 +53,7 @@ pub fn main(args: LabArgs) -> ExitCode {
         What::Undo { run, store } => tune::write(&store, &run, true, language),
         What::Run(args) => experiment::run(&args, language),
         What::List { labs } => experiment::list(labs.as_deref(), language),
-        What::Report { run, store, html } => show(&store, &run, html.as_deref(), args.lang),
+        What::Report { run, store, html } => show(&store, &run, html.as_deref(), language),
         What::Runs { store } => Ok(list(&store, language)),
         What::Words => {
             print!("{}\n{}", verdict::table(language), verdict::table_of_why(language));
@@ -77,7 +76,7 @@ fn experiment(
     language: Language,
     run: impl FnOnce(&AtomicBool, &mut Progress) -> Result<Value, String>,
 ) -> Result<(Value, u8), String> {
-    let stop = stop::on_signal()?;
+    let stop = stop::on_signal().map_err(|said| said.say(language).to_owned())?;
     // Each connection needs a descriptor in the load and in the edge. If the kernel refuses to raise the limit, the
     // old limit stays.
     let _ = process::raise_nofile();
@@ -85,11 +84,13 @@ fn experiment(
     println!("{}", texts::LOAD_GOES.with(&[seed.into()]).say(language));
     let outcome = run(&stop, &mut progress);
     progress.end();
-    let run = outcome?;
+    let mut run = outcome?;
+    run["command"] = CommandLine::new(std::env::args()).words().into();
     let kept = store::keep(&args.store, run["id"].as_str().unwrap_or("run"), &run)?;
     args.html.as_deref().map_or(Ok(()), |path| write(path, &html::page(&run, language)))?;
     print!("{}", report::text(&run, language));
     tell_kept(&kept, language);
+    tell_next(&run, language);
     let code = match run["verdict"]["name"].as_str() {
         _ if stop.load(Ordering::Relaxed) => exit::INTERRUPTED,
         Some("no verdict" | "not comparable") => exit::NO_VERDICT,
@@ -103,10 +104,19 @@ fn tell_kept(path: &Path, language: Language) {
     println!("{}", texts::KEPT_AT.with(&[path.display().to_string().into()]).say(language));
 }
 
-fn show(store: &Path, run: &str, html: Option<&Path>, lang: Option<Lang>) -> Result<u8, String> {
+/// Prints the next command.
+fn tell_next(run: &Value, language: Language) {
+    if let Some(next) = next::next(run) {
+        println!("{}", next.say(language));
+    }
+}
+
+fn show(store: &Path, run: &str, html: Option<&Path>, language: Language) -> Result<u8, String> {
     let run = store::read(store, run)?;
-    let language = lang.map_or(Language::English, Lang::language);
     print!("{}", report::text(&run, language));
+    if html.is_none() {
+        tell_next(&run, language);
+    }
     html.map_or(Ok(()), |path| write(path, &html::page(&run, language)))?;
     Ok(0)
 }

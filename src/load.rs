@@ -1,7 +1,9 @@
 //! `weir load`: Artillery scripts, or one URL. Flags, files, exit codes; the work is in `weir_load`.
 
 pub mod agents;
+mod brief;
 pub mod flags;
+mod from;
 mod metrics;
 mod quick;
 mod report;
@@ -10,6 +12,11 @@ mod teller;
 mod view;
 
 use std::process::ExitCode;
+
+use weir_conf::language::Language;
+use weir_conf::said::Said;
+use weir_conf::say;
+use weir_load::texts;
 
 use flags::{LoadArgs, RunArgs, What};
 
@@ -30,33 +37,36 @@ mod exit {
 }
 
 /// Runs `weir load`.
-pub fn main(args: LoadArgs) -> ExitCode {
+pub fn main(args: LoadArgs, language: Language) -> ExitCode {
     let code = match args.what {
-        Some(What::Run(run)) => start(&run),
-        Some(What::Compare { before, after }) => report::compare(&before, &after),
-        Some(What::Report { report, output }) => report::page(&report, output),
-        None => start(&args.run),
+        Some(What::Run(run)) => start(&run, language),
+        Some(What::Compare { before, after }) => report::compare(&before, &after, language),
+        Some(What::From(args)) => from::run(&args, language),
+        Some(What::Quick(args)) => brief::run(&args, language),
+        Some(What::RunFargate { .. }) => usage(&say!(texts::NO_CLOUD), language),
+        Some(What::Report { report, output }) => report::page(&report, output, language),
+        None => start(&args.run, language),
     };
     ExitCode::from(code)
 }
 
-fn start(args: &RunArgs) -> u8 {
+fn start(args: &RunArgs, language: Language) -> u8 {
+    let usage = |message: Said| usage(&message, language);
     // Every virtual user needs a socket. If the kernel refuses to raise the limit, the old limit stays; the
     // self-check reports that.
     let _ = weir_net::process::raise_nofile();
+    if args.record || args.key.is_some() {
+        return usage(say!(texts::NO_RECORD));
+    }
     let mut what = args.what.iter().chain(&args.input);
     match (what.next(), what.next()) {
-        (None, _) => usage("name a script (weir load test.yml) or a URL (weir load http://127.0.0.1:8080/)"),
-        (Some(url), None) if is_url(url) && args.agents.is_some() => {
-            usage("--agents needs a script; write a script with this URL")
-        }
-        (Some(url), None) if is_url(url) => quick::run(url, args),
-        (Some(place), None) if is_place(place) => {
-            usage(&format!("{place} is neither a script nor a URL; did you mean http://{place}?"))
-        }
-        _ if args.http2 => usage("--http2 is for a URL; in a script, write http2: true under config.http"),
-        (Some(url), Some(_)) if is_url(url) => usage("name only one URL; for several targets, write a script"),
-        _ => script::run(args),
+        (None, _) => usage(say!(texts::NAME_SOURCE)),
+        (Some(url), None) if is_url(url) && args.agents.is_some() => usage(say!(texts::AGENTS_NEED_SCRIPT)),
+        (Some(url), None) if is_url(url) => quick::run(url, args, language),
+        (Some(place), None) if is_place(place) => usage(say!(texts::NEITHER, place)),
+        _ if args.http2 => usage(say!(texts::HTTP2_IN_SCRIPT)),
+        (Some(url), Some(_)) if is_url(url) => usage(say!(texts::ONE_URL)),
+        _ => script::run(args, language),
     }
 }
 
@@ -71,12 +81,12 @@ fn is_place(text: &str) -> bool {
     port.is_some_and(|port| port.parse::<u16>().is_ok()) && !std::path::Path::new(text).exists()
 }
 
-fn usage(message: &str) -> u8 {
-    eprintln!("weir load: {message}");
+fn usage(message: &Said, language: Language) -> u8 {
+    eprintln!("weir load: {}", message.say(language));
     exit::USAGE
 }
 
 /// Writes a file that a user asked for.
-fn write(path: &std::path::Path, text: &str) -> Result<(), String> {
-    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+fn write(path: &std::path::Path, text: &str) -> Result<(), Said> {
+    std::fs::write(path, text).map_err(|error| say!(texts::OF_FILE, path.display().to_string(), error.to_string()))
 }

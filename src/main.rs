@@ -12,11 +12,13 @@ mod edge;
 mod files;
 mod flags;
 mod lab;
+mod lang;
 mod load;
 mod purge;
 mod status;
 mod stop;
 mod tables;
+mod texts;
 mod top;
 
 use std::ffi::OsString;
@@ -24,12 +26,18 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use weir_conf::language::Language;
+
+use lang::Lang;
 
 /// A front door for web services that runs your nginx.conf, shows what it does and proves what limits it.
 #[derive(Parser)]
 #[command(name = "weir", version, disable_help_subcommand = true)]
 struct Cli {
+    /// Language of the output [default: WEIR_LANG, else LC_ALL, LC_MESSAGES, LANG]
+    #[arg(long, value_enum, value_name = "en|ko", hide_possible_values = true, global = true)]
+    lang: Option<Lang>,
     #[command(subcommand)]
     verb: Option<Verb>,
 }
@@ -62,6 +70,14 @@ enum Verb {
     Lab(Box<lab::LabArgs>),
     /// Start origin and edge on loopback, run a short load, print addresses to open
     Demo(demo::DemoArgs),
+    /// Print the help of a command, as --help does
+    Help {
+        /// The command, as in `weir help lab ab`
+        #[arg(value_name = "COMMAND")]
+        command: Vec<String>,
+    },
+    /// Print the version
+    Version,
     /// Print the commands and flags as JSON
     #[command(hide = true)]
     Tables,
@@ -74,36 +90,57 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     weir_doctor::weirs::give(&weir_edge::family::ALL.known);
-    let mut args = std::env::args_os();
-    let name = args.next().unwrap_or_default();
+    let args: Vec<OsString> = std::env::args_os().collect();
+    let name = args.first().cloned().unwrap_or_default();
     // Called as `nginx`, weir behaves as nginx: service files, scripts and test suites need no change.
     if Path::new(&name).file_name().is_some_and(|name| name == "nginx") {
-        return say::ended(edge::main(args.collect(), true));
+        return say::ended(edge::main(args.into_iter().skip(1).collect(), true));
     }
-    let code = match parse().verb {
+    let (language, args) = lang::taken(args, |name| std::env::var(name).ok());
+    let code = match parse(asked(args), language).verb {
         Some(Verb::Edge { args }) => edge::main(args, false),
-        Some(Verb::Load(args)) => load::main(*args),
-        Some(Verb::Agent(args)) => load::agents::main(&args),
-        Some(Verb::Doctor(args)) => doctor::main(&args),
-        Some(Verb::Adopt(args)) => adopt::main(&args),
-        Some(Verb::Purge(args)) => purge::main(&args),
-        Some(Verb::Status(args)) => status::main(&args),
-        Some(Verb::Top(args)) => top::main(&args),
-        Some(Verb::Origin(args)) => demo::origin(&args),
-        Some(Verb::Lab(args)) => lab::main(*args),
-        Some(Verb::Demo(args)) => demo::demo(&args),
+        Some(Verb::Load(args)) => load::main(*args, language),
+        Some(Verb::Agent(args)) => load::agents::main(&args, language),
+        Some(Verb::Doctor(args)) => doctor::main(&args, language),
+        Some(Verb::Adopt(args)) => adopt::main(&args, language),
+        Some(Verb::Purge(args)) => purge::main(&args, language),
+        Some(Verb::Status(args)) => status::main(&args, language),
+        Some(Verb::Top(args)) => top::main(&args, language),
+        Some(Verb::Origin(args)) => demo::origin(&args, language),
+        Some(Verb::Lab(args)) => lab::main(*args, language),
+        Some(Verb::Demo(args)) => demo::demo(&args, language),
         Some(Verb::Tables) => {
-            println!("{}", tables::of(&Cli::command()));
+            println!("{}", tables::of(&Cli::command(), language));
             ExitCode::SUCCESS
         }
-        None => demo::demo(&demo::DemoArgs::default()),
+        // `asked` turned these words into flags; only `weir version WORD` and the like come here, and clap refused them.
+        Some(Verb::Help { .. } | Verb::Version) => ExitCode::FAILURE,
+        None => demo::demo(&demo::DemoArgs::default(), language),
     };
     say::ended(code)
 }
 
+/// `weir help lab ab` as `weir lab ab --help`, and `weir version` as `weir --version`.
+fn asked(mut args: Vec<OsString>) -> Vec<OsString> {
+    let is_plain = |args: &[OsString]| args.iter().all(|word| !word.to_string_lossy().starts_with('-'));
+    let flag = match args.get(1).and_then(|verb| verb.to_str()) {
+        Some("help") if is_plain(&args) => "--help",
+        Some("version") if args.len() == 2 => "--version",
+        _ => return args,
+    };
+    args.remove(1);
+    args.push(flag.into());
+    args
+}
+
 /// Parses the command line. For an unknown flag, removes clap's tip to pass it as a value after `--`.
-fn parse() -> Cli {
-    Cli::try_parse().unwrap_or_else(|mut error| {
+fn parse(args: Vec<OsString>, language: Language) -> Cli {
+    let command = match language {
+        Language::English => Cli::command(),
+        Language::Korean => lang::help::korean(Cli::command()),
+    };
+    let parsed = command.try_get_matches_from(args).and_then(|found| Cli::from_arg_matches(&found));
+    parsed.unwrap_or_else(|mut error| {
         let is_unknown = error.kind() == ErrorKind::UnknownArgument;
         if is_unknown && let Some(ContextValue::StyledStrs(tips)) = error.remove(ContextKind::Suggested) {
             let tips: Vec<_> = tips.into_iter().filter(|tip| !tip.to_string().contains("as a value")).collect();
@@ -111,6 +148,56 @@ fn parse() -> Cli {
                 error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
             }
         }
+        if language == Language::Korean
+            && let Some(text) = lang::wrong::korean(&error)
+        {
+            eprint!("{text}");
+            std::process::exit(error.exit_code());
+        }
         error.exit()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_of_every_verb_have_their_types() {
+        for line in [
+            "weir load u",
+            "weir agent nats://h",
+            "weir doctor",
+            "weir adopt",
+            "weir purge u --all",
+            "weir status",
+            "weir top",
+            "weir origin",
+            "weir demo",
+            "weir lab ab a b --pairs 8",
+            "weir lab capacity a",
+            "weir lab why a",
+            "weir lab tune a",
+            "weir lab run x",
+            "weir lab list",
+        ] {
+            assert!(Cli::try_parse_from(line.split(' ')).is_ok(), "{line}");
+        }
+    }
+
+    #[test]
+    fn help_and_version_may_be_words() {
+        for (line, expect) in [
+            ("weir help", "weir --help"),
+            ("weir help lab ab", "weir lab ab --help"),
+            ("weir help edge", "weir edge --help"),
+            ("weir help --help", "weir help --help"),
+            ("weir version", "weir --version"),
+            ("weir lab help", "weir lab help"),
+        ] {
+            let args = asked(line.split(' ').map(OsString::from).collect());
+            let said: Vec<_> = args.iter().map(|word| word.to_string_lossy()).collect();
+            assert_eq!(said.join(" "), expect);
+        }
+    }
 }

@@ -5,8 +5,14 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use serde_json::{Map, Value, json};
+use weir_conf::language::Language;
+use weir_conf::said::Said;
+use weir_conf::say;
 use weir_load::once::{self, Once};
 use weir_net::process;
+
+use crate::lang::wrong::within;
+use crate::texts;
 
 /// Exit codes, printed by `weir purge --help`.
 mod exit {
@@ -55,7 +61,7 @@ pub struct PurgeArgs {
     #[arg(long, requires = "what")]
     local: bool,
     /// Seconds to wait for the answer
-    #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..=600))]
+    #[arg(long, value_name = "S", default_value_t = 30, value_parser = within::<u16>(1..=600))]
     timeout: u16,
     /// Accept any certificate of an https:// URL
     #[arg(long)]
@@ -66,60 +72,53 @@ pub struct PurgeArgs {
 }
 
 /// Runs the verb.
-pub fn main(args: &PurgeArgs) -> ExitCode {
+pub fn main(args: &PurgeArgs, language: Language) -> ExitCode {
+    match run(args, language) {
+        Ok(code) => ExitCode::from(code),
+        Err((message, code)) => {
+            eprintln!("weir purge: {}", message.say(language));
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn run(args: &PurgeArgs, language: Language) -> Result<u8, (Box<Said>, u8)> {
+    let failed = |message: Said| (Box::new(message), exit::FAILED);
     let order = order(args);
     let once = Once {
-        url: match process::kept_elsewhere(&args.url, str::to_owned) {
-            Ok(url) => url,
-            Err(message) => return fail(&message),
-        },
+        url: process::kept_elsewhere(&args.url, str::to_owned).map_err(|message| failed(message.into()))?,
         method: if order.is_some() { "POST" } else { "GET" },
         json: order.as_ref().map(|order| order.to_string().into_bytes()).unwrap_or_default(),
         timeout: Duration::from_secs(u64::from(args.timeout)),
         insecure: args.insecure,
         bearer: None,
     };
-    let (status, bytes) = match once::ask(&once) {
-        Ok(answer) => answer,
-        Err(message) => return fail(&message),
-    };
-    let Ok(answer) = serde_json::from_slice::<Value>(&bytes) else {
-        return fail(&format!("{status}: this URL is not a purge API: does its location have cache_purge_api?"));
-    };
+    let (status, bytes) = once::ask(&once).map_err(failed)?;
+    let answer =
+        serde_json::from_slice::<Value>(&bytes).map_err(|_| failed(say!(texts::NO_PURGE_API, u32::from(status))))?;
     if args.json {
         println!("{answer}");
     }
+    let print = |line: &Said| {
+        if !args.json {
+            println!("{}", line.say(language));
+        }
+    };
     let Some(order) = order else {
         if status != 200 {
-            return fail(&refusal(status, &answer));
+            return Err(failed(refusal(status, &answer)));
         }
-        print(args, &state(&answer));
-        return ExitCode::SUCCESS;
+        print(&state(&answer));
+        return Ok(0);
     };
     match status {
-        200 => print(args, &done(&order, &answer)),
-        202 => {
-            print(args, &done(&order, &answer));
-            return ExitCode::from(exit::BEHIND);
+        200 | 202 => {
+            print(&done(&order, &answer));
+            Ok(if status == 202 { exit::BEHIND } else { 0 })
         }
-        503 => {
-            fail(&refusal(status, &answer));
-            return ExitCode::from(exit::NOT_LOGGED);
-        }
-        _ => return fail(&refusal(status, &answer)),
+        503 => Err((Box::new(refusal(status, &answer)), exit::NOT_LOGGED)),
+        _ => Err(failed(refusal(status, &answer))),
     }
-    ExitCode::SUCCESS
-}
-
-fn print(args: &PurgeArgs, line: &str) {
-    if !args.json {
-        println!("{line}");
-    }
-}
-
-fn fail(message: &str) -> ExitCode {
-    eprintln!("weir purge: {message}");
-    ExitCode::from(exit::FAILED)
 }
 
 /// The order as the API expects it; `None` if the flags name nothing to purge.
@@ -147,90 +146,97 @@ fn order(args: &PurgeArgs) -> Option<Value> {
     Some(Value::Object(order))
 }
 
-fn refusal(status: u16, answer: &Value) -> String {
+fn refusal(status: u16, answer: &Value) -> Said {
     match answer.get("message").and_then(Value::as_str) {
-        Some(message) => message.to_owned(),
-        None => format!("the edge refused the purge with status {status}"),
+        Some(message) => message.into(),
+        None => say!(texts::PURGE_REFUSED, u32::from(status)),
     }
 }
 
 /// `purged tag news: 3 of 3 edges, 41 ms`.
-fn done(order: &Value, answer: &Value) -> String {
-    let what = ["key", "prefix", "tag"].iter().find_map(|kind| Some((*kind, order.get(*kind)?)));
-    let what = match what {
-        None => "everything".to_owned(),
-        Some((kind, Value::String(name))) => format!("{kind} {name}"),
-        Some((kind, names)) => {
-            let names: Vec<&str> = names.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-            let plural = if kind == "prefix" { "prefixes".to_owned() } else { format!("{kind}s") };
-            format!("{plural} {}", names.join(" "))
-        }
+fn done(order: &Value, answer: &Value) -> Said {
+    let kinds = [
+        ("key", texts::ONE_KEY, texts::KEYS),
+        ("prefix", texts::ONE_PREFIX, texts::PREFIXES),
+        ("tag", texts::ONE_TAG, texts::TAGS),
+    ];
+    let what = match kinds.iter().find_map(|(kind, one, several)| Some((order.get(*kind)?, one, several))) {
+        None => say!(texts::EVERYTHING),
+        Some((Value::String(name), one, _)) => one.with(&[name.into()]),
+        Some((names, _, several)) => several.with(&[strings(names).join(" ").into()]),
     };
-    let zone = order.get("zone").and_then(Value::as_str).map_or(String::new(), |zone| format!(" in zone {zone}"));
-    let soft = if order.get("soft").is_some() { "soft-purged" } else { "purged" };
+    let zone = order.get("zone").and_then(Value::as_str);
+    let zone = zone.map_or_else(Said::default, |zone| say!(texts::IN_ZONE, zone));
+    let text = if order.get("soft").is_some() { texts::SOFT_PURGED } else { texts::PURGED };
     let ms = answer.get("ms").and_then(Value::as_u64).unwrap_or_default();
-    let behind: Vec<&str> =
-        answer.get("behind").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let behind = answer.get("behind").map(strings).unwrap_or_default();
     let edges = match answer.get("edges").and_then(Value::as_u64) {
-        None => "on this edge only".to_owned(),
-        Some(edges) => format!("{} of {edges} edges", edges.saturating_sub(behind.len() as u64)),
+        None => say!(texts::HERE_ONLY),
+        Some(edges) => say!(texts::EDGES_OF, edges.saturating_sub(behind.len() as u64), edges),
     };
-    let late = if behind.is_empty() { String::new() } else { format!("; not yet: {}", behind.join(", ")) };
-    let (objects, hint) = (objects(answer), hint(order, answer));
-    format!("{soft} {what}{zone}: {edges}, {objects}{ms} ms{late}{hint}")
+    let late = if behind.is_empty() { Said::default() } else { say!(texts::NOT_YET, behind.join(", ")) };
+    let line = text.with(&[what, zone, edges, objects(answer), ms.into(), late]);
+    match hint(order, answer) {
+        Some(hint) => Said::list(&[line, hint], "\n"),
+        None => line,
+    }
+}
+
+/// The texts of a JSON array.
+fn strings(list: &Value) -> Vec<&str> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
 /// `5 objects, `. If there are other edges, it names the called edge: the other edges do not report their number.
-fn objects(answer: &Value) -> String {
+fn objects(answer: &Value) -> Said {
     let is_alone = answer.get("edges").is_none_or(|edges| edges == 1);
-    let place = if is_alone { "" } else { " on this edge (the number on the other edges is unknown)" };
-    match answer.get("objects") {
-        None => String::new(),
-        Some(Value::Number(one)) if one.as_u64() == Some(1) => format!("1 object{place}, "),
-        Some(Value::Number(count)) => format!("{count} objects{place}, "),
-        Some(_) => "number of objects unknown (the zone is still reading its directory), ".to_owned(),
+    match (answer.get("objects"), is_alone) {
+        (None, _) => Said::default(),
+        (Some(Value::Number(one)), true) if one.as_u64() == Some(1) => say!(texts::ONE_OBJECT),
+        (Some(Value::Number(one)), false) if one.as_u64() == Some(1) => say!(texts::ONE_OBJECT_HERE),
+        (Some(Value::Number(count)), true) => say!(texts::OBJECTS, count.to_string()),
+        (Some(Value::Number(count)), false) => say!(texts::OBJECTS_HERE, count.to_string()),
+        (Some(_), _) => say!(texts::OBJECTS_UNKNOWN),
     }
 }
 
 /// If a key or a prefix matched nothing: explains how keys are written.
-fn hint(order: &Value, answer: &Value) -> String {
-    let named = ["key", "prefix"].into_iter().find(|kind| order.get(kind).is_some());
-    let (Some(kind), Some(0)) = (named, answer.get("objects").and_then(Value::as_u64)) else { return String::new() };
-    let rule = match kind {
-        "key" => "a key is the whole text of proxy_cache_key",
-        _ => "a prefix is the beginning of a key, and a key is the whole text of proxy_cache_key",
-    };
-    let example = match answer.get("example_key").and_then(Value::as_str) {
-        Some(key) => format!("; a stored key: {key}"),
-        None => "; the zone stores nothing else".to_owned(),
-    };
-    format!("\nNothing matched: {rule}{example}")
+fn hint(order: &Value, answer: &Value) -> Option<Said> {
+    let named = ["key", "prefix"].into_iter().find(|kind| order.get(kind).is_some())?;
+    if answer.get("objects").and_then(Value::as_u64) != Some(0) {
+        return None;
+    }
+    let example = answer.get("example_key").and_then(Value::as_str);
+    Some(match (named, example) {
+        ("key", Some(key)) => say!(texts::NO_KEY_MATCHED, key),
+        ("key", None) => say!(texts::NO_KEY_MATCHED_ALONE),
+        (_, Some(key)) => say!(texts::NO_PREFIX_MATCHED, key),
+        (_, None) => say!(texts::NO_PREFIX_MATCHED_ALONE),
+    })
 }
 
 /// One line for each edge, after one line about the log.
-fn state(answer: &Value) -> String {
+fn state(answer: &Value) -> Said {
     let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let number = |value: &Value, name: &str| value.get(name).and_then(Value::as_u64).unwrap_or_default();
-    let zones: Vec<&str> =
-        answer.get("zones").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
-    let mut lines = vec![format!("zones: {}", zones.join(", "))];
+    let zones = answer.get("zones").map(strings).unwrap_or_default();
+    let mut lines = vec![say!(texts::ZONES, zones.join(", "))];
     match answer.get("log").filter(|log| !log.is_null()) {
-        None => lines.push("there is no purge log: purges stay on this edge".to_owned()),
+        None => lines.push(say!(texts::NO_LOG)),
         Some(log) => {
-            let reached = if log.get("connected") == Some(&json!(true)) { "reached" } else { "NOT reached" };
-            let (stream, server, newest) = (text(log, "stream"), text(log, "server"), text(log, "newest"));
-            lines.push(format!("log {stream} at {server}: {reached}, newest entry {newest}"));
+            let is_reached = log.get("connected") == Some(&json!(true));
+            let line = if is_reached { texts::LOG_REACHED } else { texts::LOG_NOT_REACHED };
+            lines.push(line.with(&["stream", "server", "newest"].map(|name| text(log, name).into())));
             for edge in log.get("edges").and_then(Value::as_array).into_iter().flatten() {
-                let behind = match number(edge, "behind_ms") {
-                    0 => "up to date".to_owned(),
-                    ms => format!("{ms} ms behind"),
-                };
                 let (name, heard) = (text(edge, "edge"), number(edge, "heard_ms_ago"));
-                lines.push(format!("edge {name}: {behind}, last message {heard} ms ago"));
+                lines.push(match number(edge, "behind_ms") {
+                    0 => say!(texts::EDGE_CURRENT, name, heard),
+                    ms => say!(texts::EDGE_BEHIND, name, ms, heard),
+                });
             }
         }
     }
-    lines.join("\n")
+    Said::list(&lines, "\n")
 }
 
 #[cfg(test)]
@@ -273,6 +279,17 @@ mod tests {
         ] {
             assert_eq!(done(&order, &answer), line);
         }
+    }
+
+    #[test]
+    fn the_line_is_told_in_korean() {
+        let order = json!({"tag": ["a", "b"], "zone": "one", "soft": true});
+        let answer = json!({"edges": 3, "behind": ["c"], "ms": 1000, "objects": 5});
+        assert_eq!(
+            done(&order, &answer).say(Language::Korean),
+            "soft 퍼지했습니다: 태그 a b (one zone에서). 엣지 3곳 중 2곳, 이 엣지의 객체 5개 (다른 엣지의 객체 수는 알 수 없음), 1000 ms; \
+             아직 퍼지하지 않은 엣지: c"
+        );
     }
 
     #[test]

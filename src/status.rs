@@ -1,12 +1,19 @@
 //! `weir status`: the state of a running edge, on one screen or as JSON.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use weir_conf::language::Language;
+use weir_conf::said::{Said, Text, left, right};
+use weir_conf::say;
+use weir_dash::words;
 use weir_load::once::{self, Once};
 use weir_meter::live::{ErrorKind, Limit, Peer, PeerState, Snapshot};
+
+use crate::lang::wrong::within;
+use crate::texts;
 
 /// Default URL of an edge's API.
 const URL_DEFAULT: &str = "http://127.0.0.1:9144/api";
@@ -28,7 +35,7 @@ pub struct StatusArgs {
     #[arg(long)]
     json: bool,
     /// Seconds to wait for the answer
-    #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=600))]
+    #[arg(long, value_name = "S", default_value_t = 10, value_parser = within::<u16>(1..=600))]
     timeout: u16,
     /// Accept any certificate of an https:// URL
     #[arg(long)]
@@ -36,20 +43,20 @@ pub struct StatusArgs {
 }
 
 /// Runs the verb.
-pub fn main(args: &StatusArgs) -> ExitCode {
-    match ask(args) {
+pub fn main(args: &StatusArgs, language: Language) -> ExitCode {
+    match ask(args, language) {
         Ok(text) => {
             print!("{text}");
             ExitCode::SUCCESS
         }
         Err(message) => {
-            eprintln!("weir status: {message}");
+            eprintln!("weir status: {}", message.say(language));
             ExitCode::from(1)
         }
     }
 }
 
-fn ask(args: &StatusArgs) -> Result<String, String> {
+fn ask(args: &StatusArgs, language: Language) -> Result<String, Said> {
     let url = args.url.trim_end_matches('/');
     let once = Once {
         url: format!("{url}/weir"),
@@ -59,15 +66,14 @@ fn ask(args: &StatusArgs) -> Result<String, String> {
         insecure: args.insecure,
         bearer: None,
     };
-    let remedy = "does the edge have a location with `api`, and is this its URL?";
-    let (status, bytes) = once::ask(&once).map_err(|message| format!("{message}; {remedy}"))?;
+    let remedy = say!(texts::HAS_API);
+    let (status, bytes) = once::ask(&once).map_err(|message| say!(texts::WITH_REMEDY, message, &remedy))?;
     if status != 200 {
-        return Err(format!("{status} from {url}: {remedy}"));
+        return Err(say!(texts::STATUS_FROM, u32::from(status), url, remedy));
     }
-    let text = String::from_utf8(bytes).map_err(|_| format!("the answer of {url} is not text: {remedy}"))?;
-    let snapshot =
-        Snapshot::from_json(&text).map_err(|error| format!("{url} is not an API of weir ({error}): {remedy}"))?;
-    Ok(if args.json { format!("{text}\n") } else { page(&snapshot) })
+    let text = String::from_utf8(bytes).map_err(|_| say!(texts::NOT_TEXT, url, &remedy))?;
+    let snapshot = Snapshot::from_json(&text).map_err(|error| say!(texts::NO_API, url, error.to_string(), &remedy))?;
+    Ok(if args.json { format!("{text}\n") } else { page(&snapshot, language) })
 }
 
 /// Number of limits shown: those nearest to being reached.
@@ -76,154 +82,205 @@ const LIMITS_SHOWN: usize = 8;
 /// Number of zones, of peers and of errors shown.
 const ROWS_MAX: usize = 12;
 
-fn page(snapshot: &Snapshot) -> String {
-    let mut out = String::new();
+/// Columns of the first column of each table, without its indentation.
+const NAME: usize = 30;
+
+fn page(snapshot: &Snapshot, language: Language) -> String {
+    let mut page = Page { out: String::new(), language };
     // Writing to a String cannot fail.
-    let _ = begin(&mut out, snapshot)
-        .and_then(|()| limits(&mut out, snapshot))
-        .and_then(|()| zones(&mut out, snapshot))
-        .and_then(|()| upstreams(&mut out, snapshot))
-        .and_then(|()| caches(&mut out, snapshot))
-        .and_then(|()| errors(&mut out, snapshot));
-    out
+    let _ = page
+        .begin(snapshot)
+        .and_then(|()| page.limits(snapshot))
+        .and_then(|()| page.zones(snapshot))
+        .and_then(|()| page.upstreams(snapshot))
+        .and_then(|()| page.caches(snapshot))
+        .and_then(|()| page.errors(snapshot));
+    page.out
 }
 
-fn begin(out: &mut String, snapshot: &Snapshot) -> std::fmt::Result {
-    let (nginx, connections, requests) = (&snapshot.nginx, &snapshot.connections, &snapshot.http.requests);
-    let (pid, generation, up) = (nginx.pid, nginx.generation, time(snapshot.weir.uptime_ms * 1000));
-    writeln!(out, "{}, pid {pid}, configuration {generation}, up {up}", nginx.build)?;
-    writeln!(
-        out,
-        "connections  {} active, {} idle, {} accepted, {} dropped",
-        connections.active, connections.idle, connections.accepted, connections.dropped
-    )?;
-    writeln!(out, "requests     {} under way, {} in all", requests.current, requests.total)?;
-    let cpu: Vec<String> = snapshot.weir.workers.iter().map(|worker| format!("{:.0} %", worker.cpu * 100.0)).collect();
-    writeln!(out, "workers      {} of a CPU each", cpu.join(", "))
+/// The page while it is written.
+struct Page {
+    out: String,
+    language: Language,
 }
 
-fn limits(out: &mut String, snapshot: &Snapshot) -> std::fmt::Result {
-    let mut all: Vec<&Limit> = snapshot.weir.limits.iter().collect();
-    all.sort_by(|one, other| share(other).total_cmp(&share(one)));
-    if !all.is_empty() {
-        writeln!(out, "\nlimits, nearest first                      used       limit        most    hits  set by")?;
+impl Page {
+    fn say(&self, text: Text) -> &'static str {
+        text.say(self.language)
     }
-    for limit in all.iter().take(LIMITS_SHOWN) {
-        let name = format!("{} {}", limit.kind, limit.of);
-        let (used, most, top) = (figure(limit.used), figure(limit.max), figure(limit.limit));
-        let (share, hits, by) = (share(limit) * 100.0, limit.hits, &limit.set_by);
-        writeln!(out, "  {:<30} {share:>3.0} % {used:>9} {top:>11} {most:>11} {hits:>7}  {by}", cut(&name, 30))?;
-    }
-    Ok(())
-}
 
-fn zones(out: &mut String, snapshot: &Snapshot) -> std::fmt::Result {
-    if !snapshot.http.server_zones.is_empty() {
-        writeln!(
-            out,
-            "\nservers                            req/s       p50       p99  under way      2xx      4xx      5xx"
-        )?;
-    }
-    for (name, zone) in snapshot.http.server_zones.iter().take(ROWS_MAX) {
-        let times = snapshot.weir.server_zones.get(name).map(|account| account.times.clone()).unwrap_or_default();
-        let (p50, p99) = (time(times.recent.p50_us), time(times.recent.p99_us));
-        let responses = &zone.responses;
-        writeln!(
-            out,
-            "  {:<30} {:>7.1} {p50:>9} {p99:>9} {:>10} {:>8} {:>8} {:>8}",
-            cut(name, 30),
-            times.rate,
-            zone.processing,
-            responses.c2xx,
-            responses.c4xx,
-            responses.c5xx
-        )?;
-    }
-    Ok(())
-}
-
-fn upstreams(out: &mut String, snapshot: &Snapshot) -> std::fmt::Result {
-    let peers = snapshot.http.upstreams.iter().flat_map(|(name, group)| {
-        let times = snapshot.weir.upstreams.get(name);
-        group.peers.iter().enumerate().map(move |(index, peer)| (name, peer, times.and_then(|all| all.get(index))))
-    });
-    for (row, (name, peer, times)) in peers.take(ROWS_MAX).enumerate() {
-        if row == 0 {
-            writeln!(out, "\nupstreams                        state     active  head p50  head p99   reused    fails")?;
+    /// The heads of a table's columns, each with its width; the first one, and one of width 0, begin at the left.
+    fn heads(&mut self, first: Text, others: &[(&str, usize)]) -> fmt::Result {
+        write!(self.out, "\n{}", left(self.say(first), NAME + 2))?;
+        for (name, width) in others {
+            match width {
+                0 => write!(self.out, "  {name}")?,
+                width => write!(self.out, " {}", right(name, *width))?,
+            }
         }
-        let recent = times.map(|times| times.header.recent.clone()).unwrap_or_default();
-        let reused =
-            times.map_or(0.0, |times| 100.0 * times.reused as f64 / (times.reused + times.opened).max(1) as f64);
-        let shown = format!("{name} {}", peer.server);
-        writeln!(
-            out,
-            "  {:<30} {:<9} {:>6} {:>9} {:>9} {reused:>6.0} % {:>8}",
-            cut(&shown, 30),
-            state(peer),
-            peer.active,
-            time(recent.p50_us),
-            time(recent.p99_us),
-            peer.fails
-        )?;
+        writeln!(self.out)
     }
-    Ok(())
-}
 
-fn caches(out: &mut String, snapshot: &Snapshot) -> std::fmt::Result {
-    for (name, cache) in snapshot.weir.caches.iter().take(ROWS_MAX) {
-        let given = cache.hit + cache.stale + cache.updating + cache.revalidated;
-        let share = 100.0 * given as f64 / cache.requests.max(1) as f64;
-        writeln!(
-            out,
-            "\ncache {name}: {} requests = {} hit + {} stale + {} updating + {} revalidated + {} miss + {} expired + {} \
-             bypass + {} error; {share:.1} % given, {} fetched",
-            cache.requests,
-            cache.hit,
-            cache.stale,
-            cache.updating,
-            cache.revalidated,
-            cache.miss,
-            cache.expired,
-            cache.bypass,
-            cache.error,
-            cache.fetches
-        )?;
-    }
-    Ok(())
-}
-
-fn errors(out: &mut String, snapshot: &Snapshot) -> std::fmt::Result {
-    if !snapshot.weir.errors.is_empty() {
-        writeln!(out, "\nerrors")?;
-    }
-    for class in snapshot.weir.errors.iter().take(ROWS_MAX) {
-        let kind = match class.kind {
-            ErrorKind::Failed => "failed",
-            ErrorKind::Refused => "refused as configured",
-            ErrorKind::Recovered => "answered nevertheless",
-            ErrorKind::Client => "client",
-        };
-        writeln!(out, "  {:<24} {:>8}  {kind:<21}  last {}", class.class, class.count, class.last)?;
-        if let Some(sample) = class.samples.first() {
-            let line = if sample.line.is_empty() { &sample.request } else { &sample.line };
-            writeln!(out, "      {}", cut(line, 140))?;
+    fn begin(&mut self, snapshot: &Snapshot) -> fmt::Result {
+        let (nginx, connections, requests) = (&snapshot.nginx, &snapshot.connections, &snapshot.http.requests);
+        let up = time(snapshot.weir.uptime_ms * 1000);
+        let head = say!(texts::STATUS_HEAD, &nginx.build, nginx.pid, nginx.generation, up);
+        let each = snapshot.weir.workers.iter().map(|worker| format!("{:.0} %", worker.cpu * 100.0));
+        let cpu = each.collect::<Vec<_>>().join(", ");
+        let (active, idle) = (connections.active, connections.idle);
+        let rows = [
+            (
+                texts::CONNECTIONS,
+                say!(texts::CONNECTIONS_LINE, active, idle, connections.accepted, connections.dropped),
+            ),
+            (texts::REQUESTS, say!(texts::REQUESTS_LINE, requests.current, requests.total)),
+            (texts::WORKERS, say!(texts::WORKERS_LINE, cpu)),
+        ];
+        writeln!(self.out, "{}", head.say(self.language))?;
+        for (name, line) in rows {
+            writeln!(self.out, "{}  {}", left(self.say(name), 11), line.say(self.language))?;
         }
+        Ok(())
     }
-    Ok(())
+
+    fn limits(&mut self, snapshot: &Snapshot) -> fmt::Result {
+        let mut all: Vec<&Limit> = snapshot.weir.limits.iter().collect();
+        all.sort_by(|one, other| share(other).total_cmp(&share(one)));
+        if !all.is_empty() {
+            let used = self.say(texts::USED);
+            let (limit, most, hits) = (self.say(texts::LIMIT), self.say(texts::MOST), self.say(texts::HITS));
+            let by = self.say(texts::SET_BY);
+            self.heads(texts::LIMITS, &[("", 5), (used, 9), (limit, 11), (most, 11), (hits, 7), (by, 0)])?;
+        }
+        for limit in all.iter().take(LIMITS_SHOWN) {
+            let (name, by) = match self.language {
+                Language::English => (format!("{} {}", limit.kind, limit.of), limit.set_by.clone()),
+                Language::Korean => {
+                    (words::title(&limit.kind, &limit.of).ko, words::setter(&limit.kind, &limit.set_by).ko)
+                }
+            };
+            let (used, most, top) = (figure(limit.used), figure(limit.max), figure(limit.limit));
+            let (share, hits, name) = (share(limit) * 100.0, limit.hits, left(&cut(&name, NAME), NAME));
+            writeln!(self.out, "  {name} {share:>3.0} % {used:>9} {top:>11} {most:>11} {hits:>7}  {by}")?;
+        }
+        Ok(())
+    }
+
+    fn zones(&mut self, snapshot: &Snapshot) -> fmt::Result {
+        if !snapshot.http.server_zones.is_empty() {
+            let (rate, under_way) = (self.say(texts::PER_SECOND), self.say(texts::UNDER_WAY));
+            let classes = [("2xx", 8), ("4xx", 8), ("5xx", 8)];
+            let heads = [(rate, 9), ("p50", 9), ("p99", 9), (under_way, 10)];
+            self.heads(texts::SERVERS, &[&heads[..], &classes].concat())?;
+        }
+        for (name, zone) in snapshot.http.server_zones.iter().take(ROWS_MAX) {
+            let times = snapshot.weir.server_zones.get(name).map(|account| account.times.clone()).unwrap_or_default();
+            let (p50, p99) = (time(times.recent.p50_us), time(times.recent.p99_us));
+            let responses = &zone.responses;
+            writeln!(
+                self.out,
+                "  {} {:>9.1} {p50:>9} {p99:>9} {:>10} {:>8} {:>8} {:>8}",
+                left(&cut(name, NAME), NAME),
+                times.rate,
+                zone.processing,
+                responses.c2xx,
+                responses.c4xx,
+                responses.c5xx
+            )?;
+        }
+        Ok(())
+    }
+
+    fn upstreams(&mut self, snapshot: &Snapshot) -> fmt::Result {
+        let peers = snapshot.http.upstreams.iter().flat_map(|(name, group)| {
+            let times = snapshot.weir.upstreams.get(name);
+            group.peers.iter().enumerate().map(move |(index, peer)| (name, peer, times.and_then(|all| all.get(index))))
+        });
+        for (row, (name, peer, times)) in peers.take(ROWS_MAX).enumerate() {
+            if row == 0 {
+                let state = left(self.say(texts::STATE), 9);
+                let (active, reused, fails) =
+                    (self.say(texts::ACTIVE), self.say(texts::REUSED), self.say(texts::FAILS));
+                let (p50, p99) = (self.say(texts::HEAD_P50), self.say(texts::HEAD_P99));
+                let heads = [(&*state, 9), (active, 6), (p50, 9), (p99, 9), (reused, 8), (fails, 8)];
+                self.heads(texts::UPSTREAMS, &heads)?;
+            }
+            let recent = times.map(|times| times.header.recent.clone()).unwrap_or_default();
+            let reused =
+                times.map_or(0.0, |times| 100.0 * times.reused as f64 / (times.reused + times.opened).max(1) as f64);
+            let shown = format!("{name} {}", peer.server);
+            writeln!(
+                self.out,
+                "  {} {} {:>6} {:>9} {:>9} {reused:>6.0} % {:>8}",
+                left(&cut(&shown, NAME), NAME),
+                left(self.say(state(peer)), 9),
+                peer.active,
+                time(recent.p50_us),
+                time(recent.p99_us),
+                peer.fails
+            )?;
+        }
+        Ok(())
+    }
+
+    fn caches(&mut self, snapshot: &Snapshot) -> fmt::Result {
+        for (name, cache) in snapshot.weir.caches.iter().take(ROWS_MAX) {
+            let given = cache.hit + cache.stale + cache.updating + cache.revalidated;
+            let share = format!("{:.1}", 100.0 * given as f64 / cache.requests.max(1) as f64);
+            let line = say!(
+                texts::CACHE_LINE,
+                name,
+                cache.requests,
+                cache.hit,
+                cache.stale,
+                cache.updating,
+                cache.revalidated,
+                cache.miss,
+                cache.expired,
+                cache.bypass,
+                cache.error,
+                share,
+                cache.fetches
+            );
+            writeln!(self.out, "\n{}", line.say(self.language))?;
+        }
+        Ok(())
+    }
+
+    fn errors(&mut self, snapshot: &Snapshot) -> fmt::Result {
+        if !snapshot.weir.errors.is_empty() {
+            writeln!(self.out, "\n{}", self.say(texts::ERRORS))?;
+        }
+        for class in snapshot.weir.errors.iter().take(ROWS_MAX) {
+            let kind = match class.kind {
+                ErrorKind::Failed => texts::ERROR_FAILED,
+                ErrorKind::Refused => texts::ERROR_REFUSED,
+                ErrorKind::Recovered => texts::ERROR_RECOVERED,
+                ErrorKind::Client => texts::ERROR_CLIENT,
+            };
+            let (kind, last) = (left(self.say(kind), 21), say!(texts::LAST, class.last.to_string()));
+            writeln!(self.out, "  {:<24} {:>8}  {kind}  {}", class.class, class.count, last.say(self.language))?;
+            if let Some(sample) = class.samples.first() {
+                let line = if sample.line.is_empty() { &sample.request } else { &sample.line };
+                writeln!(self.out, "      {}", cut(line, 140))?;
+            }
+        }
+        Ok(())
+    }
 }
 
 fn share(limit: &Limit) -> f64 {
     if limit.limit > 0.0 { limit.used / limit.limit } else { 0.0 }
 }
 
-fn state(peer: &Peer) -> &'static str {
+fn state(peer: &Peer) -> Text {
     match peer.state {
-        PeerState::Up => "up",
-        PeerState::Draining => "draining",
-        PeerState::Down => "down",
-        PeerState::Unavail => "unavail",
-        PeerState::Checking => "checking",
-        PeerState::Unhealthy => "unhealthy",
+        PeerState::Up => texts::PEER_UP,
+        PeerState::Draining => texts::PEER_DRAINING,
+        PeerState::Down => texts::PEER_DOWN,
+        PeerState::Unavail => texts::PEER_UNAVAIL,
+        PeerState::Checking => texts::PEER_CHECKING,
+        PeerState::Unhealthy => texts::PEER_UNHEALTHY,
     }
 }
 
@@ -263,12 +320,23 @@ mod tests {
 
     #[test]
     fn the_page_leads_with_what_is_nearest_its_limit() {
-        let page = page(&Snapshot::example());
+        let page = page(&Snapshot::example(), Language::English);
         let limits: Vec<&str> = page.lines().skip_while(|line| !line.starts_with("limits")).skip(1).collect();
         assert!(limits[0].starts_with("  worker_cpu worker 0             93 %"), "{page}");
         assert!(page.contains("18032 requests = 17400 hit + 20 stale + 510 updating + 3 revalidated + 60 miss"));
         assert!(page.contains("app 10.0.0.12:3000") && page.contains("unavail") && page.contains("  502 "));
         assert!(page.lines().all(|line| line.starts_with("\ncache") || line.chars().count() <= 180), "{page}");
+    }
+
+    #[test]
+    fn the_korean_page_has_the_same_lines() {
+        let (english, korean) =
+            (page(&Snapshot::example(), Language::English), page(&Snapshot::example(), Language::Korean));
+        assert_eq!(korean.lines().count(), english.lines().count());
+        for part in ["\n한도 (사용률이 높은 순)  ", "\n  CPU worker 0 ", "\n서버  ", "제외됨", "캐시로 응답", "마지막 "]
+        {
+            assert!(korean.contains(part), "{part}\n{korean}");
+        }
     }
 
     #[test]

@@ -3,16 +3,20 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use weir_conf::said::Said;
+use weir_conf::say;
 use weir_net::process::{self, Signal};
 use weir_net::worker;
+
+use crate::texts;
 
 /// The exit code of a verb that a signal ended.
 pub const INTERRUPTED: u8 = 130;
 
 /// Returns a flag that becomes true at the first signal to end. The second signal ends this process and all its
 /// children.
-pub fn on_signal() -> Result<Arc<AtomicBool>, String> {
-    let said = |error| format!("weir cannot catch signals: {error}");
+pub fn on_signal() -> Result<Arc<AtomicBool>, Said> {
+    let said = |error: std::io::Error| say!(texts::SIGNALS, error.to_string());
     let signals = process::signals().map_err(said)?;
     let stop = Arc::new(AtomicBool::new(false));
     let told = stop.clone();

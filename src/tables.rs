@@ -5,16 +5,29 @@
 use clap::builder::{PossibleValue, StyledStr};
 use clap::{Arg, Command};
 use serde_json::{Map, Value, json};
+use weir_conf::language::Language;
+
+use crate::lang::help::{self, Texts};
 
 /// A command, its flags and its own commands, without those that the help hides.
-pub fn of(command: &Command) -> Value {
-    let below = command.get_subcommands().filter(|below| !below.is_hide_set()).map(of);
-    let args = command.get_arguments().filter(|arg| !arg.is_hide_set() && !is_everywhere(arg)).map(arg);
+pub fn of(command: &Command, language: Language) -> Value {
+    let texts = (language == Language::Korean).then(Texts::read);
+    table(command, "", &|path, id| texts.as_ref()?.find(path, id))
+}
+
+/// Finds the translation of a text by command and id, where there is one.
+type Translation<'t> = &'t dyn Fn(&str, &str) -> Option<&'static str>;
+
+fn table(command: &Command, path: &str, told: Translation<'_>) -> Value {
+    let shown = command.get_subcommands().filter(|below| !below.is_hide_set());
+    let below = shown.map(|below| table(below, &help::below_of(path, below.get_name()), told));
+    let args = command.get_arguments().filter(|arg| !arg.is_hide_set() && !is_everywhere(arg));
+    let args = args.map(|one| arg(one, told(path, one.get_id().as_str())));
+    let text = |id: &str, english| told(path, id).map(str::to_owned).or_else(|| text(english));
     without_null(json!({
         "name": command.get_name(),
-        "about": text(command.get_about()),
-        "long_about": text(command.get_long_about()),
-        "after_help": text(command.get_after_long_help().or(command.get_after_help())),
+        "about": text(help::ABOUT, command.get_about()),
+        "after_help": text(help::AFTER, command.get_after_help()),
         "needs_command": command.is_subcommand_required_set(),
         "args": args.collect::<Vec<_>>(),
         "commands": below.collect::<Vec<_>>(),
@@ -26,15 +39,15 @@ fn is_everywhere(arg: &Arg) -> bool {
     matches!(arg.get_id().as_str(), "help" | "version")
 }
 
-fn arg(arg: &Arg) -> Value {
+fn arg(arg: &Arg, told: Option<&str>) -> Value {
     let takes_value = arg.get_action().takes_values();
     let values = arg.get_num_args().map(|count| [count.min_values(), count.max_values()]);
     without_null(json!({
         "id": arg.get_id().as_str(),
         "short": arg.get_short(),
         "long": arg.get_long(),
-        "help": text(arg.get_help()),
-        "long_help": text(arg.get_long_help()),
+        "help": told.map(str::to_owned).or_else(|| text(arg.get_help())),
+        "global": arg.is_global_set(),
         "heading": arg.get_help_heading(),
         "required": arg.is_required_set(),
         "takes_value": takes_value,
@@ -74,7 +87,7 @@ mod tests {
             .subcommand(Command::new("unseen").hide(true))
             .arg(Arg::new("to").long("to").value_name("DIR").default_value("x").help("where to"))
             .arg(Arg::new("secret").long("secret").hide(true));
-        let told = of(&command);
+        let told = of(&command, Language::English);
         assert_eq!(told["about"], "does a");
         assert_eq!(told["commands"].as_array().unwrap().len(), 1);
         assert_eq!(told["commands"][0]["args"][0]["required"], true);

@@ -11,11 +11,14 @@ use std::time::Duration;
 use clap::Args;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
 use serde_json::Value;
+use weir_conf::language::Language;
+use weir_conf::said::Said;
+use weir_conf::say;
 use weir_edge::dash::place;
 use weir_load::once::{self, Once};
 use weir_net::clock::{self, Instant};
 
-use crate::doctor::Lang;
+use crate::texts;
 
 /// `weir top`.
 #[derive(Args)]
@@ -32,12 +35,6 @@ pub struct TopArgs {
     /// Print one screen as text and end; the default if the output is not a terminal
     #[arg(long)]
     once: bool,
-    /// Language of the screen
-    #[arg(long, value_enum, default_value_t = Lang::En)]
-    lang: Lang,
-    /// The same as --lang ko
-    #[arg(long, hide = true)]
-    korean: bool,
 }
 
 /// Time between two requests to the edge.
@@ -49,16 +46,15 @@ const COLUMNS: u16 = 100;
 const ROWS: u16 = 40;
 
 /// Runs the verb.
-pub fn main(args: &TopArgs) -> ExitCode {
-    let is_korean = args.korean || args.lang == Lang::Ko;
+pub fn main(args: &TopArgs, language: Language) -> ExitCode {
     let result = source(args).and_then(|source| match args.once || !io::stdout().is_terminal() {
-        true => print(&source, is_korean),
-        false => watch(&source, is_korean),
+        true => print(&source, language),
+        false => watch(&source, language),
     });
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            eprintln!("weir top: {message}");
+            eprintln!("weir top: {}", message.say(language));
             ExitCode::FAILURE
         }
     }
@@ -71,11 +67,12 @@ struct Source {
     insecure: bool,
 }
 
-fn source(args: &TopArgs) -> Result<Source, String> {
+fn source(args: &TopArgs) -> Result<Source, Said> {
     let token = match &args.token {
         None => None,
         Some(path) => {
-            let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| say!(texts::OF_FILE, path.display().to_string(), error.to_string()))?;
             Some(text.lines().next().unwrap_or_default().trim().to_owned())
         }
     };
@@ -84,12 +81,7 @@ fn source(args: &TopArgs) -> Result<Source, String> {
         return Ok(of(url));
     }
     let mut places = (place::PORT..place::PORT + place::PORTS).map(|port| of(&format!("http://127.0.0.1:{port}/")));
-    places.find(|source| source.is_there()).ok_or_else(|| {
-        format!(
-            "no dashboard answers on 127.0.0.1:{}: is weir edge running? You can name another: weir top http://HOST:PORT/",
-            place::PORT
-        )
-    })
+    places.find(|source| source.is_there()).ok_or_else(|| say!(texts::NO_DASHBOARD, u32::from(place::PORT)))
 }
 
 fn with_slash(url: &str) -> String {
@@ -112,39 +104,43 @@ impl Source {
         once::ask(&self.once("HEAD", Duration::from_millis(500))).is_ok()
     }
 
-    fn fetch(&self) -> Result<Value, String> {
+    fn fetch(&self) -> Result<Value, Said> {
         let (status, body) = once::ask(&self.once("GET", TIMEOUT))?;
         let said = || String::from_utf8_lossy(&body).trim().to_owned();
         match status {
-            200 => serde_json::from_slice(&body)
-                .map_err(|_| format!("{} is not a dashboard: its answer is not JSON", self.url)),
-            401 => Err(format!("{} requires a token: --token FILE", self.url)),
-            404 => Err(format!("{} is not a dashboard: does its location have \"dashboard\"?", self.url)),
-            status => Err(format!("{} answers {status}: {}", self.url, said())),
+            200 => serde_json::from_slice(&body).map_err(|_| say!(texts::NOT_DASHBOARD_JSON, &self.url)),
+            401 => Err(say!(texts::NEEDS_TOKEN, &self.url)),
+            404 => Err(say!(texts::NOT_DASHBOARD, &self.url)),
+            status => Err(say!(texts::ANSWERS_AS, &self.url, u32::from(status), said())),
         }
     }
 }
 
 /// Prints a screen as text, from two documents, because rates need two.
-fn print(source: &Source, korean: bool) -> Result<(), String> {
+fn print(source: &Source, language: Language) -> Result<(), Said> {
     let before = source.fetch()?;
     std::thread::sleep(EVERY);
     let doc = source.fetch()?;
-    for line in draw::text(&draw::Screen { doc: &doc, before: Some(&before), korean, trouble: None }, COLUMNS, ROWS) {
+    for line in draw::text(&draw::Screen { doc: &doc, before: Some(&before), language, trouble: None }, COLUMNS, ROWS) {
         println!("{line}");
     }
     Ok(())
 }
 
 /// Draws on the terminal until `q`, Escape or Ctrl-C. Restores the terminal at the end, also after a panic.
-fn watch(source: &Source, korean: bool) -> Result<(), String> {
+fn watch(source: &Source, language: Language) -> Result<(), Said> {
     let mut doc = source.fetch()?;
     let mut before: Option<Value> = None;
-    let mut trouble = None;
-    let failed = |error: io::Error| format!("weir cannot draw on the terminal: {error}");
+    let mut trouble: Option<Said> = None;
+    let failed = |error: io::Error| say!(texts::CANNOT_DRAW, error.to_string());
     let mut terminal = ratatui::try_init().map_err(failed)?;
     let result = loop {
-        let screen = draw::Screen { doc: &doc, before: before.as_ref(), korean, trouble: trouble.as_deref() };
+        let screen = draw::Screen {
+            doc: &doc,
+            before: before.as_ref(),
+            language,
+            trouble: trouble.as_ref().map(|said| said.say(language)),
+        };
         if let Err(error) = terminal.draw(|frame| draw::draw(frame, &screen)) {
             break Err(failed(error));
         }

@@ -277,3 +277,64 @@ fn values_changes_and_korean() {
     let korean = said(&doctor(&[&told[..], &["--no-host", "--lang", "ko"]].concat()));
     assert!(korean.contains("Linux에서는 use epoll이 기본값입니다") && korean.contains("참고"), "{korean}");
 }
+
+/// A machine in a folder: a process of a unit, with the limit that systemd gave it.
+fn machine(limit: u64, group: &str) -> Folder {
+    let folder = Folder::new();
+    let limits = format!("Max open files            {limit}                 524288               files\n");
+    for (file, text) in [
+        ("proc/7/stat", "7 (app) S 1 7 7 0".to_owned()),
+        ("proc/7/cmdline", "app\0".to_owned()),
+        ("proc/7/status", "Name: app\nUid:\t33\t33\t33\t33\n".to_owned()),
+        ("proc/7/limits", limits),
+        ("proc/7/cgroup", format!("0::{group}\n")),
+        ("proc/sys/fs/nr_open", "1048576\n".to_owned()),
+        ("etc/passwd", "root:x:0:0::/:/bin/sh\nwww-data:x:33:33::/:/bin/sh\n".to_owned()),
+        ("etc/pam.d/common-session", "session required pam_unix.so\n".to_owned()),
+        ("etc/systemd/system/app.service", "[Service]\nExecStart=/bin/app\n".to_owned()),
+    ] {
+        let path = folder.0.join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn a_limit_is_raised_where_it_is_set_and_checked_afterwards() {
+    let folder = machine(1024, "/system.slice/app.service");
+    let root = &folder.0;
+    let place = root.to_str().unwrap().to_owned();
+    let flags = ["--pid", "7", "--fix", "--host", "--files", "10000", "--root", &place];
+    let said = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    let drop_in = root.join("etc/systemd/system/app.service.d/weir-limits.conf");
+    let shown = doctor(&flags);
+    assert!(said(&shown).contains("systemd sets this limit for app.service") && !drop_in.exists());
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("+LimitNOFILE=65536"));
+    let written = doctor(&[&flags[..], &["--write"]].concat());
+    assert!(written.status.success() && said(&written).contains("systemctl daemon-reload"), "{}", said(&written));
+    assert_eq!(std::fs::read_to_string(&drop_in).unwrap(), "[Service]\nLimitNOFILE=65536\n");
+    // The restarted process has the limit.
+    std::fs::write(
+        root.join("proc/7/limits"),
+        "Max open files            65536                65536                files\n",
+    )
+    .unwrap();
+    let holds = said(&doctor(&flags));
+    assert!(holds.contains("Max open files of process 7: 65536, set by LimitNOFILE=65536 in /etc/systemd"), "{holds}");
+}
+
+#[test]
+fn a_login_gets_its_line_and_pam_reads_it_with_an_undo() {
+    let folder = machine(1024, "/user.slice/user-33.slice/session-1.scope");
+    let root = &folder.0;
+    let place = root.to_str().unwrap().to_owned();
+    let output = doctor(&["--pid", "7", "--fix", "--host", "--write", "--files", "10000", "--root", &place]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let read = |name: &str| std::fs::read_to_string(root.join(name)).unwrap();
+    assert!(read("etc/security/limits.d/90-weir-limits.conf").contains("www-data soft nofile 65536\n"));
+    assert!(read("etc/pam.d/common-session").ends_with("session required        pam_limits.so\n"));
+    assert!(read("etc/pam.d/common-session.undo.diff").contains("-session required        pam_limits.so"));
+    let none = doctor(&["--fix", "--host", "--root", &place]);
+    assert!(String::from_utf8_lossy(&none.stderr).contains("--host needs --pid"));
+}

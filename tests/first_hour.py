@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""The newcomer's first hour, rerun: the commands of docs/guide/first-hour.md, and what they print, written back into it.
+"""The newcomer's first hour, rerun: the commands of docs/guide/first-hour.md and of first-hour.ko.md, and what they print,
+written back into the pages.
 
-Every line `$ COMMAND` of the guide's `console` blocks is run, in order, in /tmp/first-hour, where nginx.conf is
+Every line `$ COMMAND` of a guide's `console` blocks is run, in order, in /tmp/first-hour, where nginx.conf is
 labs/s2/before.conf and app.mjs is labs/apps/express.mjs; what it prints takes the place of what stood below it. Needs root
 (the lab makes namespaces), nginx 1.22.1, node, and `npm ci --prefix tests/apps`. The labs want a machine with nothing else
 to do: they say so otherwise, and then nothing is written. About ten minutes.
 
---check runs all but the labs, and compares; numbers may differ. Of a lab it looks whether the guide has what it said."""
+--check runs all but the labs, and compares; numbers may differ. Of a lab it looks whether the guide has what it said.
+--quick runs all but the labs, and writes; what the labs said stays. --only PAGE takes one of the pages."""
 
 import argparse, os, re, shutil, subprocess, sys
 from pathlib import Path
@@ -14,22 +16,24 @@ from pathlib import Path
 from transcript import alike, commands
 
 ROOT = Path(__file__).resolve().parent.parent
-GUIDE = ROOT / 'docs/guide/first-hour.md'
+GUIDES = [ROOT / 'docs/guide/first-hour.md', ROOT / 'docs/guide/first-hour.ko.md']
 ROOM = Path('/tmp/first-hour')
 NGINX = 'nginx/1.22.1'
 LAB_SECONDS = 3600
 # What a lab has to end in for the guide to be worth reading, and what it must not say.
-VERDICT = re.compile(r'^Verdict: (?!no verdict|not comparable|inconclusive)', re.M)
-SPOILED = re.compile(r'^Caution:', re.M)
+VERDICT = re.compile(r'^(Verdict|판정): (?!no verdict|not comparable|inconclusive)', re.M)
+SPOILED = re.compile(r'^(Caution|주의):', re.M)
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument('--weir', default=str(ROOT / 'target/release/weir'), help='weir binary, of a release build for figures')
 parser.add_argument('--check', action='store_true', help='compare, and write nothing')
+parser.add_argument('--quick', action='store_true', help='run and write all but the labs')
+parser.add_argument('--only', choices=[guide.name for guide in GUIDES], help='one page alone')
 parser.add_argument('--anyway', action='store_true', help='write what the labs said although it is no verdict')
 chosen = parser.parse_args()
 
-# The doctor names the Node processes of the machine: with --check, only those of this run are there to be named.
-if chosen.check and os.geteuid() == 0 and os.getpid() != 1:
+# The doctor names the Node processes of the machine: without the labs, only those of this run are there to be named.
+if (chosen.check or chosen.quick) and os.geteuid() == 0 and os.getpid() != 1:
     os.execvp('unshare', ['unshare', '--pid', '--fork', '--kill-child', '--mount-proc', sys.executable, *sys.argv])
 
 
@@ -45,7 +49,7 @@ def room():
     (ROOM / '.bin/weir').symlink_to(os.path.abspath(chosen.weir))
     (ROOM / 'app.mjs').symlink_to(ROOT / 'labs/apps/express.mjs')
     shutil.copy(ROOT / 'labs/s2/before.conf', ROOM / 'nginx.conf')
-    return {**os.environ, 'PATH': f'{ROOM}/.bin:/usr/sbin:{os.environ["PATH"]}', 'LC_ALL': 'C.UTF-8'}
+    return {**os.environ, 'PATH': f'{ROOM}/.bin:/usr/sbin:{os.environ["PATH"]}', 'LC_ALL': 'C.UTF-8', 'WEIR_LANG': 'en'}
 
 
 def run(command, environment):
@@ -68,8 +72,8 @@ def told(command, before, environment):
         if chosen.check and alike(now) != alike(before):
             broken.append(f'$ {command}\n--- the guide\n{before}\n--- now\n{now}')
         return now
-    if chosen.check:
-        if 'Verdict: ' not in before:
+    if chosen.check or chosen.quick:
+        if not VERDICT.search(before):
             broken.append(f'$ {command}\nthe guide has no verdict of it: run tests/first_hour.py')
         return before
     now = run(command, environment)
@@ -96,17 +100,20 @@ def version():
 
 if NGINX not in version():
     skip(f'the guide is about {NGINX}, Debian 12\'s: apt install nginx')
-if not chosen.check and os.geteuid() != 0:
+if not (chosen.check or chosen.quick) and os.geteuid() != 0:
     skip('the labs need root, for namespaces of their own')
-if not chosen.check and not (ROOT / 'tests/apps/node_modules/express').is_dir():
+if not (chosen.check or chosen.quick) and not (ROOT / 'tests/apps/node_modules/express').is_dir():
     skip('there is no Express: npm ci --prefix tests/apps')
-text = GUIDE.read_text()
-environment = room()
-written = re.sub(r'```console\n(.*?)```', lambda match: block(match, environment), text, flags=re.S)
-shutil.rmtree(ROOM)
+for guide in GUIDES:
+    if chosen.only not in (None, guide.name):
+        continue
+    environment = room()
+    failed = len(broken)
+    written = re.sub(r'```console\n(.*?)```', lambda match: block(match, environment), guide.read_text(), flags=re.S)
+    shutil.rmtree(ROOM)
+    if not chosen.check and (chosen.anyway or len(broken) == failed):
+        guide.write_text(written)
+        print(f'written: {guide.relative_to(ROOT)}')
 for one in broken:
     print(f'\n{one}', file=sys.stderr)
-if not chosen.check and (chosen.anyway or not broken):
-    GUIDE.write_text(written)
-    print(f'written: {GUIDE.relative_to(ROOT)}')
 sys.exit(1 if broken else 0)

@@ -136,7 +136,7 @@ fn a_lab_speaks_the_language_that_it_is_asked_in_and_keeps_none() {
         assert!(said.contains(part), "{part}: {said}{told}");
     }
     assert!(told.contains("예상 소요 시간: 약 4초") && told.contains("1번째 쌍"), "{told}");
-    for part in ["Verdict", "Blocks of", "Kept", "Takes", "pairs", "of at most"] {
+    for part in ["Verdict", "Blocks of", "Kept", "Takes", " pairs", "of at most", "Next"] {
         assert!(!said.contains(part) && !told.contains(part), "{part}: {said}{told}");
     }
     assert!(!has_korean(&bench.stored().to_string()), "what is kept has no language");

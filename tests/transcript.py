@@ -1,6 +1,10 @@
 """The transcripts of the guides: commands in a block, each with the output below it."""
 
+import os
 import re
+
+# The guides are in English unless a command asks for another language, whatever the language of the tester.
+os.environ['WEIR_LANG'] = 'en'
 
 
 def commands(block):

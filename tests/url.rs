@@ -217,3 +217,118 @@ fn a_place_without_its_scheme_is_asked_about() {
         assert!(said.contains(&format!("did you mean http://{place}?")), "{said}");
     }
 }
+
+#[test]
+fn the_figures_of_ab_are_printed_and_quiet_is_one_line() {
+    let server = Server::start();
+    let (json, _, dir) = room("url-figures");
+    let output = load(&[&server.url, "-n", "50", "-c", "2", "-o", text(&json)]);
+    let printed = String::from_utf8_lossy(&output.stdout);
+    for part in
+        ["min     mean       sd", "connect ", "2 new connections", "5 failed: 0 errors, 5 answers of 400 or more"]
+    {
+        assert!(printed.contains(part), "{part}\n{printed}");
+    }
+    assert_eq!(report(&json)["aggregate"]["summaries"]["http.connect"]["count"], 2);
+    let output = load(&[&server.url, "-n", "50", "-c", "2", "-q"]);
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.starts_with("50 requests in ") && printed.contains(" p95 "), "{printed}");
+    assert_eq!(printed.lines().count(), 1, "{printed}");
+    let nobody = format!("127.0.0.1:{}", support::free_port());
+    let output = load(&[&format!("http://{nobody}/"), "-n", "1"]);
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.contains(&format!("ECONNREFUSED, while connecting to {nobody}")), "{printed}");
+    assert!(!printed.contains("upstream"), "{printed}");
+    std::fs::remove_dir_all(dir).ok();
+}
+
+#[test]
+fn a_certificate_that_is_not_accepted_has_a_hint() {
+    let room = support::scratch("url-tls");
+    let (certificate, key) = support::certificate(&room);
+    let port = support::free_port();
+    let conf = room.join("edge.conf");
+    let server = format!(
+        "listen 127.0.0.1:{port} ssl; ssl_certificate {}; ssl_certificate_key {}; location / {{ return 200; }}",
+        certificate.display(),
+        key.display()
+    );
+    let text =
+        format!("error_log edge.log; pid edge.pid; events {{ }} http {{ access_log off; server {{ {server} }} }}");
+    std::fs::write(&conf, text).unwrap();
+    let mut command = Command::new(WEIR);
+    command.args(["edge", "-p"]).arg(&room).arg("-c").arg(&conf).args(["-g", "daemon off;"]);
+    let mut edge = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("weir runs");
+    support::within("the edge listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+    let url = format!("https://127.0.0.1:{port}/");
+    let refused = String::from_utf8_lossy(&load(&[&url, "-n", "1"]).stdout).into_owned();
+    let accepted = String::from_utf8_lossy(&load(&[&url, "-n", "1", "-k"]).stdout).into_owned();
+    edge.kill().ok();
+    edge.wait().ok();
+    assert!(refused.contains("_CERT") && refused.contains("add -k (--insecure)"), "{refused}");
+    assert!(accepted.contains("Statuses   200: 1") && !accepted.contains("--insecure"), "{accepted}");
+    std::fs::remove_dir_all(room).ok();
+}
+
+#[test]
+fn quick_does_as_artillerys_quick_and_the_cloud_is_refused_by_name() {
+    let server = Server::start();
+    let (json, _, dir) = room("url-quick");
+    let output = load(&["quick", "--count", "3", "--num", "4", "-o", text(&json), &server.url]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(server.seen(), 12);
+    assert_eq!(report(&json)["aggregate"]["counters"]["vusers.completed"], 3);
+    for (arguments, code, why) in [
+        (&["quick", "ftp://x/"][..], 1, "Supported protocols: HTTP(S) and WS(S)"),
+        (&["quick", "-c", "0", "http://x/"], 2, "at least 1"),
+        (&["run-fargate", "--region", "eu-west-1", "test.yml"], 2, "weir load --agents nats://HOST"),
+        (&["run", "--record", "test.yml"], 2, "-o run.json --html run.html"),
+        (&["--record", "--key", "k", "test.yml"], 2, "-o run.json --html run.html"),
+    ] {
+        let output = load(arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(code) && said.contains(why), "{arguments:?}: {said}");
+    }
+    std::fs::remove_dir_all(dir).ok();
+}
+
+#[test]
+fn every_mistyped_key_of_an_invalid_script_is_named() {
+    let dir = support::scratch("url-typos");
+    let script = dir.join("typos.yml");
+    std::fs::write(
+        &script,
+        "config:
+  targt: http://127.0.0.1:1
+  phases:
+    - { duration: 1, arivalRate: 5 }
+scenarios:
+  - flwo:
+      - gett: { url: / }
+      - lop: [{ get: { url: /, ifTru: x } }]
+        count: 3
+",
+    )
+    .unwrap();
+    let output = load(&["--check", text(&script)]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    for (place, typo, meant) in [
+        ("2:3", "targt", "target"),
+        ("4:22", "arivalRate", "arrivalRate"),
+        ("6:5", "flwo", "flow"),
+        ("7:9", "gett", "get"),
+        ("8:9", "lop", "loop"),
+        ("8:32", "ifTru", "ifTrue"),
+    ] {
+        let line = said.lines().find(|line| line.contains(&format!("`{typo}`"))).unwrap_or_default();
+        assert!(
+            line.contains(&format!(":{place}:")) && line.contains(&format!("did you mean `{meant}`?")),
+            "{typo}\n{said}"
+        );
+    }
+    std::fs::write(&script, "config: { target: 'http://127.0.0.1:1', phases: [{ pause: 1 }] }\nscenarios: [{ flow: [{ get: { url: / } }] }]\n")
+        .unwrap();
+    let output = load(&["--check", text(&script)]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("have no virtual users"));
+    std::fs::remove_dir_all(dir).ok();
+}

@@ -6,6 +6,12 @@ use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
+use weir_conf::language::Language;
+use weir_conf::said::{Said, left};
+use weir_conf::say;
+
+use crate::texts;
+
 const CONF: &str = include_str!("nginx.conf");
 const PAGE: &str = include_str!("index.html");
 
@@ -48,22 +54,23 @@ impl Place {
     }
 
     /// The addresses and files that the user can open, one line each.
-    pub(super) fn what_to_open(&self, edge: SocketAddr) -> String {
-        let pid = std::process::id();
+    pub(super) fn what_to_open(&self, edge: SocketAddr, language: Language) -> String {
         let conf = self.file("nginx.conf");
+        let nothing = Said::default;
         let rows = [
-            ("open", format!("http://{edge}/"), "a static page"),
-            ("", format!("http://{edge}/64k?delay=20ms"), "the origin through the edge; also status=503, fail=reset"),
-            ("", format!("http://{edge}/nginx_status"), "the edge's counters"),
-            ("", format!("ws://{edge}/ws"), "WebSocket echo"),
-            ("change", conf, &format!("then kill -HUP {pid}")),
+            (say!(texts::DEMO_OPEN), format!("http://{edge}/"), say!(texts::DEMO_PAGE)),
+            (nothing(), format!("http://{edge}/64k?delay=20ms"), say!(texts::DEMO_ORIGIN)),
+            (nothing(), format!("http://{edge}/nginx_status"), say!(texts::DEMO_COUNTERS)),
+            (nothing(), format!("ws://{edge}/ws"), say!(texts::DEMO_ECHO)),
+            (say!(texts::DEMO_CHANGE), conf, say!(texts::DEMO_RELOAD, std::process::id())),
         ];
         let width = rows.iter().map(|(_, what, _)| what.len()).max().unwrap_or(0);
         let mut text = String::from("\n");
         for (label, what, why) in rows {
-            text.push_str(&format!("  {label:<12}{what:<width$}   {why}\n"));
+            let label = left(label.say(language), 12);
+            text.push_str(&format!("  {label}{what:<width$}   {}\n", why.say(language)));
         }
-        text.push_str("  Ctrl-C ends\n");
+        text.push_str(&format!("  {}\n", texts::DEMO_END.say(language)));
         text
     }
 }
@@ -103,7 +110,7 @@ mod tests {
         assert!(conf.contains("worker_connections 1152;") && conf.contains("keepalive 64;"));
         let other = Place::new(edge, origin, 64).unwrap();
         assert_ne!(place.path, other.path);
-        assert!(place.what_to_open(edge).contains("http://127.0.0.1:1/nginx_status"));
+        assert!(place.what_to_open(edge, Language::English).contains("http://127.0.0.1:1/nginx_status"));
         let path = place.path.clone();
         drop(place);
         assert!(!path.exists());

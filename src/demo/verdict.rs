@@ -1,10 +1,14 @@
 //! The result of the load, in a few lines.
 
-use std::fmt;
 use std::time::Duration;
 
+use weir_conf::language::Language;
+use weir_conf::said::{Said, left};
+use weir_conf::say;
 use weir_load::Report;
 use weir_meter::host;
+
+use crate::texts;
 
 /// CPU time of the edge's workers and of the origin's workers, found by the names of their threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,38 +50,42 @@ impl Verdict {
         self.report.errors() == 0 && self.report.requests > 0
     }
 
-    fn cpu_line(&self, f: &mut fmt::Formatter<'_>, label: &str, cpu: Duration) -> fmt::Result {
+    fn cpu_line(&self, cpu: Duration) -> Said {
         if cpu < CPU_MIN || self.report.requests == 0 {
-            return writeln!(f, "  {label:<12}not measured: too little load");
+            return say!(texts::DEMO_FEW);
         }
         let each = time(cpu.as_secs_f64() / self.report.requests as f64);
         let share = 100.0 * cpu.as_secs_f64() / self.report.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
-        writeln!(f, "  {label:<12}{each:>12} per request   {share:.0} % of a CPU")
+        say!(texts::DEMO_SHARE, format!("{each:>12}"), format!("{share:.0}"))
     }
-}
 
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// The lines of the result.
+    pub(super) fn text(&self, language: Language) -> String {
         let Report { requests, failures, response, .. } = &self.report;
-        let rate = self.report.rate().round() as u64;
-        writeln!(f)?;
-        writeln!(f, "  {:<12}{:>12}   {} per second", "requests", grouped(*requests), grouped(rate))?;
+        let number = |text: String| format!("{text:>12}");
+        let rate = say!(texts::DEMO_RATE, grouped(self.report.rate().round() as u64));
         let names: Vec<String> = failures.iter().map(|(name, count)| format!("{name}: {}", grouped(*count))).collect();
-        writeln!(
-            f,
-            "{}",
-            format!("  {:<12}{:>12}   {}", "errors", grouped(self.report.errors()), names.join(", ")).trim_end()
-        )?;
         let at = |quantile| time(response.quantile(quantile).as_secs_f64());
         let (p50, p90, p99, max) = (at(0.5), at(0.9), at(0.99), time(response.max().as_secs_f64()));
-        writeln!(f, "  {:<12}{:>12}   p90 {p90}   p99 {p99}   max {max}", "latency", format!("p50 {p50}"))?;
-        self.cpu_line(f, "edge CPU", self.cpu.edge)?;
-        self.cpu_line(f, "origin CPU", self.cpu.origin)?;
-        self.cpu_line(f, "load CPU", self.report.cpu)?;
-        if self.report.saturation() > SATURATION_MAX {
-            writeln!(f, "  the load used all of its CPU: the rate and the latencies measure the load, not the edge")?;
+        let latency = format!("{}   p90 {p90}   p99 {p99}   max {max}", number(format!("p50 {p50}")));
+        let rows = [
+            (texts::REQUESTS, Said::list(&[number(grouped(*requests)).into(), rate], "   ")),
+            (texts::DEMO_ERRORS, format!("{}   {}", number(grouped(self.report.errors())), names.join(", ")).into()),
+            (texts::DEMO_LATENCY, latency.into()),
+            (texts::DEMO_EDGE_CPU, self.cpu_line(self.cpu.edge)),
+            (texts::DEMO_ORIGIN_CPU, self.cpu_line(self.cpu.origin)),
+            (texts::DEMO_LOAD_CPU, self.cpu_line(self.report.cpu)),
+        ];
+        let mut lines = String::from("\n");
+        for (label, line) in rows {
+            let line = format!("  {}{}", left(label.say(language), 12), line.say(language));
+            lines.push_str(line.trim_end());
+            lines.push('\n');
         }
-        Ok(())
+        if self.report.saturation() > SATURATION_MAX {
+            lines.push_str(&format!("  {}\n", texts::DEMO_SATURATED.say(language)));
+        }
+        lines
     }
 }
 
@@ -122,11 +130,14 @@ mod tests {
             Quick { url: format!("http://{nobody}/"), connections: 1, requests_max: Some(3), ..Quick::default() };
         let verdict = Verdict { cpu: Cpu::default(), report: quick::run(&quick).unwrap() };
         assert!(!verdict.is_clean());
-        let text = verdict.to_string();
+        let text = verdict.text(Language::English);
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
         assert!(lines.contains(&vec!["requests", "0", "0", "per", "second"]), "{text}");
         assert!(lines.contains(&vec!["errors", "3", "connect:", "3"]), "{text}");
         assert!(text.contains("edge CPU    not measured"), "{text}");
+        let korean = verdict.text(Language::Korean);
+        assert!(korean.contains("  요청                   0   초당 0건\n"), "{korean}");
+        assert!(korean.contains("  엣지 CPU    측정하지 않음: 부하가 너무 적습니다\n"), "{korean}");
     }
 
     #[test]

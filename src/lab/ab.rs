@@ -11,6 +11,7 @@ use weir_doctor::{Build, Target};
 use weir_lab::ab::{self, Comparison, Warm};
 use weir_lab::ask::{self, Ask, BLOCK, CONNECTIONS_MAX, Cpus, Design, Edge, Load, Side};
 use weir_lab::change::{Together, changes, one_factor};
+use weir_lab::command::CommandLine;
 use weir_lab::metric::{self, Metric, Scale};
 use weir_lab::said::Said;
 use weir_lab::schedule::Looks;
@@ -209,8 +210,8 @@ fn factor(before: &Side, after: &Side, args: &AbArgs) -> Result<Factor, String> 
 /// The load, its duration and the duration of its warm-up.
 pub(super) fn load(args: &SentArgs, (block, warm_up): (Duration, Duration), path: String) -> Result<Load, String> {
     if let Some(file) = &args.script {
-        let length = script_length(file)?;
-        return Ok(Load::Script { file: absolute(file)?, length });
+        let (length, requests) = script_plan(file)?;
+        return Ok(Load::Script { file: absolute(file)?, length, requests });
     }
     let connections = args.connections.unwrap_or(CONNECTIONS);
     if !(1..=CONNECTIONS_MAX).contains(&connections) {
@@ -229,8 +230,9 @@ fn absolute(file: &Path) -> Result<PathBuf, String> {
     std::path::absolute(file).map_err(|error| format!("{}: {error}", file.display()))
 }
 
-/// The total duration of a script's phases. Reads the script as `weir load` does, with the same errors.
-fn script_length(file: &Path) -> Result<Duration, String> {
+/// The total duration of a script's phases, and the number of its requests if its plan shows it. Reads the script as
+/// `weir load` does, with the same errors.
+fn script_plan(file: &Path) -> Result<(Duration, Option<f64>), String> {
     let options = script::Options {
         files: vec![file.to_owned()],
         // Nothing is sent to this address. The lab sets the real target, so the script may have none.
@@ -248,7 +250,7 @@ fn script_length(file: &Path) -> Result<Duration, String> {
             BLOCK.1.as_secs()
         ))
     } else {
-        Ok(length)
+        Ok((length, weir_load::arrive::requests(&plan)))
     }
 }
 
@@ -264,7 +266,8 @@ pub(super) fn design(args: &DesignArgs, stack: &StackArgs, load: &Load, is_alone
     let looks = pairs.map_or_else(Looks::three, |pairs| Looks::one(usize::from(pairs)));
     // The seed is printed and stored; it is short enough to type again.
     let seed = stack.seed.unwrap_or_else(|| random::below(1_000_000) as u64);
-    Ok(Design { primary, threshold, looks, seed })
+    let command = CommandLine::new(std::env::args());
+    Ok(Design { primary, is_chosen: args.metric.is_some(), command, threshold, looks, seed })
 }
 
 /// The smallest difference that matters: the user's value in per cent or percentage points, or the metric's default.
@@ -281,7 +284,7 @@ pub(super) fn threshold(metric: &Metric, asked: Option<f64>) -> Result<f64, Stri
 
 pub(super) fn ask(stack_args: &StackArgs, args: &LoadArgs, load: Load) -> Result<Ask, String> {
     let warm_script = match &args.warmup_load {
-        Some(file) => Some((absolute(file)?, script_length(file)?)),
+        Some(file) => Some((absolute(file)?, script_plan(file)?.0)),
         None => None,
     };
     let headers = headers(&args.sent)?;
@@ -319,4 +322,26 @@ pub(super) fn stack_of(args: &StackArgs, load: Load, block: Duration, warm_up: D
         quota: args.edge_quota,
         headers: Vec::new(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_scripts_plan_shows_its_requests() {
+        let file = std::env::temp_dir().join(format!("weir-lab-plan-{}.yml", std::process::id()));
+        let of = |phase: &str, step: &str| {
+            let text = format!("config: {{phases: [{phase}]}}\nscenarios: [{{flow: [{{get: {{url: /}}}}, {step}]}}]\n");
+            std::fs::write(&file, text).unwrap();
+            script_plan(&file).unwrap()
+        };
+        let twenty = Duration::from_secs(20);
+        let looped = "{loop: [{get: {url: /a}}, {think: 1}], count: 3}";
+        assert_eq!(of("{duration: 20, arrivalRate: 5}", "{think: 1}"), (twenty, Some(100.0)));
+        assert_eq!(of("{duration: 20, arrivalCount: 7}", looped), (twenty, Some(28.0)));
+        assert_eq!(of("{duration: 20, arrivalRate: 5}", "{loop: [{get: {url: /a}}], whileTrue: f}").1, None);
+        std::fs::remove_file(&file).unwrap();
+    }
 }

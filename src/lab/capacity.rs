@@ -1,14 +1,19 @@
 //! `weir lab capacity`: from flags to a search, to a report.
 
+use std::time::Duration;
+
 use weir_conf::language::Language;
 use weir_lab::ask::{BLOCK, CONNECTIONS_MAX, Load};
-use weir_lab::capacity::{self, Capacity, Objective};
+use weir_lab::capacity::{self, Capacity, Objective, Users};
 use weir_lab::search::RATES;
 use weir_load::random;
 
 use super::ab::{edge_of, side, stack_of};
 use super::experiment;
 use super::flags::CapacityArgs;
+
+/// The shortest and the longest time that a virtual user thinks.
+const THINK: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(600));
 
 /// Runs the search, prints the report and stores the run.
 pub(super) fn run(args: &CapacityArgs, language: Language) -> Result<u8, String> {
@@ -33,13 +38,19 @@ fn asked(args: &CapacityArgs) -> Result<Capacity, String> {
     if !(BLOCK.0..=BLOCK.1).contains(&args.block) || args.warmup > BLOCK.1 {
         return Err("--block: write 500ms to 30m; --warmup: write at most 30m".to_owned());
     }
-    let load = Load::Path { path: args.path.clone(), connections: args.connections, rate: Some(args.from) };
+    if args.think < THINK.0 || args.think > THINK.1 {
+        return Err("--think: write 10ms to 10m".to_owned());
+    }
+    let users = args.users.map(|(_, most)| Users { think: args.think, most: f64::from(most) });
+    let from = args.users.map_or(args.from, |(from, _)| f64::from(from));
+    let load = Load::Path { path: args.path.clone(), connections: args.connections, rate: Some(from) };
     let (quantile, limit) = args.slo;
     Ok(Capacity {
         side: side(&args.conf, edge_of(&args.stack.edge)?)?,
         ask: stack_of(&args.stack, load, args.block, args.warmup)?,
         objective: Objective { quantile, limit_ms: limit.as_secs_f64() * 1000.0, errors: args.errors / 100.0 },
-        from: args.from,
+        users,
+        from,
         seed: args.stack.seed.unwrap_or_else(|| random::below(1_000_000) as u64),
     })
 }

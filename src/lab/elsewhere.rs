@@ -38,6 +38,7 @@ pub(super) fn run(args: &CompareArgs, language: Language) -> Result<u8, String> 
     args.html.as_deref().map_or(Ok(()), |path| write(path, &html::page(&run, language)))?;
     print!("{}", report::text(&run, language));
     super::tell_kept(&kept, language);
+    super::tell_next(&run, language);
     Ok(match run["verdict"]["name"].as_str() {
         Some("no verdict" | "not comparable") => exit::NO_VERDICT,
         _ if run["verdict"]["is_regression"] == true => exit::REGRESSION,

@@ -49,7 +49,7 @@ pub(super) fn list(labs: Option<&Path>, language: Language) -> Result<u8, String
 /// Runs experiments, prints each report and stores each run; prints a closing table if there are several.
 pub(super) fn run(args: &RunArgs, language: Language) -> Result<u8, String> {
     let places = places(&args.nginx)?;
-    let stop = stop::on_signal()?;
+    let stop = stop::on_signal().map_err(|said| said.say(language).to_owned())?;
     // Each connection needs a descriptor in the load and in the edge. If the kernel refuses to raise the limit, the
     // old limit stays.
     let _ = weir_net::process::raise_nofile();
@@ -74,6 +74,7 @@ pub(super) fn run(args: &RunArgs, language: Language) -> Result<u8, String> {
                 let kept = store::keep(&args.store, run["id"].as_str().unwrap_or("run"), &run)?;
                 print!("{}", report::text(&run, language));
                 super::tell_kept(&kept, language);
+                super::tell_next(&run, language);
                 if run["verdict"]["name"] != "holds" {
                     code = code.max(exit::REGRESSION);
                 }

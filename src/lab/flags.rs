@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use weir_lab::store;
 
-use crate::doctor::Lang;
+use crate::lang::wrong::{Wrong, within, wrong};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,9 +25,6 @@ Exit codes: 0 done, 1 worse or a trade-off, 2 the lab could not run, 3 no verdic
 /// `weir lab`.
 #[derive(Args)]
 pub struct LabArgs {
-    /// Language of the output [default: en]
-    #[arg(long, value_enum, global = true)]
-    pub lang: Option<Lang>,
     #[command(subcommand)]
     pub what: What,
 }
@@ -264,14 +261,15 @@ pub struct LoadArgs {
 /// How to compare two configurations.
 #[derive(Args, Clone)]
 pub struct DesignArgs {
-    /// Metric to compare: throughput, p50, p95, p99, errors, cpu [default: throughput for a closed loop, else p95]
+    /// Metric to compare: throughput, mean, p50, p95, p99, errors, cpu [default: throughput for a closed loop, else p95;
+    /// mean if a block has too few requests for p95]
     #[arg(long, value_name = "NAME", help_heading = "Design")]
     pub metric: Option<String>,
     /// Smallest difference that matters: per cent; percentage points for errors [default: the metric's]
     #[arg(long, value_name = "PERCENT", help_heading = "Design")]
     pub threshold: Option<f64>,
     /// Measure exactly N pairs and test once, instead of testing after 8, 16 and 24
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=24), help_heading = "Design")]
+    #[arg(long, value_name = "N", value_parser = within::<u16>(1..=24), help_heading = "Design")]
     pub pairs: Option<u16>,
 }
 
@@ -282,7 +280,7 @@ pub struct CompareArgs {
     pub before: PathBuf,
     /// Reports of the runs after
     pub after: PathBuf,
-    /// Metric to compare: throughput, p50, p95, p99, errors
+    /// Metric to compare: throughput, mean, p50, p95, p99, errors
     #[arg(long, value_name = "NAME", default_value = "p95")]
     pub metric: String,
     /// Smallest difference that matters: per cent; percentage points for errors [default: the metric's]
@@ -345,6 +343,13 @@ pub struct CapacityArgs {
     /// The first rate
     #[arg(long, value_name = "N", default_value_t = 200.0)]
     pub from: f64,
+    /// Search the largest number of virtual users instead of a rate: the first number, and the largest. Each user asks,
+    /// waits for the answer, thinks, and asks again
+    #[arg(long, value_name = "FROM..TO", value_parser = users, conflicts_with_all = ["from", "connections"])]
+    pub users: Option<(u32, u32)>,
+    /// With --users: the time between an answer and the user's next request
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time, requires = "users")]
+    pub think: Duration,
     /// Connections at most
     #[arg(short, long, value_name = "N", default_value_t = 256)]
     pub connections: usize,
@@ -405,7 +410,7 @@ pub struct WhyArgs {
     #[arg(long, value_name = "TIME", default_value = "3m", value_parser = time)]
     pub try_budget: Duration,
     /// Rounds of squeezing; fewer than 6 give no interval
-    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u16).range(6..=24), help_heading = "Design")]
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = within::<u16>(6..=24), help_heading = "Design")]
     pub rounds: u16,
     /// Extra fields of a block's spec for a test, as JSON
     #[arg(long, value_name = "FILE", hide = true)]
@@ -427,8 +432,13 @@ pub struct WhyArgs {
 /// Name of the process that `--origin` starts.
 const ORIGIN: &str = "origin0";
 
-fn pool(text: &str) -> Result<weir_lab::why::signals::Pool, String> {
-    let wrong = || "write POOL_SIZE=10, or PROCESS:POOL_SIZE=10; at least 2".to_owned();
+fn pool(text: &str) -> Result<weir_lab::why::signals::Pool, Wrong> {
+    let wrong = || {
+        wrong(
+            "write POOL_SIZE=10, or PROCESS:POOL_SIZE=10; at least 2",
+            "POOL_SIZE=10 또는 PROCESS:POOL_SIZE=10처럼 쓰세요. 크기는 2 이상입니다",
+        )
+    };
     let (name, size) = text.split_once('=').ok_or_else(wrong)?;
     let (process, variable) = name.split_once(':').unwrap_or((ORIGIN, name));
     let size = size.parse().ok().filter(|size| (2..=1_000_000).contains(size)).ok_or_else(wrong)?;
@@ -438,16 +448,35 @@ fn pool(text: &str) -> Result<weir_lab::why::signals::Pool, String> {
     Ok(weir_lab::why::signals::Pool { process: process.to_owned(), variable: variable.to_owned(), size })
 }
 
-fn inside(text: &str) -> Result<weir_lab::watch::inside::Way, String> {
+fn inside(text: &str) -> Result<weir_lab::watch::inside::Way, Wrong> {
     match text {
         "auto" => Ok(weir_lab::watch::inside::Way::Auto),
         "proc" => Ok(weir_lab::watch::inside::Way::Proc),
-        _ => Err("write --inside, --inside=auto or --inside=proc".to_owned()),
+        _ => Err(wrong(
+            "write --inside, --inside=auto or --inside=proc",
+            "--inside, --inside=auto, --inside=proc 중 하나를 쓰세요",
+        )),
     }
 }
 
-fn slo(text: &str) -> Result<(&'static str, Duration), String> {
-    let wrong = || "write p50, p95 or p99, as p95=50ms".to_owned();
+/// Most virtual users of a search.
+const USERS_MAX: u32 = 50_000;
+
+fn users(text: &str) -> Result<(u32, u32), Wrong> {
+    let wrong = || {
+        wrong(
+            &format!("write the first and the largest number of users, as 10..2000; at most {USERS_MAX}"),
+            &format!("10..2000처럼 첫 사용자 수와 가장 큰 사용자 수를 쓰세요. 최대 {USERS_MAX}입니다"),
+        )
+    };
+    let (from, to) = text.split_once("..").unwrap_or((text, ""));
+    let number = |text: &str| text.parse().ok().filter(|number| (1..=USERS_MAX).contains(number)).ok_or_else(wrong);
+    let (from, to) = (number(from)?, if to.is_empty() { USERS_MAX } else { number(to)? });
+    if from <= to { Ok((from, to)) } else { Err(wrong()) }
+}
+
+fn slo(text: &str) -> Result<(&'static str, Duration), Wrong> {
+    let wrong = || wrong("write p50, p95 or p99, as p95=50ms", "p95=50ms처럼 p50, p95, p99 중 하나와 시간을 쓰세요");
     let (name, limit) = text.split_once('=').ok_or_else(wrong)?;
     let quantile = ["p50", "p95", "p99"].into_iter().find(|known| *known == name).ok_or_else(wrong)?;
     Ok((quantile, time(limit)?))
@@ -459,8 +488,8 @@ pub type CpuList = std::sync::Arc<[usize]>;
 /// Every CPU number in a list is below this.
 const CPUS_MAX: usize = 1024;
 
-fn cpus(text: &str) -> Result<CpuList, String> {
-    let wrong = || "write the numbers of CPUs, as 0-1,4".to_owned();
+fn cpus(text: &str) -> Result<CpuList, Wrong> {
+    let wrong = || wrong("write the numbers of CPUs, as 0-1,4", "0-1,4처럼 CPU 번호를 쓰세요");
     let mut list = Vec::new();
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -473,12 +502,12 @@ fn cpus(text: &str) -> Result<CpuList, String> {
     Ok(list.into())
 }
 
-fn time(text: &str) -> Result<Duration, String> {
+fn time(text: &str) -> Result<Duration, Wrong> {
     // A warm-up may last no time; `weir load` refuses a phase of no length.
     if matches!(text, "0" | "0s" | "0ms") {
         return Ok(Duration::ZERO);
     }
     weir_load::duration::phase(&text.into())
         .map(|time| time.time)
-        .ok_or_else(|| "write a time, as 20s or 5m".to_owned())
+        .ok_or_else(|| wrong("write a time, as 20s or 5m", "20s, 5m처럼 시간을 쓰세요"))
 }

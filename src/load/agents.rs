@@ -3,6 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use weir_conf::language::Language;
+use weir_conf::said::Said;
 use weir_load::agent::{self, AGENTS_MAX, Agent, Conductor, Merged, Parts, Server, Wanted, chosen_env};
 
 use weir_load::run::{self, Channel, NotBegun, Run, Watch};
@@ -36,21 +38,21 @@ pub struct AgentArgs {
 }
 
 /// Runs `weir agent`.
-pub fn main(args: &AgentArgs) -> ExitCode {
+pub fn main(args: &AgentArgs, language: Language) -> ExitCode {
     // Every virtual user needs a socket. If the kernel refuses to raise the limit, the old limit stays; the
     // self-check reports that.
     let _ = weir_net::process::raise_nofile();
-    let outcome = Server::parse(&args.url).and_then(|server| {
+    let outcome = Server::parse(&args.url).map_err(Said::from).and_then(|server| {
         let name = args.name.clone().unwrap_or_else(machine);
         let agent = Agent { server, name, workers_max: args.workers, once: args.once };
         let channel = Channel::new();
         stop_on_signal(channel.stop())?;
-        agent::serve(&agent, &|| channel.is_stopped(), &mut |line| eprintln!("{line}"))
+        Ok(agent::serve(&agent, &|| channel.is_stopped(), &mut |line| eprintln!("{line}"))?)
     });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            eprintln!("weir agent: {message}");
+            eprintln!("weir agent: {}", message.say(language));
             ExitCode::from(exit::FAILED)
         }
     }
@@ -72,7 +74,7 @@ pub(super) fn run(
 ) -> Result<Ran, NotBegun> {
     let agents = args.requests.filter(|agents| (1..=AGENTS_MAX).contains(agents));
     let agents = agents.ok_or_else(|| format!("-n is the number of agents, from 1 to {AGENTS_MAX}"))?;
-    let wait = time(&args.agents_wait, "--agents-wait")?;
+    let wait = time(&args.agents_wait, "--agents-wait").map_err(|said| said.en().to_owned())?;
     if args.dotenv.is_some() && args.env_pass.is_empty() {
         eprintln!("weir reads --dotenv only on this machine: agents get the variables that --env-pass names");
     }

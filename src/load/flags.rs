@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use crate::lang::wrong::{Wrong, wrong};
+
 const EXAMPLES: &str = "\
 Examples:
   weir load checkout.yml                          an Artillery script, unchanged
@@ -13,6 +15,7 @@ Examples:
   weir load https://127.0.0.1:8443/ --http2 -c 16 -m 32 -k   16 connections with 32 streams each, like h2load
   weir load http://127.0.0.1:8080/ -R 500         500 requests a second, independent of the answers (open model)
   weir load --agents nats://10.0.0.1 -n 4 test.yml   one run from four machines, each with `weir agent nats://10.0.0.1`
+  weir load from access.log -o mix.yml            a script with the mix of requests of an access log
   weir load compare before.json after.json        compares two single runs
   weir load report run.json                       writes the page run.json.html
 
@@ -42,6 +45,16 @@ pub enum What {
         /// Report of the run after
         after: PathBuf,
     },
+    /// Load one URL with a few virtual users, as `artillery quick` does
+    Quick(QuickArgs),
+    /// Refused: weir starts no machines of a cloud
+    #[command(name = "run-fargate", alias = "run-lambda", alias = "run-aci", hide = true, disable_help_flag = true)]
+    RunFargate {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, num_args = 0..)]
+        rest: Vec<std::ffi::OsString>,
+    },
+    /// Make an Artillery script from access logs, with the mix of requests that they have
+    From(FromArgs),
     /// Make an HTML page from a JSON report
     Report {
         /// The report (-o)
@@ -50,6 +63,67 @@ pub enum What {
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
+}
+
+/// `weir load quick`.
+#[derive(Args)]
+pub struct QuickArgs {
+    /// The URL: http, https, ws or wss
+    #[arg(value_name = "URL")]
+    pub url: String,
+    /// Number of virtual users
+    #[arg(short, long, value_name = "N", default_value_t = 10)]
+    pub count: u64,
+    /// Number of requests or messages of each virtual user
+    #[arg(short, long, value_name = "N", default_value_t = 10)]
+    pub num: u64,
+    /// Write the report as JSON
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Do not verify certificates
+    #[arg(short = 'k', long)]
+    pub insecure: bool,
+    /// Print only the log lines of the script and the verdicts
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// `weir load from`.
+#[derive(Args)]
+pub struct FromArgs {
+    /// Access logs of nginx or Apache, also compressed by gzip; - is standard input
+    #[arg(value_name = "LOG", required = true)]
+    pub logs: Vec<PathBuf>,
+    /// Write the script to this file, and the values of its parameters to files beside it [default: all to stdout]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// The target of the script
+    #[arg(short, long, value_name = "URL", default_value = "http://127.0.0.1:8080")]
+    pub target: String,
+    /// The form of the lines: a log_format of --conf by its name, or the format itself [default: found by the lines]
+    #[arg(long, value_name = "NAME|FORMAT")]
+    pub format: Option<String>,
+    /// The nginx.conf that has the log_format
+    #[arg(long, value_name = "FILE")]
+    pub conf: Option<PathBuf>,
+    /// Only requests for this host, if the lines have hosts [default: the host with most requests]
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<String>,
+    /// Leave out style sheets, scripts, images and fonts
+    #[arg(long)]
+    pub without_assets: bool,
+    /// The whole log in this many minutes, at the rates of the log [default: the busiest hour as it is]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(weir_load::traffic::MINUTES_MAX)))]
+    pub minutes: Option<u32>,
+    /// So many times as fast as the log: more arrivals a second, shorter pauses
+    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = speed)]
+    pub speed: f64,
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let (least, most) = weir_load::traffic::SPEEDS;
+    let speed = text.parse::<f64>().ok().filter(|speed| (least..=most).contains(speed));
+    speed.ok_or_else(|| format!("a number from {least} to {most}"))
 }
 
 /// A run of scripts, or of one URL.
@@ -171,6 +245,12 @@ pub struct RunArgs {
     /// Serve the metrics of the run for Prometheus while it lasts
     #[arg(long, value_name = "ADDR", help_heading = "Output")]
     pub prometheus: Option<std::net::SocketAddr>,
+    /// Refused: weir sends nothing to Artillery Cloud
+    #[arg(long, hide = true)]
+    pub record: bool,
+    /// Artillery Cloud's key, for --record
+    #[arg(long, hide = true, value_name = "KEY")]
+    pub key: Option<String>,
     /// Exit with 3 if the load generator, not the target, was the limit
     #[arg(long, help_heading = "Output")]
     pub fail_if_limited: bool,
@@ -180,9 +260,10 @@ pub struct RunArgs {
 const INTERVAL: (std::time::Duration, std::time::Duration) =
     (std::time::Duration::from_millis(100), std::time::Duration::from_secs(60));
 
-fn interval(text: &str) -> Result<std::time::Duration, String> {
+fn interval(text: &str) -> Result<std::time::Duration, Wrong> {
     let time = weir_load::duration::phase(&text.into()).map(|time| time.time);
-    time.filter(|time| (INTERVAL.0..=INTERVAL.1).contains(time)).ok_or_else(|| "100ms to 60s".to_owned())
+    time.filter(|time| (INTERVAL.0..=INTERVAL.1).contains(time))
+        .ok_or_else(|| wrong("100ms to 60s", "100ms부터 60s까지입니다"))
 }
 
 impl RunArgs {

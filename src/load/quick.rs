@@ -3,6 +3,9 @@
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
+use weir_conf::language::Language;
+use weir_conf::said::{Said, Text, left};
+use weir_conf::say;
 use weir_load::output::console::Console;
 use weir_load::output::facts::fingerprint;
 use weir_load::output::{Facts, PhaseFact, SelfCheck};
@@ -10,7 +13,7 @@ use weir_load::plan::Phase;
 use weir_load::quick::{self, Quick, Rate};
 use weir_load::record::{Hdr, Merger, Period};
 use weir_load::run::{self, Progress, Watch};
-use weir_load::{Report, Url, duration};
+use weir_load::{Report, Url, duration, texts};
 use weir_net::process::terminal_size;
 
 use super::flags::RunArgs;
@@ -22,34 +25,44 @@ use super::{exit, report as files, usage};
 const CONNECTIONS: usize = 64;
 
 /// Runs the load, prints the result, and writes the reports from the flags.
-pub fn run(url: &str, args: &RunArgs) -> u8 {
+pub fn run(url: &str, args: &RunArgs, language: Language) -> u8 {
     let made = of(url, args).and_then(|quick| files::has_place(args).map(|()| quick));
     let quick = match made {
         Ok(quick) => quick,
-        Err(message) => return usage(&message),
+        Err(message) => return usage(&message, language),
     };
-    match start(&quick, args) {
+    match start(&quick, args, language) {
         Ok(code) => code,
         Err(message) => {
-            eprintln!("weir load: {message}");
+            eprintln!("weir load: {}", message.say(language));
             exit::FAILED
         }
     }
 }
 
-fn start(quick: &Quick, args: &RunArgs) -> Result<u8, String> {
-    let mut teller =
-        Teller { eyes: Eyes::new(args)?, phase: String::new(), started_ms: now_ms(), connections: quick.connections };
+fn start(quick: &Quick, args: &RunArgs, language: Language) -> Result<u8, Said> {
+    let mut teller = Teller {
+        eyes: Eyes::new(args, language)?,
+        phase: String::new(),
+        started_ms: now_ms(),
+        connections: quick.connections,
+    };
     let channel = args.channel();
     stop_on_signal(channel.stop())?;
-    println!("Load goes to: {}", shown(quick));
-    println!("{}", plan(quick));
+    if !args.quiet {
+        println!("{}", say!(texts::LOAD_GOES, shown(quick)).say(language));
+        println!("{}\n", plan(quick).say(language));
+    }
     // If stdout is closed, the summary finds out.
     let _ = std::io::stdout().flush();
     let (report, outcome) = quick::watched(quick, channel, &mut teller)?;
     let facts = facts(quick, args, &report, &outcome, &mut teller);
-    print!("{}", summary(quick, &report, &facts));
-    files::files(args, &outcome.merger.outcome(), &facts, &console(args))?;
+    if args.quiet {
+        println!("{}", one_line(&report).say(language));
+    } else {
+        print!("{}", summary(quick, &report, &facts, language));
+    }
+    files::files(args, &outcome.merger.outcome(), &facts, &console(args, language))?;
     let is_limited = !facts.self_check.limits().is_empty();
     Ok(match () {
         () if outcome.is_interrupted => exit::INTERRUPTED,
@@ -86,12 +99,13 @@ impl Watch for Teller {
     }
 }
 
-fn console(args: &RunArgs) -> Console {
+fn console(args: &RunArgs, language: Language) -> Console {
     let stdout = std::io::stdout();
     Console {
         columns: terminal_size(&stdout).map(|(columns, _)| columns),
         is_colour: stdout.is_terminal() && has_colours(),
         is_quiet: args.quiet,
+        language,
         ..Console::default()
     }
 }
@@ -131,21 +145,16 @@ fn facts(quick: &Quick, args: &RunArgs, report: &Report, outcome: &run::Outcome,
 }
 
 /// Why the figures do not cover the whole requested load, one sentence each.
-fn incomplete(quick: &Quick, report: &Report, outcome: &run::Outcome) -> Vec<String> {
+fn incomplete(quick: &Quick, report: &Report, outcome: &run::Outcome) -> Vec<Said> {
     let dropped = (report.dropped > 0).then(|| {
-        format!(
-            "{} requests were due, but weir never sent them: all {} were waiting for answers (raise {})",
-            report.dropped,
-            connections(quick),
-            if quick.streams.is_some() { "-m or -c" } else { "-c" }
-        )
+        let flag = if quick.streams.is_some() { say!(texts::NEVER_SENT_RAISE) } else { "-c".into() };
+        say!(texts::NEVER_SENT, report.dropped, connections(quick), flag)
     });
-    outcome.is_interrupted.then(|| STOPPED.to_owned()).into_iter().chain(dropped).collect()
+    outcome.is_interrupted.then(|| STOPPED.with(&[])).into_iter().chain(dropped).collect()
 }
 
-fn of(url: &str, args: &RunArgs) -> Result<Quick, String> {
-    let number =
-        |text: &String| text.parse::<usize>().map_err(|_| format!("-c {text}: write the number of connections"));
+fn of(url: &str, args: &RunArgs) -> Result<Quick, Said> {
+    let number = |text: &String| text.parse::<usize>().map_err(|_| say!(texts::BAD_CONNECTIONS, text));
     let connections = args.config.as_ref().map(number).transpose()?.unwrap_or(CONNECTIONS);
     let threads = args.workers.unwrap_or_else(weir_meter::host::effective_cpus).min(connections);
     Ok(Quick {
@@ -170,30 +179,28 @@ fn shown(quick: &Quick) -> String {
 }
 
 /// `64 connections`, or the connections with their streams.
-fn connections(quick: &Quick) -> String {
+fn connections(quick: &Quick) -> Said {
     match quick.streams {
-        None => format!("{} connections", quick.connections),
-        Some(1) => format!("{} connections of HTTP/2 with one stream at once", quick.connections),
-        Some(streams) => format!("{} connections of HTTP/2 with {streams} streams at once", quick.connections),
+        None => say!(texts::CONNECTIONS, quick.connections),
+        Some(1) => say!(texts::CONNECTIONS_H2, quick.connections),
+        Some(streams) => say!(texts::CONNECTIONS_H2_STREAMS, quick.connections, streams),
     }
 }
 
-fn header(field: &str) -> Result<(String, String), String> {
-    let (name, value) = field.split_once(':').ok_or_else(|| format!("-H {field}: write \"Name: value\""))?;
+fn header(field: &str) -> Result<(String, String), Said> {
+    let (name, value) = field.split_once(':').ok_or_else(|| say!(texts::BAD_HEADER, field))?;
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-fn body(text: &str) -> Result<Vec<u8>, String> {
+fn body(text: &str) -> Result<Vec<u8>, Said> {
     match text.strip_prefix('@') {
-        Some(path) => std::fs::read(path).map_err(|error| format!("--body {text}: {error}")),
+        Some(path) => std::fs::read(path).map_err(|error| say!(texts::BAD_BODY, text, error.to_string())),
         None => Ok(text.as_bytes().to_vec()),
     }
 }
 
-pub(super) fn time(text: &str, flag: &str) -> Result<Duration, String> {
-    duration::phase(&text.into())
-        .map(|time| time.time)
-        .ok_or_else(|| format!("{flag} {text}: write seconds (30), or a number with a unit (30s, 5m)"))
+pub(super) fn time(text: &str, flag: &str) -> Result<Duration, Said> {
+    duration::phase(&text.into()).map(|time| time.time).ok_or_else(|| say!(texts::BAD_TIME, flag, text))
 }
 
 /// The number of requests and their schedule, in words.
@@ -207,81 +214,130 @@ fn arrivals(quick: &Quick) -> String {
     format!("{}, {most}{how}", connections(quick))
 }
 
-fn plan(quick: &Quick) -> String {
-    let Quick { method, threads, duration, rate, .. } = quick;
-    let connections = connections(quick);
-    let model = match rate {
-        None => "as fast as the answers come (closed loop)".to_owned(),
-        Some(Rate::Constant(rate)) => format!("{rate} a second, evenly spread (open model)"),
-        Some(Rate::Poisson(rate)) => format!("{rate} a second, at random (open model)"),
-    };
-    let most = quick.requests_max.map_or_else(String::new, |most| format!(", at most {most} requests"));
-    let threads = if *threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
-    format!("{method}, {connections}, {threads}, {}s{most}, {model}\n", duration.as_secs_f64())
+fn plan(quick: &Quick) -> Said {
+    let Quick { method, threads, duration, .. } = quick;
+    let threads = if *threads == 1 { say!(texts::ONE_THREAD) } else { say!(texts::THREADS, *threads) };
+    let seconds = say!(texts::SECONDS, duration.as_secs_f64().to_string());
+    let mut parts = vec![method.into(), connections(quick), threads, seconds];
+    parts.extend(quick.requests_max.map(|most| say!(texts::AT_MOST, most)));
+    parts.push(model(quick));
+    Said::list(&parts, ", ")
 }
 
-fn summary(quick: &Quick, report: &Report, facts: &Facts) -> String {
+/// The schedule of the requests.
+fn model(quick: &Quick) -> Said {
+    match quick.rate {
+        None => say!(texts::CLOSED),
+        Some(Rate::Constant(rate)) => say!(texts::EVENLY, rate),
+        Some(Rate::Poisson(rate)) => say!(texts::AT_RANDOM, rate),
+    }
+}
+
+fn summary(quick: &Quick, report: &Report, facts: &Facts, language: Language) -> String {
     let mut lines = Vec::new();
     let limits = facts.self_check.limits();
     if !limits.is_empty() {
-        lines.push("The generator was the limit: these figures measure the generator, not the target.".to_owned());
-        lines.push(limits.iter().map(|limit| format!("  {limit}\n")).collect());
+        lines.push(texts::GENERATOR_LIMIT.say(language).to_owned());
+        lines.push(limits.iter().map(|limit| format!("  {}\n", limit.say(language))).collect());
     }
     if report.requests == 0 {
-        lines.push("No request got an answer: there are no latencies to print, and the exit code is 1.".to_owned());
+        lines.push(texts::NO_REQUEST_ANSWERED.say(language).to_owned());
     }
     let seconds = report.elapsed.as_secs_f64();
     let each_second = if seconds > 0.0 { report.received_bytes as f64 / seconds } else { 0.0 };
-    lines.push(format!(
-        "{} requests in {seconds:.2} s, {:.1} a second, {} received, {} a second",
+    let sum = say!(
+        texts::SUMMARY,
         report.requests,
-        report.rate(),
+        format!("{seconds:.2}"),
+        format!("{:.1}", report.rate()),
         bytes(report.received_bytes),
         bytes(each_second as u64)
-    ));
+    );
+    lines.push(sum.say(language).to_owned());
     let statuses: Vec<String> = report.statuses.iter().map(|(status, count)| format!("{status}: {count}")).collect();
     if !statuses.is_empty() {
-        lines.push(format!("Statuses   {}", statuses.join("   ")));
+        lines.push(say!(texts::STATUSES, statuses.join("   ")).say(language).to_owned());
     }
-    lines.push(format!(
-        "\n{:<12}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}",
-        "Latency, ms", "min", "mean", "p50", "p90", "p95", "p99", "p99.9", "max"
-    ));
-    let start = if quick.rate.is_some() {
-        "from the intended start"
-    } else {
-        "from the previous answer, or from the start of the connection"
-    };
-    lines.push(format!("{}  {start}", row("response", &report.response)));
-    lines.push(format!("{}  from the send", row("service", &report.service)));
-    if quick.rate.is_some() {
-        lines.push(format!("{}  how late requests began", row("lag", &report.lag)));
-        if report.late > 0 {
-            lines.push(format!("{} began late", report.late));
-        }
+    lines.extend(latencies(quick, report, language));
+    // Print this line for zero too: otherwise "nothing failed" looks like "failures are not counted".
+    lines.push(format!("\n{}", failed(report).say(language)));
+    let place = Url::parse(&quick.url).map_or_else(|_| quick.url.clone(), |url| url.authority);
+    for ((step, name), count) in &report.errors_at {
+        let error = say!(texts::ERROR_WHILE, name.as_ref(), texts::doing(*step, &place));
+        lines.push(format!("  {count:>9}  {}", error.say(language)));
     }
-    // Print this line for zero errors too: otherwise "no errors" looks like "errors are not counted".
-    lines.push(format!("\n{} errors", report.errors()));
-    if report.errors() > 0 {
-        for ((step, name), count) in &report.errors_at {
-            lines.push(format!("  {count:>9}  {name}, while {}", step.doing()));
-        }
+    if !quick.insecure && report.errors_at.keys().any(|(_, name)| weir_load::tls::is_about_certificate(name)) {
+        lines.push(texts::INSECURE_HINT.say(language).to_owned());
     }
     if !facts.incomplete.is_empty() {
-        lines.push(format!("\nIncomplete: {}", facts.incomplete.join("; ")));
+        let reasons = Said::list(&facts.incomplete, "; ");
+        lines.push(format!("\n{}: {}", texts::INCOMPLETE.say(language), reasons.say(language)));
     }
+    let verdict = if limits.is_empty() { say!(texts::IS_OK) } else { say!(texts::WAS_LIMIT) };
     let each = report.cpu.as_secs_f64() * 1e6 / report.requests as f64;
-    let each = if report.requests > 0 { format!(", {each:.1} µs of CPU a request") } else { String::new() };
-    let verdict = if limits.is_empty() { "ok" } else { "was the limit" };
-    lines.push(format!("\nGenerator: {verdict} ({}{each})", facts.self_check.figures()));
-    lines.extend(facts.self_check.cautions().into_iter().map(|caution| format!("Caution: {caution}")));
+    let figures = facts.self_check.figures();
+    let generator = match report.requests {
+        0 => say!(texts::GENERATOR_WITH, verdict, figures),
+        _ => say!(texts::GENERATOR_WITH_CPU, verdict, figures, format!("{each:.1}")),
+    };
+    lines.push(format!("\n{}", generator.say(language)));
+    let word = texts::CAUTION.say(language);
+    lines.extend(facts.self_check.cautions().iter().map(|caution| format!("{word}: {}", caution.say(language))));
     lines.join("\n") + "\n"
 }
 
-fn row(name: &str, latency: &Hdr) -> String {
+/// `0 failed`, with its parts.
+fn failed(report: &Report) -> Said {
+    let other: u64 = report.statuses.iter().filter(|(status, _)| !(200..300).contains(*status)).map(|(_, n)| n).sum();
+    let errors: u64 = report.errors_at.values().sum();
+    let all = report.errors();
+    say!(texts::FAILED, all, errors, all.saturating_sub(errors), other)
+}
+
+/// The whole summary in one line, for `-q`.
+fn one_line(report: &Report) -> Said {
+    let ms = |quantile| format!("{:.3}", report.response.quantile(quantile).as_secs_f64() * 1e3);
+    let latencies = match report.requests {
+        0 => say!(texts::NO_LATENCIES),
+        _ => say!(texts::SOME_LATENCIES, ms(0.5), ms(0.95), ms(0.99)),
+    };
+    let seconds = format!("{:.2}", report.elapsed.as_secs_f64());
+    say!(texts::ONE_LINE, report.requests, seconds, format!("{:.1}", report.rate()), latencies, failed(report))
+}
+
+/// The table of latencies.
+fn latencies(quick: &Quick, report: &Report, language: Language) -> Vec<String> {
+    // The Korean names are wider.
+    let width = if language == Language::Korean { 18 } else { 12 };
+    let say = |text: Text| text.say(language);
+    let start = if quick.rate.is_some() { texts::FROM_INTENDED } else { texts::FROM_PREVIOUS };
+    let line =
+        |name: Text, latency, meaning: &str| format!("{}{}  {meaning}", left(say(name), width), row(latency));
+    let heads = ["min", "mean", "sd", "p50", "p90", "p95", "p99", "p99.9", "max"].map(|name| format!("{name:>9}"));
+    let mut lines = vec![
+        format!("\n{}{}", left(say(texts::LATENCY_MS), width), heads.concat()),
+        line(texts::RESPONSE, &report.response, say(start)),
+        line(texts::SERVICE, &report.service, say(texts::FROM_SEND)),
+        line(
+            texts::CONNECT,
+            &report.connect,
+            say!(texts::NEW_CONNECTIONS, report.connect.count()).say(language),
+        ),
+    ];
+    if quick.rate.is_some() {
+        lines.push(line(texts::LAG, &report.lag, say(texts::HOW_LATE_REQUESTS)));
+        if report.late > 0 {
+            lines.push(say!(texts::BEGAN_LATE, report.late).say(language).to_owned());
+        }
+    }
+    lines
+}
+
+fn row(latency: &Hdr) -> String {
     let figures = [
         latency.min(),
         latency.mean(),
+        latency.deviation(),
         latency.quantile(0.5),
         latency.quantile(0.9),
         latency.quantile(0.95),
@@ -293,8 +349,7 @@ fn row(name: &str, latency: &Hdr) -> String {
         0 => format!("{:>9}", "-"),
         _ => format!("{:>9.3}", time.as_secs_f64() * 1e3),
     };
-    let figures: String = figures.iter().map(show).collect();
-    format!("{name:<12}{figures}")
+    figures.iter().map(show).collect()
 }
 
 fn bytes(count: u64) -> String {

@@ -3,25 +3,29 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use weir_conf::language::Language;
+use weir_conf::said::Said;
+use weir_conf::say;
 use weir_load::output::console::Console;
 use weir_load::output::{Facts, compare as comparison, html, json};
 use weir_load::record::Outcome;
+use weir_load::texts;
 
 use super::flags::RunArgs;
 use super::{exit, write};
 
 /// Checks that the folders of the report files exist, before anything is sent. The error is for the user.
-pub fn has_place(args: &RunArgs) -> Result<(), String> {
+pub fn has_place(args: &RunArgs) -> Result<(), Said> {
     for path in args.output.iter().chain(&args.html) {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
-            return Err(format!("Path does not exist: {}", folder.display()));
+            return Err(say!(texts::NO_FOLDER, folder.display().to_string()));
         }
     }
     Ok(())
 }
 
 /// Writes the report files from the flags, and prints their paths.
-pub fn files(args: &RunArgs, result: &Outcome, facts: &Facts, console: &Console) -> Result<(), String> {
+pub fn files(args: &RunArgs, result: &Outcome, facts: &Facts, console: &Console) -> Result<(), Said> {
     if let Some(path) = &args.output {
         let text = match std::env::var_os("ARTILLERY_USE_LEGACY_REPORT_FORMAT") {
             Some(_) => json::write_legacy(result, facts, &Value::Null),
@@ -38,18 +42,25 @@ pub fn files(args: &RunArgs, result: &Outcome, facts: &Facts, console: &Console)
 }
 
 /// Compares two reports and prints to stdout.
-pub fn compare(before: &Path, after: &Path) -> u8 {
+pub fn compare(before: &Path, after: &Path, language: Language) -> u8 {
+    if before.is_dir() || after.is_dir() {
+        let (before, after) = (before.display().to_string(), after.display().to_string());
+        return fail(&say!(texts::SEVERAL, before, after), exit::USAGE, language);
+    }
     match (read(before), read(after)) {
         (Ok(a), Ok(b)) => {
-            print!("{}", comparison::compare((&before.to_string_lossy(), &a), (&after.to_string_lossy(), &b)));
+            print!(
+                "{}",
+                comparison::compare((&before.to_string_lossy(), &a), (&after.to_string_lossy(), &b), language)
+            );
             0
         }
-        (Err(error), _) | (_, Err(error)) => fail(&error, exit::USAGE),
+        (Err(error), _) | (_, Err(error)) => fail(&error, exit::USAGE, language),
     }
 }
 
 /// Makes an HTML page from a report.
-pub fn page(report: &Path, output: Option<PathBuf>) -> u8 {
+pub fn page(report: &Path, output: Option<PathBuf>, language: Language) -> u8 {
     let output = output.unwrap_or_else(|| {
         let mut name = report.as_os_str().to_owned();
         name.push(".html");
@@ -58,19 +69,20 @@ pub fn page(report: &Path, output: Option<PathBuf>) -> u8 {
     let outcome = read(report).and_then(|report| write(&output, &html::render(&report)));
     match outcome {
         Ok(()) => {
-            println!("Report generated: {}", output.display());
+            println!("{}", say!(texts::REPORT_GENERATED, output.display().to_string()).say(language));
             0
         }
-        Err(error) => fail(&error, exit::FAILED),
+        Err(error) => fail(&error, exit::FAILED, language),
     }
 }
 
-fn read(path: &Path) -> Result<Value, String> {
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    comparison::read(&path.to_string_lossy(), &text)
+fn read(path: &Path) -> Result<Value, Said> {
+    let shown = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| say!(texts::OF_FILE, &shown, error.to_string()))?;
+    Ok(comparison::read(&path.to_string_lossy(), &text)?)
 }
 
-fn fail(error: &str, code: u8) -> u8 {
-    eprintln!("weir load: {error}");
+fn fail(error: &Said, code: u8, language: Language) -> u8 {
+    eprintln!("weir load: {}", error.say(language));
     code
 }

@@ -4,6 +4,9 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
+use weir_conf::language::Language;
+use weir_conf::said::{Said, Text};
+use weir_conf::say;
 use weir_load::debug::Debug;
 use weir_load::output::ensure::{self, Apdex, Check};
 use weir_load::output::facts::fingerprint;
@@ -12,7 +15,7 @@ use weir_load::plan::{Phase, Plan};
 use weir_load::record::{Outcome, Period};
 use weir_load::run::{self, NotBegun, Run, Stop};
 use weir_load::script::{self, Options};
-use weir_load::{processor, random};
+use weir_load::{processor, random, texts};
 use weir_net::process::{self, Signal};
 use weir_net::{clock, worker};
 
@@ -21,7 +24,7 @@ use super::teller::{Teller, now_ms};
 use super::{agents, exit, report as files};
 
 /// Reads the script, runs it and reports; returns the exit code.
-pub fn run(args: &RunArgs) -> u8 {
+pub fn run(args: &RunArgs, language: Language) -> u8 {
     let id = std::env::var("ARTILLERY_TEST_RUN_ID").unwrap_or_else(|_| test_run_id());
     let options = options(args, &id);
     // Weights may be random.
@@ -37,12 +40,15 @@ pub fn run(args: &RunArgs) -> u8 {
     plan.warnings.iter().for_each(|warning| eprintln!("{warning}"));
     if args.check {
         print!("{plan}");
+        if plan.vusers() == 0 {
+            eprintln!("weir load: {}", texts::NOBODY.say(language));
+        }
         return 0;
     }
-    match start(args, &options, plan, &id) {
+    match start(args, &options, plan, &id, language) {
         Ok(code) => code,
         Err((message, code)) => {
-            eprintln!("weir load: {message}");
+            eprintln!("weir load: {}", message.say(language));
             code
         }
     }
@@ -60,6 +66,7 @@ fn options(args: &RunArgs, id: &str) -> Options {
         variables: args.variables.clone(),
         dotenv: args.dotenv.clone(),
         solo: args.solo,
+        check: args.check,
         scenario_name: args.scenario_name.clone(),
         test_id: id.to_owned(),
         env: std::env::vars().collect(),
@@ -74,15 +81,15 @@ pub(super) fn test_run_id() -> String {
     format!("t{}_{}_{}", part(4), part(29), part(4))
 }
 
-fn start(args: &RunArgs, options: &Options, plan: Plan, id: &str) -> Result<u8, Ended> {
-    let failed = |message| (message, exit::FAILED);
+fn start(args: &RunArgs, options: &Options, plan: Plan, id: &str, language: Language) -> Result<u8, Ended> {
+    let failed = |message: Said| (Box::new(message), exit::FAILED);
     files::has_place(args).map_err(failed)?;
     let plan = Arc::new(plan);
     let workers = workers(args, &plan);
     let seed = args.seed.unwrap_or_else(|| random::below(usize::MAX) as u64);
     let run = Run { plan: plan.clone(), workers, seed, share: (0, 1), start: None, ahead_ms: None };
-    let mut teller = Teller::new(args, &plan).map_err(failed)?;
-    print!("{}{}", honest::first_line(&plan.targets()), teller.console.test_run_id(id));
+    let mut teller = Teller::new(args, &plan, language).map_err(failed)?;
+    print!("{}{}", honest::first_line(&plan.targets(), language), teller.console.test_run_id(id));
     let ran = go(args, options, &run, &mut teller)?;
     let self_check = match args.agents {
         Some(_) => SelfCheck { agents: ran.checks.clone(), ..SelfCheck::default() },
@@ -129,35 +136,32 @@ fn workers(args: &RunArgs, plan: &Plan) -> usize {
 /// Runs the plan, on this machine or on agents, until the run is over.
 fn go(args: &RunArgs, options: &Options, run: &Run, teller: &mut Teller) -> Result<Ran, Ended> {
     let channel = args.channel();
-    stop_on_signal(channel.stop()).map_err(|message| (message, exit::FAILED))?;
+    stop_on_signal(channel.stop()).map_err(|message| (Box::new(message), exit::FAILED))?;
     let ran = match &args.agents {
         Some(url) => agents::run(url, args, options, run, &channel, teller),
         None => run::run(run, channel, teller).map(Ran::here),
     };
     ran.map_err(|error| match error {
-        NotBegun::Before(message) => (message, exit::FAILED),
-        NotBegun::Worker(message) => (message, exit::WORKER),
+        NotBegun::Before(message) => (Box::new(message.into()), exit::FAILED),
+        NotBegun::Worker(message) => (Box::new(message.into()), exit::WORKER),
     })
 }
 
 /// The reason for an incomplete run that a signal ended.
-pub(super) const STOPPED: &str = "a signal stopped the run before its end";
+pub(super) const STOPPED: Text = texts::STOPPED;
 
 /// Why the figures do not cover the whole requested run, one sentence each.
-fn incomplete(ran: &Ran) -> Vec<String> {
-    let mut reasons = ran.incomplete.clone();
+fn incomplete(ran: &Ran) -> Vec<Said> {
+    let mut reasons: Vec<Said> = ran.incomplete.iter().map(Said::from).collect();
     if ran.outcome.is_interrupted {
-        reasons.push(STOPPED.to_owned());
+        reasons.push(STOPPED.with(&[]));
     }
     if ran.outcome.is_cut {
         let limit = run::DRAIN_MAX.as_secs();
-        reasons.push(format!("virtual users were still running {limit} s after the last phase, and weir ended them"));
+        reasons.push(say!(texts::CUT, limit));
     }
     if ran.outcome.lines_lost > 0 {
-        reasons.push(format!(
-            "weir could not print {} lines of `log` steps, because there were too many at once",
-            ran.outcome.lines_lost
-        ));
+        reasons.push(say!(texts::LINES_LOST, ran.outcome.lines_lost.to_string()));
     }
     reasons
 }
@@ -169,11 +173,11 @@ fn report(
     facts: &Facts,
     apdex: Option<&Apdex>,
     teller: &mut Teller,
-) -> Result<(), String> {
+) -> Result<(), Said> {
     teller.summary(&result.whole, &facts.self_check);
     files::files(args, result, facts, &teller.console)?;
     print!("{}", honest::block(result, facts, &teller.console));
-    print!("{}", apdex.map_or_else(String::new, Apdex::print));
+    print!("{}", apdex.map_or_else(String::new, |apdex| apdex.print(teller.console.language)));
     print!("{}", ensure::print(&facts.checks, &teller.console));
     // There is nowhere to report a closed stdout.
     let _ = std::io::stdout().flush();
@@ -195,7 +199,7 @@ fn verdict(args: &RunArgs, facts: &Facts, whole: &Period, suggested: Option<i32>
 }
 
 /// A message and an exit code.
-type Ended = (String, u8);
+type Ended = (Box<Said>, u8);
 
 /// The results of a run, on this machine or on agents.
 pub(super) struct Ran {
@@ -231,8 +235,9 @@ fn checks(plan: &Plan, whole: &Period, apdex: Option<&Apdex>) -> Vec<Check> {
 /// on a signal that the terminal has sent already.
 const SAME_WISH: Duration = Duration::from_millis(500);
 
-pub(super) fn stop_on_signal(stop: Stop) -> Result<(), String> {
-    let signals = process::signals().map_err(|error| format!("weir cannot catch signals: {error}"))?;
+pub(super) fn stop_on_signal(stop: Stop) -> Result<(), Said> {
+    let failed = |error: std::io::Error| say!(crate::texts::SIGNALS, error.to_string());
+    let signals = process::signals().map_err(failed)?;
     let wait = move || {
         let mut told = None;
         for _ in signals.filter(|signal| matches!(signal, Signal::Int | Signal::Term | Signal::Quit)) {
@@ -248,7 +253,7 @@ pub(super) fn stop_on_signal(stop: Stop) -> Result<(), String> {
             }
         }
     };
-    worker::block_aside("signals", wait).map_err(|error| format!("weir cannot catch signals: {error}"))
+    worker::block_aside("signals", wait).map_err(failed)
 }
 
 fn phase_fact(phase: &Phase) -> PhaseFact {

@@ -4,6 +4,8 @@
 use std::io::IsTerminal;
 use std::time::UNIX_EPOCH;
 
+use weir_conf::language::Language;
+use weir_conf::said::Said;
 use weir_load::output::console::Console;
 use weir_load::output::expose::exposition;
 use weir_load::output::live;
@@ -39,7 +41,7 @@ pub(super) struct Teller {
 
 impl Teller {
     /// The teller for a run of this plan; the error is for the user.
-    pub fn new(args: &RunArgs, plan: &Plan) -> Result<Teller, String> {
+    pub fn new(args: &RunArgs, plan: &Plan, language: Language) -> Result<Teller, Said> {
         let stdout = std::io::stdout();
         Ok(Teller {
             console: Console {
@@ -47,10 +49,11 @@ impl Teller {
                 is_colour: stdout.is_terminal() && has_colours(),
                 is_quiet: args.quiet,
                 suppressed: plan.suppressed(),
+                language,
                 ..Console::default()
             },
             is_v1: args.summary == "v1",
-            eyes: Eyes::new(args)?,
+            eyes: Eyes::new(args, language)?,
             phases: plan.phases.iter().map(|phase| phase.name.clone()).collect(),
             started_ms: None,
             exit_code: None,
@@ -161,9 +164,9 @@ pub(super) struct Eyes {
 
 impl Eyes {
     /// Opens everything; the error is for the user.
-    pub fn new(args: &RunArgs) -> Result<Eyes, String> {
+    pub fn new(args: &RunArgs, language: Language) -> Result<Eyes, Said> {
         Ok(Eyes {
-            view: View::new(args.quiet),
+            view: View::new(args.quiet, language),
             sampler: Sampler::default(),
             page: args.prometheus.map(metrics::serve).transpose()?,
             exposed_ms: 0,

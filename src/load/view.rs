@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 
+use weir_conf::language::Language;
 use weir_load::output::live::{Live, Progress, Screen};
 use weir_load::record::Merger;
 use weir_net::process::terminal_size;
@@ -17,13 +18,19 @@ pub(super) struct View {
     shares: bool,
     /// Lines for stdout that wait for the next drawing. Drawing again after each line would flood the terminal.
     waiting: String,
+    language: Language,
 }
 
 impl View {
     /// The view of this process's terminal. No view is shown if `is_quiet`.
-    pub fn new(is_quiet: bool) -> View {
+    pub fn new(is_quiet: bool, language: Language) -> View {
         let is_shown = std::io::stderr().is_terminal() && !is_dumb() && !is_quiet;
-        View { live: is_shown.then(Live::default), shares: std::io::stdout().is_terminal(), waiting: String::new() }
+        View {
+            live: is_shown.then(Live::default),
+            shares: std::io::stdout().is_terminal(),
+            waiting: String::new(),
+            language,
+        }
     }
 
     /// Prints to stdout, with the next drawing if there is a view.
@@ -50,7 +57,12 @@ impl View {
         let Some(live) = &mut self.live else { return };
         let Some((columns, rows)) = terminal_size(std::io::stderr()) else { return };
         let cleared = if self.waiting.is_empty() { String::new() } else { live.clear() };
-        let drawn = live.refresh(merger, progress, Screen { columns, rows, is_colour: has_colours() }, now_ms);
+        let drawn = live.refresh(
+            merger,
+            progress,
+            Screen { columns, rows, is_colour: has_colours(), language: self.language },
+            now_ms,
+        );
         if !self.waiting.is_empty() {
             eprint!("{cleared}");
             print(&std::mem::take(&mut self.waiting));

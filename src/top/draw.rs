@@ -7,6 +7,11 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table, Widget};
 use serde_json::Value;
+use weir_conf::language::{Language, words};
+use weir_conf::said::{Said, Text};
+use weir_conf::say;
+
+use crate::texts;
 
 /// The data of a screen.
 pub struct Screen<'s> {
@@ -14,8 +19,8 @@ pub struct Screen<'s> {
     pub doc: &'s Value,
     /// The document before it, for rates.
     pub before: Option<&'s Value>,
-    /// True: Korean; false: English.
-    pub korean: bool,
+    /// The language of the words.
+    pub language: Language,
     /// Why there is no newer document.
     pub trouble: Option<&'s str>,
 }
@@ -78,32 +83,51 @@ impl Widget for &Screen<'_> {
         self.draw_waterlines(&waterlines, lines, buffer);
         let (first, others) = (Constraint::Fill(1), Constraint::Length(9));
         self.table(
-            self.say("ZONE", "이름"),
-            &["req/s", "p50", "p95", "p99", "4xx", "5xx"],
+            self.say(texts::TOP_ZONE),
+            &[self.say(texts::TOP_RATE), "p50", "p95", "p99", "4xx", "5xx"],
             zones,
             [first, others],
             zone,
             buffer,
         );
         let columns = [
-            "req/s",
-            self.say("in flight", "처리 중"),
-            self.say("reused", "재사용"),
-            self.say("head p95", "헤더 p95"),
-            self.say("fails", "실패"),
-            self.say("state", "상태"),
+            self.say(texts::TOP_RATE),
+            self.say(texts::TOP_IN_FLIGHT),
+            self.say(texts::REUSED),
+            self.say(texts::HEAD_P95),
+            self.say(texts::FAILS),
+            self.say(texts::STATE),
         ];
-        self.table(self.say("PEER", "피어"), &columns, peers, [first, others], peer, buffer);
+        self.table(self.say(texts::TOP_PEER), &columns, peers, [first, others], peer, buffer);
     }
 }
 
 impl<'s> Screen<'s> {
-    fn say(&self, en: &'static str, ko: &'static str) -> &'static str {
-        if self.korean { ko } else { en }
+    fn say(&self, text: Text) -> &'static str {
+        text.say(self.language)
     }
 
     fn said(&self, both: &'s Value) -> &'s str {
-        both[if self.korean { "ko" } else { "en" }].as_str().unwrap_or_default()
+        both[words("en", "ko").say(self.language)].as_str().unwrap_or_default()
+    }
+
+    fn told(&self, said: &Said) -> String {
+        said.say(self.language).to_owned()
+    }
+
+    /// The state of a peer. An unknown one is shown by its own name.
+    fn state(&self, name: &str) -> String {
+        let known = [
+            ("up", texts::PEER_UP),
+            ("busy", texts::PEER_BUSY),
+            ("draining", texts::PEER_DRAINING),
+            ("down", texts::PEER_DOWN),
+            ("unavail", texts::PEER_UNAVAIL),
+            ("checking", texts::PEER_CHECKING),
+            ("unhealthy", texts::PEER_UNHEALTHY),
+        ];
+        let text = known.iter().find(|(state, _)| *state == name);
+        text.map_or_else(|| name.to_owned(), |(_, text)| self.say(*text).to_owned())
     }
 
     fn headline(&self) -> Line<'s> {
@@ -114,18 +138,18 @@ impl<'s> Screen<'s> {
             spans.push(Span::styled(format!("{name} "), DIM));
             spans.push(Span::raw(format!("{value}  ")));
         };
-        put(self.say("requests", "요청"), rate(number("rps")));
-        put(self.say("failed", "실패"), rate(number("failed")));
-        put("p50", time(number("p50")));
-        put("p99", time(number("p99")));
-        put(self.say("connections", "연결"), short(number("active")));
+        put(self.say(texts::TOP_REQUESTS), self.told(&rate(number("rps"))));
+        put(self.say(texts::TOP_FAILED), self.told(&rate(number("failed"))));
+        put("p50", self.told(&time(number("p50"))));
+        put("p99", self.told(&time(number("p99"))));
+        put(self.say(texts::TOP_CONNECTIONS), short(number("active")));
         put("CPU", percent(number("cpu")));
         let sockets = self.doc.pointer("/snapshot/weir/websockets").unwrap_or(&Value::Null);
         if sockets["opened"].as_u64().is_some_and(|opened| opened > 0) {
-            put(self.say("WebSockets", "WebSocket"), short(sockets["open"].as_f64()));
+            put(self.say(texts::TOP_WEBSOCKETS), short(sockets["open"].as_f64()));
             let grew = |side: &str| self.grew(&format!("/snapshot/weir/websockets/messages_{side}"));
             let messages = grew("received").zip(grew("sent")).map(|(up, down)| up + down);
-            put(self.say("messages", "메시지"), rate(messages));
+            put(self.say(texts::TOP_MESSAGES), self.told(&rate(messages)));
         }
         if let Some(trouble) = self.trouble {
             spans.push(Span::styled(format!("▲ {trouble}"), Style::new().fg(Color::Yellow)));
@@ -136,11 +160,11 @@ impl<'s> Screen<'s> {
     fn verdict(&self) -> Line<'s> {
         let verdict = &self.doc["verdict"];
         let (mark, colour, word) = match verdict["state"].as_str().unwrap_or_default() {
-            "healthy" => ("●", Color::Cyan, self.say("healthy", "정상")),
-            "near" => ("▲", Color::Yellow, self.say("near a limit", "한도 근접")),
-            "limited" => ("■", Color::Red, self.say("limited", "한도 도달")),
-            "failing" => ("■", Color::Red, self.say("failing", "오류 발생")),
-            _ => ("○", Color::Gray, self.say("no figures yet", "수치 없음")),
+            "healthy" => ("●", Color::Cyan, self.say(texts::HEALTHY)),
+            "near" => ("▲", Color::Yellow, self.say(texts::NEAR)),
+            "limited" => ("■", Color::Red, self.say(texts::LIMITED)),
+            "failing" => ("■", Color::Red, self.say(texts::FAILING)),
+            _ => ("○", Color::Gray, self.say(texts::NO_FIGURES)),
         };
         Line::from(vec![
             Span::styled(format!("{mark} {word}  "), Style::new().fg(colour).add_modifier(Modifier::BOLD)),
@@ -179,8 +203,8 @@ impl<'s> Screen<'s> {
                 Span::styled("░".repeat(empty), DIM),
             ]);
             let left = match (line["trend"].as_str(), line["eta_s"].as_f64()) {
-                (Some("rising"), Some(eta)) => format!("{} {}", self.say("in", "남음"), time(Some(eta * 1000.0))),
-                (Some("flat"), _) => self.say("not rising", "증가 없음").to_owned(),
+                (Some("rising"), Some(eta)) => self.told(&say!(texts::TOP_IN, time(Some(eta * 1000.0)))),
+                (Some("flat"), _) => self.say(texts::TOP_NOT_RISING).to_owned(),
                 _ => String::new(),
             };
             let name = format!("{} {}", self.said(&line["name"]), line["of"].as_str().unwrap_or_default());
@@ -202,8 +226,7 @@ impl<'s> Screen<'s> {
             Constraint::Length(used),
             Constraint::Length(left),
         ];
-        let names =
-            ["", self.say("LIMIT", "한도"), "", "", self.say("use", "사용"), self.say("time left", "남은 시간")];
+        let names = ["", self.say(texts::TOP_LIMIT), "", "", self.say(texts::TOP_USE), self.say(texts::TOP_LEFT)];
         let head = Row::new(names.map(|name| Line::from(Span::styled(name, DIM))));
         Widget::render(Table::new(rows, widths).header(head), area, buffer);
     }
@@ -230,13 +253,13 @@ impl<'s> Screen<'s> {
             .map(|(name, _)| {
                 let times = times.and_then(|times| times.get(name)).unwrap_or(&Value::Null);
                 let recent = &times["recent"];
-                let quantile = |name: &str| time(recent[name].as_f64().map(|us| us / 1000.0));
+                let quantile = |name: &str| self.told(&time(recent[name].as_f64().map(|us| us / 1000.0)));
                 let codes = format!("/snapshot/http/server_zones/{}/responses/codes", escaped(name));
-                let grown = |class: char| rate(self.between(|doc| class_of(doc.pointer(&codes)?, class)));
+                let grown = |class: char| self.told(&rate(self.between(|doc| class_of(doc.pointer(&codes)?, class))));
                 let now = times["rate"].as_f64().unwrap_or_default();
                 let row = vec![
                     name.clone(),
-                    rate(Some(now)),
+                    self.told(&rate(Some(now))),
                     quantile("p50_us"),
                     quantile("p95_us"),
                     quantile("p99_us"),
@@ -260,14 +283,15 @@ impl<'s> Screen<'s> {
                 let number = |name: &str| cost[name].as_f64().unwrap_or_default();
                 let all = number("opened") + number("reused");
                 let head = &cost["header"]["recent"];
+                let requests = format!("/snapshot/http/upstreams/{}/peers/{place}/requests", escaped(name));
                 rows.push(vec![
                     format!("{name}  {}", peer["server"].as_str().unwrap_or_default()),
-                    rate(self.grew(&format!("/snapshot/http/upstreams/{}/peers/{place}/requests", escaped(name)))),
+                    self.told(&rate(self.grew(&requests))),
                     short(peer["active"].as_f64()),
                     percent((all > 0.0).then(|| number("reused") / all)),
-                    time(head["p95_us"].as_f64().map(|us| us / 1000.0)),
+                    self.told(&time(head["p95_us"].as_f64().map(|us| us / 1000.0))),
                     short(peer["fails"].as_f64()),
-                    peer["state"].as_str().unwrap_or_default().to_owned(),
+                    self.state(peer["state"].as_str().unwrap_or_default()),
                 ]);
             }
         }
@@ -325,22 +349,22 @@ fn short(number: Option<f64>) -> String {
     format!("{number:.digits$}{unit}")
 }
 
-fn rate(number: Option<f64>) -> String {
-    number.map_or(NOTHING.to_owned(), |number| format!("{}/s", short(Some(number))))
+fn rate(number: Option<f64>) -> Said {
+    number.map_or(NOTHING.into(), |number| say!(texts::EACH_SECOND, short(Some(number))))
 }
 
 fn percent(share: Option<f64>) -> String {
     share.map_or(NOTHING.to_owned(), |share| format!("{:.0} %", share * 100.0))
 }
 
-fn time(ms: Option<f64>) -> String {
+fn time(ms: Option<f64>) -> Said {
     match ms {
-        None => NOTHING.to_owned(),
-        Some(ms) if ms < 0.9995 => format!("{:.0} µs", ms * 1000.0),
-        Some(ms) if ms < 999.5 => format!("{ms:.1} ms"),
-        Some(ms) if ms < 120_000.0 => format!("{:.1} s", ms / 1000.0),
-        Some(ms) if ms < 7_200_000.0 => format!("{:.0} min", ms / 60_000.0),
-        Some(ms) => format!("{:.0} h", ms / 3_600_000.0),
+        None => NOTHING.into(),
+        Some(ms) if ms < 0.9995 => format!("{:.0} µs", ms * 1000.0).into(),
+        Some(ms) if ms < 999.5 => format!("{ms:.1} ms").into(),
+        Some(ms) if ms < 120_000.0 => say!(texts::SECONDS, format!("{:.1}", ms / 1000.0)),
+        Some(ms) if ms < 7_200_000.0 => say!(texts::MINUTES, format!("{:.0}", ms / 60_000.0)),
+        Some(ms) => say!(texts::HOURS, format!("{:.0}", ms / 3_600_000.0)),
     }
 }
 

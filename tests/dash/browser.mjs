@@ -31,7 +31,7 @@ export async function open(browser, url, { size, theme = "light", language = "en
 
 export async function show(page, view) {
   await page.evaluate((view) => { location.hash = `#/${view}`; }, view);
-  await page.waitForFunction((view) => document.querySelector("[aria-current]")?.hash === `#/${view}`, {}, view);
+  await page.waitForFunction((view) => location.hash === `#/${view}` && document.querySelector("[aria-current]")?.hash === `#/${view.split("/")[0]}`, {}, view);
   await new Promise((done) => setTimeout(done, 150));
 }
 
@@ -44,6 +44,19 @@ export async function violations(page) {
     .filter((finding) => ["serious", "critical"].includes(finding.impact))
     .flatMap((finding) => finding.nodes.map((node) => `${finding.id}: ${node.target.join(" ")}: ${node.any[0]?.message ?? finding.help}`));
 }
+
+/** Elements whose text is cut, or that lie outside the window; none is wanted. The row of views scrolls, and shows it. */
+export const cut = (page) =>
+  page.evaluate(() =>
+    [...document.querySelectorAll("body *")]
+      .filter((one) => one.getClientRects().length > 0 && !one.closest(".tabs, svg, .skip, thead, [role=meter], .rank, .track, .stacked, .area, .ticks, .copy, .ages, select"))
+      .filter((one) => {
+        const style = getComputedStyle(one);
+        const isHidden = style.overflowX !== "visible" && one.scrollWidth > one.clientWidth + 1;
+        return isHidden || (one.childElementCount === 0 && one.textContent.trim() && one.getBoundingClientRect().right > innerWidth + 1);
+      })
+      .map((one) => `${one.tagName}.${one.className}: ${one.textContent.slice(0, 60)}`),
+  );
 
 /** How much wider than the window the page is. */
 export const overflow = (page) => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);

@@ -16,7 +16,8 @@ const wave = (s, period, low, high) => low + ((Math.sin((s / period) * 2 * Math.
 
 export function point(s, mood) {
   const rps = wave(s, 240, 480, 1240);
-  return { at: 0, rps, failed: mood === "failing" ? rps * 0.12 : s % 97 < 2 ? 3 : 0, p50: wave(s, 180, 2.1, 4.8), p95: wave(s, 180, 9, 24), p99: wave(s, 150, 18, 72),
+  const failed = mood === "failing" ? rps * 0.12 : s % 97 < 2 ? 3 : 0;
+  return { at: 0, rps, failed, refused: wave(s, 60, 0, 4), upstream: failed * 0.1, timeout: failed * 0.9, client: wave(s, 200, 0, 1), p50: wave(s, 180, 2.1, 4.8), p95: wave(s, 180, 9, 24), p99: wave(s, 150, 18, 72),
     active: wave(s, 240, 90, 260), idle: wave(s, 300, 700, 900), received: rps * 640, sent: rps * 18_400, cpu: wave(s, 240, 0.32, 0.71), steal: wave(s, 90, 0, 0.03) };
 }
 
@@ -30,7 +31,7 @@ function responses(total, bad) {
   return { "1xx": 0, "2xx": codes[200], "3xx": codes[304], "4xx": codes[404], "5xx": codes[502] + codes[504], codes, total };
 }
 
-const sample = (i, now) => ({ number: 4 - i, ids: [], at: iso(now - i * 3000), client: `192.0.2.${20 + i}`, server: "shop.example", request: `GET /api/orders/${4000 + i}`, status: 504, upstream: "10.0.0.23:3000", took_us: 60_002_113, line: `2026/11/22 16:0${i}:11 [error] 4121#4123: *98${i}11 upstream timed out (110: Connection timed out) while reading response header from upstream, client: 192.0.2.${20 + i}, server: shop.example, request: "GET /api/orders/${4000 + i} HTTP/1.1", upstream: "http://10.0.0.23:3000/api/orders/${4000 + i}", host: "shop.example"` });
+const sample = (i, now) => ({ number: 4 - i, ids: [], at: iso(now - i * 3000), client: `192.0.2.${20 + i}`, server: "shop.example", zone: "shop.example/api/", request: `GET /api/orders/${4000 + i}`, status: 504, upstream: "10.0.0.23:3000", took_us: 60_002_113, line: `2026/11/22 16:0${i}:11 [error] 4121#4123: *98${i}11 upstream timed out (110: Connection timed out) while reading response header from upstream, client: 192.0.2.${20 + i}, server: shop.example, request: "GET /api/orders/${4000 + i} HTTP/1.1", upstream: "http://10.0.0.23:3000/api/orders/${4000 + i}", host: "shop.example"` });
 
 function samples(place, now) {
   const list = [0, 1, 2, 3].map((i) => sample(i, now));
@@ -70,7 +71,7 @@ export function document(s, seq, start, mood) {
   const ports = mood === "calm" ? 3120 : Math.min(28_232, 14_000 + s * 9);
   const zone = (share, ssl) => ({ processing: Math.round(p.active * share), requests: Math.round(n * share), responses: responses(Math.round(n * share), Math.round(bad * share)), discarded: 3, received: n * 640 * share, sent: n * 18_400 * share,
     ...(ssl ? { ssl: { handshakes: Math.round(n * 0.04), handshakes_failed: 2, session_reuses: Math.round(n * 0.031) } } : {}) });
-  const zoneTimes = (share) => ({ rate: p.rps * share, rate_max: 1310 * share, recent: times(Math.round(p.rps * 10 * share), p.p50 * 1000, p.p95 * 1000, p.p99 * 1000), total: times(n, 3000, 14_000, 40_000) });
+  const zoneTimes = (share) => ({ rate: p.rps * share, rate_max: 1310 * share, recent: times(Math.round(p.rps * 10 * share), p.p50 * 1000, p.p95 * 1000, p.p99 * 1000), total: times(n, 3000, 14_000, 40_000), failed: Math.round(bad * share), refused: Math.round((41 + s) * share) });
   const peer = (id, server, state, extra) => ({ id, server, name: server, backup: false, weight: 1, state, active: Math.round(p.active / 3), requests: Math.round(n / 3), responses: responses(Math.round(n / 3), id === 2 ? bad : 0), sent: n, received: n * 9, fails: id === 2 ? bad : 0, unavail: id === 2 ? 2 : 0, downtime: 0, ...extra });
   const cost = (id, server) => ({ server, opened: Math.round(n / 3 / (mood === "calm" ? 80 : 1.02)), reused: Math.round(n / 3), idle: 31, retries: id === 2 ? 9 : 0, connect: { recent: times(120, 210, 480, 900) }, header: { recent: times(3000, 1900, 9000, 31_000) }, response: { recent: times(3000, 2300, 11_000, 42_000) },
     fails: id === 2 ? { timeout: bad, refused: 2 } : {}, last_error: id === 2 ? "upstream timed out (110: Connection timed out) while reading response header from upstream" : "" });
@@ -84,10 +85,10 @@ export function document(s, seq, start, mood) {
   const verdict = {
     calm: { state: "healthy", words: both("limited by CPU of worker 0 (0.71) · headroom ×1.4 · next: Connections (0.28)", "가장 먼저 도달할 한도: 워커 0의 CPU (0.71) · 여유 ×1.4 · 다음: 연결 (0.28)"), evidence: [both("CPU of worker 0: 0.71 of 1 core, highest 0.82", "워커 0의 CPU: 1코어 중 0.71, 최고 0.82"), both("No request has failed in the last 10 s", "최근 10초 동안 실패한 요청이 없습니다")] },
     rising: { state: "near", words: both(`Ports to 10.0.0.21:3000 (${(ports / 28_232).toFixed(2)}) run out in ${Math.round((28_232 - ports) / 9)} s`, `10.0.0.21:3000으로 가는 포트 (${(ports / 28_232).toFixed(2)})가 ${Math.round((28_232 - ports) / 9)}초 뒤에 바닥납니다`), evidence: [both(`${ports} of 28 232 ports, 9 more each second`, `포트 28 232개 중 ${ports}개, 초당 9개씩 늘어납니다`), both("One new connection for each request: connections are not kept", "요청마다 새 연결을 엽니다: 연결이 유지되지 않습니다")], remedy: both("upstream app { keepalive 64; }", "upstream app { keepalive 64; }") },
-    failing: { state: "failing", words: both("12 % of requests fail: 504 while reading response header from upstream", "요청의 12 %가 실패합니다: 504 while reading response header from upstream"), evidence: [both("504: 118/s, all from 10.0.0.23:3000", "504: 초당 118건, 모두 10.0.0.23:3000에서")] },
+    failing: { state: "failing", words: both("12 % of requests fail: timeout (504 timeout)", "요청의 12 %가 실패합니다: 시간 초과 (504 timeout)"), evidence: [both("504: 118/s, all from 10.0.0.23:3000", "504: 초당 118건, 모두 10.0.0.23:3000에서")] },
   }[mood];
   return {
-    v: 1, seq, at: start + s * 1000, thresholds: { near: 0.8, limited: 0.95 }, verdict, point: { ...p, at: start + s * 1000 },
+    v: 1, seq, at: start + s * 1000, thresholds: { near: 0.8, limited: 0.95, soon_s: 120, soon_from: 0.25 }, verdict, point: { ...p, at: start + s * 1000 },
     waterlines: [
       waterline("connections", "", "count", both("Connections", "연결"), p.active + p.idle, 4096, 1630, "worker_connections"),
       waterline("fds", "", "count", both("Open files", "열린 파일"), p.active * 2 + 900, 65_536, 2210, "RLIMIT_NOFILE"),
@@ -120,14 +121,18 @@ export function document(s, seq, start, mood) {
         host: { cpus: 2, cpu: { user: p.cpu * 0.5, system: p.cpu * 0.34, interrupts: p.cpu * 0.13, steal: p.steal, wait: 0.004, idle: 1 - p.cpu * 0.97 - p.steal - 0.004 }, run_queue_wait: 0.11, runnable: 3, load: 1.24, psi_cpu: 0.06, psi_memory: null, psi_io: 0.01, quota_cpus: null, throttled: null, memory_total: 8 << 28, memory_available: 5 << 28, rss: 96 << 20, time_wait: ports, retransmits: 0.4 },
         workers: [0, 1].map((id) => ({ id, cpu: p.cpu * (id ? 0.84 : 1), wait: 0.05 })),
         errors: [
-          { class: "504 while reading response header from upstream", count: bad, last: iso(start + s * 1000) },
-          { class: "client closed connection", count: 31, last: iso(start + (s - 40) * 1000) },
+          { class: "504 timeout", kind: "failed", reason: "timeout", count: bad, last: iso(start + s * 1000) },
+          { class: "limit_req", kind: "refused", reason: "limit", count: 41 + s, last: iso(start + (s - 3) * 1000) },
+          { class: "499", kind: "client", reason: "client", count: 31, last: iso(start + (s - 40) * 1000) },
         ],
         names_merged: 0,
       },
     },
   };
 }
+
+/** Points of a stretch of the history. */
+const day = (from, to, mood) => Array.from({ length: 360 }, (_, at) => ({ ...point(at * 3, mood), at: from + ((to - from) * at) / 360 }));
 
 export function serve(port, mood = "calm") {
   const start = Date.now() - 600_000;
@@ -146,6 +151,7 @@ export function serve(port, mood = "calm") {
     if (path === "samples.json") return response.end(JSON.stringify(samples(Number(request.url.split("?")[1]), Date.now())));
     if (path === "logs.json") return response.end(JSON.stringify(logs(Number(request.url.split("?")[1]), Date.now())));
     if (path === "runs.json") return response.end(JSON.stringify(request.url.includes("?") ? labRun(request.url.split("?")[1]) : labRuns()));
+    if (path === "day.json") return response.end(JSON.stringify(day(...request.url.split("?")[1].split("-").map(Number), mood)));
     if (path === "doc.json") return response.end();
     if (path === "purge") return response.end(JSON.stringify({ applied: "everywhere", edges: 3, behind: [], ms: 41.2 }));
     try {

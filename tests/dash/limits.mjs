@@ -59,7 +59,7 @@ const shoot = async (moment) => {
 await says("will be used up");
 await pause(5000);
 await shoot("near");
-await says("met ");
+await says("reached");
 await pause(2500);
 await shoot("met");
 clearInterval(load);

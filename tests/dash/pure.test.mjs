@@ -8,10 +8,14 @@ import { h } from "../../crates/dash/web/dom.js";
 import { POINTS_MAX, merge, step } from "../../crates/dash/web/feed.js";
 import { WORDS, choose, translator } from "../../crates/dash/web/i18n.js";
 import * as model from "../../crates/dash/web/model.js";
-import { sorted } from "../../crates/dash/web/table.js";
+import { around } from "../../crates/dash/web/pointer.js";
+import { found, sorted } from "../../crates/dash/web/table.js";
+import { RANGES, moment, placed, stretch, ticks } from "../../crates/dash/web/time.js";
+import { apart } from "../../crates/dash/web/timeline.js";
 import * as units from "../../crates/dash/web/units.js";
 import { confirmed, order } from "../../crates/dash/web/views/caches.js";
 import { alarming, state } from "../../crates/dash/web/views/certificates.js";
+import { byPlace } from "../../crates/dash/web/views/errors.js";
 import { changes, possible } from "../../crates/dash/web/views/upstreams.js";
 import { about, hindered } from "../../crates/dash/web/views/logs.js";
 import { figureOf, laid, meanStrip, sentence, signed, word } from "../../crates/dash/web/views/lab.js";
@@ -216,16 +220,97 @@ test("a description of elements is flat and holds no nothing", () => {
   assert.deepEqual(h("p", null, "a", [null, [1, false]], h("b")).children, ["a", "1", { tag: "b", props: {}, children: [] }]);
 });
 
-test("a day has a place for each minute, and stretches are as long as each other", () => {
-  const now = 86_400_000 * 20_000;
-  const day = model.dayOf([{ at: now - 30_000, rps: 3, p99: null }, { at: now - 20_000, rps: 5, p99: 7 }, { at: now - 3_600_000, rps: 1 }, { at: now - 90_000_000, rps: 9 }], now);
-  assert.equal(day.length, 1440);
-  assert.deepEqual([day[1439].rps, day[1439].p99, day[1379].rps], [5, 7, 1]);
-  assert.equal(day.filter(Boolean).length, 2);
+test("stretches before and after a moment are as long as each other", () => {
   const past = Array.from({ length: 10 }, (_, at) => ({ at, rps: at }));
   assert.deepEqual(model.stretches(past, 6, 300), { seconds: 3, before: past.slice(4, 7), after: past.slice(7, 10) });
   assert.equal(model.stretches(past, 99, 300).seconds, 0);
   assert.deepEqual([model.middle([3, undefined, 1, 2]), model.middle([1, 2]), model.middle([])], [2, 1.5, undefined]);
+});
+
+test("an axis is filled from the first second, and no peak of a place is lost", () => {
+  const now = 1_795_363_200_000;
+  assert.deepEqual(stretch(now, RANGES.minutes, now - 30_000), { from: now - 30_000, to: now });
+  assert.deepEqual(stretch(now, RANGES.minutes, now - 3_600_000), { from: now - 600_000, to: now });
+  assert.equal(stretch(now, RANGES.minutes, now).to - stretch(now, RANGES.minutes, now).from, 4000, "an axis has a length");
+  // A point a second, not exactly.
+  const live = Array.from({ length: 600 }, (_, at) => ({ at: now - (599 - at) * 1000 + (at % 3) * 20 - 40, rps: at === 300 ? 99 : 1, p99: null }));
+  const of = placed(live, stretch(now, RANGES.minutes, 0));
+  assert.deepEqual([of.points.length, of.width, of.to], [300, 2000, now]);
+  assert.ok(of.points.every((point) => point?.rps >= 1 && !("p99" in point)), "no gaps");
+  assert.equal(of.points.filter((point) => point.rps === 99).length, 1);
+  const seconds = placed(live, { from: now - 60_000, to: now });
+  assert.ok(seconds.width === 1000 && seconds.points.every(Boolean));
+  const gap = placed([live[0], ...live.slice(400)], stretch(now, RANGES.minutes, 0));
+  assert.ok(gap.points.slice(10, 190).every((point) => point === null));
+  assert.equal(apart([{ at: 0 }, { at: 10 }, { at: 20 }, { at: 900 }]), 10);
+});
+
+test("ticks are round moments inside the axis", () => {
+  const at = (text) => new Date(`2026-11-26T${text}`).getTime();
+  const clock = ticks({ from: at("10:03:20"), to: at("10:13:20") });
+  assert.deepEqual(clock.map(([, text]) => text), ["10:04", "10:06", "10:08", "10:10", "10:12"]);
+  assert.ok(Math.abs(clock[0][0] - 40 / 600) < 1e-9);
+  assert.deepEqual(ticks({ from: at("10:03:20"), to: at("10:03:50") }).map(([, text]) => text), ["10:03:20", "10:03:25", "10:03:30", "10:03:35", "10:03:40", "10:03:45", "10:03:50"]);
+  const week = ticks({ from: at("10:00:00") - 7 * 86_400_000, to: at("10:00:00") });
+  assert.ok(week.length >= 3 && week.length <= 6 && week.every(([place, text]) => place >= 0 && place <= 1 && /^11-\d\d$/.test(text)), `${week}`);
+  assert.deepEqual([1000, 60_000, 3_600_000, 86_400_000].map((step) => moment(at("09:05:07"), step)), ["09:05:07", "09:05", "11-26 09:05", "11-26"]);
+});
+
+test("a part of an axis around a place stays inside it", () => {
+  assert.deepEqual([around(0.5, 0.5), around(0, 0.5), around(1, 0.5)], [[0.25, 0.75], [0, 0.5], [0.5, 1]]);
+});
+
+test("bytes have an axis of KiB and MiB", () => {
+  assert.deepEqual(scale([5.3 * 1024 * 1024], { binary: true }).ticks.map((n) => plain(units.bytes(n))), ["0 B", "2 MiB", "4 MiB", "6 MiB"]);
+  assert.deepEqual(scale([300], { binary: true }).ticks, [0, 100, 200, 300]);
+});
+
+test("rows are found by all words, and only those that fail", () => {
+  const rows = [{ name: "shop.example/api/", bad: true }, { name: "shop.example/", bad: false }, { name: "10.0.0.1:80", bad: true }];
+  const seen = (find) => found(rows, find, (row) => row.name, (row) => row.bad).map((row) => row.name);
+  assert.equal(seen(undefined).length, 3);
+  assert.deepEqual(seen({ text: "API shop", only: false }), ["shop.example/api/"]);
+  assert.deepEqual(seen({ text: "", only: true }), ["shop.example/api/", "10.0.0.1:80"]);
+  assert.deepEqual(seen({ text: "nothing", only: false }), []);
+});
+
+test("a limit is amber only where it is trouble", () => {
+  const thresholds = { near: 0.8, limited: 0.95, soon_s: 120, soon_from: 0.25 };
+  const tone = (line) => model.toneOf({ kind: "fds", unit: "count", trend: "flat", ...line }, thresholds);
+  assert.equal(tone({ ratio: 0.06, trend: "rising", eta_s: 20 }), "water", "6 % full");
+  assert.equal(tone({ ratio: 0.3, trend: "rising", eta_s: 800 }), "water", "not soon");
+  assert.equal(tone({ ratio: 0.3, trend: "rising", eta_s: 80 }), "warn");
+  assert.equal(tone({ ratio: 0.3, trend: "rising", eta_s: 80, unit: "cores" }), "water", "a load is no leak");
+  assert.deepEqual([0.8, 0.96].map((ratio) => tone({ ratio })), ["warn", "bad"]);
+});
+
+test("errors each second have a reason, without tries of requests that were answered", () => {
+  const doc = (at, counts) => ({ at, snapshot: { weir: { errors: counts.map(([name, kind, reason, count]) => ({ class: name, kind, reason, count })) } } });
+  const before = doc(1000, [["502 refused", "failed", "upstream", 10], ["limit_req", "refused", "limit", 100]]);
+  const now = doc(3000, [["502 refused", "failed", "upstream", 14], ["limit_req", "refused", "limit", 150], ["504 timeout", "failed", "timeout", 2], ["try timeout", "recovered", "timeout", 9]]);
+  assert.deepEqual(model.reasons(now, before), { upstream: 2, limit: 25, timeout: 1 });
+  assert.deepEqual(model.reasons(now, null), {});
+  assert.deepEqual(byPlace([{ number: 3, zone: "a/" }, { number: 2, server: "b", zone: "" }, { number: 1, zone: "a/" }]).map(([place, list]) => [place, list.map((one) => one.number)]), [["a/", [3, 1]], ["b", [2]]]);
+});
+
+test("what was seen of one thing is a point a second, across a feed that was opened again", () => {
+  const whole = (seq, at, pid) => ({ seq, at, point: {}, past: [], snapshot: { nginx: { pid } } });
+  let state = step(null, "whole", whole(1, 1000, 7));
+  state = step(state, "delta", { seq: 2, at: 2000 });
+  assert.deepEqual(step(null, "whole", whole(9, 9000, 7), state.docs).docs.map((doc) => doc.at), [1000, 2000, 9000]);
+  assert.deepEqual(step(null, "whole", whole(9, 9000, 8), state.docs).docs.map((doc) => doc.at), [9000], "another process");
+  assert.deepEqual(model.trail(state.docs, (doc, before) => ({ apart: doc.at - before.at })), [{ at: 1000 }, { at: 2000, apart: 1000 }]);
+  for (let seq = 3; seq < POINTS_MAX + 10; seq++) state = step(state, "delta", { seq, at: seq * 1000 });
+  assert.equal(state.docs.length, POINTS_MAX);
+});
+
+test("a part of a report's axis has its own ticks and phases", () => {
+  const settings = { title: "Load", unit: "/s", shape: "lines", ticks: [[0, "0s"]], phases: [{ from: 0, to: 0.5, text: "warm", all: "warm" }, { from: 0.5, to: 1, text: "hold", all: "hold" }], series: [{ name: "sent", tone: "c0", dash: 0 }] };
+  const rows = Array.from({ length: 21 }, (_, at) => [`${at}s`, String(at)]);
+  const what = described(settings, rows, { from: 10, to: 20 });
+  assert.deepEqual([what.series[0].values[0], what.series[0].values.at(-1), what.label(0)], [10, 20, "10s"]);
+  assert.deepEqual(what.ticks[0], [0, "10s"]);
+  assert.deepEqual(what.phases.map(({ from, to, text }) => [from, to, text]), [[0, 1, "hold"]]);
 });
 
 test("what can be done to a server follows from its state", () => {

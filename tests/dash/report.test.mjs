@@ -1,22 +1,23 @@
-// Chromium on the page of a load report: from a disk, light and dark, wide and narrow, with and without scripts.
+// Chromium on the pages of `weir load` and `weir lab`: from a disk, light and dark, wide and narrow, with and without
+// scripts.
 //
 //   npm ci --prefix tests/dash && cargo build && node --test tests/dash/report.test.mjs
 //
-// `WEIR=BIN` tests another binary, `SHOTS=DIR` keeps pictures.
+// `WEIR=BIN` tests another binary.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { promisify } from "node:util";
-import { SIZES, launch, overflow, violations } from "./browser.mjs";
+import { SIZES, cut, launch, overflow, violations } from "./browser.mjs";
+import { RUNS } from "./runs.mjs";
 
 const weir = process.env.WEIR ?? fileURLToPath(new URL("../../target/debug/weir", import.meta.url));
-const shots = process.env.SHOTS;
 /** More paths than a table shows at first. */
 const PATHS = 20;
 let [place, browser, file, report] = [];
@@ -49,14 +50,13 @@ ${flow}
   server.close();
   report = JSON.parse(await readFile(join(place, "shop.json"), "utf8"));
   browser = await launch();
-  if (shots) await mkdir(shots, { recursive: true });
 });
 after(async () => {
   await browser?.close();
   await rm(place, { recursive: true, force: true });
 });
 
-async function open({ size = "1440", theme = "light", scripts = true } = {}) {
+async function open({ size = "1440", theme = "light", scripts = true, path = file } = {}) {
   const page = await browser.newPage();
   page.said = [];
   page.asked = [];
@@ -66,7 +66,7 @@ async function open({ size = "1440", theme = "light", scripts = true } = {}) {
   await page.setViewport(SIZES[size]);
   await page.setJavaScriptEnabled(scripts);
   await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: theme }]);
-  await page.goto(pathToFileURL(file).href, { waitUntil: "load" });
+  await page.goto(pathToFileURL(path).href, { waitUntil: "load" });
   return page;
 }
 
@@ -83,9 +83,9 @@ for (const size of Object.keys(SIZES)) {
       assert.equal((await page.$$(".drawn details[open]")).length, 0, "the tables of figures are folded");
       // The table of latencies scrolls in its frame; the page itself does not.
       assert.ok((await overflow(page)) <= 0, "wider than the window");
+      if (size === "390") assert.deepEqual((await cut(page)).filter((one) => !/^DIV.*scroll|^T[DH]\./.test(one)), [], "cut");
       assert.deepEqual(page.said, []);
       assert.deepEqual(page.asked, [pathToFileURL(file).href], "one file that asks nobody");
-      if (shots) await page.screenshot({ path: `${shots}/report-${theme}-${size}.png`, fullPage: true });
       assert.deepEqual(await violations(page), [], "axe");
       await page.close();
     });
@@ -136,7 +136,6 @@ test("without a script the tables have all figures, on a screen and on paper", a
       assert.equal(cut, 0, "paper does not scroll");
     }
     assert.ok((await overflow(page)) <= 0);
-    if (shots) await page.screenshot({ path: `${shots}/report-noscript-${media}.png`, fullPage: true });
     await page.close();
   }
 });
@@ -173,3 +172,67 @@ test("the table of endpoints sorts, and shows all its rows on demand", async () 
   assert.equal(medians.indexOf("–"), medians.includes("–") ? known.length : -1, "what is unknown comes last");
   await page.close();
 });
+
+test("one cursor and one zoom go through the charts of a run, and the theme can be chosen", async () => {
+  const page = await open();
+  const areas = await page.$$(".area");
+  await areas[0].scrollIntoView();
+  const box = await areas[0].boundingBox();
+  await page.mouse.move(box.x + box.width * 0.5, box.y + 40);
+  const read = () => page.$$eval(".area[data-group]", (all) => all.map((one) => one.querySelector(".tip").innerText.split("\n")[0]));
+  assert.deepEqual([new Set(await read()).size, (await read()).length], [1, 6]);
+  const ticks = () => page.$$eval(".drawn .ticks", (all) => all.map((one) => one.textContent));
+  const whole = await ticks();
+  await page.mouse.move(box.x + box.width * 0.2, box.y + 40);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.7, box.y + 40, { steps: 3 });
+  await page.mouse.up();
+  const zoomed = await ticks();
+  assert.ok(zoomed.slice(0, 6).every((text, at) => text !== whole[at]), `${zoomed} ${whole}`);
+  assert.equal(zoomed[6], whole[6], "the histogram is not over time");
+  assert.deepEqual(await violations(page), []);
+  await page.$$eval(".drawing > button", (all) => all[0].click());
+  assert.deepEqual(await ticks(), whole);
+  const paper = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+  const light = await paper();
+  for (const name of ["light", "dark"]) {
+    await page.click(".theme");
+    assert.match(await page.$eval(".theme", (one) => one.ariaLabel), new RegExp(name));
+  }
+  assert.notEqual(await paper(), light);
+  assert.deepEqual(page.said, []);
+  await page.close();
+});
+
+for (const run of RUNS) {
+  test(`the page of a run of weir lab: ${run.kind}`, async () => {
+    const stored = join(place, `${run.id}.json`);
+    await writeFile(stored, JSON.stringify(run));
+    for (const [size, theme, lang] of [["1440", "light", "en"], ["390", "dark", "ko"]]) {
+      const path = join(place, `${run.kind}-${lang}.html`);
+      await promisify(execFile)(weir, ["lab", "--lang", lang, "report", stored, "--html", path], { cwd: place });
+      const page = await open({ size, theme, path });
+      assert.deepEqual(page.asked, [pathToFileURL(path).href], "one file that asks nobody");
+      assert.deepEqual(page.said, []);
+      assert.ok((await overflow(page)) <= 0, "wider than the window");
+      // Blocks of text as a terminal shows them scroll in their frame.
+      assert.deepEqual((await cut(page)).filter((one) => !one.startsWith("PRE") && !(size === "1440" && one.includes("overs"))), [], "cut");
+      assert.deepEqual(await violations(page), [], "axe");
+      if (["ab", "aa", "elsewhere"].includes(run.kind)) {
+        // The verdict of each figure is in sight, its numbers stand beside its bar, and minus signs are real.
+        const rows = await page.$$eval(".changes li", (all) => all.map((one) => ({ text: one.innerText, bar: one.querySelector(".ci")?.getBoundingClientRect().width ?? 0, right: one.querySelector(".lasts").getBoundingClientRect().right })));
+        assert.equal(rows.length, run.metrics.length);
+        assert.ok(rows.every((row, at) => row.text.includes(run.metrics[at].text) && row.right <= SIZES[size].width), JSON.stringify(rows));
+        assert.ok(rows[4].bar > 3 && /−36.%/.test(rows[4].text) && !/-\d/.test(rows[4].text), rows[4].text);
+        assert.equal((await page.$$(".columns span")).length, 16);
+      }
+      if (run.kind === "why") {
+        assert.match(await page.$eval(".verdict .mark", (one) => one.textContent), /SUSPECTED/);
+        assert.ok((await page.$$(".found dt")).length >= 8);
+        assert.equal(await page.$eval(".copyable code", (one) => one.textContent), run.verify);
+        assert.ok(await page.$eval(".copy", (one) => !one.hidden));
+      }
+      await page.close();
+    }
+  });
+}

@@ -16,7 +16,6 @@ pub mod beside;
 pub mod compare;
 pub mod doors;
 pub mod host;
-mod log_format;
 mod nginx;
 pub mod page;
 mod plan;

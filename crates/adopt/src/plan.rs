@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use weir_conf::log_format::Entry;
 use weir_conf::{Statement, Tree};
 use weir_http::conf::{Conf, Location, Server};
 use weir_http::route::{LocationId, NameKind, Place, ServerId};
@@ -9,7 +10,6 @@ use weir_http::slots::SlotStore;
 use weir_wire::target;
 
 use crate::doors::{self, Door};
-use crate::log_format::Entry;
 
 /// A body of this length or more is not fetched: the request becomes HEAD.
 pub(crate) const BODY_BYTES_MAX: u64 = 8 << 20;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use weir_conf::log_format::Format;
 use weir_conf::{Files, Level as Gravity, Problem, Tree};
 use weir_doctor::{Build, Facts, Level, Said, Target, said};
 use weir_edge::control::{self, Loaded, Origin};
@@ -137,11 +138,11 @@ impl Report {
 ///
 /// # Errors
 /// A sentence for the user: nothing can be said about any nginx.
-pub fn run(wish: &Wish, asked: &Asked<'_>) -> Result<Report, String> {
+pub fn run(wish: &Wish, asked: &Asked<'_>) -> Result<Report, Said> {
     let (instance, others) = choose(wish)?;
-    let build = nginx::build(&instance)?;
+    let build = nginx::build(&instance).map_err(weir_doctor::rule::same)?;
     if build.is_weir {
-        return Err(format!("{} is weir already", instance.command()));
+        return Err(said!("{} is weir already", "{}은(는) 이미 weir입니다", instance.command()));
     }
     let unit = instance.unit.as_deref().and_then(nginx::unit);
     let origin = nginx::origin(&instance, &build, wish.conf.as_deref());
@@ -151,7 +152,7 @@ pub fn run(wish: &Wish, asked: &Asked<'_>) -> Result<Report, String> {
     let Loaded { tree, problems, conf, .. } = loaded;
     if tree.root.is_empty() {
         let all: Vec<String> = problems.iter().map(|problem| problem.sentence(&tree)).collect();
-        return Err(all.join("; "));
+        return Err(weir_doctor::rule::same(all.join("; ")));
     }
     let loaded_modules = loaded_modules(&tree);
     let lacking = {
@@ -188,14 +189,14 @@ pub fn run(wish: &Wish, asked: &Asked<'_>) -> Result<Report, String> {
                 "weir refuses the configuration, so it cannot answer",
                 "weir가 설정을 거부하므로 응답할 수 없습니다"
             )),
-            Some(conf) => compare(&report, &conf, wish, asked)?,
+            Some(conf) => compare(&report, &conf, wish, asked).map_err(weir_doctor::rule::same)?,
         };
     }
     Ok(report)
 }
 
 /// The instance that the user means, and the others that run.
-fn choose(wish: &Wish) -> Result<(Instance, Vec<Instance>), String> {
+fn choose(wish: &Wish) -> Result<(Instance, Vec<Instance>), Said> {
     if let Some(path) = &wish.nginx {
         let same = |one: &Instance| Path::new(&one.shown) == path;
         let (mut running, others): (Vec<_>, Vec<_>) = host::instances(Path::new("/")).into_iter().partition(same);
@@ -209,34 +210,52 @@ fn choose(wish: &Wish) -> Result<(Instance, Vec<Instance>), String> {
     match running.len() {
         0 if wish.pid.is_none() => {
             let found = USUAL.iter().map(Path::new).find(|path| path.is_file());
-            let found =
-                found.ok_or("no nginx runs here, and none is installed in the usual places; --nginx PATH names one")?;
+            let found = found.ok_or_else(|| {
+                said!(
+                    "no nginx runs here, and none is installed in the usual places; --nginx PATH names one",
+                    "실행 중인 nginx가 없고, 일반적인 위치에 설치된 nginx도 없습니다. --nginx PATH로 지정하세요"
+                )
+            })?;
             Ok((Instance::installed(found), Vec::new()))
         }
         _ => several(running, wish.pid),
     }
 }
 
-fn several(mut running: Vec<Instance>, pid: Option<u32>) -> Result<(Instance, Vec<Instance>), String> {
+fn several(mut running: Vec<Instance>, pid: Option<u32>) -> Result<(Instance, Vec<Instance>), Said> {
     let list = |running: &[Instance]| -> String {
         running.iter().map(|one| format!("\n  --pid {}  {}", one.pid.unwrap_or(0), one.command())).collect()
     };
     let number = match pid {
         Some(pid) => running.iter().position(|one| one.pid == Some(pid)),
         None if running.len() == 1 => Some(0),
-        None => return Err(format!("{} nginx run here; choose one:{}", running.len(), list(&running))),
+        None => {
+            let (count, list) = (running.len(), list(&running));
+            return Err(said!(
+                "{count} nginx run here; choose one:{list}",
+                "nginx {count}개가 실행 중입니다. 하나를 고르세요:{list}"
+            ));
+        }
     };
     let Some(number) = number else {
         let pid = pid.unwrap_or(0);
         return Err(match running.is_empty() {
-            true => format!("process {pid} is no master process of an nginx, and none runs here"),
-            false => format!("process {pid} is no master process of an nginx; here run:{}", list(&running)),
+            true => said!(
+                "process {pid} is no master process of an nginx, and none runs here",
+                "프로세스 {pid}은(는) nginx의 마스터 프로세스가 아니며, 실행 중인 nginx도 없습니다"
+            ),
+            false => said!(
+                "process {pid} is no master process of an nginx; here run:{}",
+                "프로세스 {pid}은(는) nginx의 마스터 프로세스가 아닙니다. 실행 중인 nginx:{}",
+                list(&running)
+            ),
         });
     };
     let chosen = running.remove(number);
     if chosen.is_elsewhere {
-        return Err(format!(
+        return Err(said!(
             "process {} has another root directory, as in a container: run weir adopt there, where its files are",
+            "프로세스 {}의 루트 디렉터리가 다릅니다(예: 컨테이너). 파일이 있는 그곳에서 weir adopt를 실행하세요",
             chosen.pid.unwrap_or(0)
         ));
     }
@@ -263,7 +282,7 @@ fn name_logs(logs: &mut Vec<Log>, wish: &Wish, tree: &Tree) {
         let known = logs.iter().find(|log| log.path == full).cloned();
         known.unwrap_or_else(|| {
             let http = tree.named("http").next();
-            let reads = http.and_then(|http| urls::format_of(http, "combined"));
+            let reads = http.and_then(|http| Format::named(http, "combined"));
             Log { path: full, format: "combined".to_owned(), reads, servers: servers.clone(), rotated: None }
         })
     });

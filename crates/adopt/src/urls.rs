@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use weir_conf::log_format::{Entry, Format};
 use weir_conf::{Statement, Tree};
 use weir_doctor::{Said, said};
 
 use crate::doors;
-use crate::log_format::{COMBINED, Entry, Format};
 use crate::tail;
 
 /// Most different URLs that are kept of one log.
@@ -119,22 +119,12 @@ fn add(logs: &mut Vec<Log>, http: &Statement, server: usize, path: &str, format:
         let log = Log {
             path: PathBuf::from(path),
             format: format.to_owned(),
-            reads: format_of(http, format),
+            reads: Format::named(http, format),
             servers: vec![server],
             rotated: rotated(Path::new(path)),
         };
         logs.push(log);
     }
-}
-
-/// The format of that name.
-pub(crate) fn format_of(http: &Statement, name: &str) -> Option<Format> {
-    let texts = |statement: &Statement| -> Vec<String> {
-        statement.args.iter().skip(1).map(|word| word.text.clone()).collect()
-    };
-    let written = http.named("log_format").find(|statement| statement.text(0) == name).map(texts);
-    let texts = written.or_else(|| (name == "combined").then(|| vec![COMBINED.to_owned()]))?;
-    Format::read(&texts.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// The name of the newest rotated file: `access.log.1`, `access.log-20261125.gz`.

@@ -1,4 +1,4 @@
-//! The languages of weir's output, and the Korean words that all of its parts share.
+//! The languages of weir's output, and the particles of Korean.
 
 /// A language for reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -9,21 +9,6 @@ pub enum Language {
     /// Korean.
     Korean,
 }
-
-/// The Korean glossary: a preferred word, and the words that must not be used instead. Sentences end in 합니다.
-pub const GLOSSARY: [(&str, &[&str]); 11] = [
-    ("오리진", &["원본 서버", "원본"]),
-    ("앱", &["애플리케이션", "응용 프로그램"]),
-    ("워커", &["작업자", "worker가", "worker는", "worker마다", "worker의"]),
-    ("쿼터", &["할당량", "quota"]),
-    ("연결 테이블", &["연결 표"]),
-    ("WebSocket", &["웹소켓"]),
-    ("accept 큐", &["수락 대기열"]),
-    ("머신", &["장비"]),
-    ("원인 후보", &["용의자"]),
-    ("지시어", &["지시문"]),
-    ("부하 생성기", &["부하 발생기"]),
-];
 
 /// A text in every language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,9 +14,11 @@
 mod crossplane;
 pub mod edit;
 pub mod glob;
+pub mod glossary;
 mod include;
 pub mod language;
 mod lex;
+pub mod log_format;
 mod memory;
 mod parse;
 mod print;

@@ -34,6 +34,8 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 assets! {
     "" "index.html" HTML;
+    "theme.css" "theme.css" STYLE;
+    "report.css" "report.css" STYLE;
     "style.css" "style.css" STYLE;
     "chart.css" "chart.css" STYLE;
     "icon.svg" "icon.svg" "image/svg+xml";
@@ -43,11 +45,16 @@ assets! {
     "feed.js" "feed.js" SCRIPT;
     "i18n.js" "i18n.js" SCRIPT;
     "model.js" "model.js" SCRIPT;
+    "page.js" "page.js" SCRIPT;
     "parts.js" "parts.js" SCRIPT;
+    "pointer.js" "pointer.js" SCRIPT;
     "table.js" "table.js" SCRIPT;
+    "time.js" "time.js" SCRIPT;
+    "timeline.js" "timeline.js" SCRIPT;
     "units.js" "units.js" SCRIPT;
     "views/caches.js" "views/caches.js" SCRIPT;
     "views/certificates.js" "views/certificates.js" SCRIPT;
+    "views/detail.js" "views/detail.js" SCRIPT;
     "views/errors.js" "views/errors.js" SCRIPT;
     "views/host.js" "views/host.js" SCRIPT;
     "views/lab.js" "views/lab.js" SCRIPT;

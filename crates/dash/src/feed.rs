@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use weir_meter::live::Snapshot;
 
 use crate::point::Point;
+use crate::reason;
 
 /// Version of the document's shape.
 pub const VERSION: u32 = 1;
@@ -112,7 +113,10 @@ pub fn view(snapshot: &Snapshot) -> Value {
     }
     // Samples are most of the data in a bad minute, so a viewer requests them separately.
     let errors = value.pointer_mut("/weir/errors").and_then(Value::as_array_mut);
-    errors.into_iter().flatten().filter_map(Value::as_object_mut).for_each(|class| drop(class.remove("samples")));
+    for (class, error) in errors.into_iter().flatten().filter_map(Value::as_object_mut).zip(&snapshot.weir.errors) {
+        class.remove("samples");
+        class.insert("reason".to_owned(), json!(reason::of(error)));
+    }
     let steps = value.pointer_mut("/weir/path").and_then(Value::as_array_mut);
     steps.into_iter().flatten().for_each(recent_only);
     for path in ["/weir/server_zones", "/weir/location_zones"] {

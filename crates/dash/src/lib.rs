@@ -15,6 +15,7 @@ pub mod inline;
 pub mod journal;
 pub mod logs;
 pub mod point;
+pub mod reason;
 pub mod runs;
 pub mod verdict;
 pub mod vmstat;
@@ -90,7 +91,9 @@ fn document(second: &Second) -> Value {
     json!({
         "v": feed::VERSION,
         "at": point.at,
-        "thresholds": {"near": verdict::NEAR, "limited": verdict::LIMITED},
+        "thresholds": {
+            "near": verdict::NEAR, "limited": verdict::LIMITED, "soon_s": verdict::SOON_S, "soon_from": verdict::SOON_FROM,
+        },
         "verdict": verdict,
         "point": point,
         "waterlines": lines.iter().map(line).collect::<Vec<_>>(),
@@ -103,6 +106,7 @@ fn line(line: &Waterline) -> Value {
     if let Value::Object(members) = &mut value {
         let kind = words::kind(&line.kind);
         members.insert("name".to_owned(), json!(Said::new(kind.en, kind.ko)));
+        members.insert("setter".to_owned(), json!(words::setter(&line.kind, &line.set_by)));
         members.insert("calm".to_owned(), json!(!kind.counts));
     }
     value

@@ -3,6 +3,8 @@
 use serde::Serialize;
 use weir_meter::live::{Snapshot, Times};
 
+use crate::reason::{self, Reason};
+
 /// A second. Rates are per second since the snapshot before; 0 in the first second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Point {
@@ -12,8 +14,14 @@ pub struct Point {
     pub rps: f32,
     /// Requests that failed: [`ZoneAccount::failed`](weir_meter::live::ZoneAccount::failed).
     pub failed: f32,
-    /// Requests that `limit_req` or `limit_conn` refused; the history on disk does not store it.
+    /// Requests that `limit_req` or `limit_conn` refused; `None` in a history that an older version kept.
     pub refused: Option<f32>,
+    /// Of the failed requests, those that an origin failed, refused or answered 5xx; `None` as for `refused`.
+    pub upstream: Option<f32>,
+    /// Of the failed requests, those that got no answer of an origin in time; `None` as for `refused`.
+    pub timeout: Option<f32>,
+    /// Requests that were at fault, and clients that left; `None` as for `refused`.
+    pub client: Option<f32>,
     /// Request time in milliseconds, over all zones and the snapshot's `recent_ms`; `None` without requests.
     pub p50: Option<f32>,
     /// As `p50`.
@@ -94,6 +102,8 @@ impl Point {
         point.rps = rate(new.requests, old.requests);
         point.failed = rate(new.failed, old.failed);
         point.refused = Some(rate(new.refused, old.refused));
+        let of = |reason| Some(rate(reason::grown(before, now, reason), 0));
+        (point.upstream, point.timeout, point.client) = (of(Reason::Upstream), of(Reason::Timeout), of(Reason::Client));
         point.received = rate(new.received, old.received);
         point.sent = rate(new.sent, old.sent);
         point

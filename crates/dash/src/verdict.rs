@@ -5,9 +5,10 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use weir_meter::live::{ErrorKind, PeerState, Snapshot};
+use weir_meter::live::{ErrorClass, ErrorKind, PeerState, Snapshot};
 
 use crate::point;
+use crate::reason;
 use crate::waterline::Waterline;
 use crate::words::{self, Said};
 
@@ -19,9 +20,9 @@ pub const LIMITED: f64 = 0.95;
 /// Below this share, the verdict does not say that a limit limits the edge.
 const MENTIONED: f64 = 0.50;
 /// A rising limit counts as near if it will be reached within this many seconds,
-const SOON_S: f64 = 120.0;
+pub const SOON_S: f64 = 120.0;
 /// and at least this share of it is in use.
-const SOON_FROM: f64 = 0.25;
+pub const SOON_FROM: f64 = 0.25;
 /// Requests count as failing if at least this many failed in the window,
 const FAILED_MIN: u64 = 5;
 /// and they are at least this share of all.
@@ -78,6 +79,9 @@ pub struct Verdict {
     /// How many times the current use would fit into the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub headroom: Option<f64>,
+    /// The upstream group in question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
 }
 
 /// Judges the newest of these snapshots, which are ordered from the oldest, with its waterlines.
@@ -144,13 +148,11 @@ impl Window<'_> {
     }
 
     /// The class of failures that grew most, and its growth.
-    fn class(&self) -> Option<(&str, u64)> {
+    fn class(&self) -> Option<(&ErrorClass, u64)> {
         let before = |class: &str| self.first.weir.errors.iter().find(|error| error.class == class);
         let failures = self.last.weir.errors.iter().filter(|error| error.kind == ErrorKind::Failed);
-        let grown = failures.map(|error| {
-            let count = error.count.saturating_sub(before(&error.class).map_or(0, |error| error.count));
-            (error.class.as_str(), count)
-        });
+        let grown = failures
+            .map(|error| (error, error.count.saturating_sub(before(&error.class).map_or(0, |error| error.count))));
         grown.filter(|(_, count)| *count > 0).max_by_key(|(_, count)| *count)
     }
 
@@ -205,8 +207,8 @@ fn dead(last: &Snapshot, window: &Window<'_>) -> Option<Verdict> {
         "{name}: {}",
         group.peers.iter().map(|peer| peer.server.as_str()).take(8).collect::<Vec<_>>().join(", ")
     )));
-    evidence.extend(window.class().map(|(class, count)| same(format!("{class}: +{count}"))));
-    Some(Verdict { state: State::Failing, words, evidence, ..Verdict::default() })
+    evidence.extend(window.class().map(|(class, count)| same(format!("{}: +{count}", class.class))));
+    Some(Verdict { state: State::Failing, words, evidence, group: Some(name.clone()), ..Verdict::default() })
 }
 
 /// Requests fail.
@@ -217,7 +219,11 @@ fn failing(window: &Window<'_>, fullest: &[&Waterline]) -> Option<Verdict> {
     let share = percent(window.share());
     let words = match window.class() {
         Some((class, _)) => {
-            Said::new(format!("{share} of requests fail: {class}"), format!("요청의 {share}가 실패합니다: {class}"))
+            let (reason, class) = (reason::of(class).word(), &class.class);
+            Said::new(
+                format!("{share} of requests fail: {} ({class})", reason.en),
+                format!("요청의 {share}가 실패합니다: {} ({class})", reason.ko),
+            )
         }
         None => Said::new(format!("{share} of requests get 5xx"), format!("요청의 {share}가 5xx 응답을 받습니다")),
     };
@@ -308,6 +314,7 @@ fn healthy(fullest: &[&Waterline]) -> Verdict {
         limit: Some(named(line)),
         next: next.map(named),
         headroom: Some(headroom),
+        group: None,
     }
 }
 
@@ -352,6 +359,7 @@ fn about(state: State, words: Said, line: &Waterline, fullest: &[&Waterline], wi
         limit: Some(named(line)),
         next: next.map(|line| named(line)),
         headroom: (line.ratio > 0.0).then(|| 1.0 / line.ratio),
+        group: None,
     }
 }
 
@@ -370,10 +378,11 @@ fn named(line: &Waterline) -> Named {
 fn stands(line: &Waterline) -> Said {
     let title = words::title(&line.kind, &line.of);
     let ((used, limit), highest) = (amounts(line), amount(line, line.max));
-    let by = |words: &str| if line.set_by.is_empty() { String::new() } else { format!(" ({words}{})", line.set_by) };
+    let setter = words::setter(&line.kind, &line.set_by);
+    let by = |words: &str, by: &str| if by.is_empty() { String::new() } else { format!(" ({words}{by})") };
     Said::new(
-        format!("{}: {used} of {limit}, highest {highest}{}", title.en, by("set by ")),
-        format!("{}: {limit} 중 {used}, 최고 {highest}{}", title.ko, by("")),
+        format!("{}: {used} of {limit}, highest {highest}{}", title.en, by("set by ", &setter.en)),
+        format!("{}: {limit} 중 {used}, 최고 {highest}{}", title.ko, by("기준: ", &setter.ko)),
     )
 }
 

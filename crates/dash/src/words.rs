@@ -195,6 +195,18 @@ pub fn kind(name: &str) -> &'static Kind {
     KINDS.iter().find(|kind| kind.name == name).unwrap_or(&OTHER)
 }
 
+/// The setting of a limit. Names of settings are the same in every language; limits of the machine have words.
+pub fn setter(kind: &str, set_by: &str) -> Said {
+    let korean = match kind {
+        "memory" => "머신의 메모리",
+        "worker_cpu" => "워커마다 CPU 하나",
+        "cpu_credits" => "하이퍼바이저 (steal)",
+        "tx_link" => "링크 속도",
+        _ => set_by,
+    };
+    Said::new(set_by, korean)
+}
+
 /// A limit by its kind and its object: `Ports to 10.0.0.1:3000`.
 pub fn title(name: &str, of: &str) -> Said {
     let kind = kind(name);

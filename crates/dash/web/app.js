@@ -3,10 +3,11 @@
 import { draw, h } from "./dom.js";
 import { SILENCE, follow } from "./feed.js";
 import { WORDS, choose, translator } from "./i18n.js";
-import { mark } from "./parts.js";
+import { copyable, mark, way } from "./parts.js";
 import * as units from "./units.js";
 import { caches } from "./views/caches.js";
 import { alarming, certificates } from "./views/certificates.js";
+import { detail } from "./views/detail.js";
 import { errors } from "./views/errors.js";
 import { host } from "./views/host.js";
 import { lab } from "./views/lab.js";
@@ -50,17 +51,36 @@ const ui = {
   changed: {},
   may: {},
   lab: { list: null, run: null, id: null, asked: 0, runAsked: 0 },
+  find: {},
   history: "minutes",
+  /** A part of the axis of time that is looked at, with the points that it holds on to. */
+  zoom: null,
+  /** The state at which the page was held. */
+  paused: null,
   marked: 0,
-  day: { points: null, asked: 0 },
+  day: { name: "", points: null, asked: 0 },
   purge: { what: "tag", text: "", zone: "", soft: false, sure: false, working: false, answer: null },
   set(change) {
     Object.assign(ui, change);
     redraw();
   },
+  hold(isHeld) {
+    ui.set({ paused: isHeld ? feed : null });
+  },
 };
 
-const view = () => (location.hash.slice(2) in VIEWS ? location.hash.slice(2) : "overview");
+/** The place in the address: a view, and perhaps one thing of it. */
+function place() {
+  const [name, ...of] = location.hash.slice(2).split("/").map((part) => {
+    try {
+      return decodeURIComponent(part);
+    } catch {
+      return part;
+    }
+  });
+  return Object.hasOwn(VIEWS, name) ? { name, of: of.filter(Boolean) } : { name: "overview", of: [] };
+}
+const view = () => place().name;
 
 let isDue = false;
 function redraw() {
@@ -80,7 +100,7 @@ function paint() {
   if (root.lang !== ui.language) root.lang = ui.language;
   if (ui.theme === "auto") delete root.dataset.theme;
   else root.dataset.theme = ui.theme;
-  const doc = feed?.doc;
+  const doc = (ui.paused ?? feed)?.doc;
   document.title = doc ? `${units.rate(doc.point.rps)} · ${t(`state.${doc.verdict.state}`)} · weir` : "weir";
   const isStale = Boolean(doc) && (link !== "open" || Date.now() - heard > SILENCE);
   draw(
@@ -88,20 +108,24 @@ function paint() {
     head(doc, isStale, t),
     doc ? strip(doc, t) : null,
     doc ? tabs(doc, t) : null,
-    h("main", { id: "main", class: isStale ? "stale" : undefined, tabindex: -1 }, body(doc, t)),
+    h("main", { id: "main", class: isStale && !ui.paused ? "stale" : undefined, tabindex: -1 }, body(doc, t)),
     doc ? foot(doc, t) : null,
   );
+  document.querySelectorAll(".tabs").forEach(reveal);
 }
 
 function body(doc, t) {
   if (link === "refused") return token(t);
   if (!doc) return h("p", { class: "empty big" }, t("wait"));
-  return VIEWS[view()]({ doc, before: feed.before, past: feed.past, t, ui });
+  const { name, of } = place();
+  const { before, past, docs } = ui.paused ?? feed;
+  const seen = { doc, before, past, docs, t, ui, of };
+  return (of.length ? detail(name, seen) : null) ?? VIEWS[name](seen);
 }
 
 function head(doc, isStale, t) {
   const silence = units.span((Date.now() - heard) / 1000);
-  const word = link === "refused" ? t("link.refused") : !isStale && link === "open" ? t("link.open") : doc ? t("link.stale", silence) : t("link.lost");
+  const word = ui.paused ? t("link.paused") : link === "refused" ? t("link.refused") : !isStale && link === "open" ? t("link.open") : doc ? t("link.stale", silence) : t("link.lost");
   const next = THEMES[(THEMES.indexOf(ui.theme) + 1) % THEMES.length];
   return h(
     "header",
@@ -113,9 +137,10 @@ function head(doc, isStale, t) {
         h("path", { class: "wave", d: "M4 12c3-3 5-3 8 0s5 3 8 0 5-3 8 0" }), h("path", { class: "fall", d: "M10 20v7M16 18v9M22 20v7" })),
       "weir",
     ),
-    h("span", { class: "link", role: "status" }, mark(!isStale && link === "open" ? "good" : "warn", word)),
+    h("span", { class: "link", role: "status" }, mark(!isStale && link === "open" && !ui.paused ? "good" : "warn", word)),
     h("span", { class: "gap" }),
     doc ? h("time", { class: "clock" }, units.clock(doc.at)) : null,
+    ui.paused ? h("button", { type: "button", class: "quiet", onclick: () => ui.hold(false) }, h("span", { "aria-hidden": "true" }, "▶ "), t("pause.go")) : null,
     h("button", { type: "button", class: "quiet", lang: ui.language === "ko" ? "en" : "ko", onclick: () => { const language = ui.language === "ko" ? "en" : "ko"; remember("language", language); ui.set({ language }); } }, t("language")),
     h("button", { type: "button", class: "quiet theme", title: t(`theme.${ui.theme}`), "aria-label": t(`theme.${ui.theme}`), onclick: () => { remember("theme", next); ui.set({ theme: next }); } }, { auto: "◐", light: "○", dark: "●" }[ui.theme]),
   );
@@ -138,9 +163,20 @@ function strip(doc, t) {
       "div",
       { id: "evidence", hidden: !ui.evidence },
       h("ul", null, (verdict.evidence ?? []).map((line) => h("li", null, t.of(line)))),
-      verdict.remedy ? h("p", { class: "remedy" }, h("b", null, t("verdict.try")), " ", h("code", null, t.of(verdict.remedy))) : null,
+      verdict.remedy ? h("p", { class: "remedy" }, h("b", null, t("verdict.try")), " ", copyable(t.of(verdict.remedy), t)) : null,
+      h("p", null, h("a", { href: evidenceAt(verdict) }, t("verdict.see"), h("span", { "aria-hidden": "true" }, " →"))),
     ),
   );
+}
+
+/** Limits that a view other than the overview explains. */
+const EXPLAINED = { ports: "upstreams", pool: "upstreams", upstream_conns: "upstreams", upstream_queue: "upstreams", cache_size: "caches", worker_cpu: "host", cpu_quota: "host", cpu_credits: "host", memory: "host", tx_link: "host" };
+
+/** The view that has the evidence of a verdict. */
+export function evidenceAt({ state, group, limit }) {
+  if (group) return way("upstreams", group);
+  if (state === "failing") return way("errors");
+  return way(EXPLAINED[limit?.kind] ?? "overview");
 }
 
 function tabs(doc, t) {
@@ -156,12 +192,29 @@ function tabs(doc, t) {
   };
   return h(
     "nav",
-    { class: "tabs", "aria-label": t("nav.label") },
+    { class: "tabs", "aria-label": t("nav.label"), onscroll: (event) => shade(event.currentTarget) },
     Object.keys(VIEWS).filter((name) => shown[name] !== false || view() === name).map((name) =>
       h("a", { key: name, href: `#/${name}`, "aria-current": view() === name ? "page" : undefined }, t(`nav.${name}`), counts[name] ? h("span", { class: "badge" }, String(counts[name])) : null),
     ),
   );
 }
+
+/** On a narrow screen the row of views scrolls: the view that is shown is in sight, once it is chosen. */
+let revealed = "";
+function reveal(row) {
+  const chosen = row.querySelector("[aria-current]");
+  if (chosen && revealed !== chosen.hash) {
+    revealed = chosen.hash;
+    row.scrollLeft = chosen.offsetLeft - (row.clientWidth - chosen.offsetWidth) / 2;
+  }
+  shade(row);
+}
+
+/** Shows at which ends the row of views goes on. */
+function shade(row) {
+  row.dataset.more = `${row.scrollLeft > 4 ? "left" : ""} ${row.scrollLeft + row.clientWidth < row.scrollWidth - 4 ? "right" : ""}`;
+}
+globalThis.addEventListener("resize", () => document.querySelectorAll(".tabs").forEach(shade));
 
 function token(t) {
   return h(
@@ -194,8 +247,16 @@ function foot(doc, t) {
 }
 
 globalThis.addEventListener("hashchange", () => {
+  ui.zoom = null;
   redraw();
   globalThis.scrollTo(0, 0);
+});
+globalThis.addEventListener("keydown", (event) => {
+  const isTyping = event.target.closest?.("input, select, textarea");
+  if (event.key !== "/" || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+  const field = document.querySelector(".find");
+  if (field) event.preventDefault();
+  field?.focus();
 });
 document.addEventListener("visibilitychange", () => {
   isDue = false;

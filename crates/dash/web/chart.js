@@ -1,7 +1,8 @@
 // Charts: numbers become paths, and paths with axes, a legend and a pointer become a figure. The dashboard and the
 // report of `weir load` draw with this file; chart.css is its style.
 
-import { draw, h } from "./dom.js";
+import { h } from "./dom.js";
+import { pointing } from "./pointer.js";
 
 /** Width and height of a drawing. It stretches with the page. */
 const WIDTH = 1000;
@@ -27,9 +28,10 @@ export function ceiling(n) {
 /**
  * The axis of values: its ticks, and the height of a value as a part of the whole, 0 to 1.
  * @param {(number | null | undefined)[]} values
- * @param {{log?: boolean, whole?: boolean}} kind `whole`: values are counts, so no tick lies between two of them
+ * @param {{log?: boolean, whole?: boolean, binary?: boolean}} kind `whole`: values are counts, so no tick lies between
+ *   two of them; `binary`: they are bytes, so ticks are round in KiB and MiB
  */
-export function scale(values, { log = false, whole = false } = {}) {
+export function scale(values, { log = false, whole = false, binary = false } = {}) {
   const high = most(values);
   if (log && high > 0) {
     const low = values.reduce((least, n) => (n > 0 && n < least ? n : least), high);
@@ -38,7 +40,8 @@ export function scale(values, { log = false, whole = false } = {}) {
     const ticks = Array.from({ length: to - from + 1 }, (_, at) => 10 ** (from + at));
     return { ticks, part: (n) => (n > 0 ? (Math.log10(n) - from) / (to - from) : 0) };
   }
-  const step = Math.max(high > 0 ? ceiling(high / STEPS_MAX) : 1, whole ? 1 : 0);
+  const unit = binary && high > 0 ? 1024 ** Math.max(0, Math.floor(Math.log(high) / Math.log(1024) + TINY)) : 1;
+  const step = Math.max(high > 0 ? ceiling(high / STEPS_MAX / unit) * unit : 1, whole || binary ? 1 : 0);
   const steps = Math.max(1, Math.ceil(high / step - TINY));
   return { ticks: Array.from({ length: steps + 1 }, (_, at) => at * step), part: (n) => n / (steps * step) };
 }
@@ -118,11 +121,11 @@ export function thin(values, by) {
   return out;
 }
 
-/** A line without axes, beside a number that says where it ends. */
+/** A line without axes, beside a number that says where it ends; it fills its width from the first second on. */
 export function spark(values, tone = "water") {
   const max = ceiling(most(values));
-  const size = { width: 120, height: 28, slots: 120, part: (n) => n / max };
-  const thinned = thin(values, 5).slice(-120);
+  const thinned = thin(values, Math.ceil(values.length / 120));
+  const size = { width: 120, height: 28, slots: Math.max(2, thinned.length), part: (n) => n / max };
   return h(
     "svg",
     { class: `spark ${tone}`, viewBox: "0 -2 120 32", preserveAspectRatio: "none", "aria-hidden": "true" },
@@ -142,6 +145,7 @@ export function spark(values, tone = "water") {
  *   stacked areas, or transparent columns
  * @param {(n: number) => string} what.format a number on the axis
  * @param {boolean} [what.whole] the values are counts
+ * @param {boolean} [what.binary] the values are bytes
  * @param {[number, string][]} what.ticks positions, 0 to 1, and texts under the chart
  * @param {{from: number, to: number, text: string, all: string}[]} [what.phases] parts of the axis of time; `all` is
  *   the text without regard to the room
@@ -150,6 +154,9 @@ export function spark(values, tone = "water") {
  * @param {boolean} [what.latest] the newest value matters most: the legend and the chart's name say it
  * @param {(at: number) => string} [what.label] the name of a place; with it, a pointer and the keyboard read values
  * @param {(n: number) => string} [what.exact] a value that the pointer reads
+ * @param {string} [what.group] charts of one group have one cursor
+ * @param {(from: number, to: number) => void} [what.zoom] shows a part of the axis, 0 to 1
+ * @param {() => void} [what.back] shows the whole axis again
  */
 export function chart(what) {
   const { title, note, heading = "span", shape = "lines", format, ticks, phases = [], by = 1, latest, label } = what;
@@ -158,7 +165,7 @@ export function chart(what) {
   const count = most(lists.map((values) => values.length));
   const slots = Math.max(count, Math.ceil((what.slots ?? 0) / by));
   const tops = Array.from({ length: count }, (_, at) => lists.reduce((sum, values) => sum + (values[at] || 0), 0));
-  const axis = scale(shape === "stack" ? tops : lists.flat(), { log: shape === "log", whole: what.whole });
+  const axis = scale(shape === "stack" ? tops : lists.flat(), { log: shape === "log", whole: what.whole, binary: what.binary });
   const size = { width: WIDTH, height: HEIGHT, slots, part: axis.part };
   const place = shape === "columns" ? (at) => (at + 0.5) / count : (at) => 1 - (count - 1 - at) / Math.max(1, slots - 1);
   const read = (at) => ({
@@ -174,14 +181,14 @@ export function chart(what) {
   return h(
     "figure",
     { class: `chart chart-${shape}` },
-    h("figcaption", null, h(heading, { class: "chart-title" }, title), note ? h("span", { class: "chart-note" }, note) : null, legend(series, shape, latest ? format : null)),
+    h("figcaption", null, h(heading, { class: "chart-title" }, title), note ? h("span", { class: "chart-note" }, note) : null, legend(series, shape, latest ? (what.exact ?? format) : null)),
     h(
       "div",
       { class: "plot" },
       h("div", { class: "scale" }, axis.ticks.map((n) => h("span", { css: { bottom: percent(axis.part(n)) } }, format(n)))),
       h(
         "div",
-        { class: "area", role: "img", "aria-label": `${note ? `${title}, ${note}` : title}: ${said(series, format, latest)}`, ...(label && count ? pointing(count, find, read) : null) },
+        { class: "area", role: "img", "aria-label": `${note ? `${title}, ${note}` : title}: ${said(series, what.exact ?? format, latest)}`, "data-group": what.group, ...(label && count ? pointing({ count, find, read, zoom: what.zoom, back: what.back }) : null) },
         h(
           "svg",
           { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" },
@@ -189,9 +196,9 @@ export function chart(what) {
           phases.filter(({ from }) => from > 0).map(({ from }) => h("line", { class: "begins", x1: from * WIDTH, x2: from * WIDTH, y1: 0, y2: HEIGHT })),
           drawn(series, shape, size),
         ),
-        label ? [h("div", { class: "cursor" }), h("div", { class: "tip", role: "status", own: true })] : null,
+        label ? [h("div", { class: "brush" }), h("div", { class: "cursor" }), h("div", { class: "tip", own: true })] : null,
       ),
-      h("div", { class: "ticks" }, ticks.map(([at, text]) => h("span", { class: at < 0.02 ? "first" : at > 0.98 ? "last" : "", css: { left: percent(at) } }, text))),
+      h("div", { class: "ticks" }, ticks.map(([at, text]) => h("span", { class: at < 0.03 ? "first" : at > 0.97 ? "last" : "", css: { left: percent(at) } }, text))),
       phases.length
         ? h("div", { class: "phases" }, phases.map(({ from, to, text, all }) => h("span", { title: all, css: { left: percent(from), width: percent(Math.max(0, to - from)) } }, text)))
         : null,
@@ -238,49 +245,4 @@ function drawn(series, shape, size) {
         : [one.fill ? h("path", { class: "fill", d: area(one.values, size) }) : null, h("path", { class: `line d${one.dash}`, d: line(one.values, size) }), h("path", { class: "dot", d: dots(one.values, size) })],
     ),
   );
-}
-
-/**
- * Listeners that read values: a pointer at its place, arrow keys from place to place. The words stay as they are while
- * new values come, so that a screen reader does not read them each second.
- * @param {number} count places
- * @param {(part: number) => number} find the place at a part of the width
- * @param {(at: number) => {place: number, title: string, rows: [string, string, string][]}} read
- */
-function pointing(count, find, read) {
-  const show = (area, wanted) => {
-    const at = Math.min(count - 1, Math.max(0, wanted));
-    area.weirPlace = at;
-    const { place, title, rows } = read(at);
-    const [cursor, tip] = [".cursor", ".tip"].map((name) => area.querySelector(name));
-    draw(tip, title, rows.map(([tone, name, text]) => h("div", { class: tone }, h("i"), `${name}  ${text}`)));
-    area.dataset.reads = "";
-    const [x, room] = [place * area.clientWidth, 12];
-    cursor.style.left = `${x}px`;
-    const right = x + room + tip.offsetWidth <= area.clientWidth;
-    tip.style.left = `${right ? x + room : Math.max(0, x - room - tip.offsetWidth)}px`;
-  };
-  const hide = (area) => {
-    delete area.weirPlace;
-    delete area.dataset.reads;
-  };
-  const point = (event) => {
-    const box = event.currentTarget.getBoundingClientRect();
-    show(event.currentTarget, find((event.clientX - box.left) / Math.max(1, box.width)));
-  };
-  return {
-    tabindex: 0,
-    onpointermove: point,
-    onpointerdown: point,
-    onpointerleave: (event) => hide(event.currentTarget),
-    onblur: (event) => hide(event.currentTarget),
-    onkeydown: (event) => {
-      const now = event.currentTarget.weirPlace ?? -1;
-      const to = { ArrowLeft: now - 1, ArrowRight: now + 1, Home: 0, End: count - 1 }[event.key];
-      if (event.key === "Escape") hide(event.currentTarget);
-      if (to === undefined) return;
-      event.preventDefault();
-      show(event.currentTarget, to);
-    },
-  };
 }

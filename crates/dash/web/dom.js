@@ -8,7 +8,8 @@ const SVG_TAGS = new Set(["svg", "path", "line", "g", "rect", "circle", "text", 
  * An element to be. Children may be strings, numbers, elements, lists of them, or nothing.
  * @param {string} tag
  * @param {Record<string, any> | null} [props] attributes; `on…` is a listener, `css` an object of style properties,
- *   `key` what a child of a list is recognised by, `own` says that the element's children are not described here
+ *   `key` what a child of a list is recognised by, `own` says that the element's children are not described here,
+ *   `weir…` a value that listeners find at the element
  * @param {...any} children
  */
 export function h(tag, props, ...children) {
@@ -77,7 +78,7 @@ function update(node, child) {
 
 function put(node, name, before, now) {
   if (name === "key" || name === "own") return;
-  if (name.startsWith("on")) {
+  if (name.startsWith("on") || name.startsWith("weir")) {
     node[name] = now ?? null;
   } else if (name === "css") {
     // By way of the object model: the policy of the page allows no style in markup.

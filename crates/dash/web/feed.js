@@ -25,22 +25,26 @@ export function merge(doc, patch) {
 export const POINTS_MAX = 600;
 
 /**
- * What the page knows, after one more event. A part that does not follow the one before is an error: ask anew.
- * @param {{doc: any, before: any, past: any[]} | null} state
+ * What the page knows, after one more event. A part that does not follow the one before is an error: ask anew. `docs`
+ * are the documents since the page was opened, ten minutes at most: what did not change between two of them is the same
+ * object, so they cost about what was sent.
+ * @param {{doc: any, before: any, past: any[], docs: any[]} | null} state
  * @param {"whole" | "delta"} kind
  * @param {any} data
+ * @param {any[]} [kept] documents from before the feed was opened again
  */
-export function step(state, kind, data) {
+export function step(state, kind, data, kept = []) {
   if (kind === "whole") {
     const { past, ...doc } = data;
-    return { doc, before: null, past: (past ?? []).slice(-POINTS_MAX) };
+    const isSame = kept.at(-1)?.snapshot?.nginx?.pid === doc.snapshot?.nginx?.pid;
+    return { doc, before: null, past: (past ?? []).slice(-POINTS_MAX), docs: [...(isSame ? kept.slice(1 - POINTS_MAX) : []), doc] };
   }
   if (!state) throw new Error("an update came before the full state");
   if (data.seq !== state.doc.seq + 1) throw new Error(`part ${data.seq} came after ${state.doc.seq}`);
   const doc = merge(state.doc, data);
   const past = state.past.length >= POINTS_MAX ? state.past.slice(1 - POINTS_MAX) : state.past.slice();
   past.push(doc.point);
-  return { doc, before: state.doc, past };
+  return { doc, before: state.doc, past, docs: [...state.docs.slice(1 - POINTS_MAX), doc] };
 }
 
 /** Longest pause before the next try, in milliseconds. */
@@ -55,6 +59,7 @@ export const SILENCE = 3500;
  */
 export function follow(url, tell) {
   let state = null;
+  let kept = [];
   let source = null;
   let pause = 500;
   let timer = 0;
@@ -64,7 +69,7 @@ export function follow(url, tell) {
     for (const kind of ["whole", "delta"]) {
       source.addEventListener(kind, (event) => {
         try {
-          state = step(state, kind, JSON.parse(event.data));
+          state = step(state, kind, JSON.parse(event.data), kept);
         } catch {
           return again(0);
         }
@@ -89,6 +94,7 @@ export function follow(url, tell) {
 
   function again(wait) {
     source.close();
+    kept = state?.docs ?? kept;
     state = null;
     clearTimeout(timer);
     timer = setTimeout(() => {

@@ -23,11 +23,15 @@ export function waterlines(doc) {
   return (doc.waterlines ?? []).map((line, place) => ({ ...line, place })).sort((a, b) => b.ratio - a.ratio || a.place - b.place);
 }
 
-/** The tone of a share of a limit. The thresholds are the edge's: they come with the feed. */
-export function toneOf(ratio, thresholds) {
+/**
+ * The tone of a limit. The thresholds are the edge's: they come with the feed. A limit that grows is trouble only as the
+ * verdict sees it: part of it is used, and it will be full soon.
+ */
+export function toneOf({ kind, ratio, trend, eta_s: eta, unit }, thresholds) {
   if (ratio >= (thresholds?.limited ?? 0.95)) return "bad";
   if (ratio >= (thresholds?.near ?? 0.8)) return "warn";
-  return "water";
+  const isSoon = trend === "rising" && unit !== "cores" && kind !== "tx_link" && ratio >= (thresholds?.soon_from ?? 0.25) && eta <= (thresholds?.soon_s ?? 120);
+  return isSoon ? "warn" : "water";
 }
 
 /** Server or location zones as rows. */
@@ -82,6 +86,8 @@ export function groups(doc, before) {
         state: peer.state === "up" && peer.max_conns && peer.active >= peer.max_conns ? "busy" : peer.state,
         rate: grew(peer.requests, old?.requests, seconds),
         opened: grew(cost?.opened, oldCost?.opened, seconds),
+        // 5xx, and tries that got no answer.
+        failing: (grew(failed(peer.responses), old && failed(old.responses), seconds) ?? 0) + (grew(peer.fails, old?.fails, seconds) ?? 0),
         reuse: cost ? part(cost.reused, cost.reused + cost.opened) : undefined,
         connect: ms(cost?.connect?.recent, "p95_us"),
         header: ms(cost?.header?.recent, "p95_us"),
@@ -132,25 +138,41 @@ export function caches(doc, before) {
       off: (account.requests ?? 0) - sum,
       underway: sum > (account.requests ?? 0) && sum - (account.requests ?? 0) <= (doc.snapshot.http.requests?.current ?? 0),
       requests: grew(account.requests, old?.requests, seconds),
+      ended: grew(account.error, old?.error, seconds),
       fetches: grew(account.fetches, old?.fetches, seconds),
       saved: account.requests > 0 ? 1 - Math.min(1, account.fetches / account.requests) : undefined,
     };
   });
 }
 
-/** Places of a day's chart: one a minute. */
-export const DAY_SLOTS = 1440;
+/** The document of ten seconds ago, or the oldest one: what failed since then fails now. @param {any[]} docs */
+export const lately = (docs) => docs?.at(-11) ?? docs?.[0];
 
-/** A day of points as one a minute up to now, each with the highest of its minute; where none was kept, nothing. */
-export function dayOf(points, now) {
-  const out = Array(DAY_SLOTS).fill(null);
-  for (const point of points) {
-    const at = DAY_SLOTS - 1 - Math.floor((now - point.at) / 60_000);
-    if (at < 0 || at >= DAY_SLOTS) continue;
-    const most = (out[at] ??= {});
-    for (const name in point) {
-      if (Number.isFinite(point[name]) && !(most[name] >= point[name])) most[name] = point[name];
-    }
+/** What was seen of one thing, second by second. @param {any[]} docs @param {(doc: any, before: any) => any} read */
+export const trail = (docs, read) =>
+  (docs ?? []).map((doc, at) => ({ at: doc.at, ...(at > 0 ? read(doc, docs[at - 1]) : null) }));
+
+/** Answers of a zone or a peer each second, by class: `2xx`, `3xx`, … */
+export function classes(responses, old, seconds) {
+  const sum = (codes, first) => Object.entries(codes ?? {}).reduce((sum, [code, count]) => (Math.floor(code / 100) === first ? sum + count : sum), 0);
+  return Object.fromEntries([1, 2, 3, 4, 5].map((first) => [`${first}xx`, grew(sum(responses?.codes, first), sum(old?.codes, first), seconds)]));
+}
+
+/** The reasons of requests that were not answered as they should be, in the order in which they are told. */
+export const REASONS = ["limit", "upstream", "timeout", "client", "weir"];
+
+/** Whether an error counts as a failed request, or is only told beside them: as the verdict counts. */
+export const isFailed = (error) => error.kind === "failed";
+
+/** Errors each second by reason, without failed tries of requests that were answered. */
+export function reasons(doc, before) {
+  const seconds = between(doc, before);
+  const out = {};
+  for (const error of doc.snapshot.weir.errors ?? []) {
+    if (error.kind === "recovered") continue;
+    const old = before?.snapshot.weir.errors?.find((one) => one.class === error.class);
+    const rate = grew(error.count, old?.count ?? (before ? 0 : undefined), seconds);
+    if (rate !== undefined) out[error.reason] = (out[error.reason] ?? 0) + rate;
   }
   return out;
 }

@@ -1,6 +1,7 @@
 // Pieces that several views are made of.
 
 import { h } from "./dom.js";
+import * as units from "./units.js";
 
 /** A card with a heading. */
 export function card(title, hint, ...children) {
@@ -21,6 +22,51 @@ export function mark(tone, word) {
   const shape = { good: "●", warn: "▲", bad: "■", idle: "○" }[tone] ?? "●";
   return h("span", { class: `mark ${tone}` }, h("span", { class: "shape", "aria-hidden": "true" }, shape), word);
 }
+
+/** A time of a step. A worker reads its clock once a turn, so a shorter time is not known. @param {number} [ms] */
+export const took = (ms, t) => (ms === 0 ? t("path.brief") : units.time(ms));
+
+/** A word at the beginning of a label. @param {string} word */
+export const capital = (word) => word.charAt(0).toUpperCase() + word.slice(1);
+
+/** Puts a text on the clipboard; also where the page has no secure context. @param {string} text */
+export const copy = async (text) => {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const field = document.createElement("textarea");
+    field.value = text;
+    document.body.append(field);
+    field.select();
+    const isDone = document.execCommand("copy");
+    field.remove();
+    return isDone;
+  }
+};
+
+/** A line to write, with a button that copies it. @param {string} text */
+export function copyable(text, t) {
+  return h(
+    "span",
+    { class: "copyable" },
+    h("code", null, text),
+    h("button", {
+      type: "button", class: "quiet copy", "aria-label": t("copy.label", text),
+      onclick: async ({ currentTarget: button }) => {
+        button.dataset.said = t((await copy(text)) ? "copy.done" : "copy.failed");
+        setTimeout(() => delete button.dataset.said, 2000);
+      },
+    }, t("copy.do")),
+  );
+}
+
+/** A way to a page inside this one: `#/zones/location/shop.example%2F`. @param {string[]} names */
+export const way = (...names) => `#/${names.map(encodeURIComponent).join("/")}`;
+
+/** An address or a name that breaks only where it may: after a slash or a dot of a name, never inside a port. */
+export const name = (text) =>
+  h("span", { class: "name" }, String(text).split(/(?<=\/)/).flatMap((piece, at) => [at ? h("wbr") : null, h("span", { class: "whole" }, piece)]));
 
 /** A message where there is nothing to show. */
 export const empty = (text) => h("p", { class: "empty" }, text);

@@ -1,10 +1,12 @@
-// Tables: a sticky head whose cells sort, and a first column that stays in sight.
+// Tables: a sticky head whose cells sort, a first column that stays in sight, rows that stand on a narrow screen as
+// cards with the names of their columns, and a bar that finds rows.
 
 import { h } from "./dom.js";
 
 /**
  * @typedef {{key: string, label: string, get: (row: any) => any, show?: (row: any) => any, text?: boolean,
- *   first?: "up" | "down"}} Column `get` is what is sorted by, `show` what is seen; `text` is set to the left
+ *   wide?: boolean, width?: number}} `get` gives the value that sorts the rows, `show` the cell; `text` is set to the left;
+ *   `wide` takes a row of its own where rows are cards; with a `width`, in em, all tables of one kind have the same grid
  */
 
 /** Rows in the order asked for; equals stay as they were. @param {any[]} rows */
@@ -23,61 +25,99 @@ export function sorted(rows, column, descending) {
     .map(({ row }) => row);
 }
 
+/** The rows that are looked for: all words of the text are in their own. @param {any[]} rows */
+export function found(rows, { text = "", only = false } = {}, words, isFailing) {
+  const wanted = text.toLowerCase().split(/\s+/).filter(Boolean);
+  return rows.filter((row) => {
+    const own = words(row).toLowerCase();
+    return (!only || isFailing(row)) && wanted.every((word) => own.includes(word));
+  });
+}
+
+/**
+ * The bar that finds rows by a text, or only rows that fail. `ui.find` keeps its state under its name.
+ * @param {any} ui
+ * @param {{id: string, t: any, failing: number, all: number, seen: number}} what
+ */
+export function finder(ui, { id, t, failing, all, seen }) {
+  const now = ui.find[id] ?? { text: "", only: false };
+  const set = (change) => ui.set({ find: { ...ui.find, [id]: { ...now, ...change } } });
+  return h(
+    "div",
+    { class: "finder", role: "search" },
+    h("input", { type: "search", class: "find", "aria-label": t("find.label"), placeholder: t("find.hint"), autocomplete: "off", spellcheck: "false", value: now.text, oninput: (event) => set({ text: event.target.value }) }),
+    h("button", { type: "button", class: `quiet only ${failing > 0 ? "some" : ""}`, "aria-pressed": now.only ? "true" : "false", onclick: () => set({ only: !now.only }) }, t("find.failing", failing)),
+    h("span", { class: "hint", role: "status" }, now.text || now.only ? t("find.seen", seen, all) : ""),
+  );
+}
+
 /**
  * A table whose order is kept in `ui.sort` under its name.
  * @param {any} ui
  * @param {{id: string, caption: string, columns: Column[], rows: any[], rowKey: (row: any) => string,
- *   sort?: [string, boolean], tone?: (row: any) => string}} what
+ *   sort?: [string, boolean], tone?: (row: any) => string, none?: string, by?: string}} what `none` stands where no row
+ *   is; `by` names the choice of an order where the head has no room
  */
-export function table(ui, { id, caption, columns, rows, rowKey, sort, tone }) {
+export function table(ui, { id, caption, columns, rows, rowKey, sort, tone, none, by: orderBy }) {
   const [by, descending] = ui.sort[id] ?? sort ?? ["", false];
   const chosen = columns.find((column) => column.key === by);
+  const order = (key, isDown) => ui.set({ sort: { ...ui.sort, [id]: [key, isDown] } });
   return h(
     "div",
-    { class: "scroll", key: id, tabindex: 0, role: "region", "aria-label": caption },
+    { class: "tabled", key: id },
+    orderBy && rows.length > 1
+      ? h("label", { class: "order" }, orderBy,
+        h("select", { onchange: (event) => order(event.target.value, !columns.find((column) => column.key === event.target.value)?.text) },
+          columns.map((column) => h("option", { key: column.key, value: column.key, selected: column.key === by }, column.label))))
+      : null,
     h(
-      "table",
-      null,
+      "div",
+      { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
       h(
-        "thead",
-        null,
+        "table",
+        { class: columns[0]?.width ? "cards fixed" : "cards" },
+        columns[0]?.width ? h("colgroup", null, columns.map((column) => h("col", { key: column.key, css: { width: column.width ? `${column.width}em` : "auto" } }))) : null,
         h(
-          "tr",
+          "thead",
           null,
-          columns.map((column) => {
-            const isChosen = column === chosen;
-            const direction = isChosen ? (descending ? "descending" : "ascending") : "none";
-            return h(
-              "th",
-              { scope: "col", class: column.text ? "text" : "number", "aria-sort": direction },
-              h(
-                "button",
-                {
-                  type: "button",
-                  onclick: () => ui.set({ sort: { ...ui.sort, [id]: [column.key, isChosen ? !descending : !column.text] } }),
-                },
-                column.label,
-                h("span", { class: "arrow", "aria-hidden": "true" }, isChosen ? (descending ? "▼" : "▲") : ""),
-              ),
-            );
-          }),
-        ),
-      ),
-      h(
-        "tbody",
-        null,
-        sorted(rows, chosen, descending).map((row) =>
           h(
             "tr",
-            { key: rowKey(row), class: tone?.(row) || undefined },
-            columns.map((column, at) =>
-              h(
-                at === 0 ? "th" : "td",
-                { class: column.text ? "text" : "number", scope: at === 0 ? "row" : undefined },
-                (column.show ?? column.get)(row),
-              ),
+            null,
+            columns.map((column) => {
+              const isChosen = column === chosen;
+              const direction = isChosen ? (descending ? "descending" : "ascending") : "none";
+              return h(
+                "th",
+                { scope: "col", class: column.text ? "text" : "number", "aria-sort": direction },
+                h(
+                  "button",
+                  { type: "button", onclick: () => order(column.key, isChosen ? !descending : !column.text) },
+                  column.label,
+                  h("span", { class: "arrow", "aria-hidden": "true" }, isChosen ? (descending ? "▼" : "▲") : ""),
+                ),
+              );
+            }),
+          ),
+        ),
+        h(
+          "tbody",
+          null,
+          sorted(rows, chosen, descending).map((row) =>
+            h(
+              "tr",
+              { key: rowKey(row), class: tone?.(row) || undefined },
+              columns.map((column, at) => {
+                const shown = (column.show ?? column.get)(row);
+                const kinds = [column.text ? "text" : "number", column.wide ? "wide" : "", shown === "" || shown === null || shown === undefined ? "bare" : ""];
+                return h(
+                  at === 0 ? "th" : "td",
+                  { class: kinds.filter(Boolean).join(" "), scope: at === 0 ? "row" : undefined, "data-label": at === 0 ? undefined : column.label },
+                  at === 0 ? shown : h("span", { class: "cell" }, shown),
+                );
+              }),
             ),
           ),
+          rows.length === 0 && none ? h("tr", { key: "none" }, h("td", { colspan: columns.length, class: "text empty" }, none)) : null,
         ),
       ),
     ),

@@ -170,7 +170,7 @@ pub static DEFAULTS: &[Default] = &[
     one("proxy_cache_min_uses", "http", Words, &[(ALWAYS, "1")]),
     one("proxy_cache_revalidate", "http", Words, &[(ALWAYS, "off")]),
     one("proxy_cache_use_stale", "http", Words, &[(ALWAYS, "off")]),
-    one("proxy_connect_timeout", "http", Time, &[(ALWAYS, "60s")]).note(words("the time until the origin accepts the connection; the kernel itself gives up after about 75 s", "오리진이 수락할 때까지이며, 커널 자체의 한계는 75초쯤입니다")),
+    one("proxy_connect_timeout", "http", Time, &[(ALWAYS, "60s")]).note(words("the time until the origin accepts the connection; the kernel itself gives up after about 75 s", "오리진이 수락할 때까지이며, 커널은 75초쯤 뒤에 포기합니다")),
     one("proxy_http_version", "http", Words, &[(ALWAYS, "1.0"), (Version(1, 29, 7), "1.1")]),
     one("proxy_ignore_client_abort", "http", Words, &[(ALWAYS, "off")]),
     one("proxy_intercept_errors", "http", Words, &[(ALWAYS, "off")]),

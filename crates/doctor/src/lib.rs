@@ -16,6 +16,7 @@ pub mod defaults;
 pub mod dump;
 pub mod explain;
 pub mod facts;
+pub mod limits;
 pub mod mend;
 pub mod reach;
 pub mod reference;
@@ -65,6 +66,13 @@ pub fn examine(tree: &Tree, target: impl Into<Target>, facts: &Facts) -> Vec<Fin
         (finding.level, *group, place)
     });
     findings.into_iter().map(|(_, finding)| finding).collect()
+}
+
+/// Number of files that a worker needs for its connections. `None` if the configuration does not say.
+pub fn files_needed(tree: &Tree, target: impl Into<Target>, facts: &Facts) -> Option<u64> {
+    let target = target.into();
+    let view = View::new(tree);
+    rules::files_needed(&Case { view: &view, version: target.version(), target, facts })
 }
 
 /// Loads the configuration from these files. Blocks in other languages stay raw text.

@@ -1,6 +1,6 @@
 //! Rules, their inputs, and their findings.
 
-pub use weir_conf::language::{GLOSSARY, Language, Words, particles, words};
+pub use weir_conf::language::{Language, Words, particles, words};
 use weir_conf::{At, Tree};
 
 use crate::edit::Edit;

@@ -15,6 +15,7 @@ use crate::ask::{Ask, Design, Edge, Side, Stack};
 use crate::block::Block;
 use crate::change::{Change, NoEffect};
 use crate::duet;
+use crate::metric::{self, Metric};
 use crate::outlook;
 use crate::said::{Said, say};
 use crate::schedule::{AGAIN_MAX, Arm, Place as Turn, QUARTET, blocks};
@@ -82,9 +83,9 @@ impl Comparison {
         if self.after.is_some() { "ab" } else { "aa" }
     }
 
-    fn design_json(&self) -> Value {
+    fn design_json(&self, primary: &Metric) -> Value {
         json!({
-            "primary": self.design.primary.key,
+            "primary": primary.key,
             "threshold": self.design.threshold,
             "looks": self.design.looks.at,
             "alpha": self.design.looks.alpha,
@@ -118,17 +119,33 @@ struct Lab<'a> {
     runs: usize,
     id: String,
     started_ms: u64,
+    /// The compared metric.
+    primary: &'static Metric,
+    /// Why it is the mean instead of a quantile, if so.
+    small: Option<Said>,
 }
 
 /// Refuses, before the run, a load that has too few requests for an answer.
-pub(crate) fn refuse_too_few(ask: &Ask, design: &Design, language: Language) -> Result<(), String> {
-    outlook::too_few(ask, design.primary).map_or(Ok(()), |why| Err(why.say(language).to_owned()))
+pub(crate) fn refuse_too_few(ask: &Ask, primary: &Metric, design: &Design, language: Language) -> Result<(), String> {
+    outlook::too_few(ask, primary, &design.command).map_or(Ok(()), |why| Err(why.say(language).to_owned()))
+}
+
+/// The metric to compare. If the user named none, a load that is known to be too small for a quantile is compared by
+/// its mean. This depends on the number of requests alone, never on their results.
+fn primary_of(ask: &Ask, design: &Design) -> (&'static Metric, Option<Said>) {
+    let requests = outlook::requests(ask).filter(|requests| *requests < design.primary.requests_min as f64);
+    match requests {
+        Some(requests) if !design.is_chosen => (&metric::SMALL, Some(outlook::small(design.primary, requests))),
+        _ => (design.primary, None),
+    }
 }
 
 /// Runs the comparison and returns the run as it is stored. The error is for the user: nothing could be measured.
 pub fn run(it: &Comparison, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, String> {
     stack::sweep().iter().for_each(|line| tell.tell(line));
-    refuse_too_few(&it.ask, &it.design, tell.language())?;
+    let (primary, small) = primary_of(&it.ask, &it.design);
+    refuse_too_few(&it.ask, primary, &it.design, tell.language())?;
+    small.iter().for_each(|said| tell.tell(said));
     let after = it.after.as_ref().unwrap_or(&it.before);
     tell.tell(&it.outlook());
     // In a duet, each configuration has all of its parts on its own host.
@@ -143,6 +160,8 @@ pub fn run(it: &Comparison, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Va
         runs: 0,
         id: store::new_id(),
         started_ms: now_ms(),
+        primary,
+        small,
     };
     let gate = lab.all_blocks(stop, tell)?;
     let analysis = lab.analyse(gate.clone());
@@ -166,7 +185,9 @@ pub fn run(it: &Comparison, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Va
         "changes_said": it.changes.iter().map(Change::said).collect::<Vec<_>>(),
         "no_effect": it.no_effect.iter().map(Said::en).collect::<Vec<_>>(),
         "no_effect_said": it.no_effect,
-        "design": it.design_json(),
+        "design": it.design_json(lab.primary),
+        "small": lab.small.as_ref().map(Said::en),
+        "small_said": lab.small,
         "environment": environment_of(&it.before, after),
         "is_interrupted": stop.load(Ordering::Relaxed),
         "throttled": throttled.map(|(periods, throttled)| json!({"periods": periods, "throttled": throttled})),
@@ -199,9 +220,15 @@ impl Lab<'_> {
             }
             // For a closed loop, the first blocks show how many requests a block has.
             if turn.index < QUARTET
-                && let Some(why) = analysis::none_is_enough(&self.blocks, design.primary)
+                && let Some(why) = analysis::none_is_enough(&self.blocks, self.primary)
             {
-                return Ok(Some(why));
+                let requests = self.blocks.iter().map(|block| block.requests).max().unwrap_or(0);
+                if design.is_chosen || requests < metric::SMALL.requests_min || self.small.is_some() {
+                    return Ok(Some(why));
+                }
+                let small = outlook::small(self.primary, requests as f64);
+                tell.tell(&small);
+                (self.primary, self.small) = (&metric::SMALL, Some(small));
             }
             let pairs = turn.pair + 1;
             let is_look = turn.index % 2 == 1 && design.looks.at.contains(&pairs);
@@ -310,7 +337,7 @@ impl Lab<'_> {
             "factor": it.factor,
             "changes": it.changes.iter().map(Change::sentence).collect::<Vec<_>>(),
             "no_effect": it.no_effect.iter().map(Said::en).collect::<Vec<_>>(),
-            "design": it.design_json(),
+            "design": it.design_json(self.primary),
             "blocks_max": blocks_max,
             "blocks": self.blocks.iter().map(Block::to_json).collect::<Vec<_>>(),
         })
@@ -322,7 +349,7 @@ impl Lab<'_> {
 
     fn analyse(&self, gate: Option<Said>) -> Analysis {
         let question = Question {
-            primary: self.it.design.primary,
+            primary: self.primary,
             threshold: self.it.design.threshold,
             looks: &self.it.design.looks,
             no_effect: &self.it.no_effect,

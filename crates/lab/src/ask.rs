@@ -9,6 +9,7 @@ use weir_conf::Tree;
 use weir_meter::host;
 
 use crate::block::Asked;
+use crate::command::CommandLine;
 use crate::metric::Metric;
 use crate::said::{Said, say};
 use crate::schedule::Looks;
@@ -61,6 +62,8 @@ pub enum Load {
         file: PathBuf,
         /// The length of its phases.
         length: Duration,
+        /// The number of requests in one run of it, if the script's plan shows it.
+        requests: Option<f64>,
     },
 }
 
@@ -138,6 +141,10 @@ pub struct Ask {
 pub struct Design {
     /// The primary metric.
     pub primary: &'static Metric,
+    /// The user named the metric. Otherwise a small load may change it.
+    pub is_chosen: bool,
+    /// The command line, to be printed again with other flags.
+    pub command: CommandLine,
     /// Changes below this are negligible.
     pub threshold: f64,
     /// When the lab looks.
@@ -257,7 +264,7 @@ impl Ask {
         let out = dir.join("warm.json");
         let argv = match (&self.warm_script, &self.load) {
             (Some((file, length)), _) => {
-                let load = Load::Script { file: file.clone(), length: *length };
+                let load = Load::Script { file: file.clone(), length: *length, requests: None };
                 self.client_argv(&load, *length, stack, &out, seed)
             }
             (None, load @ Load::Path { .. }) if !self.warm_up.is_zero() => {
@@ -329,7 +336,7 @@ impl Ask {
     pub fn to_json(&self) -> Value {
         let load = match &self.load {
             Load::Path { path, connections, rate } => json!({"path": path, "connections": connections, "rate": rate}),
-            Load::Script { file, length } => {
+            Load::Script { file, length, .. } => {
                 json!({"script": file.display().to_string(), "length_s": length.as_secs_f64()})
             }
         };

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use weir_load::engine::http::shared::TIMEOUT;
 use weir_load::record::Hdr;
 
-use crate::metric::{METRICS, Scale};
+use crate::metric::{self, METRICS, Scale};
 use crate::said::{Said, say};
 use crate::schedule::Arm;
 use crate::series::{self, Series};
@@ -240,7 +240,7 @@ impl Block {
     }
 
     /// A quantile over all requests if some were never answered: from the answers, or else the time that the client
-    /// waited, as a lower bound.
+    /// waited, as a lower bound. The mean is a lower bound too.
     fn censored_quantile(
         &mut self,
         key: &str,
@@ -249,6 +249,15 @@ impl Block {
         weir: &Value,
         asked: Asked,
     ) -> Option<f64> {
+        // A script may set its own timeout. Then the longest answer is the only known waiting time.
+        let is_default = asked.is_steady || asked.is_search;
+        let waited = if is_default { Some(TIMEOUT.as_secs_f64() * 1000.0) } else { weir["response"]["max"].as_f64() };
+        let waited = waited.filter(|ms| *ms > 0.0);
+        if key == metric::SMALL.key {
+            self.censored.push(key.to_owned());
+            let answered = weir["response"]["mean"].as_f64().unwrap_or(0.0) * answers as f64;
+            return waited.map(|ms| (answered + ms * unanswered as f64) / (answers + unanswered).max(1) as f64);
+        }
         let part = key.strip_prefix('p')?.parse::<f64>().ok()? / 100.0;
         let of_answers = part * (answers + unanswered) as f64 / answers.max(1) as f64;
         let answered = weir["response"]["hdr_ns"].as_str().and_then(Hdr::decode);
@@ -257,10 +266,7 @@ impl Block {
             return exact.or_else(|| weir["response"][key].as_f64());
         }
         self.censored.push(key.to_owned());
-        // A script may set its own timeout. Then the longest answer is the only known waiting time.
-        let is_default = asked.is_steady || asked.is_search;
-        let waited = if is_default { Some(TIMEOUT.as_secs_f64() * 1000.0) } else { weir["response"]["max"].as_f64() };
-        waited.filter(|ms| *ms > 0.0)
+        waited
     }
 
     /// Requests that failed without an answer.
@@ -512,9 +518,12 @@ pub(crate) mod tests {
             Block::of(&answer, 0, Arm::After, 0, Asked { is_steady: true, ..Asked::default() })
         };
         let few = of(100);
-        assert!((few.values["p95"] - 9.5).abs() < 0.1 && few.censored == ["p99"; 0], "{:?}", few.values);
+        assert!((few.values["p95"] - 9.5).abs() < 0.1 && few.censored == ["mean"], "{:?}", few.values);
         let many = of(800);
-        assert_eq!((many.values["p95"], &many.censored[..]), (10_000.0, &["p95".to_owned(), "p99".to_owned()][..]));
+        assert_eq!(
+            (many.values["p95"], &many.censored[..]),
+            (10_000.0, &["mean", "p95", "p99"].map(str::to_owned)[..])
+        );
         assert!((many.values["p50"] - 5.0).abs() < 0.1, "{:?}", many.values);
         assert_eq!(of(10_000).values["p50"], 10_000.0);
     }

@@ -1,5 +1,6 @@
 //! The largest rate at which an objective holds, with its interval.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -12,7 +13,7 @@ use crate::block::{Asked, Block};
 use crate::metric::{self, digits};
 use crate::said::{Said, say};
 use crate::schedule::{AGAIN_MAX, Arm};
-use crate::search::{CONFIRMATIONS, Next, TRIES_MAX, Try, next, passes};
+use crate::search::{Axis, BY_RATE, CONFIRMATIONS, Next, TRIES_MAX, Try, next, passes};
 use crate::stack::{self, Failed, Place};
 use crate::stats;
 use crate::store;
@@ -74,10 +75,57 @@ pub struct Capacity {
     pub ask: Ask,
     /// The condition that has to hold.
     pub objective: Objective,
-    /// The rate to start with.
+    /// Virtual users as the axis, instead of requests a second.
+    pub users: Option<Users>,
+    /// The rate, or the number of users, to start with.
     pub from: f64,
     /// The seed of the random numbers.
     pub seed: u64,
+}
+
+/// Virtual users: each asks, waits for the answer, thinks, and asks again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Users {
+    /// The time between an answer and the next request.
+    pub think: Duration,
+    /// The most users that are tried.
+    pub most: f64,
+}
+
+impl Users {
+    /// Requests a second that this many users send, if the answers take no time.
+    fn rate(self, users: f64) -> f64 {
+        users / self.think.as_secs_f64().max(1e-3)
+    }
+
+    /// Writes the script of this many users that ask for `length`. They begin evenly within one time of thinking, so
+    /// that they do not ask all at once.
+    fn script(self, users: f64, path: &str, length: Duration, file: &Path) -> std::io::Result<Load> {
+        let begin = self.think.max(Duration::from_secs(1)).as_secs_f64().ceil();
+        let turns = (length.as_secs_f64() / self.think.as_secs_f64().max(1e-3)).ceil().max(1.0);
+        let script = json!({
+            "config": {"target": "http://127.0.0.1", "phases": [{"duration": begin, "arrivalCount": users}]},
+            "scenarios": [{"flow": [{
+                "loop": [{"get": {"url": path}}, {"think": self.think.as_secs_f64()}],
+                "count": turns,
+            }]}],
+        });
+        // JSON is YAML too.
+        std::fs::write(file, script.to_string())?;
+        let length = length + Duration::from_secs_f64(begin);
+        Ok(Load::Script { file: file.to_owned(), length, requests: Some(users * turns) })
+    }
+}
+
+impl Capacity {
+    fn axis(&self) -> Axis {
+        self.users.map_or(BY_RATE, |users| Axis { most: users.most, is_whole: true })
+    }
+
+    /// `500/s`, or `1200 users`.
+    fn level(&self, level: f64) -> Said {
+        if self.users.is_some() { say!(USERS, format!("{level:.0}")) } else { say!(RATE, digits(level)) }
+    }
 }
 
 /// Runs the search and returns the run as it is stored. The error is for the user.
@@ -89,20 +137,23 @@ pub fn run(it: &Capacity, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Valu
     let (id, started_ms) = (store::new_id(), now_ms());
     let (mut tries, mut blocks, mut steps) = (Vec::new(), Vec::new(), Vec::new());
     let end = loop {
-        let (rate, is_confirmation) = match next(&tries, it.from) {
+        let (rate, is_confirmation) = match next(&tries, it.from, it.axis()) {
             Next::Try(rate) => (rate, false),
             Next::Confirm(rate) => (rate, true),
             end => break Ok(end),
         };
-        let what = if is_confirmation { say!(RATE_TO_CONFIRM, digits(rate)) } else { say!(RATE, digits(rate)) };
+        let level = it.level(rate);
+        let what = if is_confirmation { say!(TO_CONFIRM, level) } else { level };
         tell.tell_progress(tries.len(), TRIES_MAX, &what);
         let block = match step(it, rate, &place, blocks.len(), stop, tell) {
             Ok(block) => block,
             Err(Ended::Broken(error)) => return Err(error),
             Err(Ended::Stopped) => break Err(say!(STOPPED)),
-            Err(Ended::Spoiled(why)) => break Err(say!(AT_RATE, why, digits(rate))),
+            Err(Ended::Spoiled(why)) => break Err(say!(AT_LEVEL, why, it.level(rate))),
         };
-        let judged = it.objective.judge(&block, rate);
+        // Users never send more than is answered.
+        let offered = if it.users.is_some() { 0.0 } else { rate };
+        let judged = it.objective.judge(&block, offered);
         let passed = judged.is_ok();
         let line = match &judged {
             Ok(()) => say!(STEP_HOLDS, &what),
@@ -112,16 +163,22 @@ pub fn run(it: &Capacity, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Valu
         tries.push(Try { rate, passed, is_confirmation });
         let why = judged.err();
         steps.push(json!({
-            "rate": rate, "passed": passed, "is_confirmation": is_confirmation,
+            "rate": rate, "passed": passed, "answered": block.values.get("throughput"), "is_confirmation": is_confirmation,
             "why": why.as_ref().map(Said::en), "why_said": why,
         }));
         blocks.push(block);
     };
-    let verdict = verdict(it, &tries, end);
+    let made = |level: f64| {
+        let of = tries.iter().zip(&blocks).filter(|(one, _)| one.rate == level && one.passed);
+        stats::median(&of.filter_map(|(_, block)| block.values.get("throughput").copied()).collect::<Vec<_>>())
+    };
+    let verdict = verdict(it, &tries, end, &made);
     Ok(json!({
         "version": 1,
         "id": id,
         "kind": "capacity",
+        "axis": if it.users.is_some() { "users" } else { "rate" },
+        "think_s": it.users.map(|users| users.think.as_secs_f64()),
         "started_ms": started_ms,
         "ended_ms": now_ms(),
         "seed": it.seed,
@@ -157,6 +214,8 @@ fn step(
     tell: &mut dyn Tell,
 ) -> Result<Block, Ended> {
     let mut ask = it.ask.clone();
+    let level = rate;
+    let rate = it.users.map_or(level, |users| users.rate(level));
     if let Load::Path { rate: asked, .. } = &mut ask.load {
         *asked = Some(rate);
     }
@@ -166,6 +225,11 @@ fn step(
         return Err(Ended::Spoiled(say!(LONGEST_TOO_FEW, format!("{longest:.0}"), it.objective.quantile)));
     }
     ask.block = ask.block.max(Duration::from_secs_f64(needed));
+    if let (Some(users), Load::Path { path, .. }) = (it.users, &it.ask.load) {
+        let file = place.path().join(format!("{number}.yml"));
+        let script = users.script(level, path, ask.block, &file);
+        ask.load = script.map_err(|error| Ended::Broken(format!("{}: {error}", file.display())))?;
+    }
     let stack = ask.stack(&it.side).map_err(Ended::Broken)?;
     let mut why = Said::default();
     for attempt in 0..=AGAIN_MAX {
@@ -185,7 +249,7 @@ fn step(
         match block.why_spoiled().into_iter().next() {
             None => return Ok(block),
             Some(spoiled) => {
-                tell.tell(&say!(TURN_NOT_USED, say!(RATE, digits(rate)), &spoiled));
+                tell.tell(&say!(TURN_NOT_USED, it.level(level), &spoiled));
                 why = spoiled;
             }
         }
@@ -194,9 +258,9 @@ fn step(
 }
 
 /// The verdict of a search.
-fn verdict(it: &Capacity, tries: &[Try], end: Result<Next, Said>) -> Value {
+fn verdict(it: &Capacity, tries: &[Try], end: Result<Next, Said>, made: &dyn Fn(f64) -> f64) -> Value {
     let held = tries.iter().filter(|one| one.passed).map(|one| one.rate).fold(0.0, f64::max);
-    let at_least = if held > 0.0 { say!(HELD, digits(held)) } else { Said::default() };
+    let at_least = if held > 0.0 { say!(HELD_AT, it.level(held)) } else { Said::default() };
     let words = it.objective.said();
     let (name, text, rate) = match end {
         Err(why) => ("no verdict", say!(NO_VERDICT_BUT, why, at_least), None),
@@ -204,10 +268,17 @@ fn verdict(it: &Capacity, tries: &[Try], end: Result<Next, Said>) -> Value {
             let passed = passes(tries, rate);
             let half = half(tries)
                 .map_or_else(Said::default, |fit| say!(HALF, digits(fit.half), digits(fit.low), digits(fit.high)));
-            ("capacity", say!(CAPACITY, digits(rate), words, passed, CONFIRMATIONS, half), Some(rate))
+            let text = match it.users {
+                None => say!(CAPACITY, digits(rate), words, passed, CONFIRMATIONS, half),
+                Some(users) => {
+                    let (think, made) = (digits(users.think.as_secs_f64()), digits(made(rate)));
+                    say!(CAPACITY_USERS, format!("{rate:.0}"), words, passed, CONFIRMATIONS, made, think)
+                }
+            };
+            ("capacity", text, Some(rate))
         }
-        Ok(Next::Nothing) => ("nothing", say!(NO_RATE, words), None),
-        Ok(Next::Everything(rate)) => ("everything", say!(NO_LIMIT, digits(rate), words), None),
+        Ok(Next::Nothing) => ("nothing", say!(NO_LEVEL, it.level(1.0), words), None),
+        Ok(Next::Everything(rate)) => ("everything", say!(NO_LIMIT_AT, it.level(rate), words), None),
         Ok(_) => ("no verdict", say!(MIXED, tries.len(), at_least), None),
     };
     let fit = half(tries);
@@ -261,6 +332,22 @@ fn now_ms() -> u64 {
 mod tests {
     use super::*;
     use std::collections::BTreeMap;
+
+    #[test]
+    fn users_ask_wait_and_think() {
+        let users = Users { think: Duration::from_millis(500), most: 100.0 };
+        let file = std::env::temp_dir().join(format!("weir-lab-users-{}.yml", std::process::id()));
+        let load = users.script(20.0, "/x", Duration::from_secs(10), &file);
+        let written = std::fs::read_to_string(&file).unwrap_or_default();
+        let _ = std::fs::remove_file(&file);
+        assert!(load.is_ok_and(
+            |load| matches!(load, Load::Script { requests: Some(400.0), length, .. } if length.as_secs() == 11)
+        ));
+        let script: Value = serde_json::from_str(&written).unwrap_or_default();
+        assert_eq!(script["config"]["phases"][0]["arrivalCount"], 20.0);
+        assert_eq!(script["scenarios"][0]["flow"][0]["count"], 20.0);
+        assert!((users.rate(20.0) - 40.0).abs() < 1e-9);
+    }
 
     fn block(answered: f64, p95: f64, errors: f64) -> Block {
         let values =

@@ -76,7 +76,7 @@ fn order(seed: u64, cells: usize, rounds: usize) -> Vec<Vec<usize>> {
 /// Runs the experiment and returns the run as it is stored. The error is for the user: nothing could be measured.
 pub fn run(it: &Factorial, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, String> {
     stack::sweep().iter().for_each(|line| tell.tell(line));
-    crate::ab::refuse_too_few(&it.ask, &it.design, tell.language())?;
+    crate::ab::refuse_too_few(&it.ask, it.design.primary, &it.design, tell.language())?;
     let all = it.design.looks.pairs_max() * it.sides.len();
     tell.tell(&crate::outlook::duration(&it.ask, (all, all)));
     let stacks = it.sides.iter().map(|side| it.ask.stack(side)).collect::<Result<Vec<Stack>, String>>()?;

@@ -58,8 +58,15 @@ const fn latency(key: &'static str, title: Text, threshold: f64, requests_min: u
     }
 }
 
-/// All metrics, in the order in which they are shown. A quantile q needs 100/(1-q) requests, so that a hundred are in
-/// its tail.
+/// Least number of requests of a block for figures that have no tail. Their intervals come from the pairs of blocks,
+/// and are exact however few requests a block has.
+const SMALL_MIN: u64 = 20;
+
+/// The latency that is compared if the load is too small for quantiles of its tail.
+pub const SMALL: Metric = latency("mean", texts::METRIC_MEAN, 0.05, SMALL_MIN);
+
+/// All metrics, in the order in which they are shown. A quantile q of the tail needs 100/(1-q) requests, so that a
+/// hundred are in its tail.
 pub const METRICS: &[Metric] = &[
     Metric {
         key: "throughput",
@@ -70,9 +77,10 @@ pub const METRICS: &[Metric] = &[
         threshold: 0.03,
         words: (texts::FASTER, texts::SLOWER),
         is_guard: false,
-        requests_min: 100,
+        requests_min: SMALL_MIN,
     },
-    latency("p50", texts::METRIC_P50, 0.05, 200),
+    SMALL,
+    latency("p50", texts::METRIC_P50, 0.05, 2 * SMALL_MIN),
     latency("p95", texts::METRIC_P95, 0.05, 2_000),
     latency("p99", texts::METRIC_P99, 0.05, 10_000),
     Metric {
@@ -84,7 +92,7 @@ pub const METRICS: &[Metric] = &[
         threshold: 0.1,
         words: (texts::FEWER_ERRORS, texts::MORE_ERRORS),
         is_guard: true,
-        requests_min: 100,
+        requests_min: SMALL_MIN,
     },
     Metric {
         key: "cpu",
@@ -95,7 +103,7 @@ pub const METRICS: &[Metric] = &[
         threshold: 0.05,
         words: (texts::CHEAPER, texts::DEARER),
         is_guard: true,
-        requests_min: 100,
+        requests_min: SMALL_MIN,
     },
 ];
 
@@ -115,7 +123,7 @@ impl Metric {
     }
 }
 
-/// Three significant digits: `1234`, `41.2`, `0.0123`, `0`.
+/// Three significant digits, two of a very small number: `1234`, `41.2`, `0.012`, `0.000051`, `0`.
 pub fn digits(value: f64) -> String {
     let size = value.abs();
     match () {
@@ -125,7 +133,9 @@ pub fn digits(value: f64) -> String {
         () if size >= 10.0 => format!("{value:.1}"),
         () if size >= 1.0 => format!("{value:.2}"),
         () if size >= 0.001 => format!("{value:.3}"),
-        () => format!("{value:.1e}"),
+        () if size < 1e-9 => "0".to_owned(),
+        // No reader of a report wants an exponent: 0.000051.
+        () => format!("{value:.places$}", places = (-size.log10()).ceil() as usize + 1),
     }
 }
 
@@ -151,7 +161,7 @@ mod tests {
         assert_eq!((show("errors", 0.266), show("errors", 0.0)), ("26.6 %".to_owned(), "0 %".to_owned()));
         assert_eq!(
             (show("cpu", 9.876), digits(f64::NAN), digits(0.00001)),
-            ("9.88 µs".to_owned(), "?".to_owned(), "1.0e-5".to_owned())
+            ("9.88 µs".to_owned(), "?".to_owned(), "0.000010".to_owned())
         );
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::ask::{Ask, Load};
+use crate::command::CommandLine;
 use crate::metric::Metric;
 use crate::said::{Said, Text, say};
 use crate::texts;
@@ -10,12 +11,33 @@ use crate::texts;
 /// With fewer requests, a single failure is more than a per cent, which already counts as not answered.
 const WHY_REQUESTS_MIN: f64 = 100.0;
 
-/// Why no block of this length can answer, if that is known. A rate and a length are enough to know it.
-pub fn too_few(ask: &Ask, metric: &Metric) -> Option<Said> {
-    few(ask, metric, texts::TOO_FEW_AT_RATE)
+/// Why no block of this length can answer, if that is known, and the command that can. A rate and a length are enough
+/// to know it, and so is a script whose plan shows its requests.
+pub fn too_few(ask: &Ask, metric: &Metric, command: &CommandLine) -> Option<Said> {
+    let needed = metric.requests_min as f64;
+    let requests = requests(ask).filter(|requests| *requests < needed)?;
+    let (why, command) = match &ask.load {
+        Load::Path { .. } => {
+            let seconds = (needed / requests.max(1e-9) * ask.length().as_secs_f64()).ceil();
+            (few(ask, metric, texts::TOO_FEW_AT_RATE)?, command.with(&["--block"], &format!("{seconds}s")))
+        }
+        Load::Script { .. } => {
+            let why = say!(TOO_FEW_IN_SCRIPT, metric.key, needed, format!("{requests:.0}"));
+            (why, command.with(&["--metric"], crate::metric::SMALL.key))
+        }
+    };
+    Some(say!(TOO_FEW_NEXT, why, say!(NEXT, command.to_string())))
 }
 
-/// As [`too_few`], with a text that also says what to do.
+/// The number of requests in a block, if it is known before the first block.
+pub fn requests(ask: &Ask) -> Option<f64> {
+    match ask.load {
+        Load::Path { rate, .. } => Some(rate? * ask.length().as_secs_f64()),
+        Load::Script { requests, .. } => requests,
+    }
+}
+
+/// The text, if a rate gives too few requests for the metric.
 fn few(ask: &Ask, metric: &Metric, text: Text) -> Option<Said> {
     let Load::Path { rate: Some(rate), .. } = ask.load else { return None };
     let needed = metric.requests_min as f64;
@@ -32,6 +54,11 @@ fn few(ask: &Ask, metric: &Metric, text: Text) -> Option<Said> {
             (needed / seconds.max(1e-3)).ceil().into(),
         ])
     })
+}
+
+/// The sentence for a small load: the lab compares the mean, because a block has too few requests for a quantile.
+pub fn small(metric: &Metric, requests: f64) -> Said {
+    say!(SMALL_LOAD, format!("{requests:.0}"), metric.key, metric.requests_min, crate::metric::SMALL.key)
 }
 
 /// The lines that `weir lab why` prints before its first block: whether its blocks have enough requests. The error
@@ -120,13 +147,21 @@ mod tests {
             warm_up: Duration::from_secs(1),
             ..crate::ask::tests::ask()
         };
-        let few = |rate, block, key: &str| too_few(&ask(rate, block), metric::of(key)?);
+        let command = CommandLine::new("weir lab ab a b --block 2s".split(' ').map(str::to_owned));
+        let few = |rate, block, key: &str| too_few(&ask(rate, block), metric::of(key)?, &command);
         let why = few(Some(60.0), 2, "p95").unwrap_or_default();
         assert_eq!(
             why,
-            "p95 needs 2000 requests in a block, and --rate 60 for 2 s gives 120: use --block 34s, --rate 1000, or another --metric"
+            "p95 needs 2000 requests in a block, and --rate 60 for 2 s gives 120: use --block 34s, --rate 1000, or another --metric\n  Next: weir lab ab a b --block 34s"
         );
-        assert_eq!((few(Some(60.0), 34, "p95"), few(Some(60.0), 2, "p50").is_some()), (None, true));
+        let script = Ask {
+            load: Load::Script { file: "l.yml".into(), length: Duration::from_secs(20), requests: Some(98.0) },
+            ..ask(None, 2)
+        };
+        let why = too_few(&script, metric::of("p95").unwrap_or(&metric::SMALL), &command).unwrap_or_default();
+        assert!(why.contains("gives 98") && why.ends_with("Next: weir lab ab a b --block 2s --metric mean"), "{why}");
+        assert_eq!(too_few(&script, &metric::SMALL, &command), None);
+        assert_eq!((few(Some(60.0), 34, "p95"), few(Some(60.0), 2, "p99").is_some()), (None, true));
         // For a closed loop, the first blocks show it.
         assert_eq!(few(None, 2, "p95"), None);
         assert_eq!(

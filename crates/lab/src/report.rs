@@ -4,7 +4,7 @@ use serde_json::Value;
 use weir_conf::language::Language;
 
 use crate::metric::{self, Metric};
-use crate::said::{left, right, say, shown, shown_list, width};
+use crate::said::{Said, left, right, say, shown, shown_list, width};
 use crate::stats;
 use crate::texts;
 use crate::verdict::{plain, signed};
@@ -66,8 +66,11 @@ fn capacity(run: &Value, language: Language) -> String {
         say!(OBJECTIVE_LINE, shown(run, "objective", language)).say(language).to_owned(),
         String::new(),
     ];
+    if let Some(think) = run["think_s"].as_f64() {
+        lines.insert(2, say!(THINKING, metric::digits(think)).say(language).to_owned());
+    }
     for step in run["steps"].as_array().into_iter().flatten() {
-        let rate = say!(RATE, metric::digits(step["rate"].as_f64().unwrap_or(f64::NAN)));
+        let rate = level(run, step);
         let confirmed = if step["is_confirmation"] == true { texts::CONFIRMATION.say(language) } else { "" };
         lines.push(format!("{}  {}{confirmed}", right(rate.say(language), STEP_COLUMNS), held(step, language)));
     }
@@ -75,6 +78,12 @@ fn capacity(run: &Value, language: Language) -> String {
     lines.extend(cautions(run, language));
     lines.push(verdict(run, language));
     lines.join("\n") + "\n"
+}
+
+/// The rate of a step, or its number of users.
+pub(crate) fn level(run: &Value, step: &Value) -> Said {
+    let level = step["rate"].as_f64().unwrap_or(f64::NAN);
+    if run["axis"] == "users" { say!(USERS, format!("{level:.0}")) } else { say!(RATE, metric::digits(level)) }
 }
 
 /// The width of the column for rates.
@@ -211,7 +220,37 @@ pub(crate) fn interval(json: &Value, metric: &Metric, language: Language) -> Str
 /// Blocks that were not used, and notes that weaken the rest.
 pub(crate) fn notes(run: &Value, language: Language) -> Vec<String> {
     let of_errors = of_errors(run, language).into_iter().chain(crate::elsewhere::notes(run, language));
+    let of_errors = small(run, language).into_iter().chain(of_errors);
     spoiled(run, language).into_iter().chain(cautions(run, language)).chain(of_errors).collect()
+}
+
+/// A small load: the figures that need more requests, and the errors with exact intervals.
+fn small(run: &Value, language: Language) -> Vec<String> {
+    let requests = run["blocks"].as_array().into_iter().flatten().filter_map(|block| block["requests"].as_u64());
+    let Some(most) = requests.max() else { return Vec::new() };
+    let has = |key: &str| run["metrics"].as_array().into_iter().flatten().any(|json| json["key"] == key);
+    let lacking: Vec<&Metric> =
+        metric::METRICS.iter().filter(|metric| !has(metric.key) && metric.requests_min > most).collect();
+    // A load with enough requests for the 95th percentile is not small.
+    if !lacking.iter().any(|metric| metric.key == "p95") {
+        return Vec::new();
+    }
+    let joined = |all: Vec<String>| all.join(", ");
+    let keys = joined(lacking.iter().map(|metric| metric.key.to_owned()).collect());
+    let needed = joined(lacking.iter().map(|metric| metric.requests_min.to_string()).collect());
+    let mut said = vec![say!(LEFT_OUT_METRICS, keys, needed, most)];
+    let errors = run["metrics"].as_array().into_iter().flatten().find(|json| json["key"] == "errors");
+    let counts = errors.map(|json| [0, 1].map(|at| [0, 1].map(|of| json["failed"][at][of].as_u64().unwrap_or(0))));
+    if let Some([before, after]) = counts.filter(|arms| arms.iter().any(|arm| arm[0] > 0)) {
+        for (arm, [failed, of]) in [(say!(BEFORE), before), (say!(AFTER), after)] {
+            let (low, high) = stats::exact_interval((failed, of), 0.95);
+            let percent = |share: f64| metric::digits(share * 100.0);
+            said.push(say!(EXACT_SHARE, arm, failed, of, percent(low), percent(high)));
+        }
+        let p = stats::fisher_mid_p((before[0], before[1]), (after[0], after[1]));
+        said.push(say!(EXACT_DIFFERENCE, metric::digits(p)));
+    }
+    said.iter().map(|said| said.say(language).to_owned()).collect()
 }
 
 /// How far error counts can be trusted: the largest share that zero failures leave possible, and how much more than
@@ -310,7 +349,6 @@ fn word(value: &Value) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::said::Said;
     use serde_json::json;
     use weir_conf::said::{english_in, is_korean};
 
@@ -356,7 +394,7 @@ mod tests {
         run["metrics"] =
             json!([{"key": "errors", "before": 0.1, "failed": [[132, 930], [0, 930]], "over_dispersion": 5.7}]);
         let text = text(&run, Language::English);
-        assert!(text.contains("Errors after: 0 of 930; 95 % upper bound 0.323 %"), "{text}");
+        assert!(text.contains("Errors after: 0 of 930; 95 % upper bound 0.322 %"), "{text}");
         assert!(text.contains("5.70 times as much as by chance"), "{text}");
     }
 
@@ -459,12 +497,11 @@ mod tests {
             assert_eq!(korean.lines().count(), english.lines().count(), "{korean}");
             assert!(!english.lines().any(is_korean), "{english}");
             let page = crate::html::page(&run, Language::Korean);
-            let is_lab = run["kind"] == "lab";
-            assert_eq!(page.contains("<html lang=\"ko\">"), !is_lab, "{page}");
-            let body = page.split("</style>").nth(1).unwrap_or_default();
+            assert!(page.contains("<html lang=\"ko\">"), "{page}");
+            let body = page.split("</style>").nth(1).and_then(|body| body.split("<script").next()).unwrap_or_default();
             let words: String =
                 body.split('<').filter_map(|part| part.split_once('>')).map(|(_, text)| format!("{text}\n")).collect();
-            assert!(is_lab || english_in(&words).is_none(), "{:?} in {words}", english_in(&words));
+            assert!(english_in(&words).is_none(), "{:?} in {words}", english_in(&words));
         }
     }
 

@@ -43,8 +43,26 @@ pub enum Next {
     Unclear,
 }
 
+/// The scale of a search.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Axis {
+    /// The largest value that is tried.
+    pub most: f64,
+    /// Values are whole numbers.
+    pub is_whole: bool,
+}
+
+/// Requests a second.
+pub const BY_RATE: Axis = Axis { most: RATES.1, is_whole: false };
+
+impl Axis {
+    fn round(self, value: f64) -> f64 {
+        if self.is_whole { value.round() } else { round(value) }
+    }
+}
+
 /// Chooses the next step from the tries so far.
-pub fn next(tries: &[Try], from: f64) -> Next {
+pub fn next(tries: &[Try], from: f64, axis: Axis) -> Next {
     if tries.len() >= TRIES_MAX {
         return Next::Unclear;
     }
@@ -59,15 +77,16 @@ pub fn next(tries: &[Try], from: f64) -> Next {
     let high = rates.iter().copied().find(|rate| !holds(*rate));
     let low = rates.iter().copied().rfind(|rate| holds(*rate) && high.is_none_or(|high| *rate < high));
     match (low, high) {
-        (None, None) => Next::Try(from.clamp(RATES.0, RATES.1)),
-        (Some(low), None) if low >= RATES.1 => Next::Everything(low),
-        (Some(low), None) => Next::Try(round(low * CLIMB).min(RATES.1)),
+        (None, None) => Next::Try(axis.round(from).clamp(RATES.0, axis.most)),
+        (Some(low), None) if low >= axis.most => Next::Everything(low),
+        (Some(low), None) => Next::Try(axis.round(low * CLIMB).min(axis.most)),
         (None, Some(high)) if high <= RATES.0 => Next::Nothing,
-        (None, Some(high)) => Next::Try(round(high / CLIMB).max(RATES.0)),
-        (Some(low), Some(high)) if high / low > BRACKET && round((low * high).sqrt()) > low => {
-            Next::Try(round((low * high).sqrt()))
+        (None, Some(high)) => Next::Try(axis.round(high / CLIMB).max(RATES.0)),
+        (Some(low), Some(high)) => {
+            let middle = axis.round((low * high).sqrt());
+            let is_between = middle > low && middle < high;
+            if high / low > BRACKET && is_between { Next::Try(middle) } else { confirm(tries, low, high) }
         }
-        (Some(low), Some(high)) => confirm(tries, low, high),
     }
 }
 
@@ -100,10 +119,28 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn whole_numbers_end_beside_each_other() {
+        let axis = Axis { most: 1200.0, is_whole: true };
+        for (limit, wanted) in [(7.0, Next::Found(7.0)), (2000.0, Next::Everything(1200.0)), (0.0, Next::Nothing)] {
+            let mut tries: Vec<Try> = Vec::new();
+            let end = loop {
+                let (rate, is_confirmation) = match next(&tries, 10.0, axis) {
+                    Next::Try(rate) => (rate, false),
+                    Next::Confirm(rate) => (rate, true),
+                    end => break end,
+                };
+                assert_eq!(rate.fract(), 0.0);
+                tries.push(Try { rate, passed: rate <= limit, is_confirmation });
+            };
+            assert_eq!(end, wanted);
+        }
+    }
+
     fn search(from: f64, holds: &mut dyn FnMut(f64) -> bool) -> (Next, Vec<Try>) {
         let mut tries = Vec::new();
         loop {
-            let (rate, is_confirmation) = match next(&tries, from) {
+            let (rate, is_confirmation) = match next(&tries, from, BY_RATE) {
                 Next::Try(rate) => (rate, false),
                 Next::Confirm(rate) => (rate, true),
                 end => return (end, tries),

@@ -14,7 +14,9 @@ mod unpaired;
 
 pub use fit::{LEVELS_MIN, Logistic, Usl, logistic, usl};
 pub use power::{ALPHA, LOOK_ALPHA, LOOKS, PAIRS_MAX, POWER, detectable, holm, pairs_needed, t_quantile};
-pub use proportion::{empirical_logit, logit_difference, over_dispersion, share_moved, zero_bound};
+pub use proportion::{
+    empirical_logit, exact_interval, fisher_mid_p, logit_difference, over_dispersion, share_moved, zero_bound,
+};
 pub use rank::{Interval, PAIRS_MIN, hodges_lehmann, interval, is_equivalent, sign_flip_p, signed_rank_k};
 pub use series::{Shift, Trend, change_point, lag_one, mann_kendall, warm_up};
 pub use unpaired::{RUNS_MAX, RUNS_MIN, moving_block, rank_sum_p, shift, shift_interval};

@@ -482,6 +482,8 @@ fn part(metric: &Metric, amount: f64) -> String {
         () if !value.is_finite() => "?".to_owned(),
         () if value.abs() >= 9.95 => format!("{value:.0}"),
         () if value.abs() >= 0.05 => format!("{value:.1}"),
+        // A smaller change has no meaning, and no reader wants its exponent.
+        () if value.abs() < 0.000_5 => "0".to_owned(),
         () => digits(value),
     }
 }
@@ -508,8 +510,19 @@ pub fn table(language: Language) -> String {
 
 /// The vocabulary of `weir lab why` as a table.
 pub fn table_of_why(language: Language) -> String {
-    rows(crate::why::say::WORDS, language)
+    rows(&WHY_WORDS, language)
 }
+
+/// The vocabulary of `weir lab why`: each word, and its condition.
+pub const WHY_WORDS: [(&str, Text); 7] = [
+    ("no verdict", texts::WHEN_WHY_NO_VERDICT),
+    ("POLICY", texts::WHEN_POLICY),
+    ("PROVED", texts::WHEN_PROVED),
+    ("SHARED", texts::WHEN_SHARED),
+    ("SUSPECTED", texts::WHEN_SUSPECTED),
+    ("UNATTRIBUTED", texts::WHEN_UNATTRIBUTED),
+    ("NOT SATURATED", texts::WHEN_NOT_SATURATED),
+];
 
 fn rows(list: &[(&str, Text)], language: Language) -> String {
     let heading = [texts::VERDICT_HEADING, texts::WHEN_HEADING].map(|text| text.say(language));

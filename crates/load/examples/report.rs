@@ -27,7 +27,7 @@ fn main() {
 
 fn console(outcome: &Outcome, facts: &Facts) {
     let console = Console { is_colour: std::env::var_os("NO_COLOR").is_none(), ..Console::default() };
-    print!("{}", honest::first_line(&facts.targets));
+    print!("{}", honest::first_line(&facts.targets, weir_conf::language::Language::English));
     for period in &outcome.periods {
         print!("{}", console.period(period));
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
-use crate::plan::{Arrivals, Phase};
+use crate::plan::{Arrivals, Phase, Plan, Step, Times};
 
 /// Most arrivals of one phase; later arrivals are never due. It is a day at a million a second.
 pub const ARRIVALS_MAX: u64 = 86_400_000_000;
@@ -70,6 +70,40 @@ pub fn expected(phase: &Phase) -> Option<u64> {
         Arrivals::Poisson(_) => None,
         _ => Some(Pacer::new(phase).total()),
     }
+}
+
+/// The number of requests that the virtual users of all phases send together. `None` if the script does not show it:
+/// arrivals at random, or a loop whose rounds are known only at run time.
+pub fn requests(plan: &Plan) -> Option<f64> {
+    let arrivals: Option<u64> = plan.phases.iter().map(expected).sum();
+    let weights: f64 = plan.scenarios.iter().map(|scenario| f64::from(scenario.weight)).sum();
+    let each: Option<f64> = plan
+        .scenarios
+        .iter()
+        .filter(|scenario| scenario.weight > 0)
+        .map(|scenario| Some(f64::from(scenario.weight) / weights * requests_of(&scenario.flow)?))
+        .sum();
+    Some(arrivals? as f64 * each?)
+}
+
+/// The requests and messages of a flow.
+fn requests_of(flow: &[Step]) -> Option<f64> {
+    flow.iter()
+        .map(|step| match step {
+            Step::Request(_) | Step::Send { .. } | Step::Emit(_) => Some(1.0),
+            Step::Think(_) | Step::Log(_) | Step::Function(_) | Step::Wait(_) | Step::Connect(_) => Some(0.0),
+            Step::Parallel { steps, .. } => requests_of(steps),
+            Step::Loop(one) => {
+                let rounds = match &one.times {
+                    Times::Range(from, to) => (to - from).max(0) as f64,
+                    Times::Over(values) => values.len() as f64,
+                    Times::Forever | Times::Rendered(_) | Times::OverVariable(_) | Times::OverPath(_) => return None,
+                };
+                one.while_true.is_none().then_some(())?;
+                Some(rounds * requests_of(&one.flow)?)
+            }
+        })
+        .sum()
 }
 
 /// Time from the start of the run to the end of the phases.

@@ -3,9 +3,12 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use weir_conf::said::Said;
+use weir_conf::say;
 use weir_net::worker;
 
 use crate::client::{self, Call, Origin, Resolver};
+use crate::texts;
 use crate::tls::Tls;
 use crate::url::Url;
 
@@ -28,7 +31,7 @@ pub struct Once {
 
 /// Sends the request and waits; returns status and body of the answer. The error is for the user, without the
 /// password.
-pub fn ask(once: &Once) -> Result<(u16, Vec<u8>), String> {
+pub fn ask(once: &Once) -> Result<(u16, Vec<u8>), Said> {
     let url = Url::parse(&once.url)?;
     let (place, head) = (url.authority.clone(), head(once, &url));
     let once = once.clone();
@@ -51,8 +54,10 @@ pub fn ask(once: &Once) -> Result<(u16, Vec<u8>), String> {
     });
     match answered {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(failed)) => Err(format!("{place} did not answer: {} while {}", failed.name, failed.step.doing())),
-        Err(error) => Err(format!("weir could not send a request to {place}: {error}")),
+        Ok(Err(failed)) => {
+            Err(say!(texts::NO_ANSWER, &place, failed.name.as_ref(), texts::doing(failed.step, &place)))
+        }
+        Err(error) => Err(say!(texts::NOT_ASKED, place, error.to_string())),
     }
 }
 

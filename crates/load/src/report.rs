@@ -76,6 +76,8 @@ pub struct Report {
     pub response: Hdr,
     /// Latencies of the complete answers from the send of the request.
     pub service: Hdr,
+    /// Times of the connects, with the look-up of the name and the TLS handshake.
+    pub connect: Hdr,
     /// Lateness of requests against the schedule of a fixed rate; empty in a closed loop.
     pub lag: Hdr,
     /// Requests of a fixed rate that began more than [`crate::quick::LATE_AFTER`] late.
@@ -106,6 +108,7 @@ impl Report {
         for (error, count) in &other.errors_at {
             *self.errors_at.entry(error.clone()).or_default() += count;
         }
+        self.connect.merge(&other.connect);
         for (status, count) in &other.statuses {
             *self.statuses.entry(*status).or_default() += count;
         }

@@ -8,6 +8,7 @@ mod build;
 mod document;
 mod dotenv;
 mod files;
+mod idle;
 mod keys;
 mod merge;
 mod near;
@@ -66,6 +67,8 @@ pub struct Options {
     pub dotenv: Option<PathBuf>,
     /// `-s`.
     pub solo: bool,
+    /// `--check`: also warn about captures and conditions without effect.
+    pub check: bool,
     /// `--scenario-name`: a name, or a regular expression.
     pub scenario_name: Option<String>,
     /// `$testId`.
@@ -117,6 +120,9 @@ fn try_load(
     let script = files::read_all(options, load_js, notes)?;
     let written = script.clone();
     let planned = settled_plan(script, options, environment, notes);
+    if options.check && planned.is_ok() {
+        idle::check(&written, notes);
+    }
     if planned.is_err() {
         sweep::unknown_keys(&written, notes);
     }
@@ -157,4 +163,10 @@ impl From<Problem> for Stop {
     fn from(problem: Problem) -> Stop {
         Stop { problem, exit: 1 }
     }
+}
+
+/// True if the text can be read as YAML.
+#[cfg(test)]
+pub(crate) fn is_yaml(text: &str) -> bool {
+    yaml::read(text, 0).is_ok()
 }

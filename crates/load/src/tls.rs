@@ -151,6 +151,20 @@ fn texts(value: Option<&Value>) -> Vec<Vec<u8>> {
     }
 }
 
+/// True if an error of this name says that the target's certificate was not accepted.
+pub fn is_about_certificate(name: &str) -> bool {
+    let names = [
+        "DEPTH_ZERO_SELF_SIGNED_CERT",
+        "SELF_SIGNED_CERT_IN_CHAIN",
+        "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+        "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+        "CERT_HAS_EXPIRED",
+        "CERT_NOT_YET_VALID",
+        "ERR_TLS_CERT_ALTNAME_INVALID",
+    ];
+    names.contains(&name)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

@@ -130,6 +130,11 @@ impl Step {
         }
     }
 
+    /// The same for a program that sends requests to a target: the target has the place of the upstream.
+    pub fn doing_to(self, target: &str) -> String {
+        self.doing().replace("upstream", target)
+    }
+
     /// The side for which the step waits.
     pub const fn side(self) -> Side {
         match self {
@@ -189,6 +194,7 @@ mod tests {
     #[test]
     fn words_are_nginx_words() {
         assert_eq!(Step::Connect.doing(), "connecting to upstream");
+        assert_eq!(Step::Connect.doing_to("127.0.0.1:80"), "connecting to 127.0.0.1:80");
         assert_eq!(Step::AwaitHead.doing(), "reading response header from upstream");
         assert_eq!(Step::Connect.side(), Side::Origin);
         assert_eq!(Step::ReadHead.side(), Side::Client);

@@ -24,14 +24,14 @@ fn document(requests: u64) -> Value {
     })
 }
 
-fn screen(columns: u16, rows: u16, korean: bool) -> String {
+fn screen(columns: u16, rows: u16, language: Language) -> String {
     let (before, doc) = (document(0), document(1000));
-    text(&Screen { doc: &doc, before: Some(&before), korean, trouble: None }, columns, rows).join("\n")
+    text(&Screen { doc: &doc, before: Some(&before), language, trouble: None }, columns, rows).join("\n")
 }
 
 #[test]
 fn a_screen_says_what_the_document_says() {
-    let shown = screen(100, 40, false);
+    let shown = screen(100, 40, Language::English);
     let lines: Vec<String> = shown.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     assert!(lines[0].starts_with("weir requests 1.2k/s failed 0/s p50 2.1 ms p99 47.7 ms"), "{shown}");
     assert!(lines[1].starts_with("▲ near a limit Ports to 10.0.0.1:3000 (0.85)"), "{shown}");
@@ -50,25 +50,32 @@ fn a_screen_says_what_the_document_says() {
 
 #[test]
 fn it_is_said_in_korean_too() {
-    let shown = screen(100, 40, true);
+    let shown = screen(100, 40, Language::Korean);
     assert!(shown.contains("▲ 한도 근접  업스트림 포트 (0.85) · 9초 뒤 한도 도달"), "{shown}");
-    assert!(shown.contains("증가 없음") && shown.contains("재사용"), "{shown}");
+    for part in ["증가 없음", "재사용", "초당 요청", "1.2k/초", "9.0초 남음", "정상"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert!(!shown.contains("/s ") && !shown.contains(" up"), "{shown}");
 }
 
 #[test]
 fn small_terminals_and_strange_documents_are_drawn() {
     for (columns, rows) in [(80, 24), (40, 10), (30, 5), (1, 1), (300, 100)] {
-        for line in screen(columns, rows, true).lines() {
+        for line in screen(columns, rows, Language::Korean).lines() {
             assert!(Span::raw(line).width() <= usize::from(columns), "{columns}x{rows}: {line}");
         }
     }
-    assert!(screen(40, 10, false).contains("Ports to"), "what is near its limit has a name on any terminal");
+    assert!(
+        screen(40, 10, Language::English).contains("Ports to"),
+        "what is near its limit has a name on any terminal"
+    );
     for doc in [
         json!(null),
         json!([]),
         json!({"waterlines": [null, 3], "snapshot": {"http": {"upstreams": {"a": {"peers": [null]}}}}}),
     ] {
-        let lines = text(&Screen { doc: &doc, before: Some(&doc), korean: false, trouble: Some("gone") }, 80, 24);
+        let lines =
+            text(&Screen { doc: &doc, before: Some(&doc), language: Language::English, trouble: Some("gone") }, 80, 24);
         assert!(lines[0].contains("▲ gone") && lines[1].contains("no figures yet"), "{lines:?}");
     }
 }
@@ -80,6 +87,10 @@ fn numbers_are_short() {
     {
         assert_eq!(short(Some(number)), expected);
     }
-    assert_eq!((time(Some(0.43)), time(None), time(Some(150_000.0))), ("430 µs".into(), "–".into(), "2 min".into()));
+    for (ms, english, korean) in [(Some(0.43), "430 µs", "430 µs"), (None, "–", "–"), (Some(150_000.0), "2 min", "2분")]
+    {
+        let said = time(ms);
+        assert_eq!((said.say(Language::English), said.say(Language::Korean)), (english, korean));
+    }
     assert_eq!(escaped("a/b~c"), "a~1b~0c");
 }

@@ -22,19 +22,26 @@ pub struct Pages {
 impl Pages {
     /// Asks the binary.
     pub fn of(binary: &Path, epoch: &str) -> Result<Self, String> {
-        let tables = output(Command::new(binary).arg("tables"))?;
-        let tables = serde_json::from_str(&tables).map_err(|error| format!("weir tables: {error}"))?;
+        let tables = |language: &str| {
+            let tables = output(Command::new(binary).args(["--lang", language, "tables"]))?;
+            serde_json::from_str(&tables).map_err(|error| format!("weir tables: {error}"))
+        };
         let help =
             Command::new(binary).args(["edge", "-?"]).output().map_err(|error| format!("weir edge -?: {error}"))?;
         let date = output(Command::new("date").args(["-u", "+%Y-%m-%d", "-d"]).arg(format!("@{epoch}")))?;
-        Self::made(&tables, &String::from_utf8_lossy(&help.stderr), date.trim())
+        Self::made(&tables("en")?, &tables("ko")?, &String::from_utf8_lossy(&help.stderr), date.trim())
     }
 
-    fn made(tables: &Value, edge: &str, date: &str) -> Result<Self, String> {
-        let mut weir = command(tables, "weir", edge);
-        weir.build();
+    fn made(tables: &Value, korean: &Value, edge: &str, date: &str) -> Result<Self, String> {
+        let built = |tables: &Value| {
+            let mut weir = command(tables, "weir", edge);
+            weir.build();
+            weir
+        };
+        let weir = built(tables);
         let mut files = Vec::new();
-        manuals(&weir, "weir", date, &mut files)?;
+        manuals(&weir, "weir", Book { date, korean: false }, &mut files)?;
+        manuals(&built(korean), "weir", Book { date, korean: true }, &mut files)?;
         for (shell, place) in [
             (Shell::Bash, "bash-completion/completions/weir"),
             (Shell::Zsh, "zsh/vendor-completions/_weir"),
@@ -53,9 +60,36 @@ impl Pages {
     }
 }
 
-/// The page of a command, and those of the commands below it.
-fn manuals(command: &clap::Command, name: &str, date: &str, files: &mut Vec<(String, Vec<u8>)>) -> Result<(), String> {
-    let below = command.get_subcommands().filter(|below| below.get_name() != "help");
+/// The facts about all pages of one language.
+#[derive(Clone, Copy)]
+struct Book<'b> {
+    date: &'b str,
+    korean: bool,
+}
+
+/// clap's own words on a page, and the Korean words for them.
+const KOREAN: [(&str, &str); 8] = [
+    (".SH NAME\n", ".SH 이름\n"),
+    (".SH SYNOPSIS\n", ".SH 사용법\n"),
+    (".SH DESCRIPTION\n", ".SH 설명\n"),
+    (".SH OPTIONS\n", ".SH 옵션\n"),
+    (".SH SUBCOMMANDS\n", ".SH 명령\n"),
+    (".SH EXTRA\n", ".SH 추가 정보\n"),
+    (".SH VERSION\n", ".SH 버전\n"),
+    ("Print help", "도움말을 출력합니다"),
+];
+
+/// The page of a command, and those of the commands below it. The page of a service has nginx's flags, and is in English
+/// only, as nginx's own.
+fn manuals(
+    command: &clap::Command,
+    name: &str,
+    book: Book<'_>,
+    files: &mut Vec<(String, Vec<u8>)>,
+) -> Result<(), String> {
+    let is_left_out = |below: &str| ["help", "version"].contains(&below) || book.korean && SERVICES.contains(&below);
+    let below = command.get_subcommands().filter(|below| !is_left_out(below.get_name()));
+    let date = book.date;
     let section = if SERVICES.contains(&command.get_name()) { "8" } else { "1" };
     // `weir-lab-ab` as the title, `weir lab ab` in the synopsis.
     let shown = command.clone().name(leaked(name)).bin_name(name.replace('-', " ")).version(env!("CARGO_PKG_VERSION"));
@@ -64,9 +98,14 @@ fn manuals(command: &clap::Command, name: &str, date: &str, files: &mut Vec<(Str
         Man::new(shown).section(section).date(date).manual("weir").source(concat!("weir ", env!("CARGO_PKG_VERSION")));
     let mut page = Vec::new();
     man.render(&mut page).map_err(|error| format!("{name}: {error}"))?;
-    files.push((format!("man/man{section}/{name}.{section}.gz"), gzip(&page)?));
+    let folder = if book.korean { "man/ko" } else { "man" };
+    if book.korean {
+        let text = String::from_utf8(page).map_err(|error| format!("{name}: {error}"))?;
+        page = KOREAN.iter().fold(text, |text, (en, ko)| text.replace(en, ko)).into_bytes();
+    }
+    files.push((format!("{folder}/man{section}/{name}.{section}.gz"), gzip(&page)?));
     for one in below {
-        manuals(one, &format!("{name}-{}", one.get_name()), date, files)?;
+        manuals(one, &format!("{name}-{}", one.get_name()), book, files)?;
     }
     Ok(())
 }
@@ -77,9 +116,6 @@ fn command(table: &Value, name: &str, edge: &str) -> clap::Command {
     let set = |key: &str| table[key].as_str().map(leaked);
     if let Some(about) = set("about") {
         command = command.about(about);
-    }
-    if let Some(about) = set("long_about") {
-        command = command.long_about(about);
     }
     if let Some(text) = set("after_help") {
         command = command.after_help(text);
@@ -100,7 +136,7 @@ fn arg(table: &Value) -> Arg {
     arg = arg
         .short(text("short").and_then(|short| short.chars().next()))
         .long(text("long").filter(|long| !long.is_empty()));
-    arg = arg.help(text("help")).long_help(text("long_help")).help_heading(text("heading"));
+    arg = arg.help(text("help")).help_heading(text("heading")).global(table["global"] == true);
     if table["takes_value"] != true {
         return arg.action(ArgAction::SetTrue);
     }
@@ -192,13 +228,15 @@ mod tests {
             ]},
         ]});
         let help = "Options:\n  -t            : test configuration and exit\n  -s signal     : send signal\n  --explain     : say more\n";
-        let pages = Pages::made(&tables, help, "2026-01-01").unwrap();
+        let korean = json!({"name": "weir", "about": "둑", "args": [], "commands": [{"name": "lab", "about": "비교", "args": [], "commands": []}]});
+        let pages = Pages::made(&tables, &korean, help, "2026-01-01").unwrap();
         let names: Vec<&str> = pages.files.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(
             names[..4],
             ["man/man1/weir.1.gz", "man/man8/weir-edge.8.gz", "man/man1/weir-lab.1.gz", "man/man1/weir-lab-ab.1.gz"]
         );
-        let bash = String::from_utf8(pages.files[4].1.clone()).unwrap();
+        assert_eq!(names[4..6], ["man/ko/man1/weir.1.gz", "man/ko/man1/weir-lab.1.gz"]);
+        let bash = String::from_utf8(pages.files[6].1.clone()).unwrap();
         assert!(bash.contains("--seed") && bash.contains("stop quit reopen reload") && bash.contains("--explain"));
     }
 }

@@ -1,7 +1,7 @@
 //! Checks of a table of texts, for the tests of the crates that have one.
 
 use super::Text;
-use crate::language::GLOSSARY;
+use crate::glossary::GLOSSARY;
 
 /// Vocabulary of several words that stays in English.
 const KEPT: [&str; 8] = [
@@ -38,7 +38,7 @@ pub fn check_texts(texts: &[Text]) -> Vec<String> {
             (IMPOLITE.iter().any(|ending| ko.ends_with(ending)), "no polite ending"),
         ];
         wrong.extend(lacks.iter().filter(|(is, _)| *is).map(|(_, why)| format!("{}: {why}: {ko}", text.name)));
-        let strange = GLOSSARY.iter().flat_map(|(word, others)| others.iter().map(move |other| (word, other)));
+        let strange = GLOSSARY.iter().flat_map(|term| term.not.iter().map(|other| (term.ko, other)));
         let found = strange.filter(|(_, other)| ko.contains(**other));
         wrong.extend(found.map(|(word, other)| format!("{}: {other}, not {word}: {ko}", text.name)));
     }

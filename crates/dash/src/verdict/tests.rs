@@ -117,7 +117,7 @@ fn errors_come_first() {
     let verdict = dashboard.observe(Arc::new(snapshot.clone())).verdict.clone();
     assert_eq!(
         (verdict.state, verdict.words.en.as_str()),
-        (State::Failing, format!("5.0\u{202f}% of requests fail: {class}").as_str())
+        (State::Failing, format!("5.0\u{202f}% of requests fail: upstream ({class})").as_str())
     );
     // The limit is still reported beside the failures.
     assert_eq!(verdict.limit.unwrap().kind, "fds");

@@ -1,17 +1,42 @@
 // Caches: what came of each request, in books that add up; and orders to forget.
 
 import { h } from "../dom.js";
-import { ASKED, OUTCOMES, caches as rows, ms, part, toneOf } from "../model.js";
-import { card, empty, figure, keys, mark, stacked } from "../parts.js";
+import { ASKED, OUTCOMES, caches as rows, ms, part } from "../model.js";
+import { card, copyable, empty, figure, keys, mark, stacked, way } from "../parts.js";
+import { finder, found, table } from "../table.js";
 import * as units from "../units.js";
 
 export function caches({ doc, before, t, ui }) {
   const list = rows(doc, before);
   if (list.length === 0) return card(t("nav.caches"), null, empty(t("cache.none")));
-  return [list.map((row) => h("div", { key: row.name }, one(row, doc, t))), purge(list, t, ui)];
+  const shown = list.length > 1 ? found(list, ui.find.caches, (row) => row.name, isFailing) : list;
+  return [
+    list.length > 1 ? finder(ui, { id: "caches", t, failing: list.filter(isFailing).length, all: list.length, seen: shown.length }) : null,
+    list.length > 1 ? card(t("nav.caches"), null, beside(shown, t, ui)) : null,
+    shown.map((row) => h("div", { key: row.name }, one(row, doc, t))),
+    shown.length === 0 ? empty(t("find.none")) : null,
+    purge(list, t, ui),
+  ];
 }
 
-function one(row, doc, t) {
+/** Several caches beside each other. */
+function beside(list, t, ui) {
+  const columns = [
+    { key: "name", label: t("purge.zone"), text: true, get: (row) => row.name, show: (row) => h("a", { href: way("caches", row.name) }, row.name) },
+    { key: "requests", label: t("cache.clients"), get: (row) => row.requests, show: (row) => units.rate(row.requests) },
+    { key: "fetches", label: t("cache.origin"), get: (row) => row.fetches, show: (row) => units.rate(row.fetches) },
+    { key: "saved", label: t("detail.saved"), get: (row) => row.saved, show: (row) => units.percent(row.saved) },
+    { key: "ended", label: t("cache.error"), get: (row) => row.ended, show: (row) => units.rate(row.ended) },
+    { key: "size", label: t("cache.fill"), get: (row) => row.cache.size, show: (row) => units.bytes(row.cache.size) },
+  ];
+  return table(ui, { id: "caches", caption: t("nav.caches"), columns, rows: list, rowKey: (row) => row.name, sort: ["requests", true], tone: (row) => (isFailing(row) ? "failing" : ""), none: t("find.none"), by: t("find.order") });
+}
+
+/** Whether requests of a cache end early now, or its counters do not add up. */
+const isFailing = (row) => row.ended > 0 || (row.off !== 0 && !row.underway);
+
+/** All that is to be said of one cache. */
+export function one(row, doc, t) {
   const { cache, account } = row;
   const fill = cache.max_size ? part(cache.size, cache.max_size) : undefined;
   const pieces = OUTCOMES.map((outcome) => ({
@@ -23,7 +48,7 @@ function one(row, doc, t) {
   }));
   const reasons = Object.entries(account.reasons ?? {}).sort((a, b) => b[1] - a[1]);
   return card(
-    row.name,
+    h("a", { class: "plain", href: way("caches", row.name) }, row.name),
     row.saved === undefined ? null : t("cache.saved", units.percent(row.saved)),
     h(
       "div",
@@ -65,7 +90,7 @@ function balance(row, t) {
 const WHATS = ["key", "prefix", "tag", "all"];
 
 function purge(list, t, ui) {
-  if (!ui.may.purge) return card(t("purge.title"), null, h("p", { class: "hint" }, t("purge.locked")));
+  if (!ui.may.purge) return card(t("purge.title"), null, h("p", { class: "hint" }, t("purge.locked"), " ", copyable("dashboard_token FILE;", t)));
   const form = ui.purge;
   const set = (change) => ui.set({ purge: { ...form, sure: false, ...change } });
   const asks = form.what !== "all";

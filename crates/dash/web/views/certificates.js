@@ -2,7 +2,7 @@
 
 import { h } from "../dom.js";
 import { card, empty, mark } from "../parts.js";
-import { table } from "../table.js";
+import { finder, found, table } from "../table.js";
 import * as units from "../units.js";
 
 /** Seconds before the end from which on a certificate is near it: a week, or a fifth of its life if that is less. */
@@ -33,16 +33,21 @@ export function certificates({ doc, t, ui }) {
     { key: "state", label: t("up.state"), text: true, get: (one) => left(one), show: (one) => mark(TONES[state(one, doc.at)], t(`cert.${state(one, doc.at)}`)) },
     { key: "left", label: t("cert.left"), get: (one) => left(one), show: (one) => (one.ends && left(one) > 0 ? units.span(left(one)) : units.NOTHING) },
     { key: "ends", label: t("cert.ends"), text: true, get: (one) => one.ends ?? "", show: (one) => day(one.ends) },
-    { key: "source", label: t("cert.source"), text: true, get: (one) => one.source },
+    { key: "source", label: t("cert.source"), text: true, wide: true, get: (one) => one.source },
     { key: "next", label: t("cert.next"), text: true, get: (one) => one.next ?? "", show: (one) => (one.is_renewed ? day(one.next) : t("cert.byHand")) },
-    { key: "error", label: t("cert.error"), text: true, get: (one) => one.error ?? "", show: (one) => one.error ?? "" },
+    { key: "error", label: t("cert.error"), text: true, wide: true, get: (one) => one.error ?? "", show: (one) => one.error ?? "" },
   ];
   const tone = (one) => (TONES[state(one, doc.at)] === "bad" ? "failing" : "");
-  return card(
-    t("nav.certificates"),
-    t("cert.hint"),
-    table(ui, { id: "certificates", caption: t("nav.certificates"), columns, rows: list, rowKey: (one) => `${one.source} ${(one.hosts ?? []).join(" ")}`, sort: ["left", false], tone }),
-  );
+  const isFailing = (one) => state(one, doc.at) !== "good";
+  const seen = found(list, ui.find.certificates, (one) => `${(one.hosts ?? []).join(" ")} ${one.source} ${t(`cert.${state(one, doc.at)}`)}`, isFailing);
+  return [
+    finder(ui, { id: "certificates", t, failing: list.filter(isFailing).length, all: list.length, seen: seen.length }),
+    card(
+      t("nav.certificates"),
+      t("cert.hint"),
+      table(ui, { id: "certificates", caption: t("nav.certificates"), columns, rows: seen, none: t("find.none"), by: t("find.order"), rowKey: (one) => `${one.source} ${(one.hosts ?? []).join(" ")}`, sort: ["left", false], tone }),
+    ),
+  ];
 }
 
 function hosts(one) {

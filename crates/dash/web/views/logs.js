@@ -1,7 +1,7 @@
 // What logs of upstreams say about samples of errors.
 
 import { h } from "../dom.js";
-import { mark } from "../parts.js";
+import { copyable, mark } from "../parts.js";
 
 /** What was found about one sample, log by log. @param {{logs: any[], found: any[]}} logs */
 export const about = (logs, number) =>
@@ -16,7 +16,7 @@ const name = (log) => (log.of ? `${log.file} (${log.of})` : log.file);
 export function notes(logs, samples, t) {
   if (!logs) return null;
   const asked = samples.some((sample) => sample.upstream);
-  if (logs.logs.length === 0) return asked ? h("p", { class: "hint" }, t("log.none"), " ", h("code", null, "dashboard_upstream_log FILE upstream=NAME;")) : null;
+  if (logs.logs.length === 0) return asked ? h("p", { class: "hint" }, t("log.none"), " ", copyable("dashboard_upstream_log FILE upstream=NAME;", t)) : null;
   const bad = hindered(logs);
   return bad.length ? h("ul", { class: "lognotes" }, bad.map((log) => h("li", { key: name(log) }, mark("warn", name(log)), " ", t.of(log.note)))) : null;
 }

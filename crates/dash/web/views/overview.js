@@ -1,17 +1,40 @@
-// The first look: figures, waterlines, the way of a request, ten minutes of charts.
+// The first look: figures, waterlines, the way of a request, the busiest locations, charts over time.
 
 import { chart, spark } from "../chart.js";
 import { h } from "../dom.js";
-import { dayOf, middle, ms, part, stretches, toneOf, waterlines } from "../model.js";
-import { card, empty, stacked } from "../parts.js";
+import { middle, ms, part, stretches, toneOf, waterlines, zones } from "../model.js";
+import { card, copyable, empty, name, stacked, took, way } from "../parts.js";
+import { axis, controls, drawer, missing } from "../timeline.js";
 import * as units from "../units.js";
 
-export function overview({ doc, past, t, ui }) {
+export function overview({ doc, before, past, t, ui }) {
   return [
     figures(doc, past, t),
-    h("div", { class: "grid two" }, water(doc, t), path(doc, t)),
+    h("div", { class: "grid two" }, water(doc, t), h("div", { class: "column" }, path(doc, t), busiest(doc, before, t))),
     history(doc, past, t, ui),
   ];
+}
+
+/** Locations that are listed on the first look. */
+const BUSIEST = 5;
+
+/** The locations that fail, then those with the most requests. */
+function busiest(doc, before, t) {
+  const rows = zones(doc, before, "location_zones").filter((row) => row.zone.requests > 0);
+  if (rows.length === 0) return null;
+  rows.sort((a, b) => (b.failed ?? 0) - (a.failed ?? 0) || (b.rate ?? 0) - (a.rate ?? 0));
+  const most = Math.max(1e-9, ...rows.map((row) => row.rate ?? 0));
+  return card(
+    t("zones.locations"),
+    t("busy.hint"),
+    h("ul", { class: "ranked" }, rows.slice(0, BUSIEST).map((row) =>
+      h("li", { key: row.name, class: row.failed > 0 ? "failing" : undefined },
+        h("a", { href: way("zones", "location", row.name) }, name(row.name)),
+        h("span", { class: "rank", "aria-hidden": "true" }, h("i", { css: { width: `${((row.rate ?? 0) / most) * 100}%` } })),
+        h("b", null, units.rate(row.rate)),
+        h("span", { class: "sub" }, row.failed > 0 ? h("span", { class: "bad-ink" }, `${t("chart.failed")} ${units.rate(row.failed)}`) : `p95 ${took(row.p95, t)}`)))),
+    h("p", { class: "hint more" }, h("a", { href: way("zones") }, t("busy.all", units.count(rows.length)), h("span", { "aria-hidden": "true" }, " →"))),
+  );
 }
 
 function tile(label, value, note, values, tone, alarm) {
@@ -27,15 +50,17 @@ function tile(label, value, note, values, tone, alarm) {
 
 function figures(doc, past, t) {
   const { point, snapshot } = doc;
-  const of = (name) => past.map((point) => point?.[name]);
+  const of = (name) => past.slice(1).map((point) => point?.[name]);
   const share = part(point.failed, point.rps);
-  const notes = [share ? t("kpi.perSecond", units.percent(share)) : null, point.refused > 0 ? t("kpi.refused", units.rate(point.refused)) : null];
+  // The words of the verdict and of the errors.
+  const why = [["upstream", point.upstream], ["timeout", point.timeout], ["limit", point.refused]];
+  const notes = [share ? t("kpi.perSecond", units.percent(share)) : null, ...why.filter(([, rate]) => rate > 0).map(([reason, rate]) => `${t(`reason.${reason}`)} ${units.rate(rate)}`)];
   return h(
     "section",
     { class: "tiles", "aria-label": t("nav.overview") },
     tile(t("kpi.requests"), units.rate(point.rps), t("kpi.inflight", units.si(snapshot.http.requests.current)), of("rps")),
     tile(t("kpi.failed"), units.rate(point.failed), notes.filter(Boolean).join(" · "), of("failed"), "bad", point.failed > 0 ? "alarm" : ""),
-    tile(t("kpi.p99"), units.time(point.p99), t("kpi.p50of", units.time(point.p50)), of("p99"), "deep"),
+    tile(t("kpi.p99"), took(point.p99, t), t("kpi.p50of", took(point.p50, t)), of("p99"), "deep"),
     tile(t("kpi.connections"), units.si(point.active), t("kpi.idle", units.si(point.idle)), of("active")),
     tile(t("kpi.out"), units.byteRate(point.sent), t("kpi.in", units.byteRate(point.received)), of("sent")),
     tile(t("kpi.cpu"), units.percent(point.cpu), t("kpi.cpus", units.si(snapshot.weir.host.cpus)), of("cpu"), "deep"),
@@ -76,7 +101,7 @@ function rest(lines, doc, t) {
 }
 
 function waterline(line, thresholds, t) {
-  const tone = line.calm ? "water" : toneOf(line.ratio, thresholds);
+  const tone = line.calm ? "water" : toneOf(line, thresholds);
   const [used, limit, highest] = [line.used, line.limit, line.max].map((n) => amount(line.unit, n));
   const name = t.of(line.name);
   const clip = (n) => `${Math.min(100, Math.max(0, n * 100)).toFixed(1)}%`;
@@ -98,8 +123,8 @@ function waterline(line, thresholds, t) {
       h("span", null, h("b", null, used), ` ${t("water.of")} ${limit}`),
       h("span", null, `${t("water.max")} ${highest}`),
       line.hits > 0 ? h("span", { class: "met" }, `${t("water.hits")} ${t("water.times", units.count(line.hits))}`) : null,
-      h("span", { class: line.trend === "rising" ? "rising" : undefined }, timeLeft(line, t)),
-      line.set_by ? h("span", { class: "setby" }, t("water.setBy", line.set_by)) : null,
+      h("span", { class: line.trend === "rising" && tone !== "water" ? "rising" : undefined }, timeLeft(line, t)),
+      line.set_by ? h("span", { class: "setby" }, t("water.setBy", t.of(line.setter ?? line.set_by))) : null,
     ),
   );
 }
@@ -145,50 +170,35 @@ function path(doc, t) {
             h(
               "tbody",
               null,
-              (path ?? []).map((step) =>
+              seen.map((step) =>
                 h(
                   "tr",
-                  { key: step.step, class: step.recent.count ? undefined : "unseen" },
+                  { key: step.step },
                   h("th", { scope: "row", class: "text" }, h("span", { class: `chip step-${step.step}`, "aria-hidden": "true" }), t(`path.${step.step}`)),
-                  QUANTILES.map((quantile) => h("td", { class: "number" }, units.time(ms(step.recent, quantile)))),
-                  h("td", { class: "number" }, step.recent.count ? units.si(step.recent.count) : units.NOTHING),
+                  QUANTILES.map((quantile) => h("td", { class: "number" }, took(ms(step.recent, quantile), t))),
+                  h("td", { class: "number" }, units.si(step.recent.count)),
                 ),
               ),
             ),
           ),
+          h("p", { class: "hint beneath" }, t("path.turn"), seen.length < path.length ? ` ${t("path.unseen", path.filter((step) => !seen.includes(step)).map((step) => t(`path.${step.step}`)).join(", "))}` : ""),
         ],
   );
 }
 
 /** Longest stretch that is set beside another, in seconds. */
 const STRETCH = 300;
-/** How old a day may be before it is asked for again, in milliseconds. */
-const DAY_FRESH = 60_000;
+const RANGES = ["minutes", "hour", "day", "week", "month"];
 
-function history(doc, past, t, ui) {
-  const choices = ["minutes", "day", "compare"];
-  const bar = h(
-    "div",
-    { class: "choices", role: "group", "aria-label": t("day.last") },
-    choices.map((name) =>
-      h("button", { key: name, type: "button", class: "quiet", "aria-pressed": ui.history === name ? "true" : "false", onclick: () => ui.set({ history: name }) }, t(`day.${name}`)),
-    ),
-  );
-  return [bar, h("div", { class: "grid two" }, { minutes: () => charts(past, 600, t), day: () => dayCharts(doc, t, ui), compare: () => compared(doc, past, t, ui) }[ui.history]())];
-}
-
-/** The history that the edge keeps on disk; asked for when it is looked at. */
-function dayCharts(doc, t, ui) {
-  if (Date.now() - ui.day.asked > DAY_FRESH) {
-    ui.day.asked = Date.now();
-    fetch("day.json", { cache: "no-store" })
-      .then((answer) => (answer.ok ? answer.json() : null))
-      .then((points) => ui.set({ day: { ...ui.day, points: points ?? [] } }))
-      .catch(() => {});
-  }
-  if (!ui.day.points) return card(t("day.day"), null, empty(t("wait")));
-  if (ui.day.points.length === 0) return card(t("day.day"), null, empty(t("day.none")));
-  return charts(dayOf(ui.day.points, doc.at), 86_400, t);
+function history(doc, all, t, ui) {
+  // The first second of a process has nothing before it that it could be compared with.
+  const past = all[0] && all[0].refused === undefined ? all.slice(1) : all;
+  const isCompared = ui.history === "compare";
+  const of = isCompared ? null : axis({ doc, ui, live: past, range: ui.history });
+  return [
+    controls(RANGES, { doc, t, ui, more: "compare" }),
+    h("div", { class: "grid two charts" }, isCompared ? compared(doc, past, t, ui) : of.points ? charts(of, past, t, ui) : missing(of.isWaiting, t)),
+  ];
 }
 
 /** Before and after a moment that somebody marked: what was seen, which is no experiment. */
@@ -196,7 +206,7 @@ function compared(doc, past, t, ui) {
   const set = h("button", { type: "button", class: "primary", onclick: () => ui.set({ marked: doc.at }) }, t(ui.marked ? "compare.again" : "compare.mark"));
   const both = ui.marked ? stretches(past, ui.marked, STRETCH) : null;
   const words = !ui.marked ? t("compare.how") : both.seconds < 5 ? t("compare.wait") : said(both, t);
-  const top = h("section", { class: "card wide" }, h("header", null, h("h2", null, t("day.compare")), set), h("p", { class: "compared", role: "status" }, words), h("p", { class: "hint" }, t("compare.lab")));
+  const top = h("section", { class: "card wide" }, h("header", null, h("h2", null, t("day.compare")), set), h("p", { class: "compared", role: "status" }, words), h("p", { class: "hint" }, t("compare.lab"), " ", copyable("weir lab ab before.conf after.conf", t)));
   if (!both || both.seconds < 5) return top;
   const one = (title, format, name) =>
     h("section", { class: "card" }, chart({
@@ -215,30 +225,36 @@ function said(both, t) {
   return t("compare.said", units.span(both.seconds), ...of("rps", units.rate), ...of("p99", units.time), ...of("failed", units.rate));
 }
 
-function charts(past, seconds, t) {
-  const of = (name) => past.map((point) => point?.[name]);
-  const ticks = [[0, t("chart.ago", units.span(seconds))], [1, t("chart.now")]];
-  const label = (at) => units.clock(past[at]?.at);
-  const one = (title, format, series) => h("section", { class: "card" }, chart({ title, format, series, ticks, slots: 600, by: 2, latest: true, label }));
+function charts(of, past, t, ui) {
+  const one = drawer(of, { t, ui, live: past });
+  const has = (name) => of.points.some((point) => point?.[name] > 0);
+  // The words of the verdict, the tile and the errors. What was not kept, or never happened, has no line.
+  const reasons = [["upstream", "deep", "upstream"], ["timeout", "violet", "timeout"], ["limit", "warn", "refused"], ["client", "soft", "client"]];
   return [
     one(t("chart.requests"), units.si, [
-      { name: t("chart.answered"), tone: "water", values: of("rps"), fill: true },
-      { name: t("chart.failed"), tone: "bad", values: of("failed"), fill: true },
-      // The history on disk does not have it.
-      ...(past.some((point) => point?.refused > 0) ? [{ name: t("chart.refused"), tone: "warn", values: of("refused") }] : []),
+      { name: t("chart.answered"), tone: "water", of: "rps", fill: true },
+      { name: t("chart.failed"), tone: "bad", of: "failed", fill: true },
     ]),
     one(t("chart.latency"), units.time, [
-      { name: "p99", tone: "deep", values: of("p99"), fill: true },
-      { name: "p95", tone: "water", values: of("p95") },
-      { name: "p50", tone: "soft", values: of("p50") },
+      { name: "p99", tone: "deep", of: "p99", fill: true },
+      { name: "p95", tone: "water", of: "p95" },
+      { name: "p50", tone: "soft", of: "p50" },
+    ], { exact: (ms) => took(ms, t) }),
+    one(t("chart.reasons"), units.si, [
+      { name: t("chart.failed"), tone: "bad", of: "failed", fill: true },
+      ...reasons.filter(([, , name]) => has(name)).map(([reason, tone, name], at) => ({ name: t(`reason.${reason}`), tone, of: name, dash: at + 1 })),
     ]),
     one(t("chart.connections"), units.si, [
-      { name: t("chart.active"), tone: "water", values: of("active"), fill: true },
-      { name: t("chart.idle"), tone: "soft", values: of("idle") },
-    ]),
+      { name: t("chart.active"), tone: "water", of: "active", fill: true },
+      { name: t("chart.idle"), tone: "soft", of: "idle" },
+    ], { whole: true }),
+    one(t("chart.bytes"), units.byteRate, [
+      { name: t("kpi.out"), tone: "water", of: "sent", fill: true },
+      { name: t("col.in"), tone: "deep", of: "received" },
+    ], { binary: true }),
     one(t("chart.cpu"), units.percent, [
-      { name: t("chart.busy"), tone: "deep", values: of("cpu"), fill: true },
-      { name: t("chart.steal"), tone: "warn", values: of("steal") },
+      { name: t("chart.busy"), tone: "deep", of: "cpu", fill: true },
+      { name: t("chart.steal"), tone: "warn", of: "steal" },
     ]),
   ];
 }

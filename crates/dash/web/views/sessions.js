@@ -37,12 +37,12 @@ function zoneTable(list, t, ui) {
     { key: "in", label: t("col.in"), get: (row) => row.received, show: (row) => units.byteRate(row.received) },
     { key: "out", label: t("col.out"), get: (row) => row.sent, show: (row) => units.byteRate(row.sent) },
   ];
-  return table(ui, { id: "sessions", caption: t("nav.sessions"), columns, rows: list, rowKey: (row) => row.name, sort: ["rate", true] });
+  return table(ui, { id: "sessions", caption: t("nav.sessions"), columns, rows: list, rowKey: (row) => row.name, sort: ["rate", true], by: t("find.order") });
 }
 
 function peerTable(name, peers, t, ui) {
   const columns = [
-    { key: "peer", label: t("up.peer"), text: true, get: (row) => row.peer.server },
+    { key: "peer", label: t("up.peer"), text: true, get: (row) => row.peer.server, show: (row) => h("span", { class: "whole" }, row.peer.server) },
     { key: "state", label: t("up.state"), text: true, get: (row) => row.state, show: (row) => mark(TONES[row.state] ?? "idle", t(`peer.${row.state}`)) },
     { key: "rate", label: t("col.rate"), get: (row) => row.rate, show: (row) => units.rate(row.rate) },
     { key: "open", label: t("sessions.open"), get: (row) => row.peer.active, show: (row) => units.count(row.peer.active) + (row.peer.max_conns ? ` / ${units.count(row.peer.max_conns)}` : "") },
@@ -53,5 +53,5 @@ function peerTable(name, peers, t, ui) {
     { key: "out", label: t("col.out"), get: (row) => row.sent, show: (row) => units.byteRate(row.sent) },
   ];
   const tone = (row) => (TONES[row.state] === "bad" ? "failing" : "");
-  return table(ui, { id: `session peers ${name}`, caption: name, columns, rows: peers, rowKey: (row) => String(row.peer.id), tone });
+  return table(ui, { id: `session peers ${name}`, caption: name, columns, rows: peers, rowKey: (row) => String(row.peer.id), tone, by: t("find.order") });
 }

@@ -1,8 +1,9 @@
 // Upgraded connections: how many, how long, why they end.
 
 import { h } from "../dom.js";
-import { between, grew, ms } from "../model.js";
+import { between, grew, ms, trail } from "../model.js";
 import { card, empty, figure, keys, stacked } from "../parts.js";
+import { timed } from "../timeline.js";
 import * as units from "../units.js";
 
 const WORDS = { client: "ws.client", upstream: "ws.upstream", timeout: "ws.timeoutClose", edge: "ws.shutdown", shutdown: "ws.shutdown", error: "ws.error" };
@@ -10,7 +11,7 @@ const WORDS = { client: "ws.client", upstream: "ws.upstream", timeout: "ws.timeo
 /** Whether half of those that closed were about as old as the timeout. */
 export const isNearTimeout = (age, timeout) => age.count >= 10 && timeout > 0 && Math.abs(age.p50_us / 1000 / timeout - 1) < 0.15;
 
-export function websockets({ doc, before, t }) {
+export function websockets({ doc, before, docs, t, ui }) {
   const now = doc.snapshot.weir.websockets;
   const old = before?.snapshot.weir.websockets;
   const seconds = between(doc, before);
@@ -41,13 +42,30 @@ export function websockets({ doc, before, t }) {
       ),
       now.lost ? h("p", { class: "advice" }, t("ws.lost", units.count(now.lost))) : null,
     ),
+    over({ doc, docs, t, ui }),
     h(
       "div",
       { class: "grid two" },
-      card(t("ws.closes"), null, closed ? [stacked(t("ws.closes"), pieces), keys(pieces), codes(now, t)] : empty(t("ws.noneClosed"))),
+      card(t("ws.closes"), t("ws.closesHint"), closed ? [stacked(t("ws.closes"), pieces), keys(pieces), codes(now, t)] : empty(t("ws.noneClosed"))),
       card(t("ws.age"), t("ws.ageCount", units.count(now.age.count)), now.age.count ? [ages(now, t), spread(now, t)] : empty(t("ws.noneClosed"))),
     ),
   ];
+}
+
+/** Open connections and those that close, over time. */
+function over({ doc, docs, t, ui }) {
+  const live = trail(docs, (doc, before) => {
+    const [now, old, seconds] = [doc.snapshot.weir.websockets, before.snapshot.weir.websockets, between(doc, before)];
+    const sum = (closes) => Object.values(closes ?? {}).reduce((sum, count) => sum + count, 0);
+    return { open: now.open, opened: grew(now.opened, old.opened, seconds), closed: grew(sum(now.closes), sum(old.closes), seconds), in: grew(now.messages_received ?? undefined, old.messages_received ?? undefined, seconds), out: grew(now.messages_sent ?? undefined, old.messages_sent ?? undefined, seconds) };
+  });
+  return timed({ doc, t, ui, live }, (one) => [
+    one(t("ws.open"), units.si, [{ name: t("ws.open"), tone: "water", of: "open", fill: true }], { whole: true }),
+    one(t("ws.perSecond"), units.si, [
+      { name: t("ws.opened"), tone: "water", of: "opened" }, { name: t("ws.closed"), tone: "warn", of: "closed" },
+      { name: t("ws.messagesIn"), tone: "deep", of: "in" }, { name: t("ws.messagesOut"), tone: "soft", of: "out" },
+    ]),
+  ]);
 }
 
 /** Ages on a line from nothing to the longest, with the timeout marked. */
@@ -82,7 +100,7 @@ const CODES = { 1000: "normal", 1001: "going away", 1002: "protocol error", 1003
 function codes(now, t) {
   const all = [...(now.codes ?? [])].sort((a, b) => b.count - a.count);
   const name = ({ code, by }) => [code || t("ws.otherCode"), CODES[code], by === "nobody" ? null : t(WORDS[by])].filter(Boolean).join(" · ");
-  return all.length ? keys(all.map((one) => ({ key: `${one.code} ${one.by}`, name: name(one), text: units.count(one.count), tone: `close-${one.by === "nobody" ? "error" : one.by}` }))) : null;
+  return all.length ? [h("h3", null, t("ws.codes")), h("p", { class: "hint" }, t("ws.codesHint")), keys(all.map((one) => ({ key: `${one.code} ${one.by}`, name: name(one), text: units.count(one.count), tone: `close-${one.by === "nobody" ? "error" : one.by}` })))] : null;
 }
 
 /** How many closed at which age; the bucket in which the timeout strikes stands out. */
@@ -91,14 +109,18 @@ function spread(now, t) {
   const seconds = now.timeout_ms / 1000;
   // An idle connection is ended just after its timeout.
   const struck = (now.ages ?? []).findIndex(({ to_s: to }) => seconds > 0 && (to ?? Infinity) > seconds);
+  const there = (now.ages ?? []).flatMap(({ count }, at) => (count > 0 ? [at] : []));
+  const [first, last] = [there[0] ?? 0, there[there.length - 1] ?? -1];
   return h(
     "ol",
     { class: "spread", "aria-label": t("ws.age") },
     (now.ages ?? []).map(({ to_s: to, count }, at) => {
+      // From the first age that occurred to the last, and the one in which the timeout strikes.
+      if (at !== struck && (at < first || at > last)) return null;
       const name = (to ?? null) === null ? `> ${units.time(now.ages[at - 1].to_s * 1000)}` : `≤ ${units.time(to * 1000)}`;
       return h("li", { key: name, class: at === struck ? "struck" : "" },
         h("span", { class: "name" }, name),
-        h("span", { class: "count", css: { width: `${((count / most) * 60).toFixed(1)}%` } }),
+        h("span", { class: "count", css: { width: `${((count / most) * 45).toFixed(1)}%` } }),
         h("b", null, units.count(count)),
         at === struck ? h("span", { class: "note" }, "proxy_read_timeout") : null);
     }),

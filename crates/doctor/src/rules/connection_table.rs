@@ -60,10 +60,7 @@ fn check(case: &Case<'_>, found: &mut Found) {
                 limit / 2,
                 limit - limit / 16
             );
-            found.add(
-                Finding { at, ..Finding::nowhere(what) }
-                    .write("# weir doctor --clients N compares it with what you expect"),
-            );
+            found.add(Finding { at, ..Finding::nowhere(what) }.write("# weir doctor --clients N"));
         }
         None => {}
     }

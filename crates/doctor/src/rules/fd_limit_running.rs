@@ -25,14 +25,19 @@ fn example(soft: u64) -> weir_meter::host::Process {
     weir_meter::host::Process { id: 7, command: "nginx: worker process".to_owned(), files, ..Default::default() }
 }
 
-fn check(case: &Case<'_>, found: &mut Found) {
+/// Connections of a worker, and the files that they need.
+pub(super) fn need(case: &Case<'_>) -> Option<(u64, u64)> {
     let written = case.view.named("worker_connections").find_map(|spot| spot.arg(0).parse::<u64>().ok());
     // weir's workers are threads of one process. Without the line, that process's limit on open files decides.
-    let Some(connections) = written.or((!case.is_weir()).then_some(512)) else { return };
+    let connections = written.or((!case.is_weir()).then_some(512))?;
     let connections =
         if case.is_weir() { connections.saturating_mul(super::headroom::workers(case)) } else { connections };
     let proxies = case.view.named("proxy_pass").next().is_some();
-    let need = connections.saturating_mul(if proxies { 2 } else { 1 });
+    Some((connections, connections.saturating_mul(if proxies { 2 } else { 1 })))
+}
+
+fn check(case: &Case<'_>, found: &mut Found) {
+    let Some((connections, need)) = need(case) else { return };
     // weir is one process. nginx's master serves no clients.
     let workers = case.facts.processes.iter().filter(|process| !process.command.contains("master process"));
     let Some((worker, limit)) =

@@ -61,10 +61,10 @@ fn check(case: &Case<'_>, found: &mut Found) {
         let what = match missing.contains(&"proxy_set_header Host $host") {
             true => said!(
                 "the origin gets \"Host: {host}\"; {} not set",
-                "오리진은 \"Host: {host}\"를 받습니다. {}이(가) 설정되지 않았습니다",
+                "오리진은 \"Host: {host}\"를 받습니다. 설정되지 않은 헤더: {}",
                 names.join(", ")
             ),
-            false => said!("{} not set", "{}이(가) 설정되지 않았습니다", names.join(", ")),
+            false => said!("{} not set", "설정되지 않은 헤더: {}", names.join(", ")),
         };
         // If only the client address is missing, a note is enough.
         let level = if missing.contains(&"proxy_set_header Host $host") || missing.len() > 1 {

@@ -142,6 +142,11 @@ pub fn lookup(id: &str) -> Option<&'static Rule> {
     RULES.iter().copied().find(|rule| rule.id == id)
 }
 
+/// Number of files that a worker needs, by the rule about running workers.
+pub(crate) fn files_needed(case: &crate::rule::Case<'_>) -> Option<u64> {
+    fd_limit_running::need(case).map(|(_, files)| files)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::panic)]
@@ -286,8 +291,7 @@ mod tests {
         for rule in RULES {
             let own = found(rule, &rule.fires).into_iter().map(|finding| finding.what.ko);
             for text in own.chain([rule.says.ko.to_owned(), rule.remedy.ko.to_owned()]) {
-                let other =
-                    crate::rule::GLOSSARY.iter().flat_map(|(_, others)| *others).find(|other| text.contains(**other));
+                let other = weir_conf::glossary::forbidden_in(&text);
                 lacking.extend(other.map(|other| format!("{}: {other}: {text}", rule.id)));
             }
         }

@@ -9,7 +9,7 @@ pub static RULE: Rule = Rule {
     says: words("One Node.js process uses one CPU", "Node.js 프로세스 하나는 CPU 하나만 씁니다"),
     remedy: words(
         "If this process is the limit (its main thread is near 100 %), start one process per CPU: `pm2 start app.js -i max`. With Socket.IO, also send each client to the same process every time (sticky sessions).",
-        "이 프로세스가 한계라면(메인 스레드 100% 근처) CPU마다 프로세스를 하나씩 실행하세요: `pm2 start app.js -i max`. Socket.IO를 쓰면 각 클라이언트를 항상 같은 프로세스로 보내야 합니다(sticky session).",
+        "이 프로세스가 병목이라면(메인 스레드 100% 근처) CPU마다 프로세스를 하나씩 실행하세요: `pm2 start app.js -i max`. Socket.IO를 쓰면 각 클라이언트를 항상 같은 프로세스로 보내야 합니다(sticky session).",
     ),
     source: "Node.js cluster; lab.md B21",
     check,

@@ -109,12 +109,24 @@ pub async fn answer(exchange: &mut Exchange<'_>, conn: &mut Conn) -> Result<Outc
             Ok(json(exchange, &declared.hall().configuration(token.is_some())))
         }
         b"processes.json" => Ok(processes(exchange).await),
-        b"day.json" => {
-            let points = serde_json::to_vec(&declared.hall().day()).unwrap_or_default();
-            Ok(text(exchange, 200, b"application/json", points))
-        }
+        b"day.json" => Ok(history(exchange)),
         _ => document(exchange, conn).await,
     }
+}
+
+/// The history on disk.
+fn history(exchange: &mut Exchange<'_>) -> Outcome {
+    let (from, to, now) = stretch(&exchange.args, clock::unix_ms());
+    let points = crate::declared(exchange.conf).dashboard.hall().day(from, to, now);
+    text(exchange, 200, b"application/json", serde_json::to_vec(&points).unwrap_or_default())
+}
+
+/// The stretch of time that a query names as FROM-TO in milliseconds since 1970, and now; otherwise the last day.
+fn stretch(query: &[u8], now: u64) -> (u64, u64, u64) {
+    let named = std::str::from_utf8(query).ok().and_then(|text| text.split_once('-'));
+    let named = named.and_then(|(from, to)| Some((from.parse().ok()?, to.parse().ok()?)));
+    let (from, to) = named.unwrap_or((now.saturating_sub(86_400_000), now));
+    (from, to, now)
 }
 
 /// The fields of all answers here.

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 use serde_json::Value;
 use weir_dash::Dashboard;
 use weir_dash::configuration::{Configuration, Configurations};
-use weir_dash::journal::{self, Journal};
+use weir_dash::journal::{self, Journal, Tier};
 use weir_dash::point::Point;
 use weir_dash::vmstat::Rows;
 use weir_http::board::lock;
@@ -73,8 +73,8 @@ struct Board {
 }
 
 impl Hall {
-    /// From now on, records a day of history in this file, or in no file: 24 hours, one point every ten seconds, in a
-    /// file of fixed size.
+    /// From now on, records the history in this file, or in no file: 30 days in a file of fixed size. The history of
+    /// an older version begins anew.
     ///
     /// # Errors
     /// The file cannot be opened, or it contains something else.
@@ -90,7 +90,11 @@ impl Hall {
         let mut head = journal::header();
         if length > 0 {
             let count = file.read_at(&mut head, 0)?;
-            if !head.get(..count).is_some_and(journal::is_ours) {
+            let found = head.get(..count).unwrap_or_default();
+            if journal::is_older(found) {
+                // Its records fail the checksums of this version, so no moment shows them as points.
+                file.write_all_at(&journal::header(), 0)?;
+            } else if !journal::is_ours(found) {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is not a history that weir wrote"));
             }
         } else {
@@ -106,16 +110,28 @@ impl Hall {
         self.studio().day.is_some()
     }
 
-    /// The history on disk: points ten seconds apart. Reads the file; empty if no history is kept.
-    pub fn day(&self) -> Vec<Point> {
+    /// The history on disk from one moment to another, in milliseconds since 1970: at most
+    /// [`POINTS_MAX`](journal::POINTS_MAX) points. Reads the finest tier that reaches back so far; empty if no history is kept.
+    pub fn day(&self, from: u64, to: u64, now: u64) -> Vec<Point> {
         let Some(file) = self.studio().day.as_ref().and_then(|day| day.file.try_clone().ok()) else {
             return Vec::new();
         };
-        let mut bytes = vec![0; journal::FILE_BYTES];
-        match file.read_exact_at(&mut bytes, 0) {
-            Ok(()) => journal::read(&bytes).unwrap_or_default(),
-            Err(_) => Vec::new(),
+        let read = |tier: Tier, from: u64| {
+            let (at, length) = tier.place();
+            let mut bytes = vec![0; length];
+            match file.read_exact_at(&mut bytes, at) {
+                Ok(()) => journal::read(&bytes, tier, from, to),
+                Err(_) => Vec::new(),
+            }
+        };
+        let tier = Tier::back_to(from, now);
+        let mut points = read(tier, from);
+        let [finest, ..] = journal::TIERS;
+        if tier != finest {
+            // The newest step of a coarse tier is not whole yet.
+            points.extend(read(finest, points.last().map_or(from, |last| last.at + tier.step_ms)));
         }
+        points
     }
 
     /// Shows the next second. Runs on the observer's thread: it makes the bytes once, for all viewers.
@@ -124,11 +140,11 @@ impl Hall {
         let mut studio = self.studio();
         let second = studio.dashboard.observe(snapshot.clone());
         self.board().snapshot = Some(snapshot);
-        if let Some(day) = &mut studio.day
-            && let Some((at, record)) = day.journal.push(second.point)
-        {
-            // If the disk is full, the history loses one record.
-            let _ = day.file.write_all_at(&record, at);
+        if let Some(day) = &mut studio.day {
+            for (at, record) in day.journal.push(second.point) {
+                // If the disk is full, the history loses one record.
+                let _ = day.file.write_all_at(&record, at);
+            }
         }
         if self.viewers.load(Ordering::Relaxed) == 0 {
             let mut board = self.board();
@@ -327,17 +343,26 @@ mod tests {
         let mut clock = Clock(Snapshot::example());
         {
             let hall = Hall::default();
-            assert!(hall.day().is_empty());
+            assert!(hall.day(0, u64::MAX, 0).is_empty());
             hall.keep_day(Some(&path)).unwrap();
             for _ in 0..25 {
                 clock.tick(&hall);
             }
-            assert_eq!(hall.day().len(), 2);
+            assert_eq!(hall.day(0, u64::MAX, 0).len(), 2);
+            // A month of which ten minutes are not whole yet ends with the newest seconds.
+            assert_eq!(hall.day(0, u64::MAX, 40 * 86_400_000).len(), 2);
         }
         let hall = Hall::default();
         hall.keep_day(Some(&path)).unwrap();
-        assert_eq!(hall.day().len(), 2);
+        assert_eq!(hall.day(0, u64::MAX, 0).len(), 2);
         assert_eq!(std::fs::metadata(&path).unwrap().len(), journal::FILE_BYTES as u64);
+        // The file of an older version begins anew.
+        std::fs::write(&path, [b"WEIRDAY1".as_slice(), &[1; 500_000]].concat()).unwrap();
+        let hall = Hall::default();
+        hall.keep_day(Some(&path)).unwrap();
+        assert!(hall.day(0, u64::MAX, 0).is_empty());
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), journal::FILE_BYTES as u64);
+        drop(hall);
         std::fs::write(&path, "somebody's thesis").unwrap();
         assert_eq!(Hall::default().keep_day(Some(&path)).unwrap_err().kind(), io::ErrorKind::InvalidData);
         std::fs::remove_dir_all(&directory).unwrap();

@@ -93,7 +93,8 @@ pub static FAMILY: Family = Family::new("dashboard", &[
          only clients on loopback may open it.",
         token),
     Directive::new("dashboard_history", MAIN.or(HTTP), ONE,
-        "weir's own: keeps 24 hours of history, one point for every ten seconds, in a FILE of half a megabyte.",
+        "weir's own: keeps 30 days of history in a FILE of 1.3 megabytes: the last day in steps of ten seconds, the last \
+         week of two minutes, the month of ten minutes.",
         |b, s| { let path = b.path(s.text(0)); crate::declaring(b).dashboard.history = Some(PathBuf::from(path)); Ok(()) }),
     Directive::new("dashboard_upstream_log", MAIN.or(HTTP), Arity::Between(1, 2),
         "weir's own: FILE|journald:UNIT|docker:NAME|podman:NAME [upstream=NAME|ADDRESS:PORT], a log that an upstream \

@@ -196,6 +196,7 @@ fn tell(exchange: &Exchange<'_>, mishap: Mishap, upstream: String) {
             at: Timestamp(clock::unix_ms()),
             client: lossy(&client),
             server: exchange.location.zone.server.clone(),
+            zone: exchange.location.zone.location.clone().unwrap_or_default(),
             request: format!("{} {}", lossy(exchange.request.method()), lossy(path)),
             status,
             upstream,

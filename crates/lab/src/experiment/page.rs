@@ -5,34 +5,31 @@ use serde_json::{Value, json};
 use weir_conf::language::Language;
 
 use super::report::{self, FIGURES, beside};
-use crate::html::{NAMES, WIDTH, comparison, escape, figure, waterlines, word};
+use crate::html::{card, comparison, escape, line, mark, tone, verdict, waterlines, word};
 use crate::metric::digits;
+use crate::said::{say, shown};
+use crate::texts;
 
-/// Height of a bar, and the gap between the bars of two variants.
-const BAR: f64 = 16.0;
-const GAP: f64 = 8.0;
 /// From this ratio on, bars are drawn on a logarithmic scale.
 const LOG_FROM: f64 = 20.0;
-/// Height of a strip.
-const STRIP: f64 = 36.0;
 
 /// The body of its page.
-pub fn body(run: &Value) -> String {
-    [head(run), expected(run), ladder(run), figures(run), strips(run), limits(run), comparisons(run), rest(run)]
-        .concat()
+pub fn body(run: &Value, language: Language) -> String {
+    let parts = [head, expected, ladder, figures, strips, limits, comparisons, rest];
+    parts.iter().map(|part| part(run, language)).collect()
 }
 
-fn head(run: &Value) -> String {
-    let kind = if run["verdict"]["name"] == "holds" { "good" } else { "bad" };
+fn head(run: &Value, language: Language) -> String {
+    let name = run["verdict"]["name"].as_str().unwrap_or_default();
     let edges: Vec<String> =
-        list(&run["edges"]).map(|edge| format!("{} {}", legend(edge), word(&edge["version"]))).collect();
+        list(&run["edges"]).map(|edge| format!("<span>{}{}</span>", legend(edge), word(&edge["version"]))).collect();
     format!(
-        "<h1>{}: {}</h1>\n<p class=\"verdict {kind}\">{}</p>\n<p class=\"soft\">{}</p>\n<p>{}</p>\n",
+        "<h1>{}: {}</h1>\n{}<p class=\"hint\">{}</p>\n<p class=\"legends\">{}</p>\n",
         word(&run["name"]),
         word(&run["title"]),
-        word(&run["verdict"]["text"]),
+        verdict(tone(name), name, &shown(&run["verdict"], "text", language)),
         word(&run["prior"]),
-        edges.join(" · "),
+        edges.concat(),
     )
 }
 
@@ -50,24 +47,35 @@ fn legend(edge: &Value) -> String {
 }
 
 /// The expectations, and the result of each edge.
-fn expected(run: &Value) -> String {
+fn expected(run: &Value, language: Language) -> String {
     let edges: Vec<&Value> = list(&run["edges"]).collect();
+    let [title, variant_head, expected_head, wanted_head] =
+        [texts::PAGE_EXPECTED, texts::PAGE_VARIANT, texts::PAGE_EXPECTATION, texts::PAGE_WANTED]
+            .map(|text| text.say(language));
     let rows: String = beside(run)
         .into_iter()
         .map(|(key, cells)| {
-            let cell = |edge: &&Value| match cells.iter().find(|one| one["edge"] == edge["edge"]) {
-                Some(one) if one["holds"] == true => format!("<td>{}</td>", word(&one["found"])),
-                Some(one) => format!("<td><b class=\"fails\">{}, fails</b></td>", word(&one["found"])),
-                None => "<td class=\"soft\">not asked</td>".to_owned(),
+            let cell = |edge: &&Value| {
+                let name = word(&edge["edge"]);
+                let found = match cells.iter().find(|one| one["edge"] == edge["edge"]) {
+                    Some(one) if one["holds"] == true => mark("good", &shown(one, "found", language)),
+                    Some(one) => mark("bad", say!(PAGE_FAILS, shown(one, "found", language)).say(language)),
+                    None => format!("<span class=\"hint\">{}</span>", texts::PAGE_NOT_ASKED.say(language)),
+                };
+                format!("<td data-k=\"{name}\">{found}</td>")
             };
-            let [variant, says, wanted] = key.map(word);
+            let [variant, says, _] = key.map(word);
+            let wanted = cells.first().map(|one| escape(&shown(one, "wanted", language))).unwrap_or_default();
             let cells = edges.iter().map(cell).collect::<String>();
-            format!("<tr><td>{variant}</td><td class=\"text\">{says}</td><td>{wanted}</td>{cells}</tr>\n")
+            format!("<tr><td>{variant}</td><td class=\"text all\">{says}</td><td data-k=\"{wanted_head}\">{wanted}</td>{cells}</tr>\n")
         })
         .collect();
     let heads: String = edges.iter().map(|edge| format!("<th>{}</th>", word(&edge["edge"]))).collect();
     format!(
-        "<h2>Expected and measured</h2>\n<div class=\"wide\"><table class=\"plain\"><tr><th>variant</th><th class=\"text\">expected</th><th>wanted</th>{heads}</tr>\n{rows}</table></div>\n"
+        "<h2>{title}</h2>\n{}",
+        card(&format!(
+            "<table class=\"stack\"><tr class=\"heads\"><th>{variant_head}</th><th class=\"text\">{expected_head}</th><th>{wanted_head}</th>{heads}</tr>\n{rows}</table>"
+        ))
     )
 }
 
@@ -88,7 +96,7 @@ fn variants<'v>(blocks: &[&'v Value]) -> Vec<&'v Value> {
 }
 
 /// Answers a second of each variant, a bar for each edge.
-fn ladder(run: &Value) -> String {
+fn ladder(run: &Value, language: Language) -> String {
     let blocks = loaded(run);
     let rate = |block: &Value| FIGURES.first().and_then(|figure| figure.of(block)).filter(|rate| *rate > 0.0);
     let rates: Vec<f64> = blocks.iter().filter_map(|block| rate(block)).collect();
@@ -98,40 +106,36 @@ fn ladder(run: &Value) -> String {
         return String::new();
     }
     let is_log = most / least > LOG_FROM;
-    let room = WIDTH - NAMES - 70.0;
     // On a logarithmic scale, bars begin at the power of ten below the smallest value.
     let floor = 10f64.powf(least.log10().floor());
-    let long = |rate: f64| if is_log { (rate / floor).ln() / (most / floor).ln() * room } else { rate / most * room };
-    let (mut svg, mut y) = (String::new(), 0.0);
+    let long = |rate: f64| if is_log { (rate / floor).ln() / (most / floor).ln() * 100.0 } else { rate / most * 100.0 };
+    let mut bars = String::new();
     for variant in variants(&blocks) {
-        svg += &format!("<text x=\"0\" y=\"{:.1}\">{}</text>", y + BAR - 3.0, word(variant));
+        bars += &format!("<div class=\"group\">{}</div>", word(variant));
         for block in blocks.iter().filter(|block| block["variant"] == *variant) {
             let Some(rate) = rate(block) else { continue };
-            let (edge, width) = (word(&block["edge"]), long(rate).max(1.0));
-            svg += &format!(
-                "<g><title>{edge}: {}/s</title><rect x=\"{NAMES}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{:.1}\" class=\"{}\"/><text x=\"{:.1}\" y=\"{:.1}\">{}</text></g>",
-                digits(rate),
-                BAR - 2.0,
+            bars += &format!(
+                "<div class=\"row\"><span>{}</span><span class=\"track\"><i class=\"{}\" style=\"width:{:.1}%\"></i></span><strong>{}</strong></div>\n",
+                word(&block["edge"]),
                 class(&block["edge"]),
-                NAMES + width + 5.0,
-                y + BAR - 4.0,
-                digits(rate),
+                long(rate).max(0.0),
+                say!(RATE, digits(rate)).say(language),
             );
-            y += BAR;
         }
-        y += GAP;
     }
-    let scale = if is_log { format!("; a bar is as long as the logarithm, from {floor}") } else { String::new() };
-    figure(&format!("Answers a second{scale}"), y, &svg)
+    let title = if is_log { say!(PAGE_ANSWERS_LOG, floor) } else { say!(PAGE_ANSWERS) };
+    format!("<h2>{}</h2>\n{}", title.say(language), card(&format!("<div class=\"barred\">{bars}</div>")))
 }
 
 /// The figures of each block.
-fn figures(run: &Value) -> String {
+fn figures(run: &Value, language: Language) -> String {
     let blocks = loaded(run);
     let row = |block: &&Value| {
-        let cells: String =
-            FIGURES.iter().map(|it| format!("<td>{}</td>", it.show(block).unwrap_or("–".into()))).collect();
-        format!("<tr><td>{}</td><td>{}</td>{cells}</tr>\n", word(&block["variant"]), word(&block["edge"]))
+        let cell = |it: &report::Figure| {
+            format!("<td data-k=\"{}\">{}</td>", it.title.say(language), it.show(block).unwrap_or("–".into()))
+        };
+        let cells: String = FIGURES.iter().map(cell).collect();
+        format!("<tr><td>{} · {}</td>{cells}</tr>\n", word(&block["variant"]), word(&block["edge"]))
     };
     let mut rows = String::new();
     for variant in variants(&blocks) {
@@ -140,96 +144,107 @@ fn figures(run: &Value) -> String {
     if rows.is_empty() {
         return rows;
     }
-    let heads: String = FIGURES.iter().map(|figure| format!("<th>{}</th>", figure.title.en)).collect();
+    let heads: String = FIGURES.iter().map(|figure| format!("<th>{}</th>", figure.title.say(language))).collect();
+    let [title, variant, edge] = [texts::PAGE_FIGURES, texts::PAGE_VARIANT, texts::PAGE_EDGE].map(|text| text.say(language));
     format!(
-        "<div class=\"wide\"><table class=\"plain\"><tr><th>variant</th><th>edge</th>{heads}</tr>\n{rows}</table></div>\n"
+        "<h2>{title}</h2>\n{}",
+        card(&format!(
+            "<div class=\"overs\"><table class=\"stack\"><tr class=\"heads\"><th>{variant} · {edge}</th>{heads}</tr>\n{rows}</table></div>"
+        ))
     )
 }
 
 /// Answers over time, a strip for each block. All strips of a variant have the same scale.
-fn strips(run: &Value) -> String {
+fn strips(run: &Value, language: Language) -> String {
     let numbers = |block: &Value| list(&block["strip"]).filter_map(Value::as_f64).collect::<Vec<_>>();
     let blocks: Vec<&Value> = list(&run["blocks"]).filter(|block| numbers(block).len() > 1).collect();
-    let (mut svg, mut y) = (String::new(), 0.0);
+    let mut lanes = String::new();
     for variant in variants(&blocks) {
         let own: Vec<&&Value> = blocks.iter().filter(|block| block["variant"] == *variant).collect();
         let most = own.iter().flat_map(|block| numbers(block)).fold(1e-9, f64::max);
         for block in own {
-            let values = numbers(block);
-            let step = (WIDTH - NAMES) / (values.len() - 1).max(1) as f64;
-            let point = |(at, value): (usize, &f64)| {
-                format!("{:.1},{:.1}", NAMES + at as f64 * step, y + STRIP - 2.0 - value / most * (STRIP - 6.0))
-            };
-            let points: Vec<String> = values.iter().enumerate().map(point).collect();
-            svg += &format!(
-                "<text x=\"0\" y=\"{:.1}\">{}</text><text x=\"0\" y=\"{:.1}\" class=\"small\">{}, to {}/s</text><polyline points=\"{}\" class=\"strip {}\"/>",
-                y + 14.0,
-                word(variant),
-                y + 28.0,
-                word(&block["edge"]),
-                digits(most),
-                points.join(" "),
+            lanes += &format!(
+                "<div class=\"row {}\"><span>{} <span class=\"hint\">{}</span></span>{}</div>\n",
                 class(&block["edge"]),
+                word(variant),
+                escape(say!(PAGE_STRIP_TO, block["edge"].as_str().unwrap_or_default(), digits(most)).say(language)),
+                line(&numbers(block), most, ""),
             );
-            y += STRIP;
         }
     }
-    if y == 0.0 { svg } else { figure("Answers a second, from the beginning of a block to its end", y, &svg) }
+    if lanes.is_empty() {
+        return lanes;
+    }
+    let title = texts::PAGE_STRIPS.say(language);
+    format!("<h2>{title}</h2>\n{}", card(&format!("<div class=\"lanes\">{lanes}</div>")))
 }
 
 /// Limits and their use, block by block.
-fn limits(run: &Value) -> String {
+fn limits(run: &Value, language: Language) -> String {
     let blocks: Vec<&Value> =
         list(&run["blocks"]).filter(|block| list(&block["waterlines"]).next().is_some()).collect();
     let mut out = String::new();
     for variant in variants(&blocks) {
         for block in blocks.iter().filter(|block| block["variant"] == *variant) {
             let title = format!("{} {}", word(variant), word(&block["edge"]));
-            let fullest = fullest(&block["waterlines"]);
+            let fullest = fullest(&block["waterlines"], language);
             out += &format!(
                 "<details><summary>{}: {fullest}</summary>\n{}</details>\n",
                 title.trim(),
-                waterlines(&block["waterlines"], Language::English)
+                waterlines(&block["waterlines"], language)
             );
         }
     }
-    if out.is_empty() { out } else { format!("<h2>Limits, and the most that was used of them</h2>\n{out}") }
+    let title = texts::PAGE_LAB_LIMITS.say(language);
+    if out.is_empty() { out } else { format!("<h2>{title}</h2>\n{out}") }
 }
 
 /// The row closest to its limit, in words.
-fn fullest(rows: &Value) -> String {
+fn fullest(rows: &Value, language: Language) -> String {
     let part = rows[0]["most"].as_f64().zip(rows[0]["limit"].as_f64()).map_or(f64::NAN, |(most, limit)| most / limit);
-    format!("{} at {:.0} %", word(&rows[0]["what"]), part * 100.0)
+    let said = say!(PAGE_FULLEST, shown(&rows[0], "what", language), format!("{:.0}", part * 100.0));
+    escape(said.say(language))
 }
 
 /// Two variants in alternating blocks, for each edge.
-fn comparisons(run: &Value) -> String {
+fn comparisons(run: &Value, language: Language) -> String {
     let one = |compared: &Value| {
+        let text = |name: &str| compared[name].as_str().unwrap_or_default().to_owned();
         let head = format!(
-            "<h2>{}: A is {}, B is {}</h2>\n<p class=\"verdict\">{}</p>\n",
-            word(&compared["edge"]),
-            word(&compared["before"]),
-            word(&compared["after"]),
-            word(&compared["verdict"]["text"])
+            "<h2>{}</h2>\n{}",
+            escape(say!(PAGE_SIDES, text("edge"), text("before"), text("after")).say(language)),
+            verdict(
+                tone(compared["verdict"]["name"].as_str().unwrap_or_default()),
+                "",
+                &shown(&compared["verdict"], "text", language)
+            )
         );
         let of = json!({
             "kind": "ab", "metrics": compared["metrics"], "blocks": compared["blocks"], "design": compared["design"],
         });
-        head + &comparison(&of, Language::English)
+        head + &comparison(&of, language)
     };
     list(&run["comparisons"]).map(one).collect()
 }
 
 /// The terminal report, and the machine.
-fn rest(run: &Value) -> String {
+fn rest(run: &Value, language: Language) -> String {
     format!(
-        "<details><summary>As a terminal shows it</summary><pre>{}</pre></details>\n<footer>weir {} · {} CPUs · Linux {} · seed {} · run {} · made by weir lab</footer>\n",
-        escape(&report::text(run, Language::English)),
-        word(&run["environment"]["weir"]),
-        run["environment"]["cpus"],
-        word(&run["environment"]["kernel"]),
-        run["seed"],
-        word(&run["id"]),
+        "<details><summary>{}</summary><pre tabindex=\"0\">{}</pre></details>\n<footer>{} · {}</footer>\n",
+        texts::PAGE_TERMINAL.say(language),
+        escape(&report::text(run, language)),
+        escape(
+            say!(
+                PAGE_FOOT,
+                run["environment"]["weir"].as_str().unwrap_or_default(),
+                run["environment"]["cpus"].to_string(),
+                run["environment"]["kernel"].as_str().unwrap_or_default(),
+                run["seed"].to_string(),
+                run["id"].as_str().unwrap_or_default(),
+            )
+            .say(language)
+        ),
+        texts::PAGE_MADE_BY.say(language),
     )
 }
 
@@ -259,8 +274,9 @@ mod tests {
         let page = crate::html::page(&run(), Language::English);
         for part in [
             "<th>nginx</th><th>weir</th>",
-            "<td>slow</td><td class=\"text\">more &lt;i&gt;</td><td>≥ 5</td><td>7</td><td><b class=\"fails\">7, fails</b></td>",
-            "<td>fast</td><td class=\"text\">more &lt;i&gt;</td><td>≥ 5</td><td>7</td><td class=\"soft\">not asked</td>",
+            "<td>slow</td><td class=\"text all\">more &lt;i&gt;</td><td data-k=\"wanted\">≥ 5</td><td data-k=\"nginx\"><span class=\"mark good\">",
+            "</span>7, fails</span></td>",
+            "not asked",
             "the logarithm, from 1",
             "9.00 ms",
             "<summary>slow nginx: ports &lt;x&gt; at 90 %</summary>",

@@ -5,6 +5,7 @@ use weir_conf::{MemoryFiles, Tree, lay_out};
 
 use super::*;
 use crate::change::changes;
+use crate::command::CommandLine;
 use crate::metric::of;
 use crate::stats::chance::normal;
 use std::collections::BTreeMap;
@@ -84,7 +85,14 @@ fn experiment() -> Factorial {
         factors: vec![factor("a"), factor("b")],
         sides: vec![side; 4],
         ask: crate::ask::tests::ask(),
-        design: Design { primary: of("p95").unwrap(), threshold: 0.05, looks: crate::schedule::Looks::one(8), seed: 1 },
+        design: Design {
+            primary: of("p95").unwrap(),
+            is_chosen: true,
+            command: CommandLine::default(),
+            threshold: 0.05,
+            looks: crate::schedule::Looks::one(8),
+            seed: 1,
+        },
     }
 }
 

@@ -1,5 +1,8 @@
 //! Shares: the number of failures among a number of requests.
 
+use statrs::distribution::{Beta, ContinuousCDF};
+use statrs::function::factorial::ln_binomial;
+
 /// The difference of two shares as empirical logits. It is finite even without failures.
 pub fn logit_difference(before: (u64, u64), after: (u64, u64)) -> f64 {
     empirical_logit(after) - empirical_logit(before)
@@ -35,9 +38,43 @@ pub fn over_dispersion(counts: &[(u64, u64)]) -> Option<f64> {
     Some(squares.sum::<f64>() / (counts.len() - 1) as f64)
 }
 
-/// The largest share that is still likely (95 %) if none of `of` requests failed: the rule of three. 1 for no requests.
+/// The largest share that is still likely (95 %) if none of `of` requests failed. Exact; the rule of three approximates
+/// it. 1 for no requests.
 pub fn zero_bound(of: u64) -> f64 {
-    (3.0 / of as f64).min(1.0)
+    1.0 - 0.05f64.powf(1.0 / of as f64)
+}
+
+/// The exact interval of a share (Clopper and Pearson 1934).
+pub fn exact_interval((failed, of): (u64, u64), confidence: f64) -> (f64, f64) {
+    let (failed, rest, tail) = (failed.min(of) as f64, of.saturating_sub(failed) as f64, (1.0 - confidence) / 2.0);
+    let quantile = |a: f64, b: f64, part: f64| Beta::new(a, b).map_or(f64::NAN, |beta| beta.inverse_cdf(part));
+    let low = if failed == 0.0 { 0.0 } else { quantile(failed, rest + 1.0, tail) };
+    let high = if rest == 0.0 { 1.0 } else { quantile(failed + 1.0, rest, 1.0 - tail) };
+    (low, high)
+}
+
+/// The two-sided p-value of Fisher's exact test that two shares are equal. Tables as likely as the observed one count
+/// half (mid-P), which keeps 5 % closer to 5 % for few failures.
+pub fn fisher_mid_p(before: (u64, u64), after: (u64, u64)) -> f64 {
+    let failed = before.0 + after.0;
+    let log = |k: u64| ln_binomial(before.1, k) + ln_binomial(after.1, failed - k);
+    let (first, last) = (failed.saturating_sub(after.1), failed.min(before.1));
+    if first > last {
+        return f64::NAN;
+    }
+    let seen = log(before.0.clamp(first, last));
+    let most = (first..=last).map(log).fold(f64::NEG_INFINITY, f64::max);
+    let (mut all, mut far) = (0.0, 0.0);
+    for k in first..=last {
+        let part = (log(k) - most).exp();
+        all += part;
+        far += match log(k) - seen {
+            difference if difference.abs() < 1e-7 => part / 2.0,
+            difference if difference < 0.0 => part,
+            _ => 0.0,
+        };
+    }
+    far / all
 }
 
 #[cfg(test)]
@@ -64,10 +101,28 @@ mod tests {
         assert_eq!((share_moved(0.0, 1.0), share_moved(1.0, 1.0)), (0.0, 1.0));
     }
 
-    // scipy and pencil: 1-0.05**(1/930) = 0.003216; the rule of three says 3/930 = 0.003226.
+    // 1-0.05**(1/930) = 0.003216; the rule of three says 3/930 = 0.003226.
     #[test]
     fn nothing_seen_is_not_nothing() {
-        assert!((zero_bound(930) - 0.003_216).abs() < 2e-5);
-        assert_eq!((zero_bound(0), zero_bound(2)), (1.0, 1.0));
+        assert!((zero_bound(930) - 0.003_216).abs() < 2e-6);
+        assert!((zero_bound(0) - 1.0).abs() < 1e-12 && (zero_bound(1) - 0.95).abs() < 1e-12);
+    }
+
+    // The textbook's example: 1 of 10 has the interval 0.0025 to 0.4450, and 0 of 10 has 0 to 0.3085.
+    #[test]
+    fn few_failures_have_an_exact_interval() {
+        let near =
+            |(low, high): (f64, f64), one: f64, other: f64| (low - one).abs() < 1e-4 && (high - other).abs() < 1e-4;
+        assert!(near(exact_interval((1, 10), 0.95), 0.0025, 0.4450), "{:?}", exact_interval((1, 10), 0.95));
+        assert!(near(exact_interval((0, 10), 0.95), 0.0, 0.3085) && near(exact_interval((10, 10), 0.95), 0.6915, 1.0));
+    }
+
+    // The lady tasting tea: of four cups of each kind, three are right. Fisher's p is 34/70 in all, and 16/70 of it is
+    // the table itself on this side and 16/70 on the other; half of both leaves 18/70.
+    #[test]
+    fn two_shares_are_compared_exactly() {
+        assert!((fisher_mid_p((3, 4), (1, 4)) - 18.0 / 70.0).abs() < 1e-9, "{}", fisher_mid_p((3, 4), (1, 4)));
+        assert!((fisher_mid_p((5, 1000), (5, 1000)) - fisher_mid_p((5, 1000), (5, 1000))).abs() < 1e-12);
+        assert!(fisher_mid_p((0, 900), (40, 900)) < 1e-9 && fisher_mid_p((5, 1000), (5, 1000)) > 0.8);
     }
 }

@@ -73,7 +73,7 @@ fn every_row_says_its_sentence() {
         (
             "no errors",
             Case { metric: "errors", before: 0.0, ..PLAIN },
-            "no errors in either: 0 of 8000000 (95 %: at most 3.8e-5 %) before, 0 of 8000000 (95 %: at most 3.8e-5 %) after",
+            "no errors in either: 0 of 8000000 (95 %: at most 0.000037 %) before, 0 of 8000000 (95 %: at most 0.000037 %) after",
         ),
         (
             "trade-off",

@@ -389,7 +389,7 @@ mod tests {
         facts.full.load.sent = 600;
         assert_eq!(measure(&facts, false), Ok(Measure::Latency("p50", 1)));
         assert!(measure(&facts, true).is_err(), "the median says nothing of a tail");
-        facts.full.load.sent = 60;
+        facts.full.load.sent = 30;
         assert!(measure(&facts, false).is_err());
     }
 }

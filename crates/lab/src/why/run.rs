@@ -167,9 +167,11 @@ pub fn run(it: &Why, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, St
         "seed": it.seed,
         "asked": it.ask.to_json(),
         "load": it.ask.load_in_words(),
+        "load_said": it.ask.load_said(),
         "stack": it.lab.as_ref().map(|lab| json!({"lab": lab.name, "variant": lab.variant.name})),
         "before": side_json(&it.side),
         "objective": it.objective.map(|objective| objective.in_words()),
+        "objective_said": it.objective.map(|objective| objective.said()),
         "environment": environment_of(&it.side, &it.side),
         "is_interrupted": stop.load(Ordering::Relaxed),
     });

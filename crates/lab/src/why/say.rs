@@ -19,17 +19,6 @@ use crate::metric::digits;
 use crate::said::{self, Said, Text, left, say, shown, shown_list};
 use crate::texts;
 
-/// The vocabulary: each word, and its condition.
-pub const WORDS: &[(&str, Text)] = &[
-    ("no verdict", texts::WHEN_WHY_NO_VERDICT),
-    ("POLICY", texts::WHEN_POLICY),
-    ("PROVED", texts::WHEN_PROVED),
-    ("SHARED", texts::WHEN_SHARED),
-    ("SUSPECTED", texts::WHEN_SUSPECTED),
-    ("UNATTRIBUTED", texts::WHEN_UNATTRIBUTED),
-    ("NOT SATURATED", texts::WHEN_NOT_SATURATED),
-];
-
 /// All facts at the end of a run.
 #[derive(Clone, Default)]
 pub struct Facts {
@@ -331,15 +320,39 @@ impl Why {
     }
 }
 
+/// The lines of a verdict.
+#[derive(Default)]
+pub struct Told {
+    /// The word and its sentence, two spaces between them.
+    pub first: String,
+    /// The evidence, and the resources that were ruled out.
+    pub evidence: Vec<Fact>,
+    /// One recommended change.
+    pub remedy: Vec<Fact>,
+}
+
+/// A line of a verdict.
+pub struct Fact {
+    /// The label.
+    pub label: String,
+    /// The sentence.
+    pub text: String,
+    /// Whether the sentence is a command.
+    pub is_command: bool,
+}
+
 /// The verdict as it is printed: the word, the evidence, the resources that were ruled out, one recommended change.
 pub fn text(run: &Value, language: Language) -> String {
-    let mut lines = vec![shown(&run["verdict"], "text", language)];
-    let mut line = |label: &str, text: &str| {
-        if !text.is_empty() {
-            let columns = if language == Language::Korean { 12 } else { 11 };
-            lines.push(format!("  {} {text}", left(label, columns)));
-        }
-    };
+    let Told { first, evidence, remedy } = told(run, language);
+    let columns = if language == Language::Korean { 12 } else { 11 };
+    let line = |fact: &Fact| format!("  {} {}\n", left(&fact.label, columns), fact.text);
+    format!("{first}\n{}", evidence.iter().chain(&remedy).map(line).collect::<String>())
+}
+
+/// The verdict in a language, line by line.
+pub fn told(run: &Value, language: Language) -> Told {
+    let mut told = Told { first: shown(&run["verdict"], "text", language), ..Told::default() };
+    let mut line = |label: &str, text: &str| told.evidence.extend(fact(label, text));
     let of = |label: Text| label.say(language);
     line(of(texts::LABEL_ANSWERS), &answers(&run["signals"]["load"], language));
     for why in shown_list(run, "unrest", language) {
@@ -377,14 +390,23 @@ pub fn text(run: &Value, language: Language) -> String {
         line(of(texts::LABEL_NOT_READ), &why);
     }
     if let Some(lead) = lead {
+        let mut line = |label: &str, text: &str| told.remedy.extend(fact(label, text));
         line(of(texts::LABEL_TRY), &shown(lead, "knob", language));
         line(of(texts::LABEL_TRIED), &shown(&run["tried"], "text", language));
         let next = if run["next"].is_string() { format!("; {}", shown(run, "next", language)) } else { String::new() };
         line(of(texts::LABEL_EXPECT), &(shown(lead, "expect", language) + &next));
-        line(of(texts::LABEL_VERIFY), run["verify"].as_str().unwrap_or_default());
+        let verify = run["verify"].as_str().unwrap_or_default();
+        let command = fact(of(texts::LABEL_VERIFY), verify).map(|fact| Fact { is_command: true, ..fact });
+        told.remedy.extend(command);
+        let mut line = |label: &str, text: &str| told.remedy.extend(fact(label, text));
         line(of(texts::LABEL_UNDO), say!(LAB_CHANGED_NOTHING_YOUR).say(language));
     }
-    lines.join("\n") + "\n"
+    told
+}
+
+/// A line of a verdict; `None` without a text.
+fn fact(label: &str, text: &str) -> Option<Fact> {
+    (!text.is_empty()).then(|| Fact { label: label.to_owned(), text: text.to_owned(), is_command: false })
 }
 
 /// The evidence of a stored finding: labels and observations. Without stored names, both are in English.
@@ -488,8 +510,6 @@ mod tests {
         assert_eq!((name, lead), ("PROVED", Some(0)));
         assert!(text.contains("127.0.0.1:3000: local ports   (rule B01), elasticity 0.97 [0.92, 1.02]"), "{text}");
         assert_eq!(no_verdict(&facts(), &"x".into())["verdict"]["name"], "no verdict");
-        let all = ["no verdict", "POLICY", "PROVED", "SHARED", "SUSPECTED", "UNATTRIBUTED", "NOT SATURATED"];
-        assert_eq!(WORDS.iter().map(|(word, _)| *word).collect::<Vec<_>>(), all);
     }
 
     #[test]

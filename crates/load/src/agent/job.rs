@@ -112,6 +112,7 @@ pub fn unpack(bytes: &[u8]) -> Result<Job, String> {
         variables: words("variables"),
         dotenv: None,
         solo: letter.is("solo"),
+        check: false,
         scenario_name: words("scenario_name"),
         test_id: letter.text("test_id").to_owned(),
         env: list("env").filter_map(pair).collect(),

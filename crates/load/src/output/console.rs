@@ -2,8 +2,13 @@
 
 use std::cmp::Ordering;
 
+use weir_conf::language::Language;
+use weir_conf::said::{Said, Text, width as columns};
+use weir_conf::say;
+
 use super::number::{duration, js};
 use crate::record::{Period, Summary, WINDOW_MS};
+use crate::texts;
 
 /// Columns of a metric line for the name and the dots.
 const WIDTH: usize = 79;
@@ -25,6 +30,8 @@ pub struct Console {
     pub is_quiet: bool,
     /// Metrics whose name contains one of these texts are not shown: `plugins.NAME` of plugins with `suppressOutput`.
     pub suppressed: Vec<String>,
+    /// The language of the words. Names of metrics are the same in every language.
+    pub language: Language,
     /// Minutes by which local time is ahead of UTC, at a time in seconds since 1970.
     pub zone: fn(i64) -> i32,
 }
@@ -36,6 +43,7 @@ impl Default for Console {
             is_colour: false,
             is_quiet: false,
             suppressed: Vec::new(),
+            language: Language::English,
             zone: weir_net::clock::utc_offset_minutes,
         }
     }
@@ -44,17 +52,17 @@ impl Default for Console {
 impl Console {
     /// `Test run id: …`; shown even when quiet.
     pub fn test_run_id(&self, id: &str) -> String {
-        format!("Test run id: {id}\n")
+        self.told(&say!(texts::TEST_RUN_ID, id)) + "\n"
     }
 
     /// `Phase started: …` and a blank line.
     pub fn phase_started(&self, name: &str, index: usize, shown: &str, now_ms: u64) -> String {
-        self.phase("started", name, index, shown, now_ms)
+        self.phase(texts::PHASE_STARTED, name, index, shown, now_ms)
     }
 
     /// `Phase completed: …` and a blank line.
     pub fn phase_completed(&self, name: &str, index: usize, shown: &str, now_ms: u64) -> String {
-        self.phase("completed", name, index, shown, now_ms)
+        self.phase(texts::PHASE_COMPLETED, name, index, shown, now_ms)
     }
 
     /// A period's block, with the two blank lines after it.
@@ -62,13 +70,14 @@ impl Console {
         if self.is_quiet {
             return String::new();
         }
-        let title = format!("Metrics for period to: {}", self.time(period.start_ms.saturating_add(WINDOW_MS)));
+        let title = say!(texts::PERIOD_TO, self.time(period.start_ms.saturating_add(WINDOW_MS)));
+        let title = self.told(&title);
         let width = match (period.stamps.first(), period.stamps.last()) {
             (Some(first), Some(last)) => last.saturating_sub(first) as f64 / 1000.0,
             _ => f64::NAN,
         };
-        let width = self.paint(GRAY, &format!("(width: {}s)", js(width)));
-        let rule = "-".repeat(title.len());
+        let width = self.paint(GRAY, &self.told(&say!(texts::PERIOD_WIDTH, js(width))));
+        let rule = "-".repeat(columns(&title));
         format!("{rule}\n{title} {width}\n{rule}\n\n{}\n\n\n", self.metrics(period))
     }
 
@@ -77,17 +86,17 @@ impl Console {
         if self.is_quiet {
             return String::new();
         }
-        let title = format!("Summary report @ {}", self.time(now_ms));
-        let rule = "-".repeat(title.len());
+        let title = self.told(&say!(texts::SUMMARY_AT, self.time(now_ms)));
+        let rule = "-".repeat(columns(&title));
         let finished = started_ms.map_or_else(String::new, |started_ms| {
-            format!("All VUs finished. Total time: {}\n\n", duration(now_ms.saturating_sub(started_ms)))
+            self.told(&say!(texts::FINISHED, duration(now_ms.saturating_sub(started_ms)))) + "\n\n"
         });
         format!("{finished}{rule}\n{title}\n{rule}\n\n{}\n", self.metrics(whole))
     }
 
     /// `Log file: …`.
     pub fn log_file(&self, path: &str) -> String {
-        if self.is_quiet { String::new() } else { format!("Log file: {path}\n") }
+        if self.is_quiet { String::new() } else { self.told(&say!(texts::LOG_FILE, path)) + "\n" }
     }
 
     /// `HH:mm:ss(+ZZZZ)` in local time.
@@ -126,12 +135,16 @@ impl Console {
         out
     }
 
-    fn phase(&self, what: &str, name: &str, index: usize, shown: &str, now_ms: u64) -> String {
+    fn told(&self, said: &Said) -> String {
+        said.say(self.language).to_owned()
+    }
+
+    fn phase(&self, text: Text, name: &str, index: usize, shown: &str, now_ms: u64) -> String {
         if self.is_quiet {
             return String::new();
         }
         let (name, time) = (self.paint(GREEN, name), self.time(now_ms));
-        format!("Phase {what}: {name} (index: {index}, duration: {shown}) {time}\n\n")
+        self.told(&text.with(&[name.into(), index.into(), shown.into(), time.into()])) + "\n\n"
     }
 
     fn metrics(&self, period: &Period) -> String {
@@ -140,7 +153,7 @@ impl Console {
         names.extend(period.counters.keys().map(|name| &**name));
         names.extend(period.rates.keys().map(|name| &**name));
         if names.is_empty() {
-            return "No measurements recorded during this period".to_owned();
+            return texts::NO_MEASUREMENTS.say(self.language).to_owned();
         }
         names.sort_by(|a, b| code_units(a, b));
         let mut lines = Vec::new();
@@ -195,16 +208,18 @@ pub fn paint(is_colour: bool, colour: u8, text: &str) -> String {
     if is_colour && !text.is_empty() { format!("\x1b[{colour}m{text}\x1b[39m") } else { text.to_owned() }
 }
 
-/// Number of visible characters of a text, without its colour sequences.
+/// Columns of a text, without its colour sequences.
 fn visible(text: &str) -> usize {
     let mut in_colour = false;
-    text.chars()
+    let shown: String = text
+        .chars()
         .filter(|c| {
             let was = in_colour;
             in_colour = if in_colour { *c != 'm' } else { *c == '\x1b' };
             !was && *c != '\x1b'
         })
-        .count()
+        .collect();
+    columns(&shown)
 }
 
 /// JavaScript's order of strings.

@@ -2,10 +2,15 @@
 
 use std::collections::HashMap;
 
+use weir_conf::language::Language;
+use weir_conf::said::Text;
+use weir_conf::say;
+
 use super::console::{Console, GREEN, RED};
 use super::number;
 use crate::expression::Expression;
 use crate::record::Period;
+use crate::texts;
 use crate::value::Value;
 
 /// True for characters of a name: a metric is recognised only if no such character is next to it.
@@ -46,10 +51,12 @@ pub fn print(checks: &[Check], console: &Console) -> String {
     }
     let mistakes = checks.iter().filter_map(|check| Some(format!("{}: {}\n", check.shown, check.mistake.as_ref()?)));
     let mut text: String = mistakes.collect();
-    text.push_str("\nChecks:\n");
+    let say = |text: Text| text.say(console.language);
+    text.push_str(&format!("\n{}\n", say(texts::CHECKS)));
     for check in checks {
-        let word = if check.is_ok { console.paint(GREEN, "ok") } else { console.paint(RED, "fail") };
-        let optional = if check.is_ok || check.is_strict { "" } else { " (optional)" };
+        let (colour, word) = if check.is_ok { (GREEN, texts::IS_OK) } else { (RED, texts::CHECK_FAILED) };
+        let word = console.paint(colour, say(word));
+        let optional = if check.is_ok || check.is_strict { "" } else { say(texts::OPTIONAL) };
         text.push_str(&format!("{word}: {}{optional}\n", check.shown));
     }
     text
@@ -90,8 +97,9 @@ impl Apdex {
     }
 
     /// A blank line and the score.
-    pub fn print(&self) -> String {
-        format!("\nApdex score: {} ({})\n", number::js(self.score), self.ranking)
+    pub fn print(&self, language: Language) -> String {
+        let said = say!(texts::APDEX, number::js(self.score), self.ranking);
+        format!("\n{}\n", said.say(language))
     }
 }
 
@@ -336,7 +344,7 @@ mod tests {
     fn scores() {
         let apdex = Apdex::of(&whole()).unwrap();
         assert_eq!((apdex.score, apdex.ranking), (0.75, "fair"));
-        assert_eq!(apdex.print(), "\nApdex score: 0.75 (fair)\n");
+        assert_eq!(apdex.print(Language::English), "\nApdex score: 0.75 (fair)\n");
         assert_eq!(Apdex::of(&Period::default()), None);
     }
 }

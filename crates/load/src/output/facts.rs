@@ -1,6 +1,11 @@
 //! Facts about a run that the runner knows and the recorder does not.
 
+use weir_conf::said::Said;
+use weir_conf::say;
+
 use super::ensure::Check;
+use super::number::{grouped, ms};
+use crate::texts;
 
 /// Target, time, script and environment of the load, and the generator's self-check.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,7 +31,7 @@ pub struct Facts {
     /// The results of the checks of `ensure`.
     pub checks: Vec<Check>,
     /// The reasons why the run is incomplete, one sentence each: stopped by Ctrl-C, an agent lost.
-    pub incomplete: Vec<String>,
+    pub incomplete: Vec<Said>,
 }
 
 /// A phase of the run.
@@ -89,86 +94,74 @@ const ROOM_MAX: f64 = 0.9;
 
 impl SelfCheck {
     /// The ways in which the generator was the limit, one sentence each; empty if it was not.
-    pub fn limits(&self) -> Vec<String> {
+    pub fn limits(&self) -> Vec<Said> {
         let mut limits = Vec::new();
         for (worker, cpu) in self.worker_cpu.iter().enumerate().filter(|(_, cpu)| **cpu >= CPU_MAX) {
-            limits.push(format!(
-                "worker {worker} used {:.0} % of its core: use more cores, or more machines (--agents)",
-                cpu * 100.0
-            ));
+            limits.push(say!(texts::WORKER_FULL, worker, per_cent(*cpu)));
         }
         if let Some(part) = self.throttled.filter(|part| *part > THROTTLED_MAX) {
-            limits.push(format!(
-                "the CPU quota of its control group stopped the generator in {:.0} % of the periods: raise the quota, or use more machines (--agents)",
-                part * 100.0
-            ));
+            limits.push(say!(texts::THROTTLED, per_cent(part)));
         }
         if let Some(lag) = self.lag_p99_least_ms.or(self.lag_p99_ms).filter(|lag| *lag > LAG_MAX_MS) {
-            limits.push(format!("one arrival in a hundred began {} ms late or more", super::number::ms(lag)));
+            limits.push(say!(texts::LATE_HUNDREDTH, ms(lag)));
         }
         if let (None, Some(lag)) = (self.lag_p99_ms, self.lag_max_ms.filter(|lag| *lag > LAG_FEW_MAX_MS)) {
-            limits.push(format!("there were few arrivals, and the latest began {} ms late", super::number::ms(lag)));
+            limits.push(say!(texts::LATE_FEW, ms(lag)));
         }
         if self.dropped > 0 {
-            limits.push(format!("{} scheduled arrivals never began", super::number::grouped(self.dropped)));
+            limits.push(say!(texts::NEVER_BEGAN, grouped(self.dropped)));
         }
-        let rooms = [
-            (self.ports, "local ports", "net.ipv4.ip_local_port_range, or use more addresses"),
-            (self.descriptors, "file descriptors", "ulimit -n"),
-        ];
-        for (room, what, remedy) in rooms {
+        for (room, text) in [(self.ports, texts::PORTS_FULL), (self.descriptors, texts::FILES_FULL)] {
             if let Some((used, all)) = room.filter(|(used, all)| *used as f64 >= *all as f64 * ROOM_MAX) {
-                limits.push(format!("{used} of {all} {what} were in use: raise {remedy}"));
+                limits.push(text.with(&[used.into(), all.into()]));
             }
         }
         for (name, check) in &self.agents {
-            limits.extend(check.limits().into_iter().map(|limit| format!("agent {name}: {limit}")));
+            limits.extend(check.limits().into_iter().map(|limit| say!(texts::OF_AGENT, name, limit)));
         }
         limits
     }
 
     /// Facts that affect the figures although the generator was not the limit, one sentence each.
-    pub fn cautions(&self) -> Vec<String> {
-        let full = self.machine_cpu.filter(|cpu| *cpu >= MACHINE_FULL).map(|cpu| {
-            format!(
-                "the machine was {:.0} % busy: its processes, including the generator, had to wait for a CPU",
-                cpu * 100.0
-            )
-        });
+    pub fn cautions(&self) -> Vec<Said> {
+        let full = self.machine_cpu.filter(|cpu| *cpu >= MACHINE_FULL);
+        let full = full.map(|cpu| say!(texts::MACHINE_FULL, per_cent(cpu)));
         let of = |(name, check): &(String, SelfCheck)| {
-            check.cautions().into_iter().map(|caution| format!("agent {name}: {caution}")).collect::<Vec<_>>()
+            check.cautions().into_iter().map(|caution| say!(texts::OF_AGENT, name, caution)).collect::<Vec<_>>()
         };
         full.into_iter().chain(self.agents.iter().flat_map(of)).collect()
     }
 
     /// One line with the measured values.
-    pub fn figures(&self) -> String {
+    pub fn figures(&self) -> Said {
+        if !self.agents.is_empty() {
+            let agents = self.agents.iter().map(|(name, check)| say!(texts::NAMED, name, check.figures()));
+            return Said::list(&agents.collect::<Vec<_>>(), "; ");
+        }
         let mut parts = Vec::new();
         let busiest = self.worker_cpu.iter().copied().fold(f64::NAN, f64::max);
         if !busiest.is_nan() {
-            let of = self.worker_cpu.len();
-            let workers = if of == 1 { "1 worker".to_owned() } else { format!("busiest of {of} workers") };
-            parts.push(format!("{workers} {:.0} % of a core", busiest * 100.0));
+            let busiest = per_cent(busiest);
+            parts.push(match self.worker_cpu.len() {
+                1 => say!(texts::ONE_WORKER, busiest),
+                of => say!(texts::BUSIEST_WORKER, of, busiest),
+            });
         }
-        if let Some(cpu) = self.machine_cpu {
-            parts.push(format!("machine {:.0} %", cpu * 100.0));
+        parts.extend(self.machine_cpu.map(|cpu| say!(texts::MACHINE_CPU, per_cent(cpu))));
+        parts.extend(match (self.lag_p99_ms, self.lag_max_ms) {
+            (Some(lag), _) => Some(say!(texts::LATE_P99, ms(lag))),
+            (None, Some(lag)) => Some(say!(texts::LATEST, ms(lag))),
+            (None, None) => None,
+        });
+        for (room, text) in [(self.ports, texts::PORTS_USED), (self.descriptors, texts::FILES_USED)] {
+            parts.extend(room.map(|(used, all)| text.with(&[used.into(), all.into()])));
         }
-        match (self.lag_p99_ms, self.lag_max_ms) {
-            (Some(lag), _) => parts.push(format!("arrivals late p99 {} ms", super::number::ms(lag))),
-            (None, Some(lag)) => parts.push(format!("latest arrival {} ms late", super::number::ms(lag))),
-            (None, None) => {}
-        }
-        for (room, what) in [(self.ports, "ports"), (self.descriptors, "descriptors")] {
-            if let Some((used, all)) = room {
-                parts.push(format!("{used} of {all} {what}"));
-            }
-        }
-        let agents = self.agents.iter().map(|(name, check)| format!("{name}: {}", check.figures()));
-        if !self.agents.is_empty() {
-            return agents.collect::<Vec<_>>().join("; ");
-        }
-        if parts.is_empty() { "not looked at".to_owned() } else { parts.join(", ") }
+        if parts.is_empty() { say!(texts::NOT_LOOKED_AT) } else { Said::list(&parts, ", ") }
     }
+}
+
+fn per_cent(part: f64) -> String {
+    format!("{:.0}", part * 100.0)
 }
 
 /// A fingerprint of some bytes in 16 hex digits: FNV-1a. It distinguishes scripts and protects no secrets.
@@ -186,6 +179,7 @@ pub fn fingerprint(parts: &[&[u8]]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_conf::language::Language;
 
     #[test]
     fn a_generator_with_room_is_no_limit() {
@@ -204,7 +198,8 @@ mod tests {
         );
         assert_eq!(SelfCheck::default().figures(), "not looked at");
         let few = SelfCheck { lag_max_ms: Some(30.0), ..SelfCheck::default() };
-        assert_eq!((few.limits(), few.figures()), (Vec::new(), "latest arrival 30.0 ms late".to_owned()));
+        assert_eq!((few.limits(), few.figures().en()), (Vec::new(), "latest arrival 30.0 ms late"));
+        assert_eq!(few.figures().say(Language::Korean), "가장 늦은 도착 30.0 ms 지연");
     }
 
     #[test]

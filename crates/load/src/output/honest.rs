@@ -1,30 +1,33 @@
 //! weir's additions to Artillery's console: the target of the load, both latencies, lag, errors by place, and whether
 //! the generator itself was the limit.
 
+use weir_conf::language::Language;
+use weir_conf::said::{Said, Text, left, right};
+use weir_conf::say;
+
 use super::console::{Console, GRAY, GREEN, RED, YELLOW};
 use super::number::{grouped, ms};
 use super::{Facts, SelfCheck};
-use crate::record::{Figures, Outcome, phase};
+use crate::record::{Figures, Outcome};
+use crate::texts::{self, phase_said};
 
 /// Failures that are listed; the others share one line.
 const FAILURES_SHOWN: usize = 12;
 
-/// The very first line: the target of the load.
-pub fn first_line(targets: &[String]) -> String {
-    match targets {
-        [] => "Load goes to: nowhere\n".to_owned(),
-        targets => format!("Load goes to: {}\n", targets.join(", ")),
-    }
+/// The line before the load: the targets.
+pub fn first_line(targets: &[String], language: Language) -> String {
+    let targets = if targets.is_empty() { say!(texts::NOWHERE) } else { targets.join(", ").into() };
+    format!("{}\n", say!(texts::LOAD_GOES, targets).say(language))
 }
 
-/// The lines before the summary if the generator was the limit; empty otherwise.
+/// The lines before the summary if the generator was the limit; otherwise nothing.
 pub fn verdict_first(check: &SelfCheck, console: &Console) -> String {
     let limits = check.limits();
     if limits.is_empty() {
         return String::new();
     }
-    let title = "The generator was the limit: these figures measure the generator, not the target.";
-    let lines: String = limits.iter().map(|limit| format!("  {limit}\n")).collect();
+    let title = texts::GENERATOR_LIMIT.say(console.language);
+    let lines: String = limits.iter().map(|limit| format!("  {}\n", limit.say(console.language))).collect();
     format!("{}\n{lines}\n", console.paint(RED, title))
 }
 
@@ -33,46 +36,51 @@ pub fn block(outcome: &Outcome, facts: &Facts, console: &Console) -> String {
     if console.is_quiet {
         return incomplete(facts, console);
     }
-    let own = &outcome.own;
-    let mut text = format!("\nLoad went to: {}\n\n", facts.targets.join(", "));
+    let (own, language) = (&outcome.own, console.language);
+    let went = say!(texts::LOAD_WENT, facts.targets.join(", "));
     let layout = Layout::of(console);
-    text.push_str(&format!("{}\n", console.paint(GRAY, &layout.head())));
+    let mut text = format!("\n{}\n\n{}\n", went.say(language), console.paint(GRAY, &layout.head(language)));
     let rows = [
-        ("response", &own.response, "from the intended start"),
-        ("service", &own.service, "from the send"),
-        ("schedule lag", &own.lag, "how late arrivals began"),
+        (texts::RESPONSE, &own.response, texts::FROM_INTENDED),
+        (texts::SERVICE, &own.service, texts::FROM_SEND),
+        (texts::SCHEDULE_LAG, &own.lag, texts::HOW_LATE_ARRIVALS),
     ];
     for (name, hdr, meaning) in rows.into_iter().filter(|(_, hdr, _)| hdr.count() > 0) {
-        let row = layout.row(name, &Figures::of(hdr));
+        let row = layout.row(name.say(language), &Figures::of(hdr));
+        let meaning = meaning.say(language);
         let meaning =
             if layout == Layout::Wide { format!("  {}", console.paint(GRAY, meaning)) } else { String::new() };
         text.push_str(&format!("{row}{meaning}\n"));
     }
-    let dropped = format!("{:<1$}{2:>3$}", "dropped arrivals", layout.name(), grouped(own.dropped), layout.figure());
+    let name = left(texts::DROPPED.say(language), layout.name());
+    let dropped = format!("{name}{:>1$}", grouped(own.dropped), layout.figure());
     text.push_str(&if own.dropped > 0 { console.paint(YELLOW, &dropped) } else { dropped });
     text.push('\n');
     text.push_str(&failures(outcome, console));
     text.push_str(&incomplete(facts, console));
-    let check = &facts.self_check;
-    let verdict =
-        if check.limits().is_empty() { console.paint(GREEN, "ok") } else { console.paint(RED, "was the limit") };
-    let generators = match check.agents.is_empty() {
-        true => vec![format!("Generator: {verdict} ({})", check.figures())],
-        // One line for each agent: a single line would be too long to read.
-        false => std::iter::once(format!("Generator: {verdict}"))
-            .chain(check.agents.iter().map(|(name, check)| format!("  {name}: {}", check.figures())))
-            .collect(),
-    };
     text.push('\n');
-    for line in generators {
+    for line in generator(&facts.self_check, console) {
         text.push_str(&console.wrap(&line));
         text.push('\n');
     }
-    for caution in check.cautions() {
-        text.push_str(&console.wrap(&format!("{}: {caution}", console.paint(YELLOW, "Caution"))));
+    for caution in facts.self_check.cautions() {
+        let word = console.paint(YELLOW, texts::CAUTION.say(language));
+        text.push_str(&console.wrap(&format!("{word}: {}", caution.say(language))));
         text.push('\n');
     }
     text
+}
+
+/// The verdict on the generator, and a line for each agent.
+fn generator(check: &SelfCheck, console: &Console) -> Vec<String> {
+    let language = console.language;
+    let (colour, word) = if check.limits().is_empty() { (GREEN, texts::IS_OK) } else { (RED, texts::WAS_LIMIT) };
+    let verdict = console.paint(colour, word.say(language));
+    if check.agents.is_empty() {
+        return vec![say!(texts::GENERATOR_WITH, verdict, check.figures()).say(language).to_owned()];
+    }
+    let agents = check.agents.iter().map(|(name, check)| format!("  {name}: {}", check.figures().say(language)));
+    std::iter::once(say!(texts::GENERATOR, verdict).say(language).to_owned()).chain(agents).collect()
 }
 
 /// The layout by width: all figures and their meaning, all figures, or the most important figures.
@@ -104,13 +112,12 @@ impl Layout {
         if self == Layout::Narrow { 8 } else { 9 }
     }
 
-    fn head(self) -> String {
+    fn head(self, language: Language) -> String {
+        let name = left(texts::LATENCY_MS.say(language), self.name());
+        let count = right(texts::COUNT.say(language), 12);
         match self {
-            Layout::Narrow => format!("{:<16}{:>8}{:>8}{:>8}", "Latency, ms", "p50", "p99", "max"),
-            _ => format!(
-                "{:<22}{:>9}{:>9}{:>9}{:>9}{:>9}{:>12}",
-                "Latency, ms", "p50", "p90", "p99", "p99.9", "max", "count"
-            ),
+            Layout::Narrow => format!("{name}{:>8}{:>8}{:>8}", "p50", "p99", "max"),
+            _ => format!("{name}{:>9}{:>9}{:>9}{:>9}{:>9}{count}", "p50", "p90", "p99", "p99.9", "max"),
         }
     }
 
@@ -119,15 +126,18 @@ impl Layout {
         let times = |times: &[f64]| -> String {
             times.iter().map(|time| format!("{:>1$}", ms(*time), self.figure())).collect()
         };
+        let name = left(name, self.name());
         match self {
-            Layout::Narrow => format!("{name:<16}{}", times(&[p50, p99, max])),
-            _ => format!("{name:<22}{}{:>12}", times(&[p50, p90, p99, p999, max]), grouped(count)),
+            Layout::Narrow => format!("{name}{}", times(&[p50, p99, max])),
+            _ => format!("{name}{}{:>12}", times(&[p50, p90, p99, p999, max]), grouped(count)),
         }
     }
 }
 
 fn incomplete(facts: &Facts, console: &Console) -> String {
-    let line = |reason: &String| console.wrap(&format!("{}: {reason}", console.paint(YELLOW, "Incomplete"))) + "\n";
+    let language = console.language;
+    let word = console.paint(YELLOW, texts::INCOMPLETE.say(language));
+    let line = |reason: &Said| console.wrap(&format!("{word}: {}", reason.say(language))) + "\n";
     facts.incomplete.iter().map(line).collect()
 }
 
@@ -138,14 +148,22 @@ fn failures(outcome: &Outcome, console: &Console) -> String {
         return String::new();
     }
     failures.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-    let head = format!("{:<31}{:<22}{:<12}", "Errors", "hop", "phase");
+    let say = |text: Text| text.say(console.language);
+    let (errors, hop) = (left(say(texts::ERRORS), 31), left(say(texts::HOP), 22));
+    let head = format!("{errors}{hop}{}", say(texts::PHASE));
     let mut text = format!("\n{}\n", console.paint(GRAY, head.trim_end()));
     for ((step, name), count) in failures.iter().take(FAILURES_SHOWN) {
-        text.push_str(&format!("{:>9}  {:<20}{:<22}{}\n", grouped(**count), name, "target", phase(*step)));
+        let target = left(say(texts::TARGET), 22);
+        text.push_str(&format!(
+            "{:>9}  {name:<20}{target}{}\n",
+            grouped(**count),
+            phase_said(*step).say(console.language)
+        ));
     }
     if let Some(rest) = failures.get(FAILURES_SHOWN..).filter(|rest| !rest.is_empty()) {
         let count: u64 = rest.iter().map(|(_, count)| **count).sum();
-        text.push_str(&format!("{:>9}  of {} other kinds\n", grouped(count), rest.len()));
+        let rest = say!(texts::OTHER_KINDS, rest.len());
+        text.push_str(&format!("{:>9}  {}\n", grouped(count), rest.say(console.language)));
     }
     text
 }
@@ -175,7 +193,7 @@ mod tests {
     fn everything_in_one_block() {
         let facts = Facts {
             targets: vec!["http://127.0.0.1:80".to_owned()],
-            incomplete: vec!["stopped by Ctrl-C".to_owned()],
+            incomplete: vec!["stopped by Ctrl-C".into()],
             self_check: SelfCheck { worker_cpu: vec![0.5], ..SelfCheck::default() },
             ..Facts::default()
         };
@@ -203,6 +221,34 @@ Generator: ok (1 worker 50 % of a core)
     }
 
     #[test]
+    fn the_korean_block_has_the_same_figures() {
+        let facts = Facts {
+            targets: vec!["http://127.0.0.1:80".to_owned()],
+            incomplete: vec![say!(texts::STOPPED)],
+            self_check: SelfCheck { worker_cpu: vec![0.5], ..SelfCheck::default() },
+            ..Facts::default()
+        };
+        let text = block(&outcome(), &facts, &Console { language: Language::Korean, ..Console::default() });
+        let expected = "
+부하 대상: http://127.0.0.1:80
+
+지연 시간, ms               p50      p90      p99    p99.9      max        건수
+응답 (response)             100      180      198      200      200       2 000  예정된 시작부터
+서비스 (service)           1.00     1.80     1.98     2.00     2.00       2 000  요청을 보낸 때부터
+시작 지연                 0.010    0.010    0.010    0.010    0.010           1  도착이 늦게 시작된 정도
+시작 못 한 도착               0
+
+오류                           위치                  단계
+        3  ETIMEDOUT           대상                  응답 대기
+        1  ECONNREFUSED        대상                  연결
+불완전: 실행이 끝나기 전에 시그널을 받아 중단되었습니다
+
+부하 생성기: 정상 (워커 1개, 코어의 50 %)
+";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
     fn agents_have_a_line_each() {
         let agent = SelfCheck { worker_cpu: vec![0.5], ..SelfCheck::default() };
         let agents = ["a", "b"].map(|name| (name.to_owned(), agent.clone())).into();
@@ -218,7 +264,7 @@ Generator: ok (1 worker 50 % of a core)
     fn it_fits_its_terminal() {
         let facts = Facts {
             self_check: SelfCheck { worker_cpu: vec![0.5], machine_cpu: Some(0.99), ..SelfCheck::default() },
-            incomplete: vec!["agent a (share 1 of 2) was lost after 3.5 s".to_owned()],
+            incomplete: vec!["agent a (share 1 of 2) was lost after 3.5 s".into()],
             ..Facts::default()
         };
         for columns in [40, 60, 79, 80, 103, 104, 200] {
@@ -246,9 +292,9 @@ Generator: ok (1 worker 50 % of a core)
     #[test]
     fn where_the_load_goes() {
         assert_eq!(
-            first_line(&["http://a:1".to_owned(), "ws://b:2".to_owned()]),
+            first_line(&["http://a:1".to_owned(), "ws://b:2".to_owned()], Language::English),
             "Load goes to: http://a:1, ws://b:2\n"
         );
-        assert_eq!(first_line(&[]), "Load goes to: nowhere\n");
+        assert_eq!(first_line(&[], Language::English), "Load goes to: nowhere\n");
     }
 }

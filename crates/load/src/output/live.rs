@@ -3,9 +3,14 @@
 //! The caller writes the text to stderr, so that stdout stays Artillery's. No line is wider than the terminal: a line
 //! that wraps would take two rows, and moving up to the first line would then end too low.
 
+use weir_conf::language::Language;
+use weir_conf::said::{Said, Text, left, width};
+use weir_conf::say;
+
 use super::console::{GRAY, RED, paint};
 use super::number::{grouped, ms};
 use crate::record::{Merger, Point};
+use crate::texts;
 
 /// Largest width of the bar in cells.
 const BAR_MAX: usize = 28;
@@ -33,6 +38,8 @@ pub struct Screen {
     pub rows: usize,
     /// True if the terminal shows colours.
     pub is_colour: bool,
+    /// The language of the words.
+    pub language: Language,
 }
 
 /// The progress of the run.
@@ -89,27 +96,36 @@ fn drawing(merger: &Merger, progress: &Progress, point: &Point, screen: Screen) 
     let errors = errors(merger);
     let named: Vec<String> =
         errors.iter().take(ERRORS_SHOWN).map(|(name, count)| format!("{name} {}", grouped(*count))).collect();
-    let (errors, colour) = if named.is_empty() { ("none".to_owned(), None) } else { (named.join("  "), Some(RED)) };
+    let (errors, colour) = if named.is_empty() {
+        (texts::LIVE_NONE.say(screen.language).to_owned(), None)
+    } else {
+        (named.join("  "), Some(RED))
+    };
+    let say = |text: Text| text.say(screen.language);
+    let told = |said: Said| said.say(screen.language).to_owned();
     let who = match progress.connections {
         0 => {
             let created = grouped(merger.counted("vusers.created"));
-            ("users", format!("{} active, {created} created", grouped(active(merger))))
+            (texts::LIVE_USERS, told(say!(texts::LIVE_USERS_LINE, grouped(active(merger)), created)))
         }
-        all => ("sent", format!("{} by {} connections", grouped(merger.counted("http.requests")), grouped(all))),
+        all => {
+            let sent = grouped(merger.counted("http.requests"));
+            (texts::LIVE_SENT, told(say!(texts::LIVE_SENT_LINE, sent, grouped(all))))
+        }
     };
-    let row = |key: &str, text: &str, colour: Option<u8>| {
-        let key = format!("{key:<9}");
-        let text = cut(text, screen.columns.saturating_sub(key.len()));
+    let row = |key: Text, text: &str, colour: Option<u8>| {
+        let key = left(say(key), 9);
+        let text = cut(text, screen.columns.saturating_sub(width(&key)));
         let text = colour.map_or(text.clone(), |colour| paint(screen.is_colour, colour, &text));
         paint(screen.is_colour, GRAY, &key) + &text
     };
     vec![
         headline(progress, screen),
         row(who.0, &who.1, None),
-        row("load", &format!("{}/s", grouped(rate(merger, point))), None),
-        row("response", &quantiles(point.response), None),
-        row("service", &quantiles(point.service), None),
-        row("errors", &errors, colour),
+        row(texts::LIVE_LOAD, &told(say!(texts::LIVE_RATE, grouped(rate(merger, point)))), None),
+        row(texts::LIVE_RESPONSE, &quantiles(point.response), None),
+        row(texts::LIVE_SERVICE, &quantiles(point.service), None),
+        row(texts::LIVE_ERRORS, &errors, colour),
     ]
 }
 
@@ -127,8 +143,11 @@ fn headline(progress: &Progress, screen: Screen) -> String {
 /// dot.
 fn cut(text: &str, columns: usize) -> String {
     let mut text: String = text.chars().map(|c| if c.is_control() { '·' } else { c }).collect();
-    if text.chars().count() > columns {
-        text = text.chars().take(columns.saturating_sub(1)).chain(['…']).collect();
+    if width(&text) > columns {
+        while width(&text) >= columns.max(1) {
+            text.pop();
+        }
+        text.push('…');
     }
     text
 }
@@ -184,7 +203,7 @@ mod tests {
         Progress { elapsed_ms: 45_000, planned_ms: 90_000, phase: "ramp".to_owned(), connections: 0 }
     }
 
-    const WIDE: Screen = Screen { columns: 80, rows: 24, is_colour: false };
+    const WIDE: Screen = Screen { columns: 80, rows: 24, is_colour: false, language: Language::English };
 
     #[test]
     fn a_terminal_is_redrawn_in_place() {

@@ -1,6 +1,7 @@
 //! The key `weir` of a report: data that Artillery does not have. `docs/guide/load/report.md` documents its shape.
 
 use std::collections::BTreeMap;
+use weir_conf::said::Said;
 
 use serde_json::{Map, Value, json};
 
@@ -23,7 +24,7 @@ pub fn section(outcome: &Outcome, facts: &Facts) -> Value {
         "phases": phases(facts),
         "environment": facts.environment.iter().cloned().map(|(name, value)| (name, value.into())).collect::<Map<_, _>>(),
         "checks": checks(facts),
-        "incomplete": facts.incomplete,
+        "incomplete": facts.incomplete.iter().map(Said::en).collect::<Vec<_>>(),
         "latency_unit": "ms",
         "response": latency(&outcome.own.response),
         "service": latency(&outcome.own.service),
@@ -80,8 +81,8 @@ fn generator(check: &SelfCheck) -> Value {
     let room = |room: Option<(u64, u64)>| room.map(|(used, all)| json!({"used": used, "of": all}));
     json!({
         "is_limit": !limits.is_empty(),
-        "limits": limits,
-        "cautions": check.cautions(),
+        "limits": limits.iter().map(Said::en).collect::<Vec<_>>(),
+        "cautions": check.cautions().iter().map(Said::en).collect::<Vec<_>>(),
         "worker_cpu": check.worker_cpu.iter().map(|cpu| number::json(thousandths(*cpu))).collect::<Vec<_>>(),
         "worker_cpu_peak": check.worker_cpu_peak.map(thousandths),
         "machine_cpu": check.machine_cpu.map(thousandths),

@@ -18,7 +18,7 @@ use crate::client::{self, Answer, Call, Kept, Origin};
 use crate::engine::bell::Bell;
 use crate::engine::http::metrics::Metrics;
 use crate::event::Event;
-use crate::record::Recorder;
+use crate::record::{Metric, Recorder};
 use crate::report::{Failure, Report};
 use crate::run::TELL;
 use crate::tls::Tls;
@@ -36,6 +36,8 @@ struct Run {
     shared: Arc<Shared>,
     recorder: Recorder,
     metrics: Metrics,
+    /// The time that a new connection took, in milliseconds.
+    connect: Metric,
     book: RefCell<Book>,
     /// Number of connections, or streams, that may still send.
     sending: Cell<usize>,
@@ -77,6 +79,7 @@ pub(super) fn begin(plan: Plan, share: Share, shared: Arc<Shared>, ears: Ears) {
     };
     let streams = plan.streams;
     let run = Rc::new(Run {
+        connect: recorder.metric("http.connect"),
         metrics: Metrics::plain(&recorder),
         recorder,
         plan,
@@ -163,6 +166,11 @@ impl Run {
                 let timings = &answer.timings;
                 let response = timings.end.saturating_duration_since(due.unwrap_or(begin));
                 recorder.latency(response, timings.service());
+                if timings.is_fresh {
+                    let connect = timings.dns + timings.tcp + timings.tls.unwrap_or_default();
+                    report.connect.add(connect);
+                    recorder.sample(self.connect, connect.as_secs_f64() * 1e3);
+                }
                 metrics.answer(recorder, answer);
                 if let Some(count) = book.statuses.get_mut(usize::from(answer.status())) {
                     *count += 1;

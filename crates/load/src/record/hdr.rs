@@ -81,6 +81,12 @@ impl Hdr {
         Duration::from_nanos(mean as u64)
     }
 
+    /// The standard deviation of the latencies; zero if there are none.
+    pub fn deviation(&self) -> Duration {
+        let deviation = self.0.as_ref().filter(|histogram| !histogram.is_empty()).map_or(0.0, Histogram::stdev);
+        Duration::from_nanos(deviation as u64)
+    }
+
     /// HdrHistogram's V2 format, compressed, in base64: the format of its log analysers. Unit: ns. Empty if there are
     /// none.
     pub fn encoded(&self) -> String {

@@ -21,6 +21,16 @@ impl Plan {
         targets
     }
 
+    /// Number of virtual users that arrive in all phases; of random arrivals, the expected number.
+    pub fn vusers(&self) -> u64 {
+        let known: u64 = self.phases.iter().filter_map(arrive::expected).sum();
+        let random = self.phases.iter().map(|phase| match phase.arrivals {
+            Arrivals::Poisson(rate) => rate * phase.duration.as_secs_f64(),
+            _ => 0.0,
+        });
+        known + random.sum::<f64>().round() as u64
+    }
+
     /// Parts of metric names that the console does not show.
     pub fn suppressed(&self) -> Vec<String> {
         let is_suppressed = |options: &Value| match options {
@@ -101,18 +111,9 @@ impl fmt::Display for Plan {
             writeln!(out, "  {}: {engine}, {share:.0} %, {}", scenario.name, counted(steps(&scenario.flow), "step"))?;
         }
         more(out, self.scenarios.len())?;
-        let known: u64 = self.phases.iter().filter_map(arrive::expected).sum();
         let is_exact = self.phases.iter().all(|phase| arrive::expected(phase).is_some() && phase.vusers_max.is_none());
-        let expected: f64 = self
-            .phases
-            .iter()
-            .map(|phase| match phase.arrivals {
-                Arrivals::Poisson(rate) => rate * phase.duration.as_secs_f64(),
-                _ => 0.0,
-            })
-            .sum();
         let about = if is_exact { "" } else { "about " };
-        writeln!(out, "{about}{} in all", counted(known as usize + expected.round() as usize, "virtual user"))
+        writeln!(out, "{about}{} in all", counted(self.vusers() as usize, "virtual user"))
     }
 }
 

@@ -11,9 +11,9 @@ use super::notes::Notes;
 /// Warns about every unknown key in the outer objects of a script, its scenarios and their steps.
 pub(crate) fn unknown_keys(script: &Node, notes: &mut Notes) {
     keys::SCRIPT.check_own(script, notes);
-    if let Some(config) = script.get("config") {
+    if let Some(config) = meant(script, "config", &keys::SCRIPT) {
         keys::CONFIG.check(config, notes);
-        let phases = config.get("phases").and_then(Node::list).unwrap_or_default();
+        let phases = meant(config, "phases", &keys::CONFIG).and_then(Node::list).unwrap_or_default();
         phases.iter().for_each(|phase| keys::PHASE.check(phase, notes));
         for (name, object) in
             [("http", &keys::HTTP), ("ws", &keys::WS), ("socketio", &keys::SOCKETIO), ("tls", &keys::TLS)]
@@ -21,14 +21,23 @@ pub(crate) fn unknown_keys(script: &Node, notes: &mut Notes) {
             config.get(name).into_iter().for_each(|node| object.check(node, notes));
         }
     }
-    for scenario in script.get("scenarios").and_then(Node::list).unwrap_or_default() {
+    for scenario in meant(script, "scenarios", &keys::SCRIPT).and_then(Node::list).unwrap_or_default() {
         keys::SCENARIO.check(scenario, notes);
-        steps(scenario.get("flow"), notes);
+        steps(meant(scenario, "flow", &keys::SCENARIO), notes);
     }
     for hook in ["before", "after"].iter().filter_map(|name| script.get(name)) {
         keys::HOOK.check(hook, notes);
-        steps(hook.get("flow"), notes);
+        steps(meant(hook, "flow", &keys::HOOK), notes);
     }
+}
+
+/// The value of a key, or of an unknown key that looks like it: a mistyped key hides no further ones.
+fn meant<'n>(node: &'n Node, wanted: &str, object: &keys::Object) -> Option<&'n Node> {
+    let is_meant = |name: &str| {
+        object.key(name).is_none() && near::nearest(name, object.keys.iter().map(|key| key.name)) == Some(wanted)
+    };
+    let mistyped = || node.map()?.iter().find(|(name, _)| is_meant(name)).map(|(_, member)| &member.value);
+    node.get(wanted).or_else(mistyped)
 }
 
 /// The parser limits the nesting of lists.

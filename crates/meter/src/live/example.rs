@@ -419,6 +419,7 @@ fn errors(now: Timestamp) -> Vec<ErrorClass> {
         at: Timestamp(now.0 - 8_200),
         client: "203.0.113.9".to_owned(),
         server: "shop.example".to_owned(),
+        zone: "shop.example/api/".into(),
         request: "GET /api/cart".to_owned(),
         status: 502,
         upstream: "10.0.0.12:3000".to_owned(),

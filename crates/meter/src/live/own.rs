@@ -474,6 +474,8 @@ pub struct ErrorSample {
     pub client: String,
     /// The server.
     pub server: String,
+    /// The location's zone; empty if the location counts with its server.
+    pub zone: String,
     /// Method and path.
     pub request: String,
     /// The status of the answer; 0 if there was none.

@@ -134,7 +134,7 @@ fn errors(lines: &Lines) -> Vec<Line> {
     let total = |values: &[f64]| values.iter().filter(|value| value.is_finite()).sum::<f64>();
     let mut errors = lines.rates("errors.");
     errors.sort_by(|a, b| total(b.1).total_cmp(&total(a.1)));
-    let errors = errors.into_iter().take(ERRORS_DRAWN).zip(["c3", "c2", "c4", "c6", "c7", "c5"]);
+    let errors = errors.into_iter().take(ERRORS_DRAWN).zip(["s5", "c6", "c4", "c2", "c7", "c5"]);
     errors.map(|((name, values), color)| line(&name, color, some(values))).collect()
 }
 

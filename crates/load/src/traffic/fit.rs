@@ -1,0 +1,178 @@
+//! Chooses scenarios for the sessions, and weights with which the shares of all routes are those of the log.
+//!
+//! Sessions with the same routes in the same order are one scenario. A log has thousands of orders that occur once, so
+//! a script takes the frequent orders, and some sessions that stand for the others. Their weights are then raked: each
+//! is raised or lowered until every route has its share (iterative proportional fitting).
+
+use foldhash::HashMap;
+
+use super::routes::Routes;
+use super::sessions::{Session, Sessions};
+
+/// Most scenarios with an order of their own.
+const COMMON_MAX: usize = 40;
+/// Most sessions that stand for all others.
+const SAMPLES_MAX: usize = 30;
+/// Rounds of raking.
+const ROUNDS_MAX: usize = 2000;
+/// Error of a route's share with which the lengths of sessions are given up.
+const UNFIT: f64 = 0.005;
+/// Largest error of a route's share after which raking ends.
+const ERROR_MAX: f64 = 1e-4;
+/// The sum of the weights: each is a share in hundredths of a percent. Artillery makes a list with a hundred entries for
+/// each unit.
+pub(super) const WEIGHTS: u64 = 10_000;
+
+/// A flow of the script.
+#[derive(Clone, Debug)]
+pub(super) struct Scenario<'s> {
+    pub(super) routes: Vec<u16>,
+    pub(super) weight: u64,
+    /// The sessions with this order.
+    pub(super) sessions: Vec<&'s Session>,
+    /// True if it stands for other sessions too: its values are those of all sessions.
+    pub(super) is_sample: bool,
+}
+
+/// The scenarios, the most frequent first. Their weights add up to [`WEIGHTS`].
+pub(super) fn scenarios<'s>(sessions: &'s Sessions, routes: &Routes) -> Vec<Scenario<'s>> {
+    let mut orders: HashMap<Vec<u16>, Vec<&Session>> = HashMap::default();
+    for session in &sessions.all {
+        let order = sessions.steps(session).iter().map(|step| step.route).collect();
+        orders.entry(order).or_default().push(session);
+    }
+    let mut orders: Vec<(Vec<u16>, Vec<&Session>)> = orders.into_iter().collect();
+    orders.sort_by(|a, b| (b.1.len(), &a.0).cmp(&(a.1.len(), &b.0)));
+    let is_whole = orders.len() <= COMMON_MAX + SAMPLES_MAX;
+    let rest = if is_whole { Vec::new() } else { orders.split_off(COMMON_MAX) };
+    let common =
+        |(routes, sessions): (Vec<u16>, Vec<&'s Session>)| Scenario { routes, weight: 0, sessions, is_sample: false };
+    let mut found: Vec<Scenario<'s>> = orders.into_iter().map(common).collect();
+    let mut weights: Vec<f64> = found.iter().map(|scenario| scenario.sessions.len() as f64).collect();
+    let left: usize = rest.iter().map(|(_, sessions)| sessions.len()).sum();
+    let step = rest.len().div_ceil(SAMPLES_MAX).max(1);
+    // The rest is sorted by count and then by route: every n-th covers all kinds.
+    let samples: Vec<_> = rest.into_iter().step_by(step).collect();
+    weights.extend(std::iter::repeat_n(left as f64 / samples.len().max(1) as f64, samples.len()));
+    found.extend(samples.into_iter().map(|order| Scenario { is_sample: true, ..common(order) }));
+    if !is_whole {
+        alone(&mut found, &mut weights, routes);
+        let error = rake(&found, &mut weights, routes, Some(sessions.all.len() as f64));
+        if error > UNFIT {
+            // These flows cannot have both the shares and the lengths of the log. The shares matter more.
+            rake(&found, &mut weights, routes, None);
+        }
+    }
+    let whole = whole(&weights, WEIGHTS);
+    for (scenario, weight) in found.iter_mut().zip(whole) {
+        scenario.weight = weight;
+    }
+    found.sort_by_key(|scenario| std::cmp::Reverse(scenario.weight));
+    found
+}
+
+/// Adds a scenario of one request for each route, so that raking can give every route its share.
+fn alone(found: &mut Vec<Scenario<'_>>, weights: &mut Vec<f64>, routes: &Routes) {
+    for (number, share) in routes.shares.iter().enumerate() {
+        let routes = vec![number as u16];
+        let is_known = found.iter().any(|scenario| scenario.routes == routes);
+        if share.requests > 0 && !is_known {
+            found.push(Scenario { routes, weight: 0, sessions: Vec::new(), is_sample: true });
+            // Little, so that raking raises it only if no longer flow has enough of the route.
+            weights.push(1.0);
+        }
+    }
+}
+
+/// Changes the weights until each route has its number of requests, in this number of sessions. Returns the largest
+/// error of a route's share that is left.
+fn rake(found: &[Scenario<'_>], weights: &mut [f64], routes: &Routes, sessions: Option<f64>) -> f64 {
+    let wanted: Vec<f64> = routes.shares.iter().map(|share| share.requests as f64).collect();
+    let all: f64 = wanted.iter().sum();
+    let mut error = 1.0;
+    for _ in 0..ROUNDS_MAX {
+        // Without this part the routes would have the right shares in too many or too few sessions.
+        let length = sessions.map_or(0.0, |sessions| (sessions / weights.iter().sum::<f64>()).ln());
+        let mut given = vec![0.0; wanted.len()];
+        for (scenario, weight) in found.iter().zip(weights.iter()) {
+            for route in &scenario.routes {
+                if let Some(given) = given.get_mut(usize::from(*route)) {
+                    *given += weight;
+                }
+            }
+        }
+        let off = given.iter().zip(&wanted).map(|(given, wanted)| (given - wanted).abs());
+        error = off.fold(0.0, f64::max) / all;
+        if error <= ERROR_MAX && length.abs() <= ERROR_MAX {
+            break;
+        }
+        for (scenario, weight) in found.iter().zip(weights.iter_mut()) {
+            let logs = scenario.routes.iter().filter_map(|route| {
+                let (given, wanted) = (given.get(usize::from(*route))?, wanted.get(usize::from(*route))?);
+                (*given > 0.0 && *wanted > 0.0).then(|| (wanted / given).ln())
+            });
+            *weight *= ((logs.sum::<f64>() + length) / (scenario.routes.len() + 1) as f64).exp();
+        }
+    }
+    error
+}
+
+/// Whole weights with this sum: the largest remainders are rounded up. Each weight is at least 1.
+fn whole(weights: &[f64], sum: u64) -> Vec<u64> {
+    let all: f64 = weights.iter().sum();
+    let exact: Vec<f64> = weights.iter().map(|weight| weight / all.max(f64::MIN_POSITIVE) * sum as f64).collect();
+    let mut whole: Vec<u64> = exact.iter().map(|weight| (weight.floor() as u64).max(1)).collect();
+    let mut order: Vec<usize> = (0..exact.len()).collect();
+    order.sort_by(|a, b| {
+        let rest = |at: &usize| exact.get(*at).map_or(0.0, |weight| weight.fract());
+        rest(b).total_cmp(&rest(a))
+    });
+    let missing = sum.saturating_sub(whole.iter().sum());
+    for at in order.iter().cycle().take(if exact.is_empty() { 0 } else { missing as usize }) {
+        if let Some(weight) = whole.get_mut(*at) {
+            *weight += 1;
+        }
+    }
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::routes::{Route, Share};
+    use super::*;
+
+    #[test]
+    fn weights_are_whole_and_add_up() {
+        assert_eq!(whole(&[1.0, 1.0, 1.0], 100).iter().sum::<u64>(), 100);
+        assert_eq!(whole(&[1e9, 1.0], 100), [99, 1]);
+        assert_eq!(whole(&[], 100), Vec::<u64>::new());
+    }
+
+    #[test]
+    fn raking_gives_each_route_its_share() {
+        let share = |requests| Share { requests, ..Share::default() };
+        let route = |_| Route { method: "GET", pieces: Vec::new() };
+        let routes = Routes {
+            all: (0..4).map(route).collect(),
+            shares: [700, 200, 90, 10].map(share).into(),
+            ..Routes::default()
+        };
+        let scenario =
+            |routes: &[u16]| Scenario { routes: routes.to_vec(), weight: 0, sessions: Vec::new(), is_sample: true };
+        let mut found = vec![scenario(&[0, 0, 1]), scenario(&[0, 2]), scenario(&[1, 2, 1])];
+        let mut weights = vec![100.0, 100.0, 100.0];
+        alone(&mut found, &mut weights, &routes);
+        assert_eq!(found.len(), 7);
+        rake(&found, &mut weights, &routes, Some(600.0));
+        let given = |route: u16| -> f64 {
+            let of = |(scenario, weight): (&Scenario<'_>, &f64)| {
+                weight * scenario.routes.iter().filter(|own| **own == route).count() as f64
+            };
+            found.iter().zip(&weights).map(of).sum()
+        };
+        for (route, wanted) in [(0, 700.0), (1, 200.0), (2, 90.0), (3, 10.0)] {
+            assert!((given(route) - wanted).abs() < 1.0, "{route}: {}", given(route));
+        }
+        assert!((weights.iter().sum::<f64>() - 600.0).abs() < 1.0);
+    }
+}

@@ -1,0 +1,96 @@
+//! The sentences about a script from logs, in English and Korean.
+
+use weir_conf::language::Language;
+use weir_conf::said::{Said, Text};
+
+/// The sentence with its holes filled.
+pub(super) fn fill(sentence: Text, language: Language, values: &[&str]) -> String {
+    let values: Vec<Said> = values.iter().map(|value| Said::from(*value)).collect();
+    sentence.with(&values).say(language).to_owned()
+}
+
+weir_conf::texts! {
+    LOAD_FROM_NO_FORMAT:
+        "{0}: no line has the form combined, common, vhost_combined or JSON: name the log_format with --conf FILE --format NAME, or write it with --format '$remote_addr …'",
+        "{0}: combined, common, vhost_combined, JSON 형식인 줄이 없습니다. --conf FILE --format NAME으로 log_format의 이름을 지정하거나 --format '$remote_addr …'로 직접 쓰세요";
+    LOAD_FROM_NO_REQUEST:
+        "the logs have no request that can be sent again",
+        "로그에 다시 보낼 수 있는 요청이 없습니다";
+    LOAD_FROM_NO_HOST:
+        "the logs have no request for the host {0}",
+        "로그에 호스트 {0}의 요청이 없습니다";
+    LOAD_FROM_SOURCE:
+        "{0} requests in {1} sessions, from {2} to {3}, become {4} scenarios.",
+        "요청 {0}건, 세션 {1}개({2}부터 {3}까지)로 시나리오 {4}개를 만들었습니다.";
+    LOAD_FROM_FORMAT:
+        "{0} has the format {1}.",
+        "{0}의 형식은 {1}입니다.";
+    LOAD_FROM_PART:
+        "The log covers {0} hours. The script has the hour with most requests, at the rate of the log: {1} requests a second on average. --minutes N makes a script with the shape of the whole log; --speed X makes more load.",
+        "로그는 {0}시간 분량입니다. 스크립트는 요청이 가장 많은 한 시간을 로그의 속도 그대로(평균 초당 {1}건) 담습니다. --minutes N은 로그 전체의 모양을 담은 스크립트를 만들고, --speed X는 부하를 늘립니다.";
+    LOAD_FROM_SHAPE:
+        "The script has the shape of {0} minutes of the log in {1} minutes. The rates are those of the log, so there are {2} times as many requests in all.",
+        "스크립트는 로그 {0}분의 모양을 {1}분에 담습니다. 속도는 로그와 같으므로 전체 요청 수는 {2}배입니다.";
+    LOAD_FROM_SPEED:
+        "Arrivals and pauses are {0} times as fast as in the log.",
+        "도착과 쉬는 시간은 로그보다 {0}배 빠릅니다.";
+    LOAD_FROM_HOST:
+        "These are the requests for the host {0}.",
+        "호스트 {0}의 요청입니다.";
+    LOAD_FROM_UNREAD:
+        "{0} of {1} lines are no request that can be sent again, and are left out. The first:",
+        "{0}줄(전체 {1}줄)은 다시 보낼 수 있는 요청이 아니어서 뺐습니다. 처음 줄:";
+    LOAD_FROM_OTHER_HOSTS:
+        "{0} requests for other hosts are left out; --host NAME chooses another host.",
+        "다른 호스트로 간 요청 {0}건은 뺐습니다. --host NAME으로 다른 호스트를 고를 수 있습니다.";
+    LOAD_FROM_OTHER_METHODS:
+        "{0} requests have a method that a script cannot have, and are left out.",
+        "스크립트에 쓸 수 없는 메서드의 요청 {0}건은 뺐습니다.";
+    LOAD_FROM_ASSETS:
+        "{0} requests for static files are left out (--without-assets).",
+        "정적 파일 요청 {0}건은 뺐습니다(--without-assets).";
+    LOAD_FROM_BEYOND:
+        "{0} requests are left out, because the logs have more requests, URLs or clients than weir keeps.",
+        "로그에 요청, URL, 클라이언트가 weir의 한도보다 많아 요청 {0}건은 뺐습니다.";
+    LOAD_FROM_GATHERED:
+        "{0} requests of rare routes are one route with the whole path as its parameter.",
+        "드문 경로의 요청 {0}건은 경로 전체를 매개변수로 하는 하나의 경로로 묶었습니다.";
+    LOAD_FROM_NOT_IN_LOG:
+        "A log does not have bodies, cookies or header fields. It does not have requests that a browser answered from its cache.",
+        "로그에는 본문, 쿠키, 헤더 필드가 없습니다. 브라우저가 캐시에서 답한 요청도 없습니다.";
+    LOAD_FROM_BODIES:
+        "{0} requests with POST, PUT or PATCH have an empty body in the script: write the bodies before you use it.",
+        "POST, PUT, PATCH 요청 {0}건은 스크립트에서 본문이 비어 있습니다. 쓰기 전에 본문을 채우세요.";
+    LOAD_FROM_NOT_MODIFIED:
+        "{0} answers were 304. The script asks without a condition, so the target sends these bodies in full.",
+        "304 응답이 {0}건입니다. 스크립트는 조건 없이 요청하므로 대상은 본문 전체를 보냅니다.";
+    LOAD_FROM_REDIRECTS:
+        "The script does not follow redirects: the requests that followed them are in the log.",
+        "스크립트는 리다이렉트를 따라가지 않습니다. 따라간 요청은 이미 로그에 있습니다.";
+    LOAD_FROM_WHOLE_SECONDS:
+        "The times in the log are whole seconds, so pauses shorter than a second are lost.",
+        "로그의 시각은 초 단위이므로 1초보다 짧은 쉬는 시간은 나타나지 않습니다.";
+    LOAD_FROM_CUT:
+        "{0} sessions are longer than {1} requests; each continues as another session.",
+        "세션 {0}개는 요청이 {1}건보다 많아 다른 세션으로 이어집니다.";
+    LOAD_FROM_SAMPLES:
+        "The log has more orders of requests than the script: {0} scenarios stand for the rare orders. The weights give each route the share that it has in the log.",
+        "로그에는 스크립트보다 요청 순서의 종류가 많습니다. 드문 순서는 시나리오 {0}개가 대신합니다. 가중치는 각 경로의 비율이 로그와 같도록 정했습니다.";
+    LOAD_FROM_TARGET:
+        "The load goes to {0}. Check that you may load this target.",
+        "부하는 {0}(으)로 갑니다. 이 대상에 부하를 보내도 되는지 확인하세요.";
+    LOAD_FROM_ROUTES:
+        "Routes of the log: share, requests, statuses:",
+        "로그의 경로: 비율, 요청 수, 상태 코드:";
+    LOAD_FROM_MADE:
+        "Made by `weir load from`.",
+        "`weir load from`으로 만들었습니다.";
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_texts_are_whole_in_both_languages() {
+        assert_eq!(weir_conf::said::check_texts(super::ALL), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,78 @@
+//! The requests of a client, one after another, are a session.
+
+use super::read::Request;
+use super::routes::Routes;
+
+/// A pause of this length ends a session, as in web analytics.
+pub(super) const GAP_MS: u64 = 30 * 60_000;
+/// Most requests of a session: a longer one continues as another session.
+pub(super) const STEPS_MAX: usize = 50;
+
+/// A request of a session.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    pub(super) call: u32,
+    pub(super) route: u16,
+    /// The time between the end of the request before and this request.
+    pub(super) think_ms: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Session {
+    pub(super) at_ms: u64,
+    /// Its place in [`Sessions::steps`].
+    from: u32,
+    to: u32,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sessions {
+    pub(super) all: Vec<Session>,
+    steps: Vec<Step>,
+    /// Sessions that [`STEPS_MAX`] cut.
+    pub(super) cut: u64,
+}
+
+impl Sessions {
+    pub(super) fn steps(&self, session: &Session) -> &[Step] {
+        self.steps.get(session.from as usize..session.to as usize).unwrap_or_default()
+    }
+
+    pub(super) fn requests(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// When each session begins.
+    pub(super) fn starts(&self) -> Vec<u64> {
+        self.all.iter().map(|session| session.at_ms).collect()
+    }
+}
+
+/// Finds the sessions of the requests, which are in the order of time.
+pub(super) fn find(requests: &[Request], routes: &Routes) -> Sessions {
+    let mut by_client: Vec<&Request> = requests.iter().collect();
+    by_client.sort_by_key(|request| request.client);
+    let mut sessions = Sessions::default();
+    let mut last: Option<&Request> = None;
+    for request in by_client {
+        let Some(place) = routes.place(request.call) else { continue };
+        let end_ms = |last: &Request| last.at_ms + u64::from(last.took_ms);
+        let same = last.filter(|last| last.client == request.client && request.at_ms < last.at_ms + GAP_MS);
+        let length = sessions.all.last().map_or(0, |session| (session.to - session.from) as usize);
+        let at = sessions.steps.len() as u32;
+        let think_ms = match (same, sessions.all.last_mut()) {
+            (Some(before), Some(session)) if length < STEPS_MAX => {
+                session.to = at + 1;
+                request.at_ms.saturating_sub(end_ms(before))
+            }
+            (same, _) => {
+                sessions.cut += u64::from(same.is_some());
+                sessions.all.push(Session { at_ms: request.at_ms, from: at, to: at + 1 });
+                0
+            }
+        };
+        sessions.steps.push(Step { call: request.call, route: place.route, think_ms });
+        last = Some(request);
+    }
+    sessions
+}

@@ -1,0 +1,131 @@
+#![allow(clippy::unwrap_used)]
+use std::io::{Cursor, Read};
+
+use weir_conf::language::Language;
+use weir_conf::log_format::Format;
+
+use super::*;
+
+fn wish() -> Wish {
+    Wish {
+        format: None,
+        host: None,
+        without_assets: false,
+        minutes: None,
+        speed: 1.0,
+        target: "http://127.0.0.1:1".to_owned(),
+        stem: Some("/x/mix".to_owned()),
+        language: Language::English,
+    }
+}
+
+fn line(client: &str, second: u64, request: &str, status: u16) -> String {
+    format!(
+        "{client} - - [26/Nov/2026:{:02}:{:02}:{:02} +0000] \"{request} HTTP/1.1\" {status} 5 \"-\" \"a\"\n",
+        second / 3600,
+        second / 60 % 60,
+        second % 60
+    )
+}
+
+fn from(wish: &Wish, text: &[u8]) -> Result<Made, String> {
+    let bytes: Box<dyn Read> = Box::new(Cursor::new(text.to_vec()));
+    make(wish, vec![("a.log".to_owned(), bytes)])
+}
+
+/// Sessions of two requests with a pause of 3 s, one each 10 s.
+fn pairs() -> String {
+    let pair = |n: u64| {
+        let client = format!("10.0.{}.{}", n / 250, n % 250);
+        let first = line(&client, n * 10, &format!("GET /users/{}", 17 + n % 9), 200);
+        first + &line(&client, n * 10 + 3, &format!("POST /users/{}/buy?n={}", 17 + n % 9, n % 3), 302)
+    };
+    (0..300).map(pair).collect()
+}
+
+#[test]
+fn a_session_becomes_a_scenario_with_its_values_and_its_pauses() {
+    let made = from(&wish(), pairs().as_bytes()).unwrap();
+    for part in [
+        "    - { duration: 2994, arrivalCount: 300, name: \"1: 2026-11-26T00:00:00.000Z\" }\n",
+        "    - { path: \"mix.1.csv\", fields: [s1_id, s1_n], skipHeader: true, cast: false }\n",
+        "  - name: \"1: GET /users/:id, POST /users/:id/buy?n=:n\"\n    weight: 10000\n",
+        "      - get: { url: \"/users/{{ s1_id }}\" }\n      - think: \"3s\"\n      - post: { url: \"/users/{{ s1_id }}/buy?n={{ s1_n }}\", followRedirect: false }\n",
+    ] {
+        assert!(made.script.contains(part), "{part}\n{}", made.script);
+    }
+    assert_eq!(made.rows[0].0, "/x/mix.1.csv");
+    assert!(made.rows[0].1.starts_with("id,n\n17,0\n18,1\n19,2\n20,0\n"), "{}", made.rows[0].1);
+    assert_eq!(made.rows[0].1.lines().count(), 301);
+    assert!(made.notes.iter().any(|note| note.starts_with("300 requests with POST")), "{:?}", made.notes);
+    // Twice as fast; rows inside the script.
+    let made = from(&Wish { speed: 2.0, stem: None, ..wish() }, pairs().as_bytes()).unwrap();
+    for part in [
+        "duration: 1497, arrivalCount: 300",
+        "think: \"1500ms\"",
+        "url: \"/users/{{ s1.id }}\"",
+        "  variables:\n    s1:\n      - { id: \"17\", n: \"0\" }\n",
+    ] {
+        assert!(made.script.contains(part), "{part}\n{}", made.script);
+    }
+    // A tenth of the time at the same rate.
+    let made = from(&Wish { minutes: Some(5), ..wish() }, pairs().as_bytes()).unwrap();
+    assert!(made.script.contains("duration: 300, arrivalCount: 30,"), "{}", made.script);
+}
+
+#[test]
+fn gzip_is_read_and_lines_that_are_no_requests_are_counted() {
+    let text = format!("{}garbage \u{1}\n{}", pairs(), line("10.1.1.1", 5, "PROPFIND /x", 207));
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    std::io::Write::write_all(&mut gzip, text.as_bytes()).unwrap();
+    let made = from(&wish(), &gzip.finish().unwrap()).unwrap();
+    for note in ["1 of 602 lines are no request", "  a.log:601: garbage \\u{1}", "1 requests have a method"] {
+        assert!(made.notes.iter().any(|own| own.starts_with(note)), "{note}: {:?}", made.notes);
+        assert!(made.script.contains(&format!("# {note}")));
+    }
+    assert!(from(&wish(), b"x\ny\n").unwrap_err().contains("no line has the form"));
+    assert!(from(&wish(), b"").unwrap_err().contains("no request"));
+    let long = format!("{}{}", "x".repeat(LINE_BYTES_MAX * 2), pairs());
+    assert!(from(&wish(), long.as_bytes()).unwrap().notes.iter().any(|note| note.starts_with("1 of 600 lines")));
+}
+
+#[test]
+fn a_day_gives_its_busiest_hour_and_a_host_can_be_chosen() {
+    let format = Format::read(&["$remote_addr $host [$time_iso8601] \"$request\" $status"]).unwrap();
+    let one = |second: u64, host: &str| {
+        let (hour, minute) = (second / 3600, second / 60 % 60);
+        format!(
+            "1.1.1.{} {host} [2026-11-26T{hour:02}:{minute:02}:{:02}+00:00] \"GET /{host} HTTP/1.1\" 200\n",
+            second % 250,
+            second % 60
+        )
+    };
+    let quiet = (0..20).map(|hour| one(hour * 3600, "a.test"));
+    let busy = (0..600).map(|n| one(7 * 3600 + n * 6, "a.test"));
+    let other = (0..10).map(|n| one(n * 60, "b.test:80"));
+    let text: String = quiet.chain(busy).chain(other).collect();
+    let wish = Wish { format: Some(format), ..wish() };
+    let made = from(&wish, text.as_bytes()).unwrap();
+    assert!(made.notes.iter().any(|note| note.starts_with("The log covers 19.0 hours")), "{:?}", made.notes);
+    assert!(made.notes.iter().any(|note| note.starts_with("10 requests for other hosts")), "{:?}", made.notes);
+    assert!(made.script.contains("GET /a.test"), "{}", made.script);
+    let made = from(&Wish { host: Some("b.test".to_owned()), ..wish.clone() }, text.as_bytes()).unwrap();
+    assert!(made.script.contains("url: \"/b.test:80\"") && !made.script.contains("/a.test"));
+    assert!(from(&Wish { host: Some("c".to_owned()), ..wish }, text.as_bytes()).is_err());
+}
+
+#[test]
+fn no_line_panics() {
+    let mut random = fastrand::Rng::with_seed(1);
+    let base = pairs();
+    for _ in 0..300 {
+        let mut bytes = base.as_bytes().get(..2_000).unwrap().to_vec();
+        for _ in 0..random.usize(1..60) {
+            let at = random.usize(..bytes.len());
+            bytes[at] = random.u8(..);
+        }
+        let made = from(&Wish { stem: None, ..wish() }, &bytes);
+        let is_script = |made: Made| crate::script::is_yaml(&made.script);
+        assert!(made.is_err() || made.is_ok_and(is_script));
+    }
+}

@@ -1,0 +1,86 @@
+//! `weir doctor --pid PID --fix --host`: raises the limit of open files where it is set.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use weir_conf::said::Said;
+use weir_doctor::{Facts, Language, limits, mend};
+
+use super::{DoctorArgs, build, conf_path, free_undo, read, target};
+
+/// Shows the changes, writes them if the user asks, and prints the commands; the exit code says if something is left.
+pub(super) fn run(args: &DoctorArgs, language: Language) -> Result<u8, String> {
+    let tell = |text: &Said| eprintln!("{}", text.say(language));
+    let Some(pid) = args.pid else { return Err(limits::NO_PROCESS.say(language).to_owned()) };
+    let facts = Facts::of_host(&args.root, Some(pid));
+    let need = match args.files {
+        Some(files) => files,
+        None => needed(args, &facts)?,
+    };
+    let at = |name: &str| args.root.join(name.trim_start_matches('/'));
+    let user = user(&args.root, pid).unwrap_or_else(|| "root".to_owned());
+    let plan = limits::plan(&facts, &user, need, &|name| fs::read(at(name)).ok());
+    let plan = plan.ok_or_else(|| format!("no process {pid}, or its limits are not readable"))?;
+    plan.notes.iter().for_each(&tell);
+    plan.files.iter().for_each(|file| print!("{}", mend::diff(file)));
+    if args.write {
+        for file in &plan.files {
+            write(&at(&file.name), file, language)?;
+        }
+    }
+    if !plan.commands.is_empty() {
+        eprintln!("{}", limits::THEN.say(language));
+        plan.commands.iter().for_each(|command| eprintln!("    {command}"));
+    }
+    Ok(u8::from(!plan.commands.is_empty() && !args.write))
+}
+
+/// The number of files by the configuration that the process reads.
+fn needed(args: &DoctorArgs, facts: &Facts) -> Result<u64, String> {
+    let build = build(args)?;
+    let (tree, _) = read(&conf_path(args, build.as_ref())?)?;
+    let version = args.nginx_version.or(build.as_ref().map(|build| build.version)).unwrap_or(weir_doctor::NEWEST);
+    let target = target(args, build.as_ref(), version, &tree);
+    weir_doctor::files_needed(&tree, target, facts)
+        .ok_or_else(|| "the configuration does not say how many files it needs: add --files N".to_owned())
+}
+
+/// Saves an undo diff, then writes the file; a new folder is made for a drop-in.
+fn write(path: &Path, file: &mend::Mended, language: Language) -> Result<(), String> {
+    let shown = path.display().to_string();
+    let failed = |error: std::io::Error| format!("{shown}: {error}");
+    path.parent().map_or(Ok(()), fs::create_dir_all).map_err(failed)?;
+    if file.before.is_empty() && !path.exists() {
+        fs::write(path, &file.after).map_err(failed)?;
+        let said = weir_doctor::said!(
+            "{shown} written; to undo this: rm {shown}",
+            "{shown}에 썼습니다. 되돌리려면: rm {shown}"
+        );
+        eprintln!("{}", said.say(language));
+        return Ok(());
+    }
+    let undo = free_undo(&shown).map_err(|said| said.say(language).to_owned())?;
+    let here = mend::Mended { name: shown.clone(), ..file.clone() };
+    fs::write(&undo, mend::undo(&here)).map_err(|error| format!("{undo}: {error}"))?;
+    fs::write(path, &file.after).map_err(failed)?;
+    let said = weir_doctor::said!(
+        "{shown} written; to undo this: patch -d / -p1 < {undo}",
+        "{shown}에 썼습니다. 되돌리려면: patch -d / -p1 < {undo}"
+    );
+    eprintln!("{}", said.say(language));
+    Ok(())
+}
+
+/// The user of a process, by name.
+fn user(root: &Path, pid: u32) -> Option<String> {
+    let status = fs::read_to_string(root.join(PathBuf::from(format!("proc/{pid}/status")))).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    let id = line.split_whitespace().nth(1)?;
+    let users = fs::read_to_string(root.join("etc/passwd")).unwrap_or_default();
+    let name = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == id).then(|| name.to_owned())
+    });
+    name.or_else(|| (id == "0").then(|| "root".to_owned()))
+}

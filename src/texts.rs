@@ -1,0 +1,173 @@
+//! The texts that the verbs print, in English and in Korean. The lab's, the doctor's and the load generator's own texts
+//! are in their crates.
+
+weir_conf::texts! {
+    // Errors that several verbs share.
+    OF_FILE: "{0}: {1}", "{0}: {1}";
+    SIGNALS: "weir cannot catch signals: {0}", "시그널을 받을 수 없습니다: {0}";
+    NO_PROCESS: "no process {0}", "프로세스 {0}이(가) 없습니다";
+    NO_PROCESS_AS: "no process {0}: {1}", "프로세스 {0}의 정보를 읽을 수 없습니다: {1}";
+    NO_STDOUT: "weir cannot write to stdout: {0}", "표준 출력에 쓸 수 없습니다: {0}";
+
+    // weir status.
+    HAS_API: "does the edge have a location with `api`, and is this its URL?", "엣지에 `api`가 있는 location이 있는지, 이 URL이 그 location의 것인지 확인하세요";
+    WITH_REMEDY: "{0}; {1}", "{0}. {1}";
+    STATUS_FROM: "{0} from {1}: {2}", "{1}이(가) 상태 코드 {0}(으)로 응답했습니다. {2}";
+    NOT_TEXT: "the answer of {0} is not text: {1}", "{0}의 응답이 텍스트가 아닙니다. {1}";
+    NO_API: "{0} is not an API of weir ({1}): {2}", "{0}은(는) weir의 API가 아닙니다 ({1}). {2}";
+    STATUS_HEAD: "{0}, pid {1}, configuration {2}, up {3}", "{0}, pid {1}, 설정 로드 {2}회차, 가동 {3}";
+    CONNECTIONS: "connections", "연결";
+    CONNECTIONS_LINE: "{0} active, {1} idle, {2} accepted, {3} dropped", "활성 {0}, 유휴 {1}, 수락 {2}, 버림 {3}";
+    REQUESTS: "requests", "요청";
+    REQUESTS_LINE: "{0} under way, {1} in all", "처리 중 {0}, 누적 {1}";
+    WORKERS: "workers", "워커";
+    WORKERS_LINE: "{0} of a CPU each", "각각 CPU의 {0}";
+    LIMITS: "limits, nearest first", "한도 (사용률이 높은 순)";
+    USED: "used", "사용";
+    LIMIT: "limit", "한도";
+    MOST: "most", "최고";
+    HITS: "hits", "도달";
+    SET_BY: "set by", "기준";
+    SERVERS: "servers", "서버";
+    PER_SECOND: "req/s", "초당 요청";
+    UNDER_WAY: "under way", "처리 중";
+    UPSTREAMS: "upstreams", "업스트림";
+    STATE: "state", "상태";
+    ACTIVE: "active", "활성";
+    HEAD_P50: "head p50", "헤더 p50";
+    HEAD_P95: "head p95", "헤더 p95";
+    HEAD_P99: "head p99", "헤더 p99";
+    REUSED: "reused", "재사용";
+    FAILS: "fails", "실패";
+    CACHE_LINE: "cache {0}: {1} requests = {2} hit + {3} stale + {4} updating + {5} revalidated + {6} miss + {7} expired + {8} bypass + {9} error; {10} % given, {11} fetched", "캐시 {0}: 요청 {1} = hit {2} + stale {3} + updating {4} + revalidated {5} + miss {6} + expired {7} + bypass {8} + 중단 {9}; 캐시로 응답 {10} %, 오리진에서 가져옴 {11}";
+    ERRORS: "errors", "오류";
+    ERROR_FAILED: "failed", "실패";
+    ERROR_REFUSED: "refused as configured", "설정대로 거절";
+    ERROR_RECOVERED: "answered nevertheless", "재시도로 응답함";
+    ERROR_CLIENT: "client", "클라이언트";
+    LAST: "last {0}", "마지막 {0}";
+    PEER_UP: "up", "정상";
+    PEER_DRAINING: "draining", "드레인 중";
+    PEER_DOWN: "down", "중단";
+    PEER_UNAVAIL: "unavail", "제외됨";
+    PEER_CHECKING: "checking", "검사 중";
+    PEER_UNHEALTHY: "unhealthy", "비정상";
+    PEER_BUSY: "busy", "한도 도달";
+
+    // weir purge.
+    NO_PURGE_API: "{0}: this URL is not a purge API: does its location have cache_purge_api?", "{0}: 이 URL은 퍼지 API가 아닙니다. 그 location에 cache_purge_api가 있는지 확인하세요";
+    PURGE_REFUSED: "the edge refused the purge with status {0}", "엣지가 퍼지를 거절했습니다 (상태 코드 {0})";
+    PURGED: "purged {0}{1}: {2}, {3}{4} ms{5}", "퍼지했습니다: {0}{1}. {2}, {3}{4} ms{5}";
+    SOFT_PURGED: "soft-purged {0}{1}: {2}, {3}{4} ms{5}", "soft 퍼지했습니다: {0}{1}. {2}, {3}{4} ms{5}";
+    EVERYTHING: "everything", "전부";
+    ONE_KEY: "key {0}", "키 {0}";
+    ONE_PREFIX: "prefix {0}", "접두사 {0}";
+    ONE_TAG: "tag {0}", "태그 {0}";
+    KEYS: "keys {0}", "키 {0}";
+    PREFIXES: "prefixes {0}", "접두사 {0}";
+    TAGS: "tags {0}", "태그 {0}";
+    IN_ZONE: " in zone {0}", " ({0} zone에서)";
+    HERE_ONLY: "on this edge only", "이 엣지에서만";
+    EDGES_OF: "{0} of {1} edges", "엣지 {1}곳 중 {0}곳";
+    NOT_YET: "; not yet: {0}", "; 아직 퍼지하지 않은 엣지: {0}";
+    ONE_OBJECT: "1 object, ", "객체 1개, ";
+    OBJECTS: "{0} objects, ", "객체 {0}개, ";
+    ONE_OBJECT_HERE: "1 object on this edge (the number on the other edges is unknown), ", "이 엣지의 객체 1개 (다른 엣지의 객체 수는 알 수 없음), ";
+    OBJECTS_HERE: "{0} objects on this edge (the number on the other edges is unknown), ", "이 엣지의 객체 {0}개 (다른 엣지의 객체 수는 알 수 없음), ";
+    OBJECTS_UNKNOWN: "number of objects unknown (the zone is still reading its directory), ", "객체 수 알 수 없음 (zone이 아직 디렉터리를 읽는 중), ";
+    NO_KEY_MATCHED: "Nothing matched: a key is the whole text of proxy_cache_key; a stored key: {0}", "일치하는 객체가 없습니다. 키는 proxy_cache_key의 전체 값입니다. 저장된 키의 예: {0}";
+    NO_PREFIX_MATCHED: "Nothing matched: a prefix is the beginning of a key, and a key is the whole text of proxy_cache_key; a stored key: {0}", "일치하는 객체가 없습니다. 접두사는 키의 앞부분이고, 키는 proxy_cache_key의 전체 값입니다. 저장된 키의 예: {0}";
+    NO_KEY_MATCHED_ALONE: "Nothing matched: a key is the whole text of proxy_cache_key; the zone stores nothing else", "일치하는 객체가 없습니다. 키는 proxy_cache_key의 전체 값입니다. zone에는 저장된 객체가 없습니다";
+    NO_PREFIX_MATCHED_ALONE: "Nothing matched: a prefix is the beginning of a key, and a key is the whole text of proxy_cache_key; the zone stores nothing else", "일치하는 객체가 없습니다. 접두사는 키의 앞부분이고, 키는 proxy_cache_key의 전체 값입니다. zone에는 저장된 객체가 없습니다";
+    ZONES: "zones: {0}", "캐시 zone: {0}";
+    NO_LOG: "there is no purge log: purges stay on this edge", "퍼지 로그가 없습니다. 퍼지는 이 엣지에만 적용됩니다";
+    LOG_REACHED: "log {0} at {1}: reached, newest entry {2}", "로그 {0} ({1}): 연결됨, 최신 항목 {2}";
+    LOG_NOT_REACHED: "log {0} at {1}: NOT reached, newest entry {2}", "로그 {0} ({1}): 연결되지 않음, 최신 항목 {2}";
+    EDGE_CURRENT: "edge {0}: up to date, last message {1} ms ago", "엣지 {0}: 최신, 마지막 메시지 {1} ms 전";
+    EDGE_BEHIND: "edge {0}: {1} ms behind, last message {2} ms ago", "엣지 {0}: {1} ms 뒤처짐, 마지막 메시지 {2} ms 전";
+
+    // weir top.
+    NO_DASHBOARD: "no dashboard answers on 127.0.0.1:{0}: is weir edge running? You can name another: weir top http://HOST:PORT/", "127.0.0.1:{0}에서 응답하는 대시보드가 없습니다. weir edge가 실행 중인지 확인하세요. 다른 주소도 지정할 수 있습니다: weir top http://HOST:PORT/";
+    NOT_DASHBOARD_JSON: "{0} is not a dashboard: its answer is not JSON", "{0}: 응답이 JSON이 아니므로 대시보드가 아닙니다";
+    NEEDS_TOKEN: "{0} requires a token: --token FILE", "{0}: 토큰이 필요합니다. --token FILE로 지정하세요";
+    NOT_DASHBOARD: "{0} is not a dashboard: does its location have \"dashboard\"?", "{0}: 대시보드가 아닙니다. 그 location에 \"dashboard\"가 있는지 확인하세요";
+    ANSWERS_AS: "{0} answers {1}: {2}", "{0}의 응답: {1}, {2}";
+    CANNOT_DRAW: "weir cannot draw on the terminal: {0}", "터미널에 그릴 수 없습니다: {0}";
+    TOP_REQUESTS: "requests", "요청";
+    TOP_FAILED: "failed", "실패";
+    TOP_CONNECTIONS: "connections", "연결";
+    TOP_WEBSOCKETS: "WebSockets", "WebSocket 연결";
+    TOP_MESSAGES: "messages", "메시지";
+    TOP_ZONE: "ZONE", "이름";
+    TOP_PEER: "PEER", "피어";
+    TOP_LIMIT: "LIMIT", "한도";
+    TOP_RATE: "req/s", "초당 요청";
+    TOP_IN_FLIGHT: "in flight", "처리 중";
+    TOP_USE: "use", "사용";
+    TOP_LEFT: "time left", "남은 시간";
+    TOP_IN: "in {0}", "{0} 남음";
+    TOP_NOT_RISING: "not rising", "증가 없음";
+    HEALTHY: "healthy", "정상";
+    NEAR: "near a limit", "한도 근접";
+    LIMITED: "limited", "한도 도달";
+    FAILING: "failing", "오류 발생";
+    NO_FIGURES: "no figures yet", "수치 없음";
+    EACH_SECOND: "{0}/s", "{0}/초";
+    SECONDS: "{0} s", "{0}초";
+    MINUTES: "{0} min", "{0}분";
+    HOURS: "{0} h", "{0}시간";
+
+    // weir origin and weir demo.
+    CANNOT_LISTEN: "the origin cannot listen: {0}", "오리진이 리슨할 수 없습니다: {0}";
+    CANNOT_LISTEN_ON: "the origin cannot listen on {0}: {1}", "오리진이 {0}에서 리슨할 수 없습니다: {1}";
+    ORIGIN_AT: "origin   {0}", "오리진   {0}";
+    ORIGIN_HELP: "         `weir origin --help` lists the parameters of a request; Ctrl-C ends", "         요청의 매개변수는 `weir origin --help`로 볼 수 있습니다. Ctrl-C를 누르면 끝납니다";
+    ORIGIN_TOTALS: "origin   {0} requests over {1} connections", "오리진   연결 {1}개로 요청 {0}건을 받았습니다";
+    NO_DIRECTORY: "weir cannot create a directory for the demo: {0}", "데모용 디렉터리를 만들 수 없습니다: {0}";
+    NO_PORT: "no port is free on 127.0.0.1: {0}", "127.0.0.1에 빈 포트가 없습니다: {0}";
+    NO_THREAD: "weir cannot start a thread for the load: {0}", "부하를 보낼 스레드를 시작할 수 없습니다: {0}";
+    NOT_COMPLETE: "ended before the load was complete", "부하를 다 보내기 전에 끝났습니다";
+    DEMO_REFUSED: "weir refused the demo's configuration", "weir가 데모 설정을 거부했습니다";
+    DEMO_BEGINS: "weir demo   {0} s of load over {1} connections: load, edge and origin in this process", "weir demo   연결 {1}개로 {0}초 동안 부하를 보냅니다. 부하 생성기, 엣지, 오리진이 모두 이 프로세스에 있습니다";
+    DEMO_RATE: "{0} per second", "초당 {0}건";
+    DEMO_ERRORS: "errors", "오류";
+    DEMO_LATENCY: "latency", "지연 시간";
+    DEMO_EDGE_CPU: "edge CPU", "엣지 CPU";
+    DEMO_ORIGIN_CPU: "origin CPU", "오리진 CPU";
+    DEMO_LOAD_CPU: "load CPU", "부하 CPU";
+    DEMO_FEW: "not measured: too little load", "측정하지 않음: 부하가 너무 적습니다";
+    DEMO_SHARE: "{0} per request   {1} % of a CPU", "{0} (요청당)   CPU 하나의 {1} %";
+    DEMO_SATURATED: "the load used all of its CPU: the rate and the latencies measure the load, not the edge", "부하 생성기가 CPU를 다 썼습니다. 속도와 지연 시간은 엣지가 아니라 부하 생성기의 값입니다";
+    DEMO_OPEN: "open", "열기";
+    DEMO_PAGE: "a static page", "정적 페이지";
+    DEMO_ORIGIN: "the origin through the edge; also status=503, fail=reset", "엣지를 거친 오리진. status=503, fail=reset도 됩니다";
+    DEMO_COUNTERS: "the edge's counters", "엣지의 카운터";
+    DEMO_ECHO: "WebSocket echo", "WebSocket 에코";
+    DEMO_CHANGE: "change", "변경";
+    DEMO_RELOAD: "then kill -HUP {0}", "수정한 뒤 kill -HUP {0}";
+    DEMO_END: "Ctrl-C ends", "Ctrl-C를 누르면 끝납니다";
+
+    // weir doctor.
+    NO_RULE: "--only {0}: there is no such rule", "--only {0}: 그런 규칙이 없습니다";
+    NO_RULE_BUT: "--only {0}: there is no such rule; did you mean {1}?", "--only {0}: 그런 규칙이 없습니다. 비슷한 규칙: {1}";
+    NO_CONF: "you named no file, and there is no /etc/nginx/nginx.conf", "파일을 지정하지 않았고, /etc/nginx/nginx.conf도 없습니다";
+    STDIN: "standard input: {0}", "표준 입력: {0}";
+    PATH_NOT_UTF8: "{0}: the path is not UTF-8", "{0}: 경로가 UTF-8이 아닙니다";
+    NOT_NGINX: "the output of {0} -V is not nginx's", "{0} -V의 출력이 nginx의 것이 아닙니다";
+    NOT_NEGATIVE: "{0} needs a number that is not negative", "{0}에는 0 이상의 수를 쓰세요";
+    NO_STUB_STATUS: "{0}: status {1}, and the answer is not a stub_status page", "{0}: 상태 코드 {1}, 응답이 stub_status 페이지가 아닙니다";
+
+    // weir adopt.
+    OWN_PATH: "weir cannot find the path of its own program: {0}", "weir 자신의 프로그램 경로를 찾을 수 없습니다: {0}";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_conf::said::check_texts;
+
+    #[test]
+    fn every_text_is_there_in_both_languages() {
+        assert_eq!(check_texts(ALL), Vec::<String>::new());
+    }
+}
