@@ -9,6 +9,7 @@ mod adopt;
 mod demo;
 mod doctor;
 mod edge;
+mod edges;
 mod files;
 mod flags;
 mod lab;

@@ -9,18 +9,17 @@ use weir_conf::language::Language;
 use weir_conf::said::{Said, Text, left, right};
 use weir_conf::say;
 use weir_dash::words;
+use weir_edge::dash::place;
 use weir_load::once::{self, Once};
 use weir_meter::live::{ErrorKind, Limit, Peer, PeerState, Snapshot};
 
+use crate::edges;
 use crate::lang::wrong::within;
 use crate::texts;
 
-/// Default URL of an edge's API.
-const URL_DEFAULT: &str = "http://127.0.0.1:9144/api";
-
 const AFTER_HELP: &str = "\
-URL is a location with `api`: http://[user:password@]HOST[:PORT]/PATH. In the configuration of the edge:
-server { listen 127.0.0.1:9144; location /api { api; } }
+URL is a dashboard, or a location with `api`: http://[user:password@]HOST[:PORT]/PATH. Without a URL, weir asks the
+first dashboard that answers on 127.0.0.1; `weir top --list` lists them.
 
 Exit codes: 0 the edge answered; 1 no answer, or not the answer of an edge; 2 the command line is invalid.";
 
@@ -28,9 +27,12 @@ Exit codes: 0 the edge answered; 1 no answer, or not the answer of an edge; 2 th
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct StatusArgs {
-    /// The API of an edge
-    #[arg(value_name = "URL", default_value = URL_DEFAULT)]
-    url: String,
+    /// The dashboard or the API of an edge [default: the first dashboard that answers on 127.0.0.1]
+    #[arg(value_name = "URL")]
+    url: Option<String>,
+    /// The file whose first line is the dashboard's token
+    #[arg(long, value_name = "FILE")]
+    token: Option<std::path::PathBuf>,
     /// Print everything, as the edge sends it
     #[arg(long)]
     json: bool,
@@ -57,23 +59,46 @@ pub fn main(args: &StatusArgs, language: Language) -> ExitCode {
 }
 
 fn ask(args: &StatusArgs, language: Language) -> Result<String, Said> {
-    let url = args.url.trim_end_matches('/');
-    let once = Once {
-        url: format!("{url}/weir"),
-        method: "GET",
-        json: Vec::new(),
-        timeout: Duration::from_secs(u64::from(args.timeout)),
-        insecure: args.insecure,
-        bearer: None,
+    let token = edges::token(args.token.as_deref())?;
+    let text = match &args.url {
+        Some(url) => named(args, url.trim_end_matches('/'), token.as_deref())?,
+        None => {
+            let here = edges::here(token.as_deref(), args.insecure);
+            let first = here.first().ok_or_else(|| say!(texts::NO_DASHBOARD, u32::from(place::PORT)))?;
+            if here.len() > 1 {
+                let others = here.len() - 1;
+                eprintln!("weir status: {}", say!(texts::ONE_OF_EDGES, &first.url, others).say(language));
+            }
+            first.fetch("snapshot.json")?.to_string()
+        }
+    };
+    let url = args.url.as_deref().unwrap_or("snapshot.json");
+    let snapshot = Snapshot::from_json(&text)
+        .map_err(|error| say!(texts::NO_API, url, error.to_string(), say!(texts::HAS_API)))?;
+    Ok(if args.json { format!("{text}\n") } else { page(&snapshot, language) })
+}
+
+/// The snapshot at a URL, which is an API or a dashboard.
+fn named(args: &StatusArgs, url: &str, token: Option<&str>) -> Result<String, Said> {
+    let ask = |name: &str| {
+        once::ask(&Once {
+            url: format!("{url}/{name}"),
+            method: "GET",
+            json: Vec::new(),
+            timeout: Duration::from_secs(u64::from(args.timeout)),
+            insecure: args.insecure,
+            bearer: token.map(str::to_owned),
+        })
     };
     let remedy = say!(texts::HAS_API);
-    let (status, bytes) = once::ask(&once).map_err(|message| say!(texts::WITH_REMEDY, message, &remedy))?;
-    if status != 200 {
-        return Err(say!(texts::STATUS_FROM, u32::from(status), url, remedy));
+    let mut answer = ask("weir").map_err(|message| say!(texts::WITH_REMEDY, message, &remedy))?;
+    if answer.0 == 404 {
+        answer = ask("snapshot.json").map_err(|message| say!(texts::WITH_REMEDY, message, &remedy))?;
     }
-    let text = String::from_utf8(bytes).map_err(|_| say!(texts::NOT_TEXT, url, &remedy))?;
-    let snapshot = Snapshot::from_json(&text).map_err(|error| say!(texts::NO_API, url, error.to_string(), &remedy))?;
-    Ok(if args.json { format!("{text}\n") } else { page(&snapshot, language) })
+    match answer {
+        (200, bytes) => String::from_utf8(bytes).map_err(|_| say!(texts::NOT_TEXT, url, &remedy)),
+        (status, _) => Err(say!(texts::STATUS_FROM, u32::from(status), url, remedy)),
+    }
 }
 
 /// Number of limits shown: those nearest to being reached.

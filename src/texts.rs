@@ -10,7 +10,8 @@ weir_conf::texts! {
     NO_STDOUT: "weir cannot write to stdout: {0}", "표준 출력에 쓸 수 없습니다: {0}";
 
     // weir status.
-    HAS_API: "does the edge have a location with `api`, and is this its URL?", "엣지에 `api`가 있는 location이 있는지, 이 URL이 그 location의 것인지 확인하세요";
+    HAS_API: "is this the URL of a dashboard, or of a location with `api`?", "대시보드의 URL이거나 `api`가 있는 location의 URL인지 확인하세요";
+    ONE_OF_EDGES: "{0}, one of several edges ({1} more: weir top --list)", "{0} (다른 엣지 {1}개: weir top --list)";
     WITH_REMEDY: "{0}; {1}", "{0}. {1}";
     STATUS_FROM: "{0} from {1}: {2}", "{1}이(가) 상태 코드 {0}(으)로 응답했습니다. {2}";
     NOT_TEXT: "the answer of {0} is not text: {1}", "{0}의 응답이 텍스트가 아닙니다. {1}";
@@ -98,6 +99,17 @@ weir_conf::texts! {
     TOP_CONNECTIONS: "connections", "연결";
     TOP_WEBSOCKETS: "WebSockets", "WebSocket 연결";
     TOP_MESSAGES: "messages", "메시지";
+    TOP_KEYS: "q quit · Tab table · ↑↓ scroll · s sort · r turn round · f only failing", "q 종료 · Tab 표 선택 · ↑↓ 스크롤 · s 정렬 · r 역순 · f 실패만";
+    TOP_KEYS_OF_EDGES: "edge {0} {1} · n next edge · {2}", "엣지 {0} {1} · n 다음 엣지 · {2}";
+    TOP_EDGE: "dashboard", "대시보드";
+    TOP_STATE: "state", "상태";
+    TOP_UP: "up for", "가동 시간";
+    TOP_FILE: "configuration", "설정 파일";
+    TOP_ERROR: "ERROR", "오류";
+    TOP_KIND: "kind", "종류";
+    TOP_NOW: "now", "현재";
+    TOP_COUNT: "count", "누적";
+    TOP_LAST: "last, UTC", "마지막, UTC";
     TOP_ZONE: "ZONE", "이름";
     TOP_PEER: "PEER", "피어";
     TOP_LIMIT: "LIMIT", "한도";

@@ -2,6 +2,7 @@
 //!
 //! It fetches the dashboard's document once a second and draws it; the dashboard makes the document.
 
+mod choice;
 mod draw;
 
 use std::io::{self, IsTerminal};
@@ -9,19 +10,25 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
+use ratatui::crossterm::event::{self, Event};
 use serde_json::Value;
 use weir_conf::language::Language;
-use weir_conf::said::Said;
+use weir_conf::said::{Said, Text, left};
 use weir_conf::say;
 use weir_edge::dash::place;
-use weir_load::once::{self, Once};
 use weir_net::clock::{self, Instant};
 
+use crate::edges::{self, Dashboard};
 use crate::texts;
+use choice::{Choice, Wish};
+
+const AFTER_HELP: &str = "\
+Keys: q ends; Tab chooses a table; arrows, PgUp, PgDn, Home and End scroll it; s sorts by the next column, r turns the
+order round; f shows only rows that fail; n shows the next edge of this machine.";
 
 /// `weir top`.
 #[derive(Args)]
+#[command(after_help = AFTER_HELP)]
 pub struct TopArgs {
     /// A dashboard: http://HOST:PORT/ or its location [default: the first dashboard that answers on 127.0.0.1]
     #[arg(value_name = "URL")]
@@ -35,21 +42,23 @@ pub struct TopArgs {
     /// Print one screen as text and end; the default if the output is not a terminal
     #[arg(long)]
     once: bool,
+    /// List the edges of this machine and end
+    #[arg(long, conflicts_with = "url")]
+    list: bool,
 }
 
 /// Time between two requests to the edge.
 const EVERY: Duration = Duration::from_secs(1);
-/// Longest time to wait for an answer; the first answer takes up to two seconds.
-const TIMEOUT: Duration = Duration::from_secs(6);
 /// Columns of a screen printed as text.
 const COLUMNS: u16 = 100;
 const ROWS: u16 = 40;
 
 /// Runs the verb.
 pub fn main(args: &TopArgs, language: Language) -> ExitCode {
-    let result = source(args).and_then(|source| match args.once || !io::stdout().is_terminal() {
-        true => print(&source, language),
-        false => watch(&source, language),
+    let result = found(args).and_then(|edges| match (args.list, args.once || !io::stdout().is_terminal()) {
+        (true, _) => list(&edges, language),
+        (_, true) => print(&edges, language),
+        (_, false) => watch(&edges, language),
     });
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -60,97 +69,106 @@ pub fn main(args: &TopArgs, language: Language) -> ExitCode {
     }
 }
 
-/// The source of the document.
-struct Source {
-    url: String,
-    token: Option<String>,
-    insecure: bool,
-}
-
-fn source(args: &TopArgs) -> Result<Source, Said> {
-    let token = match &args.token {
-        None => None,
-        Some(path) => {
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| say!(texts::OF_FILE, path.display().to_string(), error.to_string()))?;
-            Some(text.lines().next().unwrap_or_default().trim().to_owned())
-        }
+/// The dashboard that the command line names, or all of this machine; never none.
+fn found(args: &TopArgs) -> Result<Vec<Dashboard>, Said> {
+    let token = edges::token(args.token.as_deref())?;
+    let found = match &args.url {
+        Some(url) => vec![Dashboard::at(url, token.as_deref(), args.insecure)],
+        None => edges::here(token.as_deref(), args.insecure),
     };
-    let of = |url: &str| Source { url: with_slash(url), token: token.clone(), insecure: args.insecure };
-    if let Some(url) = &args.url {
-        return Ok(of(url));
+    match found.is_empty() {
+        true => Err(say!(texts::NO_DASHBOARD, u32::from(place::PORT))),
+        false => Ok(found),
     }
-    let mut places = (place::PORT..place::PORT + place::PORTS).map(|port| of(&format!("http://127.0.0.1:{port}/")));
-    places.find(|source| source.is_there()).ok_or_else(|| say!(texts::NO_DASHBOARD, u32::from(place::PORT)))
 }
 
-fn with_slash(url: &str) -> String {
-    if url.ends_with('/') { url.to_owned() } else { format!("{url}/") }
-}
-
-impl Source {
-    fn once(&self, method: &'static str, timeout: Duration) -> Once {
-        Once {
-            url: format!("{}doc.json", self.url),
-            method,
-            json: Vec::new(),
-            timeout,
-            insecure: self.insecure,
-            bearer: self.token.clone(),
+/// Prints a line for each edge.
+fn list(edges: &[Dashboard], language: Language) -> Result<(), Said> {
+    let heads: [Text; 5] = [texts::TOP_EDGE, texts::TOP_STATE, texts::TOP_RATE, texts::TOP_UP, texts::TOP_FILE];
+    let row = |cells: [&str; 5]| {
+        let [edge, state, rate, up, file] = cells;
+        println!("{} {} {} {} {file}", left(edge, 26), left(state, 14), left(rate, 10), left(up, 8));
+    };
+    row(heads.map(|text| text.say(language)));
+    for edge in edges {
+        match edge.fetch("doc.json") {
+            Ok(doc) => {
+                let file = edge.fetch("configuration.json").unwrap_or_default();
+                let file = file["files"][0]["name"].as_str().unwrap_or_default().to_owned();
+                let [state, rate, up] = draw::summary(&doc, language);
+                row([&edge.url, &state, &rate, &up, &file]);
+            }
+            Err(message) => println!("{} {}", left(&edge.url, 26), message.say(language)),
         }
     }
-
-    fn is_there(&self) -> bool {
-        once::ask(&self.once("HEAD", Duration::from_millis(500))).is_ok()
-    }
-
-    fn fetch(&self) -> Result<Value, Said> {
-        let (status, body) = once::ask(&self.once("GET", TIMEOUT))?;
-        let said = || String::from_utf8_lossy(&body).trim().to_owned();
-        match status {
-            200 => serde_json::from_slice(&body).map_err(|_| say!(texts::NOT_DASHBOARD_JSON, &self.url)),
-            401 => Err(say!(texts::NEEDS_TOKEN, &self.url)),
-            404 => Err(say!(texts::NOT_DASHBOARD, &self.url)),
-            status => Err(say!(texts::ANSWERS_AS, &self.url, u32::from(status), said())),
-        }
-    }
+    Ok(())
 }
 
 /// Prints a screen as text, from two documents, because rates need two.
-fn print(source: &Source, language: Language) -> Result<(), Said> {
-    let before = source.fetch()?;
+fn print(edges: &[Dashboard], language: Language) -> Result<(), Said> {
+    let Some(edge) = edges.first() else { return Ok(()) };
+    let before = edge.fetch("doc.json")?;
     std::thread::sleep(EVERY);
-    let doc = source.fetch()?;
-    for line in draw::text(&draw::Screen { doc: &doc, before: Some(&before), language, trouble: None }, COLUMNS, ROWS) {
+    let doc = edge.fetch("doc.json")?;
+    let choice = Choice::default();
+    let screen = draw::Screen {
+        doc: &doc,
+        before: Some(&before),
+        language,
+        trouble: None,
+        choice: &choice,
+        edges,
+        has_keys: false,
+    };
+    for line in draw::text(&screen, COLUMNS, ROWS) {
         println!("{line}");
     }
     Ok(())
 }
 
 /// Draws on the terminal until `q`, Escape or Ctrl-C. Restores the terminal at the end, also after a panic.
-fn watch(source: &Source, language: Language) -> Result<(), Said> {
-    let mut doc = source.fetch()?;
+fn watch(edges: &[Dashboard], language: Language) -> Result<(), Said> {
+    let Some(mut edge) = edges.first() else { return Ok(()) };
+    let mut doc = edge.fetch("doc.json")?;
     let mut before: Option<Value> = None;
     let mut trouble: Option<Said> = None;
+    let mut choice = Choice::default();
     let failed = |error: io::Error| say!(texts::CANNOT_DRAW, error.to_string());
     let mut terminal = ratatui::try_init().map_err(failed)?;
+    let mut next = clock::precise() + EVERY;
     let result = loop {
         let screen = draw::Screen {
             doc: &doc,
             before: before.as_ref(),
             language,
             trouble: trouble.as_ref().map(|said| said.say(language)),
+            choice: &choice,
+            edges,
+            has_keys: true,
         };
-        if let Err(error) = terminal.draw(|frame| draw::draw(frame, &screen)) {
+        let mut firsts = Default::default();
+        if let Err(error) = terminal.draw(|frame| firsts = draw::draw(frame, &screen)) {
             break Err(failed(error));
         }
-        match is_left(clock::precise() + EVERY) {
-            Ok(true) => break Ok(()),
-            Ok(false) => {}
+        // The screen knows how far each table can be scrolled.
+        for (pane, first) in choice.panes.iter_mut().zip(firsts) {
+            pane.first = first;
+        }
+        match wish(&mut choice, edges.len(), next) {
+            Ok(Some(Wish::Leave)) => break Ok(()),
+            Ok(Some(Wish::Turn)) => {
+                edge = edges.get(choice.edge).unwrap_or(edge);
+                before = None;
+            }
+            Ok(Some(Wish::Draw | Wish::Nothing)) => continue,
+            Ok(None) => next = clock::precise() + EVERY,
             Err(error) => break Err(failed(error)),
         }
-        match source.fetch() {
-            Ok(next) => (before, doc, trouble) = (Some(doc), next, None),
+        match edge.fetch("doc.json") {
+            Ok(newest) if before.is_none() && doc["snapshot"]["nginx"]["pid"] != newest["snapshot"]["nginx"]["pid"] => {
+                (doc, trouble) = (newest, None);
+            }
+            Ok(newest) => (before, doc, trouble) = (Some(doc), newest, None),
             // The last document stays on the screen, with the reason why there is no newer one.
             Err(message) => trouble = Some(message),
         }
@@ -159,22 +177,21 @@ fn watch(source: &Source, language: Language) -> Result<(), Said> {
     result
 }
 
-/// Waits until this time; returns true if the user quits. Returns at once after a change of the terminal's size.
-fn is_left(until: Instant) -> io::Result<bool> {
+/// Waits until this time for a key that has a meaning; `None` when the time has come.
+fn wish(choice: &mut Choice, edges: usize, until: Instant) -> io::Result<Option<Wish>> {
     loop {
         let left = until.saturating_duration_since(clock::precise());
         if left.is_zero() || !event::poll(left)? {
-            return Ok(false);
+            return Ok(None);
         }
-        match event::read()? {
-            Event::Key(key) => {
-                let is_control_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
-                if is_control_c || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) {
-                    return Ok(true);
-                }
-            }
-            Event::Resize(..) => return Ok(false),
-            _ => {}
+        let wish = match event::read()? {
+            Event::Key(key) => choice.take(key, draw::columns(choice.pane), edges),
+            // The terminal has another size.
+            Event::Resize(..) => Wish::Draw,
+            _ => Wish::Nothing,
+        };
+        if wish != Wish::Nothing {
+            return Ok(Some(wish));
         }
     }
 }

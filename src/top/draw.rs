@@ -1,8 +1,11 @@
 //! A screen made from a document of the dashboard.
 
+mod figures;
+mod tables;
+
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
-use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::layout::{Constraint, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table, Widget};
@@ -11,7 +14,11 @@ use weir_conf::language::{Language, words};
 use weir_conf::said::{Said, Text};
 use weir_conf::say;
 
+use super::choice::{Choice, PANES, Pane};
+use crate::edges::Dashboard;
 use crate::texts;
+use figures::{amount, percent, rate, short, time};
+use tables::Listing;
 
 /// The data of a screen.
 pub struct Screen<'s> {
@@ -23,6 +30,12 @@ pub struct Screen<'s> {
     pub language: Language,
     /// Why there is no newer document.
     pub trouble: Option<&'s str>,
+    /// The reader's choices.
+    pub choice: &'s Choice,
+    /// The edges between which the reader can choose.
+    pub edges: &'s [Dashboard],
+    /// Whether the last line names the keys.
+    pub has_keys: bool,
 }
 
 /// Largest number of waterlines shown.
@@ -31,20 +44,49 @@ const LINES_MAX: usize = 8;
 const BAR_MAX: u16 = 30;
 /// A screen of at least this many columns shows a waterline's figures beside its bar.
 const WIDE: u16 = 72;
+/// Columns of a table's column after the first.
+const COLUMN: u16 = 10;
+/// Columns that a table's first column has at least.
+const FIRST: u16 = 24;
 
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 
-/// Draws the screen.
-pub fn draw(frame: &mut Frame<'_>, screen: &Screen<'_>) {
-    frame.render_widget(screen, frame.area());
+/// Draws the screen. Returns the first row that each table shows.
+pub fn draw(frame: &mut Frame<'_>, screen: &Screen<'_>) -> [usize; PANES] {
+    let area = frame.area();
+    screen.paint(area, frame.buffer_mut())
+}
+
+/// The number of columns of a table.
+pub fn columns(pane: usize) -> usize {
+    let nothing = Value::Null;
+    let screen = Screen {
+        doc: &nothing,
+        before: None,
+        language: Language::English,
+        trouble: None,
+        choice: &Choice::default(),
+        edges: &[],
+        has_keys: false,
+    };
+    screen.listings().get(pane).map_or(0, |listing| listing.heads.len())
+}
+
+/// The state of an edge, its requests a second, and the time since its start.
+pub fn summary(doc: &Value, language: Language) -> [String; 3] {
+    let choice = Choice::default();
+    let screen = Screen { doc, before: None, language, trouble: None, choice: &choice, edges: &[], has_keys: false };
+    let (mark, _, word) = screen.state_of_edge();
+    let up = doc.pointer("/snapshot/weir/uptime_ms").and_then(Value::as_f64);
+    [format!("{mark} {word}"), screen.told(&rate(doc["point"]["rps"].as_f64())), screen.told(&time(up))]
 }
 
 /// The same screen as lines without colours.
 pub fn text(screen: &Screen<'_>, columns: u16, rows: u16) -> Vec<String> {
     let area = Rect::new(0, 0, columns, rows);
     let mut buffer = Buffer::empty(area);
-    screen.render(area, &mut buffer);
+    screen.paint(area, &mut buffer);
     let lines = (0..rows).map(|y| {
         let mut line = String::new();
         let mut skip = 0;
@@ -65,41 +107,141 @@ pub fn text(screen: &Screen<'_>, columns: u16, rows: u16) -> Vec<String> {
     lines
 }
 
-impl Widget for &Screen<'_> {
-    fn render(self, area: Rect, buffer: &mut Buffer) {
-        let waterlines = self.waterlines();
-        let (zones, peers) = (self.zones(), self.peers());
-        let height = |rows: usize| Constraint::Max(if rows == 0 { 0 } else { rows as u16 + 2 });
-        let [head, verdict, lines, zone, peer] = Layout::vertical([
-            Constraint::Length(1),
-            Constraint::Length(2),
-            height(waterlines.len()),
-            height(zones.len()),
-            height(peers.len()),
-        ])
-        .areas(area);
-        Paragraph::new(self.headline()).render(head, buffer);
-        Paragraph::new(self.verdict()).render(verdict, buffer);
-        self.draw_waterlines(&waterlines, lines, buffer);
-        let (first, others) = (Constraint::Fill(1), Constraint::Length(9));
-        self.table(
-            self.say(texts::TOP_ZONE),
-            &[self.say(texts::TOP_RATE), "p50", "p95", "p99", "4xx", "5xx"],
-            zones,
-            [first, others],
-            zone,
-            buffer,
-        );
-        let columns = [
-            self.say(texts::TOP_RATE),
-            self.say(texts::TOP_IN_FLIGHT),
-            self.say(texts::REUSED),
-            self.say(texts::HEAD_P95),
-            self.say(texts::FAILS),
-            self.say(texts::STATE),
-        ];
-        self.table(self.say(texts::TOP_PEER), &columns, peers, [first, others], peer, buffer);
+/// The rows of each table, where all of them together have `free` rows: every table gets its part, and the rest of a
+/// short table goes to the long ones.
+fn shares(free: usize, wanted: [usize; PANES]) -> [usize; PANES] {
+    let mut given = [0; PANES];
+    let mut free = free;
+    while let Some(place) = (0..PANES).filter(|place| given[*place] < wanted[*place]).min_by_key(|place| given[*place])
+    {
+        if free == 0 {
+            break;
+        }
+        given[place] += 1;
+        free -= 1;
     }
+    given
+}
+
+impl Screen<'_> {
+    /// Draws everything. Returns the first row that each table shows.
+    fn paint(&self, area: Rect, buffer: &mut Buffer) -> [usize; PANES] {
+        let mut top = area.y;
+        let mut row = |height: u16| {
+            let height = height.min(area.bottom().saturating_sub(top));
+            let part = Rect::new(area.x, top, area.width, height);
+            top += height;
+            part
+        };
+        Paragraph::new(self.headline()).render(row(1), buffer);
+        Paragraph::new(self.verdict()).render(row(1), buffer);
+        Paragraph::new(self.trails(area.width)).render(row(2), buffer);
+        let waterlines = self.waterlines();
+        if !waterlines.is_empty() {
+            self.draw_waterlines(&waterlines, row(waterlines.len() as u16 + 2), buffer);
+        }
+        let mut listings = self.listings();
+        for (listing, pane) in listings.iter_mut().zip(&self.choice.panes) {
+            listing.sort(pane);
+            listing.lines.retain(|line| line.is_failing || !self.choice.only_failing);
+        }
+        let keys = u16::from(self.has_keys);
+        // A table has a head, and a free line after it.
+        let wanted = [0, 1, 2].map(|place: usize| listings.get(place).map_or(0, |one| one.lines.len()));
+        let heads = 2 * wanted.iter().filter(|rows| **rows > 0).count();
+        let rest = usize::from(area.bottom().saturating_sub(row(0).y).saturating_sub(keys));
+        let given = shares(rest.saturating_sub(heads), wanted);
+        let mut firsts = [0; PANES];
+        for (place, listing) in listings.into_iter().enumerate() {
+            let (rows, wanted) = (given[place], wanted[place]);
+            if rows == 0 {
+                continue;
+            }
+            firsts[place] = self.choice.panes[place].first.min(wanted - rows);
+            self.draw_listing(place, listing, firsts[place], rows, row(rows as u16 + 2), buffer);
+        }
+        if self.has_keys && area.height > 1 {
+            let last = Rect::new(area.x, area.bottom() - 1, area.width, 1);
+            Paragraph::new(self.keys()).render(last, buffer);
+        }
+        firsts
+    }
+
+    fn draw_listing(&self, place: usize, listing: Listing, first: usize, rows: usize, area: Rect, buffer: &mut Buffer) {
+        let is_chosen = self.has_keys && self.choice.pane == place;
+        let Pane { by, is_turned, .. } = self.choice.panes[place];
+        // Columns that do not fit are left out, from the right.
+        let shown = 1 + (listing.heads.len() - 1).min(usize::from(area.width.saturating_sub(FIRST) / COLUMN));
+        let all = listing.lines.len();
+        let head = listing.heads.iter().take(shown).enumerate().map(|(at, name)| {
+            let arrow = match by == Some(at) {
+                true if is_turned => " ▲",
+                true => " ▼",
+                false => "",
+            };
+            let text = match at {
+                0 if rows < all => {
+                    format!("{}{name}{arrow}  {}–{}/{all}", if is_chosen { "▸ " } else { "" }, first + 1, first + rows)
+                }
+                0 => format!("{}{name}{arrow}", if is_chosen { "▸ " } else { "" }),
+                _ => format!("{name}{arrow}"),
+            };
+            aligned(at, text).style(if is_chosen { BOLD } else { DIM })
+        });
+        let head = Row::new(head.collect::<Vec<_>>());
+        let lines = listing.lines.into_iter().skip(first).take(rows).map(|line| {
+            let style = if line.is_failing { Style::new().fg(Color::Red) } else { Style::new() };
+            Row::new(line.texts().take(shown).enumerate().map(|(at, text)| aligned(at, text))).style(style)
+        });
+        let widths =
+            std::iter::once(Constraint::Fill(1)).chain(std::iter::repeat_n(Constraint::Length(COLUMN - 1), shown - 1));
+        Widget::render(Table::new(lines, widths).header(head), area, buffer);
+    }
+
+    /// Three lines over the last minute or two: requests, failures, the slowest requests.
+    fn trails(&self, width: u16) -> Line<'static> {
+        let past = self.doc["past"].as_array();
+        let each = (usize::from(width) / 3).saturating_sub(12);
+        let mut spans = Vec::new();
+        for (name, member, colour) in [
+            (self.say(texts::TOP_REQUESTS), "rps", Color::Cyan),
+            (self.say(texts::TOP_FAILED), "failed", Color::Red),
+            ("p99", "p99", Color::Blue),
+        ] {
+            let values: Vec<f64> =
+                past.into_iter().flatten().map(|point| point[member].as_f64().unwrap_or(0.0)).collect();
+            let newest = values.get(values.len().saturating_sub(each)..).unwrap_or_default();
+            spans.push(Span::styled(format!("{name} "), DIM));
+            spans.push(Span::styled(trail(newest), Style::new().fg(colour)));
+            spans.push(Span::raw("  "));
+        }
+        Line::from(spans)
+    }
+
+    /// The keys; with several edges, which one is shown.
+    fn keys(&self) -> Line<'static> {
+        let mut text = self.say(texts::TOP_KEYS).to_owned();
+        if let (Some(edge), true) = (self.edges.get(self.choice.edge), self.edges.len() > 1) {
+            let number = format!("{}/{}", self.choice.edge + 1, self.edges.len());
+            text = self.told(&say!(texts::TOP_KEYS_OF_EDGES, number, &edge.url, text));
+        }
+        Line::from(Span::styled(text, DIM))
+    }
+}
+
+fn aligned(at: usize, text: String) -> Line<'static> {
+    if at == 0 { Line::from(text) } else { Line::from(text).right_aligned() }
+}
+
+/// A line of blocks, as high as the values.
+fn trail(values: &[f64]) -> String {
+    const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let most = values.iter().copied().fold(0.0, f64::max);
+    let block = |value: &f64| {
+        let height = if most > 0.0 { (value / most * 7.0).ceil() } else { 0.0 };
+        BLOCKS.get(height as usize).copied().unwrap_or('▁')
+    };
+    values.iter().map(block).collect()
 }
 
 impl<'s> Screen<'s> {
@@ -130,6 +272,18 @@ impl<'s> Screen<'s> {
         text.map_or_else(|| name.to_owned(), |(_, text)| self.say(*text).to_owned())
     }
 
+    /// The kind of an error. An unknown one is shown by its own name.
+    fn kind(&self, name: &str) -> String {
+        let known = [
+            ("failed", texts::ERROR_FAILED),
+            ("refused", texts::ERROR_REFUSED),
+            ("recovered", texts::ERROR_RECOVERED),
+            ("client", texts::ERROR_CLIENT),
+        ];
+        let text = known.iter().find(|(kind, _)| *kind == name);
+        text.map_or_else(|| name.to_owned(), |(_, text)| self.say(*text).to_owned())
+    }
+
     fn headline(&self) -> Line<'s> {
         let point = &self.doc["point"];
         let number = |name: &str| point[name].as_f64();
@@ -157,15 +311,20 @@ impl<'s> Screen<'s> {
         Line::from(spans)
     }
 
-    fn verdict(&self) -> Line<'s> {
-        let verdict = &self.doc["verdict"];
-        let (mark, colour, word) = match verdict["state"].as_str().unwrap_or_default() {
+    /// The state of the edge: a mark, its colour, a word.
+    fn state_of_edge(&self) -> (&'static str, Color, &'static str) {
+        match self.doc["verdict"]["state"].as_str().unwrap_or_default() {
             "healthy" => ("●", Color::Cyan, self.say(texts::HEALTHY)),
             "near" => ("▲", Color::Yellow, self.say(texts::NEAR)),
             "limited" => ("■", Color::Red, self.say(texts::LIMITED)),
             "failing" => ("■", Color::Red, self.say(texts::FAILING)),
             _ => ("○", Color::Gray, self.say(texts::NO_FIGURES)),
-        };
+        }
+    }
+
+    fn verdict(&self) -> Line<'s> {
+        let verdict = &self.doc["verdict"];
+        let (mark, colour, word) = self.state_of_edge();
         Line::from(vec![
             Span::styled(format!("{mark} {word}  "), Style::new().fg(colour).add_modifier(Modifier::BOLD)),
             Span::raw(self.said(&verdict["words"])),
@@ -242,139 +401,11 @@ impl<'s> Screen<'s> {
         let seconds = (self.doc["at"].as_f64()? - self.before?["at"].as_f64()?) / 1000.0;
         (seconds > 0.0 && now >= before).then(|| (now - before) / seconds)
     }
-
-    /// Server zones, the busiest first.
-    fn zones(&self) -> Vec<Vec<String>> {
-        let zones = self.doc.pointer("/snapshot/http/server_zones").and_then(Value::as_object);
-        let times = self.doc.pointer("/snapshot/weir/server_zones");
-        let mut rows: Vec<(f64, Vec<String>)> = zones
-            .into_iter()
-            .flatten()
-            .map(|(name, _)| {
-                let times = times.and_then(|times| times.get(name)).unwrap_or(&Value::Null);
-                let recent = &times["recent"];
-                let quantile = |name: &str| self.told(&time(recent[name].as_f64().map(|us| us / 1000.0)));
-                let codes = format!("/snapshot/http/server_zones/{}/responses/codes", escaped(name));
-                let grown = |class: char| self.told(&rate(self.between(|doc| class_of(doc.pointer(&codes)?, class))));
-                let now = times["rate"].as_f64().unwrap_or_default();
-                let row = vec![
-                    name.clone(),
-                    self.told(&rate(Some(now))),
-                    quantile("p50_us"),
-                    quantile("p95_us"),
-                    quantile("p99_us"),
-                    grown('4'),
-                    grown('5'),
-                ];
-                (now, row)
-            })
-            .collect();
-        rows.sort_by(|a, b| b.0.total_cmp(&a.0));
-        rows.into_iter().map(|(_, row)| row).collect()
-    }
-
-    fn peers(&self) -> Vec<Vec<String>> {
-        let groups = self.doc.pointer("/snapshot/http/upstreams").and_then(Value::as_object);
-        let mut rows = Vec::new();
-        for (name, group) in groups.into_iter().flatten() {
-            for (place, peer) in group["peers"].as_array().into_iter().flatten().enumerate() {
-                let path = format!("/snapshot/weir/upstreams/{}/{place}", escaped(name));
-                let cost = self.doc.pointer(&path).unwrap_or(&Value::Null);
-                let number = |name: &str| cost[name].as_f64().unwrap_or_default();
-                let all = number("opened") + number("reused");
-                let head = &cost["header"]["recent"];
-                let requests = format!("/snapshot/http/upstreams/{}/peers/{place}/requests", escaped(name));
-                rows.push(vec![
-                    format!("{name}  {}", peer["server"].as_str().unwrap_or_default()),
-                    self.told(&rate(self.grew(&requests))),
-                    short(peer["active"].as_f64()),
-                    percent((all > 0.0).then(|| number("reused") / all)),
-                    self.told(&time(head["p95_us"].as_f64().map(|us| us / 1000.0))),
-                    short(peer["fails"].as_f64()),
-                    self.state(peer["state"].as_str().unwrap_or_default()),
-                ]);
-            }
-        }
-        rows
-    }
-
-    fn table(
-        &self,
-        name: &'static str,
-        columns: &[&'static str],
-        rows: Vec<Vec<String>>,
-        [first, others]: [Constraint; 2],
-        area: Rect,
-        buffer: &mut Buffer,
-    ) {
-        if rows.is_empty() {
-            return;
-        }
-        // Columns that do not fit are left out, from the right.
-        let shown = columns.len().min(usize::from(area.width.saturating_sub(24)) / 10);
-        let head = std::iter::once(Line::from(name))
-            .chain(columns.iter().take(shown).map(|name| Line::from(*name).right_aligned()));
-        let head = Row::new(head.map(|line| line.style(DIM)));
-        let rows = rows.into_iter().map(|row| {
-            let cells = row.into_iter().take(shown + 1).enumerate();
-            Row::new(cells.map(|(at, text)| if at == 0 { Line::from(text) } else { Line::from(text).right_aligned() }))
-        });
-        let widths = std::iter::once(first).chain(std::iter::repeat_n(others, shown));
-        Widget::render(Table::new(rows, widths).header(head), area, buffer);
-    }
-}
-
-/// The number of statuses in a list that begin with this digit; `None` if there is no list.
-fn class_of(codes: &Value, class: char) -> Option<f64> {
-    let of_class = codes.as_object()?.iter().filter(|(code, _)| code.starts_with(class));
-    Some(of_class.filter_map(|(_, count)| count.as_f64()).sum())
 }
 
 /// A name, escaped for a JSON pointer (RFC 6901).
 fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
-}
-
-const NOTHING: &str = "–";
-
-fn short(number: Option<f64>) -> String {
-    let Some(mut number) = number else { return NOTHING.to_owned() };
-    let mut units = ["", "k", "M", "G"].iter();
-    let mut unit = units.next().copied().unwrap_or_default();
-    while number >= 999.5 {
-        let Some(next) = units.next() else { break };
-        (number, unit) = (number / 1000.0, next);
-    }
-    let digits = if number.fract() == 0.0 || number >= 99.95 { 0 } else { 1 };
-    format!("{number:.digits$}{unit}")
-}
-
-fn rate(number: Option<f64>) -> Said {
-    number.map_or(NOTHING.into(), |number| say!(texts::EACH_SECOND, short(Some(number))))
-}
-
-fn percent(share: Option<f64>) -> String {
-    share.map_or(NOTHING.to_owned(), |share| format!("{:.0} %", share * 100.0))
-}
-
-fn time(ms: Option<f64>) -> Said {
-    match ms {
-        None => NOTHING.into(),
-        Some(ms) if ms < 0.9995 => format!("{:.0} µs", ms * 1000.0).into(),
-        Some(ms) if ms < 999.5 => format!("{ms:.1} ms").into(),
-        Some(ms) if ms < 120_000.0 => say!(texts::SECONDS, format!("{:.1}", ms / 1000.0)),
-        Some(ms) if ms < 7_200_000.0 => say!(texts::MINUTES, format!("{:.0}", ms / 60_000.0)),
-        Some(ms) => say!(texts::HOURS, format!("{:.0}", ms / 3_600_000.0)),
-    }
-}
-
-fn amount(unit: Option<&str>, number: Option<f64>) -> String {
-    match (unit, number) {
-        (Some("bytes"), Some(bytes)) if bytes >= 1_073_741_824.0 => format!("{:.1} GiB", bytes / 1_073_741_824.0),
-        (Some("bytes"), Some(bytes)) => format!("{:.1} MiB", bytes / 1_048_576.0),
-        (Some("cores"), Some(cores)) => format!("{cores:.2}"),
-        (_, number) => short(number),
-    }
 }
 
 #[cfg(test)]

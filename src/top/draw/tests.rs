@@ -6,6 +6,7 @@ fn document(requests: u64) -> Value {
     json!({
         "at": 1_795_363_200_000u64 + requests, "thresholds": {"near": 0.8, "limited": 0.95},
         "point": {"rps": 1240.0, "failed": 0, "p50": 2.1, "p99": 47.7, "active": 173, "cpu": 0.51},
+        "past": [{"rps": 0.0, "failed": 0.0, "p99": 1.0}, {"rps": 50.0, "failed": 1.0, "p99": 1.0}, {"rps": 100.0, "failed": 0.0, "p99": 1.0}],
         "verdict": {"state": "near", "words": {"en": "Ports to 10.0.0.1:3000 (0.85) will be used up in 9 s", "ko": "업스트림 포트 (0.85) · 9초 뒤 한도 도달"}},
         "waterlines": [
             {"kind": "fds", "of": "", "unit": "count", "used": 47, "limit": 20000, "ratio": 0.00235, "trend": "flat", "name": {"en": "Open files", "ko": "열린 파일"}},
@@ -18,15 +19,32 @@ fn document(requests: u64) -> Value {
             },
             "weir": {
                 "server_zones": {"shop/example": {"rate": 1240.0, "recent": {"p50_us": 2100, "p95_us": 9000, "p99_us": 47700}}},
+                "errors": [
+                    {"class": "502 connection refused", "kind": "failed", "count": requests / 10, "last": "2026-11-26T08:01:02.345Z"},
+                    {"class": "limit_req", "kind": "refused", "count": 7, "last": "2026-11-26T08:01:01.000Z"},
+                ],
                 "upstreams": {"app": [{"opened": 1, "reused": 99, "header": {"recent": {"p95_us": 480}}}]},
             },
         },
     })
 }
 
+fn drawn(
+    doc: &Value,
+    before: &Value,
+    language: Language,
+    choice: &Choice,
+    has_keys: bool,
+    columns: u16,
+    rows: u16,
+) -> String {
+    let before = Some(before);
+    text(&Screen { doc, before, language, trouble: None, choice, edges: &[], has_keys }, columns, rows).join("\n")
+}
+
 fn screen(columns: u16, rows: u16, language: Language) -> String {
     let (before, doc) = (document(0), document(1000));
-    text(&Screen { doc: &doc, before: Some(&before), language, trouble: None }, columns, rows).join("\n")
+    drawn(&doc, &before, language, &Choice::default(), false, columns, rows)
 }
 
 #[test]
@@ -46,6 +64,65 @@ fn a_screen_says_what_the_document_says() {
     assert!(zone.contains("1.2k/s") && zone.contains("47.7 ms") && zone.ends_with("0/s 1k/s"), "{shown}");
     let peer = lines.iter().find(|line| line.starts_with("app 10.0.0.1:3000")).cloned().unwrap_or_default();
     assert!(peer.contains("99 %") && peer.contains("480 µs") && peer.ends_with("up"), "{shown}");
+}
+
+#[test]
+fn errors_have_their_rate_and_the_past_is_a_line() {
+    let shown = screen(100, 40, Language::English);
+    assert!(shown.contains("requests ▁▅█  failed ▁█▁  p99 ███"), "{shown}");
+    let error = shown.lines().find(|line| line.contains("502 connection refused")).unwrap_or_default();
+    let words: Vec<&str> = error.split_whitespace().collect();
+    assert_eq!(words, ["502", "connection", "refused", "failed", "100/s", "100", "08:01:02"], "{shown}");
+    assert!(shown.contains("refused as"), "{shown}");
+}
+
+/// A document with so many servers, of which the last fails.
+fn many(count: usize, failed: u64) -> Value {
+    let mut doc = document(failed);
+    let servers: serde_json::Map<String, Value> = (0..count)
+        .map(|number| {
+            let failed = if number + 1 == count { failed } else { 0 };
+            (format!("s{number:02}"), json!({"responses": {"codes": {"200": 5, "500": failed}}}))
+        })
+        .collect();
+    let times =
+        servers.keys().map(|name| (name.clone(), json!({"rate": name.trim_start_matches('s').parse().unwrap_or(0.0)})));
+    doc["snapshot"]["weir"]["server_zones"] = times.collect::<serde_json::Map<_, _>>().into();
+    doc["snapshot"]["http"]["server_zones"] = servers.into();
+    doc
+}
+
+#[test]
+fn long_tables_scroll_sort_and_show_only_what_fails() {
+    let (before, doc) = (many(40, 0), many(40, 3));
+    let names = |choice: &Choice| {
+        let shown = drawn(&doc, &before, Language::English, choice, true, 100, 30);
+        let names = shown.lines().filter_map(|line| line.split(' ').next().filter(|name| name.starts_with('s')));
+        (names.map(str::to_owned).collect::<Vec<_>>(), shown)
+    };
+    let with = |pane: Pane| Choice { panes: [pane, Pane::default(), Pane::default()], ..Choice::default() };
+    let (busiest, shown) = names(&with(Pane::default()));
+    assert_eq!(busiest[0], "s39", "{shown}");
+    assert!(shown.contains(&format!("▸ ZONE  1–{}/40", busiest.len())) && shown.contains("ERROR"), "{shown}");
+    assert!(shown.lines().last().is_some_and(|line| line.starts_with("q quit")), "{shown}");
+    let (scrolled, _) = names(&with(Pane { first: 2, ..Pane::default() }));
+    assert_eq!(scrolled[0], "s37");
+    let (last, shown) = names(&with(Pane { first: usize::MAX, ..Pane::default() }));
+    assert_eq!(last.last().map(String::as_str), Some("s00"), "{shown}");
+    let (by_name, shown) = names(&with(Pane { by: Some(0), ..Pane::default() }));
+    assert!(by_name[0] == "s00" && shown.contains("ZONE ▼"), "{shown}");
+    let (turned, _) = names(&with(Pane { by: Some(0), is_turned: true, first: 0 }));
+    assert_eq!(turned[0], "s39");
+    let (failing, shown) = names(&Choice { only_failing: true, ..Choice::default() });
+    assert_eq!(failing, ["s39"], "{shown}");
+    assert!(!shown.contains("limit_req") && shown.contains("502 connection refused"), "{shown}");
+}
+
+#[test]
+fn rows_are_shared_among_the_tables() {
+    assert_eq!(shares(10, [40, 2, 3]), [5, 2, 3]);
+    assert_eq!(shares(2, [1, 1, 1]), [1, 1, 0]);
+    assert_eq!(shares(99, [4, 0, 1]), [4, 0, 1]);
 }
 
 #[test]
@@ -74,8 +151,17 @@ fn small_terminals_and_strange_documents_are_drawn() {
         json!([]),
         json!({"waterlines": [null, 3], "snapshot": {"http": {"upstreams": {"a": {"peers": [null]}}}}}),
     ] {
-        let lines =
-            text(&Screen { doc: &doc, before: Some(&doc), language: Language::English, trouble: Some("gone") }, 80, 24);
+        let (language, choice) = (Language::English, Choice::default());
+        let screen = Screen {
+            doc: &doc,
+            before: Some(&doc),
+            language,
+            trouble: Some("gone"),
+            choice: &choice,
+            edges: &[],
+            has_keys: true,
+        };
+        let lines = text(&screen, 80, 24);
         assert!(lines[0].contains("▲ gone") && lines[1].contains("no figures yet"), "{lines:?}");
     }
 }
