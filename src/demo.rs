@@ -162,14 +162,17 @@ fn run_demo(args: &DemoArgs, language: Language) -> Result<bool, Said> {
     let edge_at = free_address(args.port)?;
     let place = Place::new(edge_at, origin_at, args.connections)
         .map_err(|error| say!(texts::NO_DIRECTORY, error.to_string()))?;
-    let running = start_edge(&place)?;
+    let (running, dashboard) = start_edge(&place)?;
     println!("{}", say!(texts::DEMO_BEGINS, args.seconds, args.connections).say(language));
+    if let Some(dashboard) = dashboard {
+        println!("{}", say!(texts::DEMO_WATCH, format!("http://{dashboard}/")).say(language));
+    }
     let outcome = Arc::new(OnceLock::new());
     let load = Load {
         url: format!("http://{edge_at}/1k"),
         connections: args.connections as usize,
         duration: Duration::from_secs(u64::from(args.seconds)),
-        after: if args.once { String::new() } else { place.what_to_open(edge_at, language) },
+        after: if args.once { String::new() } else { place.what_to_open(edge_at, dashboard, language) },
         language,
         end: args.once.then(|| signals.handle()),
         outcome: outcome.clone(),
@@ -204,8 +207,8 @@ fn free_address(port: u16) -> Result<SocketAddr, Said> {
     probe.and_then(|listener| listener.local_addr()).map_err(|error| say!(texts::NO_PORT, error.to_string()))
 }
 
-/// Starts the edge as `weir edge -p PLACE` does.
-fn start_edge(place: &Place) -> Result<Running, Said> {
+/// Starts the edge as `weir edge -p PLACE` does. Also gives the address of its dashboard.
+fn start_edge(place: &Place) -> Result<(Running, Option<SocketAddr>), Said> {
     let claimed = weir_edge::dash::place::claim();
     let origin = control::Origin {
         file: place.file("nginx.conf"),
@@ -223,7 +226,7 @@ fn start_edge(place: &Place) -> Result<Running, Said> {
     log::open_default(Path::new(&origin.error_log));
     let running = Running::start(origin, conf, &loaded.tree, claimed)?;
     running.write_pid()?;
-    Ok(running)
+    Ok((running, loaded.dashboard))
 }
 
 /// The load. It runs on a thread of its own because the edge uses the main thread.

@@ -150,6 +150,11 @@ weir_conf::texts! {
     DEMO_FEW: "not measured: too little load", "측정하지 않음: 부하가 너무 적습니다";
     DEMO_SHARE: "{0} per request   {1} % of a CPU", "{0} (요청당)   CPU 하나의 {1} %";
     DEMO_SATURATED: "the load used all of its CPU: the rate and the latencies measure the load, not the edge", "부하 생성기가 CPU를 다 썼습니다. 속도와 지연 시간은 엣지가 아니라 부하 생성기의 값입니다";
+    DEMO_WATCH: "dashboard   {0}", "대시보드    {0}";
+    DEMO_DASHBOARD: "the dashboard: what limits this edge, and its errors", "대시보드: 이 엣지를 제한하는 자원과 오류";
+    DEMO_NEXT: "next", "다음";
+    DEMO_DOCTOR: "checks a configuration; starts and changes nothing", "설정을 검사합니다. 아무것도 시작하거나 바꾸지 않습니다";
+    DEMO_LOAD: "sends 500 requests a second to this edge", "이 엣지에 초당 요청 500건을 보냅니다";
     DEMO_OPEN: "open", "열기";
     DEMO_PAGE: "a static page", "정적 페이지";
     DEMO_ORIGIN: "the origin through the edge; also status=503, fail=reset", "엣지를 거친 오리진. status=503, fail=reset도 됩니다";

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use weir_conf::language::Language;
 use weir_conf::said::{Said, left};
@@ -15,6 +15,8 @@ use crate::texts;
 const CONF: &str = include_str!("nginx.conf");
 const PAGE: &str = include_str!("index.html");
 
+/// The configuration of an installed nginx, which is the next one to look at.
+const NGINX_CONF: &str = "/etc/nginx/nginx.conf";
 /// Connections that the edge's worker has in addition to those of the load.
 const CONNECTIONS_SPARE: u32 = 1024;
 
@@ -53,17 +55,23 @@ impl Place {
         self.path.join(name).display().to_string()
     }
 
-    /// The addresses and files that the user can open, one line each.
-    pub(super) fn what_to_open(&self, edge: SocketAddr, language: Language) -> String {
+    /// The addresses that the user can open, the dashboard's first, and the commands to go on with; one line each.
+    pub(super) fn what_to_open(&self, edge: SocketAddr, dashboard: Option<SocketAddr>, language: Language) -> String {
         let conf = self.file("nginx.conf");
         let nothing = Said::default;
+        let dashboard = dashboard.map(|at| (say!(texts::DEMO_OPEN), format!("http://{at}/"), say!(texts::DEMO_DASHBOARD)));
+        let first = if dashboard.is_some() { nothing() } else { say!(texts::DEMO_OPEN) };
+        let own = if Path::new(NGINX_CONF).exists() { NGINX_CONF } else { &conf };
         let rows = [
-            (say!(texts::DEMO_OPEN), format!("http://{edge}/"), say!(texts::DEMO_PAGE)),
+            (first, format!("http://{edge}/"), say!(texts::DEMO_PAGE)),
             (nothing(), format!("http://{edge}/64k?delay=20ms"), say!(texts::DEMO_ORIGIN)),
             (nothing(), format!("http://{edge}/nginx_status"), say!(texts::DEMO_COUNTERS)),
             (nothing(), format!("ws://{edge}/ws"), say!(texts::DEMO_ECHO)),
-            (say!(texts::DEMO_CHANGE), conf, say!(texts::DEMO_RELOAD, std::process::id())),
+            (say!(texts::DEMO_NEXT), format!("weir doctor {own}"), say!(texts::DEMO_DOCTOR)),
+            (nothing(), format!("weir load http://{edge}/1k -R 500"), say!(texts::DEMO_LOAD)),
+            (say!(texts::DEMO_CHANGE), conf.clone(), say!(texts::DEMO_RELOAD, std::process::id())),
         ];
+        let rows: Vec<_> = dashboard.into_iter().chain(rows).collect();
         let width = rows.iter().map(|(_, what, _)| what.len()).max().unwrap_or(0);
         let mut text = String::from("\n");
         for (label, what, why) in rows {
@@ -110,7 +118,10 @@ mod tests {
         assert!(conf.contains("worker_connections 1152;") && conf.contains("keepalive 64;"));
         let other = Place::new(edge, origin, 64).unwrap();
         assert_ne!(place.path, other.path);
-        assert!(place.what_to_open(edge, Language::English).contains("http://127.0.0.1:1/nginx_status"));
+        let dashboard = "127.0.0.1:3".parse().unwrap();
+        let shown = place.what_to_open(edge, Some(dashboard), Language::English);
+        assert!(shown.trim_start().starts_with("open        http://127.0.0.1:3/ ") && shown.contains("weir doctor "), "{shown}");
+        assert!(place.what_to_open(edge, None, Language::English).trim_start().starts_with("open        http://127.0.0.1:1/ "));
         let path = place.path.clone();
         drop(place);
         assert!(!path.exists());
