@@ -54,14 +54,17 @@ assets! {
     "units.js" "units.js" SCRIPT;
     "views/caches.js" "views/caches.js" SCRIPT;
     "views/certificates.js" "views/certificates.js" SCRIPT;
+    "views/configuration.js" "views/configuration.js" SCRIPT;
     "views/detail.js" "views/detail.js" SCRIPT;
     "views/errors.js" "views/errors.js" SCRIPT;
     "views/host.js" "views/host.js" SCRIPT;
     "views/lab.js" "views/lab.js" SCRIPT;
     "views/logs.js" "views/logs.js" SCRIPT;
     "views/overview.js" "views/overview.js" SCRIPT;
+    "views/processes.js" "views/processes.js" SCRIPT;
     "views/sessions.js" "views/sessions.js" SCRIPT;
     "views/upstreams.js" "views/upstreams.js" SCRIPT;
+    "views/vmstat.js" "views/vmstat.js" SCRIPT;
     "views/websockets.js" "views/websockets.js" SCRIPT;
     "views/zones.js" "views/zones.js" SCRIPT;
 }

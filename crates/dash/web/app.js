@@ -7,17 +7,19 @@ import { copyable, mark, way } from "./parts.js";
 import * as units from "./units.js";
 import { caches } from "./views/caches.js";
 import { alarming, certificates } from "./views/certificates.js";
+import { configuration } from "./views/configuration.js";
 import { detail } from "./views/detail.js";
 import { errors } from "./views/errors.js";
 import { host } from "./views/host.js";
 import { lab } from "./views/lab.js";
 import { overview } from "./views/overview.js";
+import { processes } from "./views/processes.js";
 import { sessions } from "./views/sessions.js";
 import { upstreams } from "./views/upstreams.js";
 import { websockets } from "./views/websockets.js";
 import { zones } from "./views/zones.js";
 
-const VIEWS = { overview, zones, upstreams, sessions, caches, certificates, websockets, host, errors, lab };
+const VIEWS = { overview, zones, upstreams, sessions, caches, certificates, websockets, host, processes, errors, configuration, lab };
 const THEMES = ["auto", "light", "dark"];
 const STATE_TONES = { healthy: "good", near: "warn", limited: "bad", failing: "bad", waiting: "idle" };
 
@@ -52,6 +54,9 @@ const ui = {
   may: {},
   lab: { list: null, run: null, id: null, asked: 0, runAsked: 0 },
   find: {},
+  machine: { asked: false, rows: [], step: 3 },
+  processes: { asked: 0, seen: null, trail: new Map() },
+  configuration: { asked: 0, seen: null },
   history: "minutes",
   /** A part of the axis of time that is looked at, with the points that it holds on to. */
   zoom: null,
@@ -189,6 +194,7 @@ function tabs(doc, t) {
   const counts = {
     errors: (doc.snapshot.weir.errors ?? []).filter((error) => error.kind === "failed").length,
     certificates: alarming(doc.snapshot.weir.certificates, doc.at),
+    configuration: doc.snapshot.weir.is_last_load_refused ? 1 : 0,
   };
   return h(
     "nav",

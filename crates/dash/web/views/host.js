@@ -5,6 +5,7 @@ import { between, grew } from "../model.js";
 import { card, figure, keys, stacked } from "../parts.js";
 import { table } from "../table.js";
 import * as units from "../units.js";
+import { vmstat } from "./vmstat.js";
 
 const KINDS = ["user", "system", "interrupts", "steal", "wait", "idle"];
 
@@ -33,6 +34,7 @@ export function host({ doc, before, t, ui }) {
       ),
     ),
     card(t("host.workers"), null, workers(doc, before, t, ui)),
+    vmstat({ doc, t, ui }),
   ];
 }
 
