@@ -172,6 +172,8 @@ weir_conf::texts! {
     PATH_NOT_UTF8: "{0}: the path is not UTF-8", "{0}: 경로가 UTF-8이 아닙니다";
     NOT_NGINX: "the output of {0} -V is not nginx's", "{0} -V의 출력이 nginx의 것이 아닙니다";
     NOT_NEGATIVE: "{0} needs a number that is not negative", "{0}에는 0 이상의 수를 쓰세요";
+    NO_LIMITS_OF: "no process {0}, or its limits are not readable", "프로세스 {0}이(가) 없거나 그 한도를 읽을 수 없습니다";
+    FILES_UNKNOWN: "the configuration does not say how many files it needs: add --files N", "설정에서 필요한 파일 수를 알 수 없습니다. --files N을 추가하세요";
     NO_STUB_STATUS: "{0}: status {1}, and the answer is not a stub_status page", "{0}: 상태 코드 {1}, 응답이 stub_status 페이지가 아닙니다";
 
     // weir adopt.

@@ -4,14 +4,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use weir_conf::said::Said;
+use weir_conf::say;
 use weir_doctor::{Facts, Language, limits, mend};
+
+use crate::texts;
 
 use super::{DoctorArgs, build, conf_path, free_undo, read, target};
 
 /// Shows the changes, writes them if the user asks, and prints the commands; the exit code says if something is left.
-pub(super) fn run(args: &DoctorArgs, language: Language) -> Result<u8, String> {
+pub(super) fn run(args: &DoctorArgs, language: Language) -> Result<u8, Said> {
     let tell = |text: &Said| eprintln!("{}", text.say(language));
-    let Some(pid) = args.pid else { return Err(limits::NO_PROCESS.say(language).to_owned()) };
+    let Some(pid) = args.pid else { return Err(Said::of_both(limits::NO_PROCESS.en, limits::NO_PROCESS.ko)) };
     let facts = Facts::of_host(&args.root, Some(pid));
     let need = match args.files {
         Some(files) => files,
@@ -20,7 +23,7 @@ pub(super) fn run(args: &DoctorArgs, language: Language) -> Result<u8, String> {
     let at = |name: &str| args.root.join(name.trim_start_matches('/'));
     let user = user(&args.root, pid).unwrap_or_else(|| "root".to_owned());
     let plan = limits::plan(&facts, &user, need, &|name| fs::read(at(name)).ok());
-    let plan = plan.ok_or_else(|| format!("no process {pid}, or its limits are not readable"))?;
+    let plan = plan.ok_or_else(|| say!(texts::NO_LIMITS_OF, pid))?;
     plan.notes.iter().for_each(&tell);
     plan.files.iter().for_each(|file| print!("{}", mend::diff(file)));
     if args.write {
@@ -36,19 +39,19 @@ pub(super) fn run(args: &DoctorArgs, language: Language) -> Result<u8, String> {
 }
 
 /// The number of files by the configuration that the process reads.
-fn needed(args: &DoctorArgs, facts: &Facts) -> Result<u64, String> {
+fn needed(args: &DoctorArgs, facts: &Facts) -> Result<u64, Said> {
     let build = build(args)?;
     let (tree, _) = read(&conf_path(args, build.as_ref())?)?;
     let version = args.nginx_version.or(build.as_ref().map(|build| build.version)).unwrap_or(weir_doctor::NEWEST);
     let target = target(args, build.as_ref(), version, &tree);
     weir_doctor::files_needed(&tree, target, facts)
-        .ok_or_else(|| "the configuration does not say how many files it needs: add --files N".to_owned())
+        .ok_or_else(|| say!(texts::FILES_UNKNOWN))
 }
 
 /// Saves an undo diff, then writes the file; a new folder is made for a drop-in.
-fn write(path: &Path, file: &mend::Mended, language: Language) -> Result<(), String> {
+fn write(path: &Path, file: &mend::Mended, language: Language) -> Result<(), Said> {
     let shown = path.display().to_string();
-    let failed = |error: std::io::Error| format!("{shown}: {error}");
+    let failed = |error: std::io::Error| say!(texts::OF_FILE, &shown, error.to_string());
     path.parent().map_or(Ok(()), fs::create_dir_all).map_err(failed)?;
     if file.before.is_empty() && !path.exists() {
         fs::write(path, &file.after).map_err(failed)?;
@@ -59,9 +62,9 @@ fn write(path: &Path, file: &mend::Mended, language: Language) -> Result<(), Str
         eprintln!("{}", said.say(language));
         return Ok(());
     }
-    let undo = free_undo(&shown).map_err(|said| said.say(language).to_owned())?;
+    let undo = free_undo(&shown)?;
     let here = mend::Mended { name: shown.clone(), ..file.clone() };
-    fs::write(&undo, mend::undo(&here)).map_err(|error| format!("{undo}: {error}"))?;
+    fs::write(&undo, mend::undo(&here)).map_err(|error| say!(texts::OF_FILE, &undo, error.to_string()))?;
     fs::write(path, &file.after).map_err(failed)?;
     let said = weir_doctor::said!(
         "{shown} written; to undo this: patch -d / -p1 < {undo}",

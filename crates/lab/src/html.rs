@@ -151,7 +151,7 @@ fn cause(run: &Value, language: Language) -> String {
     let told = crate::why::say::told(run, language);
     let name = run["verdict"]["name"].as_str().unwrap_or_default();
     let (title, sentence) = told.first.split_once("  ").unwrap_or(("", told.first.as_str()));
-    let condition = crate::why::say::WORDS.iter().find(|(word, _)| *word == name);
+    let condition = crate::verdict::WHY_WORDS.iter().find(|(word, _)| *word == name);
     let condition = condition.map_or("", |(_, when)| when.say(language));
     let row = |fact: &Fact| {
         let is_korean = language == Language::Korean;
