@@ -157,7 +157,8 @@ impl Edge {
         let origin = Origin { file: "/nginx.conf".to_owned(), error_log: "stderr".to_owned(), ..Origin::default() };
         let loaded = control::load(&origin, &OneFile(text), 1);
         assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
-        let running = Running::start(origin, loaded.conf.expect("a configuration"), &loaded.tree, None).expect("the edge starts");
+        let running =
+            Running::start(origin, loaded.conf.expect("a configuration"), &loaded.tree, None).expect("the edge starts");
         Edge { running, port }
     }
 

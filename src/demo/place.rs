@@ -59,7 +59,8 @@ impl Place {
     pub(super) fn what_to_open(&self, edge: SocketAddr, dashboard: Option<SocketAddr>, language: Language) -> String {
         let conf = self.file("nginx.conf");
         let nothing = Said::default;
-        let dashboard = dashboard.map(|at| (say!(texts::DEMO_OPEN), format!("http://{at}/"), say!(texts::DEMO_DASHBOARD)));
+        let dashboard =
+            dashboard.map(|at| (say!(texts::DEMO_OPEN), format!("http://{at}/"), say!(texts::DEMO_DASHBOARD)));
         let first = if dashboard.is_some() { nothing() } else { say!(texts::DEMO_OPEN) };
         let own = if Path::new(NGINX_CONF).exists() { NGINX_CONF } else { &conf };
         let rows = [
@@ -120,8 +121,16 @@ mod tests {
         assert_ne!(place.path, other.path);
         let dashboard = "127.0.0.1:3".parse().unwrap();
         let shown = place.what_to_open(edge, Some(dashboard), Language::English);
-        assert!(shown.trim_start().starts_with("open        http://127.0.0.1:3/ ") && shown.contains("weir doctor "), "{shown}");
-        assert!(place.what_to_open(edge, None, Language::English).trim_start().starts_with("open        http://127.0.0.1:1/ "));
+        assert!(
+            shown.trim_start().starts_with("open        http://127.0.0.1:3/ ") && shown.contains("weir doctor "),
+            "{shown}"
+        );
+        assert!(
+            place
+                .what_to_open(edge, None, Language::English)
+                .trim_start()
+                .starts_with("open        http://127.0.0.1:1/ ")
+        );
         let path = place.path.clone();
         drop(place);
         assert!(!path.exists());

@@ -44,8 +44,7 @@ fn needed(args: &DoctorArgs, facts: &Facts) -> Result<u64, Said> {
     let (tree, _) = read(&conf_path(args, build.as_ref())?)?;
     let version = args.nginx_version.or(build.as_ref().map(|build| build.version)).unwrap_or(weir_doctor::NEWEST);
     let target = target(args, build.as_ref(), version, &tree);
-    weir_doctor::files_needed(&tree, target, facts)
-        .ok_or_else(|| say!(texts::FILES_UNKNOWN))
+    weir_doctor::files_needed(&tree, target, facts).ok_or_else(|| say!(texts::FILES_UNKNOWN))
 }
 
 /// Saves an undo diff, then writes the file; a new folder is made for a drop-in.

@@ -311,18 +311,13 @@ fn latencies(quick: &Quick, report: &Report, language: Language) -> Vec<String> 
     let width = if language == Language::Korean { 18 } else { 12 };
     let say = |text: Text| text.say(language);
     let start = if quick.rate.is_some() { texts::FROM_INTENDED } else { texts::FROM_PREVIOUS };
-    let line =
-        |name: Text, latency, meaning: &str| format!("{}{}  {meaning}", left(say(name), width), row(latency));
+    let line = |name: Text, latency, meaning: &str| format!("{}{}  {meaning}", left(say(name), width), row(latency));
     let heads = ["min", "mean", "sd", "p50", "p90", "p95", "p99", "p99.9", "max"].map(|name| format!("{name:>9}"));
     let mut lines = vec![
         format!("\n{}{}", left(say(texts::LATENCY_MS), width), heads.concat()),
         line(texts::RESPONSE, &report.response, say(start)),
         line(texts::SERVICE, &report.service, say(texts::FROM_SEND)),
-        line(
-            texts::CONNECT,
-            &report.connect,
-            say!(texts::NEW_CONNECTIONS, report.connect.count()).say(language),
-        ),
+        line(texts::CONNECT, &report.connect, say!(texts::NEW_CONNECTIONS, report.connect.count()).say(language)),
     ];
     if quick.rate.is_some() {
         lines.push(line(texts::LAG, &report.lag, say(texts::HOW_LATE_REQUESTS)));

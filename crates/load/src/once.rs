@@ -54,9 +54,7 @@ pub fn ask(once: &Once) -> Result<(u16, Vec<u8>), Said> {
     });
     match answered {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(failed)) => {
-            Err(say!(texts::NO_ANSWER, &place, failed.name.as_ref(), texts::doing(failed.step, &place)))
-        }
+        Ok(Err(failed)) => Err(say!(texts::NO_ANSWER, &place, failed.name.as_ref(), texts::doing(failed.step, &place))),
         Err(error) => Err(say!(texts::NOT_ASKED, place, error.to_string())),
     }
 }

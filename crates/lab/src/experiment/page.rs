@@ -145,7 +145,8 @@ fn figures(run: &Value, language: Language) -> String {
         return rows;
     }
     let heads: String = FIGURES.iter().map(|figure| format!("<th>{}</th>", figure.title.say(language))).collect();
-    let [title, variant, edge] = [texts::PAGE_FIGURES, texts::PAGE_VARIANT, texts::PAGE_EDGE].map(|text| text.say(language));
+    let [title, variant, edge] =
+        [texts::PAGE_FIGURES, texts::PAGE_VARIANT, texts::PAGE_EDGE].map(|text| text.say(language));
     format!(
         "<h2>{title}</h2>\n{}",
         card(&format!(
