@@ -61,7 +61,7 @@ fn write(path: &Path, file: &mend::Mended, language: Language) -> Result<(), Sai
         eprintln!("{}", said.say(language));
         return Ok(());
     }
-    let undo = free_undo(&shown)?;
+    let undo = free_undo(&shown).map_err(|said| Said::of_both(said.en, said.ko))?;
     let here = mend::Mended { name: shown.clone(), ..file.clone() };
     fs::write(&undo, mend::undo(&here)).map_err(|error| say!(texts::OF_FILE, &undo, error.to_string()))?;
     fs::write(path, &file.after).map_err(failed)?;
