@@ -106,7 +106,6 @@ weir_conf::texts! {
     TOP_UP: "up for", "가동 시간";
     TOP_FILE: "configuration", "설정 파일";
     TOP_ERROR: "ERROR", "오류";
-    TOP_KIND: "kind", "종류";
     TOP_NOW: "now", "현재";
     TOP_COUNT: "count", "누적";
     TOP_LAST: "last, UTC", "마지막, UTC";

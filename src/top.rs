@@ -4,6 +4,9 @@
 
 mod choice;
 mod draw;
+mod figures;
+mod screen;
+mod tables;
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -21,6 +24,7 @@ use weir_net::clock::{self, Instant};
 use crate::edges::{self, Dashboard};
 use crate::texts;
 use choice::{Choice, Wish};
+use screen::Screen;
 
 const AFTER_HELP: &str = "\
 Keys: q ends; Tab chooses a table; arrows, PgUp, PgDn, Home and End scroll it; s sorts by the next column, r turns the
@@ -111,15 +115,8 @@ fn print(edges: &[Dashboard], language: Language) -> Result<(), Said> {
     std::thread::sleep(EVERY);
     let doc = edge.fetch("doc.json")?;
     let choice = Choice::default();
-    let screen = draw::Screen {
-        doc: &doc,
-        before: Some(&before),
-        language,
-        trouble: None,
-        choice: &choice,
-        edges,
-        has_keys: false,
-    };
+    let screen =
+        Screen { doc: &doc, before: Some(&before), language, trouble: None, choice: &choice, edges, has_keys: false };
     for line in draw::text(&screen, COLUMNS, ROWS) {
         println!("{line}");
     }
@@ -137,7 +134,7 @@ fn watch(edges: &[Dashboard], language: Language) -> Result<(), Said> {
     let mut terminal = ratatui::try_init().map_err(failed)?;
     let mut next = clock::precise() + EVERY;
     let result = loop {
-        let screen = draw::Screen {
+        let screen = Screen {
             doc: &doc,
             before: before.as_ref(),
             language,

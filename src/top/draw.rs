@@ -1,8 +1,5 @@
 //! A screen made from a document of the dashboard.
 
-mod figures;
-mod tables;
-
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Rect};
@@ -10,33 +7,14 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table, Widget};
 use serde_json::Value;
-use weir_conf::language::{Language, words};
-use weir_conf::said::{Said, Text};
+use weir_conf::language::Language;
 use weir_conf::say;
 
 use super::choice::{Choice, PANES, Pane};
-use crate::edges::Dashboard;
+use super::figures::{amount, percent, rate, short, time};
+use super::screen::Screen;
+use super::tables::{self, Listing};
 use crate::texts;
-use figures::{amount, percent, rate, short, time};
-use tables::Listing;
-
-/// The data of a screen.
-pub struct Screen<'s> {
-    /// The newest document.
-    pub doc: &'s Value,
-    /// The document before it, for rates.
-    pub before: Option<&'s Value>,
-    /// The language of the words.
-    pub language: Language,
-    /// Why there is no newer document.
-    pub trouble: Option<&'s str>,
-    /// The reader's choices.
-    pub choice: &'s Choice,
-    /// The edges between which the reader can choose.
-    pub edges: &'s [Dashboard],
-    /// Whether the last line names the keys.
-    pub has_keys: bool,
-}
 
 /// Largest number of waterlines shown.
 const LINES_MAX: usize = 8;
@@ -70,7 +48,7 @@ pub fn columns(pane: usize) -> usize {
         edges: &[],
         has_keys: false,
     };
-    screen.listings().get(pane).map_or(0, |listing| listing.heads.len())
+    tables::of(&screen).get(pane).map_or(0, |listing| listing.heads.len())
 }
 
 /// The state of an edge, its requests a second, and the time since its start.
@@ -140,7 +118,7 @@ impl Screen<'_> {
         if !waterlines.is_empty() {
             self.draw_waterlines(&waterlines, row(waterlines.len() as u16 + 2), buffer);
         }
-        let mut listings = self.listings();
+        let mut listings = tables::of(self);
         for (listing, pane) in listings.iter_mut().zip(&self.choice.panes) {
             listing.sort(pane);
             listing.lines.retain(|line| line.is_failing || !self.choice.only_failing);
@@ -245,45 +223,6 @@ fn trail(values: &[f64]) -> String {
 }
 
 impl<'s> Screen<'s> {
-    fn say(&self, text: Text) -> &'static str {
-        text.say(self.language)
-    }
-
-    fn said(&self, both: &'s Value) -> &'s str {
-        both[words("en", "ko").say(self.language)].as_str().unwrap_or_default()
-    }
-
-    fn told(&self, said: &Said) -> String {
-        said.say(self.language).to_owned()
-    }
-
-    /// The state of a peer. An unknown one is shown by its own name.
-    fn state(&self, name: &str) -> String {
-        let known = [
-            ("up", texts::PEER_UP),
-            ("busy", texts::PEER_BUSY),
-            ("draining", texts::PEER_DRAINING),
-            ("down", texts::PEER_DOWN),
-            ("unavail", texts::PEER_UNAVAIL),
-            ("checking", texts::PEER_CHECKING),
-            ("unhealthy", texts::PEER_UNHEALTHY),
-        ];
-        let text = known.iter().find(|(state, _)| *state == name);
-        text.map_or_else(|| name.to_owned(), |(_, text)| self.say(*text).to_owned())
-    }
-
-    /// The kind of an error. An unknown one is shown by its own name.
-    fn kind(&self, name: &str) -> String {
-        let known = [
-            ("failed", texts::ERROR_FAILED),
-            ("refused", texts::ERROR_REFUSED),
-            ("recovered", texts::ERROR_RECOVERED),
-            ("client", texts::ERROR_CLIENT),
-        ];
-        let text = known.iter().find(|(kind, _)| *kind == name);
-        text.map_or_else(|| name.to_owned(), |(_, text)| self.say(*text).to_owned())
-    }
-
     fn headline(&self) -> Line<'s> {
         let point = &self.doc["point"];
         let number = |name: &str| point[name].as_f64();
@@ -389,23 +328,6 @@ impl<'s> Screen<'s> {
         let head = Row::new(names.map(|name| Line::from(Span::styled(name, DIM))));
         Widget::render(Table::new(rows, widths).header(head), area, buffer);
     }
-
-    /// Growth of a total, per second.
-    fn grew(&self, path: &str) -> Option<f64> {
-        self.between(|doc| doc.pointer(path)?.as_f64())
-    }
-
-    /// Growth of a value of the document, per second.
-    fn between(&self, read: impl Fn(&Value) -> Option<f64>) -> Option<f64> {
-        let (now, before) = (read(self.doc)?, read(self.before?)?);
-        let seconds = (self.doc["at"].as_f64()? - self.before?["at"].as_f64()?) / 1000.0;
-        (seconds > 0.0 && now >= before).then(|| (now - before) / seconds)
-    }
-}
-
-/// A name, escaped for a JSON pointer (RFC 6901).
-fn escaped(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
+use super::choice::{PANES, Pane};
 use super::figures::{percent, rate, short, time};
-use super::{Screen, escaped};
+use super::screen::{Screen, escaped};
 use crate::texts;
-use crate::top::choice::Pane;
 
 /// A table before it is drawn.
 pub(super) struct Listing {
@@ -63,12 +63,12 @@ fn order(one: Option<&Cell>, other: Option<&Cell>) -> Ordering {
     }
 }
 
-impl Screen<'_> {
-    /// The tables, from top to bottom.
-    pub(super) fn listings(&self) -> [Listing; crate::top::choice::PANES] {
-        [self.zones(), self.peers(), self.errors()]
-    }
+/// The tables, from top to bottom.
+pub(super) fn of(screen: &Screen<'_>) -> [Listing; PANES] {
+    [screen.zones(), screen.peers(), screen.errors()]
+}
 
+impl Screen<'_> {
     /// Server zones, the busiest first.
     fn zones(&self) -> Listing {
         let zones = self.doc.pointer("/snapshot/http/server_zones").and_then(Value::as_object);
@@ -161,15 +161,14 @@ impl Screen<'_> {
             let last = error["last"].as_str().unwrap_or_default();
             let clock = last.split(['T', '.']).nth(1).unwrap_or_default();
             let cells = vec![
-                words(class.to_owned()),
-                words(self.kind(kind)),
+                words(format!("{class} · {}", self.kind(kind))),
                 figure(grown, self.told(&rate(grown))),
                 figure(error["count"].as_f64(), short(error["count"].as_f64())),
                 words(clock.to_owned()),
             ];
             Line { cells, is_failing: kind == "failed" }
         });
-        let heads = [texts::TOP_ERROR, texts::TOP_KIND, texts::TOP_NOW, texts::TOP_COUNT, texts::TOP_LAST];
+        let heads = [texts::TOP_ERROR, texts::TOP_NOW, texts::TOP_COUNT, texts::TOP_LAST];
         let lines = lines.collect();
         Listing { heads: heads.map(|text| self.say(text)).to_vec(), lines }
     }
