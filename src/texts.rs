@@ -13,9 +13,9 @@ weir_conf::texts! {
     HAS_API: "is this the URL of a dashboard, or of a location with `api`?", "대시보드의 URL이거나 `api`가 있는 location의 URL인지 확인하세요";
     ONE_OF_EDGES: "{0}, one of several edges ({1} more: weir top --list)", "{0} (다른 엣지 {1}개: weir top --list)";
     WITH_REMEDY: "{0}; {1}", "{0}. {1}";
-    STATUS_FROM: "{0} from {1}: {2}", "{1}이(가) 상태 코드 {0}(으)로 응답했습니다. {2}";
+    STATUS_FROM: "{0} from {1}: {2}", "{1}의 응답 상태 코드가 {0}입니다. {2}";
     NOT_TEXT: "the answer of {0} is not text: {1}", "{0}의 응답이 텍스트가 아닙니다. {1}";
-    NO_API: "{0} is not an API of weir ({1}): {2}", "{0}은(는) weir의 API가 아닙니다 ({1}). {2}";
+    NO_API: "{0} is not an API of weir ({1}): {2}", "weir의 API가 아닙니다: {0} ({1}). {2}";
     STATUS_HEAD: "{0}, pid {1}, configuration {2}, up {3}", "{0}, pid {1}, 설정 로드 {2}회차, 가동 {3}";
     CONNECTIONS: "connections", "연결";
     CONNECTIONS_LINE: "{0} active, {1} idle, {2} accepted, {3} dropped", "활성 {0}, 유휴 {1}, 수락 {2}, 버림 {3}";

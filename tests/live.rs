@@ -92,7 +92,7 @@ fn a_url_has_one_too() {
     }
     assert!(frames >= 2, "{frames}");
     screen.scroll_out();
-    assert_eq!(screen.text().matches("connections").count(), 1, "the plan alone is left\n{}", screen.text());
+    assert_eq!(screen.text().matches("3 connections").count(), 1, "the plan alone is left\n{}", screen.text());
 }
 
 /// The output of a run with these arguments, or of the script, on a terminal of this size, and its duration.

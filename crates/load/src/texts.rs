@@ -8,7 +8,7 @@ use crate::record::phase;
 
 weir_conf::texts! {
     // One request.
-    NO_ANSWER: "{0} did not answer: {1} while {2}", "{0}이(가) 응답하지 않았습니다: {2} 중 {1}";
+    NO_ANSWER: "{0} did not answer: {1} while {2}", "{0}: 응답하지 않았습니다 ({2} 중 {1})";
     NOT_ASKED: "weir could not send a request to {0}: {1}", "{0}에 요청을 보내지 못했습니다: {1}";
     DOING_RESOLVE: "resolving {0}", "{0} 이름 조회";
     DOING_CONNECT: "connecting to {0}", "{0} 연결";
