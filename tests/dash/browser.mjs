@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import puppeteer from "puppeteer-core";
 
-export const VIEWS = ["overview", "zones", "upstreams", "caches", "websockets", "host", "errors", "lab"];
+export const VIEWS = ["overview", "zones", "upstreams", "caches", "websockets", "host", "processes", "errors", "configuration", "lab"];
 export const SIZES = { 1440: { width: 1440, height: 900 }, 390: { width: 390, height: 844 } };
 const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 

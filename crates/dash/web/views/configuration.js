@@ -51,9 +51,9 @@ function refused({ at, why }, t) {
 
 /** A diff: each line has its sign, so that colour is not alone. */
 function diff(text, t) {
-  const kind = (line) => (line.startsWith("+++") || line.startsWith("---") ? "file" : { "+": "more", "-": "less", "@": "where" }[line[0]] ?? "");
+  const kind = (line) => (line.startsWith("+++") || line.startsWith("---") ? "named" : { "+": "added", "-": "removed", "@": "hunk" }[line[0]] ?? "");
   const lines = text.split("\n").filter((line, at, all) => line || at < all.length - 1);
-  return h("pre", { class: "code diff", tabindex: 0, "aria-label": t("conf.change") }, lines.map((line, at) => h("span", { key: String(at), class: `line ${kind(line)}` }, `${line}\n`)));
+  return h("pre", { class: "listing diff", tabindex: 0, "aria-label": t("conf.change") }, lines.map((line, at) => h("span", { key: String(at), class: `line ${kind(line)}` }, `${line}\n`)));
 }
 
 function files(file, ui, t) {
@@ -76,5 +76,5 @@ function files(file, ui, t) {
 function listing(file) {
   const lines = file.text.split("\n");
   if (lines[lines.length - 1] === "") lines.pop();
-  return h("pre", { class: "code", tabindex: 0, "aria-label": file.name }, lines.map((line, at) => h("span", { key: String(at), class: "line", "data-number": String(at + 1) }, `${line}\n`)));
+  return h("pre", { class: "listing", tabindex: 0, "aria-label": file.name }, lines.map((line, at) => h("span", { key: String(at), class: "line", "data-number": String(at + 1) }, `${line}\n`)));
 }
