@@ -63,13 +63,15 @@ class Here:
             fixed = before.replace(server, f'{server} keepalive 64;').replace('proxy_pass http://was;', fixed)
             (self.place / 'fixed.conf').write_text(fixed)
         self.environment = {**os.environ, 'PATH': f'{ROOM}/installed/usr/bin:/usr/sbin:{os.environ["PATH"]}',
-                            'LC_ALL': {'en': 'C.UTF-8', 'ko': 'ko_KR.UTF-8'}[language]}
+                            'LC_ALL': {'en': 'C.UTF-8', 'ko': 'ko_KR.UTF-8'}[language],
+                            # Express is installed beside the application.
+                            'MODULES': f'{self.place}/'}
 
     def run(self, command):
         is_lab = command.startswith('weir lab')
         done = subprocess.run(['bash', '-c', command], cwd=self.place, env=self.environment, stdin=subprocess.DEVNULL, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE if is_lab else subprocess.STDOUT, timeout=COMMAND_SECONDS)
-        return done.stdout or (done.stderr or '')
+        return done.stdout if done.returncode == 0 or not is_lab else done.stdout + done.stderr
 
     def end(self):
         shutil.rmtree(ROOM, ignore_errors=True)
