@@ -20,7 +20,7 @@ COMMAND_SECONDS = 1800
 # A lab that ends so has shown nothing.
 EMPTY = re.compile(r'^(Verdict|판정): no verdict|^no verdict', re.M)
 TIMES = re.compile(r'<!-- times -->.*?(?=\n## )', re.S)
-HEADS = {'en': ('report', 'minutes'), 'ko': ('보고서', '분')}
+HEADS = {'en': ('report', 'min:s'), 'ko': ('보고서', '분:초')}
 # The files of each report, from the package's own labs.
 FILES = {
     's0': {'before.conf': 's0/before.conf', 'after.conf': 's0/after.conf', 'app.mjs': 'apps/express.mjs'},
@@ -62,7 +62,8 @@ class Here:
             fixed = 'proxy_pass http://was;\n            proxy_http_version 1.1;\n            proxy_set_header Connection "";'
             fixed = before.replace(server, f'{server} keepalive 64;').replace('proxy_pass http://was;', fixed)
             (self.place / 'fixed.conf').write_text(fixed)
-        self.environment = {**os.environ, 'PATH': f'{ROOM}/installed/usr/bin:/usr/sbin:{os.environ["PATH"]}',
+        own = {name: value for name, value in os.environ.items() if name != 'WEIR_LANG'}
+        self.environment = {**own, 'PATH': f'{ROOM}/installed/usr/bin:/usr/sbin:{os.environ["PATH"]}',
                             'LC_ALL': {'en': 'C.UTF-8', 'ko': 'ko_KR.UTF-8'}[language],
                             # Express is installed beside the application.
                             'MODULES': f'{self.place}/'}
@@ -126,8 +127,8 @@ def evening(name, text, language):
 
 def table(seconds, language, before):
     """The table of times; a report that did not run keeps its time."""
-    known = dict(re.findall(r'^\| (S\d) \| ([\d.]+) \|$', before, re.M))
-    known.update({name.upper(): f'{value / 60:.1f}' for name, value in seconds.items()})
+    known = dict(re.findall(r'^\| (S\d) \| (\d+:\d\d) \|$', before, re.M))
+    known.update({name.upper(): f'{round(value) // 60}:{round(value) % 60:02}' for name, value in seconds.items()})
     first, second = HEADS[language]
     rows = ''.join(f'| {name} | {known[name]} |\n' for name in sorted(known))
     return f'<!-- times -->\n\n| {first} | {second} |\n|---|---|\n{rows}'
