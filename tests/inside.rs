@@ -200,7 +200,10 @@ fn without_the_kernels_programs_proc_is_looked_at_and_that_is_said() {
 fn what_is_not_asked_for_is_not_looked_at() {
     let bench = Bench::new("off");
     let (run, said) = bench.why("app.py", &format!("{LOCK}{SERVER}"), &[]);
-    assert!(run["signals"]["inside"].is_null() && !said.lines().any(|line| line.trim_start().starts_with("inside ")), "{said}");
+    assert!(
+        run["signals"]["inside"].is_null() && !said.lines().any(|line| line.trim_start().starts_with("inside ")),
+        "{said}"
+    );
 }
 
 fn has(program: &str) -> bool {
