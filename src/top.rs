@@ -162,6 +162,7 @@ fn watch(edges: &[Dashboard], language: Language) -> Result<(), Said> {
             Err(error) => break Err(failed(error)),
         }
         match edge.fetch("doc.json") {
+            // Another edge was chosen: the two documents have no rates.
             Ok(newest) if before.is_none() && doc["snapshot"]["nginx"]["pid"] != newest["snapshot"]["nginx"]["pid"] => {
                 (doc, trouble) = (newest, None);
             }
@@ -182,7 +183,7 @@ fn wish(choice: &mut Choice, edges: usize, until: Instant) -> io::Result<Option<
             return Ok(None);
         }
         let wish = match event::read()? {
-            Event::Key(key) => choice.take(key, draw::columns(choice.pane), edges),
+            Event::Key(key) => choice.take(key, tables::COLUMNS.get(choice.pane).copied().unwrap_or_default(), edges),
             // The terminal has another size.
             Event::Resize(..) => Wish::Draw,
             _ => Wish::Nothing,

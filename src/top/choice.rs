@@ -1,4 +1,4 @@
-//! What the reader has chosen on the screen: the table with the keys, its order, its first row.
+//! The choices of the reader on the screen: the table that the keys act on, its order, its first row.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -29,7 +29,7 @@ pub struct Choice {
     pub edge: usize,
 }
 
-/// What a key asks for.
+/// The effect of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
     /// End.

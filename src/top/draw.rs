@@ -36,21 +36,6 @@ pub fn draw(frame: &mut Frame<'_>, screen: &Screen<'_>) -> [usize; PANES] {
     screen.paint(area, frame.buffer_mut())
 }
 
-/// The number of columns of a table.
-pub fn columns(pane: usize) -> usize {
-    let nothing = Value::Null;
-    let screen = Screen {
-        doc: &nothing,
-        before: None,
-        language: Language::English,
-        trouble: None,
-        choice: &Choice::default(),
-        edges: &[],
-        has_keys: false,
-    };
-    tables::of(&screen).get(pane).map_or(0, |listing| listing.heads.len())
-}
-
 /// The state of an edge, its requests a second, and the time since its start.
 pub fn summary(doc: &Value, language: Language) -> [String; 3] {
     let choice = Choice::default();

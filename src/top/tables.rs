@@ -63,6 +63,9 @@ fn order(one: Option<&Cell>, other: Option<&Cell>) -> Ordering {
     }
 }
 
+/// The number of columns of each table.
+pub(super) const COLUMNS: [usize; PANES] = [7, 7, 4];
+
 /// The tables, from top to bottom.
 pub(super) fn of(screen: &Screen<'_>) -> [Listing; PANES] {
     [screen.zones(), screen.peers(), screen.errors()]

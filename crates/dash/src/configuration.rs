@@ -97,7 +97,12 @@ impl Configurations {
             let text = is_shown(file).then(|| without_secrets(&file.text));
             json!({"name": file.name, "text": text})
         });
-        let refused = self.refused.as_ref().map(|refused| json!({"at": refused.at_ms, "why": refused.why}));
+        // A reason quotes words of the files.
+        let is_told = now.files.iter().all(is_shown);
+        let why = |refused: &Refused| {
+            is_told.then(|| refused.why.iter().map(|line| plain::without_secrets(line)).collect::<Vec<_>>())
+        };
+        let refused = self.refused.as_ref().map(|refused| json!({"at": refused.at_ms, "why": why(refused)}));
         json!({
             "generation": now.generation,
             "loaded": now.loaded_ms,
@@ -218,6 +223,15 @@ mod tests {
         assert!(!text.contains("def") && text.ends_with("set $x 1;\n"), "{text}");
         assert_eq!(json["diff"], "--- /b\n+++ /b\n");
         assert!(all.json(true)["diff"].as_str().is_some_and(|diff| diff.ends_with("-1;\n+2;\n")), "{}", all.json(true));
+    }
+
+    #[test]
+    fn the_reasons_of_a_refusal_are_as_private_as_the_files() {
+        let mut all = Configurations::default();
+        all.load(of(1, &[("/a", "1;\n", true), ("/b", "2;\n", false)]));
+        all.refuse(7, vec!["invalid value \"x\" in /b:1, token=abc".to_owned()]);
+        assert_eq!(all.json(false)["refused"], json!({"at": 7, "why": null}));
+        assert_eq!(all.json(true)["refused"]["why"], json!(["invalid value \"x\" in /b:1, token=…"]));
     }
 
     #[test]

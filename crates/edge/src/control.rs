@@ -254,7 +254,9 @@ impl Running {
         for problem in &loaded.problems {
             let sentence = problem.sentence(&loaded.tree);
             log::global(level_of(problem), format_args!("{sentence}"));
-            why.push(sentence);
+            if is_grave(problem) {
+                why.push(sentence);
+            }
         }
         let Some(conf) = loaded.conf else { return self.refuse(why) };
         if let Err(message) = self.replace(conf, &loaded.tree) {

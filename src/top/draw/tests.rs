@@ -120,6 +120,16 @@ fn long_tables_scroll_sort_and_show_only_what_fails() {
 }
 
 #[test]
+fn the_number_of_columns_is_that_of_the_tables() {
+    let doc = document(1);
+    let choice = Choice::default();
+    let language = Language::English;
+    let screen =
+        Screen { doc: &doc, before: None, language, trouble: None, choice: &choice, edges: &[], has_keys: true };
+    assert_eq!(tables::of(&screen).map(|listing| listing.heads.len()), tables::COLUMNS);
+}
+
+#[test]
 fn rows_are_shared_among_the_tables() {
     assert_eq!(shares(10, [40, 2, 3]), [5, 2, 3]);
     assert_eq!(shares(2, [1, 1, 1]), [1, 1, 0]);

@@ -45,7 +45,7 @@ function refused({ at, why }, t) {
     "section",
     { class: "card refused" },
     h("header", null, h("h2", null, mark("bad", t("conf.refused", when(at)))), h("p", { class: "hint" }, t("conf.stays"))),
-    h("ul", { class: "why" }, why.map((line) => h("li", { key: line }, h("code", null, line)))),
+    why ? h("ul", { class: "why" }, why.map((line) => h("li", { key: line }, h("code", null, line)))) : empty(t("conf.untold")),
   );
 }
 

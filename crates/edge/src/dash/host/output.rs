@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use weir_dash::logs::{TAIL_BYTES_MAX, Tail};
+use weir_dash::logs::{TAIL_BYTES_MAX, Tail, plain};
 use weir_dash::words::Said;
 use weir_net::{clock, log, process, worker};
 
@@ -86,7 +86,8 @@ impl Source {
             ),
         })?;
         if has_failed {
-            let message = String::from_utf8_lossy(bytes.get(..bytes.len().min(MESSAGE_BYTES_MAX)).unwrap_or_default());
+            // A program that was killed may have printed lines of the log before.
+            let message = plain::shown(bytes.get(..bytes.len().min(MESSAGE_BYTES_MAX)).unwrap_or_default());
             let message = message.trim();
             return Err(match message.is_empty() {
                 true => Said::new(
@@ -136,7 +137,7 @@ fn run(command: &mut Command) -> io::Result<(Vec<u8>, bool, bool)> {
     let mut bytes = Vec::new();
     let read = reader.take(READ_BYTES_MAX).read_to_end(&mut bytes);
     let is_cut = bytes.len() as u64 >= READ_BYTES_MAX;
-    // Whoever still writes is not waited for.
+    // weir does not wait for a program that still writes.
     if is_cut || read.is_err() {
         end(&mut child);
         read?;
